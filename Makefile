@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A front for people; CMake does the work (CMakePresets.json). "make help" lists the targets.
+PRESET ?= release
+PREFIX ?= /usr/local
+DURATION ?= 600
+
+.DEFAULT_GOAL := all
+.PHONY: all run test test-all bench soak format lint install clean help
+
+all:       ## build one preset (PRESET=release)
+	@cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET)
+
+run:       ## the main job on real programs, without and with thrum
+	@./run
+
+test:      ## release and debug, everything that a first visit should see
+	@./test
+
+test-all:  ## ./test and all that is heavy: sanitizers, clang, aarch64, chroots, JDK, PyTorch
+	@scripts/test-all.sh
+
+bench: all ## the benchmarks, as tables
+	@scripts/bench.sh build/$(PRESET)
+
+soak:      ## the tests again and again (DURATION=600 seconds)
+	@scripts/soak.sh $(DURATION)
+
+format:    ## clang-format, in place
+	@scripts/lint.sh --format
+
+lint:      ## clang-format, clang-tidy and shellcheck, without changing anything
+	@scripts/lint.sh
+
+install:   ## into PREFIX (/usr/local), below DESTDIR if that is set
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@cmake --build --preset release
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean:     ## remove build/, but for the chroots, which are slow to make
+	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name chroots -exec rm -rf {} +; fi
+
+help:
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \
+	 sed -n 's/^\([a-z-]*\):[^#]*## /make \1	/p' Makefile

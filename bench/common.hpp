@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the benchmarks of this folder share: options, child processes with and without the library preloaded,
+// medians with their intervals, and a report that is printed as tables or as JSON.
+//
+// How they measure: a measurement is a process of its own, because a library is preloaded into a process or
+// it is not. What is compared is measured in one run, in turns, so that whatever else the machine does meets
+// all of it; each comparison is made within a turn, and the median over the turns is reported. CPU time
+// stands beside wall time: on a busy machine it is the steadier of the two. Nothing is pinned to a CPU.
+#ifndef THRUM_BENCH_COMMON_HPP
+#define THRUM_BENCH_COMMON_HPP
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace bench {
+
+// What ends a benchmark: one line, and an exit code.
+class Failure : public std::runtime_error {
+  public:
+    static constexpr int kUsage = 2;
+    explicit Failure(const std::string &what, int code = 1) : std::runtime_error(what), code_(code) {}
+    int code() const { return code_; }
+
+  private:
+    int code_;
+};
+
+// --- options -----------------------------------------------------------------------------------------------
+
+// A number that a benchmark takes as an option, in three sizes: --quick, none of the two, --full.
+struct Number {
+    const char *option;
+    const char *help;
+    double quick, usual, full;
+    double least, most;
+};
+
+// A text that it takes.
+struct Text {
+    const char *option;
+    const char *placeholder;
+    const char *help;
+    std::string value;
+};
+
+struct Description {
+    const char *name;
+    const char *about;
+    std::vector<Number> numbers;
+    std::vector<Text> texts;
+};
+
+struct Options {
+    std::string name;
+    bool json = false;
+    std::string library;         // path of libthrum-cache.so
+    std::vector<double> numbers; // in the order of the description
+    std::vector<std::string> texts;
+    std::vector<std::pair<std::string, double>> settings; // the numbers with their names, for the report
+};
+
+// Runs a benchmark's `body` with what the command line says; what goes wrong is one line on stderr. When the
+// first argument is "--work", calls `work` with the words after it instead (see measure()).
+int main_of(int argc, char **argv, const Description &description, void (*body)(const Options &),
+            void (*work)(const std::vector<std::string> &) = nullptr);
+
+// --- processes ---------------------------------------------------------------------------------------------
+
+// The environment of a child: this process's without LD_PRELOAD and THRUM_..., and with what is set here.
+class Environment {
+  public:
+    Environment();
+    Environment &set(const std::string &name, const std::string &value);
+    Environment &preload(const std::string &library) { return set("LD_PRELOAD", library); }
+    const std::vector<std::string> &variables() const { return variables_; }
+
+  private:
+    std::vector<std::string> variables_;
+};
+
+struct Ended {
+    int status;
+    double wall_us; // from before its start until it has been waited for
+    double cpu_us;  // user and system time of the child and of its waited-for children
+    std::string output;
+};
+
+// Runs a program to its end. Its standard output is read, or goes to /dev/null.
+Ended run(const std::vector<std::string> &command, const Environment &environment, bool read_output);
+
+// This program's path, and that of a file relative to its folder.
+std::string own_path();
+std::string beside(const std::string &relative);
+
+// The first program of that name on the PATH, "" if there is none.
+std::string on_path(const std::string &program);
+
+// --- measuring create and join -----------------------------------------------------------------------------
+
+struct Sample {
+    double operations, wall_ns, cpu_ns;
+    double created, reused; // by the cache, 0 without it
+
+    double wall_us_each() const { return wall_ns / operations / 1e3; }
+    double cpu_us_each() const { return cpu_ns / operations / 1e3; }
+    double per_second() const { return operations / wall_ns * 1e9; }
+};
+
+// In the parent: executes this benchmark again, as "--work WORDS...", and takes what its work reported. With
+// `expect_reuse` it is a failure if the cache has not reused a thread: the numbers would be somebody else's.
+Sample measure(const std::vector<std::string> &words, const Environment &environment, bool expect_reuse);
+
+// In the child: calls `work`, which returns how many operations it did, and reports with what they cost.
+void report_work(const std::function<std::uint64_t()> &work);
+
+// Creates and joins threads that do nothing, `at_once` at a time, until `enough(threads so far)`.
+std::uint64_t create_and_join(unsigned at_once, const std::function<bool(std::uint64_t)> &enough);
+std::function<bool(std::uint64_t)> after_seconds(double seconds);
+
+// --- statistics --------------------------------------------------------------------------------------------
+
+// The median, and the interval between two of the values that holds the median of many such measurements with
+// a probability of at least 95 %. Fewer than six values cannot say that: then it is the lowest and the
+// highest.
+struct Estimate {
+    double median, low, high;
+};
+
+Estimate estimate(std::vector<double> values);
+
+// --- report ------------------------------------------------------------------------------------------------
+
+using Cell = std::variant<std::string, double, Estimate>;
+
+struct Column {
+    const char *key;     // in the JSON; an interval adds KEY_low and KEY_high
+    const char *heading; // in the table
+    const char *unit;
+    int decimals;
+};
+
+struct Table {
+    const char *key;
+    std::string title;
+    std::vector<Column> columns;
+    std::vector<std::vector<Cell>> rows;
+};
+
+class Report {
+  public:
+    explicit Report(const Options &options);
+    void add(Table table) { tables_.push_back(std::move(table)); }
+    void note(const std::string &line) { notes_.push_back(line); }
+    void print() const; // on standard output, as --json says
+
+  private:
+    void print_text() const;
+    void print_json() const;
+
+    Options options_;
+    std::string load_at_start_;
+    std::vector<Table> tables_;
+    std::vector<std::string> notes_;
+};
+
+// A line on stderr, overwritten by the next, if somebody is looking.
+void progress(const std::string &line);
+
+} // namespace bench
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CPU time and wall time of one pthread_create + pthread_join of a thread that does nothing, with one
+// creator: without the library, with it, and with it switched off (what its interposers cost where every
+// thread is a real one). One thread at a time, and sixteen: then the creator goes on creating while the first
+// ones run.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "common.hpp"
+
+namespace {
+
+constexpr unsigned kAtOnce[] = {1, 16};
+
+void work(const std::vector<std::string> &words) {
+    if (words.size() != 2)
+        throw bench::Failure("--work takes the number of threads at a time and seconds");
+    const auto at_once = static_cast<unsigned>(std::strtoul(words[0].c_str(), nullptr, 10));
+    const double seconds = std::strtod(words[1].c_str(), nullptr);
+    bench::create_and_join(at_once, [](std::uint64_t threads) { return threads >= 100; }); // to warm up
+    bench::report_work([&] { return bench::create_and_join(at_once, bench::after_seconds(seconds)); });
+}
+
+struct Variant {
+    const char *name;
+    bench::Environment environment;
+    bool reuses;
+    std::vector<double> wall, cpu, wall_speedup, cpu_speedup;
+};
+
+std::vector<Variant> variants(const std::string &library) {
+    bench::Environment cached, off;
+    cached.preload(library);
+    off.preload(library).set("THRUM_CACHE", "off");
+    return {{"default", {}, false, {}, {}, {}, {}},
+            {"cache", cached, true, {}, {}, {}, {}},
+            {"cache off", off, false, {}, {}, {}, {}}};
+}
+
+void round(std::vector<Variant> &list, unsigned turn, unsigned at_once, double seconds) {
+    std::vector<bench::Sample> samples(list.size());
+    for (std::size_t i = 0; i < list.size(); i++) {
+        const std::size_t which = (turn + i) % list.size();
+        samples[which] = bench::measure({std::to_string(at_once), std::to_string(seconds)},
+                                        list[which].environment, list[which].reuses);
+    }
+    for (std::size_t i = 0; i < list.size(); i++) {
+        list[i].wall.push_back(samples[i].wall_us_each());
+        list[i].cpu.push_back(samples[i].cpu_us_each());
+        list[i].wall_speedup.push_back(samples[0].wall_us_each() / samples[i].wall_us_each());
+        list[i].cpu_speedup.push_back(samples[0].cpu_us_each() / samples[i].cpu_us_each());
+    }
+}
+
+void body(const bench::Options &options) {
+    const double seconds = options.numbers[0], rounds = options.numbers[1];
+    bench::Report report(options);
+    bench::Table table{"create_join",
+                       "One pthread_create + pthread_join, one creator: median [95 % interval, or lowest and "
+                       "highest where there are fewer than 6 rounds]",
+                       {{"at_once", "at a time", "threads", 0},
+                        {"variant", "variant", "", 0},
+                        {"wall_us", "wall", "µs/thread", 2},
+                        {"cpu_us", "CPU", "µs/thread", 2},
+                        {"wall_speedup", "wall", "× default", 2},
+                        {"cpu_speedup", "CPU", "× default", 2}},
+                       {}};
+    for (const unsigned at_once : kAtOnce) {
+        std::vector<Variant> list = variants(options.library);
+        for (unsigned turn = 0; turn < rounds; turn++) {
+            bench::progress(std::to_string(at_once) + " at a time, round " + std::to_string(turn));
+            round(list, turn, at_once, seconds);
+        }
+        for (const Variant &variant : list) {
+            const bool base = !variant.reuses && &variant == &list.front();
+            table.rows.push_back({static_cast<double>(at_once), variant.name, bench::estimate(variant.wall),
+                                  bench::estimate(variant.cpu),
+                                  base ? bench::Cell("1") : bench::estimate(variant.wall_speedup),
+                                  base ? bench::Cell("1") : bench::estimate(variant.cpu_speedup)});
+        }
+    }
+    report.note("× default: how many times less time than without the library; below 1 it takes more.");
+    report.add(table);
+    report.print();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    return bench::main_of(argc, argv,
+                          {"create_join",
+                           "CPU and wall time of creating and joining a thread, without and with the cache.",
+                           {{"--seconds", "Seconds a measurement", 0.01, 0.2, 1, 0.001, 3600},
+                            {"--rounds", "Measurements of each variant", 2, 15, 31, 1, 10000}},
+                           {}},
+                          body, work);
+}

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test bench.smoke: runs each benchmark of a build folder at its smallest and looks at what it prints.
+
+Whether the numbers are good is not asked: a test that judges times fails on a busy machine. Asked is that
+every table is there with its rows and units, that each number is one, that --json parses and --help
+explains, and that a wrong command line is refused in one line. Usage: smoke.py BUILD_FOLDER/bench
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+
+# For each benchmark and table: the columns with a number (or an interval around one), and the rows' names.
+INTERVAL, NUMBER = "interval", "number"
+EXPECTED = {
+    "preload_cost": {
+        "preload_cost": ({"wall_us": NUMBER, "cpu_us": NUMBER}, "program", {"nothing", "python3"}),
+    },
+    "create_join": {
+        "create_join": ({"at_once": NUMBER, "wall_us": INTERVAL, "cpu_us": INTERVAL}, "variant",
+                        {"default", "cache", "cache off"}),
+    },
+    "spawn": {
+        "spawn": ({"default_per_s": NUMBER, "cache_per_s": NUMBER, "speedup": INTERVAL,
+                   "default_cpu_us": NUMBER, "cache_cpu_us": NUMBER, "cpu_speedup": INTERVAL},
+                  "creators", {1, 2, 8, 32}),
+    },
+    "resets": {},  # its tables depend on what is at hand, see check_resets
+}
+MACHINE = {"cpu", "cores", "kernel", "libc", "load_before", "load_after"}
+
+
+class Wrong(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+def run(program, *options):
+    return subprocess.run([program, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=250)
+
+
+def expect_number(row, key):
+    number = row.get(key)
+    expect(isinstance(number, (int, float)) and math.isfinite(number), f"{key} is no number in {row}")
+
+
+def check_table(result, key, columns, name, names):
+    table = result["tables"].get(key)
+    expect(table is not None, f"there is no table {key}")
+    expect(table["title"] and table["rows"], f"table {key} has no title or no rows")
+    for column, kind in columns.items():
+        expect(column in table["units"], f"no unit for {column}")
+        for row in table["rows"]:
+            expect_number(row, column)
+            expect(row[column] > 0, f"{column} is not above 0 in {row}")
+            if kind == INTERVAL:
+                expect_number(row, column + "_low")
+                expect_number(row, column + "_high")
+                expect(row[column + "_low"] <= row[column] <= row[column + "_high"], f"{column}: {row}")
+    expect({row[name] for row in table["rows"]} == names, f"table {key} has the rows {table['rows']}")
+    for row in table["rows"]:
+        expect(set(row) >= set(table["units"]), f"a row lacks a column: {row}")
+
+
+def check_preload_cost(result):
+    rows = result["tables"]["preload_cost"]["rows"]
+    preloaded = [row["preloaded"] for row in rows[:3]]
+    expect(preloaded == ["none", "empty library", "libthrum-cache.so"], f"rows: {rows}")
+    for row in rows:
+        if row["preloaded"] != "none":
+            for key in ("added_wall_us", "added_cpu_us"):
+                expect_number(row, key)
+    limits = [note for note in result["notes"] if "limit of 100 µs" in note]
+    expect(len(limits) == len(rows) / 3, f"notes: {result['notes']}")
+
+
+def check_resets(result):
+    """Each of its two tables is there, or a note says what is missing for it."""
+    tables, notes = result["tables"], " ".join(result["notes"])
+    expect("system_calls" in tables or "strace" in notes, "neither system calls nor a note about strace")
+    expect("rows" in tables or "THRUM_DEBUG" in notes, "neither rows nor a note about the library for them")
+    if "system_calls" in tables:
+        calls = {row["name"]: row for row in tables["system_calls"]["rows"]}
+        expect(calls["total"]["default"] > 1, f"too few system calls: {calls}")
+        makes = {name for name in calls if name in ("clone", "clone3")}
+        expect(len(makes) == 1, f"no clone in {calls}")
+        made = calls[makes.pop()]  # the point of the cache
+        expect(made["default"] >= 0.99 and made["cache"] < 0.5, f"kernel threads made: {made}")
+    if "rows" in tables:
+        names = {row["row"] for row in tables["rows"]["rows"]}
+        expect({"(nothing)", "static-tls", "stack"} <= names, f"rows: {names}")
+        for row in tables["rows"]["rows"]:
+            expect_number(row, "saved_cpu_us")
+
+
+def check_json(program, name):
+    answer = run(program, "--quick", "--json")
+    expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
+    result = json.loads(answer.stdout)
+    expect(result["benchmark"] == name, f"it calls itself {result['benchmark']}")
+    machine = result["machine"]
+    expect(set(machine) == MACHINE and all(machine.values()), f"machine: {machine}")
+    expect(result["library"]["build"] in ("release", "debug"), f"library: {result['library']}")
+    expect(result["settings"], "no settings")
+    for key, (columns, column, names) in EXPECTED[name].items():
+        if name == "preload_cost" and not os.access("/usr/bin/python3", os.X_OK):
+            names = names - {"python3"}
+        check_table(result, key, columns, column, names)
+    if name == "preload_cost":
+        check_preload_cost(result)
+    if name == "resets":
+        check_resets(result)
+    return result
+
+
+def check_text(program, name, result):
+    """The tables are the JSON's, with the machine above them."""
+    answer = run(program, "--quick")
+    expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
+    text = answer.stdout
+    machine = result["machine"]
+    for needle in (name, f"machine: {machine['cpu']}, {machine['cores']} core", machine["kernel"],
+                   machine["libc"], "load average", "library: "):
+        expect(needle in text, f"'{needle}' is not in the table")
+    for table in result["tables"].values():
+        expect(table["title"] in text, f"'{table['title']}' is not in the table")
+        for unit in table["units"].values():
+            expect(unit in text, f"the unit {unit} is not in the table")
+
+
+def check_options(program, name):
+    help_text = run(program, "--help")
+    expect(help_text.returncode == 0, "--help fails")
+    expect("--json" in help_text.stdout and "--full" in help_text.stdout, "--help is incomplete")
+    number = "--seconds" if name != "preload_cost" else "--rounds"
+    wrongs = [["--no-such-option"], ["word"], [number], [number, "x"], [number, "-1"], ["--quick=3"],
+              ["--quick", "--full"], ["--library", "/no/such/library"]]
+    if name == "spawn":
+        wrongs.append(["--creators", "1,,2"])
+    for wrong in wrongs:
+        answer = run(program, *wrong)
+        lines = answer.stderr.splitlines()
+        expect(answer.returncode != 0 and not answer.stdout, f"{wrong} is taken")
+        expect(len(lines) == 1 and lines[0].startswith(name + ": "), f"{wrong} is refused with {lines}")
+
+
+def main():
+    folder = sys.argv[1]
+    failed = 0
+    for name in EXPECTED:
+        program = os.path.join(folder, name)
+        try:
+            check_options(program, name)
+            check_text(program, name, check_json(program, name))
+            print(f"{name}: as expected")
+        except (Wrong, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as wrong:
+            failed += 1
+            print(f"{name}: {type(wrong).__name__}: {wrong}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

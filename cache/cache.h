@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The preloaded library: what its files share.
+ *
+ * libthrum-cache.so stands before libc in the search order and defines the names of the calls that make, end and
+ * reach threads, or that change what a thread is. Each definition either serves the call from src/kthread or
+ * passes it to libc, and keeps the notes that the reuse of a thread depends on. docs/soundness.md lists which
+ * call belongs to which row.
+ *
+ * Exported definitions are marked INTERPOSE and named in libthrum-cache.map. */
+#ifndef THRUM_CACHE_INTERNAL_H
+#define THRUM_CACHE_INTERNAL_H
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/rows.h"
+#include "real.h"
+#include "kthread/counters.h"
+#include "kthread/gate.h"
+#include "kthread/kthread.h"
+#include "kthread/libc.h"
+
+#define INTERPOSE __attribute__((visibility("default")))
+
+/* --- init.c --- */
+/* Sets the library up on the first call that has to do with a thread: libc's table is filled, handles can be
+ * told apart. Whether threads are kept is kthread_state()'s business. */
+void cache_ready(void);
+/* The part of it that every process pays for. */
+void cache_early(void);
+bool cache_verbose(void);
+bool cache_off_from_start(void);
+long cache_pid(void); /* the process that this memory belongs to: not a vfork's child */
+
+void cache_fork_child(void);
+
+/* --- kind.c: thread attributes --- */
+/* What a pthread_create with these attributes needs. PASS_NOT, or why it goes to libc. */
+enum counters_pass kind_of(const pthread_attr_t *attributes, struct kthread_kind *kind, bool *detached);
+
+/* --- create.c --- */
+int c11_error(int error);
+void create_fork_child(void);
+
+/* --- limits.c --- */
+void limits_read(void);
+
+/* --- report.c --- */
+void report_once(void); /* the summary, if it is wanted and this process has not said it yet */
+
+/* --- clock.c --- */
+bool clock_is_of_thread(clockid_t clock);
+pid_t clock_tid(clockid_t clock); /* 0 for the caller's */
+void clock_fork_child(void);
+
+/* --- process.c --- */
+bool process_watch_forks(void); /* false: no memory for the handlers */
+void process_child_begins(bool by_main);
+
+/* --- reach.c --- */
+/* True if the tid (in this process's thread group, or any with group < 0) is an idle thread's, which stands for
+ * nobody. With *inside the thread is being visited: gate_visit_end must follow. */
+bool reach_tid_gone(pid_t group, pid_t tid, struct gate_visit *visit, bool *inside);
+
+
+/* --- visits by handle: a thread of ours other than the caller --- */
+enum visit { VISIT_FOREIGN, VISIT_SELF, VISIT_INSIDE, VISIT_ENDED };
+/* Only after VISIT_INSIDE gate_visit_end must follow. */
+static inline enum visit visit_handle(pthread_t handle, struct kthread **thread, struct gate_visit *visit) {
+    *thread = kthread_of_sigsafe(handle);
+    if (*thread == NULL)
+        return VISIT_FOREIGN;
+    if (*thread == kthread_self_sigsafe())
+        return VISIT_SELF;
+    return kthread_visit(*thread, visit) ? VISIT_INSIDE : VISIT_ENDED;
+}
+
+/* --- inherit.c: kernel state that new threads inherit and that cannot be put back --- */
+/* The thread that was just visited by handle has had such state changed. */
+void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle);
+/* The same by tid; 0 is the caller. */
+void inherit_changed_tid(pid_t tid);
+/* A seccomp filter is about to be installed. */
+void inherit_filter_coming(void);
+
+#endif

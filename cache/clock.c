@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Thread CPU-time clocks and resource usage, counted from the logical thread's start. Row cputime; a timer on
+ * such a clock also ties the thread (row kernel-ties). */
+#include <errno.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "cache.h"
+#include "os/clock.h"
+#include "os/lock.h"
+
+/* The kernel's encoding of a thread's CPU clock: ~tid << 3, bit 2 for "thread". */
+bool clock_is_of_thread(clockid_t clock) {
+    return clock == CLOCK_THREAD_CPUTIME_ID || (clock < 0 && (clock & 4) != 0 && (clock & 3) != 3);
+}
+
+pid_t clock_tid(clockid_t clock) {
+    return clock == CLOCK_THREAD_CPUTIME_ID ? 0 : (pid_t) ~(clock >> 3);
+}
+
+/* What earlier jobs used of the thread that the clock belongs to. */
+static uint64_t base_of(clockid_t clock) {
+    struct kthread *thread = kthread_self_sigsafe();
+    struct gate_visit visit;
+    pid_t tid = clock_tid(clock);
+    if (tid == 0 || (thread != NULL && tid == thread->tid))
+        return thread == NULL ? 0 : thread->fresh.cpu_base_ns;
+    enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
+    if (found == KTHREAD_TID_FOREIGN)
+        return 0;
+    uint64_t base = thread->fresh.cpu_base_ns; /* of one that is only starting, too: set when its last job ended */
+    if (found == KTHREAD_TID_VISITED)
+        gate_visit_end(&visit);
+    return base;
+}
+
+static void shift(struct timespec *time, int64_t by_ns) {
+    int64_t ns = (int64_t)clock_ns(time) + by_ns;
+    if (ns < 0)
+        ns = 0;
+    time->tv_sec = ns / 1000000000;
+    time->tv_nsec = ns % 1000000000;
+}
+
+INTERPOSE int clock_gettime(clockid_t clock, struct timespec *time) {
+    int answer = REAL(clock_gettime)(clock, time);
+    if (__builtin_expect(answer == 0 && clock_is_of_thread(clock), 0))
+        shift(time, -(int64_t)base_of(clock));
+    return answer;
+}
+
+INTERPOSE int clock_nanosleep(clockid_t clock, int flags, const struct timespec *request,
+                              struct timespec *remaining) {
+    struct timespec shifted;
+    if ((flags & TIMER_ABSTIME) && clock_is_of_thread(clock)) {
+        shifted = *request;
+        shift(&shifted, (int64_t)base_of(clock));
+        request = &shifted;
+    }
+    return REAL(clock_nanosleep)(clock, flags, request, remaining);
+}
+
+INTERPOSE int getrusage(__rusage_who_t who, struct rusage *usage) {
+    int answer = REAL(getrusage)(who, usage);
+    struct kthread *self = kthread_self_sigsafe();
+    if (answer == 0 && who == RUSAGE_THREAD && self != NULL)
+        cpu_time_adjust_usage(&self->fresh, usage);
+    return answer;
+}
+
+/* --- timers on such clocks ---------------------------------------------------------------------------- */
+
+/* An absolute expiry counts from the kernel thread's start, so the base must be known again when the timer is
+ * set. Timers on thread clocks are rare: a short table, and whoever overflows it is refused as if the system
+ * had no timers left. */
+enum { TIMERS = 256 };
+static struct {
+    timer_t id;
+    uint64_t base;
+    bool used;
+} timers[TIMERS];
+static struct lock timers_lock;
+static bool timers_used; /* any at all: timer_settime need not look while not */
+
+/* timer_settime may be called by a signal handler, which must not find the lock held by who it interrupted. */
+static sigbits timers_enter(void) {
+    sigbits mask = signals_mask_set(SIGBITS_ALL);
+    lock_acquire(&timers_lock);
+    return mask;
+}
+
+static void timers_leave(sigbits mask) {
+    lock_release(&timers_lock);
+    signals_mask_set(mask);
+}
+
+static bool timer_note(timer_t id, uint64_t base) {
+    bool noted = false;
+    sigbits mask = timers_enter();
+    for (int i = 0; i < TIMERS && !noted; i++) {
+        if (timers[i].used)
+            continue;
+        timers[i].id = id;
+        timers[i].base = base;
+        timers[i].used = noted = true;
+    }
+    timers_leave(mask);
+    store_relaxed(&timers_used, true);
+    return noted;
+}
+
+static uint64_t timer_base(timer_t id, bool forget) {
+    uint64_t base = 0;
+    sigbits mask = timers_enter();
+    for (int i = 0; i < TIMERS; i++) {
+        if (!timers[i].used || timers[i].id != id)
+            continue;
+        base = timers[i].base;
+        timers[i].used = !forget;
+    }
+    timers_leave(mask);
+    return base;
+}
+
+INTERPOSE int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
+    int answer = REAL(timer_create)(clock, event, timer);
+    if (answer != 0)
+        return answer;
+    if (event != NULL && event->sigev_notify == SIGEV_THREAD_ID)
+        kthread_tie_tid(event->_sigev_un._tid);
+    if (!clock_is_of_thread(clock))
+        return 0;
+    kthread_tie_tid(clock_tid(clock));
+    uint64_t base = base_of(clock);
+    if (base == 0 || timer_note(*timer, base))
+        return 0;
+    REAL(timer_delete)(*timer);
+    errno = EAGAIN;
+    return -1;
+}
+
+INTERPOSE int timer_settime(timer_t timer, int flags, const struct itimerspec *value, struct itimerspec *old) {
+    struct itimerspec shifted;
+    if ((flags & TIMER_ABSTIME) && load_relaxed(&timers_used) && value != NULL && clock_ns(&value->it_value) != 0) {
+        shifted = *value;
+        shift(&shifted.it_value, (int64_t)timer_base(timer, false));
+        value = &shifted;
+    }
+    return REAL(timer_settime)(timer, flags, value, old);
+}
+
+INTERPOSE int timer_delete(timer_t timer) {
+    if (load_relaxed(&timers_used))
+        timer_base(timer, true);
+    return REAL(timer_delete)(timer);
+}
+
+void clock_fork_child(void) {
+    lock_reset(&timers_lock); /* a child has no timers: */
+    for (int i = 0; i < TIMERS; i++)
+        timers[i].used = false;
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Calls that change kernel state which a new thread has from its creator. What one call puts back (affinity,
+ * name) is only noted; anything else makes a new lineage: the thread retires at its end, and only idle threads
+ * of that lineage, that is its own children, serve its creations. Rows inherit, lineage.
+ *
+ * The same calls made through syscall() arrive here from syscall.c; made by inline assembly they are not seen
+ * (docs/soundness.md). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "cache.h"
+#include "os/syscall.h"
+
+void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle) {
+    if (entered != VISIT_FOREIGN)
+        kthread_change_lineage_of(thread);
+    else if (handle == pthread_self())
+        kthread_change_lineage();
+    else if (!skipped(ROW_LINEAGE))
+        kthread_stop_keeping("a thread that is not the cache's was changed by another");
+}
+
+/* Another process's thread is none of our business. */
+static bool is_in_process(pid_t tid) {
+    return sys(SYS_tgkill, sys(SYS_getpid), tid, 0) != -ESRCH;
+}
+
+void inherit_changed_tid(pid_t tid) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    if (tid == 0 || tid == (pid_t)sys(SYS_gettid)) {
+        kthread_change_lineage();
+        return;
+    }
+    switch (kthread_visit_tid(tid, &visit, &thread)) {
+    case KTHREAD_TID_VISITED:
+        kthread_change_lineage_of(thread);
+        gate_visit_end(&visit);
+        break;
+    case KTHREAD_TID_ENDED:
+        kthread_change_lineage_of(thread); /* idle: of no creator's lineage from now on */
+        break;
+    default:
+        if (is_in_process(tid) && !skipped(ROW_LINEAGE))
+            kthread_stop_keeping("a thread that is not the cache's was changed by another");
+    }
+}
+
+static void note(long answer, pid_t tid) {
+    if (answer != -1)
+        inherit_changed_tid(tid);
+}
+
+/* --- affinity ----------------------------------------------------------------------------------------- */
+
+INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
+    int answer = REAL(sched_setaffinity)(tid, size, set);
+    struct kthread *thread = kthread_self_sigsafe();
+    struct gate_visit visit;
+    if (tid != 0 && tid != (pid_t)sys(SYS_gettid)) {
+            enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
+        if (found == KTHREAD_TID_FOREIGN)
+            return answer;
+        creator_affinity_changed(&thread->fresh);
+        if (found == KTHREAD_TID_VISITED)
+            gate_visit_end(&visit);
+    } else if (thread != NULL) {
+        creator_affinity_changed(&thread->fresh);
+    }
+    return answer;
+}
+
+/* --- scheduling --------------------------------------------------------------------------------------- */
+
+INTERPOSE int sched_setscheduler(pid_t tid, int policy, const struct sched_param *param) {
+    int answer = REAL(sched_setscheduler)(tid, policy, param);
+    note(answer, tid);
+    return answer;
+}
+
+INTERPOSE int sched_setparam(pid_t tid, const struct sched_param *param) {
+    int answer = REAL(sched_setparam)(tid, param);
+    note(answer, tid);
+    return answer;
+}
+
+INTERPOSE int setpriority(__priority_which_t which, id_t who, int priority) {
+    int answer = REAL(setpriority)(which, who, priority);
+    if (answer == 0 && which == PRIO_PROCESS)
+        inherit_changed_tid((pid_t)who);
+    else if (answer == 0 && !skipped(ROW_LINEAGE))
+        kthread_stop_keeping("setpriority for a group or a user");
+    return answer;
+}
+
+INTERPOSE int nice(int increment) {
+    int saved = errno;
+    errno = 0;
+    int answer = REAL(nice)(increment);
+    if (answer == -1 && errno != 0)
+        return answer;
+    errno = saved;
+    inherit_changed_tid(0);
+    return answer;
+}
+
+/* --- namespaces, capabilities, personality ------------------------------------------------------------ */
+
+/* Some namespaces can only be left or entered by a process of one thread: the idle ones would be in the way. */
+INTERPOSE int unshare(int flags) {
+    if (!skipped(ROW_LINEAGE))
+        kthread_cull();
+    int answer = REAL(unshare)(flags);
+    note(answer, 0);
+    return answer;
+}
+
+/* A namespace that the caller is in already: entering it changes nothing that children inherit. */
+static bool is_own_namespace(int fd) {
+    static const char *const names[] = {"cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children",
+                                        "user",   "uts"};
+    struct stat wanted, own;
+    long folder = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    bool found = false;
+    if (folder >= 0 && fstat(fd, &wanted) == 0)
+        for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
+            found = fstatat((int)folder, names[i], &own, 0) == 0 && own.st_dev == wanted.st_dev &&
+                    own.st_ino == wanted.st_ino;
+    if (folder >= 0)
+        sys(SYS_close, folder);
+    return found;
+}
+
+INTERPOSE int setns(int fd, int type) {
+    int saved = errno;
+    bool own = is_own_namespace(fd);
+    errno = saved;
+    if (!own && !skipped(ROW_LINEAGE))
+        kthread_cull();
+    int answer = REAL(setns)(fd, type);
+    if (own && answer == -1 && errno == EINVAL && !skipped(ROW_LINEAGE) && kthread_cull() > 0) {
+        errno = saved;
+        answer = REAL(setns)(fd, type);
+    }
+    if (!own)
+        note(answer, 0);
+    return answer;
+}
+
+INTERPOSE int personality(unsigned long persona) {
+    int answer = REAL(personality)(persona);
+    if (answer != -1 && (persona & 0xffffffff) != 0xffffffff && (unsigned long)answer != persona)
+        inherit_changed_tid(0);
+    return answer;
+}
+
+INTERPOSE int capset(void *header, const void *data) {
+    int answer = REAL(capset)(header, data);
+    note(answer, 0);
+    return answer;
+}
+
+/* These two answer with the former id, whether or not they changed it. */
+INTERPOSE int setfsuid(uid_t uid) {
+    int former = REAL(setfsuid)(uid);
+    if ((uid_t)former != uid)
+        inherit_changed_tid(0);
+    return former;
+}
+
+INTERPOSE int setfsgid(gid_t gid) {
+    int former = REAL(setfsgid)(gid);
+    if ((gid_t)former != gid)
+        inherit_changed_tid(0);
+    return former;
+}
+
+/* --- prctl -------------------------------------------------------------------------------------------- */
+
+enum { PRCTL_SET_VMA = 0x53564d41 };
+
+/* Options that only ask, or that concern the whole process or its memory. Any other, known or not, counts as a
+ * change of what children inherit. */
+static bool prctl_harmless(int option) {
+    switch (option) {
+    case PR_GET_NAME:
+    case PR_GET_DUMPABLE:
+    case PR_SET_DUMPABLE:
+    case PR_GET_PDEATHSIG:
+    case PR_GET_KEEPCAPS:
+    case PR_GET_TIMING:
+    case PR_GET_SECCOMP:
+    case PR_CAPBSET_READ:
+    case PR_GET_TSC:
+    case PR_GET_SECUREBITS:
+    case PR_GET_TIMERSLACK:
+    case PR_TASK_PERF_EVENTS_DISABLE:
+    case PR_TASK_PERF_EVENTS_ENABLE:
+    case PR_MCE_KILL_GET:
+    case PR_SET_MM:
+    case PR_SET_CHILD_SUBREAPER:
+    case PR_GET_CHILD_SUBREAPER:
+    case PR_GET_NO_NEW_PRIVS:
+    case PR_GET_TID_ADDRESS:
+    case PR_SET_THP_DISABLE:
+    case PR_GET_THP_DISABLE:
+    case PR_GET_SPECULATION_CTRL:
+    case PR_SET_PTRACER:
+    case PRCTL_SET_VMA:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A filter may not allow the calls that keeping threads needs: nothing is kept from before it on. */
+void inherit_filter_coming(void) {
+    if (!skipped(ROW_LINEAGE))
+        kthread_stop_keeping("a seccomp filter was installed");
+}
+
+INTERPOSE int prctl(int option, ...) {
+    va_list list;
+    va_start(list, option);
+    unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
+    unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
+    va_end(list);
+    if (option == PR_SET_SECCOMP)
+        inherit_filter_coming();
+    int answer = REAL(prctl)(option, a, b, c, d);
+    if (answer == -1)
+        return answer;
+    if (option == PR_SET_NAME)
+        creator_names_differ();
+    else if (option == PR_SET_PDEATHSIG || option == PR_SET_SYSCALL_USER_DISPATCH)
+        kthread_tie_sigsafe(RETIRE_TIES); /* a new thread has neither */
+    else if (!prctl_harmless(option))
+        inherit_changed_tid(0);
+    return answer;
+}
+
+/* --- protection keys ---------------------------------------------------------------------------------- */
+
+INTERPOSE int pkey_alloc(unsigned flags, unsigned rights) {
+    int answer = REAL(pkey_alloc)(flags, rights);
+    if (answer >= 0) {
+        creator_pkeys_used();
+        if (!arch_pkeys_available())
+            inherit_changed_tid(0);
+    }
+    return answer;
+}

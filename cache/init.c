@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Setting up: the environment, libc's functions, the reasons to stay off.
+ *
+ * Two steps, because most processes under `thrum run` create no thread and should pay next to nothing: the
+ * constructor reads the environment and registers for fork; everything else waits for the first call that
+ * has to do with threads, which may come from another library's constructor, before ours. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cache.h"
+#include "os/futex.h"
+#include "os/syscall.h"
+
+struct libc_threads libc;
+
+static long pid;
+static bool verbose, wanted = true, off_from_start;
+
+long cache_pid(void) {
+    return pid;
+}
+
+void cache_fork_child(void) {
+    pid = sys(SYS_getpid);
+}
+
+bool cache_off_from_start(void) {
+    return off_from_start;
+}
+
+bool cache_verbose(void) {
+    return verbose;
+}
+
+/* --- environment ------------------------------------------------------------------------------------- */
+
+static void complain(const char *name, const char *value, const char *accepted) {
+    struct text text;
+    text_start(&text);
+    text_add(&text, name);
+    text_add(&text, "=");
+    text_add(&text, value);
+    text_add(&text, ": ");
+    text_add(&text, accepted);
+    text_add(&text, "; using the default");
+    text_finish(&text);
+}
+
+static bool one_of(const char *value, const char *a, const char *b) {
+    return strcmp(value, a) == 0 || strcmp(value, b) == 0;
+}
+
+static bool read_switch(const char *name, bool usual) {
+    const char *value = getenv(name);
+    if (value == NULL || *value == '\0')
+        return usual;
+    if (one_of(value, "1", "on"))
+        return true;
+    if (one_of(value, "0", "off"))
+        return false;
+    complain(name, value, "expected 1 (on) or 0 (off)");
+    return usual;
+}
+
+static uint64_t read_number(const char *name, uint64_t usual, uint64_t most, const char *accepted) {
+    const char *value = getenv(name);
+    if (value == NULL || *value == '\0')
+        return usual;
+    uint64_t number = 0;
+    const char *at = value;
+    while (*at >= '0' && *at <= '9' && number <= most)
+        number = number * 10 + (uint64_t)(*at++ - '0');
+    if (*at == '\0' && number <= most)
+        return number;
+    complain(name, value, accepted);
+    return usual;
+}
+
+static void read_environment(void) {
+    verbose = read_switch("THRUM_CACHE_VERBOSE", read_switch("THRUM_VERBOSE", false));
+    wanted = read_switch("THRUM_CACHE", true);
+    kthread_config.min_rest_ns = UINT64_C(1000000) * read_number("THRUM_CACHE_MIN_REST", 0, 3600000,
+                                                                 "expected milliseconds from 0 to 3600000");
+    kthread_config.max_idle = read_number("THRUM_CACHE_MAX_IDLE", UINT64_MAX, 1000000,
+                                          "expected a number of threads from 0 to 1000000");
+    kthread_config.wipe_stack = read_switch("THRUM_CACHE_WIPE_STACK", false);
+#ifdef THRUM_DEBUG
+    const char *rows = getenv("THRUM_SKIP");
+    if (rows != NULL && !rows_skip(rows))
+        complain("THRUM_SKIP", rows, "expected names of rows as in docs/soundness.md");
+#endif
+}
+
+/* --- the functions behind ours ------------------------------------------------------------------------ */
+
+static void *find(const char *name) {
+#ifdef THRUM_DEBUG
+    const char *missing = getenv("THRUM_DEBUG_MISSING");
+    if (missing != NULL && strcmp(missing, name) == 0 && !skipped(ROW_GLIBC))
+        return NULL;
+#endif
+    return dlsym(RTLD_NEXT, name);
+}
+
+/* libc's table. Returns the first of the undocumented names that is missing, or NULL. */
+static const char *fill_table(void) {
+    libc.pthread_create = REAL(pthread_create);
+    libc.pthread_join = REAL(pthread_join);
+    libc.pthread_detach = REAL(pthread_detach);
+    libc.pthread_exit = REAL(pthread_exit);
+    libc.pthread_cancel = REAL(pthread_cancel);
+    libc.dl_iterate_phdr = REAL(dl_iterate_phdr);
+
+    const struct {
+        const char *name;
+        void *slot;
+    } wants[] = {
+        {"__pthread_register_cancel", &libc.register_cancel},
+        {"__pthread_unregister_cancel", &libc.unregister_cancel},
+        {"__pthread_unwind_next", &libc.unwind_next},
+        {"__call_tls_dtors", &libc.call_tls_dtors},
+        {"_dl_get_tls_static_info", &libc.tls_static_info},
+    };
+    for (size_t i = 0; i < sizeof wants / sizeof *wants; i++) {
+        void *symbol = find(wants[i].name);
+        if (symbol == NULL)
+            return wants[i].name;
+        memcpy(wants[i].slot, &symbol, sizeof symbol);
+    }
+    size_t size = 0, alignment = 0;
+    libc.tls_static_info(&size, &alignment);
+    stack_init(size + alignment);
+    return NULL;
+}
+
+/* --- reasons to stay off ------------------------------------------------------------------------------ */
+
+/* A sanitizer's or valgrind's own idea of a thread's life would not survive reuse. One whose runtime is linked
+ * into the program shows by the program's own pthread_create in front of ours. */
+static bool sanitizer_present(void) {
+    static const char *const symbols[] = {"__asan_init",   "__tsan_init", "__msan_init", "__lsan_init",
+                                          "__hwasan_init", "__dfsan_init"};
+    if (skipped(ROW_SANITIZERS))
+        return false;
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
+        if (dlsym(RTLD_DEFAULT, symbols[i]) != NULL)
+            return true;
+    const char *preload = getenv("LD_PRELOAD");
+    if (preload != NULL && strstr(preload, "/vgpreload_") != NULL)
+        return true;
+    Dl_info first, ours;
+    ElfW(Sym) *symbol = NULL;
+    if (dladdr1(dlsym(RTLD_DEFAULT, "pthread_create"), &first, (void **)&symbol, RTLD_DL_SYMENT) == 0 ||
+        dladdr(&libc, &ours) == 0 || symbol == NULL)
+        return true;
+    bool stub = symbol->st_shndx == SHN_UNDEF; /* of a program that takes the function's address */
+    return first.dli_fbase != ours.dli_fbase && !stub;
+}
+
+static const char *reason_to_stay_off(const char *missing, bool understood) {
+    static char without[128];
+    if (missing != NULL) {
+        strcpy(without, "this C library has no ");
+        strncat(without, missing, sizeof without - strlen(without) - 1);
+        return without;
+    }
+    if (!understood)
+        return "this C library's record of thread-locals is not known";
+    if (!wanted)
+        return "THRUM_CACHE=off";
+    if (sanitizer_present())
+        return "a sanitizer or valgrind is present";
+    return NULL;
+}
+
+static void set_up(void) {
+    const char *missing = fill_table();
+    const char *why = reason_to_stay_off(missing, kthread_init());
+    limits_read();
+    if (why == NULL)
+        return;
+    off_from_start = true;
+    kthread_stop_keeping(why);
+    if (verbose)
+        text_line("the cache is off: ", why, NULL);
+}
+
+/* --- once --------------------------------------------------------------------------------------------- */
+
+enum { UNTOUCHED, AT_WORK, DONE };
+
+/* Runs step once for the process. Whoever comes meanwhile waits; the thread at work itself, coming round
+ * through a function that it calls, goes on. */
+static void once(uint32_t *state, void (*step)(void)) {
+    static __thread uint32_t *at_work;
+    uint32_t seen = UNTOUCHED;
+    if (at_work == state)
+        return;
+    if (cas_acquire(state, &seen, AT_WORK)) {
+        uint32_t *outer = at_work;
+        at_work = state;
+        step();
+        at_work = outer;
+        store_release(state, DONE);
+        futex_wake(state, INT32_MAX);
+        return;
+    }
+    while (load_acquire(state) == AT_WORK)
+        futex_wait(state, AT_WORK);
+}
+
+static void read_environment_and_watch(void) {
+    real_fill();
+    read_environment();
+    pid = sys(SYS_getpid);
+    if (verbose)
+        text_keep_stderr();
+    if (!process_watch_forks())
+        kthread_stop_keeping("no memory to watch for forks");
+}
+
+void cache_early(void) {
+    static uint32_t state;
+    if (__builtin_expect(load_acquire(&state) != DONE, 0))
+        once(&state, read_environment_and_watch);
+}
+
+void cache_ready(void) {
+    static uint32_t state;
+    if (__builtin_expect(load_acquire(&state) != DONE, 0)) {
+        cache_early();
+        once(&state, set_up);
+    }
+}
+
+__attribute__((constructor)) static void start(void) {
+    cache_early();
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Thread attributes: which kernel threads can stand in for the one asked for, and what is left to libc. Stack
+ * and guard size must match exactly. Row attributes. */
+#include "cache.h"
+
+/* The attributes that a NULL stands for. They change only by pthread_setattr_default_np; `defaults_set` says
+ * that it was called, and then a NULL is looked at like any other attributes. */
+static struct {
+    uint32_t known;
+    size_t stack_size, guard_size;
+} defaults;
+static bool defaults_set;
+
+INTERPOSE int pthread_setattr_default_np(const pthread_attr_t *attributes) {
+    int error = REAL(pthread_setattr_default_np)(attributes);
+    if (error == 0)
+        store_release(&defaults_set, true);
+    return error;
+}
+
+/* CPUs set in the attributes; libc says "all, even those that do not exist" when none were. */
+static bool has_affinity(const pthread_attr_t *attributes) {
+    cpu_set_t set;
+    if (pthread_attr_getaffinity_np(attributes, sizeof set, &set) != 0)
+        return true;
+    return CPU_COUNT(&set) != CPU_SETSIZE;
+}
+
+static bool has_sigmask(const pthread_attr_t *attributes) {
+    sigset_t set;
+    return pthread_attr_getsigmask_np(attributes, &set) != PTHREAD_ATTR_NO_SIGMASK_NP;
+}
+
+/* libc keeps the stack's end and answers with end minus size; without a stack of the user's the end is 0. */
+static bool has_stack(const pthread_attr_t *attributes) {
+    void *address = NULL;
+    size_t size = 0;
+    return pthread_attr_getstack(attributes, &address, &size) != 0 || (uintptr_t)address + size != 0;
+}
+
+static enum counters_pass look(const pthread_attr_t *attributes, struct kthread_kind *kind, bool *detached) {
+    int state = 0, inherit = 0;
+    pthread_attr_getdetachstate(attributes, &state);
+    *detached = state == PTHREAD_CREATE_DETACHED;
+    if (pthread_attr_getstacksize(attributes, &kind->stack_size) != 0 ||
+        pthread_attr_getguardsize(attributes, &kind->guard_size) != 0 || has_stack(attributes))
+        return PASS_STACK;
+    if (pthread_attr_getinheritsched(attributes, &inherit) != 0 || inherit != PTHREAD_INHERIT_SCHED)
+        return PASS_SCHEDULING;
+    if (has_affinity(attributes))
+        return PASS_AFFINITY;
+    return has_sigmask(attributes) ? PASS_SIGMASK : PASS_NOT;
+}
+
+static enum counters_pass look_at_defaults(struct kthread_kind *kind, bool *detached) {
+    pthread_attr_t attributes;
+    if (pthread_getattr_default_np(&attributes) != 0)
+        return PASS_MEMORY;
+    enum counters_pass pass = look(&attributes, kind, detached);
+    pthread_attr_destroy(&attributes);
+    return pass;
+}
+
+static enum counters_pass kind_of_null(struct kthread_kind *kind, bool *detached) {
+    *detached = false;
+    if (load_acquire(&defaults.known) && !load_acquire(&defaults_set)) {
+        kind->stack_size = load_relaxed(&defaults.stack_size);
+        kind->guard_size = load_relaxed(&defaults.guard_size);
+        return PASS_NOT;
+    }
+    enum counters_pass pass = look_at_defaults(kind, detached);
+    if (pass == PASS_NOT && !load_acquire(&defaults_set)) {
+        store_relaxed(&defaults.stack_size, kind->stack_size);
+        store_relaxed(&defaults.guard_size, kind->guard_size);
+        store_release(&defaults.known, 1);
+    }
+    return pass;
+}
+
+enum counters_pass kind_of(const pthread_attr_t *attributes, struct kthread_kind *kind, bool *detached) {
+    if (!kthread_keeping() || tls_lock_held_by_caller())
+        return PASS_OFF;
+    if (!kthread_lineage(&kind->lineage))
+        return PASS_LINEAGE;
+    if (attributes == NULL)
+        return kind_of_null(kind, detached);
+    if (skipped(ROW_ATTRIBUTES)) {
+        look(attributes, kind, detached);
+        return kind_of_null(kind, &(bool){false});
+    }
+    return look(attributes, kind, detached);
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Reaching a thread by its handle or its tid. One that has ended but is not joined answers as libc's would, and
+ * the kernel thread, idle or at work for somebody else, does not notice. Rows stale, cancel. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include "cache.h"
+
+INTERPOSE int pthread_kill(pthread_t handle, int signo) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    switch (visit_handle(handle, &thread, &visit)) {
+    case VISIT_ENDED:
+        return signo == 32 || signo == 33 ? EINVAL : 0; /* libc looks no further */
+    case VISIT_INSIDE: {
+        int error = REAL(pthread_kill)(handle, signo);
+        gate_visit_end(&visit);
+        return error;
+    }
+    default:
+        return REAL(pthread_kill)(handle, signo);
+    }
+}
+
+INTERPOSE int pthread_sigqueue(pthread_t handle, int signo, const union sigval value) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    switch (visit_handle(handle, &thread, &visit)) {
+    case VISIT_ENDED:
+        return ESRCH;
+    case VISIT_INSIDE: {
+        int error = REAL(pthread_sigqueue)(handle, signo, value);
+        gate_visit_end(&visit);
+        return error;
+    }
+    default:
+        return REAL(pthread_sigqueue)(handle, signo, value);
+    }
+}
+
+/* The flag is set before libc is asked: the thread may act on the request, and end, at once. */
+INTERPOSE int pthread_cancel(pthread_t handle) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    switch (visit_handle(handle, &thread, &visit)) {
+    case VISIT_FOREIGN:
+        return REAL(pthread_cancel)(handle);
+    case VISIT_SELF:
+        store_relaxed(&thread->cancelled, 1);
+        return REAL(pthread_cancel)(handle);
+    case VISIT_INSIDE: {
+        store_relaxed(&thread->cancelled, 1);
+        int error = REAL(pthread_cancel)(handle);
+        gate_visit_end(&visit);
+        return error;
+    }
+    default:
+        return 0;
+    }
+}
+
+INTERPOSE int pthread_setname_np(pthread_t handle, const char *name) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    enum visit entered = visit_handle(handle, &thread, &visit);
+    if (entered == VISIT_ENDED)
+        return ESRCH;
+    int error = REAL(pthread_setname_np)(handle, name);
+    if (error == 0)
+        creator_names_differ();
+    if (entered == VISIT_INSIDE)
+        gate_visit_end(&visit);
+    return error;
+}
+
+INTERPOSE int pthread_getname_np(pthread_t handle, char *name, size_t size) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    enum visit entered = visit_handle(handle, &thread, &visit);
+    if (entered == VISIT_ENDED)
+        return ESRCH;
+    int error = REAL(pthread_getname_np)(handle, name, size);
+    if (entered == VISIT_INSIDE)
+        gate_visit_end(&visit);
+    return error;
+}
+
+INTERPOSE int pthread_setaffinity_np(pthread_t handle, size_t size, const cpu_set_t *set) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    enum visit entered = visit_handle(handle, &thread, &visit);
+    if (entered == VISIT_ENDED)
+        return ESRCH;
+    int error = REAL(pthread_setaffinity_np)(handle, size, set);
+    if (entered != VISIT_FOREIGN)
+        creator_affinity_changed(&thread->fresh);
+    if (entered == VISIT_INSIDE)
+        gate_visit_end(&visit);
+    return error;
+}
+
+INTERPOSE int pthread_getaffinity_np(pthread_t handle, size_t size, cpu_set_t *set) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    enum visit entered = visit_handle(handle, &thread, &visit);
+    if (entered == VISIT_ENDED)
+        return ESRCH;
+    int error = REAL(pthread_getaffinity_np)(handle, size, set);
+    if (entered == VISIT_INSIDE)
+        gate_visit_end(&visit);
+    return error;
+}
+
+INTERPOSE int pthread_getcpuclockid(pthread_t handle, clockid_t *clock) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    enum visit entered = visit_handle(handle, &thread, &visit);
+    if (entered == VISIT_ENDED)
+        return ESRCH;
+    int error = REAL(pthread_getcpuclockid)(handle, clock);
+    if (entered == VISIT_INSIDE)
+        gate_visit_end(&visit);
+    return error;
+}
+
+/* Scheduling cannot always be put back, so a change makes a new lineage (row lineage). */
+static int set_scheduling(pthread_t handle, int (*set)(pthread_t, int, const struct sched_param *), int policy,
+                          const struct sched_param *param) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    enum visit entered = visit_handle(handle, &thread, &visit);
+    if (entered == VISIT_ENDED)
+        return ESRCH;
+    int error = set(handle, policy, param);
+    if (error == 0)
+        inherit_changed(entered, thread, handle);
+    if (entered == VISIT_INSIDE)
+        gate_visit_end(&visit);
+    return error;
+}
+
+INTERPOSE int pthread_setschedparam(pthread_t handle, int policy, const struct sched_param *param) {
+    return set_scheduling(handle, REAL(pthread_setschedparam), policy, param);
+}
+
+static int set_priority(pthread_t handle, int priority, const struct sched_param *unused) {
+    (void)unused;
+    return REAL(pthread_setschedprio)(handle, priority);
+}
+
+INTERPOSE int pthread_setschedprio(pthread_t handle, int priority) {
+    return set_scheduling(handle, set_priority, priority, NULL);
+}
+
+INTERPOSE int pthread_getschedparam(pthread_t handle, int *policy, struct sched_param *param) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    enum visit entered = visit_handle(handle, &thread, &visit);
+    if (entered == VISIT_ENDED)
+        return ESRCH;
+    int error = REAL(pthread_getschedparam)(handle, policy, param);
+    if (entered == VISIT_INSIDE)
+        gate_visit_end(&visit);
+    return error;
+}
+
+/* The kernel thread was created joinable whatever the program asked for. */
+INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
+    int error = REAL(pthread_getattr_np)(handle, attributes);
+    struct kthread *thread = kthread_of_sigsafe(handle);
+    if (error == 0 && thread != NULL && !skipped(ROW_ATTRIBUTES))
+        pthread_attr_setdetachstate(attributes, load_relaxed(&thread->life) == LIFE_DETACHED
+                                                    ? PTHREAD_CREATE_DETACHED
+                                                    : PTHREAD_CREATE_JOINABLE);
+    return error;
+}
+
+/* By tid: an idle thread's stands for nobody, as if the kernel had let go of it. */
+bool reach_tid_gone(pid_t group, pid_t tid, struct gate_visit *visit, bool *inside) {
+    struct kthread *thread;
+    *inside = false;
+    if (skipped(ROW_STALE) || skipped(ROW_SIGPENDING) || (group >= 0 && group != (pid_t)sys(SYS_getpid)) || tid == (pid_t)sys(SYS_gettid))
+        return false;
+    enum kthread_tid found = kthread_visit_tid(tid, visit, &thread);
+    *inside = found == KTHREAD_TID_VISITED;
+    return found == KTHREAD_TID_ENDED;
+}
+
+INTERPOSE int tgkill(pid_t group, pid_t tid, int signo) {
+    struct gate_visit visit;
+    bool inside;
+    if (reach_tid_gone(group, tid, &visit, &inside)) {
+        errno = ESRCH;
+        return -1;
+    }
+    int answer = REAL(tgkill)(group, tid, signo);
+    if (inside)
+        gate_visit_end(&visit);
+    return answer;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the library says of itself: the summary at exit, and why it is off. Row exit: at exit nothing is done
+ * with idle threads; they are parked in a futex that nobody wakes, and go with the process. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cache.h"
+#include "kthread/idle.h"
+#include "os/syscall.h"
+
+INTERPOSE const char *thrum_cache_state(void) {
+    cache_ready();
+    return kthread_state();
+}
+
+static void add(struct text *text, const char *what, uint64_t number) {
+    text_add(text, what);
+    text_add_number(text, number);
+}
+
+static void reasons(const char *title, const uint64_t *counts, const char *(*reason)(unsigned)) {
+    struct text text;
+    bool any = false;
+    for (unsigned i = 0; reason(i) != NULL; i++) {
+        if (counts[i] == 0)
+            continue;
+        if (!any) {
+            text_start(&text);
+            text_add(&text, title);
+        }
+        text_add(&text, any ? ", " : "");
+        text_add(&text, reason(i));
+        add(&text, " ", counts[i]);
+        any = true;
+    }
+    if (any)
+        text_finish(&text);
+}
+
+static void summary(void) {
+    const struct thrum_cache_counters *c = &thrum_cache_counters;
+    struct text text;
+    text_start(&text);
+    add(&text, "pid ", (uint64_t)sys(SYS_getpid));
+    text_add(&text, " (");
+    text_add(&text, program_invocation_short_name);
+    add(&text, "): created ", c->created);
+    add(&text, ", reused ", c->reused);
+    add(&text, ", retired ", c->retired);
+    add(&text, ", passed through ", c->passed);
+    add(&text, ", idle ", c->idle);
+    add(&text, " (peak ", c->idle_peak);
+    text_add(&text, ")");
+    text_finish(&text);
+    reasons("  retired: ", c->retired_by, thrum_cache_retire_reason);
+    reasons("  passed through: ", c->passed_by, thrum_cache_pass_reason);
+}
+
+static void say_if_stopped(void) {
+    const char *state = kthread_state();
+    if (strcmp(state, "on") != 0)
+        text_line("  no longer kept: ", state, NULL);
+}
+
+/* A program without threads, as most children of a shell, has nothing to say; nor has a vfork's child, which has
+ * its parent's counters. */
+void report_once(void) {
+    static long said_by;
+    const struct thrum_cache_counters *c = &thrum_cache_counters;
+    long pid = sys(SYS_getpid);
+    if (!cache_verbose() || cache_off_from_start() || c->created + c->reused + c->passed == 0)
+        return;
+    if (pid != cache_pid() || exchange_acq_rel(&said_by, pid) == pid)
+        return;
+    summary();
+    say_if_stopped();
+}
+
+__attribute__((destructor)) static void at_exit(void) {
+    if (skipped(ROW_EXIT)) /* what a library that cleans up after itself would do */
+        for (struct kthread *thread; (thread = idle_pop_any()) != NULL;)
+            libc.pthread_join(thread->handle, NULL);
+    report_once();
+}
+
+/* Ends that no destructor sees. */
+INTERPOSE void _exit(int status) {
+    report_once();
+    REAL(_exit)(status);
+    __builtin_unreachable();
+}
+
+INTERPOSE void _Exit(int status) {
+    _exit(status);
+}

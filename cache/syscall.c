@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/* System calls made through libc's syscall(): sorted by what they do to the thread that makes them. A number
+ * that is not known here to be harmless ties the thread to its kernel thread, and a change of inherited state
+ * makes a new lineage, as in inherit.c. Rows lineage, kernel-ties, stale, end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+#include "cache.h"
+#include "os/syscall.h"
+
+/* Newer than the highest number that this file has looked at. */
+enum { LAST_LOOKED_AT = 462 };
+
+enum effect { HARMLESS, LINEAGE, TIES };
+
+/* The other operations only ask. */
+static bool installs_filter(const long *a) {
+    return a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER;
+}
+
+static enum effect effect_of(long number, const long *a) {
+    switch (number) {
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid:
+    case SYS_setgroups:
+    case SYS_setfsuid:
+    case SYS_setfsgid:
+    case SYS_capset:
+    case SYS_unshare:
+    case SYS_keyctl:
+    case SYS_ioprio_set:
+    case SYS_set_mempolicy:
+    case SYS_sched_setscheduler:
+    case SYS_sched_setparam:
+    case SYS_sched_setattr:
+    case SYS_setpriority:
+    case SYS_landlock_restrict_self:
+    case SYS_rseq:
+        return LINEAGE;
+    case SYS_seccomp:
+        return installs_filter(a) ? LINEAGE : HARMLESS;
+    case SYS_personality:
+        return (a[0] & 0xffffffff) == 0xffffffff ? HARMLESS : LINEAGE;
+    case SYS_timer_create:
+    case SYS_perf_event_open:
+    case SYS_ptrace:
+    case SYS_clone:
+    case SYS_clone3:
+    case SYS_io_uring_setup:
+    case SYS_io_uring_enter:
+    case SYS_io_uring_register:
+#ifdef __x86_64__
+    case SYS_fork:
+    case SYS_vfork:
+    case SYS_ioperm:
+    case SYS_iopl:
+    case SYS_modify_ldt:
+    case SYS_set_thread_area:
+    case SYS_arch_prctl:
+#endif
+        return TIES;
+    default:
+        return number > LAST_LOOKED_AT ? TIES : HARMLESS;
+    }
+}
+
+/* The thread that scheduling calls are about. */
+static pid_t target_of(long number, const long *a) {
+    switch (number) {
+    case SYS_sched_setscheduler:
+    case SYS_sched_setparam:
+    case SYS_sched_setattr:
+        return (pid_t)a[0];
+    case SYS_setpriority:
+    case SYS_ioprio_set:
+        return (pid_t)a[1];
+    default:
+        return 0;
+    }
+}
+
+static bool about_many(long number, const long *a) {
+    return (number == SYS_setpriority && a[0] != 0 /* PRIO_PROCESS */) ||
+           (number == SYS_ioprio_set && a[0] != 1 /* IOPRIO_WHO_PROCESS */);
+}
+
+/* The word that the kernel clears, and libc's join waits for, at a real exit. A thread that has put it back in
+ * place may be kept; so the place is asked for before the first move. */
+static void tid_address_moves(void *address) {
+    struct kthread *self = kthread_self_sigsafe();
+    if (self == NULL)
+        return;
+    if (self->fresh.tid_address == NULL)
+        sys(SYS_prctl, PR_GET_TID_ADDRESS, &self->fresh.tid_address);
+    self->tid_moved = address != self->fresh.tid_address;
+}
+
+static void before(long number, const long *a) {
+    struct kthread *self = kthread_self_sigsafe();
+    switch (number) {
+    case SYS_unshare:
+            if (!skipped(ROW_LINEAGE))
+            kthread_cull();
+        break;
+    case SYS_set_robust_list:
+        if (self != NULL)
+            robust_list_changes(&self->fresh);
+        break;
+    case SYS_set_tid_address:
+        tid_address_moves((void *)a[0]);
+        break;
+    case SYS_seccomp:
+        if (installs_filter(a))
+            inherit_filter_coming();
+        break;
+    case SYS_exit:
+        if (self != NULL)
+            kthread_exits_raw();
+        else if (sys(SYS_gettid) == sys(SYS_getpid))
+            kthread_main_exits();
+        break;
+    case SYS_exit_group:
+        report_once();
+        break;
+    }
+}
+
+/* The other thread that a tying call is about; 0 if it is only the caller. */
+static pid_t tied_tid(long number, const long *a) {
+    const struct sigevent *event = (const struct sigevent *)a[1];
+    if (number == SYS_perf_event_open)
+        return (pid_t)a[1];
+    if (number == SYS_timer_create && clock_is_of_thread((clockid_t)a[0]))
+        return clock_tid((clockid_t)a[0]);
+    if (number == SYS_timer_create && event != NULL && event->sigev_notify == SIGEV_THREAD_ID)
+        return event->_sigev_un._tid;
+    return 0;
+}
+
+static void after(long number, const long *a) {
+    switch (effect_of(number, a)) {
+    case HARMLESS:
+        break;
+    case TIES:
+        kthread_tie_sigsafe(RETIRE_TIES);
+        kthread_tie_tid(tied_tid(number, a));
+        break;
+    case LINEAGE:
+        if (!about_many(number, a))
+            inherit_changed_tid(target_of(number, a));
+        else if (!skipped(ROW_LINEAGE))
+            kthread_stop_keeping("a call that changes the scheduling of many");
+    }
+}
+
+/* Calls that have a function of their own here, with all that it does. */
+static bool redirected(long number, const long *a, long *answer) {
+    switch (number) {
+    case SYS_prctl:
+        *answer = prctl((int)a[0], a[1], a[2], a[3], a[4]);
+        return true;
+    case SYS_sched_setaffinity:
+        *answer = sched_setaffinity((pid_t)a[0], (size_t)a[1], (const cpu_set_t *)a[2]);
+        return true;
+    case SYS_clock_gettime:
+        *answer = clock_gettime((clockid_t)a[0], (struct timespec *)a[1]);
+        return true;
+    case SYS_getrusage:
+        *answer = getrusage((int)a[0], (struct rusage *)a[1]);
+        return true;
+    case SYS_tgkill:
+        *answer = tgkill((pid_t)a[0], (pid_t)a[1], (int)a[2]);
+        return true;
+    case SYS_fcntl:
+        *answer = fcntl((int)a[0], (int)a[1], a[2]);
+        return true;
+    case SYS_setns:
+        *answer = setns((int)a[0], (int)a[1]);
+        return true;
+    case SYS_prlimit64:
+        *answer = prlimit64((pid_t)a[0], (__rlimit_resource_t)a[1], (const struct rlimit64 *)a[2],
+                            (struct rlimit64 *)a[3]);
+        return true;
+    case SYS_pkey_alloc:
+        *answer = pkey_alloc((unsigned)a[0], (unsigned)a[1]);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A child with memory of its own: answered with 0 it is in the child that we are. */
+static bool makes_copy(long number, const long *a) {
+    switch (number) {
+    case SYS_clone:
+        return (a[0] & CLONE_VM) == 0;
+    case SYS_clone3:
+        return (*(const uint64_t *)a[0] & CLONE_VM) == 0; /* the flags come first */
+#ifdef __x86_64__
+    case SYS_fork:
+        return true;
+#endif
+    default:
+        return false;
+    }
+}
+
+static bool idle_target(long number, const long *a, struct gate_visit *visit, bool *inside) {
+    if (number == SYS_tkill)
+        return reach_tid_gone(-1, (pid_t)a[0], visit, inside);
+    return number == SYS_rt_tgsigqueueinfo && reach_tid_gone((pid_t)a[0], (pid_t)a[1], visit, inside);
+}
+
+INTERPOSE long syscall(long number, ...) {
+    long a[6], answer;
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    struct gate_visit visit;
+    bool inside = false;
+    if (redirected(number, a, &answer))
+        return answer;
+    if (idle_target(number, a, &visit, &inside)) {
+        errno = ESRCH;
+        return -1;
+    }
+    bool self_was_main = kthread_self_sigsafe() == NULL && makes_copy(number, a) && sys(SYS_gettid) == sys(SYS_getpid);
+    before(number, a);
+    answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (inside)
+        gate_visit_end(&visit);
+    if (answer == 0 && makes_copy(number, a))
+        process_child_begins(self_was_main);
+    else if (answer != -1)
+        after(number, a);
+    return answer;
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Tests of the sources' order and of the build's products, as opposed to of what they do (tests/).
+add_test(NAME build.layers
+         COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-layers.sh" "${PROJECT_SOURCE_DIR}")
+set_tests_properties(build.layers PROPERTIES LABELS unit)
+
+if(TARGET thrum-cache)
+    add_test(NAME build.cache-needs-libc-only
+             COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-needed.sh"
+                     "$<TARGET_FILE:thrum-cache>" "${CMAKE_READELF}")
+    set_tests_properties(build.cache-needs-libc-only PROPERTIES LABELS unit)
+    add_test(NAME build.cache-exports
+             COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
+                     "$<TARGET_FILE:thrum-cache>" "${cache_map}" "${CMAKE_READELF}")
+    set_tests_properties(build.cache-exports PROPERTIES LABELS unit)
+endif()
+
+if(TARGET thrum AND TARGET thrum-cache AND NOT CMAKE_CROSSCOMPILING)
+    add_test(NAME build.install
+             COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-install.sh"
+                     "${CMAKE_COMMAND}" "${PROJECT_BINARY_DIR}")
+    set_tests_properties(build.install PROPERTIES LABELS unit)
+endif()

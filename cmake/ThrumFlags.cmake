@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Compiler flags, as functions that a target is given to. Used by the root CMakeLists.txt and by
+# tests/ and bench/:
+#
+#   thrum_add_core(NAME SOURCES...)  an object library made like src/ is made
+#   thrum_core_options(TARGET)       C17, warnings, hidden visibility, unwind tables
+#   thrum_cxx_options(TARGET)        C++17, warnings, the include paths
+#   thrum_sanitize(TARGET)           adds -fsanitize=$THRUM_SANITIZE, to compiling and to linking
+#
+# NDEBUG is never defined: the core has assertions of its own (THRUM_DEBUG), and a test that uses
+# assert() has to mean it in every build.
+
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "RelWithDebInfo or Debug" FORCE)
+endif()
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# Reproducible: two checkouts in two folders give the same bytes (scripts/check-reproducible.sh).
+# The build folder comes last, so that it wins over the source folder that it may stand in.
+add_compile_options(
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=."
+    "-ffile-prefix-map=${PROJECT_BINARY_DIR}=./build")
+# clang 14 writes an assembler file's own path into its line table, whatever the mapping says.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:ASM,Clang>:-g0>")
+
+set(thrum_warnings -Wall -Wextra -Wshadow -Wpointer-arith -Wcast-qual -Wundef -Wvla -Wwrite-strings)
+set(thrum_c_warnings -Wstrict-prototypes -Wold-style-definition -Wmissing-prototypes)
+set(thrum_cxx_warnings -Wnon-virtual-dtor -Woverloaded-virtual)
+# Pragmas in the sources name gcc's warnings, which clang need not know.
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+    list(APPEND thrum_warnings -Wno-unknown-warning-option)
+endif()
+
+function(thrum_includes target)
+    target_include_directories(${target} PUBLIC
+        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
+        "${PROJECT_SOURCE_DIR}/src/arch/${THRUM_ARCH}")
+    # Empty, as a plain "#define _GNU_SOURCE" in a file makes it, so that both may stand side by side.
+    target_compile_options(${target} PUBLIC "$<$<COMPILE_LANGUAGE:C>:-D_GNU_SOURCE=>")
+    if(THRUM_DEBUG)
+        target_compile_definitions(${target} PUBLIC THRUM_DEBUG=1)
+    endif()
+endfunction()
+
+# -fexceptions with asynchronous unwind tables: cancellation and pthread_exit unwind through these
+# frames. initial-exec: the library is loaded at start, and reading a thread-local may not allocate.
+function(thrum_core_options target)
+    thrum_includes(${target})
+    target_compile_options(${target} PRIVATE
+        ${thrum_warnings}
+        "$<$<COMPILE_LANGUAGE:C>:${thrum_c_warnings}>"
+        "$<$<COMPILE_LANGUAGE:C>:-fexceptions;-fasynchronous-unwind-tables>"
+        "$<$<COMPILE_LANGUAGE:C>:-ftls-model=initial-exec;-fno-common>")
+    set_target_properties(${target} PROPERTIES
+        C_STANDARD 17 C_STANDARD_REQUIRED ON C_EXTENSIONS ON
+        C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+function(thrum_add_core name)
+    add_library(${name} OBJECT ${ARGN})
+    thrum_core_options(${name})
+endfunction()
+
+function(thrum_cxx_options target)
+    thrum_includes(${target})
+    target_compile_options(${target} PRIVATE ${thrum_warnings} ${thrum_cxx_warnings})
+    set_target_properties(${target} PROPERTIES
+        CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS ON)
+endfunction()
+
+function(thrum_sanitize target)
+    if(THRUM_SANITIZE)
+        target_compile_options(${target} PRIVATE
+            "-fsanitize=${THRUM_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+        if(THRUM_SANITIZE MATCHES "thread" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+            # That TSan does not see stand-alone fences is known (docs/building.md), no news per file.
+            target_compile_options(${target} PRIVATE -Wno-tsan)
+        endif()
+        target_link_options(${target} PUBLIC "-fsanitize=${THRUM_SANITIZE}")
+    endif()
+endfunction()

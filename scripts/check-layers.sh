@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A ctest: a folder includes only folders listed before it in docs/architecture.md. The order stands
+# here a second time, as numbers; the command's folder may use the public headers and nothing else.
+# Usage: check-layers.sh SOURCE_FOLDER
+set -euo pipefail
+cd "$1"
+
+mapfile -t files < <(find include/thrum src cache cli -name '*.[chS]' -o -name '*.[ch]pp' 2>/dev/null | sort)
+((${#files[@]})) || { echo "no sources in $1" >&2; exit 1; }
+
+awk '
+    function layer_of_file(path) {
+        if (path ~ /^include\//) return 0
+        if (path ~ /^src\/base\//) return 1
+        if (path ~ /^src\/arch\//) return 2
+        if (path ~ /^src\/os\//) return 3
+        if (path ~ /^src\/kthread\//) return 4
+        return path ~ /^cache\// ? 5 : 6
+    }
+    function layer_of_header(name, own) {
+        if (name ~ /^thrum\//) return 0
+        if (name ~ /^base\//) return 1
+        if (name ~ /^arch_/) return 2
+        if (name ~ /^os\//) return 3
+        if (name ~ /^kthread\//) return 4
+        if (name ~ /\//) return -1 # a folder that is not in the list
+        return own
+    }
+    match($0, /^[ \t]*#[ \t]*include[ \t]*["<][^">]*[">]/) {
+        name = substr($0, RSTART, RLENGTH)
+        system_header = name ~ /</
+        gsub(/^[^"<]*["<]|[">]$/, "", name)
+        if (system_header && name !~ /^thrum\//) next
+        own = layer_of_file(FILENAME)
+        layer = layer_of_header(name, own)
+        if (layer < 0 || layer > own || (own == 6 && layer != 0 && layer != 6)) {
+            printf "%s:%d: includes %s\n", FILENAME, FNR, name
+            bad++
+        }
+    }
+    END { exit bad > 0 }
+' "${files[@]}" ||
+    { echo "these includes go against the order of folders in docs/architecture.md" >&2; exit 1; }
+echo "${#files[@]} files, each includes only what is listed before it"

@@ -1,0 +1,86 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What ./test, ./run and scripts/*.sh share: building a preset, running its tests, and adding up
+# passed, failed and skipped. Sourced, with the working directory at the top of the checkout.
+
+passed=0 failed=0 skipped=0
+jobs=$(nproc)
+launcher=() # what ctest is started with, if anything
+not_started='<skipped message="(Unable to find|Required Files|Failed to start|Fixture dep)' # in its report
+
+heading() { printf '\n== %s\n' "$*"; }
+
+# build PRESET [cmake -D options]: configures and builds, quiet unless something is wrong. A compiler
+# warning is something wrong where THRUM_WERROR=ON stands in the environment.
+build() {
+    local preset=$1 log
+    shift
+    mkdir -p build
+    log=build/$preset.log
+    heading "build $preset"
+    if ! cmake --preset "$preset" -DTHRUM_WERROR="${THRUM_WERROR:-OFF}" "$@" >"$log" 2>&1; then
+        cat "$log"
+        return 1
+    fi
+    grep -A3 '^CMake Warning' "$log" || true
+    if ! cmake --build --preset "$preset" -j "$jobs" >"$log" 2>&1; then
+        tail -n 100 "$log"
+        return 1
+    fi
+    grep -B1 -A4 'warning:' "$log" || true
+    tail -n 1 "$log"
+}
+
+# run_tests PRESET [ctest options]: runs the tests of a build and adds its counts up. "Skipped" is what
+# says itself that it cannot run here; a test that ctest could not start has failed.
+run_tests() {
+    local preset=$1 report status=0 tests fails skips not_run
+    shift
+    report=$PWD/build/$preset.tests.xml
+    rm -f "$report"
+    heading "test $preset $*"
+    "${launcher[@]}" ctest --preset "$preset" -j "$jobs" --output-junit "$report" "$@" || status=$?
+    if [[ ! -s $report ]]; then
+        echo "ctest wrote no report for $preset" >&2
+        failed=$((failed + 1))
+        return
+    fi
+    tests=$(suite_attribute "$report" tests)
+    fails=$(suite_attribute "$report" failures)
+    skips=$(($(suite_attribute "$report" skipped) + $(suite_attribute "$report" disabled)))
+    not_run=$(grep -cE "$not_started" "$report" || true)
+    skips=$((skips - not_run)) fails=$((fails + not_run))
+    if ((status != 0 && fails == 0)); then # nothing failed and yet ctest is not content
+        echo "ctest ended with status $status" >&2
+        fails=1 tests=$((tests + 1))
+    fi
+    passed=$((passed + tests - fails - skips))
+    failed=$((failed + fails))
+    skipped=$((skipped + skips))
+}
+
+suite_attribute() { # the number in an attribute of the report's first element
+    local value
+    value=$(tr '\n\t' '  ' <"$1" | grep -o '<testsuite [^>]*>' | grep -o " $2=\"[0-9]*\"" | tr -dc 0-9) || true
+    echo "${value:-0}"
+}
+
+# check NAME COMMAND...: a command as one test; 77 is "cannot run here".
+check() {
+    local name=$1 status=0
+    shift
+    heading "$name"
+    "$@" || status=$?
+    case $status in
+        0) passed=$((passed + 1)) ;;
+        77) skipped=$((skipped + 1)) ;;
+        *) failed=$((failed + 1)) && echo "$name FAILED (status $status)" >&2 ;;
+    esac
+}
+
+# The last line of ./test and of test-all, and their exit status.
+summary() {
+    printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+    ((failed == 0 && passed > 0))
+}

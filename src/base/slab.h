@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Objects of one size, from anonymous mappings: the library never calls malloc, which may be the program's own
+ * and may be in the middle of something. Memory is kept for reuse and never unmapped, so a stale pointer to an
+ * object reads an object. Callers hold their own lock. */
+#ifndef THRUM_BASE_SLAB_H
+#define THRUM_BASE_SLAB_H
+
+#include <stddef.h>
+
+struct slab {
+    size_t object_size; /* a multiple of 64, r/o after init */
+    void *free;         /* first free object; each begins with a pointer to the next */
+};
+
+#define SLAB_INIT(type) {.object_size = (sizeof(type) + 63) & ~(size_t)63, .free = NULL}
+
+/* A zeroed object aligned to 64 bytes, or NULL when the kernel gives no memory. */
+void *slab_alloc_locked(struct slab *slab);
+void slab_free_locked(struct slab *slab, void *object);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One line of text, built without stdio or malloc and written with one system call.
+ *
+ * The preloaded library speaks from places where stdio's locks or the allocator may be held or gone: while a
+ * library is initialised, at exit, in an assertion. A line that outgrows the buffer is cut, never split. */
+#ifndef THRUM_BASE_TEXT_H
+#define THRUM_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+    size_t length;
+    char bytes[512];
+};
+
+/* Starts a line with "thrum: ". */
+void text_start(struct text *text);
+void text_add(struct text *text, const char *string);
+void text_add_number(struct text *text, uint64_t number);
+
+/* Ends the line and writes it to standard error. Keeps errno. */
+void text_finish(struct text *text);
+
+/* Later lines go to a copy of standard error as it is now: programs close it before they end, and a file opened
+ * then would get its number. */
+void text_keep_stderr(void);
+
+/* A whole line from three pieces; NULL pieces are left out. */
+void text_line(const char *a, const char *b, const char *c);
+
+#endif

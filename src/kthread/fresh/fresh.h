@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Making a used kernel thread indistinguishable from a new one: what the creator hands on, what is remembered
+ * of the thread, and the pieces in the order in which kthread.c calls them. One file a row or a few of
+ * docs/soundness.md. `kthread.h` includes this header; the pieces take what they need, not the descriptor.
+ */
+#ifndef THRUM_KTHREAD_FRESH_FRESH_H
+#define THRUM_KTHREAD_FRESH_FRESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "arch_fpenv.h"
+#include "arch_pkeys.h"
+#include "os/signals.h"
+
+struct robust_list_head;
+
+enum { FRESH_NAME = 16, FRESH_CPU_WORDS = 128 };
+
+/* A CPU mask as the kernel gives it: `length` bytes, 0 when unknown. Up to 8192 CPUs. */
+struct fresh_affinity {
+    uint32_t length;
+    unsigned long bits[FRESH_CPU_WORDS];
+};
+
+/* What a new thread has from its creator, as it is when the creator asks for the thread. */
+struct fresh_creator {
+    sigbits mask;
+    struct arch_fpenv fpenv;
+    arch_pkeys pkeys;
+    bool has_name;
+    char name[FRESH_NAME];
+    struct fresh_affinity affinity;
+};
+
+/* What is remembered of a kernel thread from job to job. */
+struct fresh_state {
+    struct fresh_affinity affinity; /* as last set or inherited; length 0: changed since */
+    uint64_t cpu_base_ns;           /* CPU time used by earlier jobs */
+    struct rusage usage_base;       /* likewise */
+    struct robust_list_head *robust_head; /* libc's; NULL until asked for */
+    bool robust_replaced;           /* this job registered another one */
+    void *tid_address;              /* libc's, that the kernel clears at a real exit; NULL until it was moved */
+    char *stack_low;                /* lowest usable byte of its stack; NULL until asked for */
+    unsigned jobs;                  /* done so far */
+    bool has_tls_dtors;             /* this job registered a C++ thread_local destructor */
+};
+
+/* --- creator.c: what the creator hands on ------------------------------------------------------------ */
+
+/* In the creator. `names`/`pkeys` say whether any thread ever had its name or key rights changed: while none
+ * has, they are all alike and nothing needs to be asked. */
+void creator_capture(struct fresh_creator *creator);
+/* In the reused thread, before its mask is opened. */
+void creator_apply(const struct fresh_creator *creator, struct fresh_state *state);
+/* In a thread that the kernel has just made: it has everything already; only remembers. */
+void creator_inherited(const struct fresh_creator *creator, struct fresh_state *state);
+
+void creator_names_differ(void); /* a thread was renamed */
+void creator_pkeys_used(void);   /* a protection key was allocated */
+/* The thread's own affinity was changed by a call: it is not known any more. Any thread may say so. */
+void creator_affinity_changed(struct fresh_state *state);
+
+/* --- keys.c: pthread_key_t and tss_t ------------------------------------------------------------------ */
+void keys_created(unsigned key, void (*destructor)(void *));
+void keys_deleted(unsigned key);
+void keys_run_destructors(void);
+void keys_clear(void);
+
+/* --- libc_state.c: libc's own thread-locals ----------------------------------------------------------- */
+void libc_state_end(void);
+void libc_state_begin(void);
+
+/* --- tls.c: every module's thread-locals but libc's, the loader's and our own ------------------------- */
+bool tls_init(void); /* false: this libc is not understood */
+void tls_reimage(void);
+/* True while the caller is inside its own dl_iterate_phdr callback, which holds the loader's lock. */
+bool tls_lock_held_by_caller(void);
+/* Around a fork, with all signals blocked, in this order: before, then one of the others. */
+void tls_fork_before(void);
+void tls_fork_parent(void);
+void tls_fork_child(void);
+const void *tls_callback_entered(const void *frame); /* returns what tls_callback_left wants back */
+void tls_callback_left(const void *outer);
+
+/* --- robust.c ----------------------------------------------------------------------------------------- */
+bool robust_held(struct fresh_state *state);
+void robust_list_changes(struct fresh_state *state);
+
+/* --- cpu_time.c --------------------------------------------------------------------------------------- */
+void cpu_time_begin(struct fresh_state *state); /* what follows is the next job's */
+void cpu_time_adjust_usage(const struct fresh_state *state, struct rusage *usage);
+
+/* --- stack.c ------------------------------------------------------------------------------------------ */
+/* All in the thread itself, on a stack that libc allocated with this size attribute. */
+void stack_init(size_t static_tls_size); /* once */
+void stack_measure(struct fresh_state *state); /* exactly, at the price of a malloc */
+/* At a job's end: gives back what was used deeper than is usual. */
+void stack_give_back(struct fresh_state *state, size_t stack_size);
+/* Before a job: nothing of an earlier one is left below the caller's frame. */
+void stack_wipe(struct fresh_state *state, size_t stack_size);
+
+/* --- lineage.c ---------------------------------------------------------------------------------------- */
+/* The lineage stands for kernel state that new threads inherit and that cannot be put back: scheduling policy,
+ * nice value, namespaces, capabilities, seccomp filters ... Two threads of one lineage have the same such
+ * state, because a lineage is only ever passed on by creation, and every change makes a new one. */
+uint64_t lineage_new(void);
+/* Whether anything was ever changed; until then every thread is of lineage 0. */
+bool lineage_ever_changed(void);
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Static and dynamic thread-local storage of every module: back to the module's initial image. Row static-tls.
+ *
+ * The image is written inside dl_iterate_phdr's callback, under the loader's lock: outside it, a dlclose in
+ * another thread could unmap the image, and a dlopen could give the same static block to another module.
+ *
+ * Where a thread's block is: for a module with a place in the static block, at a fixed distance from the thread
+ * pointer; for others where dlpi_tls_data says, or nowhere as long as the thread has not touched it. libc says
+ * dlpi_tls_data = NULL also for static modules that were opened after the thread began and that are reached
+ * without the loader's help, so the distance is read from libc's own record of the module (tls_layout.c).
+ *
+ * Left alone: libc and the loader (malloc's cache and arena; see libc_state.c) and the module that this code is
+ * in. Modules of other link-map namespaces are not seen here: the front end stops keeping threads when a
+ * program calls dlmopen.
+ *
+ * Because starting a reused thread takes the loader's lock, a thread that creates another from within its own
+ * dl_iterate_phdr callback, and waits for it there, would wait for ever: it is given a real new thread, which
+ * does not take the lock (tls_lock_held_by_caller). */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+#include "base/rows.h"
+#include "kthread/fresh/fresh.h"
+#include "kthread/fresh/tls_layout.h"
+#include "kthread/libc.h"
+#include "os/lock.h"
+
+static uintptr_t spared[3]; /* load addresses; r/o after tls_init */
+static __thread const void *callback_frame; /* of the outermost callback that the thread is in, or NULL */
+
+static uintptr_t base_of(const void *address) {
+    Dl_info info;
+    return dladdr(address, &info) != 0 ? (uintptr_t)info.dli_fbase : 0;
+}
+
+bool tls_init(void) {
+    /* by functions that only they have: the address of an ordinary one may be the program's own stub for it */
+    spared[0] = base_of((const void *)(uintptr_t)libc.call_tls_dtors);
+    spared[1] = base_of((const void *)spared);
+    spared[2] = base_of((const void *)(uintptr_t)libc.tls_static_info);
+    if (spared[0] == 0 || spared[1] == 0 || spared[2] == 0)
+        return false;
+    return tls_layout_find();
+}
+
+static const ElfW(Phdr) *tls_segment(const struct dl_phdr_info *info) {
+    for (size_t i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            return &info->dlpi_phdr[i];
+    return NULL;
+}
+
+static bool is_spared(const struct dl_phdr_info *info) {
+    for (size_t i = 0; i < sizeof spared / sizeof *spared; i++)
+        if (info->dlpi_addr == spared[i])
+            return true;
+    return false;
+}
+
+static int reimage_module(struct dl_phdr_info *info, size_t size, void *cursor) {
+    (void)size;
+    const struct link_map *map = tls_layout_next(cursor, info);
+    if (info->dlpi_tls_modid == 0 || is_spared(info))
+        return 0;
+    char *block = tls_layout_static_block(map);
+    if (block == NULL)
+        block = info->dlpi_tls_data;
+    const ElfW(Phdr) *segment = tls_segment(info);
+    if (block == NULL || segment == NULL)
+        return 0;
+    memcpy(block, (const void *)(info->dlpi_addr + segment->p_vaddr), segment->p_filesz);
+    memset(block + segment->p_filesz, 0, segment->p_memsz - segment->p_filesz);
+    return 0;
+}
+
+/* libc's fork does not repair the lock that dl_iterate_phdr holds: a child forked meanwhile by another thread would
+ * find it taken for ever. So fork waits until nobody is here (tls_fork_before). Held with all signals blocked. */
+static struct lock reimaging;
+
+void tls_reimage(void) {
+    const struct link_map *cursor = NULL;
+    if (skipped(ROW_STATIC_TLS))
+        return;
+    lock_acquire(&reimaging);
+    libc.dl_iterate_phdr(reimage_module, &cursor);
+    lock_release(&reimaging);
+}
+
+/* In a callback of its own the caller has the loader's lock itself, and whoever is in tls_reimage waits for it. */
+void tls_fork_before(void) {
+    if (!tls_lock_held_by_caller())
+        lock_acquire(&reimaging);
+}
+
+void tls_fork_parent(void) {
+    if (!tls_lock_held_by_caller())
+        lock_release(&reimaging);
+}
+
+void tls_fork_child(void) {
+    lock_reset(&reimaging);
+}
+
+/* A callback that was left by an exception or a jump has not said so; but then the stack is shorter. */
+__attribute__((noinline)) bool tls_lock_held_by_caller(void) {
+    if (callback_frame != NULL && (const char *)__builtin_frame_address(0) > (const char *)callback_frame)
+        callback_frame = NULL;
+    return callback_frame != NULL;
+}
+
+const void *tls_callback_entered(const void *frame) {
+    const void *outer = tls_lock_held_by_caller() ? callback_frame : NULL;
+    if (outer == NULL)
+        callback_frame = frame;
+    return outer;
+}
+
+void tls_callback_left(const void *outer) {
+    callback_frame = outer;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Finding the distance of a module's static thread-locals from the thread pointer.
+ *
+ * libc keeps it in the private part of struct link_map, followed by the module's TLS number. The place of the
+ * two words differs between versions, so it is found, not assumed: at start-up every module with thread-locals
+ * has a known number and a known block, hence a known distance, and there must be exactly one place where the
+ * two stand side by side in the record of each of them. Anything else: the library does not understand this
+ * libc and stays off. */
+#include "kthread/fresh/tls_layout.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "kthread/libc.h"
+#include "os/syscall.h"
+
+enum { WORDS = 256, NO_PLACE = 0 };
+
+static size_t place; /* of the distance, in words; NO_PLACE until found */
+
+static char *thread_pointer(void) {
+#if defined(__x86_64__)
+    char *pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#else
+    return __builtin_thread_pointer();
+#endif
+}
+
+/* x86-64 has the blocks below the thread pointer and keeps the distance positive; aarch64 has them above. */
+static char *block_at(intptr_t distance) {
+#if defined(__x86_64__)
+    return thread_pointer() - distance;
+#else
+    return thread_pointer() + distance;
+#endif
+}
+
+const struct link_map *tls_layout_next(const struct link_map **cursor, const struct dl_phdr_info *info) {
+    const struct link_map *map = *cursor == NULL ? _r_debug.r_map : (*cursor)->l_next;
+    if (map == NULL || map->l_addr != info->dlpi_addr || map->l_name != info->dlpi_name)
+        for (map = _r_debug.r_map; map != NULL; map = map->l_next)
+            if (map->l_addr == info->dlpi_addr && map->l_name == info->dlpi_name)
+                break;
+    if (map != NULL)
+        *cursor = map;
+    return map;
+}
+
+/* 0 and -1 stand for "none yet" and "never". */
+char *tls_layout_static_block(const struct link_map *map) {
+    intptr_t distance = 0;
+    if (map == NULL)
+        return NULL;
+    memcpy(&distance, (const char *)map + place * sizeof distance, sizeof distance);
+    return distance == 0 || distance == -1 ? NULL : block_at(distance);
+}
+
+/* --- finding the place ---------------------------------------------------------------------------------- */
+
+struct search {
+    const struct link_map *cursor;
+    unsigned modules;
+    unsigned char possible[WORDS]; /* in how many modules' records the two words stand here */
+};
+
+/* The record's length is not known; reading through the kernel stops where memory ends. */
+static size_t read_record(const struct link_map *map, intptr_t *words) {
+    struct iovec to = {words, WORDS * sizeof *words}, from = {(void *)(uintptr_t)map, WORDS * sizeof *words};
+    long length = sys(SYS_process_vm_readv, sys(SYS_getpid), &to, 1, &from, 1, 0);
+    if (length > 0)
+        return (size_t)length / sizeof *words;
+    memcpy(words, map, sizeof *map); /* a sandbox: only the public part, which does not have it */
+    return sizeof *map / sizeof *words;
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
+    (void)size;
+    struct search *search = argument;
+    intptr_t words[WORDS];
+    const struct link_map *map = tls_layout_next(&search->cursor, info);
+    if (map == NULL || info->dlpi_tls_modid == 0 || info->dlpi_tls_data == NULL)
+        return 0;
+    size_t count = read_record(map, words);
+    unsigned found = 0;
+    for (size_t i = 1; i + 1 < count; i++) {
+        if (words[i] == 0 || words[i] == -1 || (size_t)words[i + 1] != info->dlpi_tls_modid)
+            continue;
+        if (block_at(words[i]) == info->dlpi_tls_data) {
+            search->possible[i]++;
+            found++;
+        }
+    }
+    search->modules += found > 0; /* one that was opened later may have its block elsewhere */
+    return 0;
+}
+
+bool tls_layout_find(void) {
+    struct search search = {0};
+    libc.dl_iterate_phdr(look_at, &search);
+    for (size_t i = 1; i < WORDS; i++) {
+        if (search.modules < 2 || search.possible[i] != search.modules)
+            continue;
+        if (place != NO_PLACE)
+            return false;
+        place = i;
+    }
+    return place != NO_PLACE;
+}

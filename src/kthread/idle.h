@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The idle list: kernel threads that wait for a job, the last one in first out so that the warmest stack and
+ * cache are used first, one list per NUMA node. This interface is all that the rest knows of it.
+ *
+ * Any thread may call these. A descriptor in the list belongs to the list. */
+#ifndef THRUM_KTHREAD_IDLE_H
+#define THRUM_KTHREAD_IDLE_H
+
+#include "kthread/kthread.h"
+
+/* Lists a thread, on the caller's node. False if that would be more than kthread_config allows: the thread has
+ * to be ended instead. */
+bool idle_push(struct kthread *thread);
+
+/* Takes this very thread out again. False if somebody else was quicker: then that one has it. */
+bool idle_remove(struct kthread *thread);
+
+/* The most recent one of this kind that has rested enough, the caller's node first; NULL if there is none. */
+struct kthread *idle_pop(const struct kthread_kind *kind);
+
+/* The one that has been idle longest on the caller's node, or else any; NULL if there is none. */
+struct kthread *idle_pop_coldest(void);
+
+/* Any one, to be ended; NULL if there is none. */
+struct kthread *idle_pop_any(void);
+
+/* In a fork's child: empty, whatever state the locks are in. */
+void idle_fork_child(void);
+
+#endif

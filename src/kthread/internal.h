@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of this layer share among themselves. */
+#ifndef THRUM_KTHREAD_INTERNAL_H
+#define THRUM_KTHREAD_INTERNAL_H
+
+#include "kthread/kthread.h"
+
+/* --- registry.c: every descriptor in use, for look-ups that are not by handle ------------------------- */
+struct kthread *registry_new(void); /* zeroed, known, gate closed; NULL without memory */
+void registry_free(struct kthread *thread);
+/* Calls visit for each known descriptor, under the registry's lock. */
+void registry_each(void (*visit)(struct kthread *thread, void *argument), void *argument);
+void registry_fork_child(struct kthread *survivor); /* the only one left in a fork's child, or NULL */
+
+/* --- kthread.c ---------------------------------------------------------------------------------------- */
+/* The start routine of every kernel thread of ours; its argument is the descriptor. */
+void *kthread_main(void *thread);
+/* Ties a handle to its descriptor. Called by the creator, while the thread cannot end. */
+void kthread_mark(pthread_t handle, struct kthread *thread);
+/* In a fork's child, for the thread that called fork. */
+void kthread_adopt_tid(struct kthread *self);
+
+/* --- keep.c: which threads are kept, and ending those that are not ------------------------------------ */
+bool keeping(void);                          /* seq_cst: see kthread_stop_keeping */
+enum kthread_retire keeping_retire(void);    /* why not */
+enum kthread_retire idle_full_retire(void);  /* which limit idle_push met */
+/* Tells a parked thread that the caller owns to leave, and waits until it has. */
+void kthread_end(struct kthread *thread);
+/* Lists a thread whose result has been taken; ends it if it must not be kept. */
+void kthread_release(struct kthread *thread);
+
+/* Posts to a parked thread, waking it if it sleeps. */
+void kthread_post(struct kthread *thread, enum post post);
+
+#endif

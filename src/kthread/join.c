@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Joining and detaching a logical thread; errors as libc gives them (glibc 2.36, pthread_join_common.c).
+ * Row join. */
+#include <errno.h>
+#include <setjmp.h>
+
+#include "base/atomic.h"
+#include "base/rows.h"
+#include "kthread/internal.h"
+#include "kthread/libc.h"
+#include "os/futex.h"
+
+static void stop_awaiting(struct kthread *thread) {
+    uint32_t life = LIFE_AWAITED;
+    cas_acq_rel(&thread->life, &life, LIFE_RUNNING);
+}
+
+/* Sleeps until the thread has ended or the deadline has passed. */
+static int sleep_until_ended(struct kthread *thread, clockid_t clock, const struct timespec *deadline) {
+    for (;;) {
+        uint32_t life = load_acquire(&thread->life);
+        if (life >= LIFE_ENDED)
+            return 0;
+        if (life == LIFE_RUNNING && !cas_acq_rel(&thread->life, &life, LIFE_AWAITED))
+            continue;
+        long answer = futex_wait_until(&thread->life, LIFE_AWAITED, clock, deadline);
+        if (answer == -ETIMEDOUT || answer == -EINVAL) {
+            stop_awaiting(thread);
+            return load_acquire(&thread->life) >= LIFE_ENDED ? 0 : (int)-answer;
+        }
+    }
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wstringop-overflow" /* __sigsetjmp(.., 0) leaves the buffer's mask alone */
+/* The same as a cancellation point. While the type is asynchronous a cancellation may come at any instruction,
+ * so what it must undo is done from a landing, not from a cleanup handler tied to call sites; the thread is
+ * joinable again afterwards, as POSIX wants. */
+static int sleep_cancellably(struct kthread *thread, clockid_t clock, const struct timespec *deadline) {
+    __pthread_unwind_buf_t landing;
+    int type;
+    if (__sigsetjmp((struct __jmp_buf_tag *)(void *)landing.__cancel_jmp_buf, 0) != 0) {
+        stop_awaiting(thread);
+        store_release(&thread->joiner, 0);
+        libc.unwind_next(&landing);
+    }
+    libc.register_cancel(&landing);
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+    int error = sleep_until_ended(thread, clock, deadline);
+    pthread_setcanceltype(type, &type);
+    libc.unregister_cancel(&landing);
+    return error;
+}
+#pragma GCC diagnostic pop
+
+/* The kernel thread is leaving or about to read that it must: until it has left, the descriptor stays. */
+static void see_off(struct kthread *thread) {
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    libc.pthread_join(thread->handle, NULL);
+    pthread_setcancelstate(state, &state);
+    registry_free(thread);
+}
+
+/* The result is the caller's; the kernel thread goes back to the idle ones, or is seen off. */
+static void reap(struct kthread *thread) {
+    uint32_t life = LIFE_ENDED;
+    if (cas_acq_rel(&thread->life, &life, LIFE_IDLE)) {
+        kthread_release(thread);
+        return;
+    }
+    see_off(thread);
+}
+
+/* Two that wait for each other would wait for ever, unless one has been cancelled. */
+static bool deadlock(struct kthread *thread) {
+    struct kthread *self = kthread_self_sigsafe();
+    if (thread == self)
+        return true;
+    if (load_relaxed(&thread->life) >= LIFE_ENDED || load_relaxed(&thread->cancelled))
+        return false;
+    if (load_relaxed(&thread->joins) == pthread_self())
+        return true;
+    return self != NULL && load_acquire(&self->joiner) == thread->handle;
+}
+
+int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode mode, clockid_t clock,
+                 const struct timespec *deadline) {
+    uint32_t life = load_acquire(&thread->life);
+    if (!skipped(ROW_JOIN)) {
+        if (life == LIFE_IDLE)
+            return ESRCH;
+        if (mode == KTHREAD_JOIN_TRY && life < LIFE_ENDED)
+            return EBUSY;
+        if (life == LIFE_DETACHED)
+            return EINVAL;
+        if (deadlock(thread))
+            return EDEADLK;
+    }
+    pthread_t nobody = 0;
+    if (!cas_acq_rel(&thread->joiner, &nobody, pthread_self()) && !skipped(ROW_JOIN))
+        return EINVAL;
+    if (deadline != NULL && deadline->tv_sec < 0 && life < LIFE_ENDED) {
+        store_release(&thread->joiner, 0);
+        return ETIMEDOUT; /* the kernel would call it malformed */
+    }
+    int error = life >= LIFE_ENDED ? 0 : sleep_cancellably(thread, clock, deadline);
+    if (error != 0) {
+        store_release(&thread->joiner, 0);
+        return error;
+    }
+    if (result != NULL)
+        *result = thread->result;
+    reap(thread);
+    return 0;
+}
+
+/* Stands in `joiner` for whoever detached the thread: nobody can join it any more. */
+static const pthread_t detacher = (pthread_t)-1;
+
+/* With a joiner already waiting libc says 0 and changes nothing. */
+int kthread_detach(struct kthread *thread) {
+    pthread_t nobody = 0;
+    uint32_t life = load_acquire(&thread->life);
+    if (life == LIFE_IDLE)
+        return skipped(ROW_JOIN) ? 0 : ESRCH;
+    if (life == LIFE_DETACHED || !cas_acq_rel(&thread->joiner, &nobody, detacher))
+        return load_acquire(&thread->life) == LIFE_DETACHED && !skipped(ROW_JOIN) ? EINVAL : 0;
+    life = LIFE_RUNNING;
+    if (cas_acq_rel(&thread->life, &life, LIFE_DETACHED))
+        return 0;
+    reap(thread); /* it has ended: only the claim's owner goes on from here */
+    return 0;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which threads are kept, and how idle ones are ended.
+ *
+ * Keeping stops for good when the library can no longer vouch for the process: main() has left by pthread_exit
+ * and libc must find the last thread, or something happened that is not undone (kthread_stop_keeping's callers).
+ *
+ * Stopping against threads that are ending (modelled in tests/model/handoff.pml):
+ *   stopper: keeping := false; then ends every idle thread and makes every ENDED one leave (POST_LAST).
+ *   ending thread: publishes itself as ENDED or idle; then looks at `keeping` again (take_back in kthread.c).
+ * Both are sequentially consistent, store before load on either side, so at least one of the two sees the
+ * other; the cas on `life` and the idle list's lock settle it when both do. With anything weaker both loads
+ * could come first and a thread would stay parked in a process that waits for it to end.
+ */
+#include "base/atomic.h"
+#include "base/rows.h"
+#include "kthread/counters.h"
+#include "kthread/gate.h"
+#include "kthread/idle.h"
+#include "kthread/internal.h"
+#include "kthread/libc.h"
+#include "os/clock.h"
+
+struct kthread_config kthread_config = {.max_idle = UINT64_MAX};
+
+static const char *state = "on"; /* "on" while threads are kept, else why not */
+static bool main_has_exited;
+static uint32_t kept = true;
+
+bool keeping(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* after the publication that came before, see above */
+    return load_seq_cst(&kept);
+}
+
+bool kthread_keeping(void) {
+    return load_relaxed(&kept);
+}
+
+enum kthread_retire keeping_retire(void) {
+    return load_relaxed(&main_has_exited) ? RETIRE_LAST : RETIRE_OFF;
+}
+
+const char *kthread_state(void) {
+    return load_relaxed(&state);
+}
+
+enum kthread_retire idle_full_retire(void) {
+    return load_relaxed(&kthread_config.memory_limited) ? RETIRE_MEMORY : RETIRE_LIMIT;
+}
+
+void kthread_end(struct kthread *thread) {
+    pthread_t handle = thread->handle;
+    kthread_post(thread, POST_QUIT);
+    int old;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    libc.pthread_join(handle, NULL);
+    pthread_setcancelstate(old, &old);
+    registry_free(thread);
+}
+
+void kthread_release(struct kthread *thread) {
+    if (!idle_push(thread)) {
+        counters_retired(idle_full_retire());
+        kthread_end(thread);
+    } else if (!keeping()) {
+        kthread_cull();
+    }
+}
+
+/* libc's join returns when the kernel has cleared the thread's tid, which is a little before the kernel stops
+ * counting the thread: an unshare that wants a process of one thread, or a fork at its limit, would still find
+ * it. Only for a moment: after a second it is somebody else with the same tid. */
+static void wait_until_gone(pid_t tid) {
+    uint64_t give_up = clock_monotonic_ns() + UINT64_C(1000000000);
+    while (sys(SYS_tgkill, sys(SYS_getpid), tid, 0) == 0 && clock_monotonic_ns() < give_up)
+        sched_yield();
+}
+
+/* All are told before the first is waited for. */
+unsigned kthread_cull(void) {
+    struct kthread *first = NULL, *thread;
+    unsigned count = 0;
+    while ((thread = idle_pop_any()) != NULL) {
+        thread->next_idle = first;
+        first = thread;
+        count++;
+        kthread_post(thread, POST_QUIT);
+    }
+    int old;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    while ((thread = first) != NULL) {
+        first = thread->next_idle;
+        libc.pthread_join(thread->handle, NULL);
+        wait_until_gone(thread->tid);
+        registry_free(thread);
+    }
+    pthread_setcancelstate(old, &old);
+    fetch_add_relaxed(&thrum_cache_counters.culled, count);
+    return count;
+}
+
+static void retire_ended(struct kthread *thread, void *unused) {
+    (void)unused;
+    uint32_t life = LIFE_ENDED;
+    if (cas_acq_rel(&thread->life, &life, LIFE_RUNNING)) /* until the thread itself says RETIRED */
+        kthread_post(thread, POST_LAST);
+}
+
+void kthread_stop_keeping(const char *why) {
+    const char *was = "on";
+    __atomic_compare_exchange_n(&state, &was, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    store_seq_cst(&kept, false);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    kthread_cull();
+    registry_each(retire_ended, NULL);
+}
+
+void kthread_main_exits(void) {
+    if (skipped(ROW_LAST_THREAD))
+        return;
+    store_relaxed(&main_has_exited, true);
+    kthread_stop_keeping("the main thread has exited");
+}
+
+/* --- fork --------------------------------------------------------------------------------------------- */
+
+/* Nothing is locked before a fork: a signal handler may call fork in the middle of anything. The child forgets
+ * the lists and the slab instead of reading them, which costs it a few kilobytes.
+ *
+ * Only the caller is left. Whoever waited for it or was about to reach it is gone. */
+static void survive(struct kthread *self) {
+    kthread_adopt_tid(self);
+    store_relaxed(&self->gate, load_relaxed(&self->gate) & GATE_CLOSED);
+    store_relaxed(&self->joiner, 0);
+    uint32_t life = LIFE_AWAITED;
+    cas_acq_rel(&self->life, &life, LIFE_RUNNING);
+}
+
+/* If the caller was not the main thread there is none now, and libc must find the child's last thread. */
+void kthread_fork_child(bool by_main) {
+    tls_fork_child();
+    struct kthread *self = kthread_self_sigsafe();
+    if (skipped(ROW_FORK))
+        return;
+    if (!by_main) {
+        main_has_exited = true;
+        state = "the main thread is not in this process";
+        kept = false;
+    }
+    if (self != NULL)
+        survive(self);
+    idle_fork_child();
+    registry_fork_child(self);
+    counters_fork_child(self != NULL);
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A kernel thread of ours, from its first job to its real end: run, end, park, run again, leave.
+ *
+ * How a job ends (the death of a logical thread, in order):
+ *   1. Its start routine returns, or pthread_exit or a cancellation unwinds to the landing in run_job. libc does
+ *      not know of the end: its "exiting" flag stays clear unless it was a cancellation.
+ *   2. C++ thread_local destructors run, then key destructors, then libc's own thread-locals are emptied. The
+ *      landing stays registered: a destructor that calls pthread_exit lands again, and the rest goes on, as in
+ *      libc.
+ *   3. All signals are blocked but libc's own. From here no code of the program runs.
+ *   4. The gate is closed: nobody reaches the thread by its handle any more, and what was sent has arrived.
+ *   5. retire_reason looks for anything that cannot be undone.
+ *   6a. Kept: what can be put back at once is put back, and the end is published (life.h). From that moment
+ *      the descriptor may be somebody else's: nothing of it is touched but `post`.
+ *   6b. Retired: the end is published as such and the thread returns to libc, which does everything again and
+ *      finds nothing to do. Its handle is joined or detached in libc by whoever takes the result.
+ *   7. Parked, the thread waits for `post`.
+ * The next job begins with what must be as its creator has it (begin_job), its signal mask last (open_up). A new
+ * kernel thread begins like an idle one: signals blocked, parked until its creator has posted the job.
+ */
+#include "kthread/kthread.h"
+
+#include <setjmp.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/rows.h"
+#include "kthread/counters.h"
+#include "kthread/gate.h"
+#include "kthread/idle.h"
+#include "kthread/internal.h"
+#include "kthread/libc.h"
+#include "os/clock.h"
+#include "os/futex.h"
+
+/* `self` is what the thread sees of itself, and is cleared before it leaves. `marked` is what others find by
+ * its handle: a thread-local has the same distance from every thread's handle. */
+static __thread struct kthread *self;
+static __thread struct kthread *marked;
+static ptrdiff_t mark_distance; /* r/o after kthread_init */
+
+bool kthread_init(void) {
+    store_relaxed(&mark_distance, (char *)&marked - (char *)pthread_self());
+    return tls_init();
+}
+
+struct kthread *kthread_self_sigsafe(void) {
+    return self;
+}
+
+static struct kthread **mark_of(pthread_t handle) {
+    return (struct kthread **)((char *)handle + mark_distance);
+}
+
+struct kthread *kthread_of_sigsafe(pthread_t handle) {
+    if (load_relaxed(&mark_distance) == 0)
+        return NULL; /* no thread of ours yet */
+    return load_relaxed(mark_of(handle));
+}
+
+void kthread_mark(pthread_t handle, struct kthread *thread) {
+    store_relaxed(mark_of(handle), thread);
+}
+
+bool kthread_visit(struct kthread *thread, struct gate_visit *visit) {
+    if (skipped(ROW_STALE)) {
+        visit->gate = &thread->gate;
+        visit->mask = signals_mask_set(SIGBITS_ALL);
+        fetch_add_relaxed(visit->gate, 1);
+        return true;
+    }
+    return gate_visit_begin(visit, &thread->gate);
+}
+
+void kthread_tie_sigsafe(enum kthread_retire why) {
+    if (self != NULL && !skipped(ROW_KERNEL_TIES))
+        store_relaxed(&self->tied, why);
+}
+
+void kthread_tie_tid(pid_t tid) {
+    struct kthread *thread;
+    struct gate_visit visit;
+    if (tid == 0 || (self != NULL && tid == self->tid)) {
+        kthread_tie_sigsafe(RETIRE_TIES);
+        return;
+    }
+    if (kthread_visit_tid(tid, &visit, &thread) != KTHREAD_TID_VISITED)
+        return;
+    if (!skipped(ROW_KERNEL_TIES))
+        store_relaxed(&thread->tied, RETIRE_TIES);
+    gate_visit_end(&visit);
+}
+
+/* --- a job ------------------------------------------------------------------------------------------- */
+
+static void *leave(struct kthread *thread, enum kthread_retire why);
+
+/* Only with the landing in place: what is let in may be a signal whose handler calls pthread_exit, or a
+ * cancellation. */
+static void open_up(struct kthread *thread) {
+    gate_open(&thread->gate);
+    if (!skipped(ROW_SIGMASK))
+        signals_mask_set(thread->creator.mask);
+}
+
+static void end_of_user_code(struct kthread *thread) {
+    if (!skipped(ROW_TLS_DTORS))
+        libc.call_tls_dtors();
+    thread->fresh.has_tls_dtors = false;
+    keys_run_destructors();
+    if (!skipped(ROW_TLS_DTORS))
+        libc.call_tls_dtors(); /* of objects that a key's destructor made: they must not meet the next thread */
+    libc_state_end();
+    keys_clear();
+    sigbits mask = signals_mask_set(skipped(ROW_SIGMASK) ? signals_mask_get() : SIGBITS_ALL & ~SIGBITS_LIBC);
+    if (!thread->mask_saved) /* not when a cancellation comes just now and lands once more */
+        thread->creator.mask = mask;
+    thread->mask_saved = true;
+    gate_close(&thread->gate);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wstringop-overflow" /* __sigsetjmp(.., 0) leaves the buffer's mask alone */
+static void run_job(struct kthread *thread) {
+    __pthread_unwind_buf_t landing;
+    thread->landing = (struct __jmp_buf_tag *)(void *)landing.__cancel_jmp_buf;
+    if (__sigsetjmp(thread->landing, 0) == 0) {
+        libc.register_cancel(&landing);
+        open_up(thread);
+        thread->result = thread->start(thread->argument);
+    } else if (!thread->exit_called) {
+        thread->result = PTHREAD_CANCELED;
+        thread->cancelled = 1; /* even if it was libc's pthread_exit, called behind the front end's back */
+    }
+    end_of_user_code(thread);
+    /* An asynchronous cancellation may be on its way: its sender has left the gate, so the signal is queued,
+     * and any system call takes delivery of it, here, where it can still land. */
+    if (load_relaxed(&thread->cancelled))
+        sys(SYS_gettid);
+    libc.unregister_cancel(&landing);
+}
+#pragma GCC diagnostic pop
+
+void kthread_exit(void *result) {
+    thrum_assert(self != NULL);
+    self->result = result;
+    self->exit_called = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &(int){0}); /* as libc: no cancellation in mid-exit */
+    if (skipped(ROW_END))
+        longjmp(self->landing, 1);
+    __pthread_unwind_buf_t here;
+    libc.register_cancel(&here);
+    libc.unwind_next(&here); /* to the one registered before: the landing, or a cleanup handler in between */
+    __builtin_unreachable();
+}
+
+/* The kernel thread dies at once, without a result; libc's join notices that. What a real exit would have run
+ * is left out there too. */
+void kthread_exits_raw(void) {
+    struct kthread *thread = self;
+    signals_mask_set(SIGBITS_ALL);
+    gate_close(&thread->gate);
+    thread->result = NULL;
+    fetch_sub_relaxed(&thrum_cache_counters.live, 1);
+    leave(thread, RETIRE_TIES);
+    signals_mask_set(SIGBITS_ALL);
+}
+
+static bool signal_pending(void) {
+    return !skipped(ROW_SIGPENDING) && signals_pending() != 0 && signals_pending_thread() != 0;
+}
+
+static enum kthread_retire retire_reason(struct kthread *thread) {
+    if (!keeping()) /* first: a program that is sandboxed by now may not allow what the others ask */
+        return keeping_retire();
+    if (load_relaxed(&thread->cancelled) && !skipped(ROW_CANCEL))
+        return RETIRE_CANCELLED;
+    if (load_relaxed(&thread->lineage) != thread->kind.lineage)
+        return RETIRE_LINEAGE;
+    if (load_relaxed(&thread->tied) != RETIRE_NOT)
+        return load_relaxed(&thread->tied);
+    if (thread->tid_moved && !skipped(ROW_KERNEL_TIES))
+        return RETIRE_TIES;
+    if (robust_held(&thread->fresh))
+        return RETIRE_ROBUST;
+    if (signal_pending())
+        return RETIRE_PENDING;
+    return RETIRE_NOT;
+}
+
+/* Only without a cancellation in flight: libc acts on one as soon as it is enabled. */
+static void reset_cancellation(void) {
+    if (skipped(ROW_CANCEL))
+        return;
+    int old;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+}
+
+static void drop_alternate_stack(void) {
+    stack_t stack;
+    if (skipped(ROW_INHERIT) || sys(SYS_sigaltstack, NULL, &stack) != 0 || (stack.ss_flags & SS_DISABLE))
+        return;
+    stack = (stack_t){.ss_flags = SS_DISABLE};
+    sys(SYS_sigaltstack, &stack, NULL);
+}
+
+static void clean_up(struct kthread *thread) {
+    reset_cancellation();
+    drop_alternate_stack();
+    stack_give_back(&thread->fresh, thread->kind.stack_size);
+    cpu_time_begin(&thread->fresh); /* now: the next creator may read the clock before the thread has woken up */
+    if (kthread_config.min_rest_ns != 0 && !skipped(ROW_REST))
+        thread->rest_until = clock_monotonic_ns() + kthread_config.min_rest_ns;
+}
+
+/* --- publishing the end ------------------------------------------------------------------------------- */
+
+/* life := to, unless it is DETACHED. Wakes a joiner. False if DETACHED. */
+static bool publish(struct kthread *thread, enum life to) {
+    uint32_t life = load_acquire(&thread->life);
+    do {
+        if (life == LIFE_DETACHED)
+            return false;
+    } while (!cas_acq_rel(&thread->life, &life, to));
+    if (life == LIFE_AWAITED)
+        futex_wake(&thread->life, 1);
+    return true;
+}
+
+/* The kernel thread is about to return to libc, which may find that it is the last one and call exit(): from
+ * here on it is a thread like any other, with the program's mask. */
+static void *leave_detached(struct kthread *thread, enum kthread_retire why) {
+    sigbits mask = thread->creator.mask;
+    counters_retired(why);
+    self = NULL;
+    kthread_mark(pthread_self(), NULL);
+    libc.pthread_detach(pthread_self());
+    registry_free(thread);
+    signals_mask_set(mask);
+    return NULL;
+}
+
+/* The joiner has the result, and the descriptor too. */
+static void *leave_published(sigbits mask, enum kthread_retire why) {
+    counters_retired(why);
+    self = NULL;
+    signals_mask_set(mask);
+    return NULL;
+}
+
+static void *leave(struct kthread *thread, enum kthread_retire why) {
+    sigbits mask = thread->creator.mask;
+    store_relaxed(&thread->tid, 0); /* the kernel may soon give it to somebody else */
+    self = NULL; /* before it is published: then the descriptor belongs to the joiner */
+    if (publish(thread, LIFE_RETIRED))
+        return leave_published(mask, why);
+    return leave_detached(thread, why);
+}
+
+/* A thread that is already published as kept finds that keeping has stopped (kthread_stop_keeping): it takes
+ * itself back if nobody else has it. */
+static bool take_back(struct kthread *thread, bool detached) {
+    if (keeping())
+        return false;
+    if (detached)
+        return idle_remove(thread);
+    uint32_t life = LIFE_ENDED;
+    return cas_acq_rel(&thread->life, &life, LIFE_RETIRED);
+}
+
+/* What became of a thread that was fit to be kept. After KEPT and LEFT_TO_JOINER the descriptor may be somebody
+ * else's, or gone. */
+enum outcome { KEPT, LEFT_TO_JOINER, NOT_KEPT, FULL };
+
+static enum outcome keep(struct kthread *thread) {
+    if (publish(thread, LIFE_ENDED))
+        return take_back(thread, false) ? LEFT_TO_JOINER : KEPT;
+    store_relaxed(&thread->life, LIFE_IDLE);
+    if (!idle_push(thread))
+        return FULL;
+    return take_back(thread, true) ? NOT_KEPT : KEPT;
+}
+
+/* --- parked ------------------------------------------------------------------------------------------- */
+
+/* Exported so that a debugger shows an idle thread as what it is, by the name of this frame. */
+__attribute__((noinline, visibility("default"))) enum post thrum_kthread_idle(uint32_t *post);
+enum post thrum_kthread_idle(uint32_t *post) {
+    uint32_t seen = POST_NOTHING;
+    if (cas_acquire(post, &seen, POST_SLEEPING)) {
+        do {
+            futex_wait(post, POST_SLEEPING);
+        } while ((seen = load_acquire(post)) == POST_SLEEPING);
+    }
+    store_relaxed(post, POST_NOTHING);
+    return seen;
+}
+
+void kthread_post(struct kthread *thread, enum post post) {
+    if (exchange_acq_rel(&thread->post, post) == POST_SLEEPING)
+        futex_wake(&thread->post, 1);
+}
+
+/* Signals that were sent to the kernel thread while it was idle were sent to nobody. They are taken one by one
+ * and thrown away: the kernel hands out a thread's own before the process's. Nobody can have meant the new
+ * logical thread yet, its gate is still to be opened. */
+static void drop_pending(void) {
+    sigbits own;
+    while (signals_pending() != 0 && (own = signals_pending_thread()) != 0 && own != SIGBITS_ALL) {
+        struct timespec now = {0, 0};
+        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
+    }
+}
+
+static void begin_job(struct kthread *thread) {
+    if (kthread_config.wipe_stack)
+        stack_wipe(&thread->fresh, thread->kind.stack_size);
+    tls_reimage();
+    libc_state_begin();
+    creator_apply(&thread->creator, &thread->fresh);
+    if (!skipped(ROW_SIGPENDING))
+        drop_pending();
+}
+
+void kthread_adopt_tid(struct kthread *thread) {
+    store_relaxed(&thread->tid, (pid_t)sys(SYS_gettid));
+}
+
+void *kthread_main(void *argument) {
+    struct kthread *thread = argument;
+    self = thread;
+    kthread_adopt_tid(thread);
+    thrum_kthread_idle(&thread->post); /* the creator has left its mark, and written the handle */
+    creator_inherited(&thread->creator, &thread->fresh);
+    if (kthread_config.wipe_stack)
+        stack_measure(&thread->fresh);
+    for (;;) {
+        run_job(thread);
+        fetch_sub_relaxed(&thrum_cache_counters.live, 1);
+        enum kthread_retire why = retire_reason(thread);
+        if (why != RETIRE_NOT)
+            return leave(thread, why);
+        clean_up(thread);
+        sigbits mask = thread->creator.mask;
+        switch (keep(thread)) {
+        case KEPT:
+            break;
+        case LEFT_TO_JOINER:
+            return leave_published(mask, keeping_retire());
+        case NOT_KEPT:
+            return leave_detached(thread, keeping_retire());
+        case FULL:
+            return leave_detached(thread, idle_full_retire());
+        }
+        switch (thrum_kthread_idle(&thread->post)) {
+        case POST_QUIT:
+            self = NULL;
+            return NULL;
+        case POST_LAST:
+            return leave(thread, keeping_retire());
+        default:
+            begin_job(thread);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Kernel threads kept for reuse: the layer's interface.
+ *
+ * A *kernel thread* is what clone made, with its stack and its libc thread control block. A *logical thread* is
+ * what a program asked for with pthread_create. Here a kernel thread runs one logical thread after another; in
+ * between it is *idle*: parked on a futex, listed, its signals blocked. What happens to it is told in life.h;
+ * how a used one is made indistinguishable from a new one, in fresh/.
+ *
+ * Used by cache/ (LD_PRELOAD, for unmodified programs) and meant for the user-level runtime, which takes its
+ * carriers from here. The layer calls libc's own functions through the table in libc.h, never by name where the
+ * front end interposes that name.
+ *
+ * Contexts: the functions below are called from kernel threads, not from signal handlers, unless they end in
+ * _sigsafe.
+ */
+#ifndef THRUM_KTHREAD_KTHREAD_H
+#define THRUM_KTHREAD_KTHREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "kthread/fresh/fresh.h"
+#include "kthread/life.h"
+#include "thrum/cache.h"
+
+/* What must match exactly for one kernel thread to stand in for another. */
+struct kthread_kind {
+    size_t stack_size;
+    size_t guard_size;
+    uint64_t lineage; /* fresh/lineage.h */
+};
+
+#define KTHREAD_ENUM_(name, text) RETIRE_##name,
+enum kthread_retire { RETIRE_NOT, THRUM_CACHE_RETIRE_REASONS(KTHREAD_ENUM_) };
+#undef KTHREAD_ENUM_
+
+struct kthread {
+    _Alignas(64) uint32_t post; /* enum post; the parked thread sleeps on it */
+    uint32_t gate;              /* who may still reach the thread by its handle; gate.h */
+
+    _Alignas(64) uint32_t life; /* enum life; a joiner sleeps on it */
+    uint32_t leaving;           /* enum kthread_retire: decided at the job's end */
+    pthread_t joiner;           /* who joins it, 0 if nobody: a second joiner is refused (cas) */
+    void *result;               /* written by the thread before `life` says ENDED or RETIRED */
+
+    /* The job: written by the creator while it owns the descriptor. */
+    _Alignas(64) void *(*start)(void *);
+    void *argument;
+    struct fresh_creator creator;
+
+    /* The thread's own, for the length of one job (other threads set the flags atomically). */
+    struct fresh_state fresh;
+    bool exit_called;   /* pthread_exit chose the result */
+    uint32_t cancelled; /* pthread_cancel was called on it */
+    uint32_t tied;      /* enum kthread_retire: something outlives the job, so the thread may not */
+    bool mask_saved;    /* creator.mask is now the job's own, as it was at its end */
+    bool tid_moved;     /* the kernel would not clear libc's word at its exit */
+    uint64_t lineage;   /* kind.lineage, until the job changes it; fresh/lineage.h */
+    pthread_t joins;    /* the foreign thread that it waits for in libc's pthread_join, 0 if none */
+    struct __jmp_buf_tag *landing; /* where its pthread_exit lands */
+
+    /* r/o after the kernel thread's creation */
+    _Alignas(64) pthread_t handle;
+    pid_t tid;
+    struct kthread_kind kind;
+
+    /* under the idle list's lock */
+    struct kthread *next_idle;
+    unsigned node;       /* of the list that it is in */
+    uint64_t rest_until; /* monotonic ns; written by the thread before it is listed */
+
+    /* under the registry's lock */
+    struct kthread *next_known, *previous_known;
+};
+
+/* Set once, before the first thread; r/o afterwards but for memory_limited. */
+struct kthread_config {
+    uint64_t min_rest_ns; /* a thread rests this long before it is reused */
+    uint64_t max_idle;    /* more idle threads than this are not kept */
+    bool memory_limited;  /* none is kept while address space is limited */
+    bool wipe_stack;
+};
+extern struct kthread_config kthread_config;
+
+/* The kernel thread under the caller, NULL if it is not one of ours or is on its way out. */
+struct kthread *kthread_self_sigsafe(void);
+
+/* The one behind a handle, NULL if the handle is not of ours. The handle must be valid, as for any pthread_
+ * function. */
+struct kthread *kthread_of_sigsafe(pthread_t handle);
+
+/* Once, before the first thread. False if this libc is not understood: nothing must be kept. */
+bool kthread_init(void);
+
+/* Starts fn(arg) on an idle kernel thread of this kind, or on a new one. 0 or libc's errno (EAGAIN: not even
+ * after the idle threads were given up), or KTHREAD_NO_DESCRIPTOR: nothing was done. *handle is set before the
+ * thread starts. */
+enum { KTHREAD_NO_DESCRIPTOR = -1 };
+int kthread_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
+                  pthread_t *handle);
+
+/* Waits for it. 0, EINVAL (detached, somebody else joins, bad deadline), EDEADLK, EBUSY (mode try), ETIMEDOUT.
+ * A cancellation point unless mode is KTHREAD_JOIN_TRY; a cancelled join leaves the thread joinable. */
+enum kthread_join_mode { KTHREAD_JOIN_WAIT, KTHREAD_JOIN_TRY };
+int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode mode, clockid_t clock,
+                 const struct timespec *deadline);
+int kthread_detach(struct kthread *thread);
+
+/* pthread_exit for a thread of ours. */
+void kthread_exit(void *result) __attribute__((noreturn));
+
+/* Before a thread of ours leaves by a raw exit system call. */
+void kthread_exits_raw(void);
+
+/* Ends all idle threads and waits until the kernel has let go of them. Returns how many there were. */
+unsigned kthread_cull(void);
+
+/* main() called pthread_exit: from now on the last logical thread must end the process. */
+void kthread_main_exits(void);
+
+/* Nothing is kept any more (`why` is one phrase); threads that run now retire when they end. */
+void kthread_stop_keeping(const char *why);
+bool kthread_keeping(void);
+const char *kthread_state(void); /* "on", or why not */
+
+/* In a fork's child; by_main: the process's main thread had called fork. */
+void kthread_fork_child(bool by_main);
+
+/* Reaching a thread by handle or tid, for the length of a visit (gate.h): false if it has ended or is idle. The
+ * visitor may be any thread but the one it visits. */
+struct gate_visit;
+bool kthread_visit(struct kthread *thread, struct gate_visit *visit);
+enum kthread_tid { KTHREAD_TID_FOREIGN, KTHREAD_TID_ENDED, KTHREAD_TID_VISITED };
+enum kthread_tid kthread_visit_tid(pid_t tid, struct gate_visit *visit, struct kthread **thread);
+
+/* Something will outlive the calling thread's job that dies only with the kernel thread: it will retire. */
+void kthread_tie_sigsafe(enum kthread_retire why);
+/* The same for the thread with this tid, the caller's if 0, if it is one of ours. */
+void kthread_tie_tid(pid_t tid);
+
+/* Lineages (fresh/lineage.h). The caller's: false if unknown. The caller, or another thread of ours, changed
+ * kernel state that its children inherit. A thread of libc's own making takes on its creator's. */
+bool kthread_lineage(uint64_t *lineage);
+void kthread_change_lineage(void);
+void kthread_change_lineage_of(struct kthread *thread);
+void kthread_adopt_lineage(uint64_t lineage);
+
+#endif

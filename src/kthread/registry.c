@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* All descriptors in use, in a doubly linked list under one lock, and the slab that they come from. Look-ups by
+ * tid and walks are rare; the reuse of a thread never comes here. */
+#include "base/slab.h"
+#include "kthread/gate.h"
+#include "kthread/internal.h"
+#include "os/lock.h"
+
+static struct lock lock;
+static struct slab slab = SLAB_INIT(struct kthread);
+static struct kthread *known; /* under lock */
+
+/* Always with the signals blocked: a handler that looks a tid up, or forks, must not find the lock held by the
+ * thread that it interrupted. */
+static sigbits enter(void) {
+    sigbits mask = signals_mask_set(SIGBITS_ALL);
+    lock_acquire(&lock);
+    return mask;
+}
+
+static void leave(sigbits mask) {
+    lock_release(&lock);
+    signals_mask_set(mask);
+}
+
+struct kthread *registry_new(void) {
+    sigbits mask = enter();
+    struct kthread *thread = slab_alloc_locked(&slab);
+    if (thread != NULL) {
+        thread->gate = GATE_CLOSED;
+        thread->next_known = known;
+        if (known != NULL)
+            known->previous_known = thread;
+        known = thread;
+    }
+    leave(mask);
+    return thread;
+}
+
+static void free_locked(struct kthread *thread) {
+    if (thread->next_known != NULL)
+        thread->next_known->previous_known = thread->previous_known;
+    if (thread->previous_known != NULL)
+        thread->previous_known->next_known = thread->next_known;
+    else
+        known = thread->next_known;
+    slab_free_locked(&slab, thread);
+}
+
+void registry_free(struct kthread *thread) {
+    sigbits mask = enter();
+    free_locked(thread);
+    leave(mask);
+}
+
+void registry_each(void (*visit)(struct kthread *, void *), void *argument) {
+    sigbits mask = enter();
+    for (struct kthread *thread = known; thread != NULL; thread = thread->next_known)
+        visit(thread, argument);
+    leave(mask);
+}
+
+/* The visit begins under the lock, so the descriptor cannot go. A thread that is only starting has told nobody its
+ * tid yet: it counts as ended, and nothing is waited for under the lock. */
+enum kthread_tid kthread_visit_tid(pid_t tid, struct gate_visit *visit, struct kthread **thread) {
+    enum kthread_tid answer = KTHREAD_TID_FOREIGN;
+    visit->mask = enter();
+    struct kthread *at = known;
+    while (at != NULL && load_relaxed(&at->tid) != tid)
+        at = at->next_known;
+    if (at != NULL) {
+        *thread = at;
+        visit->gate = &at->gate;
+        answer = gate_enter_now(&at->gate) ? KTHREAD_TID_VISITED : KTHREAD_TID_ENDED;
+    }
+    lock_release(&lock);
+    if (answer != KTHREAD_TID_VISITED)
+        signals_mask_set(visit->mask);
+    return answer;
+}
+
+void registry_fork_child(struct kthread *survivor) {
+    lock_reset(&lock);
+    slab.free = NULL;
+    known = survivor;
+    if (survivor != NULL)
+        survivor->next_known = survivor->previous_known = NULL;
+}

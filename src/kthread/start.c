@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Starting a logical thread: on an idle kernel thread, or on a new one. */
+#include <errno.h>
+#include <limits.h>
+
+#include "base/atomic.h"
+#include "base/rows.h"
+#include "kthread/counters.h"
+#include "kthread/gate.h"
+#include "kthread/idle.h"
+#include "kthread/internal.h"
+#include "kthread/libc.h"
+
+/* The caller owns the descriptor; `mask` is its signal mask outside the library. */
+static void prepare(struct kthread *thread, sigbits mask, bool detached, void *(*fn)(void *), void *arg) {
+    thread->start = fn;
+    thread->argument = arg;
+    thread->result = NULL;
+    thread->exit_called = false;
+    thread->tid_moved = false;
+    thread->fresh.has_tls_dtors = false;
+    thread->joins = 0;
+    store_relaxed(&thread->joiner, 0);
+    store_relaxed(&thread->cancelled, 0);
+    store_relaxed(&thread->tied, RETIRE_NOT);
+    store_relaxed(&thread->lineage, thread->kind.lineage);
+    store_relaxed(&thread->gate, GATE_STARTING);
+    store_relaxed(&thread->life, detached ? LIFE_DETACHED : LIFE_RUNNING);
+    creator_capture(&thread->creator);
+    thread->creator.mask = mask;
+    thread->mask_saved = false;
+    fetch_add_relaxed(&thrum_cache_counters.live, 1);
+}
+
+/* libc's creation, with idle threads given up where the system has no room for one more. Never worse off than
+ * without them: if none was idle, libc's answer stands. */
+static int create(pthread_t *handle, const pthread_attr_t *attributes, struct kthread *thread) {
+    int error = libc.pthread_create(handle, attributes, kthread_main, thread);
+    if (error == EAGAIN && !skipped(ROW_EAGAIN) && kthread_cull() > 0)
+        error = libc.pthread_create(handle, attributes, kthread_main, thread);
+    return error;
+}
+
+static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, struct kthread *thread) {
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error != 0)
+        return error;
+    error = pthread_attr_setstacksize(&attributes, kind->stack_size);
+    if (error == 0)
+        error = pthread_attr_setguardsize(&attributes, kind->guard_size);
+    if (error == 0)
+        error = create(handle, &attributes, thread);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* The new thread parks at once, like an idle one, until the creator has left the mark that leads from the handle
+ * to the descriptor and has written the handle: the program may free the place of the handle, and the thread
+ * may be detached and gone, as soon as it runs. */
+static int start_new(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *), void *arg,
+                     pthread_t *handle) {
+    struct kthread *thread = registry_new();
+    if (thread == NULL)
+        return KTHREAD_NO_DESCRIPTOR;
+    thread->kind = *kind;
+    prepare(thread, mask, detached, fn, arg);
+    if (skipped(ROW_SIGMASK))
+        signals_mask_set(mask);
+    int error = create_of_kind(&thread->handle, kind, thread);
+    if (error != 0) {
+        fetch_sub_relaxed(&thrum_cache_counters.live, 1);
+        registry_free(thread);
+        return error;
+    }
+    counters_count(&thrum_cache_counters.created);
+    kthread_mark(thread->handle, thread);
+    *handle = thread->handle;
+    kthread_post(thread, POST_JOB);
+    return 0;
+}
+
+/* Idle threads that nobody asks for, because every creator wants another kind, would grow without bound: where
+ * there are more of them than can be of use, a miss ends the coldest. */
+static void evict_one(void) {
+    enum { SPARE = 16 };
+    if (load_relaxed(&thrum_cache_counters.idle) <= load_relaxed(&thrum_cache_counters.live) + SPARE)
+        return;
+    struct kthread *coldest = idle_pop_coldest();
+    if (coldest == NULL)
+        return;
+    counters_count(&thrum_cache_counters.culled);
+    kthread_end(coldest);
+}
+
+static int start(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *), void *arg,
+                 pthread_t *handle) {
+    struct kthread *thread = idle_pop(kind);
+    if (thread == NULL) {
+        evict_one();
+        return start_new(kind, mask, detached, fn, arg, handle);
+    }
+    prepare(thread, mask, detached, fn, arg);
+    *handle = thread->handle;
+    counters_count(&thrum_cache_counters.reused);
+    kthread_post(thread, POST_JOB); /* from here the thread may end and be anybody's */
+    return 0;
+}
+
+/* With the signals blocked: a handler that came between taking the thread and posting to it, and wanted to reach
+ * it, would wait for the creator that it interrupted. New threads are born with them blocked. */
+int kthread_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
+                  pthread_t *handle) {
+    sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC);
+    int error = start(kind, mask, detached, fn, arg, handle);
+    signals_mask_set(mask);
+    return error;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A small futex lock for the library's own lists. Not recursive, not fair, not a cancellation point; held for
+ * a few instructions only, never while user code runs.
+ *
+ * States of the word: 0 free; 1 held, nobody sleeps; 2 held, somebody may sleep (unlock must wake).
+ * Linearization: lock at the successful cas/exchange (acquire), unlock at the exchange (release).
+ * Preemption of the holder delays others but cannot lose a wake-up: a sleeper always leaves 2 behind.
+ * In a fork's child the holder may be gone: lock_reset() there. */
+#ifndef THRUM_OS_LOCK_H
+#define THRUM_OS_LOCK_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "os/futex.h"
+
+struct lock {
+    uint32_t word;
+};
+
+static inline void lock_acquire(struct lock *lock) {
+    uint32_t seen = 0;
+    if (cas_acquire(&lock->word, &seen, 1))
+        return;
+    while (exchange_acquire(&lock->word, 2) != 0)
+        futex_wait(&lock->word, 2);
+}
+
+static inline void lock_release(struct lock *lock) {
+    if (exchange_release(&lock->word, 0) == 2)
+        futex_wake(&lock->word, 1);
+}
+
+static inline void lock_reset(struct lock *lock) {
+    store_relaxed(&lock->word, 0);
+}
+
+#endif

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Other stressors of stress-ng: those on thread synchronisation and signals, and those that have helper
+# threads at work while they torment the kernel. Called by ctest.
+# (Debian 12's stress-ng imports no pthread_cancel, so it has no stressor for it: cancel-storm.sh.)
+# shellcheck source=tests/programs/lib.sh
+source "$(dirname "$0")/lib.sh"
+need stress-ng stress-ng
+normalise() { sed -E 's/\[[0-9]+\]/[PID]/; s/ in [0-9.]+s/ in SECONDS/'; }
+
+# Few threads each, most of them alive until the end: only equality is asked.
+for stressor in futex:50000 nanosleep:300 close:2000 sigq:20000 aio:500 poll:2000 procfs:200; do
+  name=${stressor%:*}
+  both stress-ng "--$name" 2 "--$name-ops" "${stressor#*:}" --timeout 20 --verify
+done
+both stress-ng --mutex 1 --mutex-procs 6 --mutex-ops 20000 --timeout 20 --verify
+both stress-ng --malloc 1 --malloc-pthreads 4 --malloc-ops 20000 --timeout 20 --verify
+both stress-ng --fork 1 --fork-ops 300 --timeout 20 --verify
+both stress-ng --sem 1 --sem-procs 6 --membarrier 2 --timeout 2 --verify # these two end by time, not by count
+
+# 2 workers with up to 64 threads that sleep; each worker makes them once.
+both stress-ng --sleep 2 --sleep-max 64 --sleep-ops 2000 --timeout 20 --verify
+[[ -s thrum.summary ]] || fail "no summary: was the cache loaded?"
+(($(total created) >= 64)) || fail "only $(total created) threads seen by the cache"

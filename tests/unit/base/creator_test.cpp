@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fresh/creator: what one thread captures, another has after applying it.
+#include <fenv.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "layer.hpp"
+
+namespace {
+
+cpu_set_t affinity_now() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    return set;
+}
+
+// The first CPU that the process may use, or the last.
+cpu_set_t one_cpu(bool last) {
+    cpu_set_t all = affinity_now(), one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all)) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            if (!last)
+                break;
+        }
+    return one;
+}
+
+std::string name_now() {
+    char name[16] = {};
+    prctl(PR_GET_NAME, name);
+    return name;
+}
+
+TEST(Creator, FloatingPointEnvironment) {
+    fresh_creator creator{};
+    volatile double one = 1, three = 3;
+    const double nearest = one / three;
+    Plain([&] {
+        fesetround(FE_UPWARD);
+        feclearexcept(FE_ALL_EXCEPT);
+        feraiseexcept(FE_DIVBYZERO);
+        creator_capture(&creator);
+    }).join();
+    Plain([&] {
+        fresh_state state{};
+        feraiseexcept(FE_INVALID);
+        creator_apply(&creator, &state);
+        EXPECT_EQ(fetestexcept(FE_DIVBYZERO | FE_INVALID), FE_DIVBYZERO) << "the creator's flags, not the thread's";
+        EXPECT_EQ(fegetround(), FE_UPWARD);
+        EXPECT_GT(one / three, nearest);
+        fesetround(FE_TONEAREST);
+    }).join();
+    Plain([&] {
+        fresh_creator plain{};
+        fresh_state state{};
+        creator_capture(&plain);
+        fesetround(FE_DOWNWARD);
+        feraiseexcept(FE_OVERFLOW);
+        creator_apply(&plain, &state);
+        EXPECT_EQ(fegetround(), FE_TONEAREST);
+        EXPECT_EQ(fetestexcept(FE_OVERFLOW), 0);
+        EXPECT_EQ(one / three, nearest);
+    }).join();
+}
+
+TEST(Creator, Name) {
+    fresh_creator creator{};
+    creator_names_differ();
+    Plain([&] {
+        prctl(PR_SET_NAME, "fifteen letters");
+        creator_capture(&creator);
+    }).join();
+    EXPECT_TRUE(creator.has_name);
+    Plain([&] {
+        fresh_state state{};
+        prctl(PR_SET_NAME, "another");
+        creator_apply(&creator, &state);
+        EXPECT_EQ(name_now(), "fifteen letters");
+        creator.has_name = false;
+        prctl(PR_SET_NAME, "kept");
+        creator_apply(&creator, &state);
+        EXPECT_EQ(name_now(), "kept");
+    }).join();
+}
+
+class CreatorAffinity : public testing::Test {
+  protected:
+    void SetUp() override {
+        first_ = one_cpu(false);
+        last_ = one_cpu(true);
+        if (CPU_EQUAL(&first_, &last_))
+            GTEST_SKIP() << "one CPU: there is no other affinity to go to";
+        Plain([this] {
+            sched_setaffinity(0, sizeof first_, &first_);
+            creator_capture(&on_first_);
+        }).join();
+        ASSERT_GT(on_first_.affinity.length, 0u);
+        ASSERT_LE(on_first_.affinity.length, sizeof on_first_.affinity.bits);
+    }
+    static void expect(const cpu_set_t &set) {
+        cpu_set_t now = affinity_now();
+        EXPECT_TRUE(CPU_EQUAL(&now, &set));
+    }
+    cpu_set_t first_, last_;
+    fresh_creator on_first_ = {};
+};
+
+TEST_F(CreatorAffinity, IsApplied) {
+    Plain([this] {
+        fresh_state state{};
+        fresh_creator own{};
+        sched_setaffinity(0, sizeof last_, &last_);
+        creator_capture(&own);
+        creator_inherited(&own, &state);
+        creator_apply(&on_first_, &state);
+        expect(first_);
+        EXPECT_EQ(state.affinity.length, on_first_.affinity.length);
+        EXPECT_EQ(memcmp(state.affinity.bits, on_first_.affinity.bits, on_first_.affinity.length), 0);
+        creator_apply(&own, &state);
+        expect(last_);
+    }).join();
+}
+
+TEST_F(CreatorAffinity, TheKernelIsNotAskedForWhatIsRemembered) {
+    Plain([this] {
+        fresh_state state{};
+        creator_inherited(&on_first_, &state); // so it is remembered, ...
+        sched_setaffinity(0, sizeof last_, &last_);
+        creator_apply(&on_first_, &state);
+        expect(last_); // ... though it is not so: nobody has said that it was changed
+        creator_affinity_changed(&state);
+        creator_apply(&on_first_, &state);
+        expect(first_);
+    }).join();
+}
+
+TEST_F(CreatorAffinity, OneThatCouldNotBeReadIsNotApplied) {
+    Plain([this] {
+        fresh_state state{};
+        fresh_creator unknown = on_first_;
+        unknown.affinity.length = 0;
+        sched_setaffinity(0, sizeof last_, &last_);
+        creator_apply(&unknown, &state);
+        expect(last_);
+    }).join();
+}
+
+TEST(Creator, KeyRightsAreCapturedOnceTheyAreUsed) {
+    if (!arch_pkeys_available())
+        GTEST_SKIP() << "no protection keys on this machine";
+    fresh_creator creator{};
+    creator_pkeys_used();
+    const arch_pkeys usual = arch_pkeys_save(), other = usual ^ (UINT32_C(3) << 30);
+    Plain([&] {
+        arch_pkeys_load(other);
+        creator_capture(&creator);
+        arch_pkeys_load(usual);
+    }).join();
+    Plain([&] {
+        fresh_state state{};
+        creator_apply(&creator, &state);
+        const arch_pkeys now = arch_pkeys_save();
+        arch_pkeys_load(usual);
+        EXPECT_EQ(now, other);
+    }).join();
+}
+
+} // namespace

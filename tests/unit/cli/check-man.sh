@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Checks the manual pages; called by ctest. groff has nothing to complain about, and every option that
+# `thrum COMMAND --help` names stands in the command's page.
+#
+#   check-man.sh FOLDER THRUM
+set -u
+folder=$1 thrum=$2
+failed=0
+
+for page in "$folder"/*.[137]; do
+  warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+  if [[ -n $warnings ]]; then
+    printf '%s\n%s\n' "$page:" "$warnings"
+    failed=1
+  fi
+done
+
+for command in run counters; do
+  page=$folder/thrum-$command.1
+  options=$("$thrum" "$command" --help | grep -oE '(^| |,)--[a-z][a-z-]*' | grep -oE -- '--[a-z-]+' | sort -u)
+  [[ -n $options ]] || {
+    echo "thrum $command --help names no option"
+    failed=1
+  }
+  for option in $options; do
+    grep -qF -- "${option//-/\\-}" "$page" || {
+      echo "$page does not describe $option"
+      failed=1
+    }
+  done
+done
+
+for variable in $("$thrum" run --help | grep -oE 'THRUM_[A-Z_]+' | sort -u); do
+  grep -qF "$variable" "$folder/libthrum-cache.7" || {
+    echo "libthrum-cache.7 does not describe $variable"
+    failed=1
+  }
+done
+exit "$failed"

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum run` where it does run the program: the program is what it would have been without, apart from the
+// environment that was asked for.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "place.hpp"
+
+namespace {
+
+const std::string kProbe = CLI_PROBE;
+
+TEST(Run, EveryExitCodeIsTheProgramsOwn) {
+    for (int code = 0; code <= 255; code++)
+        ASSERT_EQ(place().run({"--", kProbe, "exit", std::to_string(code)}).code(), code);
+}
+
+TEST(Run, DeathBySignalIsTheProgramsOwn) {
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGUSR1,
+                             SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSYS, SIGRTMIN, SIGRTMAX}) {
+        const Ended ended = place().run({"--", kProbe, "die", std::to_string(signal)});
+        EXPECT_EQ(ended.signal(), signal);
+        EXPECT_EQ(ended.err, "");
+    }
+}
+
+TEST(Run, StreamsPassThrough) {
+    std::string text = "line\nno end of line, a zero: ";
+    text.push_back('\0');
+    World world;
+    world.input = text;
+    const Ended ended = place().run({"--", kProbe, "copy"}, world);
+    EXPECT_EQ(ended.out, text);
+    EXPECT_EQ(ended.err, text);
+    EXPECT_EQ(ended.code(), 0);
+}
+
+TEST(Run, TheProgramTakesThrumsPlace) {
+    const Ended ended = place().run({kProbe, "pid"});
+    EXPECT_EQ(ended.out, std::to_string(ended.pid));
+}
+
+TEST(Run, SignalsAndDescriptorsAreInherited) {
+    World world;
+    world.ignore_and_block = true;
+    const Ended bare = spawn({kProbe, "inherited"}, world);
+    ASSERT_NE(bare.out.find("SigBlk:\t0000000000000800"), std::string::npos) << bare.out;
+    EXPECT_EQ(place().run({kProbe, "inherited"}, world).out, bare.out);
+}
+
+TEST(Run, ArgumentsArriveUnchanged) {
+    const Words odd{"",    "a b", "--min-rest", "x",      "-v", "--", "--bogus", "--help", "[1,2]", "'q'",
+                    "%s*", "@",   "run",        "--json", "-",  "--", "=",       "#",      "\n",    "\xff"};
+    std::string expected;
+    for (const std::string &word : odd)
+        expected += "<" + word + ">";
+    Words words{"--", kProbe, "args"};
+    words.insert(words.end(), odd.begin(), odd.end());
+    EXPECT_EQ(place().run(words).out, expected) << "behind --";
+    words.erase(words.begin());
+    EXPECT_EQ(place().run(words).out, expected) << "without --";
+    words.insert(words.begin(), "--off");
+    EXPECT_EQ(place().run(words).out, expected) << "behind an option";
+}
+
+TEST(Run, AProgramMayHaveTheNameOfACommandOrOfAnOption) {
+    const std::string probe = read_file(kProbe);
+    for (const char *name : {"run", "counters", "help"}) {
+        place().write(name, probe);
+        const World world = with({{"PATH", place().path("")}});
+        EXPECT_EQ(place().run({name, "exit", "5"}, world).code(), 5) << name;
+    }
+    place().write("--off", probe);
+    const World world = with({{"PATH", place().path("")}});
+    EXPECT_EQ(place().run({"--", "--off", "env", "THRUM_CACHE"}, world).out, "THRUM_CACHE unset\n");
+}
+
+TEST(Run, TheProgramSeesTheNameItWasCalledBy) {
+    place().write("named", read_file(kProbe));
+    const World world = with({{"PATH", "/nowhere:" + place().path("") + ":/bin"}});
+    EXPECT_EQ(place().run({"named", "name"}, world).out, "named");
+    EXPECT_EQ(place().run({place().path("named"), "name"}, world).out, place().path("named"));
+}
+
+// --- the environment -----------------------------------------------------------------------------------------
+
+const Words kVariables{"THRUM_CACHE", "THRUM_CACHE_VERBOSE", "THRUM_CACHE_MIN_REST", "THRUM_CACHE_WIPE_STACK",
+                       "THRUM_CACHE_MAX_IDLE"};
+
+// What the program finds in the variables, with these options.
+std::string variables_with(Words options, const World &world = {}) {
+    options.insert(options.end(), {"--", kProbe, "env"});
+    options.insert(options.end(), kVariables.begin(), kVariables.end());
+    return place().run(options, world).out;
+}
+
+TEST(Run, OptionsBecomeVariables) {
+    EXPECT_EQ(variables_with({}), "THRUM_CACHE unset\nTHRUM_CACHE_VERBOSE unset\nTHRUM_CACHE_MIN_REST unset\n"
+                                  "THRUM_CACHE_WIPE_STACK unset\nTHRUM_CACHE_MAX_IDLE unset\n");
+    EXPECT_EQ(
+        variables_with({"--verbose", "--wipe-stack", "--off", "--min-rest", "3600000", "--max-idle=1000000"}),
+        "THRUM_CACHE=off\nTHRUM_CACHE_VERBOSE=1\nTHRUM_CACHE_MIN_REST=3600000\n"
+        "THRUM_CACHE_WIPE_STACK=1\nTHRUM_CACHE_MAX_IDLE=1000000\n");
+    EXPECT_EQ(variables_with({"-v", "--min-rest=1", "--min-rest", "0", "--max-idle", "0"}),
+              "THRUM_CACHE unset\nTHRUM_CACHE_VERBOSE=1\nTHRUM_CACHE_MIN_REST=0\n"
+              "THRUM_CACHE_WIPE_STACK unset\nTHRUM_CACHE_MAX_IDLE=0\n")
+        << "the last of two counts";
+}
+
+TEST(Run, AnOptionWinsOverTheEnvironment) {
+    const World world = with({{"THRUM_CACHE", "on"},
+                              {"THRUM_CACHE_VERBOSE", "0"},
+                              {"THRUM_CACHE_MIN_REST", "nonsense"},
+                              {"THRUM_CACHE_WIPE_STACK", "0"},
+                              {"THRUM_CACHE_MAX_IDLE", "7"}});
+    EXPECT_EQ(variables_with({"-v", "--wipe-stack", "--off", "--min-rest", "5", "--max-idle", "6"}, world),
+              "THRUM_CACHE=off\nTHRUM_CACHE_VERBOSE=1\nTHRUM_CACHE_MIN_REST=5\n"
+              "THRUM_CACHE_WIPE_STACK=1\nTHRUM_CACHE_MAX_IDLE=6\n");
+}
+
+TEST(Run, TheEnvironmentWithoutAnOptionIsTheLibrarysBusiness) {
+    const World world = with({{"THRUM_CACHE_MIN_REST", "nonsense"}, {"THRUM_CACHE", "maybe"}});
+    EXPECT_EQ(variables_with({}, world),
+              "THRUM_CACHE=maybe\nTHRUM_CACHE_VERBOSE unset\nTHRUM_CACHE_MIN_REST=nonsense\n"
+              "THRUM_CACHE_WIPE_STACK unset\nTHRUM_CACHE_MAX_IDLE unset\n");
+}
+
+// --- LD_PRELOAD ----------------------------------------------------------------------------------------------
+
+// LD_PRELOAD as the program finds it, where it was `before` for thrum.
+std::string preload_with(const std::string &before, Words words = {}) {
+    words.insert(words.end(), {kProbe, "env", "LD_PRELOAD"});
+    World world;
+    if (!before.empty())
+        world.environment["LD_PRELOAD"] = before;
+    return place().run(words, world).out;
+}
+
+TEST(Run, TheLibraryIsLoaded) {
+    EXPECT_EQ(spawn({kProbe, "loaded"}).out, "no");
+    EXPECT_EQ(place().run({kProbe, "loaded"}).out, "yes");
+}
+
+TEST(Run, ThePreloadChainIsKeptBehindTheLibrary) {
+    const std::string first = "LD_PRELOAD=" + place().library();
+    EXPECT_EQ(preload_with(""), first + "\n");
+    EXPECT_EQ(preload_with("libm.so.6"), first + ":libm.so.6\n");
+    EXPECT_EQ(preload_with(" libm.so.6  libdl.so.2:libc.so.6: "),
+              first + ":libm.so.6:libdl.so.2:libc.so.6\n");
+}
+
+TEST(Run, ThrumInsideThrumLoadsItOnce) {
+    const std::string first = "LD_PRELOAD=" + place().library();
+    EXPECT_EQ(preload_with("libm.so.6", {place().thrum(), "run", "--"}), first + ":libm.so.6\n");
+    EXPECT_EQ(preload_with("libm.so.6:" + place().library()), first + ":libm.so.6\n");
+}
+
+TEST(Run, ThrumIsFoundThroughALink) {
+    const std::string link = place().path("thrum-link");
+    unlink(link.c_str());
+    ASSERT_EQ(symlink(place().thrum().c_str(), link.c_str()), 0);
+    EXPECT_EQ(spawn({link, "run", kProbe, "loaded"}).out, "yes");
+}
+
+TEST(Run, ALibraryThatIsMissingIsRefused) {
+    const Place without("");
+    const Ended ended = without.run({kProbe, "exit", "0"});
+    EXPECT_EQ(ended.code(), 125);
+    EXPECT_EQ(ended.err.find("thrum run: cannot find libthrum-cache.so: there is no readable " +
+                             without.path("bin")),
+              0u)
+        << ended.err;
+    EXPECT_NE(ended.err.find("/../lib/libthrum-cache.so\n"), std::string::npos) << ended.err;
+}
+
+TEST(Run, APathThatLdPreloadCannotNameIsRefused) {
+    for (const char *name : {"with space", "with:colon", "with$ORIGIN"}) {
+        const Place odd(CLI_STANDIN, name);
+        const Ended ended = odd.run({kProbe, "exit", "0"});
+        EXPECT_EQ(ended.code(), 125);
+        EXPECT_EQ(ended.err,
+                  "thrum run: LD_PRELOAD cannot name '" + odd.library() +
+                      "', because there is a space, a colon or a '$' in it; move thrum's folder to a path "
+                      "without\n");
+    }
+}
+
+} // namespace

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line: what is wrong with it is said in one line on stderr, with exit code 2; help and version.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "place.hpp"
+
+namespace {
+
+Ended thrum(Words words) {
+    words.insert(words.begin(), place().thrum());
+    return spawn(words);
+}
+
+struct Wrong {
+    Words words;
+    std::string line;
+};
+
+const Wrong kWrong[] = {
+    {{"bogus"}, "thrum: there is no command 'bogus'; see thrum --help"},
+    {{""}, "thrum: there is no command ''; see thrum --help"},
+    {{"--bogus"}, "thrum: unknown option '--bogus'; see thrum --help"},
+    {{"help", "bogus"}, "thrum help: there is no command 'bogus'; thrum --help lists those there are"},
+    {{"run"}, "thrum run: which program? thrum run [OPTIONS] -- PROG ARGS..."},
+    {{"run", "--"}, "thrum run: which program? thrum run [OPTIONS] -- PROG ARGS..."},
+    {{"run", "--verbose"}, "thrum run: which program? thrum run [OPTIONS] -- PROG ARGS..."},
+    {{"run", "--bogus", "true"}, "thrum run: unknown option '--bogus'; see thrum run --help"},
+    {{"run", "--bogus", "--", "true"}, "thrum run: unknown option '--bogus'; see thrum run --help"},
+    {{"run", "--verb", "true"}, "thrum run: unknown option '--verb'; see thrum run --help"},
+    {{"run", "-vx", "true"}, "thrum run: unknown option '-x'; see thrum run --help"},
+    {{"run", "--verbose=3", "true"}, "thrum run: --verbose takes no value; see thrum run --help"},
+    {{"run", "--min-rest"}, "thrum run: --min-rest needs a value; see thrum run --help"},
+    {{"run", "--max-idle", "--", "true"}, "thrum run: --max-idle needs a value; see thrum run --help"},
+    {{"run", "--min-rest", "true"},
+     "thrum run: --min-rest takes a whole number from 0 to 3600000, not 'true'"},
+    {{"run", "--min-rest=-1", "true"},
+     "thrum run: --min-rest takes a whole number from 0 to 3600000, not '-1'"},
+    {{"run", "--min-rest", "-1", "true"},
+     "thrum run: --min-rest takes a whole number from 0 to 3600000, not '-1'"},
+    {{"run", "--min-rest", "1.5", "true"},
+     "thrum run: --min-rest takes a whole number from 0 to 3600000, not '1.5'"},
+    {{"run", "--min-rest", "3600001", "true"},
+     "thrum run: --min-rest takes a whole number from 0 to 3600000, not '3600001'"},
+    {{"run", "--max-idle", "1000001", "true"},
+     "thrum run: --max-idle takes a whole number from 0 to 1000000, not '1000001'"},
+    {{"run", "--max-idle", "99999999999999999999999", "true"},
+     "thrum run: --max-idle takes a whole number from 0 to 1000000, not '99999999999999999999999'"},
+    {{"run", "--max-idle", "0x10", "true"},
+     "thrum run: --max-idle takes a whole number from 0 to 1000000, not '0x10'"},
+    {{"run", "--max-idle", " 7", "true"},
+     "thrum run: --max-idle takes a whole number from 0 to 1000000, not ' 7'"},
+    {{"counters"}, "thrum counters: which process? thrum counters PID"},
+    {{"counters", "abc"}, "thrum counters: PID is a process number from 1 on, not 'abc'"},
+    {{"counters", "0"}, "thrum counters: PID is a process number from 1 on, not '0'"},
+    {{"counters", "99999999999"}, "thrum counters: PID is a process number from 1 on, not '99999999999'"},
+    {{"counters", "1", "2"}, "thrum counters: one argument too many: '2'; see thrum counters --help"},
+    {{"counters", "--bogus", "1"}, "thrum counters: unknown option '--bogus'; see thrum counters --help"},
+    {{"counters", "--json=1", "1"}, "thrum counters: --json takes no value; see thrum counters --help"},
+};
+
+TEST(Usage, EveryMistakeIsOneLineAndTwo) {
+    for (const Wrong &wrong : kWrong) {
+        const Ended ended = thrum(wrong.words);
+        EXPECT_EQ(ended.err, wrong.line + "\n");
+        EXPECT_EQ(ended.out, "");
+        EXPECT_EQ(ended.code(), 2) << wrong.line;
+    }
+}
+
+TEST(Usage, NoArgumentsPrintHelpAndFail) {
+    const Ended ended = thrum({});
+    EXPECT_EQ(ended.code(), 2);
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(ended.err, thrum({"--help"}).out);
+}
+
+TEST(Usage, Version) {
+    const Ended ended = thrum({"--version"});
+    EXPECT_EQ(ended.out, "thrum " CLI_VERSION "\n");
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(ended.code(), 0);
+}
+
+TEST(Usage, HelpNamesEveryCommand) {
+    const Ended ended = thrum({"--help"});
+    EXPECT_EQ(ended.code(), 0);
+    EXPECT_EQ(ended.err, "");
+    for (const char *command : {"run", "counters", "help"})
+        EXPECT_NE(ended.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
+    EXPECT_EQ(thrum({"help"}).out, ended.out);
+}
+
+TEST(Usage, HelpOfACommandIsTheSameEitherWay) {
+    for (const char *command : {"run", "counters"}) {
+        const Ended ended = thrum({"help", command});
+        EXPECT_EQ(ended.code(), 0);
+        EXPECT_EQ(ended.out, thrum({command, "--help"}).out);
+        EXPECT_NE(ended.out.find(std::string("Usage: thrum ") + command), std::string::npos);
+    }
+}
+
+TEST(Usage, HelpOfRunNamesEveryOptionAndItsVariable) {
+    const std::string help = thrum({"help", "run"}).out;
+    for (const char *word :
+         {"--verbose", "--wipe-stack", "--off", "--min-rest", "--max-idle", "THRUM_CACHE_VERBOSE",
+          "THRUM_CACHE_WIPE_STACK", "THRUM_CACHE=off", "THRUM_CACHE_MIN_REST", "THRUM_CACHE_MAX_IDLE"})
+        EXPECT_NE(help.find(word), std::string::npos) << word;
+}
+
+TEST(Usage, HelpThatCannotBeWrittenFails) {
+    struct stat full;
+    ASSERT_EQ(stat("/dev/full", &full), 0);
+    const Ended ended = spawn({"/bin/sh", "-c", "exec \"$0\" --help >/dev/full", place().thrum()});
+    EXPECT_EQ(ended.code(), 1);
+    EXPECT_EQ(ended.err, "thrum: cannot write to standard output\n");
+}
+
+} // namespace
