@@ -16,11 +16,11 @@
 
 #include "base/atomic.h"
 #include "base/rows.h"
-#include "real.h"
 #include "kthread/counters.h"
 #include "kthread/gate.h"
 #include "kthread/kthread.h"
 #include "kthread/libc.h"
+#include "real.h"
 
 #define INTERPOSE __attribute__((visibility("default")))
 
@@ -63,7 +63,6 @@ void process_child_begins(bool by_main);
 /* True if the tid (in this process's thread group, or any with group < 0) is an idle thread's, which stands for
  * nobody. With *inside the thread is being visited: gate_visit_end must follow. */
 bool reach_tid_gone(pid_t group, pid_t tid, struct gate_visit *visit, bool *inside);
-
 
 /* --- visits by handle: a thread of ours other than the caller --- */
 enum visit { VISIT_FOREIGN, VISIT_SELF, VISIT_INSIDE, VISIT_ENDED };

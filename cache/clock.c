@@ -28,7 +28,8 @@ static uint64_t base_of(clockid_t clock) {
     enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
     if (found == KTHREAD_TID_FOREIGN)
         return 0;
-    uint64_t base = thread->fresh.cpu_base_ns; /* of one that is only starting, too: set when its last job ended */
+    uint64_t base =
+        thread->fresh.cpu_base_ns; /* of one that is only starting, too: set when its last job ended */
     if (found == KTHREAD_TID_VISITED)
         gate_visit_end(&visit);
     return base;
@@ -139,9 +140,11 @@ INTERPOSE int timer_create(clockid_t clock, struct sigevent *event, timer_t *tim
     return -1;
 }
 
-INTERPOSE int timer_settime(timer_t timer, int flags, const struct itimerspec *value, struct itimerspec *old) {
+INTERPOSE int timer_settime(timer_t timer, int flags, const struct itimerspec *value,
+                            struct itimerspec *old) {
     struct itimerspec shifted;
-    if ((flags & TIMER_ABSTIME) && load_relaxed(&timers_used) && value != NULL && clock_ns(&value->it_value) != 0) {
+    if ((flags & TIMER_ABSTIME) && load_relaxed(&timers_used) && value != NULL &&
+        clock_ns(&value->it_value) != 0) {
         shifted = *value;
         shift(&shifted.it_value, (int64_t)timer_base(timer, false));
         value = &shifted;

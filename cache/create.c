@@ -85,16 +85,11 @@ INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *r
 /* thrd_* results for errno values, as libc maps them. */
 int c11_error(int error) {
     switch (error) {
-    case 0:
-        return thrd_success;
-    case ENOMEM:
-        return thrd_nomem;
-    case ETIMEDOUT:
-        return thrd_timedout;
-    case EBUSY:
-        return thrd_busy;
-    default:
-        return thrd_error;
+    case 0: return thrd_success;
+    case ENOMEM: return thrd_nomem;
+    case ETIMEDOUT: return thrd_timedout;
+    case EBUSY: return thrd_busy;
+    default: return thrd_error;
     }
 }
 

@@ -60,7 +60,7 @@ INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
     struct kthread *thread = kthread_self_sigsafe();
     struct gate_visit visit;
     if (tid != 0 && tid != (pid_t)sys(SYS_gettid)) {
-            enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
+        enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
         if (found == KTHREAD_TID_FOREIGN)
             return answer;
         creator_affinity_changed(&thread->fresh);
@@ -119,8 +119,8 @@ INTERPOSE int unshare(int flags) {
 
 /* A namespace that the caller is in already: entering it changes nothing that children inherit. */
 static bool is_own_namespace(int fd) {
-    static const char *const names[] = {"cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children",
-                                        "user",   "uts"};
+    static const char *const names[] = {
+        "cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children", "user", "uts"};
     struct stat wanted, own;
     long folder = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     bool found = false;
@@ -208,10 +208,8 @@ static bool prctl_harmless(int option) {
     case PR_GET_THP_DISABLE:
     case PR_GET_SPECULATION_CTRL:
     case PR_SET_PTRACER:
-    case PRCTL_SET_VMA:
-        return true;
-    default:
-        return false;
+    case PRCTL_SET_VMA: return true;
+    default: return false;
     }
 }
 

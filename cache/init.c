@@ -141,8 +141,8 @@ static const char *fill_table(void) {
 /* A sanitizer's or valgrind's own idea of a thread's life would not survive reuse. One whose runtime is linked
  * into the program shows by the program's own pthread_create in front of ours. */
 static bool sanitizer_present(void) {
-    static const char *const symbols[] = {"__asan_init",   "__tsan_init", "__msan_init", "__lsan_init",
-                                          "__hwasan_init", "__dfsan_init"};
+    static const char *const symbols[] = {"__asan_init", "__tsan_init",   "__msan_init",
+                                          "__lsan_init", "__hwasan_init", "__dfsan_init"};
     if (skipped(ROW_SANITIZERS))
         return false;
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)

@@ -43,7 +43,8 @@ INTERPOSE int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *l
     return answer;
 }
 
-INTERPOSE int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit, struct rlimit *old) {
+INTERPOSE int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit,
+                      struct rlimit *old) {
     int answer = REAL(prlimit)(pid, resource, limit, old);
     if (answer == 0 && limit != NULL && is_about_memory((int)resource))
         limits_changed();

@@ -102,8 +102,9 @@ bool cache_vfork_failed(long error) {
 }
 
 INTERPOSE int posix_spawn(pid_t *restrict pid, const char *restrict path,
-                          const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *restrict attributes,
-                          char *const argv[restrict], char *const envp[restrict]) {
+                          const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                          char *const envp[restrict]) {
     kthread_tie_sigsafe(RETIRE_CHILD);
     int error = REAL(posix_spawn)(pid, path, actions, attributes, argv, envp);
     if (error == EAGAIN && make_room())
@@ -112,8 +113,9 @@ INTERPOSE int posix_spawn(pid_t *restrict pid, const char *restrict path,
 }
 
 INTERPOSE int posix_spawnp(pid_t *restrict pid, const char *restrict file,
-                           const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *restrict attributes,
-                           char *const argv[restrict], char *const envp[restrict]) {
+                           const posix_spawn_file_actions_t *actions,
+                           const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                           char *const envp[restrict]) {
     kthread_tie_sigsafe(RETIRE_CHILD);
     int error = REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
     if (error == EAGAIN && make_room())

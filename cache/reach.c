@@ -11,15 +11,13 @@ INTERPOSE int pthread_kill(pthread_t handle, int signo) {
     struct kthread *thread;
     struct gate_visit visit;
     switch (visit_handle(handle, &thread, &visit)) {
-    case VISIT_ENDED:
-        return signo == 32 || signo == 33 ? EINVAL : 0; /* libc looks no further */
+    case VISIT_ENDED: return signo == 32 || signo == 33 ? EINVAL : 0; /* libc looks no further */
     case VISIT_INSIDE: {
         int error = REAL(pthread_kill)(handle, signo);
         gate_visit_end(&visit);
         return error;
     }
-    default:
-        return REAL(pthread_kill)(handle, signo);
+    default: return REAL(pthread_kill)(handle, signo);
     }
 }
 
@@ -27,15 +25,13 @@ INTERPOSE int pthread_sigqueue(pthread_t handle, int signo, const union sigval v
     struct kthread *thread;
     struct gate_visit visit;
     switch (visit_handle(handle, &thread, &visit)) {
-    case VISIT_ENDED:
-        return ESRCH;
+    case VISIT_ENDED: return ESRCH;
     case VISIT_INSIDE: {
         int error = REAL(pthread_sigqueue)(handle, signo, value);
         gate_visit_end(&visit);
         return error;
     }
-    default:
-        return REAL(pthread_sigqueue)(handle, signo, value);
+    default: return REAL(pthread_sigqueue)(handle, signo, value);
     }
 }
 
@@ -44,19 +40,15 @@ INTERPOSE int pthread_cancel(pthread_t handle) {
     struct kthread *thread;
     struct gate_visit visit;
     switch (visit_handle(handle, &thread, &visit)) {
-    case VISIT_FOREIGN:
-        return REAL(pthread_cancel)(handle);
-    case VISIT_SELF:
-        store_relaxed(&thread->cancelled, 1);
-        return REAL(pthread_cancel)(handle);
+    case VISIT_FOREIGN: return REAL(pthread_cancel)(handle);
+    case VISIT_SELF: store_relaxed(&thread->cancelled, 1); return REAL(pthread_cancel)(handle);
     case VISIT_INSIDE: {
         store_relaxed(&thread->cancelled, 1);
         int error = REAL(pthread_cancel)(handle);
         gate_visit_end(&visit);
         return error;
     }
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -125,8 +117,8 @@ INTERPOSE int pthread_getcpuclockid(pthread_t handle, clockid_t *clock) {
 }
 
 /* Scheduling cannot always be put back, so a change makes a new lineage (row lineage). */
-static int set_scheduling(pthread_t handle, int (*set)(pthread_t, int, const struct sched_param *), int policy,
-                          const struct sched_param *param) {
+static int set_scheduling(pthread_t handle, int (*set)(pthread_t, int, const struct sched_param *),
+                          int policy, const struct sched_param *param) {
     struct kthread *thread;
     struct gate_visit visit;
     enum visit entered = visit_handle(handle, &thread, &visit);
@@ -180,7 +172,8 @@ INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
 bool reach_tid_gone(pid_t group, pid_t tid, struct gate_visit *visit, bool *inside) {
     struct kthread *thread;
     *inside = false;
-    if (skipped(ROW_STALE) || skipped(ROW_SIGPENDING) || (group >= 0 && group != (pid_t)sys(SYS_getpid)) || tid == (pid_t)sys(SYS_gettid))
+    if (skipped(ROW_STALE) || skipped(ROW_SIGPENDING) || (group >= 0 && group != (pid_t)sys(SYS_getpid)) ||
+        tid == (pid_t)sys(SYS_gettid))
         return false;
     enum kthread_tid found = kthread_visit_tid(tid, visit, &thread);
     *inside = found == KTHREAD_TID_VISITED;

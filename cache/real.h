@@ -36,23 +36,77 @@ int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso
 
 #if defined(__x86_64__)
 #include <sys/io.h>
-#define REAL_FUNCTIONS_ARCH(X) X(ioperm) X(iopl)
+#define REAL_FUNCTIONS_ARCH(X)                                                                               \
+    X(ioperm)                                                                                                \
+    X(iopl)
 #else
 #define REAL_FUNCTIONS_ARCH(X)
 #endif
 
-#define REAL_FUNCTIONS(X)                                                                                     \
-    X(pthread_create) X(pthread_join) X(pthread_detach) X(pthread_cancel) X(pthread_tryjoin_np)               \
-    X(pthread_timedjoin_np) X(pthread_clockjoin_np) X(pthread_setattr_default_np) X(thrd_create)              \
-    X(pthread_key_create) X(pthread_key_delete) X(tss_create) X(tss_delete) X(pthread_kill)                   \
-    X(pthread_sigqueue) X(pthread_setname_np) X(pthread_getname_np) X(pthread_setaffinity_np)                 \
-    X(pthread_getaffinity_np) X(pthread_getcpuclockid) X(pthread_setschedparam) X(pthread_setschedprio)       \
-    X(pthread_getschedparam) X(pthread_getattr_np) X(tgkill) X(sched_setaffinity) X(sched_setscheduler)       \
-    X(sched_setparam) X(setpriority) X(nice) X(unshare) X(setns) X(personality) X(prctl) X(setfsuid)          \
-    X(setfsgid) X(capset) X(pkey_alloc) X(syscall) X(clock_gettime) X(clock_nanosleep) X(getrusage)           \
-    X(timer_create) X(timer_settime) X(timer_delete) X(fcntl) X(fcntl64) X(ptrace) X(fork) X(_Fork)           \
-    X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(clone) X(setrlimit) X(setrlimit64) X(prlimit)         \
-    X(prlimit64) X(dl_iterate_phdr) X(__register_atfork) X(__cxa_thread_atexit_impl) REAL_FUNCTIONS_ARCH(X)
+#define REAL_FUNCTIONS(X)                                                                                    \
+    X(pthread_create)                                                                                        \
+    X(pthread_join)                                                                                          \
+    X(pthread_detach)                                                                                        \
+    X(pthread_cancel)                                                                                        \
+    X(pthread_tryjoin_np)                                                                                    \
+    X(pthread_timedjoin_np)                                                                                  \
+    X(pthread_clockjoin_np)                                                                                  \
+    X(pthread_setattr_default_np)                                                                            \
+    X(thrd_create)                                                                                           \
+    X(pthread_key_create)                                                                                    \
+    X(pthread_key_delete)                                                                                    \
+    X(tss_create)                                                                                            \
+    X(tss_delete)                                                                                            \
+    X(pthread_kill)                                                                                          \
+    X(pthread_sigqueue)                                                                                      \
+    X(pthread_setname_np)                                                                                    \
+    X(pthread_getname_np)                                                                                    \
+    X(pthread_setaffinity_np)                                                                                \
+    X(pthread_getaffinity_np)                                                                                \
+    X(pthread_getcpuclockid)                                                                                 \
+    X(pthread_setschedparam)                                                                                 \
+    X(pthread_setschedprio)                                                                                  \
+    X(pthread_getschedparam)                                                                                 \
+    X(pthread_getattr_np)                                                                                    \
+    X(tgkill)                                                                                                \
+    X(sched_setaffinity)                                                                                     \
+    X(sched_setscheduler)                                                                                    \
+    X(sched_setparam)                                                                                        \
+    X(setpriority)                                                                                           \
+    X(nice)                                                                                                  \
+    X(unshare)                                                                                               \
+    X(setns)                                                                                                 \
+    X(personality)                                                                                           \
+    X(prctl)                                                                                                 \
+    X(setfsuid)                                                                                              \
+    X(setfsgid)                                                                                              \
+    X(capset)                                                                                                \
+    X(pkey_alloc)                                                                                            \
+    X(syscall)                                                                                               \
+    X(clock_gettime)                                                                                         \
+    X(clock_nanosleep)                                                                                       \
+    X(getrusage)                                                                                             \
+    X(timer_create)                                                                                          \
+    X(timer_settime)                                                                                         \
+    X(timer_delete)                                                                                          \
+    X(fcntl)                                                                                                 \
+    X(fcntl64)                                                                                               \
+    X(ptrace)                                                                                                \
+    X(fork)                                                                                                  \
+    X(_Fork)                                                                                                 \
+    X(posix_spawn)                                                                                           \
+    X(posix_spawnp)                                                                                          \
+    X(system)                                                                                                \
+    X(popen)                                                                                                 \
+    X(clone)                                                                                                 \
+    X(setrlimit)                                                                                             \
+    X(setrlimit64)                                                                                           \
+    X(prlimit)                                                                                               \
+    X(prlimit64)                                                                                             \
+    X(dl_iterate_phdr)                                                                                       \
+    X(__register_atfork)                                                                                     \
+    X(__cxa_thread_atexit_impl)                                                                              \
+    REAL_FUNCTIONS_ARCH(X)
 
 #define REAL_MEMBER_(name) __typeof__(&name) name;
 struct real_functions {
@@ -69,11 +123,11 @@ extern struct real_functions real;
 /* Fills the table. Two threads may do it at once; they find the same. */
 void real_fill(void);
 
-#define REAL(name)                                                                                            \
-    ({                                                                                                        \
-        if (__builtin_expect(!load_acquire(&real.filled), 0))                                                 \
-            real_fill();                                                                                      \
-        real.name;                                                                                            \
+#define REAL(name)                                                                                           \
+    ({                                                                                                       \
+        if (__builtin_expect(!load_acquire(&real.filled), 0))                                                \
+            real_fill();                                                                                     \
+        real.name;                                                                                           \
     })
 
 #endif

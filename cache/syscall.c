@@ -43,12 +43,9 @@ static enum effect effect_of(long number, const long *a) {
     case SYS_sched_setattr:
     case SYS_setpriority:
     case SYS_landlock_restrict_self:
-    case SYS_rseq:
-        return LINEAGE;
-    case SYS_seccomp:
-        return installs_filter(a) ? LINEAGE : HARMLESS;
-    case SYS_personality:
-        return (a[0] & 0xffffffff) == 0xffffffff ? HARMLESS : LINEAGE;
+    case SYS_rseq: return LINEAGE;
+    case SYS_seccomp: return installs_filter(a) ? LINEAGE : HARMLESS;
+    case SYS_personality: return (a[0] & 0xffffffff) == 0xffffffff ? HARMLESS : LINEAGE;
     case SYS_timer_create:
     case SYS_perf_event_open:
     case SYS_ptrace:
@@ -67,8 +64,7 @@ static enum effect effect_of(long number, const long *a) {
     case SYS_arch_prctl:
 #endif
         return TIES;
-    default:
-        return number > LAST_LOOKED_AT ? TIES : HARMLESS;
+    default: return number > LAST_LOOKED_AT ? TIES : HARMLESS;
     }
 }
 
@@ -77,13 +73,10 @@ static pid_t target_of(long number, const long *a) {
     switch (number) {
     case SYS_sched_setscheduler:
     case SYS_sched_setparam:
-    case SYS_sched_setattr:
-        return (pid_t)a[0];
+    case SYS_sched_setattr: return (pid_t)a[0];
     case SYS_setpriority:
-    case SYS_ioprio_set:
-        return (pid_t)a[1];
-    default:
-        return 0;
+    case SYS_ioprio_set: return (pid_t)a[1];
+    default: return 0;
     }
 }
 
@@ -107,16 +100,14 @@ static void before(long number, const long *a) {
     struct kthread *self = kthread_self_sigsafe();
     switch (number) {
     case SYS_unshare:
-            if (!skipped(ROW_LINEAGE))
+        if (!skipped(ROW_LINEAGE))
             kthread_cull();
         break;
     case SYS_set_robust_list:
         if (self != NULL)
             robust_list_changes(&self->fresh);
         break;
-    case SYS_set_tid_address:
-        tid_address_moves((void *)a[0]);
-        break;
+    case SYS_set_tid_address: tid_address_moves((void *)a[0]); break;
     case SYS_seccomp:
         if (installs_filter(a))
             inherit_filter_coming();
@@ -127,9 +118,7 @@ static void before(long number, const long *a) {
         else if (sys(SYS_gettid) == sys(SYS_getpid))
             kthread_main_exits();
         break;
-    case SYS_exit_group:
-        report_once();
-        break;
+    case SYS_exit_group: report_once(); break;
     }
 }
 
@@ -147,8 +136,7 @@ static pid_t tied_tid(long number, const long *a) {
 
 static void after(long number, const long *a) {
     switch (effect_of(number, a)) {
-    case HARMLESS:
-        break;
+    case HARMLESS: break;
     case TIES:
         kthread_tie_sigsafe(RETIRE_TIES);
         kthread_tie_tid(tied_tid(number, a));
@@ -164,52 +152,33 @@ static void after(long number, const long *a) {
 /* Calls that have a function of their own here, with all that it does. */
 static bool redirected(long number, const long *a, long *answer) {
     switch (number) {
-    case SYS_prctl:
-        *answer = prctl((int)a[0], a[1], a[2], a[3], a[4]);
-        return true;
+    case SYS_prctl: *answer = prctl((int)a[0], a[1], a[2], a[3], a[4]); return true;
     case SYS_sched_setaffinity:
         *answer = sched_setaffinity((pid_t)a[0], (size_t)a[1], (const cpu_set_t *)a[2]);
         return true;
-    case SYS_clock_gettime:
-        *answer = clock_gettime((clockid_t)a[0], (struct timespec *)a[1]);
-        return true;
-    case SYS_getrusage:
-        *answer = getrusage((int)a[0], (struct rusage *)a[1]);
-        return true;
-    case SYS_tgkill:
-        *answer = tgkill((pid_t)a[0], (pid_t)a[1], (int)a[2]);
-        return true;
-    case SYS_fcntl:
-        *answer = fcntl((int)a[0], (int)a[1], a[2]);
-        return true;
-    case SYS_setns:
-        *answer = setns((int)a[0], (int)a[1]);
-        return true;
+    case SYS_clock_gettime: *answer = clock_gettime((clockid_t)a[0], (struct timespec *)a[1]); return true;
+    case SYS_getrusage: *answer = getrusage((int)a[0], (struct rusage *)a[1]); return true;
+    case SYS_tgkill: *answer = tgkill((pid_t)a[0], (pid_t)a[1], (int)a[2]); return true;
+    case SYS_fcntl: *answer = fcntl((int)a[0], (int)a[1], a[2]); return true;
+    case SYS_setns: *answer = setns((int)a[0], (int)a[1]); return true;
     case SYS_prlimit64:
         *answer = prlimit64((pid_t)a[0], (__rlimit_resource_t)a[1], (const struct rlimit64 *)a[2],
                             (struct rlimit64 *)a[3]);
         return true;
-    case SYS_pkey_alloc:
-        *answer = pkey_alloc((unsigned)a[0], (unsigned)a[1]);
-        return true;
-    default:
-        return false;
+    case SYS_pkey_alloc: *answer = pkey_alloc((unsigned)a[0], (unsigned)a[1]); return true;
+    default: return false;
     }
 }
 
 /* A child with memory of its own: answered with 0 it is in the child that we are. */
 static bool makes_copy(long number, const long *a) {
     switch (number) {
-    case SYS_clone:
-        return (a[0] & CLONE_VM) == 0;
-    case SYS_clone3:
-        return (*(const uint64_t *)a[0] & CLONE_VM) == 0; /* the flags come first */
+    case SYS_clone: return (a[0] & CLONE_VM) == 0;
+    case SYS_clone3: return (*(const uint64_t *)a[0] & CLONE_VM) == 0; /* the flags come first */
 #ifdef __x86_64__
-    case SYS_fork:
-        return true;
+    case SYS_fork: return true;
 #endif
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -234,7 +203,8 @@ INTERPOSE long syscall(long number, ...) {
         errno = ESRCH;
         return -1;
     }
-    bool self_was_main = kthread_self_sigsafe() == NULL && makes_copy(number, a) && sys(SYS_gettid) == sys(SYS_getpid);
+    bool self_was_main =
+        kthread_self_sigsafe() == NULL && makes_copy(number, a) && sys(SYS_gettid) == sys(SYS_getpid);
     before(number, a);
     answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (inside)

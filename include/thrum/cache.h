@@ -26,26 +26,26 @@ extern "C" {
 #define THRUM_CACHE_REASONS_MAX      32
 
 /* Why a thread was really ended instead of being kept. X(enumerator, text) */
-#define THRUM_CACHE_RETIRE_REASONS(X)                                                                         \
-    X(CANCELLED, "cancelled")                                                                                 \
-    X(LINEAGE, "changed what its children inherit")                                                           \
-    X(ROBUST, "robust mutex held")                                                                            \
-    X(PENDING, "signal pending")                                                                              \
-    X(CHILD, "created a process")                                                                             \
-    X(TIES, "tied to its kernel thread")                                                                      \
-    X(LAST, "last thread")                                                                                    \
-    X(LIMIT, "idle limit reached")                                                                            \
-    X(MEMORY, "address space limited")                                                                        \
+#define THRUM_CACHE_RETIRE_REASONS(X)                                                                        \
+    X(CANCELLED, "cancelled")                                                                                \
+    X(LINEAGE, "changed what its children inherit")                                                          \
+    X(ROBUST, "robust mutex held")                                                                           \
+    X(PENDING, "signal pending")                                                                             \
+    X(CHILD, "created a process")                                                                            \
+    X(TIES, "tied to its kernel thread")                                                                     \
+    X(LAST, "last thread")                                                                                   \
+    X(LIMIT, "idle limit reached")                                                                           \
+    X(MEMORY, "address space limited")                                                                       \
     X(OFF, "cache off")
 
 /* Why a creation went straight to the C library. */
-#define THRUM_CACHE_PASS_REASONS(X)                                                                           \
-    X(STACK, "user stack")                                                                                    \
-    X(SCHEDULING, "explicit scheduling")                                                                      \
-    X(AFFINITY, "affinity attribute")                                                                         \
-    X(SIGMASK, "signal mask attribute")                                                                       \
-    X(LINEAGE, "creator of unknown lineage")                                                                  \
-    X(MEMORY, "no memory for a descriptor")                                                                   \
+#define THRUM_CACHE_PASS_REASONS(X)                                                                          \
+    X(STACK, "user stack")                                                                                   \
+    X(SCHEDULING, "explicit scheduling")                                                                     \
+    X(AFFINITY, "affinity attribute")                                                                        \
+    X(SIGMASK, "signal mask attribute")                                                                      \
+    X(LINEAGE, "creator of unknown lineage")                                                                 \
+    X(MEMORY, "no memory for a descriptor")                                                                  \
     X(OFF, "cache off")
 
 struct thrum_cache_counters {

@@ -10,12 +10,12 @@
 #include "base/text.h"
 #define THRUM_STRING_(x) #x
 #define THRUM_STRING(x)  THRUM_STRING_(x)
-#define thrum_assert(condition)                                                                               \
-    do {                                                                                                      \
-        if (__builtin_expect(!(condition), 0)) {                                                              \
-            text_line("assertion broken: ", #condition, " at " __FILE__ ":" THRUM_STRING(__LINE__));          \
-            abort();                                                                                          \
-        }                                                                                                     \
+#define thrum_assert(condition)                                                                              \
+    do {                                                                                                     \
+        if (__builtin_expect(!(condition), 0)) {                                                             \
+            text_line("assertion broken: ", #condition, " at " __FILE__ ":" THRUM_STRING(__LINE__));         \
+            abort();                                                                                         \
+        }                                                                                                    \
     } while (0)
 #else
 #define thrum_assert(condition) ((void)sizeof(!(condition)))

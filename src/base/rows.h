@@ -9,35 +9,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define THRUM_ROWS(X)                                                                                         \
-    X(END, "end")                                                                                             \
-    X(STATIC_TLS, "static-tls")                                                                               \
-    X(LIBC_TLS, "libc-tls")                                                                                   \
-    X(TLS_DTORS, "tls-dtors")                                                                                 \
-    X(KEYS, "keys")                                                                                           \
-    X(SIGMASK, "sigmask")                                                                                     \
-    X(SIGPENDING, "sigpending")                                                                               \
-    X(CANCEL, "cancel")                                                                                       \
-    X(ROBUST, "robust")                                                                                       \
-    X(CPUTIME, "cputime")                                                                                     \
-    X(FPENV, "fpenv")                                                                                         \
-    X(INHERIT, "inherit")                                                                                     \
-    X(LINEAGE, "lineage")                                                                                     \
-    X(KERNEL_TIES, "kernel-ties")                                                                             \
-    X(PKEYS, "pkeys")                                                                                         \
-    X(ATTRIBUTES, "attributes")                                                                               \
-    X(JOIN, "join")                                                                                           \
-    X(STALE, "stale")                                                                                         \
-    X(LAST_THREAD, "last-thread")                                                                             \
-    X(EAGAIN, "eagain")                                                                                       \
-    X(FORK, "fork")                                                                                           \
-    X(C11, "c11")                                                                                             \
-    X(EXIT, "exit")                                                                                           \
-    X(DLCLOSE, "dlclose")                                                                                     \
-    X(SANITIZERS, "sanitizers")                                                                               \
-    X(STACK, "stack")                                                                                         \
-    X(REST, "rest")                                                                                           \
-    X(PRELOAD, "preload")                                                                                     \
+#define THRUM_ROWS(X)                                                                                        \
+    X(END, "end")                                                                                            \
+    X(STATIC_TLS, "static-tls")                                                                              \
+    X(LIBC_TLS, "libc-tls")                                                                                  \
+    X(TLS_DTORS, "tls-dtors")                                                                                \
+    X(KEYS, "keys")                                                                                          \
+    X(SIGMASK, "sigmask")                                                                                    \
+    X(SIGPENDING, "sigpending")                                                                              \
+    X(CANCEL, "cancel")                                                                                      \
+    X(ROBUST, "robust")                                                                                      \
+    X(CPUTIME, "cputime")                                                                                    \
+    X(FPENV, "fpenv")                                                                                        \
+    X(INHERIT, "inherit")                                                                                    \
+    X(LINEAGE, "lineage")                                                                                    \
+    X(KERNEL_TIES, "kernel-ties")                                                                            \
+    X(PKEYS, "pkeys")                                                                                        \
+    X(ATTRIBUTES, "attributes")                                                                              \
+    X(JOIN, "join")                                                                                          \
+    X(STALE, "stale")                                                                                        \
+    X(LAST_THREAD, "last-thread")                                                                            \
+    X(EAGAIN, "eagain")                                                                                      \
+    X(FORK, "fork")                                                                                          \
+    X(C11, "c11")                                                                                            \
+    X(EXIT, "exit")                                                                                          \
+    X(DLCLOSE, "dlclose")                                                                                    \
+    X(SANITIZERS, "sanitizers")                                                                              \
+    X(STACK, "stack")                                                                                        \
+    X(REST, "rest")                                                                                          \
+    X(PRELOAD, "preload")                                                                                    \
     X(GLIBC, "glibc")
 
 #define THRUM_ROW_ENUM_(name, text) ROW_##name,

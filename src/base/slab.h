@@ -12,7 +12,8 @@ struct slab {
     void *free;         /* first free object; each begins with a pointer to the next */
 };
 
-#define SLAB_INIT(type) {.object_size = (sizeof(type) + 63) & ~(size_t)63, .free = NULL}
+#define SLAB_INIT(type)                                                                                      \
+    { .object_size = (sizeof(type) + 63) & ~(size_t)63, .free = NULL }
 
 /* A zeroed object aligned to 64 bytes, or NULL when the kernel gives no memory. */
 void *slab_alloc_locked(struct slab *slab);

@@ -48,10 +48,10 @@ bool idle_remove(struct kthread *thread) {
 }
 
 static bool fits(const struct kthread *thread, const struct kthread_kind *kind, uint64_t now) {
-    return kind == NULL || (thread->kind.stack_size == kind->stack_size &&
-                            thread->kind.guard_size == kind->guard_size &&
-                            thread->kind.lineage == kind->lineage &&
-                            load_relaxed(&thread->lineage) == kind->lineage && thread->rest_until <= now);
+    return kind == NULL ||
+           (thread->kind.stack_size == kind->stack_size && thread->kind.guard_size == kind->guard_size &&
+            thread->kind.lineage == kind->lineage && load_relaxed(&thread->lineage) == kind->lineage &&
+            thread->rest_until <= now);
 }
 
 static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, uint64_t now) {

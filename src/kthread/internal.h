@@ -21,9 +21,9 @@ void kthread_mark(pthread_t handle, struct kthread *thread);
 void kthread_adopt_tid(struct kthread *self);
 
 /* --- keep.c: which threads are kept, and ending those that are not ------------------------------------ */
-bool keeping(void);                          /* seq_cst: see kthread_stop_keeping */
-enum kthread_retire keeping_retire(void);    /* why not */
-enum kthread_retire idle_full_retire(void);  /* which limit idle_push met */
+bool keeping(void);                         /* seq_cst: see kthread_stop_keeping */
+enum kthread_retire keeping_retire(void);   /* why not */
+enum kthread_retire idle_full_retire(void); /* which limit idle_push met */
 /* Tells a parked thread that the caller owns to leave, and waits until it has. */
 void kthread_end(struct kthread *thread);
 /* Lists a thread whose result has been taken; ends it if it must not be kept. */

@@ -211,7 +211,8 @@ static void clean_up(struct kthread *thread) {
     reset_cancellation();
     drop_alternate_stack();
     stack_give_back(&thread->fresh, thread->kind.stack_size);
-    cpu_time_begin(&thread->fresh); /* now: the next creator may read the clock before the thread has woken up */
+    cpu_time_begin(
+        &thread->fresh); /* now: the next creator may read the clock before the thread has woken up */
     if (kthread_config.min_rest_ns != 0 && !skipped(ROW_REST))
         thread->rest_until = clock_monotonic_ns() + kthread_config.min_rest_ns;
 }
@@ -254,7 +255,7 @@ static void *leave_published(sigbits mask, enum kthread_retire why) {
 static void *leave(struct kthread *thread, enum kthread_retire why) {
     sigbits mask = thread->creator.mask;
     store_relaxed(&thread->tid, 0); /* the kernel may soon give it to somebody else */
-    self = NULL; /* before it is published: then the descriptor belongs to the joiner */
+    self = NULL;                    /* before it is published: then the descriptor belongs to the joiner */
     if (publish(thread, LIFE_RETIRED))
         return leave_published(mask, why);
     return leave_detached(thread, why);
@@ -346,23 +347,15 @@ void *kthread_main(void *argument) {
         clean_up(thread);
         sigbits mask = thread->creator.mask;
         switch (keep(thread)) {
-        case KEPT:
-            break;
-        case LEFT_TO_JOINER:
-            return leave_published(mask, keeping_retire());
-        case NOT_KEPT:
-            return leave_detached(thread, keeping_retire());
-        case FULL:
-            return leave_detached(thread, idle_full_retire());
+        case KEPT: break;
+        case LEFT_TO_JOINER: return leave_published(mask, keeping_retire());
+        case NOT_KEPT: return leave_detached(thread, keeping_retire());
+        case FULL: return leave_detached(thread, idle_full_retire());
         }
         switch (thrum_kthread_idle(&thread->post)) {
-        case POST_QUIT:
-            self = NULL;
-            return NULL;
-        case POST_LAST:
-            return leave(thread, keeping_retire());
-        default:
-            begin_job(thread);
+        case POST_QUIT: self = NULL; return NULL;
+        case POST_LAST: return leave(thread, keeping_retire());
+        default: begin_job(thread);
         }
     }
 }

@@ -58,8 +58,8 @@ static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, st
 /* The new thread parks at once, like an idle one, until the creator has left the mark that leads from the handle
  * to the descriptor and has written the handle: the program may free the place of the handle, and the thread
  * may be detached and gone, as soon as it runs. */
-static int start_new(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *), void *arg,
-                     pthread_t *handle) {
+static int start_new(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
+                     void *arg, pthread_t *handle) {
     struct kthread *thread = registry_new();
     if (thread == NULL)
         return KTHREAD_NO_DESCRIPTOR;

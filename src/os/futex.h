@@ -16,9 +16,8 @@ static inline __attribute__((always_inline)) long futex_wait(const uint32_t *wor
 
 /* Likewise until an absolute deadline on CLOCK_MONOTONIC or CLOCK_REALTIME; NULL waits for ever.
  * -ETIMEDOUT when it has passed, -EINVAL for a malformed one. */
-static inline __attribute__((always_inline)) long futex_wait_until(const uint32_t *word, uint32_t value,
-                                                                   clockid_t clock,
-                                                                   const struct timespec *deadline) {
+static inline __attribute__((always_inline)) long
+futex_wait_until(const uint32_t *word, uint32_t value, clockid_t clock, const struct timespec *deadline) {
     long op = FUTEX_WAIT_BITSET_PRIVATE | (clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0);
     return sys(SYS_futex, word, op, value, deadline, 0, FUTEX_BITSET_MATCH_ANY);
 }

@@ -8,7 +8,7 @@
 
 #include "arch_syscall.h"
 
-#define SYS_ARGS_(n, a, b, c, d, e, f, ...)                                                                   \
+#define SYS_ARGS_(n, a, b, c, d, e, f, ...)                                                                  \
     arch_syscall6((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define sys(...) SYS_ARGS_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 

@@ -5,9 +5,9 @@
 #define THRUM_TESTS_FAULT_INJECT_H
 
 enum {
-  INJECT_ON = 0x7468724f,
-  INJECT_OFF = 0x74687246,
-  INJECT_CANNOT = 77  // exit code: the fault cannot be made on this machine
+    INJECT_ON = 0x7468724f,
+    INJECT_OFF = 0x74687246,
+    INJECT_CANNOT = 77 // exit code: the fault cannot be made on this machine
 };
 
 #endif

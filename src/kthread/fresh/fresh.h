@@ -37,15 +37,15 @@ struct fresh_creator {
 
 /* What is remembered of a kernel thread from job to job. */
 struct fresh_state {
-    struct fresh_affinity affinity; /* as last set or inherited; length 0: changed since */
-    uint64_t cpu_base_ns;           /* CPU time used by earlier jobs */
-    struct rusage usage_base;       /* likewise */
+    struct fresh_affinity affinity;       /* as last set or inherited; length 0: changed since */
+    uint64_t cpu_base_ns;                 /* CPU time used by earlier jobs */
+    struct rusage usage_base;             /* likewise */
     struct robust_list_head *robust_head; /* libc's; NULL until asked for */
-    bool robust_replaced;           /* this job registered another one */
-    void *tid_address;              /* libc's, that the kernel clears at a real exit; NULL until it was moved */
-    char *stack_low;                /* lowest usable byte of its stack; NULL until asked for */
-    unsigned jobs;                  /* done so far */
-    bool has_tls_dtors;             /* this job registered a C++ thread_local destructor */
+    bool robust_replaced;                 /* this job registered another one */
+    void *tid_address;  /* libc's, that the kernel clears at a real exit; NULL until it was moved */
+    char *stack_low;    /* lowest usable byte of its stack; NULL until asked for */
+    unsigned jobs;      /* done so far */
+    bool has_tls_dtors; /* this job registered a C++ thread_local destructor */
 };
 
 /* --- creator.c: what the creator hands on ------------------------------------------------------------ */
@@ -95,7 +95,7 @@ void cpu_time_adjust_usage(const struct fresh_state *state, struct rusage *usage
 
 /* --- stack.c ------------------------------------------------------------------------------------------ */
 /* All in the thread itself, on a stack that libc allocated with this size attribute. */
-void stack_init(size_t static_tls_size); /* once */
+void stack_init(size_t static_tls_size);       /* once */
 void stack_measure(struct fresh_state *state); /* exactly, at the price of a malloc */
 /* At a job's end: gives back what was used deeper than is usual. */
 void stack_give_back(struct fresh_state *state, size_t stack_size);

@@ -23,7 +23,8 @@ static bool read_memory(const void *from, void *to, size_t size) {
 
 static bool held_by_caller(const struct robust_list *entry, long offset, uint32_t tid) {
     uint32_t word;
-    const char *futex = (const char *)((uintptr_t)entry & ~(uintptr_t)1) + offset; /* bit 0 marks a PI futex */
+    const char *futex =
+        (const char *)((uintptr_t)entry & ~(uintptr_t)1) + offset; /* bit 0 marks a PI futex */
     return entry != NULL && read_memory(futex, &word, sizeof word) && (word & FUTEX_TID_MASK) == tid;
 }
 

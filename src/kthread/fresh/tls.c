@@ -27,7 +27,7 @@
 #include "kthread/libc.h"
 #include "os/lock.h"
 
-static uintptr_t spared[3]; /* load addresses; r/o after tls_init */
+static uintptr_t spared[3];                 /* load addresses; r/o after tls_init */
 static __thread const void *callback_frame; /* of the outermost callback that the thread is in, or NULL */
 
 static uintptr_t base_of(const void *address) {
@@ -45,7 +45,7 @@ bool tls_init(void) {
     return tls_layout_find();
 }
 
-static const ElfW(Phdr) *tls_segment(const struct dl_phdr_info *info) {
+static const ElfW(Phdr) * tls_segment(const struct dl_phdr_info *info) {
     for (size_t i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_TLS)
             return &info->dlpi_phdr[i];

@@ -23,15 +23,15 @@ TEST(CountersObject, SaysWhatItIs) {
 }
 
 TEST_F(Counters, EveryReasonHasItsTextAndItsPlace) {
-#define CHECK_RETIRE(name, text)                                                                              \
-    EXPECT_STREQ(thrum_cache_retire_reason(RETIRE_##name - 1), text);                                         \
-    counters_retired(RETIRE_##name);                                                                          \
-    EXPECT_EQ(thrum_cache_counters.retired_by[RETIRE_##name - 1], 1u) << text;                                \
+#define CHECK_RETIRE(name, text)                                                                             \
+    EXPECT_STREQ(thrum_cache_retire_reason(RETIRE_##name - 1), text);                                        \
+    counters_retired(RETIRE_##name);                                                                         \
+    EXPECT_EQ(thrum_cache_counters.retired_by[RETIRE_##name - 1], 1u) << text;                               \
     retired++;
-#define CHECK_PASS(name, text)                                                                                \
-    EXPECT_STREQ(thrum_cache_pass_reason(PASS_##name - 1), text);                                             \
-    counters_passed(PASS_##name);                                                                             \
-    EXPECT_EQ(thrum_cache_counters.passed_by[PASS_##name - 1], 1u) << text;                                   \
+#define CHECK_PASS(name, text)                                                                               \
+    EXPECT_STREQ(thrum_cache_pass_reason(PASS_##name - 1), text);                                            \
+    counters_passed(PASS_##name);                                                                            \
+    EXPECT_EQ(thrum_cache_counters.passed_by[PASS_##name - 1], 1u) << text;                                  \
     passed++;
     unsigned retired = 0, passed = 0;
     THRUM_CACHE_RETIRE_REASONS(CHECK_RETIRE)

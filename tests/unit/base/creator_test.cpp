@@ -50,7 +50,8 @@ TEST(Creator, FloatingPointEnvironment) {
         fresh_state state{};
         feraiseexcept(FE_INVALID);
         creator_apply(&creator, &state);
-        EXPECT_EQ(fetestexcept(FE_DIVBYZERO | FE_INVALID), FE_DIVBYZERO) << "the creator's flags, not the thread's";
+        EXPECT_EQ(fetestexcept(FE_DIVBYZERO | FE_INVALID), FE_DIVBYZERO)
+            << "the creator's flags, not the thread's";
         EXPECT_EQ(fegetround(), FE_UPWARD);
         EXPECT_GT(one / three, nearest);
         fesetround(FE_TONEAREST);

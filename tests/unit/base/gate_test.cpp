@@ -112,7 +112,7 @@ TEST(Gate, ManyVisitorsManyLives) {
             gate_open(&gate);
             sched_yield();
             gate_close(&gate);
-            life++;         // a race, were a visitor still inside
+            life++;          // a race, were a visitor still inside
             noted = entered; // likewise
         }
         over = true;

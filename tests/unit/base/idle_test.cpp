@@ -46,9 +46,9 @@ TEST_F(Idle, LastInFirstOut) {
 
 TEST_F(Idle, EveryPartOfTheKindMustMatch) {
     idle_push(&a_);
-    for (const kthread_kind &other : {kthread_kind{2 << 20, 4096, 0}, kthread_kind{1 << 19, 4096, 0},
-                                      kthread_kind{1 << 20, 0, 0}, kthread_kind{1 << 20, 8192, 0},
-                                      kthread_kind{1 << 20, 4096, 1}})
+    for (const kthread_kind &other :
+         {kthread_kind{2 << 20, 4096, 0}, kthread_kind{1 << 19, 4096, 0}, kthread_kind{1 << 20, 0, 0},
+          kthread_kind{1 << 20, 8192, 0}, kthread_kind{1 << 20, 4096, 1}})
         EXPECT_EQ(idle_pop(&other), nullptr);
     EXPECT_EQ(idle_pop(&kKind), &a_);
 }

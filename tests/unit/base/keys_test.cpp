@@ -24,7 +24,8 @@ void *number(uintptr_t value) {
 }
 
 void note(char key, void *value) {
-    EXPECT_EQ(pthread_getspecific(keys_of_test[key]), nullptr) << "the value is gone before its destructor runs";
+    EXPECT_EQ(pthread_getspecific(keys_of_test[key]), nullptr)
+        << "the value is gone before its destructor runs";
     calls.push_back({key, value});
 }
 

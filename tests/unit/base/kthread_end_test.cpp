@@ -414,7 +414,8 @@ TEST_F(KthreadEnd, VisitsReachARunningThreadOnly) {
     EXPECT_TRUE(kthread_visit(started.thread, &visit));
     go = true;
     a_while();
-    EXPECT_LT(load_relaxed(&started.thread->life), static_cast<uint32_t>(LIFE_ENDED)) << "a visitor holds it up";
+    EXPECT_LT(load_relaxed(&started.thread->life), static_cast<uint32_t>(LIFE_ENDED))
+        << "a visitor holds it up";
     gate_visit_end(&visit);
     EXPECT_TRUE(eventually([&] { return load_relaxed(&started.thread->life) == LIFE_ENDED; }));
     EXPECT_FALSE(kthread_visit(started.thread, &visit));
@@ -430,7 +431,8 @@ TEST_F(KthreadEnd, VisitsReachARunningThreadOnly) {
         eventually([&] { return go.load(); });
         return nullptr;
     });
-    EXPECT_TRUE(eventually([&] { return load_relaxed(&again.thread->gate) == GATE_OPEN; })) << "until then: ended";
+    EXPECT_TRUE(eventually([&] { return load_relaxed(&again.thread->gate) == GATE_OPEN; }))
+        << "until then: ended";
     EXPECT_EQ(kthread_visit_tid(tid, &visit, &found), KTHREAD_TID_VISITED);
     EXPECT_EQ(found, again.thread);
     gate_visit_end(&visit);

@@ -30,7 +30,9 @@ class KthreadFault : public Layer {
         EXPECT_EQ(known_descriptors() - thrum_cache_counters.idle, descriptors);
         EXPECT_EQ(signals_mask_get(), mask);
     }
-    void expect_work() { EXPECT_EQ(join(start([] { return number(11); })), number(11)); }
+    void expect_work() {
+        EXPECT_EQ(join(start([] { return number(11); })), number(11));
+    }
     // Idle threads that do not fit what the tests start.
     void make_others_idle(unsigned count) { make_idle(count, {2 * kStackSize, kGuardSize, 0}); }
 };
@@ -130,8 +132,9 @@ TEST_F(KthreadFault, RegistryKnowsWhoIsLeft) {
         one = registry_new();
     auto known = [&] {
         std::vector<kthread *> found;
-        registry_each([](kthread *one, void *to) { static_cast<std::vector<kthread *> *>(to)->push_back(one); },
-                      &found);
+        registry_each(
+            [](kthread *one, void *to) { static_cast<std::vector<kthread *> *>(to)->push_back(one); },
+            &found);
         return found;
     };
     EXPECT_EQ(known(), (std::vector<kthread *>{all[3], all[2], all[1], all[0]}));

@@ -44,7 +44,9 @@ class KthreadJoin : public Layer {
     static void wait_until_ended(const Started &started) {
         EXPECT_TRUE(eventually([&] { return load_acquire(&started.thread->life) >= LIFE_ENDED; }));
     }
-    static bool awaited(const Started &started) { return load_acquire(&started.thread->life) == LIFE_AWAITED; }
+    static bool awaited(const Started &started) {
+        return load_acquire(&started.thread->life) == LIFE_AWAITED;
+    }
     std::atomic<bool> go_{false};
 };
 

@@ -15,7 +15,9 @@ void *number(uintptr_t value) {
 // In a child: EXPECT_ failures count, too.
 class KthreadProcess : public Layer {
   protected:
-    static int child(const std::function<void()> &work) { return in_child([&] { return work_in_child(work); }); }
+    static int child(const std::function<void()> &work) {
+        return in_child([&] { return work_in_child(work); });
+    }
 
   private:
     static int work_in_child(const std::function<void()> &work) {
@@ -71,7 +73,8 @@ TEST_F(KthreadProcess, StopAgainstThreadsThatEnd) {
                       }
                       usleep(static_cast<useconds_t>(delay * 7));
                       kthread_stop_keeping("a reason");
-                      EXPECT_TRUE(eventually([] { return threads_of_process() <= 1 + kForeignThreads; })) << "one is parked";
+                      EXPECT_TRUE(eventually([] { return threads_of_process() <= 1 + kForeignThreads; }))
+                          << "one is parked";
                       EXPECT_EQ(load_relaxed(&thrum_cache_counters.idle), 0u);
                       registry_each(
                           [](kthread *one, void *) {
@@ -169,7 +172,8 @@ TEST_F(KthreadProcess, ForksAmongBusyThreads) {
                 pthread_t handle;
                 auto nothing = [](void *) -> void * { return nullptr; };
                 if (kthread_start(&kKind, false, nothing, nullptr, &handle) == 0)
-                    kthread_join(kthread_of_sigsafe(handle), nullptr, KTHREAD_JOIN_WAIT, CLOCK_REALTIME, nullptr);
+                    kthread_join(kthread_of_sigsafe(handle), nullptr, KTHREAD_JOIN_WAIT, CLOCK_REALTIME,
+                                 nullptr);
                 if (i == 0)
                     kthread_cull();
             }
@@ -180,7 +184,8 @@ TEST_F(KthreadProcess, ForksAmongBusyThreads) {
                       void *result = nullptr;
                       auto nine = [](void *) -> void * { return number(9); };
                       EXPECT_EQ(kthread_start(&kKind, false, nine, nullptr, &handle), 0);
-                      kthread_join(kthread_of_sigsafe(handle), &result, KTHREAD_JOIN_WAIT, CLOCK_REALTIME, nullptr);
+                      kthread_join(kthread_of_sigsafe(handle), &result, KTHREAD_JOIN_WAIT, CLOCK_REALTIME,
+                                   nullptr);
                       EXPECT_EQ(result, number(9));
                   }),
                   0)

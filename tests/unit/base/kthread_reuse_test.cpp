@@ -40,8 +40,8 @@ TEST_F(KthreadReuse, JobGetsItsArgumentAndJoinItsResult) {
     EXPECT_EQ(thrum_cache_counters.reused, before.reused);
     EXPECT_EQ(thrum_cache_counters.live, 0u);
     EXPECT_EQ(thrum_cache_counters.idle, 1u);
-    EXPECT_EQ(kthread_join(kthread_of_sigsafe(start([] { return number(0); }).handle), nullptr, KTHREAD_JOIN_WAIT,
-                           CLOCK_REALTIME, nullptr),
+    EXPECT_EQ(kthread_join(kthread_of_sigsafe(start([] { return number(0); }).handle), nullptr,
+                           KTHREAD_JOIN_WAIT, CLOCK_REALTIME, nullptr),
               0)
         << "a result that nobody wants";
     EXPECT_EQ(thrum_cache_counters.reused, before.reused + 1);
@@ -232,7 +232,8 @@ TEST_F(KthreadReuse, IdleThreadsBlockAllSignalsButLibcs) {
     const pid_t tid = run();
     std::string blocked;
     // SIGKILL and SIGSTOP cannot be, 32 and 33 must not be.
-    EXPECT_TRUE(eventually([&] { return (blocked = status_of(tid, "SigBlk")) == "fffffffe7ffbfeff"; })) << blocked;
+    EXPECT_TRUE(eventually([&] { return (blocked = status_of(tid, "SigBlk")) == "fffffffe7ffbfeff"; }))
+        << blocked;
 }
 
 std::atomic<int> handled;

@@ -29,7 +29,8 @@ pthread_t start_raw(const kthread_kind &kind, bool detached, void *(*fn)(void *)
 
 void *join_raw(pthread_t handle) {
     void *result = nullptr;
-    EXPECT_EQ(kthread_join(kthread_of_sigsafe(handle), &result, KTHREAD_JOIN_WAIT, CLOCK_REALTIME, nullptr), 0);
+    EXPECT_EQ(kthread_join(kthread_of_sigsafe(handle), &result, KTHREAD_JOIN_WAIT, CLOCK_REALTIME, nullptr),
+              0);
     return result;
 }
 
@@ -38,13 +39,17 @@ TEST_P(KthreadStress, EveryResultArrives) {
     create([](int round) {
         long value = round;
         pthread_t handle = start_raw(
-            kKind, false, [](void *argument) -> void * { return reinterpret_cast<void *>(++*static_cast<long *>(argument)); },
+            kKind, false,
+            [](void *argument) -> void * {
+                return reinterpret_cast<void *>(++*static_cast<long *>(argument));
+            },
             &value);
         EXPECT_EQ(join_raw(handle), reinterpret_cast<void *>(static_cast<long>(round) + 1));
         EXPECT_EQ(value, round + 1) << "what the thread wrote is seen by who joined it";
     });
     EXPECT_EQ(thrum_cache_counters.live, 0u);
-    EXPECT_EQ(thrum_cache_counters.created + thrum_cache_counters.reused, before.created + before.reused + total());
+    EXPECT_EQ(thrum_cache_counters.created + thrum_cache_counters.reused,
+              before.created + before.reused + total());
     EXPECT_EQ(thrum_cache_counters.retired, before.retired);
     EXPECT_EQ(known_descriptors(), thrum_cache_counters.idle);
     EXPECT_LE(known_descriptors(), static_cast<size_t>(GetParam())) << "no more than ran at once";
@@ -126,12 +131,15 @@ TEST_P(KthreadStress, EveryEndAtOnce) {
     culler.join();
     EXPECT_TRUE(eventually([] { return load_relaxed(&thrum_cache_counters.live) == 0; }));
     EXPECT_EQ(ran, total());
-    EXPECT_EQ(thrum_cache_counters.created + thrum_cache_counters.reused, before.created + before.reused + total());
-    uint64_t retired = static_cast<uint64_t>(GetParam()) * static_cast<uint64_t>((rounds() - 4) / 5 + (rounds() > 3));
+    EXPECT_EQ(thrum_cache_counters.created + thrum_cache_counters.reused,
+              before.created + before.reused + total());
+    uint64_t retired =
+        static_cast<uint64_t>(GetParam()) * static_cast<uint64_t>((rounds() - 4) / 5 + (rounds() > 3));
     EXPECT_TRUE(eventually([&] { return thrum_cache_counters.retired - before.retired == retired; }))
         << thrum_cache_counters.retired - before.retired << " of " << retired;
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, KthreadStress, testing::Values(1, 2, 4, 8, 64), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Threads, KthreadStress, testing::Values(1, 2, 4, 8, 64),
+                         testing::PrintToStringParamName());
 
 } // namespace

@@ -100,7 +100,8 @@ int table_create(pthread_t *handle, const pthread_attr_t *attributes, void *(*fn
 
 int table_join(pthread_t handle, void **result) {
     int error = faults.join.strike(), answer = pthread_join(handle, result);
-    return error != 0 ? error : answer; // joined all the same: only what the layer makes of the answer is in question
+    return error != 0 ? error
+                      : answer; // joined all the same: only what the layer makes of the answer is in question
 }
 
 int table_detach(pthread_t handle) {
@@ -182,7 +183,8 @@ void table_call_dtors() {
     real.call_tls_dtors();
 }
 
-template <typename Function> void find(Function &slot, const char *name) {
+template <typename Function>
+void find(Function &slot, const char *name) {
     void *symbol = dlsym(RTLD_DEFAULT, name);
     if (symbol == nullptr) {
         fprintf(stderr, "this C library has no %s\n", name);
@@ -276,7 +278,8 @@ void Layer::TearDown() {
     if (IsSkipped())
         return;
     faults_clear();
-    EXPECT_TRUE(eventually([] { return load_relaxed(&thrum_cache_counters.live) == 0; })) << "logical threads left";
+    EXPECT_TRUE(eventually([] { return load_relaxed(&thrum_cache_counters.live) == 0; }))
+        << "logical threads left";
     // A detached one may be between its last count and the list.
     EXPECT_TRUE(eventually([] {
         kthread_cull();
@@ -285,7 +288,8 @@ void Layer::TearDown() {
     kthread_config = {};
     kthread_config.max_idle = UINT64_MAX;
     EXPECT_EQ(load_relaxed(&thrum_cache_counters.idle), 0u);
-    EXPECT_TRUE(eventually([this] { return threads_of_process() <= threads_before_; })) << "kernel threads left";
+    EXPECT_TRUE(eventually([this] { return threads_of_process() <= threads_before_; }))
+        << "kernel threads left";
 }
 
 static void *run_job_of_test(void *job) {

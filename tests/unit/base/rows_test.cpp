@@ -20,10 +20,10 @@ class Rows : public testing::Test {
 };
 
 TEST_F(Rows, EveryRowByItsName) {
-#define CHECK_ROW(name, text)                                                                                 \
-    rows_skipped_mask = 0;                                                                                    \
-    EXPECT_TRUE(rows_skip(text));                                                                             \
-    EXPECT_EQ(rows_skipped_mask, bit(ROW_##name)) << text;                                                    \
+#define CHECK_ROW(name, text)                                                                                \
+    rows_skipped_mask = 0;                                                                                   \
+    EXPECT_TRUE(rows_skip(text));                                                                            \
+    EXPECT_EQ(rows_skipped_mask, bit(ROW_##name)) << text;                                                   \
     EXPECT_TRUE(skipped(ROW_##name));
     THRUM_ROWS(CHECK_ROW)
     EXPECT_LE(static_cast<unsigned>(ROWS_END), 64u) << "the mask holds every row";

@@ -43,7 +43,8 @@ TEST_F(Slab, AlignedZeroedAndApart) {
     }
     EXPECT_EQ(faults.mmap.calls, 3) << "a chunk is used up before the next is taken";
     for (size_t i = 0; i < count; i++)
-        ASSERT_EQ(std::count(all[i], all[i] + kObject, static_cast<char>(1 + i % 255)), static_cast<long>(kObject))
+        ASSERT_EQ(std::count(all[i], all[i] + kObject, static_cast<char>(1 + i % 255)),
+                  static_cast<long>(kObject))
             << "object " << i << " was written through another";
 }
 

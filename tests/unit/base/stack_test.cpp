@@ -34,7 +34,8 @@ size_t resident_pages(const char *low, size_t length) {
     char *from = const_cast<char *>(low);
     if (mincore(from, pages.size() * page, pages.data()) != 0)
         return SIZE_MAX;
-    return static_cast<size_t>(std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return p & 1; }));
+    return static_cast<size_t>(
+        std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return p & 1; }));
 }
 
 // How many bytes of the memory below `top` carry the mark; read through a pipe, which no sanitizer minds.

@@ -49,7 +49,8 @@ TEST(Text, LongLineIsCutAndStillOneLine) {
         text_start(&line);
         text_add(&line, std::string(length, 'x').c_str());
         text_add_number(&line, 7);
-        std::string expected = ("thrum: " + std::string(length, 'x') + "7").substr(0, sizeof line.bytes - 1) + "\n";
+        std::string expected =
+            ("thrum: " + std::string(length, 'x') + "7").substr(0, sizeof line.bytes - 1) + "\n";
         EXPECT_EQ(finished(line), expected) << length;
     }
 }

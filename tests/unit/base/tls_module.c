@@ -5,8 +5,8 @@
 #define JOIN(a, b)  JOIN_(a, b)
 
 struct tls_variables {
-    int seven;      /* initially 7 */
-    int zero;       /* initially 0 */
+    int seven;       /* initially 7 */
+    int zero;        /* initially 0 */
     char room[2048]; /* too much for what libc keeps free in the static block for modules opened later */
 };
 

@@ -92,7 +92,8 @@ void spoil(TlsVariables *variables) {
 void expect_initial(const TlsVariables *variables) {
     EXPECT_EQ(variables->seven, 7);
     EXPECT_EQ(variables->zero, 0);
-    EXPECT_EQ(std::string(variables->room, sizeof variables->room), std::string(sizeof variables->room, '\0'));
+    EXPECT_EQ(std::string(variables->room, sizeof variables->room),
+              std::string(sizeof variables->room, '\0'));
 }
 
 TEST_F(Tls, ReimageRestoresEveryModuleButLibcAndOurOwn) {

@@ -6,32 +6,38 @@
 
 static const char missing[] = "__pthread_unwind_next";
 
-static void pretend(void) { check_with_env("THRUM_DEBUG_MISSING", missing); }
+static void pretend(void) {
+    check_with_env("THRUM_DEBUG_MISSING", missing);
+}
 
 #ifdef THRUM_TEST_DEBUG
 static void off(void) {
-  pretend();
-  expect_cache_off();
+    pretend();
+    expect_cache_off();
 }
 static void one_line(void) {
-  pretend();
-  expect_one_line(missing);
+    pretend();
+    expect_one_line(missing);
 }
 #else
 static void release_does_not_listen(void) {
-  pretend();
-  if (under_thrum()) CHECK(strcmp(cache_state(), "on") == 0, "off by a debugging variable: %s", cache_state());
+    pretend();
+    if (under_thrum())
+        CHECK(strcmp(cache_state(), "on") == 0, "off by a debugging variable: %s", cache_state());
 }
 #endif
 static void threads_work(void) {
-  pretend();
-  use_threads_without_cache();
+    pretend();
+    use_threads_without_cache();
 }
-static void quiet_run(void) { run_thread(do_nothing, NULL); }
+static void quiet_run(void) {
+    run_thread(do_nothing, NULL);
+}
 
 // With nothing missing it is on: otherwise none of the other rows says anything.
 static void on(void) {
-  if (under_thrum()) CHECK(strcmp(cache_state(), "on") == 0, "the cache is off: %s", cache_state());
+    if (under_thrum())
+        CHECK(strcmp(cache_state(), "on") == 0, "the cache is off: %s", cache_state());
 }
 
 static const struct check_case cases[] = {

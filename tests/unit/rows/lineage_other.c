@@ -10,58 +10,72 @@
 enum { IOPRIO_WHO_PROCESS = 1, IOPRIO_BEST_EFFORT_LOWEST = 2 << 13 | 7 };
 
 static long look(void) {
-  return getpriority(PRIO_PROCESS, 0) + 100 * sched_getscheduler(0) +
-         10000 * syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+    return getpriority(PRIO_PROCESS, 0) + 100 * sched_getscheduler(0) +
+           10000 * syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
 }
-static int unchanged(void) { return 0; }
+static int unchanged(void) {
+    return 0;
+}
 static const struct lineage state = {unchanged, look, INHERITED};
 
 struct target {
-  pid_t tid;
-  pthread_t thread;
-  int started, changed;
-  long seen;
+    pid_t tid;
+    pthread_t thread;
+    int started, changed;
+    long seen;
 };
 
 static void *be_changed(void *p) {
-  struct target *target = p;
-  target->tid = kernel_tid();
-  set_flag(&target->started);
-  await_flag(&target->changed);
-  target->seen = look();
-  return NULL;
+    struct target *target = p;
+    target->tid = kernel_tid();
+    set_flag(&target->started);
+    await_flag(&target->changed);
+    target->seen = look();
+    return NULL;
 }
 
 // Has a thread changed while it runs.
 static void changed_by(void (*change)(const struct target *)) {
-  long before = look();
-  struct target target = {0};
-  warm_threads(LINEAGE_IDLE);
-  int64_t busy = busy_threads();
-  CHECK_OK(pthread_create(&target.thread, NULL, be_changed, &target));
-  await_flag(&target.started);
-  change(&target);
-  set_flag(&target.changed);
-  CHECK_OK(pthread_join(target.thread, NULL));
-  wait_until_settled(busy);
-  PREMISE(target.seen != before, "the change changed nothing");
-  lineage_expect(&state, before, "main, after it changed another thread, which ended");
+    long before = look();
+    struct target target = {0};
+    warm_threads(LINEAGE_IDLE);
+    int64_t busy = busy_threads();
+    CHECK_OK(pthread_create(&target.thread, NULL, be_changed, &target));
+    await_flag(&target.started);
+    change(&target);
+    set_flag(&target.changed);
+    CHECK_OK(pthread_join(target.thread, NULL));
+    wait_until_settled(busy);
+    PREMISE(target.seen != before, "the change changed nothing");
+    lineage_expect(&state, before, "main, after it changed another thread, which ended");
 }
 
 static const struct sched_param no_priority = {0};
-static void renice(const struct target *t) { CHECK_SYS(setpriority(PRIO_PROCESS, (id_t)t->tid, 6)); }
-static void set_policy(const struct target *t) { CHECK_SYS(sched_setscheduler(t->tid, SCHED_BATCH, &no_priority)); }
+static void renice(const struct target *t) {
+    CHECK_SYS(setpriority(PRIO_PROCESS, (id_t)t->tid, 6));
+}
+static void set_policy(const struct target *t) {
+    CHECK_SYS(sched_setscheduler(t->tid, SCHED_BATCH, &no_priority));
+}
 static void set_pthread_policy(const struct target *t) {
-  CHECK_OK(pthread_setschedparam(t->thread, SCHED_BATCH, &no_priority));
+    CHECK_OK(pthread_setschedparam(t->thread, SCHED_BATCH, &no_priority));
 }
 static void set_ioprio(const struct target *t) {
-  CHECK_SYS(syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, t->tid, IOPRIO_BEST_EFFORT_LOWEST));
+    CHECK_SYS(syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, t->tid, IOPRIO_BEST_EFFORT_LOWEST));
 }
 
-static void renice_by_main(void) { changed_by(renice); }
-static void policy_by_main(void) { changed_by(set_policy); }
-static void pthread_policy_by_main(void) { changed_by(set_pthread_policy); }
-static void ioprio_by_main(void) { changed_by(set_ioprio); }
+static void renice_by_main(void) {
+    changed_by(renice);
+}
+static void policy_by_main(void) {
+    changed_by(set_policy);
+}
+static void pthread_policy_by_main(void) {
+    changed_by(set_pthread_policy);
+}
+static void ioprio_by_main(void) {
+    changed_by(set_ioprio);
+}
 
 static const struct check_case cases[] = {
     {"renice_by_main", renice_by_main, FAILS_WHEN_SKIPPED},

@@ -10,29 +10,39 @@
 
 enum { IOPRIO_WHO_PROCESS = 1, IOPRIO_BEST_EFFORT_LOWEST = 2 << 13 | 7 };
 
-static long look_nice(void) { return getpriority(PRIO_PROCESS, 0); }
-static int change_nice(void) {
-  errno = 0;
-  return nice(5) == -1 && errno ? errno : 0;
+static long look_nice(void) {
+    return getpriority(PRIO_PROCESS, 0);
 }
-static int change_priority(void) { return setpriority(PRIO_PROCESS, 0, (int)look_nice() + 4) == -1 ? errno : 0; }
+static int change_nice(void) {
+    errno = 0;
+    return nice(5) == -1 && errno ? errno : 0;
+}
+static int change_priority(void) {
+    return setpriority(PRIO_PROCESS, 0, (int)look_nice() + 4) == -1 ? errno : 0;
+}
 static int change_priority_by_tid(void) {
-  return setpriority(PRIO_PROCESS, (id_t)kernel_tid(), (int)look_nice() + 3) == -1 ? errno : 0;
+    return setpriority(PRIO_PROCESS, (id_t)kernel_tid(), (int)look_nice() + 3) == -1 ? errno : 0;
 }
 LINEAGE(nice, change_nice, look_nice, INHERITED)
 LINEAGE(setpriority, change_priority, look_nice, INHERITED)
 LINEAGE(setpriority_tid, change_priority_by_tid, look_nice, INHERITED)
 
-static long look_policy(void) { return sched_getscheduler(0); }
+static long look_policy(void) {
+    return sched_getscheduler(0);
+}
 static const struct sched_param no_priority = {0};
-static int change_policy(void) { return sched_setscheduler(0, SCHED_BATCH, &no_priority) == -1 ? errno : 0; }
-static int change_policy_by_pthread(void) { return pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority); }
+static int change_policy(void) {
+    return sched_setscheduler(0, SCHED_BATCH, &no_priority) == -1 ? errno : 0;
+}
+static int change_policy_by_pthread(void) {
+    return pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
+}
 static int change_policy_by_syscall(void) {
-  return syscall(SYS_sched_setscheduler, 0, SCHED_IDLE, &no_priority) == -1 ? errno : 0;
+    return syscall(SYS_sched_setscheduler, 0, SCHED_IDLE, &no_priority) == -1 ? errno : 0;
 }
 static int change_policy_for_itself_only(void) {
-  const struct sched_param one = {1};
-  return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &one) == -1 ? errno : 0;
+    const struct sched_param one = {1};
+    return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &one) == -1 ? errno : 0;
 }
 LINEAGE(sched_setscheduler, change_policy, look_policy, INHERITED)
 LINEAGE(pthread_setschedparam, change_policy_by_pthread, look_policy, INHERITED)
@@ -41,58 +51,67 @@ LINEAGE(reset_on_fork, change_policy_for_itself_only, look_policy, NOT_INHERITED
 
 // The policy as pthreads keeps it, too.
 static long look_pthread_policy(void) {
-  int policy = -1;
-  struct sched_param param;
-  CHECK_OK(pthread_getschedparam(pthread_self(), &policy, &param));
-  return policy * 1000 + param.sched_priority;
+    int policy = -1;
+    struct sched_param param;
+    CHECK_OK(pthread_getschedparam(pthread_self(), &policy, &param));
+    return policy * 1000 + param.sched_priority;
 }
 static int change_to_fifo(void) {
-  const struct sched_param one = {1};
-  return pthread_setschedparam(pthread_self(), SCHED_FIFO, &one);
+    const struct sched_param one = {1};
+    return pthread_setschedparam(pthread_self(), SCHED_FIFO, &one);
 }
 static int change_fifo_priority(void) {
-  int error = change_to_fifo();
-  return error ? error : pthread_setschedprio(pthread_self(), 2);
+    int error = change_to_fifo();
+    return error ? error : pthread_setschedprio(pthread_self(), 2);
 }
 LINEAGE(fifo, change_to_fifo, look_pthread_policy, INHERITED)
 LINEAGE(pthread_setschedprio, change_fifo_priority, look_pthread_policy, INHERITED)
 
 // struct sched_attr of sched_setattr(2), which glibc 2.36 does not declare.
 struct attr {
-  uint32_t size, policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime, deadline, period;
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
 };
 static int change_by_setattr(void) {
-  struct attr attr = {.size = sizeof attr, .policy = SCHED_BATCH, .nice = (int)look_nice() + 2};
-  return syscall(SYS_sched_setattr, 0, &attr, 0) == -1 ? errno : 0;
+    struct attr attr = {.size = sizeof attr, .policy = SCHED_BATCH, .nice = (int)look_nice() + 2};
+    return syscall(SYS_sched_setattr, 0, &attr, 0) == -1 ? errno : 0;
 }
-static long look_both(void) { return look_policy() * 1000 + look_nice(); }
+static long look_both(void) {
+    return look_policy() * 1000 + look_nice();
+}
 LINEAGE(sched_setattr, change_by_setattr, look_both, INHERITED)
 
-static long look_ioprio(void) { return syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0); }
+static long look_ioprio(void) {
+    return syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+}
 static int change_ioprio(void) {
-  return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_BEST_EFFORT_LOWEST) == -1 ? errno : 0;
+    return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_BEST_EFFORT_LOWEST) == -1 ? errno : 0;
 }
 LINEAGE(ioprio, change_ioprio, look_ioprio, INHERITED)
 
-static long look_slack(void) { return prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0); }
-static int change_slack(void) { return prctl(PR_SET_TIMERSLACK, 123456, 0, 0, 0) == -1 ? errno : 0; }
+static long look_slack(void) {
+    return prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+}
+static int change_slack(void) {
+    return prctl(PR_SET_TIMERSLACK, 123456, 0, 0, 0) == -1 ? errno : 0;
+}
 static int change_slack_by_syscall(void) {
-  return syscall(SYS_prctl, PR_SET_TIMERSLACK, 234567, 0, 0, 0) == -1 ? errno : 0;
+    return syscall(SYS_prctl, PR_SET_TIMERSLACK, 234567, 0, 0, 0) == -1 ? errno : 0;
 }
 LINEAGE(timer_slack, change_slack, look_slack, INHERITED)
 LINEAGE(timer_slack_syscall, change_slack_by_syscall, look_slack, INHERITED)
 
 // A process that lowers its priority at its start, as daemons do, still has its threads reused.
 static void reuse_after_nice(void) {
-  PREMISE(change_nice() == 0, "nice: %s", strerror(errno));
-  warm_threads(1);
-  pid_t first = run_thread(do_nothing, NULL);
-  pid_t second = run_thread(do_nothing, NULL);
-  if (under_thrum()) CHECK(first == second, "no reuse after main changed its niceness");
+    PREMISE(change_nice() == 0, "nice: %s", strerror(errno));
+    warm_threads(1);
+    pid_t first = run_thread(do_nothing, NULL);
+    pid_t second = run_thread(do_nothing, NULL);
+    if (under_thrum())
+        CHECK(first == second, "no reuse after main changed its niceness");
 }
 
 static const struct check_case cases[] = {

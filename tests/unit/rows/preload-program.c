@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 int main(int argc, char **argv) {
-  printf("ran with");
-  for (int i = 1; i < argc; i++) printf(" %s", argv[i]);
-  printf("\n");
-  return 7;
+    printf("ran with");
+    for (int i = 1; i < argc; i++)
+        printf(" %s", argv[i]);
+    printf("\n");
+    return 7;
 }

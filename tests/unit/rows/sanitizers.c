@@ -8,10 +8,18 @@
 __attribute__((visibility("default"), used)) void __tsan_init(void);
 void __tsan_init(void) {}
 
-static void off(void) { expect_cache_off(); }
-static void threads_work(void) { use_threads_without_cache(); }
-static void one_line(void) { expect_one_line("a sanitizer"); }
-static void quiet_run(void) { run_thread(do_nothing, NULL); }
+static void off(void) {
+    expect_cache_off();
+}
+static void threads_work(void) {
+    use_threads_without_cache();
+}
+static void one_line(void) {
+    expect_one_line("a sanitizer");
+}
+static void quiet_run(void) {
+    run_thread(do_nothing, NULL);
+}
 
 static const struct check_case cases[] = {
     {"off", off, FAILS_WHEN_SKIPPED},

@@ -4,10 +4,18 @@
 // one is built with -fsanitize=address, its runtime linked in statically.
 #include "off.h"
 
-static void off(void) { expect_cache_off(); }
-static void threads_work(void) { use_threads_without_cache(); }
-static void one_line(void) { expect_one_line("a sanitizer"); }
-static void quiet_run(void) { run_thread(do_nothing, NULL); }
+static void off(void) {
+    expect_cache_off();
+}
+static void threads_work(void) {
+    use_threads_without_cache();
+}
+static void one_line(void) {
+    expect_one_line("a sanitizer");
+}
+static void quiet_run(void) {
+    run_thread(do_nothing, NULL);
+}
 
 static const struct check_case cases[] = {
     {"off", off, FAILS_WHEN_SKIPPED},
