@@ -3,6 +3,7 @@
 // Row fork: the child has one thread and no idle ones, whatever the parent had; it creates, joins and ends threads as any
 // process does; so does the parent meanwhile.
 #include <dirent.h>
+#include <sched.h>
 
 #include "child.h"
 
@@ -230,6 +231,56 @@ static void fork_handlers(void) {
     CHECK_EQ(handler_runs, 2);
 }
 
+// Children that libc's fork does not make: clone with a stack of the caller's and without shared memory, and the bare
+// system calls. The child of those is a copy of which libc knows nothing; glibc without thrum lets it use threads.
+static int start_clone(void *arg) {
+    (void)arg;
+    use_threads();
+    _exit(CODE);
+}
+static pid_t by_clone(void) {
+    static _Alignas(16) char stack[256 * 1024];
+    return clone(start_clone, stack + sizeof stack, SIGCHLD, NULL);
+}
+static pid_t by_raw_clone(void) {
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+#ifdef SYS_fork
+static pid_t by_raw_fork(void) {
+    return (pid_t)syscall(SYS_fork);
+}
+#endif
+static void *make_child(void *make) {
+    pid_t pid = (*(pid_t(**)(void))make)();
+    CHECK_SYS(pid);
+    if (pid == 0) {
+        use_threads();
+        _exit(CODE);
+    }
+    expect_exit(wait_child_for(pid, SECONDS), CODE);
+    return NULL;
+}
+static void made_by(pid_t (*make)(void)) {
+    warm_threads(IDLE);
+    for (int i = 0; i < 3; i++) {
+        make_child(&make);
+        run_thread(make_child, &make);
+    }
+}
+static void cloned(void) {
+    made_by(by_clone);
+}
+static void cloned_raw(void) {
+    made_by(by_raw_clone);
+}
+static void forked_raw(void) {
+#ifdef SYS_fork
+    made_by(by_raw_fork);
+#else
+    CANNOT("there is no such system call on this architecture");
+#endif
+}
+
 static const struct check_case cases[] = {
     {"from_main", from_main, FAILS_WHEN_SKIPPED},
     {"from_a_thread", from_a_thread, FAILS_WHEN_SKIPPED},
@@ -241,5 +292,8 @@ static const struct check_case cases[] = {
     {"with_live_threads", with_live_threads, HOLDS_WHEN_SKIPPED},
     {"fork_storm", fork_storm, FAILS_WHEN_SKIPPED},
     {"fork_handlers", fork_handlers, FAILS_WHEN_SKIPPED},
+    {"cloned", cloned, FAILS_WHEN_SKIPPED},
+    {"cloned_raw", cloned_raw, FAILS_WHEN_SKIPPED},
+    {"forked_raw", forked_raw, FAILS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)
