@@ -50,6 +50,10 @@ void limits_read(void);
 /* --- report.c --- */
 void report_once(void); /* the summary, if it is wanted and this process has not said it yet */
 
+/* --- total.c: THRUM_CACHE_TOTAL, the counters summed over processes --- */
+bool total_open(const char *path); /* false, with errno, where the file is not one for it */
+void total_add(void);
+
 /* --- clock.c --- */
 bool clock_is_of_thread(clockid_t clock);
 pid_t clock_tid(clockid_t clock); /* 0 for the caller's */

@@ -23,13 +23,14 @@ static uint64_t base_of(clockid_t clock) {
     struct kthread *thread = kthread_self_sigsafe();
     struct gate_visit visit;
     pid_t tid = clock_tid(clock);
+    cpu_time_want();
     if (tid == 0 || (thread != NULL && tid == thread->tid))
-        return thread == NULL ? 0 : thread->fresh.cpu_base_ns;
+        return thread == NULL ? 0 : cpu_time_base(&thread->fresh, false);
     enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
     if (found == KTHREAD_TID_FOREIGN)
         return 0;
-    uint64_t base =
-        thread->fresh.cpu_base_ns; /* of one that is only starting, too: set when its last job ended */
+    bool starting = load_relaxed(&thread->gate) & GATE_STARTING;
+    uint64_t base = cpu_time_base(&thread->fresh, starting);
     if (found == KTHREAD_TID_VISITED)
         gate_visit_end(&visit);
     return base;
@@ -63,6 +64,8 @@ INTERPOSE int clock_nanosleep(clockid_t clock, int flags, const struct timespec 
 
 INTERPOSE int getrusage(__rusage_who_t who, struct rusage *usage) {
     int answer = REAL(getrusage)(who, usage);
+    if (who == RUSAGE_THREAD)
+        cpu_time_want();
     struct kthread *self = kthread_self_sigsafe();
     if (answer == 0 && who == RUSAGE_THREAD && self != NULL)
         cpu_time_adjust_usage(&self->fresh, usage);

@@ -61,13 +61,15 @@ INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
     struct gate_visit visit;
     if (tid != 0 && tid != (pid_t)sys(SYS_gettid)) {
         enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
-        if (found == KTHREAD_TID_FOREIGN)
+        if (found == KTHREAD_TID_FOREIGN) {
+            creator_affinity_changed(NULL);
             return answer;
+        }
         creator_affinity_changed(&thread->fresh);
         if (found == KTHREAD_TID_VISITED)
             gate_visit_end(&visit);
-    } else if (thread != NULL) {
-        creator_affinity_changed(&thread->fresh);
+    } else {
+        creator_affinity_changed(thread != NULL ? &thread->fresh : NULL);
     }
     return answer;
 }

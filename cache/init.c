@@ -37,17 +37,20 @@ bool cache_verbose(void) {
 
 /* --- environment ------------------------------------------------------------------------------------- */
 
-static void complain(const char *name, const char *value, const char *accepted) {
+static void complain(const char *name, const char *value, const char *wrong, const char *instead) {
     struct text text;
     text_start(&text);
     text_add(&text, name);
     text_add(&text, "=");
     text_add(&text, value);
     text_add(&text, ": ");
-    text_add(&text, accepted);
-    text_add(&text, "; using the default");
+    text_add(&text, wrong);
+    text_add(&text, "; ");
+    text_add(&text, instead);
     text_finish(&text);
 }
+
+static const char use_default[] = "using the default";
 
 static bool one_of(const char *value, const char *a, const char *b) {
     return strcmp(value, a) == 0 || strcmp(value, b) == 0;
@@ -61,7 +64,7 @@ static bool read_switch(const char *name, bool usual) {
         return true;
     if (one_of(value, "0", "off"))
         return false;
-    complain(name, value, "expected 1 (on) or 0 (off)");
+    complain(name, value, "expected 1 (on) or 0 (off)", use_default);
     return usual;
 }
 
@@ -75,8 +78,17 @@ static uint64_t read_number(const char *name, uint64_t usual, uint64_t most, con
         number = number * 10 + (uint64_t)(*at++ - '0');
     if (*at == '\0' && number <= most)
         return number;
-    complain(name, value, accepted);
+    complain(name, value, accepted, use_default);
     return usual;
+}
+
+static void read_total(void) {
+    const char *path = getenv("THRUM_CACHE_TOTAL");
+    int saved = errno;
+    if (path != NULL && *path != '\0' && !total_open(path))
+        complain("THRUM_CACHE_TOTAL", path, "cannot be written, or is not made for it (<thrum/cache.h>)",
+                 "nothing is added to it");
+    errno = saved;
 }
 
 static void read_environment(void) {
@@ -87,10 +99,11 @@ static void read_environment(void) {
     kthread_config.max_idle = read_number("THRUM_CACHE_MAX_IDLE", UINT64_MAX, 1000000,
                                           "expected a number of threads from 0 to 1000000");
     kthread_config.wipe_stack = read_switch("THRUM_CACHE_WIPE_STACK", false);
+    read_total();
 #ifdef THRUM_DEBUG
     const char *rows = getenv("THRUM_SKIP");
     if (rows != NULL && !rows_skip(rows))
-        complain("THRUM_SKIP", rows, "expected names of rows as in docs/soundness.md");
+        complain("THRUM_SKIP", rows, "expected names of rows as in docs/soundness.md", use_default);
 #endif
 }
 

@@ -128,7 +128,8 @@ INTERPOSE int system(const char *command) {
     int saved = errno;
     errno = 0;
     int status = REAL(system)(command);
-    if (status == 127 << 8 && errno == EAGAIN && make_room()) { /* libc says: a command that was not found */
+    int unmade = command != NULL ? 127 << 8 : 0; /* libc says: a command that was not found, or: no shell */
+    if (status == unmade && errno == EAGAIN && make_room()) {
         errno = 0;
         status = REAL(system)(command);
     }

@@ -85,8 +85,7 @@ INTERPOSE int pthread_setaffinity_np(pthread_t handle, size_t size, const cpu_se
     if (entered == VISIT_ENDED)
         return ESRCH;
     int error = REAL(pthread_setaffinity_np)(handle, size, set);
-    if (entered != VISIT_FOREIGN)
-        creator_affinity_changed(&thread->fresh);
+    creator_affinity_changed(entered == VISIT_FOREIGN ? NULL : &thread->fresh);
     if (entered == VISIT_INSIDE)
         gate_visit_end(&visit);
     return error;
@@ -105,6 +104,7 @@ INTERPOSE int pthread_getaffinity_np(pthread_t handle, size_t size, cpu_set_t *s
 }
 
 INTERPOSE int pthread_getcpuclockid(pthread_t handle, clockid_t *clock) {
+    cpu_time_want();
     struct kthread *thread;
     struct gate_visit visit;
     enum visit entered = visit_handle(handle, &thread, &visit);

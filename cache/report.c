@@ -64,12 +64,14 @@ static void say_if_stopped(void) {
         text_line("  no longer kept: ", state, NULL);
 }
 
-/* A program without threads, as most children of a shell, has nothing to say; nor has a vfork's child, which has
+/* A program without threads, as most children of a shell, has nothing to print; nor has a vfork's child, which has
  * its parent's counters. */
 void report_once(void) {
     static long said_by;
     const struct thrum_cache_counters *c = &thrum_cache_counters;
     long pid = sys(SYS_getpid);
+    if (pid == cache_pid())
+        total_add();
     if (!cache_verbose() || cache_off_from_start() || c->created + c->reused + c->passed == 0)
         return;
     if (pid != cache_pid() || exchange_acq_rel(&said_by, pid) == pid)

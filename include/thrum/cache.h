@@ -63,6 +63,17 @@ struct thrum_cache_counters {
     uint64_t passed_by[THRUM_CACHE_REASONS_MAX];  /* in the order of THRUM_CACHE_PASS_REASONS */
 };
 
+/* What processes that ran with THRUM_CACHE_TOTAL=FILE did together. FILE holds one of these, zeros but for the
+ * first two fields, which whoever made it has set; each process maps it, and adds its counters when it ends.
+ * One that a signal kills, or that becomes another program, does not get to it. */
+struct thrum_cache_total {
+    uint32_t version;                /* THRUM_CACHE_COUNTERS_VERSION */
+    uint32_t size;                   /* sizeof(struct thrum_cache_total) */
+    uint64_t loaded;                 /* how often the library was loaded */
+    uint64_t ended;                  /* processes that added theirs, children of fork included */
+    struct thrum_cache_counters sum; /* version and size are not set */
+};
+
 /* The object itself: exported, written by the cache only. */
 extern struct thrum_cache_counters thrum_cache_counters;
 

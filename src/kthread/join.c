@@ -37,7 +37,7 @@ static int sleep_until_ended(struct kthread *thread, clockid_t clock, const stru
 /* The same as a cancellation point. While the type is asynchronous a cancellation may come at any instruction,
  * so what it must undo is done from a landing, not from a cleanup handler tied to call sites; the thread is
  * joinable again afterwards, as POSIX wants. */
-static int sleep_cancellably(struct kthread *thread, clockid_t clock, const struct timespec *deadline) {
+static int wait_cancellably(struct kthread *thread, clockid_t clock, const struct timespec *deadline) {
     __pthread_unwind_buf_t landing;
     int type;
     if (__sigsetjmp((struct __jmp_buf_tag *)(void *)landing.__cancel_jmp_buf, 0) != 0) {
@@ -46,10 +46,17 @@ static int sleep_cancellably(struct kthread *thread, clockid_t clock, const stru
         libc.unwind_next(&landing);
     }
     libc.register_cancel(&landing);
-    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-    int error = sleep_until_ended(thread, clock, deadline);
-    pthread_setcanceltype(type, &type);
+    pthread_testcancel();
+    int error = 0;
+    bool awake = place_wait(thread);
+    if (!awake) {
+        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+        error = sleep_until_ended(thread, clock, deadline);
+        pthread_setcanceltype(type, &type);
+    }
     libc.unregister_cancel(&landing);
+    if (error == 0)
+        place_joined(thread, !awake);
     return error;
 }
 #pragma GCC diagnostic pop
@@ -105,7 +112,7 @@ int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode m
         store_release(&thread->joiner, 0);
         return ETIMEDOUT; /* the kernel would call it malformed */
     }
-    int error = life >= LIFE_ENDED ? 0 : sleep_cancellably(thread, clock, deadline);
+    int error = life >= LIFE_ENDED ? 0 : wait_cancellably(thread, clock, deadline);
     if (error != 0) {
         store_release(&thread->joiner, 0);
         return error;
@@ -128,6 +135,7 @@ int kthread_detach(struct kthread *thread) {
     if (life == LIFE_DETACHED || !cas_acq_rel(&thread->joiner, &nobody, detacher))
         return load_acquire(&thread->life) == LIFE_DETACHED && !skipped(ROW_JOIN) ? EINVAL : 0;
     life = LIFE_RUNNING;
+    place_detached();
     if (cas_acq_rel(&thread->life, &life, LIFE_DETACHED))
         return 0;
     reap(thread); /* it has ended: only the claim's owner goes on from here */

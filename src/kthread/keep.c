@@ -149,6 +149,7 @@ void kthread_fork_child(bool by_main) {
     if (self != NULL)
         survive(self);
     idle_fork_child();
+    place_fork_child();
     registry_fork_child(self);
     counters_fork_child(self != NULL);
 }

@@ -33,6 +33,7 @@
 #include "kthread/libc.h"
 #include "os/clock.h"
 #include "os/futex.h"
+#include "os/ticks.h"
 
 /* `self` is what the thread sees of itself, and is cleared before it leaves. `marked` is what others find by
  * its handle: a thread-local has the same distance from every thread's handle. */
@@ -42,6 +43,7 @@ static ptrdiff_t mark_distance; /* r/o after kthread_init */
 
 bool kthread_init(void) {
     store_relaxed(&mark_distance, (char *)&marked - (char *)pthread_self());
+    place_init();
     return tls_init();
 }
 
@@ -207,14 +209,27 @@ static void drop_alternate_stack(void) {
     sys(SYS_sigaltstack, &stack, NULL);
 }
 
+/* What a job leaves behind in memory and in the kernel's accounts is seen to once for a series of brief ones. */
+enum { SERIES_US = 1000 };
+
+static bool end_of_series(struct kthread *thread) {
+    uint64_t now = arch_ticks();
+    if (thread->notes.brief && !cpu_time_wanted() &&
+        now - thread->notes.series_began < (uint64_t)SERIES_US * ticks_per_us())
+        return false;
+    thread->notes.series_began = now;
+    return true;
+}
+
+/* After the end has been published: neither the joiner nor the next creator need wait for it. The next job may be
+ * there already. */
 static void clean_up(struct kthread *thread) {
     reset_cancellation();
     drop_alternate_stack();
+    if (!end_of_series(thread))
+        return;
     stack_give_back(&thread->fresh, thread->kind.stack_size);
-    cpu_time_begin(
-        &thread->fresh); /* now: the next creator may read the clock before the thread has woken up */
-    if (kthread_config.min_rest_ns != 0 && !skipped(ROW_REST))
-        thread->rest_until = clock_monotonic_ns() + kthread_config.min_rest_ns;
+    cpu_time_ask(&thread->fresh);
 }
 
 /* --- publishing the end ------------------------------------------------------------------------------- */
@@ -316,13 +331,15 @@ static void drop_pending(void) {
     }
 }
 
-static void begin_job(struct kthread *thread) {
+static void begin_job(struct kthread *thread, bool slept) {
+    place_begin(thread);
+    cpu_time_begin(&thread->fresh);
     if (kthread_config.wipe_stack)
         stack_wipe(&thread->fresh, thread->kind.stack_size);
     tls_reimage();
     libc_state_begin();
     creator_apply(&thread->creator, &thread->fresh);
-    if (!skipped(ROW_SIGPENDING))
+    if (slept && !skipped(ROW_SIGPENDING))
         drop_pending();
 }
 
@@ -336,6 +353,7 @@ void *kthread_main(void *argument) {
     kthread_adopt_tid(thread);
     thrum_kthread_idle(&thread->post); /* the creator has left its mark, and written the handle */
     creator_inherited(&thread->creator, &thread->fresh);
+    place_begin(thread);
     if (kthread_config.wipe_stack)
         stack_measure(&thread->fresh);
     for (;;) {
@@ -344,7 +362,10 @@ void *kthread_main(void *argument) {
         enum kthread_retire why = retire_reason(thread);
         if (why != RETIRE_NOT)
             return leave(thread, why);
-        clean_up(thread);
+        place_end(thread);
+        cpu_time_end(&thread->fresh);
+        if (kthread_config.min_rest_ns != 0 && !skipped(ROW_REST))
+            thread->rest_until = clock_monotonic_ns() + kthread_config.min_rest_ns;
         sigbits mask = thread->creator.mask;
         switch (keep(thread)) {
         case KEPT: break;
@@ -352,10 +373,12 @@ void *kthread_main(void *argument) {
         case NOT_KEPT: return leave_detached(thread, keeping_retire());
         case FULL: return leave_detached(thread, idle_full_retire());
         }
+        clean_up(thread);
+        bool slept = !place_linger(thread);
         switch (thrum_kthread_idle(&thread->post)) {
         case POST_QUIT: self = NULL; return NULL;
         case POST_LAST: return leave(thread, keeping_retire());
-        default: begin_job(thread);
+        default: begin_job(thread, slept);
         }
     }
 }

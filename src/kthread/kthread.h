@@ -25,6 +25,7 @@
 
 #include "kthread/fresh/fresh.h"
 #include "kthread/life.h"
+#include "kthread/place.h"
 #include "thrum/cache.h"
 
 /* What must match exactly for one kernel thread to stand in for another. */
@@ -46,13 +47,16 @@ struct kthread {
     uint32_t leaving;           /* enum kthread_retire: decided at the job's end */
     pthread_t joiner;           /* who joins it, 0 if nobody: a second joiner is refused (cas) */
     void *result;               /* written by the thread before `life` says ENDED or RETIRED */
+    struct place_run run;       /* written by the thread, read by a joiner that spins */
 
     /* The job: written by the creator while it owns the descriptor. */
     _Alignas(64) void *(*start)(void *);
     void *argument;
+    struct place_order order;
     struct fresh_creator creator;
 
     /* The thread's own, for the length of one job (other threads set the flags atomically). */
+    _Alignas(64) struct place_notes notes;
     struct fresh_state fresh;
     bool exit_called;   /* pthread_exit chose the result */
     uint32_t cancelled; /* pthread_cancel was called on it */

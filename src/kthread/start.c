@@ -76,6 +76,7 @@ static int start_new(const struct kthread_kind *kind, sigbits mask, bool detache
     counters_count(&thrum_cache_counters.created);
     kthread_mark(thread->handle, thread);
     *handle = thread->handle;
+    place_new(thread, detached);
     kthread_post(thread, POST_JOB);
     return 0;
 }
@@ -103,7 +104,7 @@ static int start(const struct kthread_kind *kind, sigbits mask, bool detached, v
     prepare(thread, mask, detached, fn, arg);
     *handle = thread->handle;
     counters_count(&thrum_cache_counters.reused);
-    kthread_post(thread, POST_JOB); /* from here the thread may end and be anybody's */
+    place_post(thread, detached); /* from here the thread may end and be anybody's */
     return 0;
 }
 

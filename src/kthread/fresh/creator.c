@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "base/rows.h"
 #include "kthread/fresh/fresh.h"
+#include "os/ticks.h"
 
 static bool names_differ, pkeys_used;
 
@@ -20,13 +21,34 @@ void creator_pkeys_used(void) {
         store_relaxed(&pkeys_used, true);
 }
 
+/* A thread that creates one after another need not ask for its own affinity each time: what this process changes
+ * is seen by the epoch, what others change after a millisecond at the latest, which is well within what passes
+ * between taskset's call and its effect. */
+enum { AFFINITY_GOOD_FOR_US = 1000 };
+static uint32_t affinity_epoch = 1;
+static __thread struct {
+    uint32_t epoch; /* 0: nothing is known */
+    uint64_t asked; /* ticks */
+    struct fresh_affinity mask;
+} own_affinity;
+
 void creator_affinity_changed(struct fresh_state *state) {
-    store_relaxed(&state->affinity.length, 0);
+    if (state != NULL)
+        store_relaxed(&state->affinity.length, 0);
+    fetch_add_relaxed(&affinity_epoch, 1);
 }
 
-static void affinity_get(struct fresh_affinity *affinity) {
-    long length = sys(SYS_sched_getaffinity, 0, sizeof affinity->bits, affinity->bits);
-    affinity->length = length > 0 ? (uint32_t)length : 0;
+static const struct fresh_affinity *affinity_get(void) {
+    uint32_t epoch = load_relaxed(&affinity_epoch);
+    uint64_t now = arch_ticks();
+    if (own_affinity.epoch == epoch && now - own_affinity.asked < AFFINITY_GOOD_FOR_US * ticks_per_us())
+        return &own_affinity.mask;
+    struct fresh_affinity *mask = &own_affinity.mask;
+    long length = sys(SYS_sched_getaffinity, 0, sizeof mask->bits, mask->bits);
+    mask->length = length > 0 ? (uint32_t)length : 0;
+    own_affinity.asked = now;
+    own_affinity.epoch = epoch;
+    return mask;
 }
 
 static bool affinity_same(const struct fresh_affinity *a, const struct fresh_affinity *b) {
@@ -40,7 +62,7 @@ static void affinity_copy(struct fresh_affinity *to, const struct fresh_affinity
 
 void creator_capture(struct fresh_creator *creator) {
     arch_fpenv_save(&creator->fpenv);
-    affinity_get(&creator->affinity);
+    affinity_copy(&creator->affinity, affinity_get());
     if (load_relaxed(&pkeys_used))
         creator->pkeys = arch_pkeys_save();
     creator->has_name = load_relaxed(&names_differ);
@@ -49,6 +71,7 @@ void creator_capture(struct fresh_creator *creator) {
 }
 
 void creator_apply(const struct fresh_creator *creator, struct fresh_state *state) {
+    own_affinity.epoch = 0;
     if (!skipped(ROW_FPENV))
         arch_fpenv_load(&creator->fpenv);
     if (load_relaxed(&pkeys_used) && !skipped(ROW_PKEYS))
@@ -56,8 +79,10 @@ void creator_apply(const struct fresh_creator *creator, struct fresh_state *stat
     if (skipped(ROW_INHERIT))
         return;
     if (creator->affinity.length != 0 && !affinity_same(&state->affinity, &creator->affinity)) {
-        sys(SYS_sched_setaffinity, 0, creator->affinity.length, creator->affinity.bits);
-        affinity_copy(&state->affinity, &creator->affinity);
+        if (sys(SYS_sched_setaffinity, 0, creator->affinity.length, creator->affinity.bits) == 0)
+            affinity_copy(&state->affinity, &creator->affinity);
+        else /* those CPUs have just been taken from the process: again at the next job */
+            store_relaxed(&state->affinity.length, 0);
     }
     if (creator->has_name)
         sys(SYS_prctl, PR_SET_NAME, creator->name);

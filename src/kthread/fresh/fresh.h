@@ -38,8 +38,11 @@ struct fresh_creator {
 /* What is remembered of a kernel thread from job to job. */
 struct fresh_state {
     struct fresh_affinity affinity;       /* as last set or inherited; length 0: changed since */
-    uint64_t cpu_base_ns;                 /* CPU time used by earlier jobs */
+    uint64_t cpu_base_ns;                 /* CPU time used by earlier jobs, as last asked for... */
     struct rusage usage_base;             /* likewise */
+    uint64_t cpu_base_ticks;              /* ... then */
+    uint64_t cpu_start_ticks;             /* when the present job began: the same or later */
+    uint32_t cpu_base_pending;            /* between two jobs: not known yet */
     struct robust_list_head *robust_head; /* libc's; NULL until asked for */
     bool robust_replaced;                 /* this job registered another one */
     void *tid_address;  /* libc's, that the kernel clears at a real exit; NULL until it was moved */
@@ -60,7 +63,8 @@ void creator_inherited(const struct fresh_creator *creator, struct fresh_state *
 
 void creator_names_differ(void); /* a thread was renamed */
 void creator_pkeys_used(void);   /* a protection key was allocated */
-/* The thread's own affinity was changed by a call: it is not known any more. Any thread may say so. */
+/* A call of this process changed the affinity of a thread; `state` is that thread's if it is one of ours, else
+ * NULL. What was known of it is not known any more. Any thread may say so. */
 void creator_affinity_changed(struct fresh_state *state);
 
 /* --- keys.c: pthread_key_t and tss_t ------------------------------------------------------------------ */
@@ -90,7 +94,17 @@ bool robust_held(struct fresh_state *state);
 void robust_list_changes(struct fresh_state *state);
 
 /* --- cpu_time.c --------------------------------------------------------------------------------------- */
-void cpu_time_begin(struct fresh_state *state); /* what follows is the next job's */
+/* In the thread, in this order: the job is over; optionally the kernel is asked what has been used so far; the next
+ * job begins. */
+void cpu_time_end(struct fresh_state *state);
+void cpu_time_ask(struct fresh_state *state);
+void cpu_time_begin(struct fresh_state *state);
+/* The program reads such clocks: from now on the kernel has to be asked after each job. Any thread. */
+bool cpu_time_wanted(void);
+void cpu_time_want(void);
+/* CPU time of earlier jobs. Any thread; waits where a thread that was handed its next job already has still to
+ * begin it (`starting` says so of it: then it is surely on its way). */
+uint64_t cpu_time_base(const struct fresh_state *state, bool starting);
 void cpu_time_adjust_usage(const struct fresh_state *state, struct rusage *usage);
 
 /* --- stack.c ------------------------------------------------------------------------------------------ */

@@ -4,9 +4,10 @@
  * libc hands a dying thread's used stack pages back to the kernel; an idle thread must not hold on to them
  * either, or a program in a memory-limited cgroup would be worse off. The topmost KEEP bytes stay: nearly every
  * job uses them, and fetching them again costs more than the whole hand-over. Whether anything below was
- * touched is asked with mincore, which costs less than giving back what was never taken; of a whole 8 MiB stack
- * it costs a quarter of a reuse, so the next MiB is looked at after each job (a deep stack begins there) and the
- * rest, which only a huge frame reaches without it, after every WHOLE_EVERY jobs. */
+ * touched is asked with mincore, which costs less than giving back what was never taken, but by the page: of a
+ * whole 8 MiB stack more than all the rest of a reuse. So only the next MiB is looked at (a deep stack begins
+ * there), the rest, which only a huge frame reaches without it, every WHOLE_EVERY times, and after a series of
+ * jobs that were too brief to touch much it is done once for all of them (kthread.c, clean_up). */
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>

@@ -25,6 +25,7 @@
 #include "kthread/fresh/fresh.h"
 #include "kthread/fresh/tls_layout.h"
 #include "kthread/libc.h"
+#include "kthread/site.h"
 #include "os/lock.h"
 
 static uintptr_t spared[3];                 /* load addresses; r/o after tls_init */
@@ -59,9 +60,21 @@ static bool is_spared(const struct dl_phdr_info *info) {
     return false;
 }
 
-static int reimage_module(struct dl_phdr_info *info, size_t size, void *cursor) {
+/* Modules that were ever loaded, when they were last looked at for other purposes (site.h). Under `reimaging`. */
+static unsigned long long modules_added;
+
+struct walk {
+    const struct link_map *cursor;
+    unsigned long long added;
+};
+
+static int reimage_module(struct dl_phdr_info *info, size_t size, void *argument) {
+    struct walk *walk = argument;
     (void)size;
-    const struct link_map *map = tls_layout_next(cursor, info);
+    const struct link_map *map = tls_layout_next(&walk->cursor, info);
+    walk->added = info->dlpi_adds;
+    if (info->dlpi_adds != modules_added)
+        site_module_seen(info);
     if (info->dlpi_tls_modid == 0 || is_spared(info))
         return 0;
     char *block = tls_layout_static_block(map);
@@ -80,11 +93,12 @@ static int reimage_module(struct dl_phdr_info *info, size_t size, void *cursor) 
 static struct lock reimaging;
 
 void tls_reimage(void) {
-    const struct link_map *cursor = NULL;
+    struct walk walk = {NULL, 0};
     if (skipped(ROW_STATIC_TLS))
         return;
     lock_acquire(&reimaging);
-    libc.dl_iterate_phdr(reimage_module, &cursor);
+    libc.dl_iterate_phdr(reimage_module, &walk);
+    modules_added = walk.added;
     lock_release(&reimaging);
 }
 

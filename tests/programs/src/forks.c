@@ -59,7 +59,7 @@ static int count_with_threads(void) {
 }
 
 static int exit_code_of(pid_t pid) {
-    int status;
+    int status = 0;
     must(pid > 0 && waitpid(pid, &status, 0) == pid, "waitpid");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }

@@ -38,8 +38,10 @@ extern "C" {
 #include "kthread/internal.h"
 #include "kthread/kthread.h"
 #include "kthread/libc.h"
+#include "kthread/site.h"
 #include "os/clock.h"
 #include "os/lock.h"
+#include "os/ticks.h"
 #include "os/topology.h"
 }
 #undef _Alignas

@@ -56,14 +56,14 @@ TEST(CpuTime, NeverNegative) {
     EXPECT_TRUE(usage.ru_stime.tv_sec == 0 && usage.ru_stime.tv_usec == 0);
 }
 
-TEST(CpuTime, BeginRemembersWhatThisThreadHasUsed) {
+TEST(CpuTime, AskingRemembersWhatThisThreadHasUsed) {
     Plain([] {
         fresh_state state{};
         const uint64_t start = clock_thread_cpu_ns();
         while (clock_thread_cpu_ns() < start + 20000000) {
         }
         const uint64_t before = clock_thread_cpu_ns();
-        cpu_time_begin(&state);
+        cpu_time_ask(&state);
         const uint64_t after = clock_thread_cpu_ns();
         EXPECT_LE(before, state.cpu_base_ns);
         EXPECT_LE(state.cpu_base_ns, after);
@@ -74,6 +74,43 @@ TEST(CpuTime, BeginRemembersWhatThisThreadHasUsed) {
         EXPECT_EQ(usage.ru_utime.tv_sec, 0);
         EXPECT_LT(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec, 15000) << "of the next job: nothing yet";
     }).join();
+}
+
+// Brief jobs are not asked about one by one: the time since the last question counts as used, and a program that
+// reads such clocks is asked about always.
+TEST(CpuTime, TimeThatWasNotAskedAboutIsTakenForUsed) {
+    while (ticks_per_us() == 0) {
+    }
+    fresh_state state{};
+    state.cpu_base_ns = 7000000;
+    state.cpu_base_ticks = 1000 * ticks_per_us();
+    state.cpu_start_ticks = 1250 * ticks_per_us();
+    EXPECT_EQ(cpu_time_base(&state, false), 7250000u);
+    rusage usage{};
+    usage.ru_utime = {0, 1000};
+    cpu_time_adjust_usage(&state, &usage);
+    EXPECT_EQ(usage.ru_utime.tv_usec, 750);
+    cpu_time_begin(&state); // nobody has read such a clock yet
+    EXPECT_GT(cpu_time_base(&state, false), 7250000u);
+    EXPECT_FALSE(cpu_time_wanted());
+    cpu_time_want();
+    EXPECT_TRUE(cpu_time_wanted());
+    state.cpu_start_ticks = state.cpu_base_ticks;
+    cpu_time_begin(&state);
+    EXPECT_EQ(cpu_time_base(&state, false), 7000000u);
+}
+
+// Who reads the clock of a thread that has been handed a job waits until it has begun.
+TEST(CpuTime, WaitsForAThreadThatIsStarting) {
+    fresh_state state{};
+    cpu_time_end(&state);
+    EXPECT_EQ(cpu_time_base(&state, false), 0u);
+    std::thread begins([&] {
+        cpu_time_ask(&state);
+        cpu_time_begin(&state);
+    });
+    EXPECT_GT(cpu_time_base(&state, true), 0u);
+    begins.join();
 }
 
 } // namespace

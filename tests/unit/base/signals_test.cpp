@@ -29,6 +29,19 @@ void take(int signal) {
     }
 }
 
+// kRealTime, which is blocked, as /proc shows it when it is pending: an emulator hands it to the kernel under another
+// real-time signal's number.
+sigbits shown_real_time() {
+    if (!UNIT_EMULATED)
+        return bit(kRealTime);
+    pthread_kill(pthread_self(), kRealTime);
+    const sigbits shown = signals_pending_thread();
+    take(kRealTime);
+    EXPECT_EQ(__builtin_popcountll(shown), 1) << shown;
+    EXPECT_GT(shown, bit(33));
+    return shown;
+}
+
 TEST_F(Signals, MaskIsTheKernelsAndTheOldOneIsGivenBack) {
     sigset_t libcs;
     const sigbits old = signals_mask_get();
@@ -49,13 +62,15 @@ TEST_F(Signals, LibcsOwnAreThirtyTwoAndThirtyThree) {
 TEST_F(Signals, PendingForTheThread) {
     signals_mask_set(bit(SIGUSR1) | bit(kRealTime));
     EXPECT_EQ(signals_pending_thread(), 0u);
+    const sigbits real_time = shown_real_time();
+    EXPECT_EQ(signals_pending_thread(), 0u);
     pthread_kill(pthread_self(), SIGUSR1);
     pthread_kill(pthread_self(), kRealTime);
     EXPECT_EQ(signals_pending(), bit(SIGUSR1) | bit(kRealTime));
-    EXPECT_EQ(signals_pending_thread(), bit(SIGUSR1) | bit(kRealTime));
+    EXPECT_EQ(signals_pending_thread(), bit(SIGUSR1) | real_time);
     Plain([] { EXPECT_EQ(signals_pending_thread(), 0u) << "not another thread's"; }).join();
     take(SIGUSR1);
-    EXPECT_EQ(signals_pending_thread(), bit(kRealTime));
+    EXPECT_EQ(signals_pending_thread(), real_time);
     take(kRealTime);
     EXPECT_EQ(signals_pending_thread(), 0u);
 }

@@ -113,6 +113,19 @@ static void same_size_is_reused(void) {
     CHECK_OK(pthread_attr_destroy(&attr));
 }
 
+// Idle threads of sizes that nobody asks for again do not pile up, nor do they drive out the one that is in use.
+static void many_sizes(void) {
+    enum { MANY = 300, FEW = 40 };
+    pid_t usual = run_thread(do_nothing, NULL);
+    for (int i = 1; i <= MANY; i++) {
+        pthread_attr_t attr = make_attr((size_t)(i * 64) * KIB, 4 * KIB);
+        run_with(&attr, do_nothing, NULL);
+        CHECK_OK(pthread_attr_destroy(&attr));
+        expect_reused(usual, run_thread(do_nothing, NULL));
+    }
+    expect_threads_at_most(FEW);
+}
+
 // One byte below the stack, or the guard's far end.
 static size_t asked_guard, below;
 static void *touch_guard(void *arg) {
@@ -406,6 +419,7 @@ static void seen_by_others(void) {
 static const struct check_case cases[] = {
     {"stack_and_guard_sizes", stack_and_guard_sizes, FAILS_WHEN_SKIPPED},
     {"same_size_is_reused", same_size_is_reused, HOLDS_WHEN_SKIPPED},
+    {"many_sizes", many_sizes, HOLDS_WHEN_SKIPPED},
     {"guard_is_there", guard_is_there, FAILS_WHEN_SKIPPED},
     {"too_large_fails", too_large_fails, FAILS_WHEN_SKIPPED},
     {"default_sizes", default_sizes, FAILS_WHEN_SKIPPED},

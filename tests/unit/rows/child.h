@@ -5,6 +5,7 @@
 #ifndef THRUM_TESTS_ROWS_CHILD_H
 #define THRUM_TESTS_ROWS_CHILD_H
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -73,6 +74,24 @@ static inline void expect_killed(int status, int sig) {
     CHECK(WIFSIGNALED(status), "the process ended with exit code %d instead of signal %d",
           WEXITSTATUS(status), sig);
     CHECK_EQ(WTERMSIG(status), sig);
+}
+
+// Kernel threads of this process.
+static inline int kernel_threads(void) {
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL, "opendir: %s", strerror(errno));
+    for (struct dirent *entry; (entry = readdir(tasks));)
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+// No more than so many, idle ones included; those that have just ended may be listed for a moment.
+static inline void expect_threads_at_most(int most) {
+    for (int i = 0; i < 5000 && kernel_threads() > most; i++)
+        sleep_ms(1);
+    CHECK(kernel_threads() <= most, "%d kernel threads, expected at most %d", kernel_threads(), most);
 }
 
 static inline void *meet(void *barrier) {

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "check.h"
+#include "child.h"
 
 enum { BURNT_MS = 300, FRESH_MS = 100 };
 
@@ -102,19 +102,25 @@ static void clock_of_another_thread(void) {
     expect_reused(first, run.tid);
 }
 
-// Read right after the creation, perhaps before the thread runs.
+// Read right after the creation, perhaps before the thread runs; it does not end before that.
+static void *end_after(void *flag) {
+    await_flag((int *)flag);
+    return NULL;
+}
 static void clock_read_at_once(void) {
     pid_t last = run_thread(burn, NULL);
     for (int i = 0; i < 50; i++) {
         int64_t busy = busy_threads();
-        struct run_arg run = {do_nothing, NULL, 0};
+        int read = 0;
+        struct run_arg run = {end_after, &read, 0};
         pthread_t thread;
         clockid_t clock;
-        CHECK_OK(pthread_create(&thread, NULL, run_start, &run));
         struct timespec now;
-        if (pthread_getcpuclockid(thread, &clock) == 0 && clock_gettime(clock, &now) == 0)
-            expect_fresh((double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6,
-                         "the clock of a thread just made");
+        CHECK_OK(pthread_create(&thread, NULL, run_start, &run));
+        CHECK_OK(pthread_getcpuclockid(thread, &clock));
+        CHECK_SYS(clock_gettime(clock, &now));
+        expect_fresh((double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6, "the clock of a thread just made");
+        set_flag(&read);
         CHECK_OK(pthread_join(thread, NULL));
         wait_until_settled(busy);
         expect_reused(last, run.tid);
@@ -223,6 +229,53 @@ static void timers(void) {
     expect_reused(first, second);
 }
 
+// A timer that another thread sets on a reused thread's clock, to signal that one: it counts from the logical start.
+struct timed {
+    pthread_barrier_t barrier;
+    pid_t tid;
+};
+static volatile pid_t expired_in;
+static void expire_in(int signal_number) {
+    expire(signal_number);
+    expired_in = kernel_tid();
+}
+static void *burn_until_expiry(void *p) {
+    struct timed *timed = p;
+    timed->tid = kernel_tid();
+    pthread_barrier_wait(&timed->barrier);
+    pthread_barrier_wait(&timed->barrier);
+    double start = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+    while (!expired && clock_ms(CLOCK_THREAD_CPUTIME_ID) < 650) {
+    }
+    double used = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - start;
+    CHECK(expired, "the timer did not expire");
+    CHECK(used > 140 - FRESH_MS / 2.0, "expired after %.3f of 150 ms", used);
+    return p;
+}
+static void timer_on_anothers_clock(void) {
+    struct timed timed;
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
+    const struct itimerspec spec = {.it_value = timespec_of_ms(150)};
+    pthread_t thread;
+    clockid_t clock;
+    timer_t timer;
+    signal(SIGUSR1, expire_in);
+    CHECK_OK(pthread_barrier_init(&timed.barrier, NULL, 2));
+    pid_t first = run_thread(burn, NULL);
+    CHECK_OK(pthread_create(&thread, NULL, burn_until_expiry, &timed));
+    pthread_barrier_wait(&timed.barrier);
+    CHECK_OK(pthread_getcpuclockid(thread, &clock));
+    event._sigev_un._tid = timed.tid;
+    CHECK_SYS(timer_create(clock, &event, &timer));
+    CHECK_SYS(timer_settime(timer, TIMER_ABSTIME, &spec, NULL));
+    pthread_barrier_wait(&timed.barrier);
+    CHECK_OK(pthread_join(thread, NULL));
+    CHECK_EQ(expired_in, timed.tid);
+    expect_reused(first, timed.tid);
+    expect_not_reused(timed.tid, run_thread(do_nothing, NULL));
+    CHECK_SYS(timer_delete(timer));
+}
+
 static void *burn_on_command(void *barrier) {
     pthread_barrier_wait(barrier);
     burn(NULL);
@@ -300,6 +353,7 @@ static const struct check_case cases[] = {
     {"rusage-times", rusage_times, FAILS_WHEN_SKIPPED},
     {"rusage-counts", rusage_counts, FAILS_WHEN_SKIPPED},
     {"timers", timers, FAILS_WHEN_SKIPPED},
+    {"timer-on-anothers-clock", timer_on_anothers_clock, FAILS_WHEN_SKIPPED},
     {"sleep-on-a-threads-clock", sleep_on_a_threads_clock, FAILS_WHEN_SKIPPED},
     {"by-syscall", by_syscall, FAILS_WHEN_SKIPPED},
     {"other-clocks-are-untouched", other_clocks_are_untouched, HOLDS_WHEN_SKIPPED},

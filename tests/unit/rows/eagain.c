@@ -159,6 +159,50 @@ static void nproc_system_part(void) {
     CHECK(strcmp(line, "hello\n") == 0, "popen gave '%s'", line);
     CHECK_EQ(pclose(pipe), 0);
 }
+// The same by a thread that was reused, and that counts as well.
+static void *use_system(void *arg) {
+    errno = ENOTTY;
+    int status = system("exit 3");
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3, "system: status %#x", (unsigned)status);
+    CHECK_EQ(errno, ENOTTY);
+    return arg;
+}
+static void *use_popen(void *arg) {
+    FILE *pipe = popen("cat >/dev/null; exit 4", "w");
+    CHECK(pipe != NULL, "popen: %s", strerror(errno));
+    CHECK_EQ(pclose(pipe) >> 8, 4);
+    return arg;
+}
+static void *use_spawn(void *arg) {
+    pid_t pid = by_spawn();
+    CHECK_SYS(pid);
+    CHECK_SYS(kill(pid, SIGTERM));
+    expect_killed(wait_child(pid), SIGTERM);
+    return arg;
+}
+static void *ask_for_shell(void *arg) {
+    CHECK(system(NULL) != 0, "system says that there is no shell");
+    return arg;
+}
+static void in_a_reused_thread(void *(*start)(void *)) {
+    const volatile struct thrum_cache_counters *c = counters();
+    warm_threads(LIMIT - 1);
+    let_the_kernel_settle();
+    uint64_t reused = c ? c->reused : 0;
+    run_thread(start, NULL);
+    PREMISE(!c || c->reused == reused + 1, "not in a reused thread");
+    let_the_kernel_settle();
+}
+static void nproc_reused_thread_part(void) {
+    count_alone();
+    in_a_reused_thread(use_system);
+    in_a_reused_thread(use_popen);
+    in_a_reused_thread(use_spawn);
+}
+static void nproc_shell_part(void) {
+    count_alone();
+    in_a_reused_thread(ask_for_shell);
+}
 static void nproc_threads(void) {
     expect_exit(child_status(nproc_threads_part, SECONDS), 0);
 }
@@ -173,6 +217,12 @@ static void nproc_spawn(void) {
 }
 static void nproc_system(void) {
     expect_exit(child_status(nproc_system_part, SECONDS), 0);
+}
+static void nproc_reused_thread(void) {
+    expect_exit(child_status(nproc_reused_thread_part, SECONDS), 0);
+}
+static void nproc_shell(void) {
+    expect_exit(child_status(nproc_shell_part, SECONDS), 0);
 }
 
 // ---- pids.max of a control group -----------------------------------------------------------------------------------
@@ -301,6 +351,8 @@ static const struct check_case cases[] = {
     {"nproc_vfork", nproc_vfork, FAILS_WHEN_SKIPPED},
     {"nproc_spawn", nproc_spawn, FAILS_WHEN_SKIPPED},
     {"nproc_system", nproc_system, FAILS_WHEN_SKIPPED},
+    {"nproc_reused_thread", nproc_reused_thread, FAILS_WHEN_SKIPPED},
+    {"nproc_shell", nproc_shell, FAILS_WHEN_SKIPPED},
     {"pids_max", pids_max, FAILS_WHEN_SKIPPED},
     {"space_for_mmap", space_for_mmap, FAILS_WHEN_SKIPPED},
     {"space_for_malloc", space_for_malloc, FAILS_WHEN_SKIPPED},

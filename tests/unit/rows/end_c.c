@@ -114,10 +114,54 @@ static void a_thousand_ends(void) {
         PREMISE(c->reused - reused >= 990, "only %ju of 1000 were reused", (uintmax_t)(c->reused - reused));
 }
 
+// The kernel thread goes at once, without a word to libc: nobody may be given it, and its joiner is told.
+static int raw_pause;
+
+static void *exits_raw(void *tid) {
+    *(pid_t *)tid = kernel_tid();
+    if (raw_pause)
+        sleep_ms(5); // the joiner waits already
+    syscall(SYS_exit, 0);
+    return tid;
+}
+
+static void raw_exit(void) {
+    for (raw_pause = 0; raw_pause < 2; raw_pause++) {
+        pid_t first = run_thread(do_nothing, NULL), raw = 0;
+        run_thread(exits_raw, &raw);
+        expect_reused(first, raw);
+        for (int i = 0; i < 3; i++)
+            expect_not_reused(raw, run_thread(do_nothing, NULL));
+    }
+}
+
+static void raw_exit_detached(void) {
+    for (int i = 0; i < 10; i++) {
+        static volatile pid_t raw;
+        char task[64];
+        pthread_t thread;
+        raw = 0;
+        raw_pause = i % 2;
+        CHECK_OK(pthread_create(&thread, NULL, exits_raw, (void *)&raw));
+        CHECK_OK(pthread_detach(thread));
+        for (int ms = 0; raw == 0 && ms < 5000; ms++)
+            sleep_ms(1);
+        snprintf(task, sizeof task, "/proc/self/task/%d", (int)raw);
+        for (int ms = 0; access(task, F_OK) == 0 && ms < 5000; ms++)
+            sleep_ms(1);
+        CHECK(raw != 0 && access(task, F_OK) == -1, "kernel thread %d is still there", (int)raw);
+        expect_not_reused(raw, run_thread(do_nothing, NULL));
+    }
+    wait_until_settled(0);
+    CHECK_EQ(busy_threads(), 0);
+}
+
 static const struct check_case cases[] = {
     {"cleanup-handlers", cleanup_handlers, FAILS_WHEN_SKIPPED},
     {"popped-handlers-stay-quiet", popped_handlers_stay_quiet, FAILS_WHEN_SKIPPED},
     {"thrd-exit-runs-handlers", thrd_exit_runs_handlers, FAILS_WHEN_SKIPPED},
     {"a-thousand-ends", a_thousand_ends, HOLDS_WHEN_SKIPPED},
+    {"raw-exit", raw_exit, HOLDS_WHEN_SKIPPED},
+    {"raw-exit-detached", raw_exit_detached, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)

@@ -376,6 +376,109 @@ static void detach_under_a_joiner(void) {
     }
 }
 
+// Every kernel thread but main is idle, and all of them can run at once.
+static void expect_listed_once(void) {
+    const volatile struct thrum_cache_counters *c = counters();
+    if (!c)
+        return;
+    CHECK_EQ(busy_threads(), 0);
+    CHECK_EQ(c->live, 0);
+    CHECK(c->idle > 0 && c->idle <= 64, "%d are idle", (int)c->idle);
+    expect_threads_at_most((int)c->idle + 1);
+    CHECK_EQ(kernel_threads(), c->idle + 1);
+    uint64_t created = c->created, idle = c->idle;
+    run_together((int)idle);
+    CHECK_EQ(c->created, created);
+    CHECK_EQ(c->idle, idle);
+}
+
+// Who joins and who detaches a thread at its very end, at the same moment: one of them has it, the others are told so, and
+// it is listed once. Rivals other than the thread's own end are undefined behaviour, so with the cache only.
+enum { RACE_MS = 2000, RIVALS = 4, REFUSED = -1 };
+struct race {
+    pthread_barrier_t barrier;
+    pthread_t thread;
+    int over, spin, detach_itself, errors[RIVALS];
+};
+
+static void *end_in_race(void *p) {
+    struct race *race = p;
+    if (race->detach_itself)
+        race->errors[3] = pthread_detach(pthread_self());
+    for (volatile int i = 0; i < race->spin; i++) {
+    }
+    return p;
+}
+static void *join_in_race(void *p) {
+    struct race *race = p;
+    for (;;) {
+        void *result = p;
+        pthread_barrier_wait(&race->barrier);
+        if (race->over)
+            return NULL;
+        race->errors[1] = pthread_join(race->thread, &result);
+        CHECK(result == p, "the join gave %p", result);
+        pthread_barrier_wait(&race->barrier);
+    }
+}
+static void *detach_in_race(void *p) {
+    struct race *race = p;
+    for (;;) {
+        pthread_barrier_wait(&race->barrier);
+        if (race->over)
+            return NULL;
+        race->errors[2] = pthread_detach(race->thread);
+        pthread_barrier_wait(&race->barrier);
+    }
+}
+static void run_race(struct race *race, unsigned rivals) {
+    CHECK_OK(pthread_create(&race->thread, NULL, end_in_race, race));
+    if (rivals > 1)
+        pthread_barrier_wait(&race->barrier);
+    race->errors[0] = pthread_detach(race->thread);
+    if (rivals > 1)
+        pthread_barrier_wait(&race->barrier);
+}
+static void check_race(const struct race *race) {
+    int winners = 0;
+    for (int i = 0; i < RIVALS; i++) {
+        int error = race->errors[i];
+        CHECK(error == 0 || error == EINVAL || error == ESRCH || error == REFUSED, "rival %d: %s", i,
+              strerror(error));
+        winners += error == 0;
+    }
+    CHECK(winners > 0, "nobody has joined or detached the thread");
+}
+static void one_has_it(void) {
+    const unsigned rivals = under_thrum() ? 3 : 1;
+    static struct race race;
+    pthread_t others[2];
+    begin();
+    CHECK_OK(pthread_barrier_init(&race.barrier, NULL, rivals));
+    if (rivals > 1) {
+        CHECK_OK(pthread_create(&others[0], NULL, join_in_race, &race));
+        CHECK_OK(pthread_create(&others[1], NULL, detach_in_race, &race));
+    }
+    int64_t end = now_ms() + RACE_MS;
+    for (int round = 0; now_ms() < end; round++) {
+        for (int i = 0; i < RIVALS; i++)
+            race.errors[i] = REFUSED;
+        race.spin = round % 32 * 100;
+        race.detach_itself = rivals > 1 && round % 3 == 0;
+        run_race(&race, rivals);
+        wait_until_settled(rivals - 1);
+        check_race(&race);
+    }
+    race.over = 1;
+    if (rivals > 1) {
+        pthread_barrier_wait(&race.barrier);
+        CHECK_OK(pthread_join(others[0], NULL));
+        CHECK_OK(pthread_join(others[1], NULL));
+    }
+    wait_until_settled(0);
+    expect_listed_once();
+}
+
 // Joining what has been joined is undefined. The cache says ESRCH or EINVAL and touches no other thread.
 static void joined_twice(void) {
     if (!under_thrum())
@@ -411,6 +514,7 @@ static const struct check_case cases[] = {
     {"created_detached", created_detached, FAILS_WHEN_SKIPPED},
     {"detach_after_the_end", detach_after_the_end, HOLDS_WHEN_SKIPPED},
     {"detach_under_a_joiner", detach_under_a_joiner, HOLDS_WHEN_SKIPPED},
+    {"one_has_it", one_has_it, FAILS_WHEN_SKIPPED},
     {"joined_twice", joined_twice, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)

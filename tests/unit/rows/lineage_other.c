@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row lineage: the state of a thread changed by main, by its tid or pthread_t. What ends with that thread does not
-// reach later ones.
+// Row lineage: the state of a thread changed by another, by its tid or pthread_t. What ends with that thread does not
+// reach later ones; its own threads have it.
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -77,10 +77,59 @@ static void ioprio_by_main(void) {
     changed_by(set_ioprio);
 }
 
+// ---- creators that were reniced by another thread ------------------------------------------------------------------
+
+static void *create_when_changed(void *p) {
+    struct target *target = p;
+    target->tid = kernel_tid();
+    set_flag(&target->started);
+    await_flag(&target->changed);
+    lineage_expect(&state, look(), "a thread that main has changed");
+    return NULL;
+}
+static void creator_by_main(void) {
+    long before = look();
+    struct target target = {0};
+    warm_threads(LINEAGE_IDLE);
+    int64_t busy = busy_threads();
+    CHECK_OK(pthread_create(&target.thread, NULL, create_when_changed, &target));
+    await_flag(&target.started);
+    renice(&target);
+    set_flag(&target.changed);
+    CHECK_OK(pthread_join(target.thread, NULL));
+    wait_until_settled(busy);
+    lineage_expect(&state, before, "main, after it changed another creator, which ended");
+}
+
+static void *renice_main(void *arg) {
+    CHECK_SYS(setpriority(PRIO_PROCESS, (id_t)getpid(), getpriority(PRIO_PROCESS, 0) + 3));
+    return arg;
+}
+static void main_by_a_thread(void) {
+    long before = look();
+    warm_threads(LINEAGE_IDLE);
+    run_thread(renice_main, NULL);
+    PREMISE(look() != before, "the change changed nothing");
+    lineage_expect(&state, look(), "main, after a thread changed it");
+}
+
+// Without thrum there is no such thread any more.
+static void ended_by_main(void) {
+    long before = look();
+    warm_threads(LINEAGE_IDLE);
+    const struct target ended = {.tid = run_thread(do_nothing, NULL)};
+    if (under_thrum())
+        renice(&ended);
+    lineage_expect(&state, before, "main, after it changed a thread that had ended");
+}
+
 static const struct check_case cases[] = {
     {"renice_by_main", renice_by_main, FAILS_WHEN_SKIPPED},
     {"policy_by_main", policy_by_main, FAILS_WHEN_SKIPPED},
     {"pthread_policy_by_main", pthread_policy_by_main, FAILS_WHEN_SKIPPED},
     {"ioprio_by_main", ioprio_by_main, FAILS_WHEN_SKIPPED},
+    {"creator_by_main", creator_by_main, FAILS_WHEN_SKIPPED},
+    {"main_by_a_thread", main_by_a_thread, FAILS_WHEN_SKIPPED},
+    {"ended_by_main", ended_by_main, FAILS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)

@@ -114,6 +114,19 @@ static void reuse_after_nice(void) {
         CHECK(first == second, "no reuse after main changed its niceness");
 }
 
+// What the threads of a creator with a niceness of its own leave behind when it ends is of use to nobody.
+static void *change_and_create(void *arg) {
+    PREMISE(change_nice() == 0, "nice: %s", strerror(errno));
+    run_thread(do_nothing, NULL);
+    return arg;
+}
+static void former_lineages(void) {
+    enum { MANY = 150, FEW = 40 };
+    for (int i = 0; i < MANY; i++)
+        run_thread(change_and_create, NULL);
+    expect_threads_at_most(FEW);
+}
+
 static const struct check_case cases[] = {
     LINEAGE_CASES(nice),
     LINEAGE_CASES(setpriority),
@@ -129,5 +142,6 @@ static const struct check_case cases[] = {
     LINEAGE_CASES(timer_slack),
     LINEAGE_CASES(timer_slack_syscall),
     {"reuse_after_nice", reuse_after_nice, HOLDS_WHEN_SKIPPED},
+    {"former_lineages", former_lineages, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)

@@ -2,7 +2,7 @@
 #
 # Row tests of the life cycle and of what a kernel thread carries. Included by CMakeLists.txt beside this file.
 
-thrum_row(inherit SOURCES inherit.c)
+thrum_row(inherit SOURCES inherit.c inherit_placement.c)
 thrum_row(lineage SOURCES
   lineage_scheduling.c lineage_rights.c lineage_kernel.c lineage_unshare.c lineage_other.c)
 thrum_row(kernel-ties SOURCES kernel-ties.c kernel-ties_own.c kernel-ties_children.c kernel-ties_uring.c)
@@ -11,19 +11,24 @@ thrum_row(join SOURCES join.c)
 thrum_row(stale SOURCES stale.c)
 thrum_row(last-thread SOURCES last-thread.c)
 thrum_row(eagain SOURCES eagain.c)
-thrum_row(fork SOURCES fork.c)
+# A dependency of its program, so its constructor runs before the cache's.
+thrum_row_module(row-fork-handler SOURCES fork-handler-module.c)
+thrum_row(fork SOURCES fork.c fork_others.c LINK row-fork-handler)
 thrum_row(c11 SOURCES c11.c)
 thrum_row(exit SOURCES exit.c)
 thrum_row(rest SOURCES rest.c)
 
 # ASan's runtime, linked in statically: with the shared one, the dynamic loader's order would be the subject. Not under
 # emulation, where it does not run.
-set(sanitizer_programs sanitizers.c)
+set(sanitizer_programs sanitizers.c sanitizers_no-pie.c)
 if(NOT CMAKE_CROSSCOMPILING)
   list(APPEND sanitizer_programs sanitizers_asan.c)
 endif()
 thrum_row(sanitizers SOURCES ${sanitizer_programs})
 target_link_options(row-sanitizers PRIVATE -rdynamic)
+set_target_properties(row-sanitizers_no-pie PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(row-sanitizers_no-pie PRIVATE -fno-pie)
+target_link_options(row-sanitizers_no-pie PRIVATE -no-pie)
 if(TARGET row-sanitizers_asan)
   target_compile_options(row-sanitizers_asan PRIVATE -fsanitize=address)
   target_link_options(row-sanitizers_asan PRIVATE

@@ -273,6 +273,106 @@ static void signals_race(void) {
           wrong + right);
 }
 
+// One that runs, and that a third thread is joining, takes each signal; nobody else does. The last one lets it end.
+enum { KILL_ROUNDS = 60, WAYS = 4 };
+struct victim {
+    pthread_t thread;
+    pid_t tid;
+    int number, taken;
+};
+static struct victim *victim;
+
+static void on_kill(int sig) {
+    (void)sig;
+    __atomic_fetch_add(victim && me == victim->number ? &victim->taken : &wrong, 1, __ATOMIC_ACQ_REL);
+}
+static int taken_by(struct victim *v) {
+    return __atomic_load_n(&v->taken, __ATOMIC_ACQUIRE);
+}
+static void *be_victim(void *p) {
+    struct victim *v = p;
+    me = v->number;
+    __atomic_store_n(&v->tid, kernel_tid(), __ATOMIC_RELEASE);
+    while (taken_by(v) < WAYS)
+        sched_yield();
+    return p;
+}
+static void *join_victim(void *p) {
+    void *result;
+    CHECK_OK(pthread_join(((struct victim *)p)->thread, &result));
+    CHECK(result == p, "the thread ended with %p", result);
+    return NULL;
+}
+static void hit(struct victim *v, int way) {
+    switch (way) {
+    case 0: CHECK_OK(pthread_kill(v->thread, SIGUSR1)); break;
+    case 1: CHECK_SYS(tgkill(getpid(), v->tid, SIGUSR1)); break;
+    case 2: CHECK_SYS(syscall(SYS_tkill, v->tid, SIGUSR1)); break;
+    case 3: CHECK_OK(pthread_sigqueue(v->thread, SIGUSR1, (union sigval){0})); break;
+    }
+    for (int ms = 0; taken_by(v) <= way; ms++) {
+        CHECK(ms < 10000, "signal number %d did not arrive", way);
+        sleep_ms(way % 2);
+    }
+}
+static void kill_under_a_joiner(void) {
+    signal(SIGUSR1, on_kill);
+    warm_threads(IDLE);
+    for (int i = 1; i <= KILL_ROUNDS; i++) {
+        struct victim v = {.number = i};
+        pthread_t joiner;
+        victim = &v;
+        CHECK_OK(pthread_create(&v.thread, NULL, be_victim, &v));
+        CHECK_OK(pthread_create(&joiner, NULL, join_victim, &v));
+        while (__atomic_load_n(&v.tid, __ATOMIC_ACQUIRE) == 0)
+            sched_yield();
+        for (int way = 0; way < WAYS; way++)
+            hit(&v, way);
+        CHECK_OK(pthread_join(joiner, NULL));
+        CHECK_EQ(taken_by(&v), WAYS);
+    }
+    CHECK(wrong == 0, "%d signals reached another thread than the one that they were for", wrong);
+}
+
+// Signals that threads send to themselves, several at a time, on kernel threads that come round: each is taken at once,
+// by its sender.
+static __thread volatile sig_atomic_t taken;
+static void on_own_signal(int sig) {
+    (void)sig;
+    taken++;
+}
+static void *signal_oneself(void *arg) {
+    for (int i = 0; i < 3 * WAYS; i += WAYS) {
+        CHECK_EQ(taken, i);
+        CHECK_OK(raise(SIGUSR1));
+        CHECK_EQ(taken, i + 1);
+        CHECK_OK(pthread_kill(pthread_self(), SIGUSR1));
+        CHECK_EQ(taken, i + 2);
+        CHECK_SYS(tgkill(getpid(), kernel_tid(), SIGUSR1));
+        CHECK_EQ(taken, i + 3);
+        CHECK_SYS(syscall(SYS_tkill, kernel_tid(), SIGUSR1));
+        CHECK_EQ(taken, i + 4);
+    }
+    return arg;
+}
+static void *create_self_signallers(void *arg) {
+    for (int i = 0; i < KILL_ROUNDS; i++) {
+        pthread_t thread;
+        CHECK_OK(pthread_create(&thread, NULL, signal_oneself, NULL));
+        CHECK_OK(pthread_join(thread, NULL));
+    }
+    return arg;
+}
+static void only_oneself(void) {
+    pthread_t creators[IDLE];
+    signal(SIGUSR1, on_own_signal);
+    for (int i = 0; i < IDLE; i++)
+        CHECK_OK(pthread_create(&creators[i], NULL, create_self_signallers, NULL));
+    for (int i = 0; i < IDLE; i++)
+        CHECK_OK(pthread_join(creators[i], NULL));
+    CHECK_EQ(taken, 0);
+}
+
 // Cancellation likewise: only the thread that it is for may end by it.
 static char marks[SLOTS];
 static void *live_on(void *arg) {
@@ -315,6 +415,8 @@ static const struct check_case cases[] = {
     {"getcpuclockid", getcpuclockid, HOLDS_WHEN_SKIPPED},
     {"bad_signal", bad_signal, HOLDS_WHEN_SKIPPED},
     {"signals_race", signals_race, HOLDS_WHEN_SKIPPED}, // a race: without the row it is hit only now and then
+    {"kill_under_a_joiner", kill_under_a_joiner, HOLDS_WHEN_SKIPPED},
+    {"only_oneself", only_oneself, HOLDS_WHEN_SKIPPED},
     {"cancel_race", cancel_race, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)

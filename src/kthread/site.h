@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is known of the threads that one place of a program creates, so that the next one can be put on the right
+ * CPU (place.h). A place is told by the start routine; for std::thread and std::async, whose start routine is one
+ * for all, by the type of the callable, that is the virtual table of libstdc++'s state object.
+ *
+ * Everything here is a hint: entries share a small table, a newcomer throws out whoever has its slot, and updates
+ * race. A wrong hint costs time, never correctness. */
+#ifndef THRUM_KTHREAD_SITE_H
+#define THRUM_KTHREAD_SITE_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SITE_SCORE_MAX = 16, SITE_SCORE_YES = 4 };
+
+struct site {
+    uintptr_t id;
+    uint32_t brief;      /* score: its threads run for less than PLACE_BRIEF */
+    uint32_t medium;     /* score: for less than PLACE_MEDIUM */
+    uint32_t batch;      /* creations before the creator's next join, as last seen... */
+    uint32_t batch_sure; /* ... and the score of that */
+    uint32_t prompt;     /* so many times in a row the creator came back to the library at once */
+    uint32_t prompt_needed;
+};
+
+struct site *site_of(void *(*start)(void *), void *argument);
+
+/* A score goes up by one and down by four: one thread that was interrupted does not change the mind. */
+void site_score(uint32_t *score, bool good);
+static inline bool site_says(const uint32_t *score) {
+    return __atomic_load_n(score, __ATOMIC_RELAXED) >= SITE_SCORE_YES;
+}
+
+/* Is told of every loaded module, under the loader's lock, by those who walk them anyway. */
+void site_module_seen(const struct dl_phdr_info *info);
+
+#endif
