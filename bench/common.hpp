@@ -57,7 +57,7 @@ struct Description {
 
 struct Options {
     std::string name;
-    bool json = false;
+    bool json = false, quick = false;
     std::string library;         // path of libthrum-cache.so
     std::vector<double> numbers; // in the order of the description
     std::vector<std::string> texts;
@@ -66,8 +66,10 @@ struct Options {
 
 // Runs a benchmark's `body` with what the command line says; what goes wrong is one line on stderr. When the
 // first argument is "--work", calls `work` with the words after it instead (see measure()).
-int main_of(int argc, char **argv, const Description &description, void (*body)(const Options &),
-            void (*work)(const std::vector<std::string> &) = nullptr);
+using Body = std::function<void(const Options &)>;
+using Work = std::function<void(const std::vector<std::string> &)>;
+int main_of(int argc, char **argv, const Description &description, const Body &body,
+            const Work &work = nullptr);
 
 // --- processes ---------------------------------------------------------------------------------------------
 
@@ -104,11 +106,13 @@ std::string on_path(const std::string &program);
 
 struct Sample {
     double operations, wall_ns, cpu_ns;
+    double system_ns;       // of the CPU time, what the kernel took, as far as its clock ticks show
     double created, reused; // by the cache, 0 without it
 
     double wall_us_each() const { return wall_ns / operations / 1e3; }
     double cpu_us_each() const { return cpu_ns / operations / 1e3; }
     double per_second() const { return operations / wall_ns * 1e9; }
+    double kernel_percent() const { return cpu_ns > 0 ? system_ns / cpu_ns * 100 : 0; }
 };
 
 // In the parent: executes this benchmark again, as "--work WORDS...", and takes what its work reported. With

@@ -3,16 +3,21 @@
 
 Whether the numbers are good is not asked: a test that judges times fails on a busy machine. Asked is that
 every table is there with its rows and units, that each number is one, that --json parses and --help
-explains, and that a wrong command line is refused in one line. Usage: smoke.py BUILD_FOLDER/bench
+explains, and that a wrong command line is refused in one line. What a benchmark lacks on this machine it has
+to say in one line. bert is not run, which would take too long. Usage: smoke.py BUILD_FOLDER/bench
 """
 import json
 import math
 import os
 import subprocess
 import sys
+import tempfile
 
 # For each benchmark and table: the columns with a number (or an interval around one), and the rows' names.
 INTERVAL, NUMBER = "interval", "number"
+CREATORS = ({"default_per_s": INTERVAL, "cache_per_s": INTERVAL, "speedup": INTERVAL,
+             "default_cpu_us": NUMBER, "cache_cpu_us": NUMBER, "cpu_speedup": INTERVAL},
+            "creators", {1, 2, 8, 32})
 EXPECTED = {
     "preload_cost": {
         "preload_cost": ({"wall_us": NUMBER, "cpu_us": NUMBER}, "program", {"nothing", "python3"}),
@@ -21,13 +26,40 @@ EXPECTED = {
         "create_join": ({"at_once": NUMBER, "wall_us": INTERVAL, "cpu_us": INTERVAL}, "variant",
                         {"default", "cache", "cache off"}),
     },
-    "spawn": {
-        "spawn": ({"default_per_s": NUMBER, "cache_per_s": NUMBER, "speedup": INTERVAL,
-                   "default_cpu_us": NUMBER, "cache_cpu_us": NUMBER, "cpu_speedup": INTERVAL},
-                  "creators", {1, 2, 8, 32}),
+    "spawn": {"spawn": CREATORS},
+    "stdasync": {"stdasync": CREATORS},
+    "create_detach": {"create_detach": CREATORS},
+    "async_programs": {
+        "async_programs": ({"threads": NUMBER, "default_ms": INTERVAL, "cache_ms": INTERVAL,
+                            "speedup": INTERVAL, "default_cpu_ms": NUMBER,
+                            "cache_cpu_ms": NUMBER, "cpu_speedup": INTERVAL,
+                            "process_speedup": INTERVAL}, "program",
+                           {"alignment", "alignment in parts", "sparselu", "sort", "health", "floorplan",
+                            "fft"}),
+    },
+    "alternatives": {
+        "alternatives": ({"creators": NUMBER, "at_once": NUMBER, "per_s": INTERVAL, "cpu_us": INTERVAL}, "mode",
+                         {"default", "reuse", "standby", "standby-helping", "stacks"}),
+    },
+    "never_slower": {
+        "never_slower": ({"threads": NUMBER, "job_ms": NUMBER, "rounds": NUMBER, "default_ms": NUMBER,
+                          "wall_ratio": INTERVAL, "default_cpu_ms": NUMBER, "cpu_ratio": INTERVAL}, "how",
+                         {"joined in order", "creator computes, joins at the end",
+                          "detached, creator computes"}),
+    },
+    "openmp": {
+        "openmp": ({"regions": NUMBER, "default_us": NUMBER, "cache_us": NUMBER, "wall_ratio": INTERVAL,
+                    "default_cpu_us": NUMBER, "cache_cpu_us": NUMBER, "cpu_ratio": INTERVAL}, "mode",
+                   {"teams of 2 and 8 in turns", "4, entered from new threads", "2 × 4 nested"}),
+    },
+    "server": {
+        "server": ({"default": INTERVAL, "cache": INTERVAL, "ratio": INTERVAL}, "measure",
+                   {"requests", "answer, median", "answer, 99th percentile", "server's CPU",
+                    "server's kernel time"}),
     },
     "resets": {},  # its tables depend on what is at hand, see check_resets
 }
+UNAVAILABLE = 77
 MACHINE = {"cpu", "cores", "kernel", "libc", "load_before", "load_after"}
 
 
@@ -101,6 +133,8 @@ def check_resets(result):
 
 def check_json(program, name):
     answer = run(program, "--quick", "--json")
+    if answer.returncode == UNAVAILABLE:
+        return expect_missing(answer, name)
     expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
     result = json.loads(answer.stdout)
     expect(result["benchmark"] == name, f"it calls itself {result['benchmark']}")
@@ -108,6 +142,8 @@ def check_json(program, name):
     expect(set(machine) == MACHINE and all(machine.values()), f"machine: {machine}")
     expect(result["library"]["build"] in ("release", "debug"), f"library: {result['library']}")
     expect(result["settings"], "no settings")
+    if name == "openmp" and "not built" in " ".join(result["notes"]):
+        return result
     for key, (columns, column, names) in EXPECTED[name].items():
         if name == "preload_cost" and not os.access("/usr/bin/python3", os.X_OK):
             names = names - {"python3"}
@@ -119,8 +155,17 @@ def check_json(program, name):
     return result
 
 
+def expect_missing(answer, name):
+    lines = answer.stderr.splitlines()
+    expect(len(lines) == 1 and lines[0].startswith(name + ": ") and " install " in lines[0],
+           f"what is missing is not said in one line: {lines}")
+    print(lines[0])
+
+
 def check_text(program, name, result):
     """The tables are the JSON's, with the machine above them."""
+    if result is None:  # it cannot run here
+        return
     answer = run(program, "--quick")
     expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
     text = answer.stdout
@@ -138,9 +183,8 @@ def check_options(program, name):
     help_text = run(program, "--help")
     expect(help_text.returncode == 0, "--help fails")
     expect("--json" in help_text.stdout and "--full" in help_text.stdout, "--help is incomplete")
-    number = "--seconds" if name != "preload_cost" else "--rounds"
-    wrongs = [["--no-such-option"], ["word"], [number], [number, "x"], [number, "-1"], ["--quick=3"],
-              ["--quick", "--full"], ["--library", "/no/such/library"]]
+    wrongs = [["--no-such-option"], ["word"], ["--rounds"], ["--rounds", "x"], ["--rounds", "-1"],
+              ["--quick=3"], ["--quick", "--full"], ["--library", "/no/such/library"]]
     if name == "spawn":
         wrongs.append(["--creators", "1,,2"])
     for wrong in wrongs:
@@ -150,18 +194,53 @@ def check_options(program, name):
         expect(len(lines) == 1 and lines[0].startswith(name + ": "), f"{wrong} is refused with {lines}")
 
 
+def check_benchmark(folder, name):
+    program = os.path.join(folder, name)
+    check_options(program, name)
+    check_text(program, name, check_json(program, name))
+
+
+def check_bert(folder, name):
+    """All but inference itself."""
+    program = os.path.join(folder, name)
+    check_options(program, name)
+    answer = run(program, "--venv", "/no/such/folder")
+    expect(answer.returncode == UNAVAILABLE and not answer.stdout, f"status {answer.returncode}")
+    expect_missing(answer, name)
+
+
+def check_plot(folder, name):
+    """Draws what spawn measures, where matplotlib is installed."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    with tempfile.TemporaryDirectory() as scratch:
+        measured = os.path.join(scratch, "spawn.json")
+        with open(measured, "w", encoding="utf-8") as file:
+            file.write(run(os.path.join(folder, "spawn"), "--quick", "--json").stdout)
+        python = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
+        for wrong in ([], [os.devnull, "x"], ["/no/such/file", "x"]):
+            answer = run(python, program, *wrong)
+            lines = answer.stderr.splitlines()
+            expect(answer.returncode != 0 and len(lines) == 1 and lines[0].startswith("plot: "), lines)
+        answer = run(python, program, measured, os.path.join(scratch, "figure"))
+        if answer.returncode != 0:
+            return expect_missing(answer, name)
+        for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
+            with open(os.path.join(scratch, "figure." + kind), "rb") as file:
+                expect(file.read(len(start)) == start, f"the figure is no {kind}")
+
+
 def main():
     folder = sys.argv[1]
     failed = 0
-    for name in EXPECTED:
-        program = os.path.join(folder, name)
+    checks = {name: check_benchmark for name in EXPECTED}
+    checks.update(bert=check_bert, plot=check_plot)
+    for name, check in checks.items():
         try:
-            check_options(program, name)
-            check_text(program, name, check_json(program, name))
-            print(f"{name}: as expected")
+            check(folder, name)
+            print(f"{name}: as expected", flush=True)
         except (Wrong, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as wrong:
             failed += 1
-            print(f"{name}: {type(wrong).__name__}: {wrong}")
+            print(f"{name}: {type(wrong).__name__}: {wrong}", flush=True)
     return 1 if failed else 0
 
 

@@ -5,6 +5,7 @@
 
 #include "base/slab.h"
 #include "cache.h"
+#include "kthread/mode.h"
 #include "os/lock.h"
 
 /* --- passed through ----------------------------------------------------------------------------------- */
@@ -78,6 +79,10 @@ INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *r
     enum counters_pass why = kind_of(attributes, &kind, &detached);
     if (why != PASS_NOT)
         return pass(why, handle, attributes, fn, arg);
+    if (!mode_reuses()) {
+        int error = mode_start(&kind, detached, fn, arg, handle);
+        return error == MODE_PASS ? pass(PASS_NOT_READY, handle, attributes, fn, arg) : error;
+    }
     int error = kthread_start(&kind, detached, fn, arg, handle);
     return error == KTHREAD_NO_DESCRIPTOR ? pass(PASS_MEMORY, handle, attributes, fn, arg) : error;
 }

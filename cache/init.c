@@ -11,7 +11,9 @@
 
 #include "base/text.h"
 #include "cache.h"
+#include "kthread/mode.h"
 #include "os/futex.h"
+#include "os/pressure.h"
 #include "os/syscall.h"
 
 struct libc_threads libc;
@@ -82,6 +84,14 @@ static uint64_t read_number(const char *name, uint64_t usual, uint64_t most, con
     return usual;
 }
 
+static void read_mode(void) {
+    const char *name = getenv("THRUM_CACHE_MODE");
+    if (name != NULL && *name != '\0' && !mode_choose(name))
+        complain("THRUM_CACHE_MODE", name, "expected reuse, standby, standby-helping or stacks", use_default);
+    mode_config.standby = read_number("THRUM_CACHE_STANDBY", STANDBY_USUAL, STANDBY_MOST,
+                                      "expected a number of threads from 0 to 1000");
+}
+
 static void read_total(void) {
     const char *path = getenv("THRUM_CACHE_TOTAL");
     int saved = errno;
@@ -98,9 +108,22 @@ static void read_environment(void) {
                                                                  "expected milliseconds from 0 to 3600000");
     kthread_config.max_idle = read_number("THRUM_CACHE_MAX_IDLE", UINT64_MAX, 1000000,
                                           "expected a number of threads from 0 to 1000000");
+    kthread_config.max_age_ns =
+        UINT64_C(1000000) * read_number("THRUM_CACHE_MAX_AGE", 0, 86400000,
+                                        "expected milliseconds from 0 (no limit) to 86400000");
+    kthread_config.thread_ns =
+        UINT64_C(1000000000) * read_number("THRUM_CACHE_THREAD_SECONDS", 0, 1000000000,
+                                           "expected seconds from 0 (no limit) to 1000000000");
+    kthread_config.trim_after_ns =
+        UINT64_C(1000000) * read_number("THRUM_CACHE_TRIM_AFTER", 0, 86400000,
+                                        "expected milliseconds from 0 (never) to 86400000");
+    kthread_config.watch_pressure = read_switch("THRUM_CACHE_PRESSURE", false);
     kthread_config.wipe_stack = read_switch("THRUM_CACHE_WIPE_STACK", false);
+    read_mode();
     read_total();
 #ifdef THRUM_DEBUG
+    if (getenv("THRUM_DEBUG_PRESSURE") != NULL)
+        pressure_use_file(getenv("THRUM_DEBUG_PRESSURE"));
     const char *rows = getenv("THRUM_SKIP");
     if (rows != NULL && !rows_skip(rows))
         complain("THRUM_SKIP", rows, "expected names of rows as in docs/soundness.md", use_default);

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "cache.h"
+#include "kthread/stack_cache.h"
 
 INTERPOSE int pthread_kill(pthread_t handle, int signo) {
     struct kthread *thread;
@@ -165,6 +166,8 @@ INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
         pthread_attr_setdetachstate(attributes, load_relaxed(&thread->life) == LIFE_DETACHED
                                                     ? PTHREAD_CREATE_DETACHED
                                                     : PTHREAD_CREATE_JOINABLE);
+    if (error == 0 && thread == NULL)
+        stack_cache_attributes(handle, attributes);
     return error;
 }
 

@@ -13,11 +13,11 @@
 namespace thrum {
 
 // Exit codes of `thrum` itself. Those of `thrum run` are env(1)'s, so that a script can tell a
-// failure of thrum from one of the program.
+// failure of thrum from one of the program. `thrum compare` adds 128 + signal where it is interrupted.
 enum ExitCode : int {
-    kFailed = 1,    // counters: the process cannot be read
+    kFailed = 1,    // counters: the process cannot be read; compare: the program failed
     kUsage = 2,     // the command line is wrong
-    kRefused = 125, // run: thrum can do nothing for this program
+    kRefused = 125, // run, compare: thrum can do nothing for this program
     kNotExecutable = 126,
     kNotFound = 127,
 };
@@ -44,6 +44,7 @@ class Help : public CLI::Formatter {
 // `behind_mark`: the words from the first "--" on, that word included; CLI11 is shown those before it only,
 // because it would give the words behind a "--" in a subcommand to the main command.
 void add_run(CLI::App &app, const std::vector<std::string> &behind_mark);
+void add_compare(CLI::App &app, const std::vector<std::string> &behind_mark);
 void add_counters(CLI::App &app);
 
 } // namespace thrum

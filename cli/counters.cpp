@@ -21,6 +21,7 @@
 
 #include "command.hpp"
 #include "elf.hpp"
+#include "text.hpp"
 #include "thrum/cache.h"
 
 namespace thrum {
@@ -189,21 +190,6 @@ void print_table(pid_t pid, const Counters &counters) {
     print_row("live", counters.live);
     print_row("idle", counters.idle);
     print_row("idle, peak", counters.idle_peak);
-}
-
-std::string json_string(const std::string &text) {
-    std::ostringstream out;
-    out << '"';
-    for (const char c : text) {
-        if (c == '"' || c == '\\')
-            out << '\\' << c;
-        else if (static_cast<unsigned char>(c) < 0x20)
-            out << "\\u" << std::hex << std::setw(4) << std::setfill('0') << int{c};
-        else
-            out << c;
-    }
-    out << '"';
-    return out.str();
 }
 
 std::string json_object(const std::vector<Reason> &list) {

@@ -97,9 +97,9 @@ int run_command_line(CLI::App &app, int argc, char **argv) {
     }
 }
 
-// How many of the words come before the first "--" of `thrum run`; with other commands, all.
+// How many of the words come before the first "--" of a command that starts a program; with others, all.
 int words_before_mark(int argc, char **argv) {
-    if (argc < 2 || std::strcmp(argv[1], "run") != 0)
+    if (argc < 2 || (std::strcmp(argv[1], "run") != 0 && std::strcmp(argv[1], "compare") != 0))
         return argc;
     return static_cast<int>(std::find(argv, argv + argc, std::string("--")) - argv);
 }
@@ -122,8 +122,10 @@ int main(int argc, char **argv) try {
     app.group("Commands");
     app.set_version_flag("--version", "thrum " THRUM_VERSION, "Show the version");
     app.require_subcommand(0, 1);
-    app.footer("thrum help COMMAND explains a command; so do thrum-run(1) and thrum-counters(1).");
-    thrum::add_run(app, std::vector<std::string>(argv + shown, argv + argc));
+    app.footer("thrum help COMMAND explains a command; so do the manual pages, as thrum-run(1).");
+    const std::vector<std::string> behind_mark(argv + shown, argv + argc);
+    thrum::add_run(app, behind_mark);
+    thrum::add_compare(app, behind_mark);
     thrum::add_counters(app);
     add_help_command(app);
     return after_output(run_command_line(app, shown, argv));

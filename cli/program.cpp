@@ -330,6 +330,35 @@ std::string find_program(const std::string &name) {
     throw Failure(error == ENOENT ? kNotFound : kNotExecutable, found + ": " + std::strerror(error));
 }
 
+Failure not_executed(const std::string &path, int error) {
+    return {error == ENOENT ? kNotFound : kNotExecutable,
+            path + " cannot be executed: " + std::strerror(error)};
+}
+
+std::vector<char *> argument_list(const std::vector<std::string> &words) {
+    std::vector<char *> arguments;
+    arguments.reserve(words.size() + 2); // the null pointer, and perhaps the shell
+    for (const std::string &word : words)
+        arguments.push_back(const_cast<char *>(word.c_str()));
+    arguments.push_back(nullptr);
+    return arguments;
+}
+
+void give_to_shell(const std::string &path, std::vector<char *> &arguments) {
+    arguments[0] = const_cast<char *>(path.c_str());
+    arguments.insert(arguments.begin(), const_cast<char *>(kShell));
+}
+
+void become_program(const std::string &path, const std::vector<std::string> &words) {
+    std::vector<char *> arguments = argument_list(words);
+    execv(path.c_str(), arguments.data());
+    if (errno == ENOEXEC) {
+        give_to_shell(path, arguments);
+        execv(kShell, arguments.data());
+    }
+    throw not_executed(path, errno);
+}
+
 Inspection inspect_program(const std::string &path) {
     std::string current = path;
     for (int i = 0; i <= kMaxInterpreters; i++) {

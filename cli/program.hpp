@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `thrum run` must know about a program before it becomes it: where it is, and whether a preloaded
-// library reaches it. Scripts are followed to the program that the kernel will really start.
+// What `thrum run` and `thrum compare` must know about a program before they start it: where it is, and whether
+// a preloaded library reaches it. Scripts are followed to the program that the kernel will really start.
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "command.hpp"
 
 namespace thrum {
 
@@ -22,5 +25,14 @@ struct Inspection {
 // Throws Failure (127) where the interpreter of a script or the loader of a program does not exist. A
 // file that cannot be read or understood is left to the kernel: nothing is found wrong with it.
 Inspection inspect_program(const std::string &path);
+
+// Starting it as execvp(3) does: a file that the kernel does not know (ENOEXEC) is a script for the shell.
+constexpr const char *kShell = "/bin/sh";
+std::vector<char *> argument_list(const std::vector<std::string> &words); // points into `words`
+void give_to_shell(const std::string &path, std::vector<char *> &arguments);
+Failure not_executed(const std::string &path, int error);
+
+// Puts the program in this process's place. Throws Failure where that fails.
+[[noreturn]] void become_program(const std::string &path, const std::vector<std::string> &words);
 
 } // namespace thrum

@@ -15,7 +15,7 @@ build=(gcc g++ make cmake ninja-build pkg-config libcli11-dev)
 test=("${build[@]}" libgtest-dev spin stress-ng pigz xz-utils zstd gdb libc6-dbg python3
     libpython3.11-testsuite procps man-db eatmydata libjemalloc2 libmimalloc2.0 musl-tools)
 run=("${build[@]}" stress-ng python3 wrk)
-all=("${test[@]}" wrk git clang clang-format clang-tidy shellcheck debootstrap
+all=("${test[@]}" wrk git clang libclang-rt-dev clang-format clang-tidy shellcheck debootstrap
     qemu-user gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     default-jdk-headless=javac golang-go=go python3-torch)
 case $1 in

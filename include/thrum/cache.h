@@ -30,11 +30,11 @@ extern "C" {
     X(CANCELLED, "cancelled")                                                                                \
     X(LINEAGE, "changed what its children inherit")                                                          \
     X(ROBUST, "robust mutex held")                                                                           \
-    X(PENDING, "signal pending")                                                                             \
     X(CHILD, "created a process")                                                                            \
     X(TIES, "tied to its kernel thread")                                                                     \
     X(LAST, "last thread")                                                                                   \
     X(LIMIT, "idle limit reached")                                                                           \
+    X(CROWD, "too many wait to be joined")                                                                   \
     X(MEMORY, "address space limited")                                                                       \
     X(OFF, "cache off")
 
@@ -46,7 +46,8 @@ extern "C" {
     X(SIGMASK, "signal mask attribute")                                                                      \
     X(LINEAGE, "creator of unknown lineage")                                                                 \
     X(MEMORY, "no memory for a descriptor")                                                                  \
-    X(OFF, "cache off")
+    X(OFF, "cache off")                                                                                      \
+    X(NOT_READY, "no thread or stack stood by")
 
 struct thrum_cache_counters {
     uint32_t version;   /* THRUM_CACHE_COUNTERS_VERSION */
@@ -58,7 +59,7 @@ struct thrum_cache_counters {
     uint64_t culled;    /* idle threads ended to give something back */
     uint64_t idle;      /* idle threads now */
     uint64_t idle_peak; /* the most there ever were */
-    uint64_t live;      /* logical threads now running that the cache started */
+    uint64_t live;      /* logical threads that the cache started and that run, or are not joined yet */
     uint64_t retired_by[THRUM_CACHE_REASONS_MAX]; /* in the order of THRUM_CACHE_RETIRE_REASONS */
     uint64_t passed_by[THRUM_CACHE_REASONS_MAX];  /* in the order of THRUM_CACHE_PASS_REASONS */
 };

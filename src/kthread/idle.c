@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "kthread/counters.h"
+#include "kthread/internal.h"
 #include "os/clock.h"
 #include "os/lock.h"
 #include "os/topology.h"
@@ -14,27 +15,51 @@ static struct {
     struct kthread *first; /* under lock; read without it as a hint only */
 } lists[TOPOLOGY_NODES_MAX];
 
+/* A signal handler may interrupt the caller in here and fork (whoever creates blocks signals, whoever joins does
+ * not). Its child empties the lists, and then goes on here with a thread that it does not have; so whoever lists one
+ * looks whether it is still in the process where it began. And where that fork finds no room and wants idle threads
+ * ended, it must not wait for the lock that its own thread holds. */
+static __thread bool inside;
+static __thread unsigned forks; /* how many processes back this one began, for the thread that made them */
+
+static void enter(unsigned node) {
+    inside = true;
+    lock_acquire(&lists[node].lock);
+}
+
+static void leave(unsigned node) {
+    lock_release(&lists[node].lock);
+    inside = false;
+}
+
 /* Highest node that ever had an entry, so that small machines look at one list. Only grows. */
 static unsigned top_node;
 
 bool idle_push(struct kthread *thread) {
     if (load_relaxed(&kthread_config.memory_limited) || !counters_idle_add(kthread_config.max_idle))
         return false;
-    unsigned node = topology_node();
+    unsigned node = topology_node(), began = forks;
+    thread->idle_since = kthread_config.max_age_ns | kthread_config.thread_ns | kthread_config.trim_after_ns
+                             ? clock_monotonic_ns()
+                             : 0;
     unsigned seen = load_relaxed(&top_node);
     while (seen < node && !cas_acq_rel(&top_node, &seen, node)) {
     }
-    thread->node = node;
-    lock_acquire(&lists[node].lock);
+    store_relaxed(&thread->node, node);
+    enter(node);
+    thread->trim_seen = false;
     thread->next_idle = lists[node].first;
     store_relaxed(&lists[node].first, thread);
-    lock_release(&lists[node].lock);
+    leave(node);
+    if (began != forks)
+        idle_fork_child();
     return true;
 }
 
 bool idle_remove(struct kthread *thread) {
-    unsigned node = thread->node; /* written by this thread's own push: nobody else pushes it meanwhile */
-    lock_acquire(&lists[node].lock);
+    unsigned node =
+        load_relaxed(&thread->node); /* if somebody is just listing it elsewhere, it is not there yet */
+    enter(node);
     struct kthread **at = &lists[node].first;
     while (*at != NULL && *at != thread)
         at = &(*at)->next_idle;
@@ -43,7 +68,7 @@ bool idle_remove(struct kthread *thread) {
         store_relaxed(at, thread->next_idle);
         counters_idle_remove();
     }
-    lock_release(&lists[node].lock);
+    leave(node);
     return found;
 }
 
@@ -57,7 +82,7 @@ static bool fits(const struct kthread *thread, const struct kthread_kind *kind, 
 static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, uint64_t now) {
     if (load_relaxed(&lists[node].first) == NULL)
         return NULL;
-    lock_acquire(&lists[node].lock);
+    enter(node);
     struct kthread **at = &lists[node].first;
     while (*at != NULL && !fits(*at, kind, now))
         at = &(*at)->next_idle;
@@ -66,7 +91,7 @@ static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, 
         store_relaxed(at, thread->next_idle);
         counters_idle_remove();
     }
-    lock_release(&lists[node].lock);
+    leave(node);
     return thread;
 }
 
@@ -88,12 +113,12 @@ struct kthread *idle_pop(const struct kthread_kind *kind) {
 }
 
 struct kthread *idle_pop_any(void) {
-    return pop(NULL);
+    return inside ? NULL : pop(NULL);
 }
 
 struct kthread *idle_pop_coldest(void) {
     unsigned node = topology_node();
-    lock_acquire(&lists[node].lock);
+    enter(node);
     struct kthread **at = &lists[node].first;
     while (*at != NULL && (*at)->next_idle != NULL)
         at = &(*at)->next_idle;
@@ -102,8 +127,87 @@ struct kthread *idle_pop_coldest(void) {
         store_relaxed(at, NULL);
         counters_idle_remove();
     }
-    lock_release(&lists[node].lock);
+    leave(node);
     return thread != NULL ? thread : idle_pop_any();
+}
+
+/* --- for retain.h: all nodes, whole lists ------------------------------------------------------------- */
+
+static struct kthread **oldest_in(unsigned node) {
+    struct kthread **oldest = NULL;
+    for (struct kthread **at = &lists[node].first; *at != NULL; at = &(*at)->next_idle)
+        if (oldest == NULL || (*at)->idle_since <= (*oldest)->idle_since)
+            oldest = at;
+    return oldest;
+}
+
+struct kthread *idle_pop_since(uint64_t since) {
+    struct kthread *thread = NULL;
+    for (unsigned node = 0; thread == NULL && node <= load_relaxed(&top_node); node++) {
+        enter(node);
+        struct kthread **at = oldest_in(node);
+        if (at != NULL && (*at)->idle_since <= since) {
+            thread = *at;
+            store_relaxed(at, thread->next_idle);
+            counters_idle_remove();
+        }
+        leave(node);
+    }
+    return thread;
+}
+
+void idle_measure(struct idle_times *times, uint64_t now) {
+    *times = (struct idle_times){0, 0, UINT64_MAX};
+    for (unsigned node = 0; node <= load_relaxed(&top_node); node++) {
+        enter(node);
+        for (const struct kthread *at = lists[node].first; at != NULL; at = at->next_idle) {
+            times->count++;
+            times->sum += now > at->idle_since ? now - at->idle_since : 0;
+            if (at->idle_since < times->oldest)
+                times->oldest = at->idle_since;
+        }
+        leave(node);
+    }
+}
+
+/* Under the list's lock, so the thread is nobody else's: see POST_SLEEPING in life.h. */
+static void poke(struct kthread *thread) {
+    uint32_t seen = POST_SLEEPING;
+    if (cas_acq_rel(&thread->post, &seen, POST_NOTHING))
+        futex_wake(&thread->post, 1);
+}
+
+uint64_t idle_ask_to_trim(uint64_t now, uint64_t after) {
+    uint64_t next = UINT64_MAX;
+    for (unsigned node = 0; node <= load_relaxed(&top_node); node++) {
+        enter(node);
+        for (struct kthread *at = lists[node].first; at != NULL; at = at->next_idle) {
+            if (at->trim_seen)
+                continue;
+            if (at->idle_since + after > now) {
+                next = at->idle_since + after < next ? at->idle_since + after : next;
+                continue;
+            }
+            at->trim_seen = true;
+            store_relaxed(&at->trim_asked, true);
+            poke(at);
+        }
+        leave(node);
+    }
+    return next;
+}
+
+void idle_poke(const struct kthread *thread) {
+    bool poked = false;
+    for (unsigned node = 0; !poked && node <= load_relaxed(&top_node); node++) {
+        enter(node);
+        for (struct kthread *at = lists[node].first; !poked && at != NULL; at = at->next_idle)
+            if (thread == NULL || thread == at) {
+                poke(at);
+                poked = true;
+            }
+        leave(node);
+    }
 }
 
 void idle_fork_child(void) {
@@ -111,4 +215,6 @@ void idle_fork_child(void) {
         lock_reset(&lists[node].lock);
         lists[node].first = NULL;
     }
+    inside = false;
+    forks++;
 }

@@ -21,6 +21,18 @@ struct kthread *idle_pop(const struct kthread_kind *kind);
 /* The one that has been idle longest on the caller's node, or else any; NULL if there is none. */
 struct kthread *idle_pop_coldest(void);
 
+/* For retain.h. One that has been idle since then or longer, the longest first; NULL if there is none. */
+struct kthread *idle_pop_since(uint64_t monotonic_ns);
+struct idle_times {
+    uint64_t count, sum, oldest; /* sum of the idle times so far; when the oldest was listed (monotonic ns) */
+};
+void idle_measure(struct idle_times *times, uint64_t now_ns);
+/* Asks those that have been idle for so long, and have not trimmed their stacks, to do it. When the next one will
+ * have been, or UINT64_MAX. */
+uint64_t idle_ask_to_trim(uint64_t now_ns, uint64_t after_ns);
+/* Makes this thread, or some thread for NULL, look after the idle ones (retain_watch), if it is listed. */
+void idle_poke(const struct kthread *thread);
+
 /* Any one, to be ended; NULL if there is none. */
 struct kthread *idle_pop_any(void);
 

@@ -17,6 +17,9 @@ void registry_fork_child(struct kthread *survivor); /* the only one left in a fo
 void *kthread_main(void *thread);
 /* Ties a handle to its descriptor. Called by the creator, while the thread cannot end. */
 void kthread_mark(pthread_t handle, struct kthread *thread);
+/* The thread is not among those any more that have ended and wait to be joined. The caller owns the descriptor. */
+void kthread_leave_crowd(struct kthread *thread);
+void kthread_fork_crowd(void); /* in a fork's child: there is nobody */
 /* In a fork's child, for the thread that called fork. */
 void kthread_adopt_tid(struct kthread *self);
 
@@ -28,6 +31,8 @@ enum kthread_retire idle_full_retire(void); /* which limit idle_push met */
 void kthread_end(struct kthread *thread);
 /* Lists a thread whose result has been taken; ends it if it must not be kept. */
 void kthread_release(struct kthread *thread);
+/* After libc's join: waits until the kernel does not count the thread any more either. */
+void wait_until_gone(pid_t tid);
 
 /* Posts to a parked thread, waking it if it sleeps. */
 void kthread_post(struct kthread *thread, enum post post);

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/rows.h"
+#include "kthread/counters.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
 #include "os/futex.h"
@@ -73,6 +74,8 @@ static void see_off(struct kthread *thread) {
 /* The result is the caller's; the kernel thread goes back to the idle ones, or is seen off. */
 static void reap(struct kthread *thread) {
     uint32_t life = LIFE_ENDED;
+    fetch_sub_relaxed(&thrum_cache_counters.live, 1);
+    kthread_leave_crowd(thread);
     if (cas_acq_rel(&thread->life, &life, LIFE_IDLE)) {
         kthread_release(thread);
         return;

@@ -18,6 +18,8 @@
 #include "kthread/idle.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
+#include "kthread/mode.h"
+#include "kthread/retain.h"
 #include "os/clock.h"
 
 struct kthread_config kthread_config = {.max_idle = UINT64_MAX};
@@ -63,13 +65,15 @@ void kthread_release(struct kthread *thread) {
         kthread_end(thread);
     } else if (!keeping()) {
         kthread_cull();
+    } else {
+        retain_listed(thread);
     }
 }
 
 /* libc's join returns when the kernel has cleared the thread's tid, which is a little before the kernel stops
  * counting the thread: an unshare that wants a process of one thread, or a fork at its limit, would still find
  * it. Only for a moment: after a second it is somebody else with the same tid. */
-static void wait_until_gone(pid_t tid) {
+void wait_until_gone(pid_t tid) {
     uint64_t give_up = clock_monotonic_ns() + UINT64_C(1000000000);
     while (sys(SYS_tgkill, sys(SYS_getpid), tid, 0) == 0 && clock_monotonic_ns() < give_up)
         sched_yield();
@@ -78,7 +82,7 @@ static void wait_until_gone(pid_t tid) {
 /* All are told before the first is waited for. */
 unsigned kthread_cull(void) {
     struct kthread *first = NULL, *thread;
-    unsigned count = 0;
+    unsigned count = 0, others = mode_cull();
     while ((thread = idle_pop_any()) != NULL) {
         thread->next_idle = first;
         first = thread;
@@ -95,7 +99,7 @@ unsigned kthread_cull(void) {
     }
     pthread_setcancelstate(old, &old);
     fetch_add_relaxed(&thrum_cache_counters.culled, count);
-    return count;
+    return count + others;
 }
 
 static void retire_ended(struct kthread *thread, void *unused) {
@@ -150,6 +154,9 @@ void kthread_fork_child(bool by_main) {
         survive(self);
     idle_fork_child();
     place_fork_child();
+    kthread_fork_crowd();
+    retain_fork_child();
     registry_fork_child(self);
+    mode_fork_child();
     counters_fork_child(self != NULL);
 }

@@ -31,6 +31,7 @@
 #include "kthread/idle.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
+#include "kthread/retain.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/ticks.h"
@@ -134,7 +135,9 @@ static void run_job(struct kthread *thread) {
         thread->result = thread->start(thread->argument);
     } else if (!thread->exit_called) {
         thread->result = PTHREAD_CANCELED;
-        thread->cancelled = 1; /* even if it was libc's pthread_exit, called behind the front end's back */
+        /* Even if it was libc's pthread_exit, called behind the front end's back. Atomic, as every store to it:
+         * whoever cancels the thread may be inside the gate and setting it, too. */
+        store_relaxed(&thread->cancelled, 1);
     }
     end_of_user_code(thread);
     /* An asynchronous cancellation may be on its way: its sender has left the gate, so the signal is queued,
@@ -165,13 +168,36 @@ void kthread_exits_raw(void) {
     signals_mask_set(SIGBITS_ALL);
     gate_close(&thread->gate);
     thread->result = NULL;
-    fetch_sub_relaxed(&thrum_cache_counters.live, 1);
     leave(thread, RETIRE_TIES);
     signals_mask_set(SIGBITS_ALL);
 }
 
-static bool signal_pending(void) {
-    return !skipped(ROW_SIGPENDING) && signals_pending() != 0 && signals_pending_thread() != 0;
+/* A thread that has ended but is not joined cannot be reused: its handle is in use. A program that joins thousands
+ * at the very end would have as many parked kernel threads as it ever made, for nothing. So beyond a few, and as many
+ * as have been of use before, new ones really end after their first job, as they would without the cache. Not where
+ * the joiner waits already. */
+static uint64_t crowd; /* how many of those are there; kthread_leave_crowd */
+
+static bool crowd_is_too_large(struct kthread *thread) {
+    enum { SPARE = 64 };
+    if (thread->has_worked || load_relaxed(&thread->life) != LIFE_RUNNING)
+        return false;
+    if (load_relaxed(&crowd) >= SPARE + load_relaxed(&thrum_cache_counters.reused))
+        return true;
+    fetch_add_relaxed(&crowd, 1);
+    thread->in_crowd = true;
+    return false;
+}
+
+void kthread_leave_crowd(struct kthread *thread) {
+    if (thread->in_crowd) {
+        thread->in_crowd = false;
+        fetch_sub_relaxed(&crowd, 1);
+    }
+}
+
+void kthread_fork_crowd(void) {
+    crowd = 0;
 }
 
 static enum kthread_retire retire_reason(struct kthread *thread) {
@@ -187,9 +213,7 @@ static enum kthread_retire retire_reason(struct kthread *thread) {
         return RETIRE_TIES;
     if (robust_held(&thread->fresh))
         return RETIRE_ROBUST;
-    if (signal_pending())
-        return RETIRE_PENDING;
-    return RETIRE_NOT;
+    return crowd_is_too_large(thread) ? RETIRE_CROWD : RETIRE_NOT;
 }
 
 /* Only without a cancellation in flight: libc acts on one as soon as it is enabled. */
@@ -209,13 +233,22 @@ static void drop_alternate_stack(void) {
     sys(SYS_sigaltstack, &stack, NULL);
 }
 
-/* What a job leaves behind in memory and in the kernel's accounts is seen to once for a series of brief ones. */
-enum { SERIES_US = 1000 };
+/* Signals that the last logical thread left pending died with it, and those that were sent to the kernel thread since
+ * were sent to nobody. They are taken one by one and thrown away: the kernel hands out a thread's own before the
+ * process's. Nobody can have meant the new logical thread yet, its gate is still to be opened. */
+static void drop_pending(void) {
+    sigbits own;
+    while (signals_pending() != 0 && (own = signals_pending_thread()) != 0 && own != SIGBITS_ALL) {
+        struct timespec now = {0, 0};
+        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
+    }
+}
 
+/* What a job leaves behind in memory and in the kernel's accounts is seen to once for a series of brief ones. */
 static bool end_of_series(struct kthread *thread) {
     uint64_t now = arch_ticks();
     if (thread->notes.brief && !cpu_time_wanted() &&
-        now - thread->notes.series_began < (uint64_t)SERIES_US * ticks_per_us())
+        now - thread->notes.series_began < CPU_TIME_UNASKED_US * ticks_per_us())
         return false;
     thread->notes.series_began = now;
     return true;
@@ -228,6 +261,8 @@ static void clean_up(struct kthread *thread) {
     drop_alternate_stack();
     if (!end_of_series(thread))
         return;
+    if (!skipped(ROW_SIGPENDING))
+        drop_pending(); /* they count against a limit of the user's: not for as long as the thread is idle */
     stack_give_back(&thread->fresh, thread->kind.stack_size);
     cpu_time_ask(&thread->fresh);
 }
@@ -247,16 +282,19 @@ static bool publish(struct kthread *thread, enum life to) {
 }
 
 /* The kernel thread is about to return to libc, which may find that it is the last one and call exit(): from
- * here on it is a thread like any other, with the program's mask. */
-static void *leave_detached(struct kthread *thread, enum kthread_retire why) {
-    sigbits mask = thread->creator.mask;
-    counters_retired(why);
+ * here on it is a thread like any other, with the program's mask. Nobody else knows it. */
+static void *leave_idle(struct kthread *thread, sigbits mask) {
     self = NULL;
     kthread_mark(pthread_self(), NULL);
     libc.pthread_detach(pthread_self());
     registry_free(thread);
     signals_mask_set(mask);
     return NULL;
+}
+
+static void *leave_detached(struct kthread *thread, enum kthread_retire why) {
+    counters_retired(why);
+    return leave_idle(thread, thread->creator.mask);
 }
 
 /* The joiner has the result, and the descriptor too. */
@@ -273,6 +311,7 @@ static void *leave(struct kthread *thread, enum kthread_retire why) {
     self = NULL;                    /* before it is published: then the descriptor belongs to the joiner */
     if (publish(thread, LIFE_RETIRED))
         return leave_published(mask, why);
+    fetch_sub_relaxed(&thrum_cache_counters.live, 1);
     return leave_detached(thread, why);
 }
 
@@ -294,6 +333,8 @@ enum outcome { KEPT, LEFT_TO_JOINER, NOT_KEPT, FULL };
 static enum outcome keep(struct kthread *thread) {
     if (publish(thread, LIFE_ENDED))
         return take_back(thread, false) ? LEFT_TO_JOINER : KEPT;
+    fetch_sub_relaxed(&thrum_cache_counters.live, 1);
+    kthread_leave_crowd(thread);
     store_relaxed(&thread->life, LIFE_IDLE);
     if (!idle_push(thread))
         return FULL;
@@ -302,16 +343,26 @@ static enum outcome keep(struct kthread *thread) {
 
 /* --- parked ------------------------------------------------------------------------------------------- */
 
-/* Exported so that a debugger shows an idle thread as what it is, by the name of this frame. */
-__attribute__((noinline, visibility("default"))) enum post thrum_kthread_idle(uint32_t *post);
-enum post thrum_kthread_idle(uint32_t *post) {
+/* Sleeps while nothing is posted; what was, or LEAVE. NOTHING, where a thread was woken to look after the idle ones,
+ * means: again. Exported, and without functions inside it, so that a debugger shows an idle thread as what it is, by
+ * this frame. */
+__attribute__((noinline, visibility("default"))) enum post thrum_kthread_idle(struct kthread *thread);
+enum post thrum_kthread_idle(struct kthread *thread) {
     uint32_t seen = POST_NOTHING;
-    if (cas_acquire(post, &seen, POST_SLEEPING)) {
-        do {
-            futex_wait(post, POST_SLEEPING);
-        } while ((seen = load_acquire(post)) == POST_SLEEPING);
+    for (;;) {
+        if (seen == POST_NOTHING && cas_acquire(&thread->post, &seen, POST_SLEEPING))
+            seen = POST_SLEEPING;
+        if (seen != POST_SLEEPING)
+            break;
+        uint64_t ns = retain_watch(thread);
+        if (ns == RETAIN_LEAVE)
+            return POST_LEAVE;
+        struct timespec limit = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+        sys(SYS_futex, &thread->post, FUTEX_WAIT_PRIVATE, POST_SLEEPING, ns == 0 ? NULL : &limit);
+        seen = load_acquire(&thread->post);
     }
-    store_relaxed(post, POST_NOTHING);
+    store_relaxed(&thread->post, POST_NOTHING);
+    retain_wake(thread);
     return seen;
 }
 
@@ -320,18 +371,21 @@ void kthread_post(struct kthread *thread, enum post post) {
         futex_wake(&thread->post, 1);
 }
 
-/* Signals that were sent to the kernel thread while it was idle were sent to nobody. They are taken one by one
- * and thrown away: the kernel hands out a thread's own before the process's. Nobody can have meant the new
- * logical thread yet, its gate is still to be opened. */
-static void drop_pending(void) {
-    sigbits own;
-    while (signals_pending() != 0 && (own = signals_pending_thread()) != 0 && own != SIGBITS_ALL) {
-        struct timespec now = {0, 0};
-        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
-    }
+/* While the gate is closed: nobody else looks at these. */
+static void reset_flags(struct kthread *thread) {
+    thread->exit_called = false;
+    thread->mask_saved = false;
+    thread->tid_moved = false;
+    thread->fresh.has_tls_dtors = false;
+    thread->joins = 0;
+    thread->has_worked = true;
+    store_relaxed(&thread->cancelled, 0);
+    store_relaxed(&thread->tied, RETIRE_NOT);
+    store_relaxed(&thread->lineage, thread->kind.lineage);
 }
 
-static void begin_job(struct kthread *thread, bool slept) {
+static void begin_job(struct kthread *thread) {
+    reset_flags(thread);
     place_begin(thread);
     cpu_time_begin(&thread->fresh);
     if (kthread_config.wipe_stack)
@@ -339,7 +393,7 @@ static void begin_job(struct kthread *thread, bool slept) {
     tls_reimage();
     libc_state_begin();
     creator_apply(&thread->creator, &thread->fresh);
-    if (slept && !skipped(ROW_SIGPENDING))
+    if (!skipped(ROW_SIGPENDING))
         drop_pending();
 }
 
@@ -351,14 +405,13 @@ void *kthread_main(void *argument) {
     struct kthread *thread = argument;
     self = thread;
     kthread_adopt_tid(thread);
-    thrum_kthread_idle(&thread->post); /* the creator has left its mark, and written the handle */
+    thrum_kthread_idle(thread); /* the creator has left its mark, and written the handle */
     creator_inherited(&thread->creator, &thread->fresh);
     place_begin(thread);
     if (kthread_config.wipe_stack)
         stack_measure(&thread->fresh);
     for (;;) {
         run_job(thread);
-        fetch_sub_relaxed(&thrum_cache_counters.live, 1);
         enum kthread_retire why = retire_reason(thread);
         if (why != RETIRE_NOT)
             return leave(thread, why);
@@ -374,11 +427,12 @@ void *kthread_main(void *argument) {
         case FULL: return leave_detached(thread, idle_full_retire());
         }
         clean_up(thread);
-        bool slept = !place_linger(thread);
-        switch (thrum_kthread_idle(&thread->post)) {
+        place_linger(thread);
+        switch (thrum_kthread_idle(thread)) {
         case POST_QUIT: self = NULL; return NULL;
+        case POST_LEAVE: counters_count(&thrum_cache_counters.culled); return leave_idle(thread, mask);
         case POST_LAST: return leave(thread, keeping_retire());
-        default: begin_job(thread, slept);
+        default: begin_job(thread);
         }
     }
 }

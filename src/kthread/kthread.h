@@ -39,23 +39,26 @@ struct kthread_kind {
 enum kthread_retire { RETIRE_NOT, THRUM_CACHE_RETIRE_REASONS(KTHREAD_ENUM_) };
 #undef KTHREAD_ENUM_
 
+/* Cache lines are laid out by who writes them: in a quick reuse each that changes hands costs as much as a system
+ * call. */
 struct kthread {
     _Alignas(64) uint32_t post; /* enum post; the parked thread sleeps on it */
     uint32_t gate;              /* who may still reach the thread by its handle; gate.h */
 
     _Alignas(64) uint32_t life; /* enum life; a joiner sleeps on it */
     uint32_t leaving;           /* enum kthread_retire: decided at the job's end */
-    pthread_t joiner;           /* who joins it, 0 if nobody: a second joiner is refused (cas) */
     void *result;               /* written by the thread before `life` says ENDED or RETIRED */
     struct place_run run;       /* written by the thread, read by a joiner that spins */
 
     /* The job: written by the creator while it owns the descriptor. */
     _Alignas(64) void *(*start)(void *);
     void *argument;
+    pthread_t joiner; /* who joins it, 0 if nobody: a second joiner is refused (cas) */
     struct place_order order;
     struct fresh_creator creator;
 
-    /* The thread's own, for the length of one job (other threads set the flags atomically). */
+    /* The thread's own, for the length of one job: it resets them before its gate opens (other threads set the flags
+     * atomically). */
     _Alignas(64) struct place_notes notes;
     struct fresh_state fresh;
     bool exit_called;   /* pthread_exit chose the result */
@@ -66,6 +69,7 @@ struct kthread {
     uint64_t lineage;   /* kind.lineage, until the job changes it; fresh/lineage.h */
     pthread_t joins;    /* the foreign thread that it waits for in libc's pthread_join, 0 if none */
     struct __jmp_buf_tag *landing; /* where its pthread_exit lands */
+    bool has_worked;               /* this is not its first job */
 
     /* r/o after the kernel thread's creation */
     _Alignas(64) pthread_t handle;
@@ -73,9 +77,19 @@ struct kthread {
     struct kthread_kind kind;
 
     /* under the idle list's lock */
-    struct kthread *next_idle;
-    unsigned node;       /* of the list that it is in */
+    _Alignas(64) struct kthread *next_idle;
+    bool trim_seen;      /* it has been asked to trim its stack */
+    uint64_t idle_since; /* monotonic ns, if a policy of retain.h wants it */
+    unsigned node; /* of the list that it is in; written by who lists it, read with care (idle_remove) */
     uint64_t rest_until; /* monotonic ns; written by the thread before it is listed */
+
+    /* Of those that ended and are not joined; written by the thread before that is published. */
+    bool in_crowd;
+
+    /* of the parked thread (retain.h), but for trim_asked, which the warden sets */
+    uint64_t parked_ns;
+    bool trimmed;
+    uint32_t trim_asked;
 
     /* under the registry's lock */
     struct kthread *next_known, *previous_known;
@@ -87,6 +101,11 @@ struct kthread_config {
     uint64_t max_idle;    /* more idle threads than this are not kept */
     bool memory_limited;  /* none is kept while address space is limited */
     bool wipe_stack;
+    /* retain.h; 0 and false: off */
+    uint64_t max_age_ns;
+    uint64_t thread_ns; /* the bound on the sum of idle times */
+    uint64_t trim_after_ns;
+    bool watch_pressure;
 };
 extern struct kthread_config kthread_config;
 

@@ -26,9 +26,13 @@
  * post        NOTHING     SLEEPING    the parked thread (cas)           before it sleeps on the word
  *             NOTHING     JOB         creator (exchange)                no wake-up needed
  *             SLEEPING    JOB         creator (exchange)                and a wake-up
+ *             SLEEPING    NOTHING     whoever holds the idle list's lock (cas), of a thread in the list: and a wake-up,
+ *                                     so that it looks after the idle ones (retain.h), and sleeps again
  *             (either)    QUIT        whoever culls (exchange)
  *             (either)    LAST        likewise, when the leaving thread may be the process's last one
  *             JOB         NOTHING     the thread itself                 before it starts the job
+ *
+ * A thread in the list may also take itself out of it (idle_remove) and end: it then owns itself.
  *
  * Invariants: a descriptor is in at most one of: the idle list, a creator's hands, a culler's hands, a logical
  * thread's life. Only its present owner writes the job's fields; `post` hands them to the kernel thread
@@ -47,6 +51,7 @@
 
 enum life { LIFE_IDLE, LIFE_RUNNING, LIFE_AWAITED, LIFE_DETACHED, LIFE_ENDED, LIFE_RETIRED };
 
-enum post { POST_NOTHING, POST_SLEEPING, POST_JOB, POST_QUIT, POST_LAST };
+/* LEAVE is never posted: a parked thread that has taken itself off the idle list tells itself (retain.h). */
+enum post { POST_NOTHING, POST_SLEEPING, POST_JOB, POST_QUIT, POST_LAST, POST_LEAVE };
 
 #endif

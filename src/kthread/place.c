@@ -238,9 +238,12 @@ void place_begin(struct kthread *thread) {
     thread->run.started = arch_ticks();
     thread->run.last_cpu = sched_getcpu();
     store_relaxed(&thread->run.cpu, thread->run.last_cpu);
-    own.last_site = NULL; /* what it was as a creator is over */
-    own.created = 0;
-    own.yield_skip = own.yield_fails = 0;
+    if (own.last_site != NULL || own.created != 0 ||
+        own.yield_fails != 0) { /* what it was as a creator is over */
+        own.last_site = NULL;
+        own.created = 0;
+        own.yield_skip = own.yield_fails = 0;
+    }
 }
 
 void place_end(struct kthread *thread) {
@@ -288,6 +291,7 @@ static bool has_ended(const struct kthread *thread) {
 }
 
 static bool spin_for_end(const struct kthread *thread, uint64_t since, uint64_t ticks) {
+    creator_look_again();
     do {
         for (int i = 0; i < 8; i++) {
             if (has_ended(thread))

@@ -15,20 +15,11 @@
 static void prepare(struct kthread *thread, sigbits mask, bool detached, void *(*fn)(void *), void *arg) {
     thread->start = fn;
     thread->argument = arg;
-    thread->result = NULL;
-    thread->exit_called = false;
-    thread->tid_moved = false;
-    thread->fresh.has_tls_dtors = false;
-    thread->joins = 0;
     store_relaxed(&thread->joiner, 0);
-    store_relaxed(&thread->cancelled, 0);
-    store_relaxed(&thread->tied, RETIRE_NOT);
-    store_relaxed(&thread->lineage, thread->kind.lineage);
     store_relaxed(&thread->gate, GATE_STARTING);
     store_relaxed(&thread->life, detached ? LIFE_DETACHED : LIFE_RUNNING);
     creator_capture(&thread->creator);
     thread->creator.mask = mask;
-    thread->mask_saved = false;
     fetch_add_relaxed(&thrum_cache_counters.live, 1);
 }
 
@@ -64,6 +55,7 @@ static int start_new(const struct kthread_kind *kind, sigbits mask, bool detache
     if (thread == NULL)
         return KTHREAD_NO_DESCRIPTOR;
     thread->kind = *kind;
+    thread->lineage = kind->lineage;
     prepare(thread, mask, detached, fn, arg);
     if (skipped(ROW_SIGMASK))
         signals_mask_set(mask);

@@ -23,6 +23,8 @@
  *   BLIND_PUBLISH          the end is stored, not compared: a detach that came in between is lost
  *   BLIND_GIVE_UP          the joiner that gives up stores RUNNING, not compares: an end that came is lost
  *   STOPPER_RETIRES        the stopper itself says RETIRED for a thread that is still parked
+ *   BLIND_LEAVE            a parked thread that has been idle for too long leaves without taking itself off the list
+ *   BLIND_POKE             whoever makes a listed thread look around stores NOTHING, not compares: a job is lost
  */
 #ifndef KERNELS
 #define KERNELS 2
@@ -35,6 +37,10 @@
 #endif
 #ifndef MISHAPS
 #define MISHAPS 2
+#endif
+
+#ifndef POKES /* above 0: idle threads are looked after (retain.h) */
+#define POKES 0
 #endif
 
 #define NOTHING  0 /* enum post */
@@ -68,6 +74,7 @@ bool registry; /* its lock */
 /* So often may one of these happen: a wake-up without a cause; a job that leaves what makes its thread retire; a
  * limit that forbids listing a thread. Bounded, because endless spurious wake-ups would hide each lost one. */
 byte mishaps = MISHAPS;
+byte pokes = POKES;
 byte clients_done;
 bool stopped;
 
@@ -228,6 +235,18 @@ park: /* thrum_kthread_idle. What it finds it takes at once: nobody else may pos
     do
     :: atomic { post[me] == SLEEPING && !parked[me] -> touch(me); parked[me] = true } /* the kernel compares */
     :: atomic { parked[me] && mishaps > 0 -> mishaps--; parked[me] = false }
+#if POKES > 0
+    :: atomic { post[me] == NOTHING && !parked[me] -> touch(me) } goto park /* poked (retain.h): looks around, sleeps again */
+    /* retain_watch: it has been idle for too long, and takes itself off the list */
+#ifdef BLIND_LEAVE
+    :: atomic { post[me] == SLEEPING && !parked[me] && mishaps > 0 && owner[me] == LISTED -> mishaps-- } goto leave_late
+#else
+    :: atomic { post[me] == SLEEPING && !parked[me] && mishaps > 0 && owner[me] == LISTED -> mishaps--; owner[me] = HANDS }
+        goto leave_detached
+#endif
+#else
+    :: atomic { post[me] == NOTHING && !parked[me] -> assert(false) }
+#endif
     :: atomic {
             post[me] == JOB && !parked[me] ->
             touch(me);
@@ -239,7 +258,6 @@ park: /* thrum_kthread_idle. What it finds it takes at once: nobody else may pos
         goto work
     :: atomic { post[me] == QUIT && !parked[me] -> touch(me); post[me] = NOTHING } goto gone
     :: atomic { post[me] == LAST && !parked[me] -> touch(me); post[me] = NOTHING } break
-    :: atomic { post[me] == NOTHING && !parked[me] -> assert(false) }
     od;
 #ifdef STOPPER_RETIRES
     goto gone;
@@ -254,6 +272,10 @@ leave:
     :: atomic { life[me] != DETACHED && life[me] != RUNNING && life[me] != AWAITED -> assert(false) }
     fi;
     goto gone;
+#ifdef BLIND_LEAVE
+leave_late:
+    owner[me] = HANDS;
+#endif
 leave_detached: /* libc's pthread_detach, then */
     registry_free(me);
 gone:
@@ -400,6 +422,32 @@ active proctype stopper() {
 #endif
     stopped = true
 }
+
+#if POKES > 0
+/* idle_poke, now and then: under the idle list's lock, so that nobody takes the thread off meanwhile */
+active proctype warden() {
+    byte x;
+    do
+    :: pokes == 0 -> break
+    :: pokes > 0 ->
+        if
+        :: x = 0
+#if KERNELS > 1
+        :: x = 1
+#endif
+        fi;
+        if
+#ifdef BLIND_POKE
+        :: atomic { owner[x] == LISTED -> pokes--; parked[x] = false }
+            post[x] = NOTHING
+#else
+        :: atomic { owner[x] == LISTED && post[x] == SLEEPING -> pokes--; post[x] = NOTHING; parked[x] = false }
+#endif
+        :: atomic { true -> pokes-- }
+        fi
+    od
+}
+#endif
 
 /* When all is over every kernel thread has left: one that stays parked is an invalid end state. */
 active proctype verdict() {

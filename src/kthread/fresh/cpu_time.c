@@ -42,8 +42,13 @@ void cpu_time_ask(struct fresh_state *state) {
 }
 
 void cpu_time_begin(struct fresh_state *state) {
-    if (!load_relaxed(&wanted) && !skipped(ROW_CPUTIME))
-        store_relaxed(&state->cpu_start_ticks, arch_ticks());
+    if (!load_relaxed(&wanted) && !skipped(ROW_CPUTIME)) {
+        uint64_t now = arch_ticks();
+        if (now - load_relaxed(&state->cpu_base_ticks) < CPU_TIME_UNASKED_US * ticks_per_us())
+            store_relaxed(&state->cpu_start_ticks, now);
+        else /* it may have slept in between */
+            cpu_time_ask(state);
+    }
     store_release(&state->cpu_base_pending, false);
 }
 

@@ -21,10 +21,11 @@ void creator_pkeys_used(void) {
         store_relaxed(&pkeys_used, true);
 }
 
-/* A thread that creates one after another need not ask for its own affinity each time: what this process changes
- * is seen by the epoch, what others change after a millisecond at the latest, which is well within what passes
- * between taskset's call and its effect. */
-enum { AFFINITY_GOOD_FOR_US = 1000 };
+/* A thread that creates one after another need not ask for its own affinity each time: what this process changes is
+ * seen by the epoch. What other processes change is seen if it is older than a few microseconds, less than it takes
+ * them to tell the creator of it; who waits in a join asks anew meanwhile, where it costs nothing
+ * (creator_look_again). */
+enum { AFFINITY_GOOD_FOR_US = 20, AFFINITY_LOOK_AGAIN_US = 10 };
 static uint32_t affinity_epoch = 1;
 static __thread struct {
     uint32_t epoch; /* 0: nothing is known */
@@ -38,17 +39,27 @@ void creator_affinity_changed(struct fresh_state *state) {
     fetch_add_relaxed(&affinity_epoch, 1);
 }
 
-static const struct fresh_affinity *affinity_get(void) {
-    uint32_t epoch = load_relaxed(&affinity_epoch);
-    uint64_t now = arch_ticks();
-    if (own_affinity.epoch == epoch && now - own_affinity.asked < AFFINITY_GOOD_FOR_US * ticks_per_us())
-        return &own_affinity.mask;
+static bool affinity_known(uint64_t for_us) {
+    return own_affinity.epoch == load_relaxed(&affinity_epoch) &&
+           arch_ticks() - own_affinity.asked < for_us * ticks_per_us();
+}
+
+static const struct fresh_affinity *affinity_ask(void) {
     struct fresh_affinity *mask = &own_affinity.mask;
+    own_affinity.epoch = load_relaxed(&affinity_epoch);
+    own_affinity.asked = arch_ticks();
     long length = sys(SYS_sched_getaffinity, 0, sizeof mask->bits, mask->bits);
     mask->length = length > 0 ? (uint32_t)length : 0;
-    own_affinity.asked = now;
-    own_affinity.epoch = epoch;
     return mask;
+}
+
+static const struct fresh_affinity *affinity_get(void) {
+    return affinity_known(AFFINITY_GOOD_FOR_US) ? &own_affinity.mask : affinity_ask();
+}
+
+void creator_look_again(void) {
+    if (own_affinity.epoch != 0 && !affinity_known(AFFINITY_LOOK_AGAIN_US))
+        affinity_ask();
 }
 
 static bool affinity_same(const struct fresh_affinity *a, const struct fresh_affinity *b) {
@@ -71,7 +82,8 @@ void creator_capture(struct fresh_creator *creator) {
 }
 
 void creator_apply(const struct fresh_creator *creator, struct fresh_state *state) {
-    own_affinity.epoch = 0;
+    if (own_affinity.epoch != 0) /* it shares a cache line with what joiners read */
+        own_affinity.epoch = 0;
     if (!skipped(ROW_FPENV))
         arch_fpenv_load(&creator->fpenv);
     if (load_relaxed(&pkeys_used) && !skipped(ROW_PKEYS))

@@ -56,6 +56,8 @@ struct fresh_state {
 /* In the creator. `names`/`pkeys` say whether any thread ever had its name or key rights changed: while none
  * has, they are all alike and nothing needs to be asked. */
 void creator_capture(struct fresh_creator *creator);
+/* In a creator that has time to spare: what others may have changed is asked for anew. */
+void creator_look_again(void);
 /* In the reused thread, before its mask is opened. */
 void creator_apply(const struct fresh_creator *creator, struct fresh_state *state);
 /* In a thread that the kernel has just made: it has everything already; only remembers. */
@@ -96,6 +98,7 @@ void robust_list_changes(struct fresh_state *state);
 /* --- cpu_time.c --------------------------------------------------------------------------------------- */
 /* In the thread, in this order: the job is over; optionally the kernel is asked what has been used so far; the next
  * job begins. */
+enum { CPU_TIME_UNASKED_US = 1000 }; /* for so long nothing is asked; see cpu_time.c */
 void cpu_time_end(struct fresh_state *state);
 void cpu_time_ask(struct fresh_state *state);
 void cpu_time_begin(struct fresh_state *state);
@@ -113,6 +116,8 @@ void stack_init(size_t static_tls_size);       /* once */
 void stack_measure(struct fresh_state *state); /* exactly, at the price of a malloc */
 /* At a job's end: gives back what was used deeper than is usual. */
 void stack_give_back(struct fresh_state *state, size_t stack_size);
+/* While the thread is idle: gives all of it back but the page that the caller stands on. */
+void stack_trim(struct fresh_state *state, size_t stack_size);
 /* Before a job: nothing of an earlier one is left below the caller's frame. */
 void stack_wipe(struct fresh_state *state, size_t stack_size);
 

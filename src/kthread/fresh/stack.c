@@ -81,10 +81,24 @@ void stack_give_back(struct fresh_state *state, size_t stack_size) {
         sys(SYS_madvise, low, high - low, MADV_DONTNEED);
 }
 
+__attribute__((noinline)) void stack_trim(struct fresh_state *state, size_t stack_size) {
+    char *low = stack_low(state, stack_size);
+    if (low == NULL)
+        return;
+    long page = sysconf(_SC_PAGESIZE);
+    char *frame = __builtin_frame_address(0);
+    char *high = align_down(frame, (uintptr_t)page) - page; /* one more: for this frame's own calls */
+    low = align_down(low + page - 1, (uintptr_t)page);
+    if (low < high)
+        sys(SYS_madvise, low, high - low, MADV_DONTNEED);
+}
+
 /* Whole pages go back to the kernel; the rest of the page that this frame stands in is overwritten up to the stack
  * pointer, which is where alloca's block begins (a function that uses it has no red zone). What lies higher, this
- * frame and its callers', is where run_job's frame was: the program's began below it. */
-__attribute__((noinline)) void stack_wipe(struct fresh_state *state, size_t stack_size) {
+ * frame and its callers', is where run_job's frame was: the program's began below it. Not instrumented, for
+ * AddressSanitizer would put a red zone around the block and report the writing below it, which is meant. */
+__attribute__((noinline, no_sanitize("address"))) void stack_wipe(struct fresh_state *state,
+                                                                  size_t stack_size) {
     char *low = stack_low(state, stack_size);
     if (low == NULL || skipped(ROW_STACK))
         return;

@@ -17,7 +17,7 @@ for page in "$folder"/*.[137]; do
   fi
 done
 
-for command in run counters; do
+for command in run compare counters; do
   page=$folder/thrum-$command.1
   options=$("$thrum" "$command" --help | grep -oE '(^| |,)--[a-z][a-z-]*' | grep -oE -- '--[a-z-]+' | sort -u)
   [[ -n $options ]] || {
@@ -32,7 +32,7 @@ for command in run counters; do
   done
 done
 
-for variable in $("$thrum" run --help | grep -oE 'THRUM_[A-Z_]+' | sort -u); do
+for variable in $({ "$thrum" run --help; "$thrum" compare --help; } | grep -oE 'THRUM_[A-Z_]+' | sort -u); do
   grep -qF "$variable" "$folder/libthrum-cache.7" || {
     echo "libthrum-cache.7 does not describe $variable"
     failed=1

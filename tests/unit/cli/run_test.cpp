@@ -109,6 +109,15 @@ TEST(Run, OptionsBecomeVariables) {
         << "the last of two counts";
 }
 
+TEST(Run, Modes) {
+    for (const char *mode : {"reuse", "standby", "standby-helping", "stacks"})
+        EXPECT_EQ(place()
+                      .run({"--mode", "reuse", "--mode", mode, "--standby", "7", "--", kProbe, "env",
+                            "THRUM_CACHE_MODE", "THRUM_CACHE_STANDBY"})
+                      .out,
+                  std::string("THRUM_CACHE_MODE=") + mode + "\nTHRUM_CACHE_STANDBY=7\n");
+}
+
 TEST(Run, AnOptionWinsOverTheEnvironment) {
     const World world = with({{"THRUM_CACHE", "on"},
                               {"THRUM_CACHE_VERBOSE", "0"},

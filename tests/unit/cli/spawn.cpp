@@ -64,6 +64,8 @@ void prepare_child(const World &world, int in, int out, int err) {
     dup2(err, 2);
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
+    for (const int number : {SIGINT, SIGTERM}) // which a shell ignores for what it runs in the background
+        signal(number, SIG_DFL);
     if (world.ignore_and_block) {
         signal(SIGUSR1, SIG_IGN);
         sigset_t set;

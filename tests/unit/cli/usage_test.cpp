@@ -51,6 +51,31 @@ const Wrong kWrong[] = {
      "thrum run: --max-idle takes a whole number from 0 to 1000000, not '0x10'"},
     {{"run", "--max-idle", " 7", "true"},
      "thrum run: --max-idle takes a whole number from 0 to 1000000, not ' 7'"},
+    {{"run", "--mode", "bogus", "true"},
+     "thrum run: --mode takes reuse, standby, standby-helping or stacks, not 'bogus'"},
+    {{"run", "--mode"}, "thrum run: --mode needs a value; see thrum run --help"},
+    {{"run", "--standby", "1001", "true"},
+     "thrum run: --standby takes a whole number from 0 to 1000, not '1001'"},
+    {{"compare"}, "thrum compare: which program? thrum compare [OPTIONS] -- PROG ARGS..."},
+    {{"compare", "--json", "--"}, "thrum compare: which program? thrum compare [OPTIONS] -- PROG ARGS..."},
+    {{"compare", "--bogus", "true"}, "thrum compare: unknown option '--bogus'; see thrum compare --help"},
+    {{"compare", "--off", "true"}, "thrum compare: unknown option '--off'; see thrum compare --help"},
+    {{"compare", "--json=1", "true"}, "thrum compare: --json takes no value; see thrum compare --help"},
+    {{"compare", "-n"}, "thrum compare: --runs needs a value; see thrum compare --help"},
+    {{"compare", "-n", "0", "true"}, "thrum compare: -n takes a whole number from 1 to 10000, not '0'"},
+    {{"compare", "--runs=ten", "true"}, "thrum compare: -n takes a whole number from 1 to 10000, not 'ten'"},
+    {{"compare", "-n", "10001", "true"},
+     "thrum compare: -n takes a whole number from 1 to 10000, not '10001'"},
+    {{"compare", "--warmup", "101", "true"},
+     "thrum compare: --warmup takes a whole number from 0 to 100, not '101'"},
+    {{"compare", "--timeout", "0", "true"},
+     "thrum compare: --timeout takes seconds from 0.001 to 86400, not '0'"},
+    {{"compare", "--timeout", "1.2.3", "true"},
+     "thrum compare: --timeout takes seconds from 0.001 to 86400, not '1.2.3'"},
+    {{"compare", "--timeout", "-1", "true"},
+     "thrum compare: --timeout takes seconds from 0.001 to 86400, not '-1'"},
+    {{"compare", "--min-rest", "x", "true"},
+     "thrum compare: --min-rest takes a whole number from 0 to 3600000, not 'x'"},
     {{"counters"}, "thrum counters: which process? thrum counters PID"},
     {{"counters", "abc"}, "thrum counters: PID is a process number from 1 on, not 'abc'"},
     {{"counters", "0"}, "thrum counters: PID is a process number from 1 on, not '0'"},
@@ -87,13 +112,13 @@ TEST(Usage, HelpNamesEveryCommand) {
     const Ended ended = thrum({"--help"});
     EXPECT_EQ(ended.code(), 0);
     EXPECT_EQ(ended.err, "");
-    for (const char *command : {"run", "counters", "help"})
+    for (const char *command : {"run", "compare", "counters", "help"})
         EXPECT_NE(ended.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     EXPECT_EQ(thrum({"help"}).out, ended.out);
 }
 
 TEST(Usage, HelpOfACommandIsTheSameEitherWay) {
-    for (const char *command : {"run", "counters"}) {
+    for (const char *command : {"run", "compare", "counters"}) {
         const Ended ended = thrum({"help", command});
         EXPECT_EQ(ended.code(), 0);
         EXPECT_EQ(ended.out, thrum({command, "--help"}).out);
@@ -104,8 +129,9 @@ TEST(Usage, HelpOfACommandIsTheSameEitherWay) {
 TEST(Usage, HelpOfRunNamesEveryOptionAndItsVariable) {
     const std::string help = thrum({"help", "run"}).out;
     for (const char *word :
-         {"--verbose", "--wipe-stack", "--off", "--min-rest", "--max-idle", "THRUM_CACHE_VERBOSE",
-          "THRUM_CACHE_WIPE_STACK", "THRUM_CACHE=off", "THRUM_CACHE_MIN_REST", "THRUM_CACHE_MAX_IDLE"})
+         {"--verbose", "--wipe-stack", "--off", "--min-rest", "--max-idle", "--mode", "--standby",
+          "THRUM_CACHE_VERBOSE", "THRUM_CACHE_MODE", "THRUM_CACHE_STANDBY", "THRUM_CACHE_WIPE_STACK",
+          "THRUM_CACHE=off", "THRUM_CACHE_MIN_REST", "THRUM_CACHE_MAX_IDLE"})
         EXPECT_NE(help.find(word), std::string::npos) << word;
 }
 

@@ -320,7 +320,7 @@ static void space_for_malloc(void) {
     limit_space();
     for (int i = 0; i < 3; i++) {
         run_together(STACKS);
-        void *p = malloc((size_t)(SPACE - KEPT_BY_GLIBC - 16) * MIB);
+        void *volatile p = malloc((size_t)(SPACE - KEPT_BY_GLIBC - 16) * MIB);
         CHECK(p != NULL, "malloc with %d MiB in use: %s", space_used(), strerror(errno));
         free(p);
     }

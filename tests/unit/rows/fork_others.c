@@ -2,8 +2,6 @@
 //
 // Row fork: the fork handlers of a library that was there before the cache (it is linked with fork-handler-module.c), and
 // three hundred forks by threads while others create threads as fast as they can.
-#include <sys/prctl.h>
-
 #include "child.h"
 
 enum { SECONDS = 8, IDLE = 6, CODE = 21, FORKERS = 3, CHURNERS = 2, FORKS = 300 };
@@ -31,10 +29,8 @@ static void handlers_of_a_library(void) {
     }
 }
 
-// Where one child hangs, the process ends, and no other child may stay.
 static int forks, over;
 static void work_a_little(void) {
-    CHECK_SYS(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
     for (intptr_t i = 1; i <= 3; i++) {
         void *result;
         run_thread_result(do_nothing, (void *)i, &result);

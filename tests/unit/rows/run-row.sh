@@ -6,6 +6,8 @@
 #   run-row.sh plain   ROW LIBRARY PROGRAM...   without thrum: every case passes (glibc is the oracle)
 #   run-row.sh thrum   ROW LIBRARY PROGRAM...   under the cache: every case passes
 #   run-row.sh skipped ROW LIBRARY PROGRAM...   under the cache with THRUM_SKIP=ROW: the cases marked so fail
+#   run-row.sh MODE    ROW LIBRARY PROGRAM...   under the library with THRUM_CACHE_MODE=MODE (standby, standby-helping,
+#                                               stacks): every case passes as in plain, see THRUM_ROW_MODE in check.h
 #
 # A case fails by exit code, by signal, or by not ending in time. Exit code 77 (cannot run here) of all that would
 # have to run makes the whole run 77. Exit code 79 (the premise of the test does not hold: cache not loaded, no reuse)
@@ -26,8 +28,11 @@ case $mode in
     limit=10
     environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_SKIP=$row")
     ;;
+  standby | standby-helping | stacks)
+    environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_ROW_MODE=$mode" "THRUM_CACHE_MODE=$mode")
+    ;;
   *)
-    echo "run-row.sh: mode is plain, thrum or skipped, not '$mode'" >&2
+    echo "run-row.sh: mode is plain, thrum, skipped, standby, standby-helping or stacks, not '$mode'" >&2
     exit 2
     ;;
 esac

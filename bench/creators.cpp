@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See creators.hpp. Linked into every benchmark, used by three.
+#include "creators.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common.hpp"
+
+namespace bench {
+
+namespace {
+
+// A creator's count in cache lines of its own.
+struct alignas(128) Count {
+    std::uint64_t threads = 0;
+};
+
+std::uint64_t create_for(const CreatorLoop &loop, unsigned creators, double seconds) {
+    std::atomic<bool> stop{false};
+    std::vector<Count> counts(creators);
+    std::vector<std::thread> team;
+    for (Count &count : counts)
+        team.emplace_back([&] { count.threads = loop.create(stop); });
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    stop = true;
+    std::uint64_t sum = 0;
+    for (unsigned i = 0; i < creators; i++) {
+        team[i].join();
+        sum += counts[i].threads;
+    }
+    return sum;
+}
+
+void work(const CreatorLoop &loop, const std::vector<std::string> &words) {
+    if (words.size() != 2)
+        throw Failure("--work takes the number of creators and seconds");
+    const auto creators = static_cast<unsigned>(std::strtoul(words[0].c_str(), nullptr, 10));
+    const double seconds = std::strtod(words[1].c_str(), nullptr);
+    report_work([&] { return create_for(loop, creators, seconds); });
+}
+
+std::vector<unsigned> creators_of(const std::string &list) {
+    std::vector<unsigned> numbers;
+    std::istringstream words(list);
+    for (std::string word; std::getline(words, word, ',');) {
+        const bool digits = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+        const unsigned long number = digits ? std::strtoul(word.c_str(), nullptr, 10) : 0;
+        if (number < 1 || number > 1000)
+            throw Failure("--creators takes numbers from 1 to 1000 with commas in between, not '" + list +
+                              "'",
+                          Failure::kUsage);
+        numbers.push_back(static_cast<unsigned>(number));
+    }
+    if (numbers.empty())
+        throw Failure("--creators needs at least one number", Failure::kUsage);
+    return numbers;
+}
+
+// Of one of the two, over the turns.
+struct Times {
+    std::vector<double> rate, cpu, kernel;
+
+    void add(const Sample &sample) {
+        rate.push_back(sample.per_second() / 1e3);
+        cpu.push_back(sample.cpu_us_each());
+        kernel.push_back(sample.kernel_percent());
+    }
+};
+
+struct Comparison {
+    Times plain, cache;
+    std::vector<double> speedup, cpu_speedup;
+};
+
+// A turn measures both, beginning with either in turn.
+Comparison measure_both(unsigned creators, double seconds, unsigned rounds, const std::string &library) {
+    Comparison result;
+    const std::vector<std::string> words = {std::to_string(creators), std::to_string(seconds)};
+    const Environment plain;
+    Environment cached;
+    cached.preload(library);
+    for (unsigned turn = 0; turn < rounds; turn++) {
+        Sample samples[2];
+        progress(std::to_string(creators) + " creators, round " + std::to_string(turn));
+        for (unsigned i = 0; i < 2; i++) {
+            const bool reuse = (turn + i) % 2 != 0;
+            samples[reuse] = measure(words, reuse ? cached : plain, reuse);
+        }
+        result.plain.add(samples[0]);
+        result.cache.add(samples[1]);
+        result.speedup.push_back(samples[1].per_second() / samples[0].per_second());
+        result.cpu_speedup.push_back(samples[0].cpu_us_each() / samples[1].cpu_us_each());
+    }
+    return result;
+}
+
+Table empty_table(const CreatorLoop &loop) {
+    return {loop.name,
+            std::string(loop.title) +
+                ": median [lowest, highest; the 95 % interval where it is narrower, from 9 rounds on]",
+            {{"creators", "creators", "", 0},
+             {"default_per_s", "default", "1000/s", 1},
+             {"cache_per_s", "cache", "1000/s", 1},
+             {"speedup", "rate", "× default", 2},
+             {"default_cpu_us", "default CPU", "µs/thread", 1},
+             {"cache_cpu_us", "cache CPU", "µs/thread", 1},
+             {"cpu_speedup", "CPU", "× default", 2},
+             {"default_kernel_percent", "default kernel", "% of CPU", 0},
+             {"cache_kernel_percent", "cache kernel", "% of CPU", 0}},
+            {}};
+}
+
+void body(const CreatorLoop &loop, const Options &options) {
+    const double seconds = options.numbers[0];
+    const auto rounds = static_cast<unsigned>(options.numbers[1]);
+    Report report(options);
+    Table table = empty_table(loop);
+    for (const unsigned creators : creators_of(options.texts[0])) {
+        const Comparison c = measure_both(creators, seconds, rounds, options.library);
+        table.rows.push_back({static_cast<double>(creators), estimate(c.plain.rate), estimate(c.cache.rate),
+                              estimate(c.speedup), estimate(c.plain.cpu).median, estimate(c.cache.cpu).median,
+                              estimate(c.cpu_speedup), estimate(c.plain.kernel).median,
+                              estimate(c.cache.kernel).median});
+    }
+    report.note("× default: times more threads per second, or times less CPU time; below 1 the cache loses.");
+    report.note("kernel: system time in % of user and system time.");
+    if (*loop.paper != '\0')
+        report.note(loop.paper);
+    report.add(table);
+    report.print();
+}
+
+} // namespace
+
+int creators_main(int argc, char **argv, const CreatorLoop &loop) {
+    return main_of(
+        argc, argv,
+        {loop.name,
+         loop.about,
+         {{"--seconds", "Seconds a measurement", 0.02, 1, 10, 0.001, 3600},
+          {"--rounds", "Measurements of each variant", 1, 5, 7, 1, 10000}},
+         {{"--creators", "N,...", "Numbers of creators (1,2,8,32)", "1,2,8,32"}}},
+        [&](const Options &options) { body(loop, options); },
+        [&](const std::vector<std::string> &words) { work(loop, words); });
+}
+
+} // namespace bench

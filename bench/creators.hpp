@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What spawn, stdasync and create_detach share: N creators, independent of each other, each making one thread
+// after another until the time is up; threads per second, CPU time a thread and the kernel's share of it,
+// without the library and with it. A benchmark brings the loop of one creator.
+//
+// After the Spawn benchmark of Dice and Kogan, "Intra-process Caching and Reuse of Threads" (their table 1 and
+// figure 1), which takes 10 seconds a measurement and the median of 7, as --full does.
+#ifndef THRUM_BENCH_CREATORS_HPP
+#define THRUM_BENCH_CREATORS_HPP
+
+#include <atomic>
+#include <cstdint>
+
+namespace bench {
+
+struct CreatorLoop {
+    const char *name;
+    const char *about; // for --help
+    const char *title; // of the table
+    const char *paper; // what the paper has measured, "" if nothing
+
+    // Makes threads until `stop`, and no fewer than `kFewest`, so that some can be reused in any case.
+    // Returns how many, when they have all ended.
+    std::uint64_t (*create)(const std::atomic<bool> &stop);
+};
+
+constexpr std::uint64_t kFewest = 256;
+
+int creators_main(int argc, char **argv, const CreatorLoop &loop);
+
+} // namespace bench
+
+#endif

@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the paper's figure 1 again, thread creation by number of creators, from what bench/spawn measured
+(or stdasync, or create_detach), as SVG and PNG:
+
+    build/release/bench/spawn --full --creators 1,2,4,8,16,32 --json >build/spawn.json
+    bench/plot.py build/spawn.json docs/figures/spawn
+
+The bars are the intervals of the medians, which the table has in brackets. The only use of matplotlib;
+python3-matplotlib of Debian belongs to /usr/bin/python3, hence the first line.
+"""
+import json
+import os
+import sys
+
+TABLES = {"spawn": "std::thread, create and join", "stdasync": "std::async and get",
+          "create_detach": "std::thread, create and detach"}
+SERIES = (("default", "default", "o", "#c44e52"), ("cache", "cache", "s", "#4c72b0"))
+
+
+class Failure(Exception):
+    pass
+
+
+def read(path):
+    """The benchmark's result and its table; what else it could be is one line."""
+    try:
+        with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
+            result = json.load(file)
+        name = result["benchmark"]
+        table = result["tables"][name] if name in TABLES else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Failure(f"{path}: {type(error).__name__}: {error}") from error
+    if not table or not table["rows"]:
+        raise Failure(f"{path}: not the --json of {', '.join(TABLES)}")
+    return result, sorted(table["rows"], key=lambda row: row["creators"])
+
+
+def values(rows, series):
+    """The rates in threads/s, and how far their intervals reach down and up."""
+    key = series + "_per_s"  # in thousands
+    rates = [row[key] * 1e3 for row in rows]
+    low = [(row[key] - row[key + "_low"]) * 1e3 for row in rows]
+    high = [(row[key + "_high"] - row[key]) * 1e3 for row in rows]
+    return rates, (low, high)
+
+
+def draw(result, rows, target):
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "thrum"  # the same input gives the same file
+    from matplotlib import pyplot, ticker
+
+    figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
+    creators = [row["creators"] for row in rows]
+    for series, label, marker, color in SERIES:
+        rates, reach = values(rows, series)
+        axes.errorbar(creators, rates, yerr=reach, marker=marker, color=color, label=label, capsize=3,
+                      linewidth=1.5, markersize=5)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(creators)
+    axes.xaxis.set_major_formatter(ticker.ScalarFormatter())
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.set_ylim(bottom=10 ** int(len(str(int(min(values(rows, "default")[0])))) - 1))
+    axes.set_xlabel("creators")
+    axes.set_ylabel("threads/s (logarithmic)")
+    machine, settings = result["machine"], result["settings"]
+    axes.set_title(f"{TABLES[result['benchmark']]}: "
+                   f"median of {settings['rounds']:g} × {settings['seconds']:g} s\n"
+                   f"{machine['cpu']}, {machine['cores']} CPUs, {machine['kernel']}, {machine['libc']}, "
+                   f"load {machine['load_before'].split()[0]}", fontsize=8)
+    axes.grid(True, which="both", linewidth=0.3)
+    axes.legend()
+    folder = os.path.dirname(target)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    figure.savefig(target + ".svg", metadata={"Date": None})
+    figure.savefig(target + ".png", dpi=150, metadata={"Software": None})
+
+
+def main():
+    if len(sys.argv) != 3:
+        raise Failure("usage: plot.py RESULT.json TARGET, for TARGET.svg and TARGET.png; - is standard input")
+    result, rows = read(sys.argv[1])
+    try:
+        draw(result, rows, sys.argv[2])
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "matplotlib":
+            raise
+        raise Failure(f"{sys.executable} has no matplotlib: apt-get install python3-matplotlib, which is for "
+                      "/usr/bin/python3") from error
+    print(f"{sys.argv[2]}.svg, {sys.argv[2]}.png")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (Failure, OSError) as failure:
+        print(f"plot: {failure}", file=sys.stderr)
+        sys.exit(1)

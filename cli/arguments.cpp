@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <iterator>
+
+#include "command.hpp"
+
+namespace thrum {
+
+namespace {
+
+// An option that takes a number, and the variable that it sets.
+struct Number {
+    const char *option;
+    const char *variable;
+    const char *unit;
+    unsigned long most;
+    const char *help;
+};
+
+constexpr Number kNumbers[] = {
+    {"--min-rest", "THRUM_CACHE_MIN_REST", "MS", 3600000,
+     "A terminated thread rests at least MS milliseconds before it is\n"
+     "reused (0 to 3600000; default 0)"},
+    {"--max-idle", "THRUM_CACHE_MAX_IDLE", "N", 1000000,
+     "Keep at most N idle threads (0 to 1000000; default: no limit)"},
+    {"--standby", "THRUM_CACHE_STANDBY", "N", 1000,
+     "In the standby modes at most N threads of a kind wait for their job\n"
+     "(0 to 1000; default 16)"},
+};
+
+constexpr const char *kMode = "THRUM_CACHE_MODE";
+constexpr const char *kModes[] = {"reuse", "standby", "standby-helping", "stacks"};
+constexpr const char *kWipeStack = "THRUM_CACHE_WIPE_STACK";
+
+void set_mode(const std::string &mode) {
+    if (std::find(std::begin(kModes), std::end(kModes), mode) == std::end(kModes))
+        throw Failure(kUsage, "--mode takes reuse, standby, standby-helping or stacks, not '" + mode + "'");
+    setenv(kMode, mode.c_str(), 1);
+}
+
+} // namespace
+
+unsigned long whole_number(const std::string &option, const std::string &text, unsigned long least,
+                           unsigned long most) {
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    errno = 0;
+    const unsigned long number = digits ? std::strtoul(text.c_str(), nullptr, 10) : 0;
+    if (!digits || number < least || number > most || errno != 0)
+        throw Failure(kUsage, option + " takes a whole number from " + std::to_string(least) + " to " +
+                                  std::to_string(most) + ", not '" + text + "'");
+    return number;
+}
+
+std::vector<std::string> split(const std::string &list, const char *separators) {
+    std::vector<std::string> parts;
+    std::size_t from = 0;
+    while ((from = list.find_first_not_of(separators, from)) != std::string::npos) {
+        const std::size_t to = std::min(list.find_first_of(separators, from), list.size());
+        parts.push_back(list.substr(from, to - from));
+        from = to;
+    }
+    return parts;
+}
+
+std::vector<std::string> program_words(const CLI::App &command, const std::vector<std::string> &behind_mark) {
+    const std::vector<std::string> left = command.remaining();
+    const std::string name = "thrum " + command.get_name();
+    if (left.empty()) {
+        if (behind_mark.size() < 2)
+            throw Failure(kUsage, "which program? " + name + " [OPTIONS] -- PROG ARGS...");
+        return {behind_mark.begin() + 1, behind_mark.end()};
+    }
+    if (left.front().size() > 1 && left.front()[0] == '-')
+        throw Failure(kUsage, "unknown option '" + left.front() + "'; see " + name + " --help");
+    std::vector<std::string> words = left;
+    words.insert(words.end(), behind_mark.begin(), behind_mark.end());
+    return words;
+}
+
+void add_cache_options(CLI::App &command) {
+    for (const Number &number : kNumbers)
+        command
+            .add_option_function<std::string>(
+                number.option,
+                [&number](const std::string &text) {
+                    whole_number(number.option, text, 0, number.most);
+                    setenv(number.variable, text.c_str(), 1);
+                },
+                std::string(number.help) + "\n[" + number.variable + "]")
+            ->type_name(number.unit)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command
+        .add_option_function<std::string>(
+            "--mode", set_mode,
+            std::string("How threads are made cheaper: reuse (default), standby, "
+                        "standby-helping,\nstacks; see libthrum-cache(7)\n[") +
+                kMode + "]")
+        ->type_name("MODE")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command
+        .add_flag_callback(
+            "--wipe-stack", [] { setenv(kWipeStack, "1", 1); },
+            std::string(
+                "Give an idle thread's stack back to the kernel before every reuse,\nso that it reads "
+                "as zeros\n[") +
+                kWipeStack + "=1]")
+        ->disable_flag_override();
+}
+
+} // namespace thrum

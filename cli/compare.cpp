@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum compare [OPTIONS] [--] PROG [ARGS...]`: is this program faster with the cache, and by how much?
+//
+// The program is run without and with the cache in turn, so that whatever changes on the machine meanwhile changes
+// both. A pair of runs gives one ratio, and the ratios' median is what counts; within a pair, the order alternates
+// (without-with, with-without, ...), so that neither has the advantage of coming second. measure.cpp runs,
+// summary.cpp and verdict.cpp conclude, compare_table.cpp, compare_json.cpp and compare_html.cpp print.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "command.hpp"
+#include "comparison.hpp"
+#include "interrupts.hpp"
+#include "preload.hpp"
+#include "program.hpp"
+#include "progress.hpp"
+#include "text.hpp"
+
+extern char **environ;
+
+namespace thrum {
+
+namespace {
+
+constexpr std::size_t kFewestPairs = 10, kMostPairs = 40; // without -n: as many as fit into kSeconds
+constexpr double kSeconds = 10;
+constexpr double kLong = 5; // seconds; what runs longer is not warmed up
+constexpr std::size_t kLastWords = 2000;
+
+struct Options {
+    std::string pairs, warmups, time_limit, input, html;
+    bool json = false, show_output = false, any_status = false;
+};
+
+// --- the command line --------------------------------------------------------------------------------
+
+// "5", "0.5"; what strtod takes besides is not meant.
+double parse_seconds(const std::string &text) {
+    const bool plain = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+    char *end = nullptr;
+    const double number = plain ? std::strtod(text.c_str(), &end) : 0;
+    if (!plain || *end != '\0' || number < 0.001 || number > 86400)
+        throw Failure(kUsage, "--timeout takes seconds from 0.001 to 86400, not '" + text + "'");
+    return number;
+}
+
+// The page's file, opened before the runs: a slip in its name is not to cost their time. One that was made for
+// nothing is taken away again.
+class Page {
+  public:
+    explicit Page(const std::string &path) : path_(path) {
+        if (path.empty())
+            return;
+        fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        made_ = fd_ >= 0;
+        if (!made_)
+            fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (fd_ < 0)
+            throw Failure(kFailed, "cannot write " + path + ": " + std::strerror(errno));
+    }
+    ~Page() {
+        if (fd_ >= 0)
+            close(fd_);
+        if (made_ && !written_)
+            unlink(path_.c_str());
+    }
+    Page(const Page &) = delete;
+    Page &operator=(const Page &) = delete;
+
+    bool wanted() const { return fd_ >= 0; }
+    void write(const std::string &text) {
+        written_ = true;
+        if (ftruncate(fd_, 0) != 0 && errno != EINVAL) // a pipe has no length
+            fail();
+        for (std::size_t done = 0; done < text.size();) {
+            const ssize_t part = ::write(fd_, text.data() + done, text.size() - done);
+            if (part < 0 && errno != EINTR)
+                fail();
+            done += part < 0 ? 0 : static_cast<std::size_t>(part);
+        }
+    }
+
+  private:
+    [[noreturn]] void fail() const {
+        throw Failure(kFailed, "cannot write " + path_ + ": " + std::strerror(errno));
+    }
+
+    std::string path_;
+    int fd_ = -1;
+    bool made_ = false, written_ = false;
+};
+
+// --- the two environments ----------------------------------------------------------------------------
+
+std::vector<std::string> present_environment() {
+    std::vector<std::string> entries;
+    for (char **entry = environ; *entry != nullptr; entry++)
+        entries.emplace_back(*entry);
+    return entries;
+}
+
+// As the library reads a switch.
+void check_not_switched_off() {
+    const char *value = std::getenv("THRUM_CACHE");
+    if (value != nullptr && (std::strcmp(value, "off") == 0 || std::strcmp(value, "0") == 0))
+        throw Failure(kRefused, std::string("THRUM_CACHE=") + value +
+                                    " is in the environment, so the cache would be off; unset it to compare");
+}
+
+std::vector<std::string> cache_variables(const std::vector<std::string> &environment) {
+    std::vector<std::string> list;
+    for (const std::string &entry : environment)
+        if (entry.compare(0, 12, "THRUM_CACHE_") == 0 && entry.compare(0, 18, "THRUM_CACHE_TOTAL=") != 0)
+            list.push_back(entry);
+    return list;
+}
+
+// --- runs that failed --------------------------------------------------------------------------------
+
+// "exit code 3", "signal 11 (Segmentation fault)".
+std::string how_it_ended(const Run &run) {
+    if (WIFSIGNALED(run.status))
+        return "signal " + std::to_string(WTERMSIG(run.status)) + " (" + strsignal(WTERMSIG(run.status)) +
+               ")";
+    return "exit code " + std::to_string(WEXITSTATUS(run.status));
+}
+
+// What is wrong with a pair, or nothing.
+std::string failure_of(const Pair &pair, const Options &options) {
+    const Run &without = pair.runs[kWithout], &with = pair.runs[kWith];
+    for (const Arm arm : {kWithout, kWith})
+        if (pair.runs[arm].timed_out)
+            return std::string("a run ") + kArmNames[arm] + " the cache took longer than " +
+                   options.time_limit + " s and was ended";
+    if (without.status != with.status)
+        return "the program ended differently: " + how_it_ended(without) + " without the cache, " +
+               how_it_ended(with) + " with it";
+    if (without.status != 0 && !options.any_status)
+        return "the program failed: " + how_it_ended(without) +
+               ", both without the cache and with it (-i compares all the same)";
+    return "";
+}
+
+// A file in memory for what a program says before it fails. For warm-up runs only: nobody knows how much it says.
+class LastWords {
+  public:
+    LastWords() : file_(memfd_create("thrum-stderr", MFD_CLOEXEC)) {}
+
+    int fd() const { return file_.get(); }
+    void clear() {
+        if (ftruncate(file_.get(), 0) == 0)
+            lseek(file_.get(), 0, SEEK_SET);
+    }
+    // The end of it, whole lines, indented.
+    std::string text() const {
+        const off_t size = lseek(file_.get(), 0, SEEK_END);
+        std::string end(kLastWords, '\0');
+        const auto length = static_cast<off_t>(kLastWords);
+        const ssize_t got = pread(file_.get(), end.data(), end.size(), std::max<off_t>(0, size - length));
+        end.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+        if (size > length)
+            end.erase(0, end.find('\n') + 1);
+        std::string lines;
+        for (const std::string &line : split(end, "\n"))
+            lines += "  | " + line + "\n";
+        return lines;
+    }
+
+  private:
+    Descriptor file_;
+};
+
+// --- the comparison ----------------------------------------------------------------------------------
+
+class Comparer {
+  public:
+    Comparer(const Options &options, Comparison &comparison) : options_(options), comparison_(comparison) {}
+
+    // May end early, by an interrupt or because the program fails; `comparison` holds what was seen until then.
+    void compare() {
+        prepare();
+        progress_ = std::make_unique<Progress>(!program_.show_output);
+        Pair pair;
+        const bool begun = warm_up(pair);
+        if (may_go_on())
+            measure_pairs(pair, begun);
+        comparison_.interrupt = interrupts_.caught();
+        comparison_.load = load_between(begin_, moment_now());
+        progress_.reset();
+        if (!last_words_.empty())
+            std::cerr << last_words_ << std::flush;
+    }
+
+  private:
+    void prepare() {
+        const std::string name = comparison_.words.front();
+        program_.path = find_program(name);
+        program_.words = comparison_.words;
+        const Inspection inspection = inspect_program(program_.path);
+        if (!inspection.refusal.empty())
+            throw Failure(kRefused, inspection.refusal);
+        if (!inspection.exclusive.empty())
+            throw Failure(kRefused, program_.path + " is built with " + inspection.exclusive +
+                                        ", so it runs without the cache and there is nothing to compare");
+        check_not_switched_off();
+        program_.show_output = options_.show_output;
+        if (!options_.input.empty())
+            program_.input = options_.input;
+        if (!options_.time_limit.empty())
+            program_.time_limit = parse_seconds(options_.time_limit);
+        if (!options_.pairs.empty())
+            comparison_.wanted = whole_number("-n", options_.pairs, 1, 10000);
+        comparison_.warmups = options_.warmups.empty()
+                                  ? 1
+                                  : static_cast<unsigned>(whole_number("--warmup", options_.warmups, 0, 100));
+        set_environments(find_library());
+    }
+
+    // Nothing differs but LD_PRELOAD.
+    void set_environments(const std::string &library) {
+        setenv("THRUM_CACHE_TOTAL", total_.path().c_str(), 1);
+        for (const Arm arm : {kWithout, kWith}) {
+            set_preload(library, arm == kWith);
+            environments_[arm] = present_environment();
+        }
+        comparison_.variables = cache_variables(environments_[kWith]);
+    }
+
+    bool may_go_on() const { return interrupts_.caught() == 0 && comparison_.failure.empty(); }
+
+    Run run(Arm arm, int errors) {
+        return measure(program_, environments_[arm], total_, errors, interrupts_,
+                       [this] { progress_->draw(); });
+    }
+
+    // True: the first run of the first pair is in `pair`, for the program runs too long to be run for nothing.
+    bool warm_up(Pair &pair) {
+        begin_ = moment_now();
+        for (unsigned done = 0; done < comparison_.warmups && may_go_on(); done++) {
+            if (warm_up_pair(pair))
+                return true;
+            check(pair);
+        }
+        begin_ = moment_now();
+        return false;
+    }
+
+    bool warm_up_pair(Pair &pair) {
+        LastWords words;
+        for (const Arm arm : {kWithout, kWith}) {
+            words.clear();
+            const Run &done = pair.runs[arm] = run(arm, program_.show_output ? -1 : words.fd());
+            if (done.status != 0)
+                last_words_ = words.text();
+            if (done.incomplete || done.timed_out)
+                break;
+            if (done.status == 0 && arm == kWithout && options_.warmups.empty() && done.wall > kLong) {
+                comparison_.warmups = 0;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // True: nothing is wrong with it.
+    bool check(const Pair &pair) {
+        if (interrupts_.caught() == 0)
+            comparison_.failure = failure_of(pair, options_);
+        if (comparison_.failure.empty())
+            last_words_.clear(); // of a program that may fail, or was interrupted
+        return may_go_on();
+    }
+
+    void measure_pairs(Pair pair, bool begun) {
+        choose_number(pair);
+        progress_->set_done(begun ? 1 : 0, seconds_each(pair), "");
+        while (may_go_on() && (comparison_.wanted == 0 || comparison_.pairs.size() < comparison_.wanted)) {
+            if (!begun)
+                pair = Pair();
+            pair.first = comparison_.pairs.size() % 2 == 0 ? kWithout : kWith;
+            if (!measure_pair(pair, begun))
+                break;
+            comparison_.pairs.push_back(pair);
+            begun = false;
+            choose_number(pair);
+        }
+    }
+
+    bool measure_pair(Pair &pair, bool begun) {
+        for (const Arm arm : {pair.first, pair.first == kWithout ? kWith : kWithout}) {
+            if (begun && arm == pair.first)
+                continue;
+            pair.runs[arm] = run(arm, -1);
+            if (interrupts_.caught() != 0)
+                return false;
+            if (pair.runs[arm].timed_out)
+                break;
+            progress_->set_done(2 * comparison_.pairs.size() + (arm == pair.first ? 1 : 2),
+                                seconds_each(pair), ratio_so_far());
+        }
+        return check(pair);
+    }
+
+    // The mean of a pair's runs, as far as there are any.
+    static double seconds_each(const Pair &pair) {
+        const double without = pair.runs[kWithout].wall, with = pair.runs[kWith].wall;
+        return without > 0 && with > 0 ? (without + with) / 2 : std::max(without, with);
+    }
+
+    void choose_number(const Pair &pair) {
+        const double seconds = pair.runs[kWithout].wall + pair.runs[kWith].wall;
+        if (comparison_.wanted == 0 && pair.runs[kWithout].wall > 0 && pair.runs[kWith].wall > 0)
+            comparison_.wanted = std::clamp(static_cast<std::size_t>(std::min(kSeconds / seconds, 1e6)),
+                                            kFewestPairs, kMostPairs);
+        progress_->set_total(2 * comparison_.wanted);
+    }
+
+    std::string ratio_so_far() const {
+        std::vector<double> ratios;
+        for (const Pair &pair : comparison_.pairs)
+            ratios.push_back(pair.runs[kWithout].wall / pair.runs[kWith].wall);
+        return ratios.empty() ? "" : times(median(ratios)) + " so far";
+    }
+
+    const Options &options_;
+    Comparison &comparison_;
+    Program program_;
+    Total total_;
+    std::vector<std::string> environments_[2];
+    Interrupts interrupts_;
+    std::unique_ptr<Progress> progress_;
+    Moment begin_;
+    std::string last_words_;
+};
+
+std::string when_interrupted(const Comparison &comparison) {
+    return comparison.pairs.empty() ? "before the first pair of runs was complete"
+                                    : "after " + pairs_line(comparison);
+}
+
+void compare(const Options &options, const std::vector<std::string> &words) {
+    Page page(options.html);
+    Comparison comparison;
+    comparison.words = words;
+    comparison.machine = this_machine();
+    Comparer(options, comparison).compare();
+
+    const Summary summary = summarize(comparison.pairs);
+    const Verdict verdict = judge(summary, comparison.load, comparison.machine.processors);
+    if (page.wanted() && !comparison.pairs.empty())
+        page.write(as_html(comparison, summary, verdict));
+    if (options.json)
+        std::cout << as_json(comparison, summary, verdict) << std::flush;
+    else if (!comparison.pairs.empty())
+        std::cout << as_table(comparison, summary, verdict) << std::flush;
+    if (comparison.interrupt != 0)
+        throw Failure(128 + comparison.interrupt, "interrupted " + when_interrupted(comparison));
+    if (!comparison.failure.empty())
+        throw Failure(kFailed, comparison.failure);
+}
+
+void add_options(CLI::App &command, Options &options) {
+    const auto last = CLI::MultiOptionPolicy::TakeLast;
+    command
+        .add_option("-n,--runs", options.pairs,
+                    "Make N pairs of runs (1 to 10000; default: 10, or up to 40 while\n"
+                    "that takes no longer than 10 seconds)")
+        ->type_name("N")
+        ->multi_option_policy(last);
+    command
+        .add_option("--warmup", options.warmups,
+                    "Run N times without and with the cache first, which is not counted\n"
+                    "(0 to 100; default: 1, or 0 where a run takes longer than 5 seconds)")
+        ->type_name("N")
+        ->multi_option_policy(last);
+    command.add_option("--timeout", options.time_limit, "End a run that takes longer, and give up")
+        ->type_name("SECONDS")
+        ->multi_option_policy(last);
+    command.add_option("--input", options.input, "What each run reads as its stdin (default: nothing)")
+        ->type_name("FILE")
+        ->multi_option_policy(last);
+    command
+        .add_flag("--show-output", options.show_output,
+                  "Show what the runs print, on stderr (default: it goes to /dev/null)")
+        ->disable_flag_override();
+    command
+        .add_flag("-i,--ignore-failure", options.any_status,
+                  "Go on where the program fails, as long as it fails alike both ways")
+        ->disable_flag_override();
+    command.add_flag("--json", options.json, "Print one JSON object in the table's place")
+        ->disable_flag_override();
+    command.add_option("--html", options.html, "Also write a page with the plots to FILE")
+        ->type_name("FILE")
+        ->multi_option_policy(last);
+    add_cache_options(command);
+}
+
+} // namespace
+
+void add_compare(CLI::App &app, const std::vector<std::string> &behind_mark) {
+    auto options = std::make_shared<Options>();
+    CLI::App *command =
+        app.add_subcommand("compare", "Run a program without and with the cache, and say which is faster");
+    command->formatter(std::make_shared<Help>("thrum compare [OPTIONS] [--] PROG [ARGS...]"));
+    command->prefix_command();
+    command->footer("Ctrl-C ends it early and prints what was seen until then. Exit code: 0 compared,\n"
+                    "1 the program failed or took too long, 2 wrong command line, 125 refused,\n"
+                    "126 not executable, 127 not found, 130 Ctrl-C. More in thrum-compare(1).");
+    add_options(*command, *options);
+    command->callback([command, options, behind_mark] {
+        const std::vector<std::string> words = program_words(*command, behind_mark);
+        compare(*options, words);
+    });
+}
+
+} // namespace thrum

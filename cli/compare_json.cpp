@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A comparison as one JSON object (comparison.hpp): every run, and what the table says. Times in seconds.
+#include "comparison.hpp"
+#include "text.hpp"
+
+namespace thrum {
+
+namespace {
+
+// "{...}" of members that are already JSON.
+class Object {
+  public:
+    Object &add(const std::string &name, const std::string &json) {
+        text_ += (text_.empty() ? "" : ", ") + json_string(name) + ": " + json;
+        return *this;
+    }
+    std::string text() const { return "{" + text_ + "}"; }
+
+  private:
+    std::string text_;
+};
+
+template <typename List, typename ToJson>
+std::string array(const List &list, ToJson to_json) {
+    std::string text;
+    for (const auto &item : list)
+        text += (text.empty() ? "" : ", ") + to_json(item);
+    return "[" + text + "]";
+}
+
+std::string boolean(bool value) {
+    return value ? "true" : "false";
+}
+
+std::string optional(const std::optional<double> &number, int decimals) {
+    return number ? fixed(*number, decimals) : "null";
+}
+
+std::string counters_json(const std::optional<Counters> &counters) {
+    if (!counters)
+        return "null";
+    return Object()
+        .add("created", std::to_string(counters->created))
+        .add("reused", std::to_string(counters->reused))
+        .add("retired", std::to_string(counters->retired))
+        .add("passed", std::to_string(counters->passed))
+        .add("culled", std::to_string(counters->culled))
+        .text();
+}
+
+std::string run_json(const Run &run) {
+    return Object()
+        .add("wall", fixed(run.wall, 9))
+        .add("user", fixed(run.user, 6))
+        .add("system", fixed(run.system, 6))
+        .add("voluntary_switches", std::to_string(run.voluntary))
+        .add("involuntary_switches", std::to_string(run.involuntary))
+        .add("page_faults", std::to_string(run.faults))
+        .add("status", std::to_string(run.status))
+        .add("threads", counters_json(run.counters))
+        .text();
+}
+
+std::string pair_json(const Pair &pair) {
+    return Object()
+        .add("first", json_string(kArmNames[pair.first]))
+        .add("without", run_json(pair.runs[kWithout]))
+        .add("with", run_json(pair.runs[kWith]))
+        .text();
+}
+
+std::string middle_json(const Middle &middle, int decimals) {
+    return Object()
+        .add("median", fixed(middle.median, decimals))
+        .add("quartiles", "[" + fixed(middle.low, decimals) + ", " + fixed(middle.high, decimals) + "]")
+        .text();
+}
+
+std::string ratio_json(const Interval &ratio) {
+    if (ratio.count == 0)
+        return "null";
+    return Object()
+        .add("median", fixed(ratio.median, 6))
+        .add("low", fixed(ratio.low, 6))
+        .add("high", fixed(ratio.high, 6))
+        .add("confidence", fixed(ratio.confidence, 4))
+        .add("pairs", std::to_string(ratio.count))
+        .text();
+}
+
+std::string row_json(const Row &row, int decimals) {
+    return Object()
+        .add("without", middle_json(row.arms[kWithout], decimals))
+        .add("with", middle_json(row.arms[kWith], decimals))
+        .add("ratio", ratio_json(row.ratio))
+        .text();
+}
+
+std::string summary_json(const Summary &summary) {
+    return Object()
+        .add("wall", row_json(summary.wall, 9))
+        .add("cpu", row_json(summary.cpu, 6))
+        .add("system", row_json(summary.kernel, 6))
+        .add("kernel_share", row_json(summary.kernel_share, 4))
+        .add("switches", row_json(summary.switches, 1))
+        .add("voluntary_switches", row_json(summary.voluntary, 1))
+        .add("involuntary_switches", row_json(summary.involuntary, 1))
+        .add("threads", optional(summary.threads, 1))
+        .add("threads_created", optional(summary.created, 1))
+        .add("threads_reused", optional(summary.reused, 1))
+        .text();
+}
+
+std::string machine_json(const Machine &machine, const Load &load) {
+    return Object()
+        .add("processor", json_string(machine.processor))
+        .add("processors", std::to_string(machine.processors))
+        .add("kernel", json_string(machine.kernel))
+        .add("libc", json_string(machine.libc))
+        .add("seconds", fixed(load.seconds, 3))
+        .add("used_by_others", optional(load.others, 3))
+        .add("stolen", fixed(load.stolen, 3))
+        .add("pressure", optional(load.waited, 4))
+        .add("load_before", fixed(load.load_before, 2))
+        .add("load_after", fixed(load.load_after, 2))
+        .text();
+}
+
+std::string verdict_json(const Verdict &verdict) {
+    return Object()
+        .add("kind", json_string(kVerdictNames[verdict.kind]))
+        .add("text", json_string(verdict.line))
+        .add("notes", array(verdict.notes, json_string))
+        .text();
+}
+
+} // namespace
+
+std::string as_json(const Comparison &comparison, const Summary &summary, const Verdict &verdict) {
+    const bool early = comparison.pairs.empty();
+    return Object()
+               .add("thrum", json_string(THRUM_VERSION))
+               .add("command", array(comparison.words, json_string))
+               .add("environment", array(comparison.variables, json_string))
+               .add("wanted", comparison.wanted == 0 ? "null" : std::to_string(comparison.wanted))
+               .add("complete", std::to_string(comparison.pairs.size()))
+               .add("warmups", std::to_string(comparison.warmups))
+               .add("interrupted", boolean(comparison.interrupt != 0))
+               .add("failure", comparison.failure.empty() ? "null" : json_string(comparison.failure))
+               .add("verdict", verdict_json(verdict))
+               .add("summary", early ? "null" : summary_json(summary))
+               .add("machine", machine_json(comparison.machine, comparison.load))
+               .add("pairs", array(comparison.pairs, pair_json))
+               .text() +
+           "\n";
+}
+
+} // namespace thrum

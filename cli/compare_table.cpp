@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A comparison as a table for a terminal of 80 columns (comparison.hpp).
+#include "comparison.hpp"
+#include "text.hpp"
+
+namespace thrum {
+
+namespace {
+
+constexpr std::size_t kName = 18, kArm = 24, kLine = 79;
+
+std::string padded(const std::string &text, std::size_t width) {
+    return text.size() < width ? text + std::string(width - text.size(), ' ') : text + " ";
+}
+
+std::string line_of(const std::string &name, const std::string &without, const std::string &with,
+                    const std::string &ratio) {
+    std::string line = padded(name, kName) + padded(without, kArm) + padded(with, kArm) + ratio;
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line + "\n";
+}
+
+std::string times_of(const Middle &middle, const Unit &unit) {
+    const auto in_unit = [&unit](double seconds) { return three_digits(seconds / unit.seconds); };
+    return in_unit(middle.median) + " " + unit.name + " (" + in_unit(middle.low) + "-" +
+           in_unit(middle.high) + ")";
+}
+
+std::string percent_of(const Middle &middle) {
+    return fixed(100 * middle.median, 0) + " % (" + fixed(100 * middle.low, 0) + "-" +
+           fixed(100 * middle.high, 0) + ")";
+}
+
+std::string numbers_of(const Middle &middle) {
+    return fixed(middle.median, 0) + " (" + fixed(middle.low, 0) + "-" + fixed(middle.high, 0) + ")";
+}
+
+std::string ratio_of(const Row &row) {
+    return row.ratio.count == 0 ? "-" : times(row.ratio.median);
+}
+
+std::string row_line(const char *name, const Row &row, std::string (*text)(const Middle &),
+                     const std::string &ratio = "") {
+    return line_of(name, text(row.arms[kWithout]), text(row.arms[kWith]), ratio);
+}
+
+std::string time_line(const char *name, const Row &row) {
+    const Unit unit = unit_of(row);
+    return line_of(name, times_of(row.arms[kWithout], unit), times_of(row.arms[kWith], unit), ratio_of(row));
+}
+
+std::string number(const std::optional<double> &count) {
+    return count ? fixed(*count, 0) : "not known";
+}
+
+std::string table(const Summary &summary) {
+    return line_of("", "without", "with the cache", "ratio") + time_line("wall time", summary.wall) +
+           time_line("CPU time", summary.cpu) +
+           (kernel_share_is_known(summary) ? row_line("  in the kernel", summary.kernel_share, percent_of)
+                                           : "") +
+           line_of("threads created", number(summary.threads), number(summary.created), "") +
+           line_of("threads reused", summary.threads ? "0" : "not known", number(summary.reused), "") +
+           row_line("context switches", summary.switches, numbers_of, ratio_of(summary.switches));
+}
+
+// "2.31 2.28 ...", as many on a line as fit.
+std::string list_of(const std::vector<double> &ratios) {
+    std::string text, line;
+    for (const double ratio : ratios) {
+        const std::string next = "  " + three_digits(ratio);
+        if (line.size() + next.size() > kLine) {
+            text += line + "\n";
+            line.clear();
+        }
+        line += next;
+    }
+    return text + line + "\n";
+}
+
+std::string interval_line(const Interval &ratio) {
+    std::string line = "median " + three_digits(ratio.median);
+    if (ratio.count > 1)
+        line += ", " + fixed(100 * ratio.confidence, ratio.confidence > 0.99 ? 1 : 0) + " % interval " +
+                three_digits(ratio.low) + " to " + three_digits(ratio.high);
+    return line + "\n";
+}
+
+// Broken between words.
+std::string wrapped(const std::string &text, const std::string &indent) {
+    std::string out, line;
+    std::size_t from = 0;
+    while (from < text.size()) {
+        std::size_t to = text.find(' ', from + 1);
+        to = to == std::string::npos ? text.size() : to;
+        if (!line.empty() && line.size() + to - from > kLine) {
+            out += line + "\n";
+            line = indent;
+            from += text[from] == ' ' ? 1 : 0;
+        }
+        line += text.substr(from, to - from);
+        from = to;
+    }
+    return out + line + "\n";
+}
+
+std::string cut(const std::string &text) {
+    return text.size() <= kLine ? text : text.substr(0, kLine - 3) + "...";
+}
+
+} // namespace
+
+std::string pairs_line(const Comparison &comparison) {
+    const std::string wanted = counted(static_cast<double>(comparison.wanted), "pair") + " of runs";
+    const bool early = comparison.pairs.size() < comparison.wanted;
+    return early ? std::to_string(comparison.pairs.size()) + " of " + wanted : wanted;
+}
+
+std::string load_line(const Load &load, unsigned processors) {
+    if (!load.others)
+        return "";
+    std::string line = "others used " + fixed(*load.others, 1) + " of " + counted(processors, "CPU");
+    if (load.stolen >= 0.05)
+        line += ", the hypervisor took " + fixed(load.stolen, 1);
+    return line;
+}
+
+std::string as_table(const Comparison &comparison, const Summary &summary, const Verdict &verdict) {
+    std::string text = cut(shell_line(comparison.words)) + "\n";
+    text += pairs_line(comparison) + ", without and with the cache in turn; median (middle half)\n\n";
+    if (!comparison.pairs.empty()) {
+        text += table(summary) + "\n";
+        text += "wall time without / with, pair by pair:\n" + list_of(summary.ratios);
+        text += interval_line(summary.wall.ratio) + "\n";
+    }
+    text += wrapped(verdict.line, "  ");
+    for (const std::string &note : verdict.notes)
+        text += wrapped("  " + note, "    ");
+    return text;
+}
+
+} // namespace thrum

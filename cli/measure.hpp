@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run of a program, with what it cost. compare.cpp calls it once for every run, with the cache or without; the
+// only difference between the two is LD_PRELOAD.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "thrum/cache.h"
+
+namespace thrum {
+
+class Interrupts;
+
+using Counters = struct thrum_cache_counters; // C++ takes the bare name for the object
+
+// A file that is closed with its owner.
+class Descriptor {
+  public:
+    explicit Descriptor(int fd = -1) : fd_(fd) {}
+    Descriptor(Descriptor &&other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+    ~Descriptor();
+    Descriptor(const Descriptor &) = delete;
+    Descriptor &operator=(const Descriptor &) = delete;
+    int get() const { return fd_; }
+
+  private:
+    int fd_;
+};
+
+// The counters of all processes of a run, which they add up in memory that is shared with them (THRUM_CACHE_TOTAL).
+class Total {
+  public:
+    Total();
+    ~Total();
+    Total(const Total &) = delete;
+    Total &operator=(const Total &) = delete;
+
+    const std::string &path() const { return path_; } // for the variable
+    void clear();
+    // Nothing where the library was not loaded, or no process got to adding its counters.
+    std::optional<Counters> read() const;
+
+  private:
+    Descriptor file_;
+    std::string path_;
+    struct thrum_cache_total *at_ = nullptr;
+};
+
+struct Program {
+    std::string path;
+    std::vector<std::string> words;
+    std::string input = "/dev/null"; // opened for each run
+    bool show_output = false;        // stdout and stderr go to stderr; otherwise nowhere
+    double time_limit = 0;           // seconds; 0: none
+};
+
+struct Run {
+    int status = 0;          // as from waitpid
+    bool timed_out = false;  // ended by us, after the time limit
+    bool incomplete = false; // ended by us, after an interrupt
+    // Seconds. The CPU times are those of the process and of its children that it waited for.
+    double wall = 0, user = 0, system = 0;
+    std::uint64_t voluntary = 0, involuntary = 0; // context switches
+    std::uint64_t faults = 0;                     // of memory pages
+    std::optional<Counters> counters;             // with the cache only
+
+    double cpu() const { return user + system; }
+    std::uint64_t switches() const { return voluntary + involuntary; }
+};
+
+// Starts the program in a session of its own, so that all that it starts can be ended with it, and no terminal
+// stops it. `errors`: a file for its stderr, or -1. `on_tick` is called about once a second meanwhile.
+// Throws Failure: 126 or 127 where the program cannot be started, 1 where its input cannot be opened.
+Run measure(const Program &program, const std::vector<std::string> &environment, Total &total, int errors,
+            Interrupts &interrupts, const std::function<void()> &on_tick);
+
+} // namespace thrum

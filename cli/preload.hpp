@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where libthrum-cache.so is, and how LD_PRELOAD comes to name it. For the commands that start programs: run.cpp,
+// compare.cpp.
+#pragma once
+
+#include <string>
+
+namespace thrum {
+
+// The library's path, as LD_PRELOAD can name it. Throws Failure (125) where there is none, or none such.
+std::string find_library();
+
+// Puts the library first into this process's LD_PRELOAD, or takes it out; what else is preloaded stays.
+void set_preload(const std::string &library, bool with_library);
+
+} // namespace thrum

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace thrum {
+
+namespace {
+
+constexpr double kTail = 0.025; // 5 %, on two sides
+
+// The probability that exactly `heads` of `count` coins show heads. By logarithms: 2^-count alone would be 0 for
+// more than a thousand coins.
+double coins(std::size_t count, std::size_t heads) {
+    const auto n = static_cast<double>(count), k = static_cast<double>(heads);
+    return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) - n * std::log(2.0));
+}
+
+} // namespace
+
+double quantile(std::vector<double> sample, double part) {
+    if (sample.empty())
+        return 0;
+    std::sort(sample.begin(), sample.end());
+    const double place = part * static_cast<double>(sample.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, sample.size() - 1);
+    return sample[below] + (place - static_cast<double>(below)) * (sample[above] - sample[below]);
+}
+
+double median(std::vector<double> sample) {
+    return quantile(std::move(sample), 0.5);
+}
+
+// The median lies below the smallest but k of the sample if at most k of n coins show heads, and the same above.
+Interval median_interval(std::vector<double> sample) {
+    if (sample.empty())
+        return {};
+    std::sort(sample.begin(), sample.end());
+    std::size_t left_out = 0;
+    double tail = coins(sample.size(), 0);
+    for (double next; (next = tail + coins(sample.size(), left_out + 1)) <= kTail; tail = next)
+        left_out++;
+    return {median(sample), sample[left_out], sample[sample.size() - 1 - left_out],
+            std::max(0.0, 1 - 2 * tail), sample.size()};
+}
+
+} // namespace thrum

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace thrum {
+
+namespace {
+
+constexpr const char *kReplacement = "\xef\xbf\xbd"; // U+FFFD
+
+unsigned char byte_at(const std::string &text, std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+}
+
+// The length of the UTF-8 sequence that starts here, 0 where none does: no overlong forms, no surrogates.
+std::size_t utf8_length(const std::string &text, std::size_t at) {
+    const unsigned char first = byte_at(text, at), second = byte_at(text, at + 1);
+    if (first < 0x80)
+        return 1;
+    const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4)
+        return 0;
+    for (std::size_t i = 1; i < length; i++)
+        if ((byte_at(text, at + i) & 0xc0) != 0x80)
+            return 0;
+    const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+    const bool beyond = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+    return overlong || beyond ? 0 : length;
+}
+
+std::string json_character(unsigned char c) {
+    if (c == '"' || c == '\\')
+        return std::string("\\") + static_cast<char>(c);
+    if (c >= 0x20 && c != 0x7f)
+        return std::string(1, static_cast<char>(c));
+    char escape[8];
+    std::snprintf(escape, sizeof escape, "\\u%04x", c);
+    return escape;
+}
+
+// Control characters are not allowed in HTML at all, but for white space.
+std::string html_character(unsigned char c) {
+    switch (c) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    case '\t':
+    case '\n': return std::string(1, static_cast<char>(c));
+    default: return c < 0x20 || c == 0x7f ? kReplacement : std::string(1, static_cast<char>(c));
+    }
+}
+
+template <typename Character>
+std::string escaped(const std::string &text, Character character) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t length = utf8_length(text, at);
+        if (length == 0)
+            out += kReplacement;
+        else if (length == 1)
+            out += character(byte_at(text, at));
+        else
+            out.append(text, at, length);
+        at += length == 0 ? 1 : length;
+    }
+    return out;
+}
+
+bool is_plain(const std::string &word) {
+    static const char *const plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+    return !word.empty() && word.find_first_not_of(plain) == std::string::npos;
+}
+
+// In quotation marks; with control characters in it, in the shell's $'...' form, for the line stays one line.
+std::string shell_word(const std::string &word) {
+    if (is_plain(word))
+        return word;
+    std::string quoted, escapes;
+    bool control = false;
+    for (const char c : word) {
+        const auto byte = static_cast<unsigned char>(c);
+        char octal[8];
+        std::snprintf(octal, sizeof octal, "\\%03o", byte);
+        const bool is_control = byte < 0x20 || byte == 0x7f;
+        control = control || is_control;
+        quoted += c == '\'' ? "'\\''" : std::string(1, c);
+        escapes += is_control ? octal : c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+    return control ? "$'" + escapes + "'" : "'" + quoted + "'";
+}
+
+} // namespace
+
+std::string json_string(const std::string &text) {
+    return '"' + escaped(text, json_character) + '"';
+}
+
+std::string html_text(const std::string &text) {
+    return escaped(text, html_character);
+}
+
+std::string shell_line(const std::vector<std::string> &words) {
+    std::string line;
+    for (const std::string &word : words)
+        line += (line.empty() ? "" : " ") + shell_word(word);
+    return line;
+}
+
+std::string fixed(double number, int decimals) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*f", decimals, number);
+    return text;
+}
+
+std::string three_digits(double number) {
+    const double size = std::fabs(number);
+    return fixed(number, size < 0.9995 ? 3 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+Unit unit_of_time(double seconds) {
+    const double size = std::fabs(seconds);
+    if (size >= 0.9995)
+        return {"s", 1};
+    return size >= 0.9995e-3 ? Unit{"ms", 1e-3} : Unit{"us", 1e-6};
+}
+
+std::string duration(double seconds) {
+    const Unit unit = unit_of_time(seconds);
+    return three_digits(seconds / unit.seconds) + " " + unit.name;
+}
+
+std::string counted(double number, const std::string &thing) {
+    return fixed(number, 0) + " " + thing + (std::llround(number) == 1 ? "" : "s");
+}
+
+} // namespace thrum

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text for others to read: strings of unknown origin made safe for JSON, HTML and a shell, and numbers with as
+// many digits as they are worth. Used by all that prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace thrum {
+
+// With the quotation marks. Bytes that are not UTF-8 become U+FFFD here and in html_text.
+std::string json_string(const std::string &text);
+std::string html_text(const std::string &text);
+
+// The words as one would type them, on one line.
+std::string shell_line(const std::vector<std::string> &words);
+
+// printf's %.<decimals>f.
+std::string fixed(double number, int decimals);
+// Three digits that count: 0.123, 1.23, 12.3, 123, 1234.
+std::string three_digits(double number);
+
+// What a time is shown in: one unit for all the numbers of a row.
+struct Unit {
+    const char *name;
+    double seconds;
+};
+Unit unit_of_time(double seconds);
+// "1.23 s", "850 us".
+std::string duration(double seconds);
+
+// "1 thread", "2 threads".
+std::string counted(double number, const std::string &thing);
+
+} // namespace thrum

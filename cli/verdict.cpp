@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From medians to one plain sentence (comparison.hpp). The rules, on R = wall time without / with, pair by pair:
+//
+//   fewer than 5 pairs                             inconclusive, whatever they show
+//   the interval of R's median within 1 +- 3 %     no difference: there is none worth speaking of
+//   the interval above 1, or below                 faster, or slower
+//   otherwise                                      inconclusive: R may be 1, and it may be far from it
+//
+// thrum-compare(1) tells the user the same.
+#include <cmath>
+
+#include "comparison.hpp"
+#include "text.hpp"
+
+namespace thrum {
+
+namespace {
+
+constexpr std::size_t kFewest = 5;     // pairs; all on one side of 1 by chance: 1 in 16
+constexpr double kSame = 1.03;         // up to this ratio, two times are called the same
+constexpr double kBusyShare = 0.1;     // of all CPUs, used by others: worth a mention
+constexpr double kStolenShare = 0.02;  // likewise, taken by the hypervisor
+constexpr double kFewThreads = 16;     // whose creation cannot be what costs time
+constexpr double kLoadingCost = 0.005; // seconds; what costs more than this is not the loading of a library
+constexpr double kMoreSwitches = 1.25;
+
+std::string range(double low, double high) {
+    return times(low) + " to " + times(high);
+}
+
+std::string as_fast(const Interval &ratio) {
+    return "between " + times(ratio.low) + " and " + times(ratio.high) + " as fast";
+}
+
+// "it creates 4 threads, none of which was reused (user stack 4)"; empty where that is not known.
+std::string threads_line(const Summary &summary) {
+    if (!summary.threads)
+        return "";
+    if (*summary.threads < 0.5)
+        return "it creates no threads";
+    std::string line = "it creates " + counted(*summary.threads, "thread");
+    if (summary.reused.value_or(0) >= 0.5)
+        return line;
+    line += ", and none could be reused";
+    return summary.not_reused.empty() ? line : line + " (" + summary.not_reused + ")";
+}
+
+std::string with_reason(const std::string &line, const std::string &reason) {
+    return reason.empty() ? line : line + ": " + reason;
+}
+
+bool is_busy(const Load &load, unsigned processors) {
+    return load.others.value_or(0) >= kBusyShare * processors || load.stolen >= kStolenShare * processors;
+}
+
+std::string why_same(const Summary &summary) {
+    const std::string threads = threads_line(summary);
+    const bool many = summary.reused.value_or(0) >= kFewThreads;
+    return many ? threads + " in " + duration(summary.wall.arms[kWithout].median) : threads;
+}
+
+// What is known, and no guesses.
+std::string why_slower(const Summary &summary) {
+    const double cost = summary.wall.arms[kWith].median - summary.wall.arms[kWithout].median;
+    std::string why;
+    if (summary.threads && summary.reused.value_or(0) < kFewThreads) {
+        why = threads_line(summary);
+        if (cost > 0 && cost < kLoadingCost)
+            why += "; loading the cache costs " + duration(cost) + " a run";
+    }
+    const Row &switches = summary.switches;
+    if (why.empty() && switches.arms[kWith].median > kMoreSwitches * switches.arms[kWithout].median)
+        why = fixed(switches.arms[kWith].median, 0) + " context switches instead of " +
+              fixed(switches.arms[kWithout].median, 0);
+    return why.empty() ? "" : " (" + why + ")";
+}
+
+std::string why_inconclusive(const Summary &summary, const Load &load, unsigned processors) {
+    const std::string between = as_fast(summary.wall.ratio);
+    if (is_busy(load, processors))
+        return "the machine was busy (" + load_line(load, processors) + "); " + between;
+    return between + "; more runs (-n " + std::to_string(4 * summary.wall.ratio.count) + ") may tell";
+}
+
+// CPU time tells what a program leaves to others. It is worth a line where it says something else than wall time.
+void note_cpu(const Summary &summary, Verdict &verdict) {
+    const Interval &cpu = summary.cpu.ratio;
+    if (cpu.count < kFewest || verdict.kind == Verdict::kNone)
+        return;
+    if (cpu.low > kSame)
+        verdict.notes.push_back("CPU time: " + times(cpu.median) + " less (" + range(cpu.low, cpu.high) +
+                                ")");
+    else if (cpu.high < 1 / kSame)
+        verdict.notes.push_back("CPU time: " + times(1 / cpu.median) + " as much (" + times(1 / cpu.high) +
+                                " to " + times(1 / cpu.low) + ")");
+}
+
+Verdict judge_wall(const Summary &summary, const Load &load, unsigned processors) {
+    const Interval &ratio = summary.wall.ratio;
+    if (ratio.count == 0)
+        return {Verdict::kNone, "nothing was compared", {}};
+    if (ratio.count < kFewest)
+        return {Verdict::kInconclusive,
+                "inconclusive: " + counted(static_cast<double>(ratio.count), "pair") +
+                    " of runs, and it takes " + std::to_string(kFewest) + " to tell (so far " +
+                    as_fast(ratio) + ")",
+                {}};
+    if (ratio.low >= 1 / kSame && ratio.high <= kSame)
+        return {Verdict::kSame, with_reason("no difference", why_same(summary)), {}};
+    if (ratio.low > 1)
+        return {Verdict::kFaster, times(ratio.median) + " faster", {}};
+    if (ratio.high < 1)
+        return {Verdict::kSlower, "slower: " + times(1 / ratio.median) + why_slower(summary), {}};
+    Verdict verdict{
+        Verdict::kInconclusive, "inconclusive: " + why_inconclusive(summary, load, processors), {}};
+    if (summary.threads && *summary.threads < kFewThreads)
+        verdict.notes.push_back(threads_line(summary) + ", so there should be little to see");
+    return verdict;
+}
+
+} // namespace
+
+std::string times(double ratio) {
+    return fixed(ratio, ratio < 1.995 ? 2 : ratio < 9.95 ? 1 : 0) + "x";
+}
+
+Verdict judge(const Summary &summary, const Load &load, unsigned processors) {
+    Verdict verdict = judge_wall(summary, load, processors);
+    note_cpu(summary, verdict);
+    const bool said = verdict.line.find("the machine was busy") != std::string::npos;
+    if (verdict.kind != Verdict::kNone && !said && is_busy(load, processors))
+        verdict.notes.push_back("the machine was busy: " + load_line(load, processors));
+    return verdict;
+}
+
+} // namespace thrum

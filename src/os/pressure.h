@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Is memory short? The kernel's pressure stall information: time in which somebody had to wait for memory, in the
+ * process's control group if that is told, else in the whole system.
+ *
+ * Asked from time to time, by one thread at a time. Where the kernel grants a trigger (to anybody since Linux 6.5,
+ * with a window of whole multiples of two seconds), it says whether there was such a time since the last question,
+ * however short ago; else the totals are read and compared. */
+#ifndef THRUM_OS_PRESSURE_H
+#define THRUM_OS_PRESSURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* True if since the last call tasks waited for memory for a tenth of the time or more. The first call says no.
+ * `now_ns` is the monotonic clock. False where the kernel does not tell. */
+bool pressure_rose(uint64_t now_ns);
+
+/* In a fork's child: the parent's trigger is not ours. */
+void pressure_fork_child(void);
+
+/* From the text of a pressure file: microseconds in which some task waited; 0 if it does not say. */
+uint64_t pressure_total_us(const char *text);
+
+/* Reads another file than the system's, without a trigger; for tests. */
+void pressure_use_file(const char *path);
+
+#endif

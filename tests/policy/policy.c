@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cache does with idle threads as time passes, one policy a case; CMakeLists.txt says which variables are set.
+// Nothing is said of how long anything takes: a case waits for the state that the policy promises.
+//
+//   policy keep         no policy: idle threads stay, and stay as they are
+//   policy max-age      they end when nobody has needed them for a while, all of them
+//   policy seconds      they end so that the sum of their idle times stays within the bound
+//   policy trim         they give their stacks back
+//   policy pressure FILE  they end when memory is short (debug builds read FILE for it)
+//   policy crowd        threads that nobody joins for long do not pile up
+//   policy unjoined     ended threads that are not joined are not idle: no policy ends them, and their results stay
+#include "../unit/rows/child.h"
+
+enum { THREADS = 12, PATIENCE_MS = 20000 };
+
+static const volatile struct thrum_cache_counters *cache(void) {
+    const volatile struct thrum_cache_counters *c = counters();
+    PREMISE(c != NULL, "the cache is not loaded");
+    return c;
+}
+
+static void *meet_twice(void *barrier) {
+    pthread_barrier_wait((pthread_barrier_t *)barrier);
+    return NULL;
+}
+
+static void make_idle(int count) {
+    pthread_t threads[THREADS];
+    pthread_barrier_t barrier;
+    CHECK_OK(pthread_barrier_init(&barrier, NULL, (unsigned)count));
+    for (int i = 0; i < count; i++)
+        CHECK_OK(pthread_create(&threads[i], NULL, meet_twice, &barrier));
+    for (int i = 0; i < count; i++)
+        CHECK_OK(pthread_join(threads[i], NULL));
+    wait_until_settled(0);
+}
+
+static void await_idle(uint64_t most) {
+    int64_t end = now_ms() + PATIENCE_MS;
+    while (cache()->idle > most && now_ms() < end)
+        sleep_ms(5);
+    CHECK(cache()->idle <= most, "%llu threads are still idle", (unsigned long long)cache()->idle);
+}
+
+// After all that the cache works as at first.
+static void still_works(void) {
+    make_idle(THREADS);
+    uint64_t reused = cache()->reused;
+    run_thread(do_nothing, NULL);
+    CHECK_EQ(cache()->reused, reused + 1);
+}
+
+static void keep(void) {
+    make_idle(THREADS);
+    CHECK_EQ(cache()->idle, THREADS);
+    sleep_ms(1500);
+    CHECK_EQ(cache()->idle, THREADS);
+    CHECK_EQ(cache()->culled, 0);
+    still_works();
+}
+
+static void max_age(void) {
+    make_idle(THREADS);
+    await_idle(0);
+    CHECK_EQ(cache()->culled, THREADS);
+    expect_threads_at_most(1);
+    still_works();
+    // One that is needed again and again is not old, the others are.
+    for (int64_t end = now_ms() + PATIENCE_MS; cache()->idle > 1 && now_ms() < end;) {
+        run_thread(do_nothing, NULL);
+        sleep_ms(1);
+    }
+    CHECK_EQ(cache()->idle, 1);
+    await_idle(0);
+}
+
+static void seconds(void) {
+    make_idle(THREADS);
+    await_idle(THREADS - 1); // after a second in all, not each
+    await_idle(1);
+    await_idle(0);
+    still_works();
+}
+
+static long resident_kb(void) {
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%*s %ld", &pages) == 1, "no statm");
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+enum { STACK_KB = 56 };
+static void *use_stack(void *barrier) {
+    volatile char stack[STACK_KB * 1024];
+    for (size_t i = 0; i < sizeof stack; i += 512)
+        stack[i] = 1;
+    pthread_barrier_wait((pthread_barrier_t *)barrier);
+    return NULL;
+}
+
+static void trim(void) {
+    enum { MANY = 64 };
+    pthread_t threads[MANY];
+    pthread_barrier_t barrier;
+    CHECK_OK(pthread_barrier_init(&barrier, NULL, MANY));
+    long before = resident_kb();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++)
+            CHECK_OK(pthread_create(&threads[i], NULL, use_stack, &barrier));
+        for (int i = 0; i < MANY; i++)
+            CHECK_OK(pthread_join(threads[i], NULL));
+        wait_until_settled(0);
+        int64_t end = now_ms() + PATIENCE_MS;
+        while (resident_kb() > before + MANY * STACK_KB / 2 && now_ms() < end)
+            sleep_ms(5);
+        CHECK(resident_kb() <= before + MANY * STACK_KB / 2, "%ld KiB instead of %ld and a little",
+              resident_kb(), before);
+        CHECK_EQ(cache()->idle, MANY);
+    }
+    run_thread(do_nothing, NULL);
+}
+
+static const char *pressure_file;
+static void write_total(unsigned long long us) {
+    FILE *file = fopen(pressure_file, "w");
+    CHECK(file != NULL, "%s: %s", pressure_file, strerror(errno));
+    fprintf(file, "some avg10=0.00 avg60=0.00 avg300=0.00 total=%llu\n", us);
+    fclose(file);
+}
+
+static void pressure(void) {
+    make_idle(THREADS);
+    sleep_ms(2500);
+    CHECK_EQ(cache()->idle, THREADS);
+    unsigned long long total = 1000;
+    for (int64_t end = now_ms() + PATIENCE_MS; cache()->idle > 0 && now_ms() < end; sleep_ms(50))
+        write_total(total += 1000000);
+    await_idle(0);
+    still_works();
+}
+
+static void *tell(void *number) {
+    return number;
+}
+
+static void unjoined(void) {
+    pthread_t threads[THREADS];
+    for (intptr_t i = 0; i < THREADS; i++)
+        CHECK_OK(pthread_create(&threads[i], NULL, tell, (void *)(i + 1)));
+    sleep_ms(1500);
+    CHECK_EQ(cache()->idle, 0);
+    for (intptr_t i = 0; i < THREADS; i++) {
+        void *result;
+        CHECK_OK(pthread_join(threads[i], &result));
+        CHECK_EQ((intptr_t)result, i + 1);
+    }
+    await_idle(0);
+    still_works();
+}
+
+static void crowd(void) {
+    enum { MANY = 400, MOST = 64 + 16 };
+    static pthread_t threads[MANY];
+    for (int wave = 0; wave < 6; wave++) {
+        for (intptr_t i = 0; i < MANY; i++)
+            CHECK_OK(pthread_create(&threads[i], NULL, tell, (void *)(i + 1)));
+        sleep_ms(50);
+        uint64_t reused = cache()->reused;
+        expect_threads_at_most((int)(MOST + 2 * reused)); // those reused just now, and as many more
+        for (intptr_t i = 0; i < MANY; i++) {
+            void *result;
+            CHECK_OK(pthread_join(threads[i], &result));
+            CHECK_EQ((intptr_t)result, i + 1);
+        }
+    }
+    // Waves that come again are worth more and more of them.
+    CHECK(cache()->reused > 3 * MANY, "only %llu were reused", (unsigned long long)cache()->reused);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {{"keep", keep},         {"max-age", max_age}, {"seconds", seconds},  {"trim", trim},
+             {"pressure", pressure}, {"crowd", crowd},     {"unjoined", unjoined}};
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            pressure_file = argc > 2 ? argv[2] : NULL;
+            cases[i].run();
+            return 0;
+        }
+    fprintf(stderr, "usage: policy CASE [FILE]\n");
+    return 2;
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum compare` from outside: what it starts and how often, what it prints, and how it ends. No test looks at a time.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "place.hpp"
+#include "thrum/cache.h"
+
+namespace {
+
+const std::string kProbe = CLI_PROBE;
+
+Ended compare(Words words, const World &world = {}, const Place &where = place()) {
+    words.insert(words.begin(), {where.thrum(), "compare"});
+    return spawn(words, world);
+}
+
+// A shell script that has run for the `n`th time, from 0 on. The runs of a comparison are numbered in $1/count.
+Words script(const Place &where, const std::string &text) {
+    where.write("count", "0\n", 0644);
+    return {"/bin/sh", "-c", "n=$(cat $0/count); echo $((n + 1)) >$0/count; " + text, where.path("")};
+}
+
+int runs_of(const Place &where) {
+    return std::stoi(read_file(where.path("count")));
+}
+
+Ended compare_script(const Place &where, Words options, const std::string &text) {
+    const Words words = script(where, text);
+    options.push_back("--");
+    options.insert(options.end(), words.begin(), words.end());
+    return compare(options, {}, where);
+}
+
+// What a few lines of Python make of it.
+std::string python(const std::string &program, const std::string &input) {
+    World world;
+    world.input = input;
+    const Ended ended = spawn({"/bin/sh", "-c", "exec python3 -c \"$0\"", program}, world);
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(ended.code(), 0) << input;
+    return ended.out;
+}
+
+std::string json_value(const std::string &json, const std::string &expression) {
+    return python("import json, sys; d = json.load(sys.stdin); print(" + expression + ", end='')", json);
+}
+
+// --- what is run ---------------------------------------------------------------------------------------------
+
+TEST(Compare, RunsInPairsWhoseOrderAlternates) {
+    const Place mine(CLI_STANDIN);
+    const Ended ended =
+        compare_script(mine, {"-n", "3", "--warmup", "0"}, "echo \"${LD_PRELOAD:-none}\" >>$0/log");
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(ended.code(), 0);
+    const std::string with = mine.library() + "\n", without = "none\n";
+    EXPECT_EQ(read_file(mine.path("log")), without + with + with + without + without + with);
+}
+
+TEST(Compare, AWarmUpIsNotCounted) {
+    const Place mine(CLI_STANDIN);
+    EXPECT_EQ(compare_script(mine, {"-n", "3"}, "").code(), 0);
+    EXPECT_EQ(runs_of(mine), 8);
+    EXPECT_EQ(compare_script(mine, {"-n", "2", "--warmup", "3"}, "").code(), 0);
+    EXPECT_EQ(runs_of(mine), 10);
+}
+
+TEST(Compare, TenPairsUnlessMoreAreQuick) {
+    const Place mine(CLI_STANDIN);
+    const std::string json = compare_script(mine, {"--json"}, "").out;
+    const int pairs = std::stoi(json_value(json, "d['complete']"));
+    EXPECT_GE(pairs, 10);
+    EXPECT_LE(pairs, 40);
+    EXPECT_EQ(runs_of(mine), 2 * pairs + 2);
+}
+
+TEST(Compare, OnlyThePreloadDiffers) {
+    const Place mine(CLI_STANDIN);
+    const Ended ended =
+        compare_script(mine, {"-n", "1", "--warmup", "0", "--max-idle", "7"}, "env | sort >$0/env$n");
+    ASSERT_EQ(ended.code(), 0) << ended.err;
+    std::string without = read_file(mine.path("env0")), with = read_file(mine.path("env1"));
+    EXPECT_NE(with.find("THRUM_CACHE_MAX_IDLE=7\n"), std::string::npos);
+    const std::string preload = "LD_PRELOAD=" + mine.library() + "\n";
+    ASSERT_NE(with.find(preload), std::string::npos);
+    with.erase(with.find(preload), preload.size());
+    EXPECT_EQ(with, without);
+}
+
+TEST(Compare, TheProgramsStreams) {
+    World world;
+    world.input = "not for the program";
+    const Ended quiet = compare({"-n", "1", "--", "/bin/sh", "-c", "cat; echo OUT; echo ERR >&2"}, world);
+    EXPECT_EQ(quiet.err, "");
+    EXPECT_EQ(quiet.out.find("OUT\n"), std::string::npos);
+    const std::string file = place().write("input", "IN\n", 0644);
+    const Ended shown = compare({"-n", "1", "--warmup", "0", "--show-output", "--input", file, "--json", "--",
+                                 "/bin/sh", "-c", "cat; echo OUT; echo ERR >&2"});
+    EXPECT_EQ(shown.err, "IN\nOUT\nERR\nIN\nOUT\nERR\n");
+    EXPECT_EQ(json_value(shown.out, "d['complete']"), "1");
+}
+
+TEST(Compare, AScriptWithoutAFirstLineIsOneForTheShell) {
+    const std::string plain = place().write("plain-script", "exit 0\n");
+    const Ended ended = compare({"-n", "1", "--", plain});
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(ended.code(), 0);
+}
+
+// --- what is printed -----------------------------------------------------------------------------------------
+
+TEST(Compare, Json) {
+    const Ended ended = compare({"-n", "2", "--json", "--", kProbe, "exit", "0", "a\"b\\\n<&'\xff"});
+    EXPECT_EQ(ended.code(), 0);
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'), 1);
+    EXPECT_EQ(json_value(ended.out, "ascii(d['command'][3])"), "'a\"b\\\\\\n<&\\'\\ufffd'");
+    EXPECT_EQ(
+        json_value(ended.out, "d['wanted'], d['complete'], d['interrupted'], d['failure'], len(d['pairs'])"),
+        "2 2 False None 2");
+    EXPECT_EQ(json_value(ended.out, "[p['first'] for p in d['pairs']]"), "['without', 'with']");
+    EXPECT_EQ(json_value(ended.out, "all(p[a]['wall'] > 0 for p in d['pairs'] for a in ('without', 'with'))"),
+              "True");
+    EXPECT_EQ(json_value(ended.out, "d['verdict']['kind'], d['summary']['threads']"), "inconclusive None");
+}
+
+// Every element is closed, in its order, and nothing is fetched or run.
+const char *const kCheckPage = R"(
+import html.parser, sys
+class Page(html.parser.HTMLParser):
+    open = []
+    seen = set()
+    def handle_starttag(self, tag, attributes):
+        self.seen.add(tag)
+        names = {name for name, value in attributes}
+        assert not names & {'src', 'href', 'srcset', 'style', 'onload', 'onclick'}, (tag, names)
+        if tag not in ('meta', 'link'):
+            self.open.append(tag)
+    def handle_startendtag(self, tag, attributes):
+        assert tag in ('line', 'circle', 'rect'), tag
+        self.seen.add(tag)
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, tag
+text = sys.stdin.read()
+page = Page()
+page.feed(text)
+page.close()
+assert page.open == [], page.open
+assert not page.seen & {'script', 'link', 'img', 'iframe', 'object', 'b'}, page.seen
+assert {'html', 'title', 'svg', 'circle', 'table'} <= page.seen, page.seen
+for word in ('http', 'url(', '@import', '//'):
+    assert word not in text, word
+print('sound', end='')
+)";
+
+TEST(Compare, ThePageStandsByItself) {
+    const std::string page = place().path("page.html");
+    const Ended ended = compare({"-n", "3", "--html", page, "--", kProbe, "exit", "0", "</title><b>&\"\xff"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_NE(ended.out.find("3 pairs of runs"), std::string::npos) << "the table comes as well";
+    EXPECT_EQ(python(kCheckPage, read_file(page)), "sound");
+}
+
+TEST(Compare, APageIsReplacedAndNotLeftEmpty) {
+    const std::string old = place().write("old.html", std::string(100000, 'x'), 0644);
+    EXPECT_EQ(compare({"-n", "1", "--html", old, "--", kProbe, "exit", "0"}).code(), 0);
+    EXPECT_EQ(python(kCheckPage, read_file(old)), "sound");
+    const std::string none = place().path("none.html");
+    EXPECT_EQ(compare({"--html", none, "--", kProbe, "exit", "3"}).code(), 1);
+    EXPECT_FALSE(std::filesystem::exists(none));
+}
+
+TEST(Compare, ATableThatCannotBeWrittenFails) {
+    const Ended ended =
+        spawn({"/bin/sh", "-c", "exec \"$0\" compare -n 1 -- true >/dev/full", place().thrum()});
+    EXPECT_EQ(ended.code(), 1);
+    EXPECT_EQ(ended.err, "thrum: cannot write to standard output\n");
+}
+
+// --- what is refused -----------------------------------------------------------------------------------------
+
+void expect_refused(const Ended &ended, int code, const std::string &line) {
+    EXPECT_EQ(ended.err, "thrum compare: " + line + "\n");
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(ended.code(), code);
+}
+
+TEST(Compare, RefusesWhatRunRefuses) {
+    expect_refused(compare({"--", "no-such-program"}), 127, "there is no program 'no-such-program' in PATH");
+    const std::string plain = place().write("not-executable", "text\n", 0644);
+    expect_refused(compare({plain}), 126, plain + " is not executable");
+    const std::string bad = place().write("bad-interpreter", "#!/no/such/shell\n");
+    expect_refused(compare({bad}), 127, bad + ": its interpreter /no/such/shell does not exist");
+#ifdef CLI_STATIC_PROGRAM
+    expect_refused(compare({CLI_STATIC_PROGRAM}), 125,
+                   std::string(CLI_STATIC_PROGRAM) +
+                       " is statically linked, so LD_PRELOAD cannot reach it; link it dynamically, or run it "
+                       "without thrum");
+#endif
+#ifdef CLI_MUSL_PROGRAM
+    EXPECT_EQ(compare({CLI_MUSL_PROGRAM}).code(), 125);
+#endif
+}
+
+TEST(Compare, RefusesWhereTheCacheWouldBeOff) {
+    expect_refused(compare({CLI_PROBE_ASAN_LINKED}), 125,
+                   std::string(CLI_PROBE_ASAN_LINKED) +
+                       " is built with AddressSanitizer (linked in), so it runs "
+                       "without the cache and there is nothing to compare");
+    expect_refused(compare({kProbe}, with({{"THRUM_CACHE", "off"}})), 125,
+                   "THRUM_CACHE=off is in the environment, so the cache would be off; unset it to compare");
+}
+
+TEST(Compare, RefusesFilesThatItCannotOpen) {
+    expect_refused(compare({"--html", "/no/such/page", kProbe}), 1,
+                   "cannot write /no/such/page: No such file or directory");
+    expect_refused(compare({"--input", "/no/such/input", kProbe, "exit", "0"}), 1,
+                   "cannot open /no/such/input: No such file or directory");
+}
+
+// --- programs that fail --------------------------------------------------------------------------------------
+
+TEST(Compare, AProgramThatFailsIsNotCompared) {
+    expect_refused(
+        compare({kProbe, "exit", "3"}), 1,
+        "the program failed: exit code 3, both without the cache and with it (-i compares all the same)");
+    expect_refused(
+        compare({kProbe, "die", "11"}), 1,
+        "the program failed: signal 11 (Segmentation fault), both without the cache and with it (-i "
+        "compares all the same)");
+}
+
+TEST(Compare, ItsLastWordsAreShown) {
+    const Ended ended = compare({"--", "/bin/sh", "-c", "echo out; echo a >&2; echo b >&2; exit 1"});
+    EXPECT_EQ(ended.err.find("  | a\n  | b\nthrum compare: the program failed: "), 0u) << ended.err;
+}
+
+TEST(Compare, AProgramThatAlwaysFailsMayBeCompared) {
+    const Ended ended = compare({"-i", "-n", "2", "--json", "--", kProbe, "exit", "3"});
+    EXPECT_EQ(ended.code(), 0);
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(json_value(ended.out, "d['complete'], d['pairs'][0]['with']['status']"), "2 768");
+}
+
+TEST(Compare, DifferentEndsAreAFailureAlways) {
+    for (const Words &options : {Words{}, Words{"-i"}}) {
+        Words words = options;
+        words.insert(words.end(), {"-n", "2", "--", "/bin/sh", "-c", "test -z \"$LD_PRELOAD\" || exit 5"});
+        expect_refused(compare(words), 1,
+                       "the program ended differently: exit code 0 without the cache, exit code 5 with it");
+    }
+}
+
+TEST(Compare, AFailureLaterOnKeepsWhatWasSeen) {
+    const Place mine(CLI_STANDIN);
+    const Ended ended = compare_script(mine, {"-n", "5", "--warmup", "0"}, "test $n -lt 4 || exit 9");
+    EXPECT_EQ(ended.code(), 1);
+    EXPECT_NE(ended.out.find("\n2 of 5 pairs of runs, "), std::string::npos) << ended.out;
+    EXPECT_NE(ended.err.find("the program failed: exit code 9"), std::string::npos) << ended.err;
+    EXPECT_EQ(runs_of(mine), 6);
+}
+
+TEST(Compare, ARunThatTakesTooLongIsEnded) {
+    const Place mine(CLI_STANDIN);
+    const Ended ended = compare_script(mine, {"--timeout", "0.2"}, "echo $$ >$0/pid; exec sleep 1000");
+    EXPECT_EQ(ended.code(), 1);
+    EXPECT_EQ(ended.err, "thrum compare: a run without the cache took longer than 0.2 s and was ended\n");
+    EXPECT_EQ(runs_of(mine), 1);
+    EXPECT_EQ(kill(std::stoi(read_file(mine.path("pid"))), 0), -1);
+}
+
+// --- Ctrl-C --------------------------------------------------------------------------------------------------
+
+TEST(Compare, CtrlCGivesWhatWasSeen) {
+    const Place mine(CLI_STANDIN);
+    const std::string page = mine.path("page.html");
+    const Ended ended =
+        compare_script(mine, {"-n", "20", "--warmup", "0", "--html", page},
+                       "echo $$ >$0/pid; test $n -lt 12 || { kill -INT $PPID; exec sleep 1000; }");
+    EXPECT_EQ(ended.code(), 130);
+    EXPECT_EQ(ended.err, "thrum compare: interrupted after 6 of 20 pairs of runs\n");
+    EXPECT_NE(ended.out.find("\n6 of 20 pairs of runs, "), std::string::npos) << ended.out;
+    EXPECT_EQ(python(kCheckPage, read_file(page)), "sound");
+    EXPECT_EQ(kill(std::stoi(read_file(mine.path("pid"))), 0), -1) << "the program was ended";
+}
+
+TEST(Compare, CtrlCInTheWarmUp) {
+    const Place mine(CLI_STANDIN);
+    const Ended ended = compare_script(mine, {"--json"}, "kill -TERM $PPID; exec sleep 1000");
+    EXPECT_EQ(ended.code(), 143);
+    EXPECT_EQ(ended.err, "thrum compare: interrupted before the first pair of runs was complete\n");
+    EXPECT_EQ(json_value(ended.out, "d['complete'], d['wanted'], d['interrupted'], d['verdict']['kind']"),
+              "0 None True none");
+}
+
+TEST(Compare, AProgramThatDoesNotHeedCtrlCIsEnded) {
+    const Place mine(CLI_STANDIN);
+    const Ended ended = compare_script(
+        mine, {}, "trap '' INT TERM; echo $$ >$0/pid; kill -INT $PPID; sleep 1000; sleep 1000");
+    EXPECT_EQ(ended.code(), 130);
+    EXPECT_EQ(kill(std::stoi(read_file(mine.path("pid"))), 0), -1);
+}
+
+// --- with the real cache -------------------------------------------------------------------------------------
+
+#ifdef CLI_CACHE
+TEST(Compare, ThreadsAreCounted) {
+    const Place real(CLI_CACHE);
+    const std::string json = compare({"-n", "2", "--json", "--", kProbe, "hold", "40"}, {}, real).out;
+    EXPECT_EQ(json_value(json, "d['summary']['threads']"), "40.0");
+    EXPECT_EQ(json_value(json, "d['summary']['threads_reused'] > 0"), "True");
+    EXPECT_EQ(json_value(json, "d['summary']['threads_reused'] + d['summary']['threads_created']"), "40.0");
+    EXPECT_EQ(json_value(json, "d['pairs'][0]['without']['threads']"), "None");
+}
+
+TEST(Compare, ThreadsOfSeveralProcessesAreSummed) {
+    const Place real(CLI_CACHE);
+    const std::string both = "\"$0\" hold 5; \"$0\" hold 7 & wait; env \"$0\" hold 8";
+    const std::string json =
+        compare({"-n", "1", "--json", "--", "/bin/sh", "-c", both, kProbe}, {}, real).out;
+    EXPECT_EQ(json_value(json, "d['summary']['threads']"), "20.0");
+}
+
+TEST(Compare, AProgramWithoutThreadsHasNone) {
+    const Place real(CLI_CACHE);
+    const std::string json = compare({"-n", "1", "--json", "--", kProbe, "exit", "0"}, {}, real).out;
+    EXPECT_EQ(json_value(json, "d['summary']['threads']"), "0.0");
+}
+
+TEST(Compare, AFileThatIsNotMadeForTheTotalIsLeftAlone) {
+    const Place real(CLI_CACHE);
+    const std::string text(sizeof(struct thrum_cache_total), 'x');
+    const std::string file = real.write("not-a-total", text, 0644);
+    const std::string words =
+        ": cannot be written, or is not made for it (<thrum/cache.h>); nothing is added to it\n";
+    for (const std::string &path : {file, std::string("/no/such/file"), std::string("/dev/null")}) {
+        const Ended ended = real.run({kProbe, "hold", "3"}, with({{"THRUM_CACHE_TOTAL", path}}));
+        EXPECT_EQ(ended.err, "thrum: THRUM_CACHE_TOTAL=" + path + words);
+        EXPECT_EQ(ended.out, "ready\n");
+    }
+    EXPECT_EQ(read_file(file), text);
+}
+#endif
+
+} // namespace

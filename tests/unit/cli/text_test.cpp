@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cli/text.hpp: nothing that a program may be called with breaks JSON, HTML or a line.
+#include "text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+const std::string kUnknown = "\xef\xbf\xbd";
+
+TEST(Text, Json) {
+    EXPECT_EQ(thrum::json_string(""), "\"\"");
+    EXPECT_EQ(thrum::json_string("a\"b\\c\n\x7f"), "\"a\\\"b\\\\c\\u000a\\u007f\"");
+    EXPECT_EQ(thrum::json_string(std::string("\0", 1)), "\"\\u0000\"");
+    EXPECT_EQ(thrum::json_string("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82"),
+              "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82\"");
+}
+
+TEST(Text, WhatIsNotUtf8IsReplaced) {
+    for (const char *bad : {"\xff", "\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80",
+                            "\xf4\x90\x80\x80", "\xf0\x9f"}) {
+        const std::string json = thrum::json_string(bad), html = thrum::html_text(bad);
+        EXPECT_EQ(json.substr(0, 4), "\"" + kUnknown);
+        EXPECT_EQ(html.substr(0, 3), kUnknown);
+        EXPECT_EQ(html.find(bad), std::string::npos);
+    }
+    EXPECT_EQ(thrum::json_string("\xe4 a"), "\"" + kUnknown + " a\"") << "what follows is kept";
+}
+
+TEST(Text, Html) {
+    EXPECT_EQ(thrum::html_text("<script>alert('x')&\"\x01"),
+              "&lt;script&gt;alert(&#39;x&#39;)&amp;&quot;" + kUnknown);
+}
+
+TEST(Text, ShellLine) {
+    EXPECT_EQ(thrum::shell_line({"prog", "--a=b", "", "a b", "it's", "$x"}),
+              "prog --a=b '' 'a b' 'it'\\''s' '$x'");
+    EXPECT_EQ(thrum::shell_line({"a\nb'\\"}), "$'a\\012b\\'\\\\'");
+}
+
+TEST(Text, Numbers) {
+    EXPECT_EQ(thrum::three_digits(0.12345), "0.123");
+    EXPECT_EQ(thrum::three_digits(0.9996), "1.00");
+    EXPECT_EQ(thrum::three_digits(9.994), "9.99");
+    EXPECT_EQ(thrum::three_digits(9.996), "10.0");
+    EXPECT_EQ(thrum::three_digits(99.96), "100");
+    EXPECT_EQ(thrum::three_digits(12345.6), "12346");
+    EXPECT_EQ(thrum::duration(0.00012345), "123 us");
+    EXPECT_EQ(thrum::duration(0.0123), "12.3 ms");
+    EXPECT_EQ(thrum::duration(0.9996), "1.00 s");
+    EXPECT_EQ(thrum::duration(754), "754 s");
+    EXPECT_EQ(thrum::counted(0, "thread"), "0 threads");
+    EXPECT_EQ(thrum::counted(1, "thread"), "1 thread");
+}
+
+} // namespace
