@@ -41,6 +41,10 @@ EXPECTED = {
         "alternatives": ({"creators": NUMBER, "at_once": NUMBER, "per_s": INTERVAL, "cpu_us": INTERVAL}, "mode",
                          {"default", "reuse", "standby", "standby-helping", "stacks"}),
     },
+    "idle_list": {
+        "idle_list": ({"threads": NUMBER, "wall_ns": INTERVAL, "cpu_ns": INTERVAL}, "form",
+                      {"lock", "lock-free", "half lock-free"}),
+    },
     "never_slower": {
         "never_slower": ({"threads": NUMBER, "job_ms": NUMBER, "rounds": NUMBER, "default_ms": NUMBER,
                           "wall_ratio": INTERVAL, "default_cpu_ms": NUMBER, "cpu_ratio": INTERVAL}, "how",

@@ -27,6 +27,15 @@ constexpr Number kNumbers[] = {
      "reused (0 to 3600000; default 0)"},
     {"--max-idle", "THRUM_CACHE_MAX_IDLE", "N", 1000000,
      "Keep at most N idle threads (0 to 1000000; default: no limit)"},
+    {"--max-age", "THRUM_CACHE_MAX_AGE", "MS", 86400000,
+     "End a thread that nobody has needed for MS milliseconds\n"
+     "(0 to 86400000; default 0, never)"},
+    {"--thread-seconds", "THRUM_CACHE_THREAD_SECONDS", "S", 1000000000,
+     "End idle threads, the longest idle first, when they have been idle\n"
+     "for S seconds all together (0 to 1000000000; default 0, never)"},
+    {"--trim-after", "THRUM_CACHE_TRIM_AFTER", "MS", 86400000,
+     "Give an idle thread's stack back to the kernel after MS milliseconds\n"
+     "(0 to 86400000; default 0, never)"},
     {"--standby", "THRUM_CACHE_STANDBY", "N", 1000,
      "In the standby modes at most N threads of a kind wait for their job\n"
      "(0 to 1000; default 16)"},
@@ -34,6 +43,7 @@ constexpr Number kNumbers[] = {
 
 constexpr const char *kMode = "THRUM_CACHE_MODE";
 constexpr const char *kModes[] = {"reuse", "standby", "standby-helping", "stacks"};
+constexpr const char *kPressure = "THRUM_CACHE_PRESSURE";
 constexpr const char *kWipeStack = "THRUM_CACHE_WIPE_STACK";
 
 void set_mode(const std::string &mode) {
@@ -101,6 +111,13 @@ void add_cache_options(CLI::App &command) {
                 kMode + "]")
         ->type_name("MODE")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command
+        .add_flag_callback(
+            "--pressure", [] { setenv(kPressure, "1", 1); },
+            std::string("End all idle threads when memory is short (pressure stall information,\n"
+                        "looked at once a second)\n[") +
+                kPressure + "=1]")
+        ->disable_flag_override();
     command
         .add_flag_callback(
             "--wipe-stack", [] { setenv(kWipeStack, "1", 1); },

@@ -19,7 +19,7 @@ std::vector<std::string> program_words(const CLI::App &command, const std::vecto
 unsigned long whole_number(const std::string &option, const std::string &text, unsigned long least,
                            unsigned long most);
 
-// --mode, --standby, --min-rest, --max-idle, --wipe-stack.
+// --mode, --standby, --min-rest, --max-idle, --max-age, --thread-seconds, --trim-after, --pressure, --wipe-stack.
 void add_cache_options(CLI::App &command);
 
 // The parts of a list, without empty ones.

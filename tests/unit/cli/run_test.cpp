@@ -118,6 +118,23 @@ TEST(Run, Modes) {
                   std::string("THRUM_CACHE_MODE=") + mode + "\nTHRUM_CACHE_STANDBY=7\n");
 }
 
+TEST(Run, Retention) {
+    EXPECT_EQ(place()
+                  .run({"--max-age", "1", "--thread-seconds", "2", "--trim-after", "3", "--pressure", "--",
+                        kProbe, "env", "THRUM_CACHE_MAX_AGE", "THRUM_CACHE_THREAD_SECONDS",
+                        "THRUM_CACHE_TRIM_AFTER", "THRUM_CACHE_PRESSURE"})
+                  .out,
+              "THRUM_CACHE_MAX_AGE=1\nTHRUM_CACHE_THREAD_SECONDS=2\nTHRUM_CACHE_TRIM_AFTER=3\n"
+              "THRUM_CACHE_PRESSURE=1\n");
+    for (const char *option : {"--max-age", "--thread-seconds", "--trim-after"}) {
+        const Ended ended = place().run({option, "soon", "--", kProbe});
+        EXPECT_NE(ended.code(), 0);
+        EXPECT_EQ(ended.err.find(std::string("thrum run: ") + option + " takes a whole number from 0 to "),
+                  0u)
+            << ended.err;
+    }
+}
+
 TEST(Run, AnOptionWinsOverTheEnvironment) {
     const World world = with({{"THRUM_CACHE", "on"},
                               {"THRUM_CACHE_VERBOSE", "0"},

@@ -128,10 +128,28 @@ TEST(Usage, HelpOfACommandIsTheSameEitherWay) {
 
 TEST(Usage, HelpOfRunNamesEveryOptionAndItsVariable) {
     const std::string help = thrum({"help", "run"}).out;
-    for (const char *word :
-         {"--verbose", "--wipe-stack", "--off", "--min-rest", "--max-idle", "--mode", "--standby",
-          "THRUM_CACHE_VERBOSE", "THRUM_CACHE_MODE", "THRUM_CACHE_STANDBY", "THRUM_CACHE_WIPE_STACK",
-          "THRUM_CACHE=off", "THRUM_CACHE_MIN_REST", "THRUM_CACHE_MAX_IDLE"})
+    for (const char *word : {"--verbose",
+                             "--wipe-stack",
+                             "--off",
+                             "--min-rest",
+                             "--max-idle",
+                             "--mode",
+                             "--standby",
+                             "--max-age",
+                             "--thread-seconds",
+                             "--trim-after",
+                             "--pressure",
+                             "THRUM_CACHE_MAX_AGE",
+                             "THRUM_CACHE_THREAD_SECONDS",
+                             "THRUM_CACHE_TRIM_AFTER",
+                             "THRUM_CACHE_PRESSURE",
+                             "THRUM_CACHE_VERBOSE",
+                             "THRUM_CACHE_MODE",
+                             "THRUM_CACHE_STANDBY",
+                             "THRUM_CACHE_WIPE_STACK",
+                             "THRUM_CACHE=off",
+                             "THRUM_CACHE_MIN_REST",
+                             "THRUM_CACHE_MAX_IDLE"})
         EXPECT_NE(help.find(word), std::string::npos) << word;
 }
 
