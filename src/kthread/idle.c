@@ -63,7 +63,7 @@ bool idle_remove(struct kthread *thread) {
     struct kthread **at = &lists[node].first;
     while (*at != NULL && *at != thread)
         at = &(*at)->next_idle;
-    bool found = *at == thread;
+    bool found = *at != NULL;
     if (found) {
         store_relaxed(at, thread->next_idle);
         counters_idle_remove();
@@ -83,10 +83,9 @@ static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, 
     if (load_relaxed(&lists[node].first) == NULL)
         return NULL;
     enter(node);
-    struct kthread **at = &lists[node].first;
-    while (*at != NULL && !fits(*at, kind, now))
-        at = &(*at)->next_idle;
-    struct kthread *thread = *at;
+    struct kthread **at = &lists[node].first, *thread;
+    while ((thread = *at) != NULL && !fits(thread, kind, now))
+        at = &thread->next_idle;
     if (thread != NULL) {
         store_relaxed(at, thread->next_idle);
         counters_idle_remove();

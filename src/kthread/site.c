@@ -34,7 +34,7 @@ struct site *site_of(void *(*start)(void *), void *argument) {
 }
 
 void site_score(uint32_t *score, bool good) {
-    uint32_t was = load_relaxed(score), is = was;
+    uint32_t was = load_relaxed(score), is;
     if (good)
         is = was < SITE_SCORE_MAX ? was + 1 : was;
     else

@@ -42,9 +42,12 @@ static bool find_group_file(void) {
     size_t length = strcspn(line, "\n");
     if (length <= 1 || length >= GROUP_MAX)
         return false;
-    strcpy(file, "/sys/fs/cgroup");
-    strncat(file, line, length);
-    strcat(file, "/memory.pressure");
+    static const char before[] = "/sys/fs/cgroup", behind[] = "/memory.pressure";
+    char *at = file;
+    memcpy(at, before, sizeof before - 1);
+    at += sizeof before - 1;
+    memcpy(at, line, length);
+    memcpy(at + length, behind, sizeof behind);
     return read_file(file, text, sizeof text) > 0;
 }
 
@@ -96,7 +99,7 @@ static uint64_t read_total_us(void) {
 static void begin(uint64_t now_ns) {
     begun = true;
     if (file[0] == '\0' && !find_group_file())
-        strcpy(file, system_file);
+        memcpy(file, system_file, sizeof system_file);
     if (!without_trigger)
         set_trigger();
     last_total_us = read_total_us();
