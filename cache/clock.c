@@ -25,12 +25,11 @@ static uint64_t base_of(clockid_t clock) {
     pid_t tid = clock_tid(clock);
     cpu_time_want();
     if (tid == 0 || (thread != NULL && tid == thread->tid))
-        return thread == NULL ? 0 : cpu_time_base(&thread->fresh, false);
+        return thread == NULL ? 0 : cpu_time_base(&thread->fresh, NULL);
     enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
     if (found == KTHREAD_TID_FOREIGN)
         return 0;
-    bool starting = load_relaxed(&thread->gate) & GATE_STARTING;
-    uint64_t base = cpu_time_base(&thread->fresh, starting);
+    uint64_t base = cpu_time_base(&thread->fresh, &thread->gate);
     if (found == KTHREAD_TID_VISITED)
         gate_visit_end(&visit);
     return base;

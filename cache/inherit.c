@@ -55,22 +55,24 @@ static void note(long answer, pid_t tid) {
 
 /* --- affinity ----------------------------------------------------------------------------------------- */
 
+/* A thread of ours is visited meanwhile: were it to end and to be somebody else, that one would get the mask. */
 INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
-    int answer = REAL(sched_setaffinity)(tid, size, set);
     struct kthread *thread = kthread_self_sigsafe();
     struct gate_visit visit;
+    enum kthread_tid found = KTHREAD_TID_FOREIGN;
     if (tid != 0 && tid != (pid_t)sys(SYS_gettid)) {
-        enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
-        if (found == KTHREAD_TID_FOREIGN) {
-            creator_affinity_changed(NULL);
-            return answer;
+        thread = NULL;
+        found = kthread_visit_tid(tid, &visit, &thread);
+        if (found == KTHREAD_TID_ENDED && !skipped(ROW_STALE)) {
+            errno = ESRCH;
+            return -1;
         }
-        creator_affinity_changed(&thread->fresh);
-        if (found == KTHREAD_TID_VISITED)
-            gate_visit_end(&visit);
-    } else {
-        creator_affinity_changed(thread != NULL ? &thread->fresh : NULL);
     }
+    creator_affinity_changes();
+    int answer = REAL(sched_setaffinity)(tid, size, set);
+    creator_affinity_changed(thread != NULL ? &thread->fresh : NULL);
+    if (found == KTHREAD_TID_VISITED)
+        gate_visit_end(&visit);
     return answer;
 }
 

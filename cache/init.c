@@ -118,12 +118,16 @@ static void read_environment(void) {
         UINT64_C(1000000) * read_number("THRUM_CACHE_TRIM_AFTER", 0, 86400000,
                                         "expected milliseconds from 0 (never) to 86400000");
     kthread_config.watch_pressure = read_switch("THRUM_CACHE_PRESSURE", false);
+#ifdef THRUM_DEBUG
+    if (getenv("THRUM_DEBUG_PRESSURE") != NULL)
+        pressure_use_file(getenv("THRUM_DEBUG_PRESSURE"));
+#endif
+    if (kthread_config.watch_pressure)
+        pressure_open();
     kthread_config.wipe_stack = read_switch("THRUM_CACHE_WIPE_STACK", false);
     read_mode();
     read_total();
 #ifdef THRUM_DEBUG
-    if (getenv("THRUM_DEBUG_PRESSURE") != NULL)
-        pressure_use_file(getenv("THRUM_DEBUG_PRESSURE"));
     const char *rows = getenv("THRUM_SKIP");
     if (rows != NULL && !rows_skip(rows))
         complain("THRUM_SKIP", rows, "expected names of rows as in docs/soundness.md", use_default);

@@ -85,6 +85,7 @@ INTERPOSE int pthread_setaffinity_np(pthread_t handle, size_t size, const cpu_se
     enum visit entered = visit_handle(handle, &thread, &visit);
     if (entered == VISIT_ENDED)
         return ESRCH;
+    creator_affinity_changes();
     int error = REAL(pthread_setaffinity_np)(handle, size, set);
     creator_affinity_changed(entered == VISIT_FOREIGN ? NULL : &thread->fresh);
     if (entered == VISIT_INSIDE)

@@ -30,6 +30,7 @@ extern "C" {
     X(CANCELLED, "cancelled")                                                                                \
     X(LINEAGE, "changed what its children inherit")                                                          \
     X(ROBUST, "robust mutex held")                                                                           \
+    X(PENDING, "signal pending")                                                                             \
     X(CHILD, "created a process")                                                                            \
     X(TIES, "tied to its kernel thread")                                                                     \
     X(LAST, "last thread")                                                                                   \

@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "kthread/counters.h"
 #include "kthread/internal.h"
+#include "kthread/retain.h"
 #include "os/clock.h"
 #include "os/lock.h"
 #include "os/topology.h"
@@ -76,7 +77,7 @@ static bool fits(const struct kthread *thread, const struct kthread_kind *kind, 
     return kind == NULL ||
            (thread->kind.stack_size == kind->stack_size && thread->kind.guard_size == kind->guard_size &&
             thread->kind.lineage == kind->lineage && load_relaxed(&thread->lineage) == kind->lineage &&
-            thread->rest_until <= now);
+            thread->rest_until <= now && !retain_is_busy(thread));
 }
 
 static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, uint64_t now) {

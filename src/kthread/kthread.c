@@ -116,6 +116,7 @@ static void end_of_user_code(struct kthread *thread) {
         libc.call_tls_dtors(); /* of objects that a key's destructor made: they must not meet the next thread */
     libc_state_end();
     keys_clear();
+    thread->joins = 0; /* a handler may have left by pthread_exit in the middle of a join */
     sigbits mask = signals_mask_set(skipped(ROW_SIGMASK) ? signals_mask_get() : SIGBITS_ALL & ~SIGBITS_LIBC);
     if (!thread->mask_saved) /* not when a cancellation comes just now and lands once more */
         thread->creator.mask = mask;
@@ -172,6 +173,16 @@ void kthread_exits_raw(void) {
     signals_mask_set(SIGBITS_ALL);
 }
 
+/* A signal that is pending for the thread dies with it: then it must. Whether one is pending for the thread or for the
+ * process is told by a file only; if that cannot be read, it may be the thread's. Looked at while the thread still
+ * counts as running: a file opened later could get a number that the program expects for its own. */
+static bool signal_pending(struct kthread *thread) {
+    if (skipped(ROW_SIGPENDING))
+        return false;
+    thread->pending_seen = signals_pending();
+    return thread->pending_seen != 0 && signals_pending_thread() != 0;
+}
+
 /* A thread that has ended but is not joined cannot be reused: its handle is in use. A program that joins thousands
  * at the very end would have as many parked kernel threads as it ever made, for nothing. So beyond a few, and as many
  * as have been of use before, new ones really end after their first job, as they would without the cache. Not where
@@ -213,6 +224,8 @@ static enum kthread_retire retire_reason(struct kthread *thread) {
         return RETIRE_TIES;
     if (robust_held(&thread->fresh))
         return RETIRE_ROBUST;
+    if (signal_pending(thread))
+        return RETIRE_PENDING;
     return crowd_is_too_large(thread) ? RETIRE_CROWD : RETIRE_NOT;
 }
 
@@ -233,17 +246,6 @@ static void drop_alternate_stack(void) {
     sys(SYS_sigaltstack, &stack, NULL);
 }
 
-/* Signals that the last logical thread left pending died with it, and those that were sent to the kernel thread since
- * were sent to nobody. They are taken one by one and thrown away: the kernel hands out a thread's own before the
- * process's. Nobody can have meant the new logical thread yet, its gate is still to be opened. */
-static void drop_pending(void) {
-    sigbits own;
-    while (signals_pending() != 0 && (own = signals_pending_thread()) != 0 && own != SIGBITS_ALL) {
-        struct timespec now = {0, 0};
-        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
-    }
-}
-
 /* What a job leaves behind in memory and in the kernel's accounts is seen to once for a series of brief ones. */
 static bool end_of_series(struct kthread *thread) {
     uint64_t now = arch_ticks();
@@ -261,8 +263,6 @@ static void clean_up(struct kthread *thread) {
     drop_alternate_stack();
     if (!end_of_series(thread))
         return;
-    if (!skipped(ROW_SIGPENDING))
-        drop_pending(); /* they count against a limit of the user's: not for as long as the thread is idle */
     stack_give_back(&thread->fresh, thread->kind.stack_size);
     cpu_time_ask(&thread->fresh);
 }
@@ -282,7 +282,8 @@ static bool publish(struct kthread *thread, enum life to) {
 }
 
 /* The kernel thread is about to return to libc, which may find that it is the last one and call exit(): from
- * here on it is a thread like any other, with the program's mask. Nobody else knows it. */
+ * here on it is a thread like any other, with the program's mask; one that has been joined long ago lets nothing in.
+ * Nobody else knows it. */
 static void *leave_idle(struct kthread *thread, sigbits mask) {
     self = NULL;
     kthread_mark(pthread_self(), NULL);
@@ -371,6 +372,19 @@ void kthread_post(struct kthread *thread, enum post post) {
         futex_wake(&thread->post, 1);
 }
 
+/* Signals that were sent to the kernel thread while it was idle were sent to nobody. They are taken one by one
+ * and thrown away: the kernel hands out a thread's own before the process's. Nobody can have meant the new
+ * logical thread yet, its gate is still to be opened. Only if more is pending than at the end of the last job: the file
+ * that tells whose it is must not be opened beside the creator without need. */
+static void drop_pending(const struct kthread *thread) {
+    sigbits own;
+    while ((signals_pending() & ~thread->pending_seen) != 0 && (own = signals_pending_thread()) != 0 &&
+           own != SIGBITS_ALL) {
+        struct timespec now = {0, 0};
+        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
+    }
+}
+
 /* While the gate is closed: nobody else looks at these. */
 static void reset_flags(struct kthread *thread) {
     thread->exit_called = false;
@@ -394,7 +408,7 @@ static void begin_job(struct kthread *thread) {
     libc_state_begin();
     creator_apply(&thread->creator, &thread->fresh);
     if (!skipped(ROW_SIGPENDING))
-        drop_pending();
+        drop_pending(thread);
 }
 
 void kthread_adopt_tid(struct kthread *thread) {
@@ -406,7 +420,7 @@ void *kthread_main(void *argument) {
     self = thread;
     kthread_adopt_tid(thread);
     thrum_kthread_idle(thread); /* the creator has left its mark, and written the handle */
-    creator_inherited(&thread->creator, &thread->fresh);
+    creator_inherited(&thread->fresh);
     place_begin(thread);
     if (kthread_config.wipe_stack)
         stack_measure(&thread->fresh);
@@ -430,7 +444,9 @@ void *kthread_main(void *argument) {
         place_linger(thread);
         switch (thrum_kthread_idle(thread)) {
         case POST_QUIT: self = NULL; return NULL;
-        case POST_LEAVE: counters_count(&thrum_cache_counters.culled); return leave_idle(thread, mask);
+        case POST_LEAVE:
+            counters_count(&thrum_cache_counters.culled);
+            return leave_idle(thread, keeping() ? SIGBITS_ALL & ~SIGBITS_LIBC : mask);
         case POST_LAST: return leave(thread, keeping_retire());
         default: begin_job(thread);
         }

@@ -70,6 +70,7 @@ struct kthread {
     pthread_t joins;    /* the foreign thread that it waits for in libc's pthread_join, 0 if none */
     struct __jmp_buf_tag *landing; /* where its pthread_exit lands */
     bool has_worked;               /* this is not its first job */
+    sigbits pending_seen;          /* pending for it or the process when the last job ended */
 
     /* r/o after the kernel thread's creation */
     _Alignas(64) pthread_t handle;

@@ -173,7 +173,7 @@ static bool confine(struct kthread *thread, int cpu, bool to_it) {
         bits[i] = to_it ? 0 : mask->bits[i];
     unsigned long bit = 1UL << ((unsigned)cpu % LONG_BITS), *word = &bits[(unsigned)cpu / LONG_BITS];
     *word = to_it ? bit : *word & ~bit;
-    creator_affinity_changed(&thread->fresh);
+    store_relaxed(&thread->fresh.affinity.length, 0);
     return sys(SYS_sched_setaffinity, thread->tid, mask->length, bits) == 0;
 }
 

@@ -16,6 +16,8 @@ enum { LOOK_EVERY_NS = 1000000000, LOOK_AT_MOST_EVERY_NS = 10000000 };
 static struct lock lock;
 static struct kthread *warden; /* under lock; read without as a hint */
 static uint64_t until = NEVER; /* monotonic ns; likewise */
+static bool busy;              /* the warden is at its chores; under lock, read without as a hint */
+static bool again;             /* somebody has parked or been listed meanwhile; under lock */
 
 static bool wanted(void) {
     const struct kthread_config *config = &kthread_config;
@@ -50,12 +52,15 @@ static bool end_taken(struct kthread *thread, const struct kthread *self) {
     return false;
 }
 
+/* Not kthread_cull: the caller may be in the list, or be listed meanwhile. */
 static bool relieve_pressure(struct kthread *self, uint64_t now) {
+    bool leaves = false;
+    struct kthread *thread;
     if (!pressure_rose(now))
         return false;
-    bool listed = idle_remove(self);
-    kthread_cull();
-    return listed;
+    while ((thread = idle_pop_any()) != NULL)
+        leaves |= end_taken(thread, self);
+    return leaves;
 }
 
 static bool end_aged(const struct kthread *self, uint64_t now) {
@@ -82,6 +87,10 @@ static void trim_own(struct kthread *self) {
     store_relaxed(&self->trim_asked, false);
 }
 
+static uint64_t time_to(uint64_t then, uint64_t now) {
+    return then > now ? then - now : 0;
+}
+
 /* When the next thing is due, from now. */
 static uint64_t next_due(const struct kthread *self, uint64_t now, uint64_t trim_due) {
     const struct kthread_config *config = &kthread_config;
@@ -89,14 +98,16 @@ static uint64_t next_due(const struct kthread *self, uint64_t now, uint64_t trim
     idle_measure(&times, now);
     uint64_t next = config->watch_pressure ? LOOK_EVERY_NS : NEVER;
     if (config->max_age_ns != 0)
-        next = least(next, times.count != 0 ? times.oldest + config->max_age_ns - now : config->max_age_ns);
+        next = least(next,
+                     times.count != 0 ? time_to(times.oldest + config->max_age_ns, now) : config->max_age_ns);
     if (config->thread_ns != 0)
-        next =
-            least(next, times.count != 0 ? least(LOOK_EVERY_NS, (config->thread_ns - times.sum) / times.count)
-                                         : LOOK_EVERY_NS);
+        next = least(next, times.count != 0
+                               ? least(LOOK_EVERY_NS, time_to(config->thread_ns, times.sum) / times.count)
+                               : LOOK_EVERY_NS);
     if (config->trim_after_ns != 0 && !self->trimmed)
-        next = least(next, self->parked_ns + config->trim_after_ns - now);
-    next = least(next, trim_due == NEVER ? NEVER : trim_due - now);
+        next = least(next, time_to(self->parked_ns + config->trim_after_ns, now));
+    if (trim_due != NEVER)
+        next = least(next, time_to(trim_due, now));
     return next < LOOK_AT_MOST_EVERY_NS ? LOOK_AT_MOST_EVERY_NS : next;
 }
 
@@ -117,12 +128,16 @@ static uint64_t do_chores(struct kthread *self, uint64_t now) {
 
 /* --- the role ----------------------------------------------------------------------------------------- */
 
-static bool take_role(struct kthread *self, uint64_t now) {
+/* True: the caller is the warden, and at its chores from `*now` on. */
+static bool take_role(struct kthread *self, uint64_t *now) {
     lock_acquire(&lock);
-    bool mine = warden == self || warden == NULL || until == NEVER || until > now + delay();
+    *now = clock_monotonic_ns();
+    bool mine = !busy && (warden == self || warden == NULL || until == NEVER || until > *now + delay());
     if (mine) {
         store_relaxed(&warden, self);
-        store_relaxed(&until, now + delay());
+        store_relaxed(&busy, true);
+    } else if (busy) {
+        again = true;
     }
     lock_release(&lock);
     return mine;
@@ -134,58 +149,79 @@ static bool give_up_role(const struct kthread *self) {
     if (had) {
         store_relaxed(&warden, NULL);
         store_relaxed(&until, NEVER);
+        store_relaxed(&busy, false);
+        again = false;
     }
     lock_release(&lock);
     return had;
 }
 
-static void look_again_in(const struct kthread *self, uint64_t when) {
+/* False: somebody has come meanwhile, the chores begin anew. */
+static bool chores_done(uint64_t when) {
     lock_acquire(&lock);
-    if (warden == self)
+    bool done = !again;
+    again = false;
+    if (done) {
         store_relaxed(&until, when);
+        store_relaxed(&busy, false);
+    }
     lock_release(&lock);
+    return done;
 }
 
 uint64_t retain_watch(struct kthread *self) {
+    uint64_t now, next;
     if (!wanted())
         return 0;
-    uint64_t now = clock_monotonic_ns();
     if (self->parked_ns == 0)
-        self->parked_ns = now;
+        self->parked_ns = clock_monotonic_ns();
     if (load_relaxed(&self->trim_asked))
         trim_own(self);
-    if (!take_role(self, now))
+    if (!take_role(self, &now))
         return 0;
-    uint64_t next = do_chores(self, now);
-    if (next == RETAIN_LEAVE) {
-        retain_wake(self);
-        return RETAIN_LEAVE;
-    }
-    look_again_in(self, next == NEVER ? NEVER : now + next);
+    do {
+        now = clock_monotonic_ns();
+        next = do_chores(self, now);
+        if (next == RETAIN_LEAVE) {
+            retain_wake(self);
+            return RETAIN_LEAVE;
+        }
+    } while (!chores_done(next == NEVER ? NEVER : now + next));
     return next == NEVER ? 0 : next;
 }
 
 void retain_listed(struct kthread *thread) {
     if (!wanted())
         return;
-    uint64_t when = load_relaxed(&until);
-    if (when == NEVER || when > clock_monotonic_ns() + delay())
+    lock_acquire(&lock);
+    again |= busy;
+    bool poke = !busy && (warden == NULL || until == NEVER || until > clock_monotonic_ns() + delay());
+    lock_release(&lock);
+    if (poke)
         idle_poke(thread);
 }
 
+/* Also where there is no warden: it may have gone, and woken the caller to take the role, just before the caller was
+ * handed a job. */
 void retain_wake(struct kthread *self) {
     if (!wanted())
         return;
     self->parked_ns = 0;
     self->trimmed = false;
     store_relaxed(&self->trim_asked, false);
-    if (load_relaxed(&warden) == self && give_up_role(self))
+    const struct kthread *present = load_relaxed(&warden);
+    if (present == NULL || (present == self && give_up_role(self)))
         idle_poke(NULL);
+}
+
+bool retain_is_busy(const struct kthread *thread) {
+    return load_relaxed(&warden) == thread && load_relaxed(&busy);
 }
 
 void retain_fork_child(void) {
     lock_reset(&lock);
     warden = NULL;
     until = NEVER;
+    busy = again = false;
     pressure_fork_child();
 }

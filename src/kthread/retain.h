@@ -12,10 +12,16 @@
  * past what is due for the one that parks, becomes it. A warden that is handed a job gives the role up and wakes
  * another idle thread to take it.
  *
- * Shared words: `warden`, which thread it is, and `until`, when it will look again. Both change only under the
- * lock in retain.c, which is held for the bookkeeping, not for the work; they are read without it as a hint. That a
- * warden exists while anything is due holds because each parking thread looks after it is listed or has published
- * its end, and each that gives the role up wakes a listed one, which looks again. */
+ * Shared words: `warden`, which thread it is, `until`, when it will look again, `busy`, that it is at its chores. They
+ * change only under the lock in retain.c, which is held for the bookkeeping, not for the work; read without it they are
+ * hints. That a warden exists while anything is due holds because each thread looks after it has parked, and whoever
+ * lists one that had parked before looks for it: if there is no warden, or one that sleeps past what may be due, the
+ * thread takes the role; if the warden is busy, it begins anew before it sleeps. One that gives the role up wakes a
+ * listed thread, and one that is handed a job while there is no warden does the same, since it may be the one that was
+ * woken. While it is busy nobody else takes the role, so no two end each other, and it is not handed a job.
+ *
+ * Not promised: that an idle thread which ends by itself is gone for whoever needs a process of one thread (unshare) at
+ * that moment. Without policies no idle thread does. */
 #ifndef THRUM_KTHREAD_RETAIN_H
 #define THRUM_KTHREAD_RETAIN_H
 
@@ -35,6 +41,9 @@ void retain_wake(struct kthread *thread);
 
 /* The caller has listed a thread that had parked before. */
 void retain_listed(struct kthread *thread);
+
+/* A hint: it is at its chores, and would be late for a job. */
+bool retain_is_busy(const struct kthread *thread);
 
 void retain_fork_child(void);
 

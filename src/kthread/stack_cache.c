@@ -254,11 +254,20 @@ static struct stack_block *pop_blank_locked(unsigned kind) {
     return block;
 }
 
+static void remove_adrift_locked(struct stack_block *block) {
+    struct stack_block **at = &cache.adrift.first;
+    while (*at != block)
+        at = &(*at)->next;
+    unlink_adrift_locked(at);
+}
+
 /* Makes a blank one accessible. The caller owns it. */
-static bool open_block(struct stack_block *block, size_t size) {
+static bool open_block(struct stack_block *block, size_t size, bool detached) {
     if (mprotect(stack_of(block), size, PROT_READ | PROT_WRITE) == 0)
         return true;
     sigbits mask = enter();
+    if (detached)
+        remove_adrift_locked(block);
     blank_locked(block);
     leave(mask);
     return false;
@@ -284,18 +293,14 @@ static struct stack_block *take(const struct kthread_kind *kind, bool detached) 
     if (block != NULL && detached)
         set_adrift_locked(block);
     leave(mask);
-    return block != NULL && is_blank && !open_block(block, kind->stack_size) ? NULL : block;
+    return block != NULL && is_blank && !open_block(block, kind->stack_size, detached) ? NULL : block;
 }
 
 /* The thread was not made after all. */
 static void put_back(struct stack_block *block, bool detached) {
     sigbits mask = enter();
-    if (detached) {
-        struct stack_block **at = &cache.adrift.first;
-        while (*at != block)
-            at = &(*at)->next;
-        unlink_adrift_locked(at);
-    }
+    if (detached)
+        remove_adrift_locked(block);
     free_locked(block);
     leave(mask);
 }

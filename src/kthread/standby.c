@@ -191,7 +191,7 @@ static struct standby *new_descriptor(const struct kthread_kind *kind) {
         return NULL;
     standby->kind = *kind;
     capture(&standby->creator);
-    creator_inherited(&standby->creator, &standby->fresh);
+    creator_inherited(&standby->fresh);
     return standby;
 }
 

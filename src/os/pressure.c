@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See pressure.h. Files are opened anew for each look, but for the trigger, which is a file that stays open: it
- * gets a high number, so that the program's own come out as without it, and is not inherited by exec. */
+/* See pressure.h. The file is opened once, at the start, and stays open: with a high number, so that the program's own
+ * come out as without it, and not inherited by exec. A program that closes whatever is open takes it with it; then
+ * nothing is known any more. */
 #include "os/pressure.h"
 
 #include <fcntl.h>
@@ -10,22 +11,22 @@
 
 #include "os/syscall.h"
 
-enum { SHARE_PERCENT = 10, TRIGGER_FD_FROM = 900, GROUP_MAX = 512 };
+enum { SHARE_PERCENT = 10, FD_FROM = 900, GROUP_MAX = 512 };
 static const char trigger[] = "some 200000 2000000"; /* of two seconds, a tenth */
 static const char system_file[] = "/proc/pressure/memory";
 
 static char file[GROUP_MAX + 64];
-static int trigger_fd = -1;
-static struct stat trigger_identity;
-static bool begun, without_trigger;
+static int fd = -1;
+static struct stat identity; /* of what fd was */
+static bool has_trigger, without_trigger, begun;
 static uint64_t last_total_us, last_ns;
 
 static long read_file(const char *path, char *text, size_t size) {
-    long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    long at = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (at < 0)
         return -1;
-    long length = sys(SYS_read, fd, text, size - 1);
-    sys(SYS_close, fd);
+    long length = sys(SYS_read, at, text, size - 1);
+    sys(SYS_close, at);
     text[length > 0 ? length : 0] = '\0';
     return length;
 }
@@ -53,30 +54,32 @@ static bool find_group_file(void) {
 
 void pressure_use_file(const char *path) {
     strncpy(file, path, sizeof file - 1);
-    begun = false;
     without_trigger = true;
 }
 
-static void set_trigger(void) {
-    long fd = sys(SYS_openat, AT_FDCWD, file, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
+void pressure_open(void) {
+    if (file[0] == '\0' && !find_group_file())
+        memcpy(file, system_file, sizeof system_file);
+    long at = without_trigger ? -1 : sys(SYS_openat, AT_FDCWD, file, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    has_trigger = at >= 0 && sys(SYS_write, at, trigger, sizeof trigger) > 0;
+    if (at < 0)
+        at = sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+    if (at < 0)
         return;
-    if (sys(SYS_write, fd, trigger, sizeof trigger) > 0)
-        trigger_fd = (int)sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, TRIGGER_FD_FROM);
-    sys(SYS_close, fd);
-    if (trigger_fd >= 0 && sys(SYS_fstat, trigger_fd, &trigger_identity) != 0)
-        trigger_fd = -1;
+    fd = (int)sys(SYS_fcntl, at, F_DUPFD_CLOEXEC, FD_FROM);
+    sys(SYS_close, at);
+    if (fd >= 0 && sys(SYS_fstat, fd, &identity) != 0)
+        fd = -1;
 }
 
-/* A program that closes whatever is open takes the trigger with it, and may have put something else in its place. */
-static bool trigger_stands(void) {
+static bool stands(void) {
     struct stat now;
-    return trigger_fd >= 0 && sys(SYS_fstat, trigger_fd, &now) == 0 &&
-           now.st_dev == trigger_identity.st_dev && now.st_ino == trigger_identity.st_ino;
+    return fd >= 0 && sys(SYS_fstat, fd, &now) == 0 && now.st_dev == identity.st_dev &&
+           now.st_ino == identity.st_ino;
 }
 
 static bool trigger_fired(void) {
-    struct pollfd poll = {trigger_fd, POLLPRI, 0};
+    struct pollfd poll = {fd, POLLPRI, 0};
     struct timespec now = {0, 0};
     return sys(SYS_ppoll, &poll, 1, &now, NULL, 0) > 0 && (poll.revents & POLLPRI);
 }
@@ -93,36 +96,30 @@ uint64_t pressure_total_us(const char *text) {
 
 static uint64_t read_total_us(void) {
     char text[256];
-    return read_file(file, text, sizeof text) > 0 ? pressure_total_us(text) : 0;
-}
-
-static void begin(uint64_t now_ns) {
-    begun = true;
-    if (file[0] == '\0' && !find_group_file())
-        memcpy(file, system_file, sizeof system_file);
-    if (!without_trigger)
-        set_trigger();
-    last_total_us = read_total_us();
-    last_ns = now_ns;
+    long length = sys(SYS_pread64, fd, text, sizeof text - 1, 0);
+    if (length <= 0)
+        return 0;
+    text[length] = '\0';
+    return pressure_total_us(text);
 }
 
 bool pressure_rose(uint64_t now_ns) {
-    if (!begun) {
-        begin(now_ns);
+    if (!stands())
         return false;
-    }
-    if (trigger_stands())
+    if (has_trigger)
         return trigger_fired();
-    uint64_t total = read_total_us(), waited_us = total - last_total_us,
-             passed_us = (now_ns - last_ns) / 1000;
+    uint64_t total = read_total_us();
+    if (total == 0)
+        return false;
+    bool first = !begun;
+    uint64_t waited_us = total - last_total_us, passed_us = (now_ns - last_ns) / 1000;
+    begun = true;
     last_total_us = total;
     last_ns = now_ns;
-    return total != 0 && passed_us != 0 && waited_us * 100 >= passed_us * SHARE_PERCENT;
+    return !first && passed_us != 0 && waited_us * 100 >= passed_us * SHARE_PERCENT;
 }
 
+/* The trigger is one for both, and tells only the first that asks: the child reads totals. */
 void pressure_fork_child(void) {
-    begun = false;
-    trigger_fd = -1; /* closed with the parent's, at the latest by exec */
-    if (!without_trigger)
-        file[0] = '\0';
+    has_trigger = begun = false;
 }

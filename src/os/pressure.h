@@ -11,17 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Once, while no other thread can notice that a file is opened. */
+void pressure_open(void);
+
 /* True if since the last call tasks waited for memory for a tenth of the time or more. The first call says no.
  * `now_ns` is the monotonic clock. False where the kernel does not tell. */
 bool pressure_rose(uint64_t now_ns);
 
-/* In a fork's child: the parent's trigger is not ours. */
+/* In a fork's child. */
 void pressure_fork_child(void);
 
 /* From the text of a pressure file: microseconds in which some task waited; 0 if it does not say. */
 uint64_t pressure_total_us(const char *text);
 
-/* Reads another file than the system's, without a trigger; for tests. */
+/* Before pressure_open: another file than the system's, without a trigger; for tests. */
 void pressure_use_file(const char *path);
 
 #endif

@@ -9,28 +9,43 @@
 
 enum { ENOUGH_NS = 1000 * 1000 };
 
-static uint64_t rate;                  /* 0 until known; then never changes */
-static uint64_t first_ticks, first_ns; /* first_ns is written last, by whoever got `begun` */
-static bool begun;
+/* Both clocks at one time: ticks before and after the other clock, the closest of a few tries. */
+struct moment {
+    uint64_t ticks, ns, apart; /* apart: how many ticks `ticks` may be wrong */
+};
 
-static void begin(void) {
-    if (__atomic_exchange_n(&begun, true, __ATOMIC_RELAXED))
-        return;
-    store_relaxed(&first_ticks, arch_ticks());
-    store_release(&first_ns, clock_monotonic_ns());
+static uint64_t rate; /* 0 until known; then never changes */
+static struct moment first;
+static uint32_t state; /* of `first` */
+enum { UNTOUCHED, AT_WORK, DONE };
+
+static struct moment now(void) {
+    enum { TRIES = 4 };
+    struct moment best = {0, 0, UINT64_MAX};
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t before = arch_ticks(), ns = clock_monotonic_ns(), apart = arch_ticks() - before;
+        if (apart < best.apart)
+            best = (struct moment){before + apart / 2, ns, apart};
+    }
+    return best;
 }
 
 static uint64_t measure(void) {
-    uint64_t then = load_acquire(&first_ns);
-    if (then == 0) {
-        begin();
+    uint32_t seen = UNTOUCHED;
+    if (load_acquire(&state) != DONE) {
+        if (cas_acquire(&state, &seen, AT_WORK)) {
+            first = now();
+            store_release(&state, DONE);
+        }
         return 0;
     }
-    uint64_t ns = clock_monotonic_ns() - then;
-    if (ns < ENOUGH_NS)
+    if (clock_monotonic_ns() - first.ns < ENOUGH_NS)
         return 0;
-    uint64_t ticks = arch_ticks() - load_relaxed(&first_ticks);
-    uint64_t found = ticks / (ns / 1000);
+    struct moment last = now();
+    uint64_t ticks = last.ticks - first.ticks, us = (last.ns - first.ns) / 1000;
+    if ((first.apart + last.apart) > ticks / 50) /* somebody came in between; it gets better as time passes */
+        return 0;
+    uint64_t found = ticks / us;
     store_relaxed(&rate, found != 0 ? found : 1);
     return load_relaxed(&rate);
 }

@@ -4,8 +4,8 @@
  *
  * To ask the kernel costs more than the rest of a quick reuse. Until a program reads such a clock for the first time, a
  * series of brief jobs is therefore asked about once in CPU_TIME_UNASKED_US (kthread.c), and the time between then
- * and the start of the thread that is the first to read it is taken for CPU time. So what it reads may be too little,
- * by that much at most, and once in the process's life. */
+ * and a thread's start is taken for CPU time. So the threads that run when the process reads such a clock for the first
+ * time may read too little, by that much at most. */
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/rows.h"
 #include "kthread/fresh/fresh.h"
+#include "kthread/gate.h"
 #include "os/clock.h"
 #include "os/ticks.h"
 
@@ -29,12 +30,14 @@ bool cpu_time_wanted(void) {
 }
 
 void cpu_time_end(struct fresh_state *state) {
+    state->cpu_asked = false;
     store_relaxed(&state->cpu_base_pending, true);
 }
 
 void cpu_time_ask(struct fresh_state *state) {
     if (skipped(ROW_CPUTIME))
         return;
+    state->cpu_asked = true;
     sys(SYS_getrusage, RUSAGE_THREAD, &state->usage_base);
     store_relaxed(&state->cpu_base_ns, clock_thread_cpu_ns());
     store_relaxed(&state->cpu_base_ticks, arch_ticks());
@@ -42,7 +45,7 @@ void cpu_time_ask(struct fresh_state *state) {
 }
 
 void cpu_time_begin(struct fresh_state *state) {
-    if (!load_relaxed(&wanted) && !skipped(ROW_CPUTIME)) {
+    if (!state->cpu_asked && !skipped(ROW_CPUTIME)) {
         uint64_t now = arch_ticks();
         if (now - load_relaxed(&state->cpu_base_ticks) < CPU_TIME_UNASKED_US * ticks_per_us())
             store_relaxed(&state->cpu_start_ticks, now);
@@ -58,8 +61,8 @@ static uint64_t unasked_ns(const struct fresh_state *state) {
     return base == 0 || rate == 0 ? 0 : (load_relaxed(&state->cpu_start_ticks) - base) * 1000 / rate;
 }
 
-uint64_t cpu_time_base(const struct fresh_state *state, bool starting) {
-    while (load_acquire(&state->cpu_base_pending) && starting)
+uint64_t cpu_time_base(const struct fresh_state *state, const uint32_t *gate) {
+    while (gate != NULL && load_acquire(&state->cpu_base_pending) && (load_relaxed(gate) & GATE_STARTING))
         sched_yield();
     return load_relaxed(&state->cpu_base_ns) + unasked_ns(state);
 }

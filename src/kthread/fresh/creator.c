@@ -33,14 +33,22 @@ static __thread struct {
     struct fresh_affinity mask;
 } own_affinity;
 
+static uint32_t
+    affinities_changing; /* calls that are under way: their effect may be there, the epoch's change not yet */
+
+void creator_affinity_changes(void) {
+    fetch_add_seq_cst(&affinities_changing, 1);
+}
+
 void creator_affinity_changed(struct fresh_state *state) {
     if (state != NULL)
         store_relaxed(&state->affinity.length, 0);
-    fetch_add_relaxed(&affinity_epoch, 1);
+    fetch_add_seq_cst(&affinity_epoch, 1);
+    fetch_sub_seq_cst(&affinities_changing, 1);
 }
 
 static bool affinity_known(uint64_t for_us) {
-    return own_affinity.epoch == load_relaxed(&affinity_epoch) &&
+    return load_acquire(&affinities_changing) == 0 && own_affinity.epoch == load_relaxed(&affinity_epoch) &&
            arch_ticks() - own_affinity.asked < for_us * ticks_per_us();
 }
 
@@ -100,6 +108,8 @@ void creator_apply(const struct fresh_creator *creator, struct fresh_state *stat
         sys(SYS_prctl, PR_SET_NAME, creator->name);
 }
 
-void creator_inherited(const struct fresh_creator *creator, struct fresh_state *state) {
-    affinity_copy(&state->affinity, &creator->affinity);
+/* What it has now is not known for certain: the creator's mask may have been changed between the look at it and the
+ * thread's creation. Its next job asks for its creator's anyway. */
+void creator_inherited(struct fresh_state *state) {
+    store_relaxed(&state->affinity.length, 0);
 }

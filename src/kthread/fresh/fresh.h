@@ -43,6 +43,7 @@ struct fresh_state {
     uint64_t cpu_base_ticks;              /* ... then */
     uint64_t cpu_start_ticks;             /* when the present job began: the same or later */
     uint32_t cpu_base_pending;            /* between two jobs: not known yet */
+    bool cpu_asked;                       /* since the last job's end */
     struct robust_list_head *robust_head; /* libc's; NULL until asked for */
     bool robust_replaced;                 /* this job registered another one */
     void *tid_address;  /* libc's, that the kernel clears at a real exit; NULL until it was moved */
@@ -61,13 +62,14 @@ void creator_look_again(void);
 /* In the reused thread, before its mask is opened. */
 void creator_apply(const struct fresh_creator *creator, struct fresh_state *state);
 /* In a thread that the kernel has just made: it has everything already; only remembers. */
-void creator_inherited(const struct fresh_creator *creator, struct fresh_state *state);
+void creator_inherited(struct fresh_state *state);
 
 void creator_names_differ(void); /* a thread was renamed */
 void creator_pkeys_used(void);   /* a protection key was allocated */
 /* A call of this process changed the affinity of a thread; `state` is that thread's if it is one of ours, else
  * NULL. What was known of it is not known any more. Any thread may say so. */
 void creator_affinity_changed(struct fresh_state *state);
+void creator_affinity_changes(void); /* before such a call, each time */
 
 /* --- keys.c: pthread_key_t and tss_t ------------------------------------------------------------------ */
 void keys_created(unsigned key, void (*destructor)(void *));
@@ -106,8 +108,8 @@ void cpu_time_begin(struct fresh_state *state);
 bool cpu_time_wanted(void);
 void cpu_time_want(void);
 /* CPU time of earlier jobs. Any thread; waits where a thread that was handed its next job already has still to
- * begin it (`starting` says so of it: then it is surely on its way). */
-uint64_t cpu_time_base(const struct fresh_state *state, bool starting);
+ * begin it (its gate says so: then it is surely on its way). `gate` is NULL for the thread itself. */
+uint64_t cpu_time_base(const struct fresh_state *state, const uint32_t *gate);
 void cpu_time_adjust_usage(const struct fresh_state *state, struct rusage *usage);
 
 /* --- stack.c ------------------------------------------------------------------------------------------ */

@@ -117,7 +117,7 @@ TEST_F(CreatorAffinity, IsApplied) {
         fresh_creator own{};
         sched_setaffinity(0, sizeof last_, &last_);
         creator_capture(&own);
-        creator_inherited(&own, &state);
+        creator_inherited(&state);
         creator_apply(&on_first_, &state);
         expect(first_);
         EXPECT_EQ(state.affinity.length, on_first_.affinity.length);
@@ -130,10 +130,11 @@ TEST_F(CreatorAffinity, IsApplied) {
 TEST_F(CreatorAffinity, TheKernelIsNotAskedForWhatIsRemembered) {
     Plain([this] {
         fresh_state state{};
-        creator_inherited(&on_first_, &state); // so it is remembered, ...
+        creator_apply(&on_first_, &state); // so it is remembered, ...
         sched_setaffinity(0, sizeof last_, &last_);
         creator_apply(&on_first_, &state);
         expect(last_); // ... though it is not so: nobody has said that it was changed
+        creator_affinity_changes();
         creator_affinity_changed(&state);
         creator_apply(&on_first_, &state);
         expect(first_);
