@@ -116,7 +116,7 @@ static void end_of_user_code(struct kthread *thread) {
         libc.call_tls_dtors(); /* of objects that a key's destructor made: they must not meet the next thread */
     libc_state_end();
     keys_clear();
-    thread->joins = 0; /* a handler may have left by pthread_exit in the middle of a join */
+    store_relaxed(&thread->joins, 0); /* a handler may have left by pthread_exit in the middle of a join */
     sigbits mask = signals_mask_set(skipped(ROW_SIGMASK) ? signals_mask_get() : SIGBITS_ALL & ~SIGBITS_LIBC);
     if (!thread->mask_saved) /* not when a cancellation comes just now and lands once more */
         thread->creator.mask = mask;
@@ -391,7 +391,7 @@ static void reset_flags(struct kthread *thread) {
     thread->mask_saved = false;
     thread->tid_moved = false;
     thread->fresh.has_tls_dtors = false;
-    thread->joins = 0;
+    store_relaxed(&thread->joins, 0);
     thread->has_worked = true;
     store_relaxed(&thread->cancelled, 0);
     store_relaxed(&thread->tied, RETIRE_NOT);
