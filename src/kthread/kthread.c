@@ -190,7 +190,7 @@ static bool signal_pending(struct kthread *thread) {
 static uint64_t crowd; /* how many of those are there; kthread_leave_crowd */
 
 static bool crowd_is_too_large(struct kthread *thread) {
-    enum { SPARE = 64 };
+    enum { SPARE = 512 };
     if (thread->has_worked || load_relaxed(&thread->life) != LIFE_RUNNING)
         return false;
     if (load_relaxed(&crowd) >= SPARE + load_relaxed(&thrum_cache_counters.reused))

@@ -161,7 +161,7 @@ static void unjoined(void) {
 }
 
 static void crowd(void) {
-    enum { MANY = 400, MOST = 64 + 16 };
+    enum { MANY = 1200, MOST = 512 + 16 };
     static pthread_t threads[MANY];
     for (int wave = 0; wave < 6; wave++) {
         for (intptr_t i = 0; i < MANY; i++)
