@@ -128,8 +128,9 @@ INTERPOSE int system(const char *command) {
     int saved = errno;
     errno = 0;
     int status = REAL(system)(command);
-    int unmade = command != NULL ? 127 << 8 : 0; /* libc says: a command that was not found, or: no shell */
-    if (status == unmade && errno == EAGAIN && make_room()) {
+    int unmade =
+        command != NULL ? 127 << 8 : 0; /* libc says: a command that was not found, or: no shell; newer: -1 */
+    if ((status == unmade || status == -1) && errno == EAGAIN && make_room()) {
         errno = 0;
         status = REAL(system)(command);
     }
