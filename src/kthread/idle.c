@@ -40,9 +40,7 @@ bool idle_push(struct kthread *thread) {
     if (load_relaxed(&kthread_config.memory_limited) || !counters_idle_add(kthread_config.max_idle))
         return false;
     unsigned node = topology_node(), began = forks;
-    thread->idle_since = kthread_config.max_age_ns | kthread_config.thread_ns | kthread_config.trim_after_ns
-                             ? clock_monotonic_ns()
-                             : 0;
+    thread->idle_since = retain_wanted() ? clock_monotonic_ns() : 0;
     unsigned seen = load_relaxed(&top_node);
     while (seen < node && !cas_acq_rel(&top_node, &seen, node)) {
     }

@@ -23,6 +23,10 @@ void kthread_fork_crowd(void); /* in a fork's child: there is nobody */
 /* In a fork's child, for the thread that called fork. */
 void kthread_adopt_tid(struct kthread *self);
 
+/* --- start.c ------------------------------------------------------------------------------------------ */
+/* Attributes of libc's for a thread of this kind; 0, or libc's errno and nothing to destroy. */
+int kthread_attributes(pthread_attr_t *attributes, const struct kthread_kind *kind);
+
 /* --- keep.c: which threads are kept, and ending those that are not ------------------------------------ */
 bool keeping(void);                         /* seq_cst: see kthread_stop_keeping */
 enum kthread_retire keeping_retire(void);   /* why not */

@@ -372,19 +372,6 @@ void kthread_post(struct kthread *thread, enum post post) {
         futex_wake(&thread->post, 1);
 }
 
-/* Signals that were sent to the kernel thread while it was idle were sent to nobody. They are taken one by one
- * and thrown away: the kernel hands out a thread's own before the process's. Nobody can have meant the new
- * logical thread yet, its gate is still to be opened. Only if more is pending than at the end of the last job: the file
- * that tells whose it is must not be opened beside the creator without need. */
-static void drop_pending(const struct kthread *thread) {
-    sigbits own;
-    while ((signals_pending() & ~thread->pending_seen) != 0 && (own = signals_pending_thread()) != 0 &&
-           own != SIGBITS_ALL) {
-        struct timespec now = {0, 0};
-        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
-    }
-}
-
 /* While the gate is closed: nobody else looks at these. */
 static void reset_flags(struct kthread *thread) {
     thread->exit_called = false;
@@ -407,8 +394,10 @@ static void begin_job(struct kthread *thread) {
     tls_reimage();
     libc_state_begin();
     creator_apply(&thread->creator, &thread->fresh);
+    /* What was sent to the kernel thread while it was idle was sent to nobody. Nobody can have meant the new logical
+     * thread yet, its gate is still to be opened. */
     if (!skipped(ROW_SIGPENDING))
-        drop_pending(thread);
+        signals_drop_pending(thread->pending_seen);
 }
 
 void kthread_adopt_tid(struct kthread *thread) {

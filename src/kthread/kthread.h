@@ -46,7 +46,6 @@ struct kthread {
     uint32_t gate;              /* who may still reach the thread by its handle; gate.h */
 
     _Alignas(64) uint32_t life; /* enum life; a joiner sleeps on it */
-    uint32_t leaving;           /* enum kthread_retire: decided at the job's end */
     void *result;               /* written by the thread before `life` says ENDED or RETIRED */
     struct place_run run;       /* written by the thread, read by a joiner that spins */
 

@@ -107,7 +107,7 @@ static void learn_batch(struct site *site, uint32_t created) {
 /* After this one the creator will sleep in a join: its CPU is about to be free, the best place for a job that is not
  * quite brief. */
 static bool is_last_before_join(const struct site *site) {
-    return own.created == 0 && load_relaxed(&site->batch) == 1 && site_says(&site->batch_sure) &&
+    return own.created == 1 && load_relaxed(&site->batch) == 1 && site_says(&site->batch_sure) &&
            site_says(&site->medium);
 }
 
@@ -191,38 +191,32 @@ static enum place_how choose(struct kthread *thread, bool detached, uint64_t now
     return confine(thread, order->creator_cpu, true) ? PLACE_HERE : PLACE_PLAIN;
 }
 
-static void created(struct kthread *thread, bool detached) {
+/* Before the post: then the thread may be anybody's. */
+static void note_creation(struct kthread *thread, bool detached, enum place_how how, uint64_t now) {
+    struct site *site = site_of(thread->start, thread->argument);
+    thread->order = (struct place_order){site, how, sched_getcpu(), thread->run.last_cpu, now};
+    store_relaxed(&thread->run.cpu, -1);
     own.created++;
-    own.last = arch_ticks();
-    own.last_site = detached ? NULL : thread->order.site;
+    own.last_site = detached ? NULL : site;
+    own.last = now;
 }
 
 void place_post(struct kthread *thread, bool detached) {
-    struct place_order *order = &thread->order;
     uint64_t now = arch_ticks();
     learn_prompt(now);
-    struct site *site = site_of(thread->start, thread->argument);
-    *order = (struct place_order){site, PLACE_HOT, sched_getcpu(), thread->run.last_cpu, now};
-    store_relaxed(&thread->run.cpu, -1);
-    own.created++;
-    own.last_site = detached ? NULL : site; /* all before the post: then the thread may be anybody's */
-    own.last = now;
+    note_creation(thread, detached, PLACE_HOT, now);
     uint32_t seen = POST_NOTHING;
     if (cas_acq_rel(&thread->post, &seen, POST_JOB))
         return;
-    own.created--;
-    order->how = choose(thread, detached, now);
-    own.created++;
+    thread->order.how = choose(thread, detached, now);
     kthread_post(thread, POST_JOB);
     own.last = arch_ticks();
 }
 
 void place_new(struct kthread *thread, bool detached) {
-    learn_prompt(arch_ticks());
-    thread->order =
-        (struct place_order){site_of(thread->start, thread->argument), PLACE_NEW, sched_getcpu(), -1, 0};
-    store_relaxed(&thread->run.cpu, -1);
-    created(thread, detached);
+    uint64_t now = arch_ticks();
+    learn_prompt(now);
+    note_creation(thread, detached, PLACE_NEW, now);
 }
 
 void place_detached(void) {
@@ -269,19 +263,18 @@ static bool spin_for_post(const uint32_t *post, uint64_t ticks) {
     return false;
 }
 
-bool place_linger(struct kthread *thread) {
+void place_linger(struct kthread *thread) {
     struct place_notes *notes = &thread->notes;
     bool probing = notes->order.how == PLACE_PROBE;
     if (ticks_per_us() == 0 || sched_getcpu() == notes->order.creator_cpu ||
         (!probing && passed_up(&notes->skip)) || !spin_begin())
-        return load_relaxed(&thread->post) != POST_NOTHING;
+        return;
     bool posted = spin_for_post(&thread->post, probing ? probe_spin() : us(LINGER));
     spin_end();
     if (posted)
         notes->fails = 0;
     else
         failed(&notes->fails, &notes->skip, BACK_OFF_LINGER);
-    return posted;
 }
 
 /* --- the joiner --------------------------------------------------------------------------------------- */

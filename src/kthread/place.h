@@ -63,7 +63,7 @@ void place_post(struct kthread *thread, bool detached);
 void place_new(struct kthread *thread, bool detached); /* it is a new one, nothing is to be chosen */
 void place_begin(struct kthread *thread);
 void place_end(struct kthread *thread);
-bool place_linger(struct kthread *thread); /* true: something has been posted */
+void place_linger(struct kthread *thread);
 bool place_wait(struct kthread *thread);
 void place_joined(struct kthread *thread, bool slept);
 void place_detached(void); /* the caller detaches a thread: it will not come back for it */

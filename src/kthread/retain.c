@@ -19,7 +19,7 @@ static uint64_t until = NEVER; /* monotonic ns; likewise */
 static bool busy;              /* the warden is at its chores; under lock, read without as a hint */
 static bool again;             /* somebody has parked or been listed meanwhile; under lock */
 
-static bool wanted(void) {
+bool retain_wanted(void) {
     const struct kthread_config *config = &kthread_config;
     return (config->max_age_ns | config->thread_ns | config->trim_after_ns) != 0 || config->watch_pressure;
 }
@@ -128,11 +128,15 @@ static uint64_t do_chores(struct kthread *self, uint64_t now) {
 
 /* --- the role ----------------------------------------------------------------------------------------- */
 
-/* True: the caller is the warden, and at its chores from `*now` on. */
-static bool take_role(struct kthread *self, uint64_t *now) {
+/* There is no warden, or it sleeps past what may be due for a thread that parks now. Under the lock. */
+static bool is_needed(void) {
+    return warden == NULL || until == NEVER || until > clock_monotonic_ns() + delay();
+}
+
+/* True: the caller is the warden, and at its chores. */
+static bool take_role(struct kthread *self) {
     lock_acquire(&lock);
-    *now = clock_monotonic_ns();
-    bool mine = !busy && (warden == self || warden == NULL || until == NEVER || until > *now + delay());
+    bool mine = !busy && (warden == self || is_needed());
     if (mine) {
         store_relaxed(&warden, self);
         store_relaxed(&busy, true);
@@ -170,32 +174,33 @@ static bool chores_done(uint64_t when) {
 }
 
 uint64_t retain_watch(struct kthread *self) {
-    uint64_t now, next;
-    if (!wanted())
+    uint64_t next, when;
+    if (!retain_wanted())
         return 0;
     if (self->parked_ns == 0)
         self->parked_ns = clock_monotonic_ns();
     if (load_relaxed(&self->trim_asked))
         trim_own(self);
-    if (!take_role(self, &now))
+    if (!take_role(self))
         return 0;
     do {
-        now = clock_monotonic_ns();
+        uint64_t now = clock_monotonic_ns();
         next = do_chores(self, now);
+        when = next == NEVER ? NEVER : now + next;
         if (next == RETAIN_LEAVE) {
             retain_wake(self);
             return RETAIN_LEAVE;
         }
-    } while (!chores_done(next == NEVER ? NEVER : now + next));
+    } while (!chores_done(when));
     return next == NEVER ? 0 : next;
 }
 
 void retain_listed(struct kthread *thread) {
-    if (!wanted())
+    if (!retain_wanted())
         return;
     lock_acquire(&lock);
     again |= busy;
-    bool poke = !busy && (warden == NULL || until == NEVER || until > clock_monotonic_ns() + delay());
+    bool poke = !busy && is_needed();
     lock_release(&lock);
     if (poke)
         idle_poke(thread);
@@ -204,7 +209,7 @@ void retain_listed(struct kthread *thread) {
 /* Also where there is no warden: it may have gone, and woken the caller to take the role, just before the caller was
  * handed a job. */
 void retain_wake(struct kthread *self) {
-    if (!wanted())
+    if (!retain_wanted())
         return;
     self->parked_ns = 0;
     self->trimmed = false;

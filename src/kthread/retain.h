@@ -30,6 +30,9 @@
 
 struct kthread;
 
+/* Any policy is on. */
+bool retain_wanted(void);
+
 /* In a parked thread, before it sleeps and again whenever it wakes without a post: does what is due if it is the
  * warden. For how long it may sleep, 0 for ever; or RETAIN_LEAVE: it has taken itself off the idle list and must end
  * (the caller owns the descriptor). */

@@ -16,8 +16,8 @@ enum { SITE_SCORE_MAX = 16, SITE_SCORE_YES = 4 };
 
 struct site {
     uintptr_t id;
-    uint32_t brief;      /* score: its threads run for less than PLACE_BRIEF */
-    uint32_t medium;     /* score: for less than PLACE_MEDIUM */
+    uint32_t brief;      /* score: its threads run for less than BRIEF (place.c) */
+    uint32_t medium;     /* score: for less than MEDIUM */
     uint32_t batch;      /* creations before the creator's next join, as last seen... */
     uint32_t batch_sure; /* ... and the score of that */
     uint32_t prompt;     /* so many times in a row the creator came back to the library at once */

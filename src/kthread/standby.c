@@ -124,14 +124,6 @@ static enum post wait_for_post(struct standby *standby) {
     return (enum post)seen;
 }
 
-static void drop_pending(void) {
-    sigbits own;
-    while (signals_pending() != 0 && (own = signals_pending_thread()) != 0 && own != SIGBITS_ALL) {
-        struct timespec now = {0, 0};
-        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
-    }
-}
-
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wstringop-overflow" /* __sigsetjmp(.., 0) leaves the buffer's mask alone */
@@ -169,19 +161,12 @@ static void *standby_main(void *argument) {
     slab_free_locked(&pool.slab, standby);
     lock_release(&pool.lock);
     if (!skipped(ROW_SIGPENDING))
-        drop_pending();
+        signals_drop_pending(0);
     signals_mask_set(mask);
     return mode_config.mode == MODE_STANDBY_HELPING ? run_and_help(fn, arg, &kind) : fn(arg);
 }
 
 /* --- making them: with all signals blocked but libc's -------------------------------------------------- */
-
-/* The affinity that creator_capture gives may be a moment old, which is not worth it beside a thread's creation. */
-static void capture(struct fresh_creator *creator) {
-    creator_capture(creator);
-    long length = sys(SYS_sched_getaffinity, 0, sizeof creator->affinity.bits, creator->affinity.bits);
-    creator->affinity.length = length > 0 ? (uint32_t)length : 0;
-}
 
 static struct standby *new_descriptor(const struct kthread_kind *kind) {
     lock_acquire(&pool.lock);
@@ -190,7 +175,7 @@ static struct standby *new_descriptor(const struct kthread_kind *kind) {
     if (standby == NULL)
         return NULL;
     standby->kind = *kind;
-    capture(&standby->creator);
+    creator_capture(&standby->creator);
     creator_inherited(&standby->fresh);
     return standby;
 }
@@ -198,13 +183,12 @@ static struct standby *new_descriptor(const struct kthread_kind *kind) {
 static int create(pthread_t *handle, const struct kthread_kind *kind, bool detached, void *(*fn)(void *),
                   void *arg) {
     pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
+    int error = kthread_attributes(&attributes, kind);
     if (error != 0)
         return error;
-    if ((error = pthread_attr_setstacksize(&attributes, kind->stack_size)) == 0 &&
-        (error = pthread_attr_setguardsize(&attributes, kind->guard_size)) == 0 &&
-        (error = pthread_attr_setdetachstate(&attributes, detached ? PTHREAD_CREATE_DETACHED
-                                                                   : PTHREAD_CREATE_JOINABLE)) == 0)
+    error = pthread_attr_setdetachstate(&attributes,
+                                        detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+    if (error == 0)
         error = libc.pthread_create(handle, &attributes, fn, arg);
     pthread_attr_destroy(&attributes);
     return error;
@@ -428,7 +412,7 @@ static void hand_over(struct standby *standby, sigbits mask, bool detached, void
                       pthread_t *handle) {
     standby->fn = fn;
     standby->arg = arg;
-    capture(&standby->creator);
+    creator_capture(&standby->creator);
     standby->creator.mask = mask;
     *handle = standby->handle;
     if (detached)

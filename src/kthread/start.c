@@ -32,16 +32,24 @@ static int create(pthread_t *handle, const pthread_attr_t *attributes, struct kt
     return error;
 }
 
-static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, struct kthread *thread) {
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
+int kthread_attributes(pthread_attr_t *attributes, const struct kthread_kind *kind) {
+    int error = pthread_attr_init(attributes);
     if (error != 0)
         return error;
-    error = pthread_attr_setstacksize(&attributes, kind->stack_size);
+    error = pthread_attr_setstacksize(attributes, kind->stack_size);
     if (error == 0)
-        error = pthread_attr_setguardsize(&attributes, kind->guard_size);
-    if (error == 0)
-        error = create(handle, &attributes, thread);
+        error = pthread_attr_setguardsize(attributes, kind->guard_size);
+    if (error != 0)
+        pthread_attr_destroy(attributes);
+    return error;
+}
+
+static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, struct kthread *thread) {
+    pthread_attr_t attributes;
+    int error = kthread_attributes(&attributes, kind);
+    if (error != 0)
+        return error;
+    error = create(handle, &attributes, thread);
     pthread_attr_destroy(&attributes);
     return error;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "os/syscall.h"
+#include "os/file.h"
 
 enum { SHARE_PERCENT = 10, FD_FROM = 900, GROUP_MAX = 512 };
 static const char trigger[] = "some 200000 2000000"; /* of two seconds, a tenth */
@@ -21,20 +21,10 @@ static struct stat identity; /* of what fd was */
 static bool has_trigger, without_trigger, begun;
 static uint64_t last_total_us, last_ns;
 
-static long read_file(const char *path, char *text, size_t size) {
-    long at = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    if (at < 0)
-        return -1;
-    long length = sys(SYS_read, at, text, size - 1);
-    sys(SYS_close, at);
-    text[length > 0 ? length : 0] = '\0';
-    return length;
-}
-
 /* The control group's own file where groups are of version 2 (a line "0::/path") and it can be read. */
 static bool find_group_file(void) {
     char groups[2 * GROUP_MAX], text[8];
-    if (read_file("/proc/self/cgroup", groups, sizeof groups) <= 0)
+    if (file_read("/proc/self/cgroup", groups, sizeof groups) <= 0)
         return false;
     char *line = strncmp(groups, "0::/", 4) == 0 ? groups : strstr(groups, "\n0::/");
     if (line == NULL)
@@ -49,7 +39,7 @@ static bool find_group_file(void) {
     at += sizeof before - 1;
     memcpy(at, line, length);
     memcpy(at + length, behind, sizeof behind);
-    return read_file(file, text, sizeof text) > 0;
+    return file_read(file, text, sizeof text) > 0;
 }
 
 void pressure_use_file(const char *path) {

@@ -2,8 +2,10 @@
 /* Telling a thread's own pending signals from the process's; see signals.h. */
 #include "os/signals.h"
 
-#include <fcntl.h>
 #include <string.h>
+#include <time.h>
+
+#include "os/file.h"
 
 static int hex_digit(char c) {
     if (c >= '0' && c <= '9')
@@ -13,14 +15,8 @@ static int hex_digit(char c) {
 
 sigbits signals_pending_thread(void) {
     char status[4096];
-    long fd = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
+    if (file_read("/proc/thread-self/status", status, sizeof status) <= 0)
         return SIGBITS_ALL;
-    long length = sys(SYS_read, fd, status, sizeof status - 1);
-    sys(SYS_close, fd);
-    if (length <= 0)
-        return SIGBITS_ALL;
-    status[length] = '\0';
     const char *at = strstr(status, "\nSigPnd:\t");
     if (at == NULL)
         return SIGBITS_ALL;
@@ -28,4 +24,12 @@ sigbits signals_pending_thread(void) {
     for (at += sizeof "\nSigPnd:\t" - 1; hex_digit(*at) >= 0; at++)
         bits = bits << 4 | (sigbits)hex_digit(*at);
     return bits;
+}
+
+void signals_drop_pending(sigbits known) {
+    sigbits own;
+    while ((signals_pending() & ~known) != 0 && (own = signals_pending_thread()) != 0 && own != SIGBITS_ALL) {
+        struct timespec now = {0, 0};
+        sys(SYS_rt_sigtimedwait, &own, NULL, &now, sizeof own);
+    }
 }

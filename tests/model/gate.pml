@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The gate between a logical thread and those who reach it by its handle or tid (src/kthread/gate.h), and the
- * throwing away of stray signals before a job (drop_pending and begin_job in kthread.c).
+ * throwing away of stray signals before a job (signals_drop_pending in begin_job).
  * Run by run-spin.sh; README.md says what is covered and what is left out.
  *
  * One kernel thread runs JOBS jobs one after another. Visitors come at any time, by handle or by tid; a stray
@@ -113,7 +113,7 @@ active proctype kernel() {
 #endif
         if
         :: !used -> used = true /* a new thread throws nothing away */
-        :: used -> atomic { assert(!meant); stray = false } /* drop_pending: what a visitor sent never is */
+        :: used -> atomic { assert(!meant); stray = false } /* signals_drop_pending: what a visitor sent never is */
         fi;
 #ifndef OPEN_BEFORE_DROP
         gate_open();

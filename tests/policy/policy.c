@@ -20,22 +20,6 @@ static const volatile struct thrum_cache_counters *cache(void) {
     return c;
 }
 
-static void *meet_twice(void *barrier) {
-    pthread_barrier_wait((pthread_barrier_t *)barrier);
-    return NULL;
-}
-
-static void make_idle(int count) {
-    pthread_t threads[THREADS];
-    pthread_barrier_t barrier;
-    CHECK_OK(pthread_barrier_init(&barrier, NULL, (unsigned)count));
-    for (int i = 0; i < count; i++)
-        CHECK_OK(pthread_create(&threads[i], NULL, meet_twice, &barrier));
-    for (int i = 0; i < count; i++)
-        CHECK_OK(pthread_join(threads[i], NULL));
-    wait_until_settled(0);
-}
-
 static void await_idle(uint64_t most) {
     int64_t end = now_ms() + PATIENCE_MS;
     while (cache()->idle > most && now_ms() < end)
@@ -45,14 +29,14 @@ static void await_idle(uint64_t most) {
 
 // After all that the cache works as at first.
 static void still_works(void) {
-    make_idle(THREADS);
+    warm_threads(THREADS);
     uint64_t reused = cache()->reused;
     run_thread(do_nothing, NULL);
     CHECK_EQ(cache()->reused, reused + 1);
 }
 
 static void keep(void) {
-    make_idle(THREADS);
+    warm_threads(THREADS);
     CHECK_EQ(cache()->idle, THREADS);
     sleep_ms(1500);
     CHECK_EQ(cache()->idle, THREADS);
@@ -61,7 +45,7 @@ static void keep(void) {
 }
 
 static void max_age(void) {
-    make_idle(THREADS);
+    warm_threads(THREADS);
     await_idle(0);
     CHECK_EQ(cache()->culled, THREADS);
     expect_threads_at_most(1);
@@ -76,7 +60,7 @@ static void max_age(void) {
 }
 
 static void seconds(void) {
-    make_idle(THREADS);
+    warm_threads(THREADS);
     await_idle(THREADS - 1); // after a second in all, not each
     await_idle(1);
     await_idle(0);
@@ -131,7 +115,7 @@ static void write_total(unsigned long long us) {
 }
 
 static void pressure(void) {
-    make_idle(THREADS);
+    warm_threads(THREADS);
     sleep_ms(2500);
     CHECK_EQ(cache()->idle, THREADS);
     unsigned long long total = 1000;

@@ -2,27 +2,16 @@
 //
 // Row fork: the child has one thread and no idle ones, whatever the parent had; it creates, joins and ends threads as any
 // process does; so does the parent meanwhile.
-#include <dirent.h>
 #include <sched.h>
 
 #include "child.h"
 
 enum { SECONDS = 8, IDLE = 6, CODE = 21 };
 
-static int thread_count(void) {
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    CHECK(tasks != NULL, "opendir: %s", strerror(errno));
-    for (struct dirent *entry; (entry = readdir(tasks));)
-        count += entry->d_name[0] != '.';
-    closedir(tasks);
-    return count;
-}
-
 // What a child does to show that it is a process in order. Where main did not fork it, the cache may be off in it: libc
 // then has to find out which thread is the last one.
 static void use_threads(void) {
-    CHECK_EQ(thread_count(), 1);
+    CHECK_EQ(kernel_threads(), 1);
     run_together(IDLE);
     for (intptr_t i = 1; i < 10; i++) {
         void *result;

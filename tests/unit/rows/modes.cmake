@@ -15,14 +15,6 @@ foreach(row IN ITEMS mode end static-tls libc-tls tls-dtors keys sigmask sigpend
     join stack last-thread eagain fork c11 exit)
   get_property(programs GLOBAL PROPERTY THRUM_ROW_PROGRAMS_${row})
   foreach(mode IN ITEMS standby standby-helping stacks)
-    add_test(NAME row.${row}.${mode}
-      COMMAND "${THRUM_ROWS_DIR}/run-row.sh" ${mode} ${row} $<TARGET_FILE:thrum-cache> ${programs}
-      WORKING_DIRECTORY "${THRUM_ROWS_BIN}")
-    set_tests_properties(row.${row}.${mode} PROPERTIES
-      LABELS rows TIMEOUT 180 SKIP_RETURN_CODE 77)
-    if(CMAKE_CROSSCOMPILING_EMULATOR)
-      list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
-      set_tests_properties(row.${row}.${mode} PROPERTIES ENVIRONMENT "THRUM_ROW_EMULATOR=${emulator}")
-    endif()
+    thrum_row_test(${row} ${mode} $<TARGET_FILE:thrum-cache> ${programs})
   endforeach()
 endforeach()

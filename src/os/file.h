@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small files of the kernel's (/proc, /sys). They take a descriptor's number for a moment, which other threads of
+ * the program may notice. */
+#ifndef THRUM_OS_FILE_H
+#define THRUM_OS_FILE_H
+
+#include <fcntl.h>
+#include <stddef.h>
+
+#include "os/syscall.h"
+
+/* Reads the beginning of a file and ends it with a zero byte. How much there was, or -errno: then `text` is empty. */
+static inline long file_read(const char *path, char *text, size_t size) {
+    text[0] = '\0';
+    long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    long length = sys(SYS_read, fd, text, size - 1);
+    sys(SYS_close, fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length;
+}
+
+#endif
