@@ -217,6 +217,7 @@ static const char *reason_to_stay_off(const char *missing, bool understood) {
 }
 
 static void set_up(void) {
+    real_fill();
     const char *missing = fill_table();
     const char *why = reason_to_stay_off(missing, kthread_init());
     limits_read();
@@ -253,7 +254,7 @@ static void once(uint32_t *state, void (*step)(void)) {
 }
 
 static void read_environment_and_watch(void) {
-    real_fill();
+    real_fill_sigsafe();
     read_environment();
     pid = sys(SYS_getpid);
     if (verbose)

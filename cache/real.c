@@ -8,17 +8,20 @@
 
 struct real_functions real;
 
-static void look_up(void *slot, const char *name) {
-    void *symbol = dlsym(RTLD_NEXT, name);
-    memcpy(slot, &symbol, sizeof symbol);
+static void *next(const char *name) {
+    return dlsym(RTLD_NEXT, name);
 }
 
-#define LOOK_UP(name) look_up(&real.name, #name);
+#define LOOK_UP(name) store_relaxed(&real.name, (__typeof__(real.name))next(#name));
+
+void real_fill_sigsafe(void) {
+    REAL_FUNCTIONS_SIGSAFE(LOOK_UP)
+    LOOK_UP(_exit)
+}
 
 void real_fill(void) {
-    REAL_FUNCTIONS(LOOK_UP)
-    look_up(&real.pthread_exit, "pthread_exit");
-    look_up(&real._exit, "_exit");
-    look_up(&real.dlmopen, "dlmopen");
-    store_release(&real.filled, true);
+    real_fill_sigsafe();
+    REAL_FUNCTIONS_LATE(LOOK_UP)
+    LOOK_UP(pthread_exit)
+    LOOK_UP(dlmopen)
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The functions behind ours: libc's, or the next library's in a chain of preloaded ones.
  *
- * All are looked up together, early, and none later: dlsym takes the loader's lock, which another thread may
- * hold in a constructor that waits for the caller, or which a signal handler may find taken. */
+ * dlsym takes the loader's lock, which another thread may hold in a constructor that waits for the caller, or
+ * which a signal handler may find taken. So they are looked up in two sets, each together: what a signal
+ * handler may call, at the start; the rest, which a process without threads seldom needs and need not pay for,
+ * before there is a second thread (cache_ready), or at the first use of one of them. */
 #ifndef THRUM_CACHE_REAL_H
 #define THRUM_CACHE_REAL_H
 
@@ -43,31 +45,10 @@ int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso
 #define REAL_FUNCTIONS_ARCH(X)
 #endif
 
-#define REAL_FUNCTIONS(X)                                                                                    \
-    X(pthread_create)                                                                                        \
-    X(pthread_join)                                                                                          \
-    X(pthread_detach)                                                                                        \
-    X(pthread_cancel)                                                                                        \
-    X(pthread_tryjoin_np)                                                                                    \
-    X(pthread_timedjoin_np)                                                                                  \
-    X(pthread_clockjoin_np)                                                                                  \
-    X(pthread_setattr_default_np)                                                                            \
-    X(thrd_create)                                                                                           \
-    X(pthread_key_create)                                                                                    \
-    X(pthread_key_delete)                                                                                    \
-    X(tss_create)                                                                                            \
-    X(tss_delete)                                                                                            \
+/* What a signal handler may call, or what calls the kernel directly. */
+#define REAL_FUNCTIONS_SIGSAFE(X)                                                                            \
     X(pthread_kill)                                                                                          \
     X(pthread_sigqueue)                                                                                      \
-    X(pthread_setname_np)                                                                                    \
-    X(pthread_getname_np)                                                                                    \
-    X(pthread_setaffinity_np)                                                                                \
-    X(pthread_getaffinity_np)                                                                                \
-    X(pthread_getcpuclockid)                                                                                 \
-    X(pthread_setschedparam)                                                                                 \
-    X(pthread_setschedprio)                                                                                  \
-    X(pthread_getschedparam)                                                                                 \
-    X(pthread_getattr_np)                                                                                    \
     X(tgkill)                                                                                                \
     X(sched_setaffinity)                                                                                     \
     X(sched_setscheduler)                                                                                    \
@@ -86,48 +67,78 @@ int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso
     X(clock_gettime)                                                                                         \
     X(clock_nanosleep)                                                                                       \
     X(getrusage)                                                                                             \
-    X(timer_create)                                                                                          \
     X(timer_settime)                                                                                         \
-    X(timer_delete)                                                                                          \
     X(fcntl)                                                                                                 \
     X(fcntl64)                                                                                               \
     X(ptrace)                                                                                                \
     X(fork)                                                                                                  \
     X(_Fork)                                                                                                 \
-    X(posix_spawn)                                                                                           \
-    X(posix_spawnp)                                                                                          \
-    X(system)                                                                                                \
-    X(popen)                                                                                                 \
     X(clone)                                                                                                 \
     X(setrlimit)                                                                                             \
     X(setrlimit64)                                                                                           \
     X(prlimit)                                                                                               \
     X(prlimit64)                                                                                             \
-    X(dl_iterate_phdr)                                                                                       \
     X(__register_atfork)                                                                                     \
-    X(__cxa_thread_atexit_impl)                                                                              \
     REAL_FUNCTIONS_ARCH(X)
+
+#define REAL_FUNCTIONS_LATE(X)                                                                               \
+    X(pthread_create)                                                                                        \
+    X(pthread_join)                                                                                          \
+    X(pthread_detach)                                                                                        \
+    X(pthread_cancel)                                                                                        \
+    X(pthread_tryjoin_np)                                                                                    \
+    X(pthread_timedjoin_np)                                                                                  \
+    X(pthread_clockjoin_np)                                                                                  \
+    X(pthread_setattr_default_np)                                                                            \
+    X(thrd_create)                                                                                           \
+    X(pthread_key_create)                                                                                    \
+    X(pthread_key_delete)                                                                                    \
+    X(tss_create)                                                                                            \
+    X(tss_delete)                                                                                            \
+    X(pthread_setname_np)                                                                                    \
+    X(pthread_getname_np)                                                                                    \
+    X(pthread_setaffinity_np)                                                                                \
+    X(pthread_getaffinity_np)                                                                                \
+    X(pthread_getcpuclockid)                                                                                 \
+    X(pthread_setschedparam)                                                                                 \
+    X(pthread_setschedprio)                                                                                  \
+    X(pthread_getschedparam)                                                                                 \
+    X(pthread_getattr_np)                                                                                    \
+    X(timer_create)                                                                                          \
+    X(timer_delete)                                                                                          \
+    X(posix_spawn)                                                                                           \
+    X(posix_spawnp)                                                                                          \
+    X(system)                                                                                                \
+    X(popen)                                                                                                 \
+    X(dl_iterate_phdr)                                                                                       \
+    X(__cxa_thread_atexit_impl)
 
 #define REAL_MEMBER_(name) __typeof__(&name) name;
 struct real_functions {
-    REAL_FUNCTIONS(REAL_MEMBER_)
+    REAL_FUNCTIONS_SIGSAFE(REAL_MEMBER_)
+    REAL_FUNCTIONS_LATE(REAL_MEMBER_)
     void (*pthread_exit)(void *);
     void (*_exit)(int);
     void *dlmopen; /* jumped to, never called: jump.S */
-    bool filled;
 };
 #undef REAL_MEMBER_
 
 extern struct real_functions real;
 
-/* Fills the table. Two threads may do it at once; they find the same. */
+/* Fill the table: what a signal handler may call, and all of it. Two threads may do it at once; they find the
+ * same. */
+void real_fill_sigsafe(void);
 void real_fill(void);
 
+/* A null function is one that was not looked up yet. */
 #define REAL(name)                                                                                           \
     ({                                                                                                       \
-        if (__builtin_expect(!load_acquire(&real.filled), 0))                                                \
+        __typeof__(real.name) function_ = load_relaxed(&real.name);                                          \
+        if (__builtin_expect(function_ == NULL, 0)) {                                                        \
             real_fill();                                                                                     \
-        real.name;                                                                                           \
+            function_ = load_relaxed(&real.name);                                                            \
+        }                                                                                                    \
+        function_;                                                                                           \
     })
 
 #endif

@@ -39,9 +39,9 @@ struct arena {
     struct stack_block blocks[ARENA_BLOCKS];
 };
 
-/* A list that ends where its last block says. */
+/* First in, first out. */
 struct queue {
-    struct stack_block *first, **end;
+    struct stack_block *first, *last; /* `last` is only good while there is a first */
 };
 
 /* Under the lock; `arenas` is also read without it, up to `arena_count`, which only grows. */
@@ -56,7 +56,7 @@ static struct {
     struct arena *arenas[ARENAS];
     unsigned arena_count;
     unsigned free_count;
-} cache = {.adrift = {NULL, &cache.adrift.first}};
+} cache; /* all zeros: the file that a process maps at its start carries none of it */
 
 static sigbits enter(void) {
     sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC);
@@ -200,16 +200,26 @@ static void free_locked(struct stack_block *block) {
 static void set_adrift_locked(struct stack_block *block) {
     block->state = ADRIFT;
     block->next = NULL;
-    *cache.adrift.end = block;
-    cache.adrift.end = &block->next;
+    if (cache.adrift.first == NULL)
+        cache.adrift.first = block;
+    else
+        cache.adrift.last->next = block;
+    cache.adrift.last = block;
 }
 
-/* Takes out the one that `at` points to. */
-static void unlink_adrift_locked(struct stack_block **at) {
-    struct stack_block *block = *at;
-    *at = block->next;
-    if (cache.adrift.end == &block->next)
-        cache.adrift.end = at;
+/* Takes out the one after `before`, or with NULL the first. */
+static void unlink_adrift_locked(struct stack_block *before) {
+    struct stack_block **at = before == NULL ? &cache.adrift.first : &before->next;
+    if (cache.adrift.last == *at)
+        cache.adrift.last = before;
+    *at = (*at)->next;
+}
+
+static void remove_adrift_locked(struct stack_block *block) {
+    struct stack_block *before = NULL;
+    for (struct stack_block *at = cache.adrift.first; at != block; at = at->next)
+        before = at;
+    unlink_adrift_locked(before);
 }
 
 static bool is_gone(const struct stack_block *block) {
@@ -221,7 +231,7 @@ static bool is_gone(const struct stack_block *block) {
 static void sweep_locked(void) {
     for (int i = 0; i < SWEEP && cache.adrift.first != NULL; i++) {
         struct stack_block *block = cache.adrift.first;
-        unlink_adrift_locked(&cache.adrift.first);
+        unlink_adrift_locked(NULL);
         if (is_gone(block))
             free_locked(block);
         else
@@ -252,13 +262,6 @@ static struct stack_block *pop_blank_locked(unsigned kind) {
         return NULL;
     cache.kinds[kind].blank = block->next;
     return block;
-}
-
-static void remove_adrift_locked(struct stack_block *block) {
-    struct stack_block **at = &cache.adrift.first;
-    while (*at != block)
-        at = &(*at)->next;
-    unlink_adrift_locked(at);
 }
 
 /* Makes a blank one accessible. The caller owns it. */
@@ -364,10 +367,7 @@ void stack_cache_joined(struct stack_held held) {
         return;
     sigbits mask = enter();
     if (block->use == held.use && block->state == ADRIFT) {
-        struct stack_block **at = &cache.adrift.first;
-        while (*at != block)
-            at = &(*at)->next;
-        unlink_adrift_locked(at);
+        remove_adrift_locked(block);
         free_locked(block);
     } else if (block->use == held.use && block->state == USED) {
         free_locked(block);
@@ -438,7 +438,6 @@ void stack_cache_fork_child(void) {
     store_relaxed(&cache.arena_count, 0);
     cache.free_count = 0;
     cache.adrift.first = NULL;
-    cache.adrift.end = &cache.adrift.first;
     for (unsigned i = 0; i < KINDS; i++) {
         cache.kinds[i].stack_size = cache.kinds[i].guard_size = 0;
         cache.kinds[i].free = cache.kinds[i].blank = NULL;
