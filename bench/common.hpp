@@ -149,7 +149,7 @@ struct Column {
 };
 
 struct Table {
-    const char *key;
+    std::string key;
     std::string title;
     std::vector<Column> columns;
     std::vector<std::vector<Cell>> rows;

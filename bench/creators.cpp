@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common.hpp"
+#include "hogs.hpp"
 
 namespace bench {
 
@@ -45,20 +46,21 @@ void work(const CreatorLoop &loop, const std::vector<std::string> &words) {
     report_work([&] { return create_for(loop, creators, seconds); });
 }
 
-std::vector<unsigned> creators_of(const std::string &list) {
+std::vector<unsigned> numbers_of(const std::string &option, const std::string &list, unsigned least,
+                                 unsigned most) {
     std::vector<unsigned> numbers;
     std::istringstream words(list);
     for (std::string word; std::getline(words, word, ',');) {
         const bool digits = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
-        const unsigned long number = digits ? std::strtoul(word.c_str(), nullptr, 10) : 0;
-        if (number < 1 || number > 1000)
-            throw Failure("--creators takes numbers from 1 to 1000 with commas in between, not '" + list +
-                              "'",
+        const unsigned long number = digits ? std::strtoul(word.c_str(), nullptr, 10) : most + 1UL;
+        if (number < least || number > most)
+            throw Failure(option + " takes numbers from " + std::to_string(least) + " to " +
+                              std::to_string(most) + " with commas in between, not '" + list + "'",
                           Failure::kUsage);
         numbers.push_back(static_cast<unsigned>(number));
     }
     if (numbers.empty())
-        throw Failure("--creators needs at least one number", Failure::kUsage);
+        throw Failure(option + " needs at least one number", Failure::kUsage);
     return numbers;
 }
 
@@ -100,9 +102,12 @@ Comparison measure_both(unsigned creators, double seconds, unsigned rounds, cons
     return result;
 }
 
-Table empty_table(const CreatorLoop &loop) {
-    return {loop.name,
-            std::string(loop.title) +
+Table empty_table(const CreatorLoop &loop, unsigned busy) {
+    const std::string beside = busy == 0 ? ""
+                                         : " beside " + std::to_string(busy) + " CPU-bound process" +
+                                               (busy == 1 ? "" : "es") + " a CPU";
+    return {busy == 0 ? loop.name : std::string(loop.name) + "_busy_" + std::to_string(busy),
+            loop.title + beside +
                 ": median [lowest, highest; the 95 % interval where it is narrower, from 9 rounds on]",
             {{"creators", "creators", "", 0},
              {"default_per_s", "default", "1000/s", 1},
@@ -116,23 +121,32 @@ Table empty_table(const CreatorLoop &loop) {
             {}};
 }
 
-void body(const CreatorLoop &loop, const Options &options) {
+Table table_of(const CreatorLoop &loop, const Options &options, const std::vector<unsigned> &creators,
+               unsigned busy) {
     const double seconds = options.numbers[0];
     const auto rounds = static_cast<unsigned>(options.numbers[1]);
-    Report report(options);
-    Table table = empty_table(loop);
-    for (const unsigned creators : creators_of(options.texts[0])) {
-        const Comparison c = measure_both(creators, seconds, rounds, options.library);
-        table.rows.push_back({static_cast<double>(creators), estimate(c.plain.rate), estimate(c.cache.rate),
+    Table table = empty_table(loop, busy);
+    const Hogs hogs(busy);
+    for (const unsigned n : creators) {
+        const Comparison c = measure_both(n, seconds, rounds, options.library);
+        table.rows.push_back({static_cast<double>(n), estimate(c.plain.rate), estimate(c.cache.rate),
                               estimate(c.speedup), estimate(c.plain.cpu).median, estimate(c.cache.cpu).median,
                               estimate(c.cpu_speedup), estimate(c.plain.kernel).median,
                               estimate(c.cache.kernel).median});
     }
+    return table;
+}
+
+void body(const CreatorLoop &loop, const Options &options) {
+    const std::vector<unsigned> creators = numbers_of("--creators", options.texts[0], 1, 1000);
+    const std::vector<unsigned> busy = numbers_of("--busy", options.texts[1], 0, 16);
+    Report report(options);
+    for (const unsigned n : busy)
+        report.add(table_of(loop, options, creators, n));
     report.note("× default: times more threads per second, or times less CPU time; below 1 the cache loses.");
     report.note("kernel: system time in % of user and system time.");
     if (*loop.paper != '\0')
         report.note(loop.paper);
-    report.add(table);
     report.print();
 }
 
@@ -145,7 +159,9 @@ int creators_main(int argc, char **argv, const CreatorLoop &loop) {
          loop.about,
          {{"--seconds", "Seconds a measurement", 0.02, 1, 10, 0.001, 3600},
           {"--rounds", "Measurements of each variant", 1, 5, 7, 1, 10000}},
-         {{"--creators", "N,...", "Numbers of creators (1,2,8,32)", "1,2,8,32"}}},
+         {{"--creators", "N,...", "Numbers of creators (1,2,8,32)", "1,2,8,32"},
+          {"--busy", "N,...",
+           "A table for each: somebody else's CPU-bound processes per CPU, 0 for none (0,1)", "0,1"}}},
         [&](const Options &options) { body(loop, options); },
         [&](const std::vector<std::string> &words) { work(loop, words); });
 }
