@@ -16,6 +16,13 @@ if(TARGET thrum-cache)
     set_tests_properties(build.cache-exports PROPERTIES LABELS unit)
 endif()
 
+if(TARGET thrum-ult)
+    add_test(NAME build.ult-exports
+             COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
+                     "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}")
+    set_tests_properties(build.ult-exports PROPERTIES LABELS unit)
+endif()
+
 if(TARGET thrum AND TARGET thrum-cache AND NOT CMAKE_CROSSCOMPILING)
     add_test(NAME build.install
              COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-install.sh"

@@ -17,7 +17,11 @@ awk '
         if (path ~ /^src\/arch\//) return 2
         if (path ~ /^src\/os\//) return 3
         if (path ~ /^src\/kthread\//) return 4
-        return path ~ /^cache\// ? 5 : 6
+        if (path ~ /^src\/context\//) return 5
+        if (path ~ /^src\/sched\//) return 6
+        if (path ~ /^src\/sync\//) return 7
+        if (path ~ /^src\/runtime\//) return 8
+        return path ~ /^cache\// ? 9 : 10
     }
     function layer_of_header(name, own) {
         if (name ~ /^thrum\//) return 0
@@ -25,6 +29,10 @@ awk '
         if (name ~ /^arch_/) return 2
         if (name ~ /^os\//) return 3
         if (name ~ /^kthread\//) return 4
+        if (name ~ /^context\//) return 5
+        if (name ~ /^sched\//) return 6
+        if (name ~ /^sync\//) return 7
+        if (name ~ /^runtime\//) return 8
         if (name ~ /\//) return -1 # a folder that is not in the list
         return own
     }
@@ -35,7 +43,8 @@ awk '
         if (system_header && name !~ /^thrum\//) next
         own = layer_of_file(FILENAME)
         layer = layer_of_header(name, own)
-        if (layer < 0 || layer > own || (own == 6 && layer != 0 && layer != 6)) {
+        if (layer < 0 || layer > own || (own == 10 && layer != 0 && layer != 10) ||
+            (own == 9 && layer > 4 && layer < 9)) {
             printf "%s:%d: includes %s\n", FILENAME, FNR, name
             bad++
         }

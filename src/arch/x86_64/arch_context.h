@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Switching from one stack to another within a kernel thread. The code is in context.S.
+ *
+ * Kept for the one that is left: the registers that a C function keeps for its caller (rbx rbp r12-r15), the stack
+ * pointer, and the control words of both floating-point units. NOT kept, because a call may change them or because
+ * all on a kernel thread share them: the other registers, vector registers, floating-point status flags, the FS
+ * base (thread-local variables, errno), the signal mask, the alternate signal stack. */
+#ifndef THRUM_ARCH_CONTEXT_H
+#define THRUM_ARCH_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct thrum_unit;
+
+/* What lies at a saved stack pointer. */
+struct arch_frame {
+    uint32_t mxcsr;
+    uint16_t fpucw, unused;
+    uint64_t r15, r14, r13, r12, rbx, rbp;
+    void *resume;
+};
+_Static_assert(offsetof(struct arch_frame, r15) == 8 && offsetof(struct arch_frame, resume) == 56 &&
+                   sizeof(struct arch_frame) == 64,
+               "context.S pushes and pops these");
+
+/* Leaves the present stack, whose pointer is stored at *save when all registers are, waits until `next` has left its
+ * CPU (its sp, which comes first in it, is not null), and goes on there. Returns when somebody goes on here. The order
+ * matters: two that wait for each other to be saved, before they save themselves, would wait for ever. */
+void arch_switch(void **save, struct thrum_unit *next);
+
+/* Likewise, but what runs next is unit_main(child, parent) on the empty stack below `top`, by a call. unit_main
+ * returns the unit to go on with: if that is the one that called, it gets there by a return, which the CPU has
+ * predicted. */
+void arch_call(void **save, char *top, struct thrum_unit *child, struct thrum_unit *parent);
+
+/* The first code of a unit that is begun by a switch; a frame made by arch_frame_make leads there. */
+void arch_begin(void);
+
+/* A frame below `top` from which arch_switch begins unit_main(child, NULL), with the present floating-point control
+ * words. */
+static inline void *arch_frame_make(char *top, struct thrum_unit *child) {
+    struct arch_frame *frame = (struct arch_frame *)(void *)(top - 16 - sizeof *frame);
+    *frame = (struct arch_frame){.rbx = (uint64_t)child, .resume = (void *)arch_begin};
+    __asm__("stmxcsr %0\n\tfnstcw %1" : "=m"(frame->mxcsr), "=m"(frame->fpucw));
+    return frame;
+}
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// See arch_context.h. A unit's outermost frame has no return address to unwind to: unwinders and debuggers stop.
+
+    .macro save_frame
+    pushq   %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rbp, 0
+    pushq   %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rbx, 0
+    pushq   %r12
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %r12, 0
+    pushq   %r13
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %r13, 0
+    pushq   %r14
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %r14, 0
+    pushq   %r15
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %r15, 0
+    subq    $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    stmxcsr (%rsp)
+    fnstcw  4(%rsp)
+    .endm
+
+    .macro resume_frame
+    ldmxcsr (%rsp)
+    fldcw   4(%rsp)
+    addq    $8, %rsp
+    popq    %r15
+    popq    %r14
+    popq    %r13
+    popq    %r12
+    popq    %rbx
+    popq    %rbp
+    ret
+    .endm
+
+// To the stack of the unit that \unit points to, once it has left its CPU. Uses rcx; nobody's stack meanwhile.
+    .macro wait_and_take unit
+8:  movq    (\unit), %rcx
+    testq   %rcx, %rcx
+    jz      9f
+    .subsection 1
+9:  pause
+    jmp     8b
+    .previous
+    movq    %rcx, %rsp
+    .endm
+
+    .text
+    .p2align 4
+    .globl  arch_switch
+    .hidden arch_switch
+    .type   arch_switch, @function
+arch_switch:                            // (rdi: save, rsi: next)
+    .cfi_startproc
+    save_frame
+    movq    %rsp, (%rdi)                // from here on others may go on with this one
+    wait_and_take %rsi                  // a frame of the same form: the call frame information stays right
+    resume_frame
+    .cfi_endproc
+    .size   arch_switch, . - arch_switch
+
+    .p2align 4
+    .globl  arch_call
+    .hidden arch_call
+    .type   arch_call, @function
+arch_call:                              // (rdi: save, rsi: top, rdx: child, rcx: parent)
+    .cfi_startproc
+    save_frame
+    movq    %rsp, (%rdi)
+    movq    %rsi, %rsp
+    .cfi_remember_state
+    .cfi_undefined %rip
+    movq    %rdx, %rdi
+    movq    %rcx, %rsi
+    call    unit_main
+    wait_and_take %rax                  // unit_main returned whom to go on with
+    .cfi_restore_state
+    resume_frame
+    .cfi_endproc
+    .size   arch_call, . - arch_call
+
+    .p2align 4
+    .globl  arch_begin
+    .hidden arch_begin
+    .type   arch_begin, @function
+arch_begin:                             // rbx: the unit (arch_frame_make); the stack is 16-aligned here
+    .cfi_startproc
+    .cfi_undefined %rip
+    movq    %rbx, %rdi
+    xorl    %esi, %esi
+    call    unit_main
+    wait_and_take %rax
+    resume_frame
+    .cfi_endproc
+    .size   arch_begin, . - arch_begin
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See depot.h. */
+#include "context/depot.h"
+
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/slab.h"
+#include "os/clock.h"
+
+struct depot_chunk {
+    struct depot_chunk *next;
+    uint32_t idle; /* under the lock, while trimming: so many of its objects lie in the depot for long */
+};
+
+/* All depots' magazines; never unmapped, less than 10 bytes an object. */
+static struct {
+    struct lock lock;
+    struct slab slab;
+} magazines = {.slab = SLAB_INIT(struct magazine)};
+
+static struct magazine *magazine_new(void) {
+    lock_acquire(&magazines.lock);
+    struct magazine *magazine = slab_alloc_locked(&magazines.slab);
+    lock_release(&magazines.lock);
+    return magazine;
+}
+
+static void magazine_free(struct magazine *magazine) {
+    lock_acquire(&magazines.lock);
+    slab_free_locked(&magazines.slab, magazine);
+    lock_release(&magazines.lock);
+}
+
+static struct depot_chunk *chunk_of(const struct depot *depot, const char *object) {
+    return (struct depot_chunk *)(((uintptr_t)object - 1) & ~(depot->shape.chunk - 1));
+}
+
+/* --- chunks ------------------------------------------------------------------------------------------- */
+
+static char *map_aligned(size_t size) {
+    char *map =
+        mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    char *chunk = (char *)(((uintptr_t)map + size - 1) & ~(size - 1));
+    if (chunk > map)
+        munmap(map, (size_t)(chunk - map));
+    munmap(chunk + size, (size_t)(map + size - chunk));
+    return chunk;
+}
+
+static struct depot_chunk *chunk_new(struct depot *depot) {
+    char *chunk = map_aligned(depot->shape.chunk);
+    if (chunk == NULL)
+        return NULL;
+    if (depot->shape.open != NULL && !depot->shape.open(&depot->shape, chunk)) {
+        munmap(chunk, depot->shape.chunk);
+        return NULL;
+    }
+    struct depot_chunk *header = (struct depot_chunk *)(void *)chunk;
+    lock_acquire(&depot->lock);
+    header->next = depot->chunks;
+    depot->chunks = header;
+    lock_release(&depot->lock);
+    return header;
+}
+
+/* --- magazines ---------------------------------------------------------------------------------------- */
+
+static void give(struct depot *depot, struct magazine *magazine) {
+    magazine->since = clock_monotonic_ns();
+    magazine->trimmed = false;
+    lock_acquire(&depot->lock);
+    magazine->next = depot->full;
+    depot->full = magazine;
+    lock_release(&depot->lock);
+}
+
+static struct magazine *take(struct depot *depot) {
+    lock_acquire(&depot->lock);
+    struct magazine *magazine = depot->full;
+    if (magazine != NULL)
+        depot->full = magazine->next;
+    lock_release(&depot->lock);
+    return magazine;
+}
+
+static bool is_empty(const struct magazine *magazine) {
+    return magazine == NULL || magazine->count == 0;
+}
+
+/* A new chunk's objects: into the empty magazine, and what does not fit into others for the depot. */
+static bool fill(struct depot *depot, struct magazine *empty) {
+    struct depot_chunk *chunk = chunk_new(depot);
+    if (chunk == NULL)
+        return false;
+    struct magazine *magazine = empty;
+    for (unsigned i = 0; i < depot->shape.per_chunk; i++) {
+        if (magazine->count == MAGAZINE_SIZE) {
+            struct magazine *next = magazine_new();
+            if (next == NULL)
+                break; /* the rest of the chunk lies idle, and keeps it from being unmapped */
+            if (magazine != empty)
+                give(depot, magazine);
+            magazine = next;
+        }
+        magazine->objects[magazine->count++] = depot->shape.object(&depot->shape, (char *)chunk, i);
+    }
+    if (magazine != empty)
+        give(depot, magazine);
+    return true;
+}
+
+void *depot_get_slow(struct depot *depot, struct depot_cache *cache) {
+    if (cache->loaded == NULL && (cache->loaded = magazine_new()) == NULL)
+        return NULL;
+    if (!is_empty(cache->spare)) {
+        struct magazine *full = cache->spare;
+        cache->spare = cache->loaded;
+        cache->loaded = full;
+    } else {
+        struct magazine *full = take(depot);
+        if (full == NULL) {
+            if (!fill(depot, cache->loaded))
+                return NULL;
+        } else {
+            if (cache->spare == NULL)
+                cache->spare = cache->loaded;
+            else
+                magazine_free(cache->loaded);
+            cache->loaded = full;
+        }
+    }
+    return cache->loaded->objects[--cache->loaded->count];
+}
+
+/* Without memory for a magazine the object is lost, and its chunk with it, until the depot is destroyed. */
+void depot_put_slow(struct depot *depot, struct depot_cache *cache, void *object) {
+    if (cache->loaded != NULL && is_empty(cache->spare) && cache->spare != NULL) {
+        struct magazine *empty = cache->spare;
+        cache->spare = cache->loaded;
+        cache->loaded = empty;
+    } else {
+        struct magazine *empty = magazine_new();
+        if (empty == NULL)
+            return;
+        if (cache->loaded != NULL) {
+            if (cache->spare == NULL)
+                cache->spare = cache->loaded;
+            else
+                give(depot, cache->loaded);
+        }
+        cache->loaded = empty;
+    }
+    cache->loaded->objects[cache->loaded->count++] = object;
+}
+
+static void flush_one(struct depot *depot, struct magazine *magazine) {
+    if (magazine == NULL)
+        return;
+    if (magazine->count > 0)
+        give(depot, magazine);
+    else
+        magazine_free(magazine);
+}
+
+void depot_flush(struct depot *depot, struct depot_cache *cache) {
+    flush_one(depot, cache->loaded);
+    flush_one(depot, cache->spare);
+    *cache = (struct depot_cache){NULL, NULL};
+}
+
+/* --- giving back -------------------------------------------------------------------------------------- */
+
+/* Those that have lain here since before `before`: the list is newest first, so they are its end. */
+static struct magazine *take_old_locked(struct depot *depot, uint64_t before) {
+    struct magazine **at = &depot->full;
+    while (*at != NULL && (*at)->since >= before)
+        at = &(*at)->next;
+    struct magazine *old = *at;
+    *at = NULL;
+    return old;
+}
+
+static void count_idle(struct depot *depot, struct magazine *old) {
+    for (struct depot_chunk *chunk = depot->chunks; chunk != NULL; chunk = chunk->next)
+        chunk->idle = 0;
+    for (; old != NULL; old = old->next)
+        for (unsigned i = 0; i < old->count; i++)
+            chunk_of(depot, old->objects[i])->idle++;
+}
+
+/* Leaves those that do not belong to a chunk that is idle as a whole, and gives back their memory. */
+static void sift(struct depot *depot, struct magazine *magazine) {
+    unsigned kept = 0;
+    for (unsigned i = 0; i < magazine->count; i++) {
+        char *object = magazine->objects[i];
+        if (chunk_of(depot, object)->idle == depot->shape.per_chunk)
+            continue;
+        magazine->objects[kept++] = object;
+        if (depot->shape.trim != NULL && !magazine->trimmed)
+            depot->shape.trim(&depot->shape, object);
+    }
+    magazine->count = kept;
+    magazine->trimmed = true;
+}
+
+static void unmap_idle_locked(struct depot *depot) {
+    struct depot_chunk **at = &depot->chunks;
+    while (*at != NULL) {
+        struct depot_chunk *chunk = *at;
+        if (chunk->idle == depot->shape.per_chunk) {
+            *at = chunk->next;
+            munmap(chunk, depot->shape.chunk);
+        } else {
+            at = &chunk->next;
+        }
+    }
+}
+
+/* Back to the end of the list, where they came from: what has come meanwhile is newer. */
+static void put_back_locked(struct depot *depot, struct magazine *old) {
+    struct magazine **at = &depot->full;
+    while (*at != NULL)
+        at = &(*at)->next;
+    while (old != NULL) {
+        struct magazine *next = old->next;
+        if (old->count == 0) {
+            magazine_free(old);
+        } else {
+            *at = old;
+            at = &old->next;
+        }
+        old = next;
+    }
+    *at = NULL;
+}
+
+bool depot_trim(struct depot *depot, uint64_t before) {
+    lock_acquire(&depot->lock);
+    struct magazine *old = take_old_locked(depot, before);
+    bool more = depot->full != NULL;
+    count_idle(depot, old);
+    for (struct magazine *magazine = old; magazine != NULL; magazine = magazine->next)
+        sift(depot, magazine);
+    unmap_idle_locked(depot);
+    put_back_locked(depot, old);
+    lock_release(&depot->lock);
+    return more;
+}
+
+void depot_destroy(struct depot *depot) {
+    for (struct magazine *magazine = depot->full; magazine != NULL;) {
+        struct magazine *next = magazine->next;
+        magazine_free(magazine);
+        magazine = next;
+    }
+    for (struct depot_chunk *chunk = depot->chunks; chunk != NULL;) {
+        struct depot_chunk *next = chunk->next;
+        munmap(chunk, depot->shape.chunk);
+        chunk = next;
+    }
+    depot->full = NULL;
+    depot->chunks = NULL;
+}

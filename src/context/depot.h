@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Objects of one kind (descriptors, stacks) that many kernel threads take and give back, after Bonwick's vmem and
+ * magazines ("Magazines and Vmem", USENIX 2001).
+ *
+ * Each worker keeps a magazine of free ones, which it alone touches; whole magazines go to and come from the depot.
+ * Objects are cut from chunks, which are mapped when nothing else is left. What has lain in the depot for a while is
+ * trimmed: chunks that are free as a whole are unmapped, of the others each object's memory is given back. So a burst
+ * of a million leaves nothing behind.
+ *
+ * An object is named by an address in its chunk, or by that of its end (stacks). Chunks are aligned to a power of two
+ * and begin with a header, so that an object leads to its chunk. */
+#ifndef THRUM_CONTEXT_DEPOT_H
+#define THRUM_CONTEXT_DEPOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/lock.h"
+
+enum { MAGAZINE_SIZE = 64 };
+
+struct magazine {
+    struct magazine *next; /* in the depot */
+    uint64_t since;        /* ns; when it came there */
+    uint32_t count;
+    bool trimmed; /* the memory of what is in it was given back */
+    char *objects[MAGAZINE_SIZE];
+};
+
+/* What a depot's objects are like; r/o. */
+struct depot_shape {
+    size_t chunk;       /* bytes, a power of two; chunks are aligned to it */
+    unsigned per_chunk; /* objects in one */
+    char *(*object)(const struct depot_shape *shape, char *chunk, unsigned i); /* the i-th one's name */
+    bool (*open)(const struct depot_shape *shape,
+                 char *chunk); /* prepares a new chunk; NULL: nothing to do */
+    void (*trim)(const struct depot_shape *shape, char *object); /* gives its memory back; NULL: cannot be */
+    size_t size;                                                 /* for the functions above */
+};
+
+struct depot_chunk;
+
+struct depot {
+    struct depot_shape shape; /* r/o */
+    struct lock lock;
+    struct magazine *full;      /* under lock; newest first */
+    struct depot_chunk *chunks; /* under lock */
+};
+
+/* A worker's. `loaded` is worked on; `spare` is full or empty, so that one who goes back and forth about the edge of a
+ * magazine does not go to the depot each time. */
+struct depot_cache {
+    struct magazine *loaded, *spare;
+};
+
+/* NULL with no memory. */
+void *depot_get_slow(struct depot *depot, struct depot_cache *cache);
+void depot_put_slow(struct depot *depot, struct depot_cache *cache, void *object);
+
+static inline void *depot_get(struct depot *depot, struct depot_cache *cache) {
+    struct magazine *loaded = cache->loaded;
+    if (__builtin_expect(loaded == NULL || loaded->count == 0, 0))
+        return depot_get_slow(depot, cache);
+    return loaded->objects[--loaded->count];
+}
+
+static inline void depot_put(struct depot *depot, struct depot_cache *cache, void *object) {
+    struct magazine *loaded = cache->loaded;
+    if (__builtin_expect(loaded == NULL || loaded->count == MAGAZINE_SIZE, 0))
+        depot_put_slow(depot, cache, object);
+    else
+        loaded->objects[loaded->count++] = object;
+}
+
+/* Gives what a worker keeps to the depot. */
+void depot_flush(struct depot *depot, struct depot_cache *cache);
+
+/* Gives back the memory of what has lain here since before `before` (ns, CLOCK_MONOTONIC). True: some will be due
+ * later. */
+bool depot_trim(struct depot *depot, uint64_t before);
+
+/* Unmaps all; nobody uses any object. */
+void depot_destroy(struct depot *depot);
+
+#endif

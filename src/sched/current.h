@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which worker this kernel thread is, and whether the unit on it may be preempted.
+ *
+ * Both words are thread-local (arch_tls.h). A null worker is an external kernel thread. `thrum_nopreempt` counts the
+ * non-preemptible regions that are open; the runtime's own code is one: the worker's queues and caches are only ever
+ * touched inside, so a preempting signal that finds it open leaves them alone. Its top bit is set while *no*
+ * preemption is pending, so that the decrement that leaves the last region with one pending gives zero, and leaving
+ * is one read-modify-write and one branch. */
+#ifndef THRUM_SCHED_CURRENT_H
+#define THRUM_SCHED_CURRENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch_tls.h"
+
+struct worker;
+
+#define NOPREEMPT_NOT_PENDING UINT32_C(0x80000000)
+
+extern __thread struct worker *thrum_worker __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern __thread uint32_t thrum_nopreempt __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+static inline struct worker *worker_here(void) {
+    return ARCH_TLS_LOAD(thrum_worker);
+}
+
+/* A preemption came while the region was open: do now what the signal did not. */
+void preempt_pending(void);
+
+/* Into the runtime: from here the unit stays on this worker, whose queues and caches are the caller's. NULL on an
+ * external kernel thread. */
+static inline struct worker *enter(void) {
+    ARCH_TLS_INCREMENT(thrum_nopreempt);
+    return worker_here();
+}
+
+static inline void leave(void) {
+    if (__builtin_expect(ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt), 0))
+        preempt_pending();
+}
+
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See deque.h. */
+#include "sched/deque.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/atomic.h"
+#include "os/membarrier.h"
+
+static size_t ring_bytes(int64_t size) {
+    return sizeof(struct deque_ring) + (size_t)size * sizeof(struct thrum_unit *);
+}
+
+static struct deque_ring *ring_new(int64_t size, struct deque_ring *older) {
+    struct deque_ring *ring =
+        mmap(NULL, ring_bytes(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ring == MAP_FAILED)
+        return NULL;
+    ring->mask = size - 1;
+    ring->older = older;
+    return ring;
+}
+
+int deque_init(struct deque *deque, bool fenced) {
+    *deque = (struct deque){.limit = DEQUE_SIZE_AT_FIRST, .always_shared = fenced, .shared = fenced};
+    deque->ring = ring_new(DEQUE_SIZE_AT_FIRST, NULL);
+    return deque->ring != NULL ? 0 : ENOMEM;
+}
+
+void deque_destroy(struct deque *deque) {
+    for (struct deque_ring *ring = deque->ring; ring != NULL;) {
+        struct deque_ring *older = ring->older;
+        munmap(ring, ring_bytes(ring->mask + 1));
+        ring = older;
+    }
+    deque->ring = NULL;
+}
+
+/* head has moved since `limit` was set, or the ring is really full and grows. */
+bool deque_push_slow(struct deque *deque, struct thrum_unit *unit) {
+    int64_t tail = load_relaxed(&deque->tail), head = load_acquire(&deque->head);
+    struct deque_ring *ring = deque->ring;
+    if (tail - head > ring->mask) {
+        struct deque_ring *larger = ring_new(2 * (ring->mask + 1), ring);
+        if (larger == NULL)
+            return false;
+        for (int64_t i = head; i < tail; i++)
+            larger->slots[i & larger->mask] = load_relaxed(&ring->slots[i & ring->mask]);
+        store_release(&deque->ring, larger); /* pairs with steal's load: it sees the copies */
+        ring = larger;
+    }
+    deque->limit = head + ring->mask + 1;
+    return deque_push(deque, unit);
+}
+
+/* In shared mode, between lowering tail and reading head. */
+void deque_look_for_thieves(struct deque *deque) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    int64_t head = load_relaxed(&deque->head);
+    uint32_t nobody = 0;
+    if (head != deque->calm_head) {
+        deque->calm_head = head;
+        deque->calm = DEQUE_CALM;
+    } else if (--deque->calm <= 0 && !deque->always_shared && cas_acquire(&deque->changing, &nobody, 1)) {
+        store_relaxed(&deque->shared, 0);
+        store_release(&deque->changing, 0);
+    }
+}
+
+static struct thrum_unit *take_oldest(struct deque *deque) {
+    int64_t head = load_acquire(&deque->head);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (head >= load_acquire(&deque->tail))
+        return NULL;
+    struct deque_ring *ring = load_acquire(&deque->ring);
+    struct thrum_unit *unit = load_relaxed(&ring->slots[head & ring->mask]);
+    bool taken =
+        __atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    return taken ? unit : NULL;
+}
+
+struct thrum_unit *deque_steal(struct deque *deque) {
+    if (deque->always_shared)
+        return take_oldest(deque);
+    uint32_t nobody = 0;
+    if (!cas_acquire(&deque->changing, &nobody, 1))
+        return NULL; /* another thief: it takes what there is */
+    if (!load_relaxed(&deque->shared)) {
+        store_relaxed(&deque->shared, 1);
+        membarrier_expedited();
+    }
+    struct thrum_unit *unit = take_oldest(deque);
+    store_release(&deque->changing, 0);
+    return unit;
+}

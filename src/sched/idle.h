@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Workers without work: they search for a while, then park on a futex word of their own; a push wakes one if nobody
+ * searches.
+ *
+ * `count` holds the number of parked workers in its low half and of searching ones in its high half. A worker's word:
+ *
+ *   AWAKE  -> PARKED  the worker, before it counts itself as parked
+ *   PARKED -> WOKEN   whoever wakes it (cas), who also moves its count from parked to searching
+ *   PARKED -> AWAKE   the worker itself (cas), when it found work after all or its deadline has come
+ *   WOKEN  -> AWAKE   the worker
+ *
+ * No wake-up is lost. Pusher: (1) puts a unit where searchers look, (2) reads count. Parker: (3) counts itself as
+ * parked and not searching any more, (4) looks everywhere once more. If (2) does not see (3), then (4) sees (1): that
+ * needs a full fence between (1) and (2), and between (3) and (4). The frequent side, the pusher, has a compiler
+ * barrier only; the parker's fence is membarrier(2), which makes up for both (os/membarrier.h). If (2) sees another
+ * worker searching, that one does (3) and (4) later, or finds work; and the last searcher that finds work and leaves
+ * more behind wakes another (idle_found).
+ *
+ * Modelled in tests/model/idle.pml. */
+#ifndef THRUM_SCHED_IDLE_H
+#define THRUM_SCHED_IDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+enum { IDLE_PARKED = 1, IDLE_SEARCHING = 1 << 16 };
+
+struct idle {
+    _Alignas(128) uint32_t count;
+    bool fenced; /* r/o: pushers fence, since there is no membarrier */
+};
+
+enum parking_state { PARKING_AWAKE, PARKING_PARKED, PARKING_WOKEN };
+
+struct parking {
+    _Alignas(64) uint32_t state;
+};
+
+void idle_wake_one(struct idle *idle);
+
+/* After a push. */
+static inline void idle_wake_check(struct idle *idle) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(idle->fenced, 0))
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    uint32_t count = load_relaxed(&idle->count);
+    if (__builtin_expect(count % IDLE_SEARCHING != 0 && count < IDLE_SEARCHING, 0))
+        idle_wake_one(idle);
+}
+
+/* A worker begins to search. False: enough others do, it had better look once and park. */
+bool idle_search(struct idle *idle);
+
+/* It found work; `more`: and there is more where that came from. */
+void idle_found(struct idle *idle, bool more);
+
+/* A searching worker parks until it is woken or until `deadline` (ns, CLOCK_MONOTONIC; UINT64_MAX: none), unless
+ * work_somewhere() says that there is some. It searches again when this returns. */
+void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void), uint64_t deadline);
+
+/* Wakes this one, wherever it is in between: what it will find is for it alone. */
+void idle_wake_this(struct idle *idle, struct parking *parking);
+
+#endif

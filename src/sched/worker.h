@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A worker: a kernel thread that runs units one after another. Everything here is touched by the worker itself, in
+ * non-preemptible regions, but for what says otherwise.
+ *
+ * How a unit waits: it sets sp to UNIT_ON_CPU, announces itself where others find it (a waiter list, a `join` word),
+ * and calls unit_block. How it goes on: whoever takes it from there calls unit_wake, exactly once. */
+#ifndef THRUM_SCHED_WORKER_H
+#define THRUM_SCHED_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch_context.h"
+#include "arch_ticks.h"
+#include "base/atomic.h"
+#include "context/depot.h"
+#include "context/stack.h"
+#include "sched/current.h"
+#include "sched/deque.h"
+#include "sched/fifo.h"
+#include "sched/idle.h"
+#include "sched/unit.h"
+#include "sched/yield_ring.h"
+
+/* What libstdc++ and libc++abi keep per kernel thread about exceptions in flight: the Itanium C++ ABI's
+ * __cxa_eh_globals. It belongs to the unit. */
+struct exception_globals {
+    void *caught;
+    unsigned uncaught;
+};
+
+struct worker {
+    struct thrum_unit *current;
+    uint32_t picks;
+    uint32_t id;                          /* r/o */
+    struct exception_globals *exceptions; /* NULL: not a C++ program */
+    struct depot_cache units;
+    struct depot_cache stacks[STACK_CLASSES];
+    struct deque deque;       /* thieves too */
+    struct yield_ring yields; /* thieves too */
+    struct fifo inbox;        /* anybody pushes; units that run nowhere else */
+    struct parking parking;   /* wakers too */
+    struct thrum_unit loop;   /* its own loop, on a stack of its own or its kernel thread's */
+    uint64_t random;
+    struct {
+        uint64_t switches, steals, parks;
+    } counters;
+};
+
+enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
+
+extern struct scheduler {
+    struct worker *workers[WORKERS_MAX]; /* r/o while they run */
+    uint32_t count;                      /* likewise */
+    bool fenced;                         /* r/o: no membarrier */
+    uint32_t stopping;
+    struct fifo shared; /* from outside, and what rings could not take */
+    struct idle idle;
+} scheduler;
+
+extern struct depot unit_depot;
+
+/* --- choosing ----------------------------------------------------------------------------------------- */
+
+struct thrum_unit *pick_fair(struct worker *worker);
+
+/* What this worker runs next, or NULL. Newest first; now and then those are looked at that would starve. */
+static inline struct thrum_unit *pick(struct worker *worker) {
+    if (__builtin_expect(++worker->picks % FAIR_EVERY == 0, 0)) {
+        struct thrum_unit *unit = pick_fair(worker);
+        if (unit != NULL)
+            return unit;
+    }
+    struct thrum_unit *unit = deque_pop(&worker->deque);
+    if (unit != NULL)
+        return unit;
+    if (__builtin_expect(!fifo_is_empty(&worker->inbox), 0) && (unit = fifo_pop(&worker->inbox)) != NULL)
+        return unit;
+    return yield_ring_pop(&worker->yields);
+}
+
+void run_queue_overflow(struct thrum_unit *unit);
+
+static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit) {
+    if (__builtin_expect(!deque_push(&worker->deque, unit), 0))
+        run_queue_overflow(unit);
+    idle_wake_check(&scheduler.idle);
+}
+
+/* --- switching ---------------------------------------------------------------------------------------- */
+
+bool unit_make_frame(struct worker *worker, struct thrum_unit *unit);
+
+/* Gives a new one a stack. False: there is none, it is queued again. */
+static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
+    return __builtin_expect(load_relaxed(&unit->sp) != UNIT_NEW, 1) || unit_make_frame(worker, unit);
+}
+
+void switch_with_exceptions(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next);
+
+/* The caller is inside, has announced itself, and is inside again, perhaps on another worker, when it returns. */
+static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+    const struct exception_globals *exceptions = worker->exceptions;
+    if (!unit_ready(worker, next))
+        next = &worker->loop;
+    worker->current = next;
+    worker->counters.switches++;
+    if (__builtin_expect(exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0), 0))
+        switch_with_exceptions(worker, self, next);
+    else
+        arch_switch(&self->sp, next);
+}
+
+/* --- waiting and waking ------------------------------------------------------------------------------- */
+
+/* The caller's unit. On an external kernel thread one that stands for it (worker is NULL then). */
+struct thrum_unit *unit_external(void);
+
+static inline struct thrum_unit *unit_self(struct worker *worker) {
+    return __builtin_expect(worker != NULL, 1) ? worker->current : unit_external();
+}
+
+static inline void unit_announce(struct thrum_unit *self) {
+    store_relaxed(&self->sp, UNIT_ON_CPU);
+}
+
+void unit_block_external(struct thrum_unit *self);
+
+static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
+    if (__builtin_expect(worker == NULL, 0)) {
+        unit_block_external(self);
+        return;
+    }
+    struct thrum_unit *next = pick(worker);
+    switch_to(worker, self, next != NULL ? next : &worker->loop);
+}
+
+void unit_wake_elsewhere(struct thrum_unit *unit);
+
+/* `worker` is the caller's, or NULL. */
+static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
+    if (__builtin_expect(worker == NULL || unit->kind != UNIT_ULT, 0))
+        unit_wake_elsewhere(unit);
+    else
+        run_queue_push(worker, unit);
+}
+
+/* --- life of a worker --------------------------------------------------------------------------------- */
+
+/* 0 or ENOMEM. */
+int worker_init(struct worker *worker, uint32_t id);
+void worker_destroy(struct worker *worker);
+
+/* The caller becomes this worker and runs units until the scheduler stops. */
+void worker_loop(struct worker *worker);
+
+#endif
