@@ -24,7 +24,7 @@ test-all:  ## ./test and all that is heavy: sanitizers, clang, aarch64, chroots,
 bench: all ## the benchmarks, as tables
 	@scripts/bench.sh build/$(PRESET)
 
-soak:      ## the tests again and again (DURATION=600 seconds)
+soak:      ## the tests again and again (DURATION=600 seconds, after building)
 	@scripts/soak.sh $(DURATION)
 
 format:    ## clang-format, in place
@@ -34,6 +34,7 @@ lint:      ## clang-format, clang-tidy and shellcheck, without changing anything
 	@scripts/lint.sh
 
 install:   ## into PREFIX (/usr/local), below DESTDIR if that is set
+	@case '$(PREFIX)' in /*) ;; *) echo "make install: PREFIX is an absolute path, not '$(PREFIX)'" >&2; exit 2;; esac
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@cmake --build --preset release
 	@cmake --install build/release --prefix $(PREFIX)

@@ -115,14 +115,20 @@ Options read_options(int argc, char **argv, const Description &description) {
     bool full = false;
     std::vector<std::string> given(description.numbers.size());
     options.name = description.name;
-    options.library = beside("../lib/libthrum-cache.so");
     app.add_flag("--json", options.json, "Print JSON instead of tables")->disable_flag_override();
     CLI::Option *little =
         app.add_flag("--quick", options.quick, "A taste, to see that it works; not for publishing");
     little->disable_flag_override();
     app.add_flag("--full", full, "Longer than usual")->excludes(little)->disable_flag_override();
-    app.add_option("--library", options.library, "The libthrum-cache.so to measure (of the same build)")
-        ->option_text("PATH");
+    if (description.measures_library) {
+        options.library = beside(std::string("../lib/") + description.library);
+        app.add_option("--library", options.library,
+                       std::string("The ") + description.library + " to measure (of the same build)")
+            ->option_text("PATH");
+    }
+    std::vector<CLI::Option *> flags;
+    for (const Flag &flag : description.flags)
+        flags.push_back(app.add_flag(flag.option, flag.help)->disable_flag_override());
     for (std::size_t i = 0; i < given.size(); i++)
         app.add_option(description.numbers[i].option, given[i], sizes_of(description.numbers[i]))
             ->option_text("N");
@@ -145,7 +151,10 @@ Options read_options(int argc, char **argv, const Description &description) {
         options.numbers.push_back(given[i].empty() ? usual : number_of(number, given[i]));
         options.settings.emplace_back(number.option + 2, options.numbers.back());
     }
-    options.library = absolute(options.library);
+    for (const CLI::Option *flag : flags)
+        options.flags.push_back(flag->count() > 0);
+    if (description.measures_library)
+        options.library = absolute(options.library);
     return options;
 }
 
@@ -430,8 +439,9 @@ std::string load_average() {
     return one + " " + five + " " + fifteen;
 }
 
+// Only a debug build has assertions, and their text.
 const char *build_of(const std::string &library) {
-    return whole_file(library).find("THRUM_SKIP") == std::string::npos ? "release" : "debug";
+    return whole_file(library).find("assertion broken: ") == std::string::npos ? "release" : "debug";
 }
 
 std::string text_of(const Cell &cell, const Column &column) {
@@ -553,8 +563,9 @@ void Report::print_text() const {
               << "machine: " << machine.cpu << ", " << machine.usable_cores
               << (machine.usable_cores == 1 ? " core, " : " cores, ") << machine.kernel << ", "
               << machine.libc << '\n'
-              << "load average before " << load_at_start_ << ", after " << load_average() << '\n'
-              << "library: " << build_of(options_.library) << " build, " << options_.library << '\n';
+              << "load average before " << load_at_start_ << ", after " << load_average() << '\n';
+    if (!options_.library.empty())
+        std::cout << "library: " << build_of(options_.library) << " build, " << options_.library << '\n';
     std::cout << "settings: " << listed(options_.settings, [](const auto &setting) {
         return setting.first + " " + json_number(setting.second);
     }) << '\n';
@@ -571,9 +582,10 @@ void Report::print_json() const {
               << ",\n \"machine\": {\"cpu\": " << quoted(machine.cpu)
               << ", \"cores\": " << machine.usable_cores << ", \"kernel\": " << quoted(machine.kernel)
               << ", \"libc\": " << quoted(machine.libc) << ",\n   \"load_before\": " << quoted(load_at_start_)
-              << ", \"load_after\": " << quoted(load_average())
-              << "},\n \"library\": {\"path\": " << quoted(options_.library)
-              << ", \"build\": " << quoted(build_of(options_.library)) << "},\n";
+              << ", \"load_after\": " << quoted(load_average()) << "},\n";
+    if (!options_.library.empty())
+        std::cout << " \"library\": {\"path\": " << quoted(options_.library)
+                  << ", \"build\": " << quoted(build_of(options_.library)) << "},\n";
     std::cout << " \"settings\": {"
               << listed(options_.settings,
                         [](const auto &setting) {

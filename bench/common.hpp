@@ -48,19 +48,29 @@ struct Text {
     std::string value;
 };
 
+// Something that it does only when told.
+struct Flag {
+    const char *option;
+    const char *help;
+};
+
 struct Description {
     const char *name;
     const char *about;
     std::vector<Number> numbers;
     std::vector<Text> texts;
+    bool measures_library = true; // false: there is no --library
+    std::vector<Flag> flags = {};
+    const char *library = "libthrum-cache.so"; // what is measured
 };
 
 struct Options {
     std::string name;
     bool json = false, quick = false;
-    std::string library;         // path of libthrum-cache.so
+    std::string library;         // its path; empty where none is measured
     std::vector<double> numbers; // in the order of the description
     std::vector<std::string> texts;
+    std::vector<bool> flags;
     std::vector<std::pair<std::string, double>> settings; // the numbers with their names, for the report
 };
 

@@ -224,6 +224,7 @@ int main(int argc, char **argv) {
          "What it costs to take an entry off the idle list and put it back, in three forms of the list.",
          {{"--rounds", "turns for each form", 1, 9, 15, 1, 1000},
           {"--seconds", "how long a turn lasts", 0.02, 0.2, 1, 0.001, 100}},
-         {}},
+         {},
+         false},
         body, work);
 }

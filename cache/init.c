@@ -20,6 +20,7 @@ struct libc_threads libc;
 
 static long pid;
 static bool verbose, wanted = true, off_from_start;
+static const char not_wanted[] = "THRUM_CACHE=off";
 
 long cache_pid(void) {
     return pid;
@@ -27,6 +28,16 @@ long cache_pid(void) {
 
 void cache_fork_child(void) {
     pid = sys(SYS_getpid);
+}
+
+/* Looked at when it ends, whatever the environment is then. */
+static uint64_t program;
+bool cache_is_the_program(void) {
+    return program == (uint64_t)pid;
+}
+
+const char *cache_off_unsaid(void) {
+    return wanted || off_from_start ? NULL : not_wanted;
 }
 
 bool cache_off_from_start(void) {
@@ -66,7 +77,7 @@ static bool read_switch(const char *name, bool usual) {
         return true;
     if (one_of(value, "0", "off"))
         return false;
-    complain(name, value, "expected 1 (on) or 0 (off)", use_default);
+    complain(name, value, "expected on or off (or 1 or 0)", use_default);
     return usual;
 }
 
@@ -103,6 +114,7 @@ static void read_total(void) {
 
 static void read_environment(void) {
     verbose = read_switch("THRUM_CACHE_VERBOSE", read_switch("THRUM_VERBOSE", false));
+    program = read_number("THRUM_CACHE_PROGRAM", 0, INT32_MAX, "expected the number of a process");
     wanted = read_switch("THRUM_CACHE", true);
     kthread_config.min_rest_ns = UINT64_C(1000000) * read_number("THRUM_CACHE_MIN_REST", 0, 3600000,
                                                                  "expected milliseconds from 0 to 3600000");
@@ -210,7 +222,7 @@ static const char *reason_to_stay_off(const char *missing, bool understood) {
     if (!understood)
         return "this C library's record of thread-locals is not known";
     if (!wanted)
-        return "THRUM_CACHE=off";
+        return not_wanted;
     if (sanitizer_present())
         return "a sanitizer or valgrind is present";
     return NULL;

@@ -39,16 +39,31 @@ static void reasons(const char *title, const uint64_t *counts, const char *(*rea
         text_finish(&text);
 }
 
+static void start_line(struct text *text) {
+    text_start(text);
+    add(text, "pid ", (uint64_t)sys(SYS_getpid));
+    text_add(text, " (");
+    text_add(text, program_invocation_short_name);
+    text_add(text, "): ");
+}
+
+static void no_threads(void) {
+    struct text text;
+    start_line(&text);
+    text_add(&text, "no threads");
+    text_finish(&text);
+}
+
+/* Of reuse all that the cache made is accounted for: created = retired + culled + idle + live. */
 static void summary(void) {
     const struct thrum_cache_counters *c = &thrum_cache_counters;
     struct text text;
-    text_start(&text);
-    add(&text, "pid ", (uint64_t)sys(SYS_getpid));
-    text_add(&text, " (");
-    text_add(&text, program_invocation_short_name);
-    add(&text, "): created ", c->created);
+    start_line(&text);
+    add(&text, "created ", c->created);
     add(&text, ", reused ", c->reused);
     add(&text, ", retired ", c->retired);
+    add(&text, ", culled ", c->culled);
+    add(&text, ", live ", c->live);
     add(&text, ", passed through ", c->passed);
     add(&text, ", idle ", c->idle);
     add(&text, " (peak ", c->idle_peak);
@@ -64,18 +79,33 @@ static void say_if_stopped(void) {
         text_line("  no longer kept: ", state, NULL);
 }
 
-/* A program without threads, as most children of a shell, has nothing to print; nor has a vfork's child, which has
- * its parent's counters. */
+/* Of a process that has made no thread. Only of the one that `thrum run` became, whose user waits for a line: most of
+ * what a shell or a make starts has no threads. */
+static void say_of_none(void) {
+    const char *why = cache_off_unsaid();
+    if (!cache_is_the_program())
+        return;
+    if (why != NULL)
+        text_line("the cache is off: ", why, NULL);
+    else
+        no_threads();
+}
+
+/* Not in a vfork's child, which has its parent's counters. Where the cache is off from the start, the line that says so
+ * is all there is to say. */
 void report_once(void) {
     static long said_by;
     const struct thrum_cache_counters *c = &thrum_cache_counters;
     long pid = sys(SYS_getpid);
     if (pid == cache_pid())
         total_add();
-    if (!cache_verbose() || cache_off_from_start() || c->created + c->reused + c->passed == 0)
+    if (!cache_verbose() || cache_off_from_start() || pid != cache_pid() ||
+        exchange_acq_rel(&said_by, pid) == pid)
         return;
-    if (pid != cache_pid() || exchange_acq_rel(&said_by, pid) == pid)
+    if (c->created + c->reused + c->passed == 0) {
+        say_of_none();
         return;
+    }
     summary();
     say_if_stopped();
 }

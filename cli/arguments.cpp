@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 
 #include "command.hpp"
 
@@ -45,11 +46,33 @@ constexpr const char *kMode = "THRUM_CACHE_MODE";
 constexpr const char *kModes[] = {"reuse", "standby", "standby-helping", "stacks"};
 constexpr const char *kPressure = "THRUM_CACHE_PRESSURE";
 constexpr const char *kWipeStack = "THRUM_CACHE_WIPE_STACK";
+constexpr const char *kSwitches[] = {"THRUM_CACHE", "THRUM_CACHE_VERBOSE", "THRUM_VERBOSE", kPressure,
+                                     kWipeStack};
+constexpr const char *kSwitchValues[] = {"on", "off", "1", "0"};
 
-void set_mode(const std::string &mode) {
+// `option` is what the user wrote: an option, or a variable.
+void check_mode(const std::string &option, const std::string &mode) {
     if (std::find(std::begin(kModes), std::end(kModes), mode) == std::end(kModes))
-        throw Failure(kUsage, "--mode takes reuse, standby, standby-helping or stacks, not '" + mode + "'");
-    setenv(kMode, mode.c_str(), 1);
+        throw Failure(kUsage,
+                      option + " takes reuse, standby, standby-helping or stacks, not '" + mode + "'");
+}
+
+void check_switch(const std::string &variable, const std::string &value) {
+    if (std::find(std::begin(kSwitchValues), std::end(kSwitchValues), value) == std::end(kSwitchValues))
+        throw Failure(kUsage, variable + " takes on or off (or 1 or 0), not '" + value + "'");
+}
+
+// Empty is as unset, for the library too.
+std::optional<std::string> variable(const char *name) {
+    const char *value = std::getenv(name);
+    return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+// --standby for a mode that has no such threads would be ignored without a word.
+void check_standby(const CLI::App &command) {
+    const std::string mode = variable(kMode).value_or("reuse");
+    if (command.count("--standby") != 0 && mode != "standby" && mode != "standby-helping")
+        throw Failure(kUsage, "--standby is for --mode standby and --mode standby-helping, not for " + mode);
 }
 
 } // namespace
@@ -65,6 +88,22 @@ unsigned long whole_number(const std::string &option, const std::string &text, u
     return number;
 }
 
+void check_file_name(const std::string &option, const std::string &name) {
+    if (name.empty())
+        throw Failure(kUsage, option + " takes the name of a file, not ''");
+}
+
+void check_cache_environment() {
+    for (const Number &number : kNumbers)
+        if (const auto value = variable(number.variable))
+            whole_number(number.variable, *value, 0, number.most);
+    for (const char *name : kSwitches)
+        if (const auto value = variable(name))
+            check_switch(name, *value);
+    if (const auto mode = variable(kMode))
+        check_mode(kMode, *mode);
+}
+
 std::vector<std::string> split(const std::string &list, const char *separators) {
     std::vector<std::string> parts;
     std::size_t from = 0;
@@ -77,6 +116,7 @@ std::vector<std::string> split(const std::string &list, const char *separators) 
 }
 
 std::vector<std::string> program_words(const CLI::App &command, const std::vector<std::string> &behind_mark) {
+    check_standby(command);
     const std::vector<std::string> left = command.remaining();
     const std::string name = "thrum " + command.get_name();
     if (left.empty()) {
@@ -105,7 +145,11 @@ void add_cache_options(CLI::App &command) {
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     command
         .add_option_function<std::string>(
-            "--mode", set_mode,
+            "--mode",
+            [](const std::string &mode) {
+                check_mode("--mode", mode);
+                setenv(kMode, mode.c_str(), 1);
+            },
             std::string("How threads are made cheaper: reuse (default), standby, "
                         "standby-helping,\nstacks; see libthrum-cache(7)\n[") +
                 kMode + "]")

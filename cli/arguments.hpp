@@ -12,12 +12,19 @@ namespace thrum {
 
 // The program and its arguments. CLI11 hands back what it does not know from the words before "--":
 // unknown options, then everything from the program on. Only behind "--" may a program's name begin with a dash.
-// Throws Failure (2) where there is none.
+// Throws Failure (2) where there is none, and for options that have no meaning together.
 std::vector<std::string> program_words(const CLI::App &command, const std::vector<std::string> &behind_mark);
 
 // Digits only, within these bounds: strtoul would take " +7", "-1" and "0x7" as well. Throws Failure (2).
 unsigned long whole_number(const std::string &option, const std::string &text, unsigned long least,
                            unsigned long most);
+
+// Throws Failure (2) where it is not the name of a file at all.
+void check_file_name(const std::string &option, const std::string &name);
+
+// The variables of the cache in the environment, wherever they come from: throws Failure (2) for a value that the
+// library would complain of, in the program's stderr, and put its default in place of.
+void check_cache_environment();
 
 // --mode, --standby, --min-rest, --max-idle, --max-age, --thread-seconds, --trim-after, --pressure, --wipe-stack.
 void add_cache_options(CLI::App &command);

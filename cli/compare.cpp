@@ -8,6 +8,7 @@
 // summary.cpp and verdict.cpp conclude, compare_table.cpp, compare_json.cpp and compare_html.cpp print.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,8 +16,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +44,9 @@ constexpr double kLong = 5; // seconds; what runs longer is not warmed up
 constexpr std::size_t kLastWords = 2000;
 
 struct Options {
-    std::string pairs, warmups, time_limit, input, html;
+    std::optional<unsigned long> pairs, warmups;
+    std::string time_limit, input, html; // empty: not given
+    double seconds = 0;                  // of the time limit
     bool json = false, show_output = false, any_status = false;
 };
 
@@ -55,6 +60,15 @@ double parse_seconds(const std::string &text) {
     if (!plain || *end != '\0' || number < 0.001 || number > 86400)
         throw Failure(kUsage, "--timeout takes seconds from 0.001 to 86400, not '" + text + "'");
     return number;
+}
+
+// A directory opens like a file, and each run would find it cannot be read.
+void check_input(const std::string &path) {
+    struct stat status;
+    if (stat(path.c_str(), &status) != 0)
+        throw Failure(kFailed, "cannot open " + path + ": " + std::strerror(errno));
+    if (S_ISDIR(status.st_mode))
+        throw Failure(kFailed, "cannot read " + path + ": " + std::strerror(EISDIR));
 }
 
 // The page's file, opened before the runs: a slip in its name is not to cost their time. One that was made for
@@ -123,7 +137,8 @@ void check_not_switched_off() {
 std::vector<std::string> cache_variables(const std::vector<std::string> &environment) {
     std::vector<std::string> list;
     for (const std::string &entry : environment)
-        if (entry.compare(0, 12, "THRUM_CACHE_") == 0 && entry.compare(0, 18, "THRUM_CACHE_TOTAL=") != 0)
+        if (entry.compare(0, 12, "THRUM_CACHE_") == 0 && entry.compare(0, 18, "THRUM_CACHE_TOTAL=") != 0 &&
+            entry.compare(0, 20, "THRUM_CACHE_PROGRAM=") != 0)
             list.push_back(entry);
     return list;
 }
@@ -215,17 +230,16 @@ class Comparer {
         if (!inspection.exclusive.empty())
             throw Failure(kRefused, program_.path + " is built with " + inspection.exclusive +
                                         ", so it runs without the cache and there is nothing to compare");
+        check_cache_environment();
         check_not_switched_off();
         program_.show_output = options_.show_output;
-        if (!options_.input.empty())
+        if (!options_.input.empty()) {
+            check_input(options_.input);
             program_.input = options_.input;
-        if (!options_.time_limit.empty())
-            program_.time_limit = parse_seconds(options_.time_limit);
-        if (!options_.pairs.empty())
-            comparison_.wanted = whole_number("-n", options_.pairs, 1, 10000);
-        comparison_.warmups = options_.warmups.empty()
-                                  ? 1
-                                  : static_cast<unsigned>(whole_number("--warmup", options_.warmups, 0, 100));
+        }
+        program_.time_limit = options_.seconds;
+        comparison_.wanted = options_.pairs.value_or(0);
+        comparison_.warmups = static_cast<unsigned>(options_.warmups.value_or(1));
         set_environments(find_library());
     }
 
@@ -267,7 +281,7 @@ class Comparer {
                 last_words_ = words.text();
             if (done.incomplete || done.timed_out)
                 break;
-            if (done.status == 0 && arm == kWithout && options_.warmups.empty() && done.wall > kLong) {
+            if (done.status == 0 && arm == kWithout && !options_.warmups && done.wall > kLong) {
                 comparison_.warmups = 0;
                 return true;
             }
@@ -372,26 +386,34 @@ void compare(const Options &options, const std::vector<std::string> &words) {
         throw Failure(kFailed, comparison.failure);
 }
 
+// Checked as it is read, before the program is looked for: after a slip like "-n ./program" the program is another.
+void add_value(CLI::App &command, const std::string &option, const std::string &type, const std::string &help,
+               const std::function<void(const std::string &)> &take) {
+    command.add_option_function<std::string>(option, take, help)
+        ->type_name(type)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 void add_options(CLI::App &command, Options &options) {
-    const auto last = CLI::MultiOptionPolicy::TakeLast;
-    command
-        .add_option("-n,--runs", options.pairs,
-                    "Make N pairs of runs (1 to 10000; default: 10, or up to 40 while\n"
-                    "that takes no longer than 10 seconds)")
-        ->type_name("N")
-        ->multi_option_policy(last);
-    command
-        .add_option("--warmup", options.warmups,
-                    "Run N times without and with the cache first, which is not counted\n"
-                    "(0 to 100; default: 1, or 0 where a run takes longer than 5 seconds)")
-        ->type_name("N")
-        ->multi_option_policy(last);
-    command.add_option("--timeout", options.time_limit, "End a run that takes longer, and give up")
-        ->type_name("SECONDS")
-        ->multi_option_policy(last);
-    command.add_option("--input", options.input, "What each run reads as its stdin (default: nothing)")
-        ->type_name("FILE")
-        ->multi_option_policy(last);
+    add_value(command, "-n,--runs", "N",
+              "Make N pairs of runs (1 to 10000; default: 10, or up to 40 while\n"
+              "that takes no longer than 10 seconds)",
+              [&options](const std::string &text) { options.pairs = whole_number("-n", text, 1, 10000); });
+    add_value(
+        command, "--warmup", "N",
+        "Run N times without and with the cache first, which is not counted\n"
+        "(0 to 100; default: 1, or 0 where a run takes longer than 5 seconds)",
+        [&options](const std::string &text) { options.warmups = whole_number("--warmup", text, 0, 100); });
+    add_value(command, "--timeout", "SECONDS", "End a run that takes longer, and give up",
+              [&options](const std::string &text) {
+                  options.seconds = parse_seconds(text);
+                  options.time_limit = text;
+              });
+    add_value(command, "--input", "FILE", "What each run reads as its stdin (default: nothing)",
+              [&options](const std::string &name) {
+                  check_file_name("--input", name);
+                  options.input = name;
+              });
     command
         .add_flag("--show-output", options.show_output,
                   "Show what the runs print, on stderr (default: it goes to /dev/null)")
@@ -402,9 +424,11 @@ void add_options(CLI::App &command, Options &options) {
         ->disable_flag_override();
     command.add_flag("--json", options.json, "Print one JSON object in the table's place")
         ->disable_flag_override();
-    command.add_option("--html", options.html, "Also write a page with the plots to FILE")
-        ->type_name("FILE")
-        ->multi_option_policy(last);
+    add_value(command, "--html", "FILE", "Also write a page with the plots to FILE",
+              [&options](const std::string &name) {
+                  check_file_name("--html", name);
+                  options.html = name;
+              });
     add_cache_options(command);
 }
 

@@ -6,6 +6,8 @@
 //
 // It refuses programs that a preloaded library does not reach (program.cpp), rather than run them without
 // the cache and let the user wonder.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,13 +37,19 @@ constexpr Flag kFlags[] = {
     {"--off", "THRUM_CACHE", "off", "Load the library, but make every thread a real one (to compare)"},
 };
 
-bool is_one(const char *variable) {
-    const char *value = std::getenv(variable);
-    return value != nullptr && std::strcmp(value, "1") == 0;
+// As the library reads it.
+bool is_verbose() {
+    for (const char *variable : {"THRUM_CACHE_VERBOSE", "THRUM_VERBOSE"})
+        if (const char *value = std::getenv(variable); value != nullptr && *value != '\0')
+            return std::strcmp(value, "1") == 0 || std::strcmp(value, "on") == 0;
+    return false;
 }
 
-bool is_verbose() {
-    return is_one("THRUM_CACHE_VERBOSE") || is_one("THRUM_VERBOSE");
+// Tells the library which process is the user's program, as opposed to what that starts: it is the one that says so
+// where it made no thread.
+void name_the_program() {
+    if (is_verbose())
+        setenv("THRUM_CACHE_PROGRAM", std::to_string(getpid()).c_str(), 1);
 }
 
 // Debug builds: THRUM_SKIP=row[,row...] leaves a row of docs/soundness.md out, to see its test fail.
@@ -66,6 +74,7 @@ void run(const std::vector<std::string> &words) {
         std::fprintf(stderr, "thrum: %s is built with %s, so it runs without the cache\n", path.c_str(),
                      inspection.exclusive.c_str());
     set_preload(library, with_library);
+    name_the_program();
     become_program(path, words);
 }
 

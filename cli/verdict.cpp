@@ -30,6 +30,8 @@ std::string range(double low, double high) {
 }
 
 std::string as_fast(const Interval &ratio) {
+    if (times(ratio.low) == times(ratio.high))
+        return times(ratio.low) + " as fast";
     return "between " + times(ratio.low) + " and " + times(ratio.high) + " as fast";
 }
 

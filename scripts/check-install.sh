@@ -41,7 +41,7 @@ fi
 
 mkdir "$scratch/user"
 cat >"$scratch/user/CMakeLists.txt" <<'END'
-cmake_minimum_required(VERSION 3.22)
+cmake_minimum_required(VERSION 3.23)
 project(user C)
 find_package(thrum 0.1 REQUIRED)
 add_executable(user user.c)

@@ -63,8 +63,9 @@ under() {
     if [[ $variant == thrum ]]; then exec "$thrum" run --verbose -- "$@"; else exec "$@"; fi
 }
 
-# The threads created and reused by all processes of the last run.
-threads_of_summary() {
+# The threads created and reused by all processes of the last run. Without thrum nobody counts them.
+threads_of_summary() { # VARIANT
+    [[ $1 == thrum ]] || { echo - -; return; }
     grep -o 'created [0-9]*, reused [0-9]*' "$work/log" |
         awk '{ created += $2; reused += $4 } END { print created + 0, reused + 0 }'
 }
@@ -79,7 +80,7 @@ run_stress() { # VARIANT
         fail "stress-ng ended with status $?"
     # ... pthread  BOGO-OPS  REAL-TIME  USER  SYSTEM  OPS/S ...
     sed -n 's/.*metrc: \[[0-9]*\] pthread  *\([0-9]\)/\1/p' "$work/log" |
-        awk -v threads="$(threads_of_summary)" 'NF >= 5 && $1 > 0 && $2 > 0 && !done {
+        awk -v threads="$(threads_of_summary "$1")" 'NF >= 5 && $1 > 0 && $2 > 0 && !done {
             print $1 / $2, ($3 + $4) * 1e6 / $1, threads; done = 1 }' >>"$work/stress.$1"
 }
 
@@ -120,22 +121,26 @@ run_http() { # VARIANT
     requests=$(awk '/requests in/ { print $1 }' "$work/wrk")
     ((requests > 0)) || fail "the web server answered no request"
     awk '/^Requests\/sec:/ { print $2 }' "$work/wrk" |
-        awk -v ticks=$((after - before)) -v hertz="$ticks" -v n="$requests" -v threads="$(threads_of_summary)" \
+        awk -v ticks=$((after - before)) -v hertz="$ticks" -v n="$requests" -v threads="$(threads_of_summary "$1")" \
             '{ print $1, ticks / hertz * 1e6 / n, threads }' >>"$work/http.$1"
 }
 
-median() { # WORKLOAD VARIANT COLUMN
+median() { # WORKLOAD VARIANT COLUMN; "-" where that is not known
     sort -g -k "$3,$3" "$work/$1.$2" | awk -v c="$3" '{ v[NR] = $c }
-        END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+        END { if (v[1] == "-") print "-"; else print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
+whole() { # NUMBER, or "-"
+    if [[ $1 == - ]]; then echo -; else printf '%.0f' "$1"; fi
 }
 
 # line WORKLOAD TITLE UNIT: two lines of the table.
 line() {
     local variant
     for variant in plain thrum; do
-        printf '%-24s %-14s %12.0f %-11s %11.1f %10.0f %10.0f\n' "$2" \
+        printf '%-24s %-14s %12.0f %-11s %11.1f %10s %10s\n' "$2" \
             "$([[ $variant == thrum ]] && echo 'thrum run' || echo 'without')" "$(median "$1" $variant 1)" "$3" \
-            "$(median "$1" $variant 2)" "$(median "$1" $variant 3)" "$(median "$1" $variant 4)"
+            "$(median "$1" $variant 2)" "$(whole "$(median "$1" $variant 3)")" "$(whole "$(median "$1" $variant 4)")"
     done
 }
 
@@ -166,15 +171,35 @@ command -v stress-ng >/dev/null && stress=yes
 mkdir "$work/site"
 echo '<!doctype html><title>thrum</title><p>A thread should be light until it has to be heavy.' >"$work/site/index.html"
 
-echo "Unmodified programs without and with thrum, $rounds rounds of $seconds s each, in turns, on $(nproc) CPUs:"
+# On a terminal one line that is written over, otherwise a line for each run.
+now_runs() { # ROUND VARIANT WORKLOAD
+    local with=with line
+    [[ $2 == thrum ]] || with=without
+    line="round $(($1 + 1)) of $rounds, $with thrum: $3"
+    if [[ -t 1 ]]; then printf '\r%s\033[K' "$line"; else echo "$line"; fi
+}
+
+# A run takes as long as it is told to and starts and ends something; stress-ng up to twice that where the machine is busy.
+runs=$((2 * rounds)) least=0 most=0
+[[ -z $stress ]] || least=$((least + runs * seconds)) most=$((most + runs * (2 * seconds + 1)))
+[[ -z $http ]] || least=$((least + runs * seconds)) most=$((most + runs * (seconds + 2)))
+echo "Unmodified programs without and with thrum, $rounds rounds of $seconds s each, in turns, on $(nproc) CPUs."
+echo "This takes $least to $most seconds."
 for ((round = 0; round < rounds; round++)); do
     # Who goes first changes from round to round, so that a drift of the machine favours neither.
     if ((round % 2)); then order=(thrum plain); else order=(plain thrum); fi
     for variant in "${order[@]}"; do
-        [[ -z $stress ]] || run_stress "$variant"
-        [[ -z $http ]] || run_http "$variant"
+        if [[ $stress ]]; then
+            now_runs $round "$variant" 'stress-ng --pthread'
+            run_stress "$variant"
+        fi
+        if [[ $http ]]; then
+            now_runs $round "$variant" 'python3 -m http.server'
+            run_http "$variant"
+        fi
     done
 done
+[[ ! -t 1 ]] || printf '\r\033[K'
 
 printf '\n%-24s %-14s %12s %-11s %11s %10s %10s\n' program '' rate '' 'CPU us/op' 'created' 'reused'
 printf '%-24s %-14s %12s %-11s %11s %10s %10s\n' '' '' '' '' '' threads threads

@@ -45,11 +45,15 @@ extern "C" {
 /* --- the runtime -------------------------------------------------------------------------------------- */
 
 struct thrum_config {
-    unsigned workers; /* 0: THRUM_WORKERS, or else as many as the process has CPUs */
+    unsigned workers; /* 0: THRUM_WORKERS, or else as many as the process may use CPUs (affinity, control group) */
 };
 
 /* Starts the workers. The caller becomes a ULT that is bound to the first of them and stays on its own kernel thread.
- * A program that never calls this gets a runtime of its own accord at the first thrum_spawn. `config` may be NULL.
+ * `config` may be NULL. A program that never calls this gets workers at the first thrum_spawn, all with kernel threads
+ * of their own; they stay until the process ends.
+ *
+ * In a child of fork there is no runtime: the thread that called fork, a ULT or not, goes on as an external one, and may
+ * call thrum_init or thrum_spawn for a new one. Threads of the parent do not exist there.
  *
  * From: an external kernel thread, when no runtime is running.
  * Errors: EBUSY a runtime is running; EINVAL config->workers, or THRUM_WORKERS in the environment, is more than 1024;
@@ -69,6 +73,7 @@ unsigned thrum_workers(void);
 /* --- threads ------------------------------------------------------------------------------------------ */
 
 typedef struct thrum_unit *thrum_t;
+typedef struct thrum_pool *thrum_pool_t; /* <thrum/pool.h> */
 
 /* How a thread is to be made. Opaque; set by the functions below. */
 typedef struct {
@@ -79,7 +84,11 @@ enum {
     /* The new thread waits in the queue and its maker goes on. Without this it runs at once and its maker waits in the
      * queue, where an idle worker may take it. Better where one thread makes many that all do little. */
     THRUM_SPAWN_QUEUED = 1,
+    /* A tasklet: runs to its end on whatever stack there is, and costs less. It must call nothing that may wait. */
+    THRUM_SPAWN_TASKLET = 2,
 };
+
+enum { THRUM_PRIORITY_MAX = 63 };
 
 /* From: anywhere. */
 void thrum_attr_init(thrum_attr_t *attr);
@@ -89,6 +98,13 @@ int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags);
  * for what is touched. Errors: EINVAL more than 1 GiB. */
 int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
 
+/* 0, unless told, to THRUM_PRIORITY_MAX, the highest; for priority pools (<thrum/pool.h>). Errors: EINVAL more. */
+int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority);
+/* For deadline pools: any number, the smallest runs first. */
+void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline);
+/* Where it waits when it can run; NULL, which is usual: in the run queue of the worker that finds out that it can. */
+void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
+
 /* Makes a thread that runs fn(arg). `attr` may be NULL. With a NULL `thread` nobody will join it: it is detached.
  * *thread is set when this returns; the new thread, which may run before that, has thrum_self.
  *
@@ -96,11 +112,20 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
  * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count). */
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 
+/* Makes `count` of them, thread i with fn(args + i * stride), and sets threads[0 .. count); by halves, so that idle
+ * workers help with the making.
+ *
+ * From: ULT, external.
+ * Errors: as thrum_spawn. Then those that had been made have been joined, and no handle is good. */
+int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, void *(*fn)(void *), void *args,
+                     size_t stride);
+
 /* Waits until it has ended; *result is what its function returned. The handle is then used up: a second join, or a
  * detach, is undefined, as is joining by two at once.
  *
  * From: ULT, external.
- * Errors: EDEADLK it is the caller. */
+ * Errors: EDEADLK it is the caller; ESRCH there is no runtime (any more) that could run it to its end, as in the child
+ * of a fork. */
 int thrum_join(thrum_t thread, void **result);
 
 /* Nobody will join it. The handle is used up. From: ULT, external. Errors: EINVAL somebody waits in a join. */
@@ -112,45 +137,35 @@ void thrum_yield(void);
 /* The caller's handle; NULL on an external kernel thread. From: ULT, external. */
 thrum_t thrum_self(void);
 
-/* --- synchronisation ---------------------------------------------------------------------------------- */
+/* Waits until somebody calls thrum_resume for it; at once if that has happened since the last time.
+ * From: ULT. Errors: EPERM an external kernel thread, or a tasklet. */
+int thrum_suspend(void);
 
-/* Between ULTs, workers and external kernel threads, in any mixture. All zeros is a free mutex: static storage and
- * THRUM_MUTEX_INIT need no call. Unlocking hands it to who has waited for longest; there is no overtaking, and no
- * crowd is woken. */
-typedef struct {
-    uint64_t opaque[3];
-} thrum_mutex_t;
-#define THRUM_MUTEX_INIT                                                                                     \
-    {                                                                                                        \
-        { 0 }                                                                                                \
-    }
+/* From: ULT, external. */
+void thrum_resume(thrum_t thread);
 
-/* From: ULT, external. Locking it twice is a deadlock; unlocking another's is undefined. */
-void thrum_mutex_lock(thrum_mutex_t *mutex);
-/* Errors: EBUSY somebody has it. */
-int thrum_mutex_try_lock(thrum_mutex_t *mutex);
-void thrum_mutex_unlock(thrum_mutex_t *mutex);
+/* Resumes a thread that is suspended and lets it run in the caller's place, which goes on later. If it is not
+ * suspended this is thrum_resume. From: ULT, external. */
+void thrum_switch_to(thrum_t thread);
 
-typedef struct {
-    uint64_t opaque[4];
-} thrum_cond_t;
-#define THRUM_COND_INIT                                                                                      \
-    {                                                                                                        \
-        { 0 }                                                                                                \
-    }
+/* --- values of one's own ------------------------------------------------------------------------------ */
 
-/* Unlocks the mutex, waits to be signalled, and has the mutex again when it returns. There are no spurious wake-ups,
- * but the condition may be over again: check it in a loop. All waiters of a condition use the same mutex.
- * From: ULT, external. */
-void thrum_cond_wait(thrum_cond_t *cond, thrum_mutex_t *mutex);
-/* Wakes one, or all. A waiter moves over to its mutex's queue rather than wake up and wait again.
- * From: ULT, external; with or without the mutex. */
-void thrum_cond_signal(thrum_cond_t *cond);
-void thrum_cond_broadcast(thrum_cond_t *cond);
+/* As pthread_key_create and so on, but of ULTs. From: ULT; create and delete also external. A destructor is called
+ * when a thread ends with a value that is not NULL, up to four times if it sets one again.
+ * Errors: EAGAIN there are THRUM_KEYS_MAX; EINVAL there is no such key; EPERM an external kernel thread; ENOMEM. */
+typedef unsigned thrum_key_t;
+enum { THRUM_KEYS_MAX = 128 };
+int thrum_key_create(thrum_key_t *key, void (*destructor)(void *));
+int thrum_key_delete(thrum_key_t key);
+int thrum_key_set(thrum_key_t key, const void *value);
+void *thrum_key_get(thrum_key_t key); /* NULL: none */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
+
+#include "thrum/sync.h"
+#include "thrum/time.h"
 
 #endif

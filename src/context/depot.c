@@ -171,6 +171,19 @@ void depot_flush(struct depot *depot, struct depot_cache *cache) {
     *cache = (struct depot_cache){NULL, NULL};
 }
 
+void *depot_get_shared(struct depot *depot) {
+    lock_acquire(&depot->shared_lock);
+    void *object = depot_get(depot, &depot->shared);
+    lock_release(&depot->shared_lock);
+    return object;
+}
+
+void depot_put_shared(struct depot *depot, void *object) {
+    lock_acquire(&depot->shared_lock);
+    depot_put(depot, &depot->shared, object);
+    lock_release(&depot->shared_lock);
+}
+
 /* --- giving back -------------------------------------------------------------------------------------- */
 
 /* Those that have lain here since before `before`: the list is newest first, so they are its end. */
@@ -251,6 +264,7 @@ bool depot_trim(struct depot *depot, uint64_t before) {
 }
 
 void depot_destroy(struct depot *depot) {
+    depot_flush(depot, &depot->shared);
     for (struct magazine *magazine = depot->full; magazine != NULL;) {
         struct magazine *next = magazine->next;
         magazine_free(magazine);
@@ -261,6 +275,16 @@ void depot_destroy(struct depot *depot) {
         munmap(chunk, depot->shape.chunk);
         chunk = next;
     }
+    depot->full = NULL;
+    depot->chunks = NULL;
+}
+
+void depot_fork_child(struct depot *depot) {
+    lock_reset(&magazines.lock);
+    magazines.slab.free = NULL;
+    lock_reset(&depot->lock);
+    lock_reset(&depot->shared_lock);
+    depot->shared = (struct depot_cache){NULL, NULL};
     depot->full = NULL;
     depot->chunks = NULL;
 }

@@ -41,17 +41,19 @@ struct depot_shape {
 
 struct depot_chunk;
 
+/* A worker's. `loaded` is worked on; `spare` is full or empty, so that one who goes back and forth about the edge of a
+ * magazine does not go to the depot each time. */
+struct depot_cache {
+    struct magazine *loaded, *spare;
+};
+
 struct depot {
     struct depot_shape shape; /* r/o */
     struct lock lock;
     struct magazine *full;      /* under lock; newest first */
     struct depot_chunk *chunks; /* under lock */
-};
-
-/* A worker's. `loaded` is worked on; `spare` is full or empty, so that one who goes back and forth about the edge of a
- * magazine does not go to the depot each time. */
-struct depot_cache {
-    struct magazine *loaded, *spare;
+    struct lock shared_lock;
+    struct depot_cache shared; /* under shared_lock: of those who have none of their own */
 };
 
 /* NULL with no memory. */
@@ -73,12 +75,19 @@ static inline void depot_put(struct depot *depot, struct depot_cache *cache, voi
         loaded->objects[loaded->count++] = object;
 }
 
+/* The same for an external kernel thread, which has no cache. */
+void *depot_get_shared(struct depot *depot);
+void depot_put_shared(struct depot *depot, void *object);
+
 /* Gives what a worker keeps to the depot. */
 void depot_flush(struct depot *depot, struct depot_cache *cache);
 
 /* Gives back the memory of what has lain here since before `before` (ns, CLOCK_MONOTONIC). True: some will be due
  * later. */
 bool depot_trim(struct depot *depot, uint64_t before);
+
+/* In a fork's child: forgets all there was; the caller may stand on an object. Caches are not to be used again. */
+void depot_fork_child(struct depot *depot);
 
 /* Unmaps all; nobody uses any object. */
 void depot_destroy(struct depot *depot);

@@ -9,15 +9,24 @@
  * caches. Not by more than half a page: a unit that waits and has called little touches one page. */
 #include "context/stack.h"
 
+#include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { PAGE = 4096, SLACK = 3 * PAGE, COLOUR = 512, COLOURS = 4, CHUNK_STACKS = 64 };
+#include "context/annotate.h"
+#include "os/signals.h"
+
+enum { SLACK_PAGES = 3, COLOUR = 512, COLOURS = 4, CHUNK_STACKS = 64 };
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
 
 struct depot stack_depots[STACK_CLASSES];
+
+/* r/o after stack_init. */
+static size_t page_size;
+static bool has_guard_advice;
 
 unsigned stack_class_of(size_t size) {
     unsigned stack_class = 0;
@@ -26,12 +35,16 @@ unsigned stack_class_of(size_t size) {
     return stack_class;
 }
 
+static size_t page_up(size_t n) {
+    return (n + page_size - 1) & ~(page_size - 1);
+}
+
 static size_t stride(size_t size) {
-    return size + SLACK;
+    return page_up(size) + SLACK_PAGES * page_size;
 }
 
 static char *bottom_of(const struct depot_shape *shape, char *chunk, unsigned i) {
-    return chunk + PAGE + i * stride(shape->size);
+    return chunk + page_size + i * stride(shape->size);
 }
 
 static char *top_of(const struct depot_shape *shape, char *chunk, unsigned i) {
@@ -40,27 +53,42 @@ static char *top_of(const struct depot_shape *shape, char *chunk, unsigned i) {
 
 /* From the top: the end of the stack is less than a page above it. */
 static char *bottom_below(const char *top, size_t size) {
-    uintptr_t end = ((uintptr_t)top + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-    return (char *)end - stride(size);
+    return (char *)page_up((uintptr_t)top) - stride(size);
+}
+
+/* Emulators answer advice that they do not know with success: believe it only if the kernel cannot read such a page.
+ * (The signal mask that it is asked to take from there has no signals in it, if it can.) */
+static bool find_guard_advice(void) {
+    char *page = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return false;
+    bool works = madvise(page, page_size, MADV_GUARD_INSTALL) == 0 &&
+                 sys(SYS_rt_sigprocmask, SIG_BLOCK, page, NULL, sizeof(sigbits)) == -EFAULT;
+    munmap(page, page_size);
+    return works;
 }
 
 static bool guard(char *page) {
-    return madvise(page, PAGE, MADV_GUARD_INSTALL) == 0 || mprotect(page, PAGE, PROT_NONE) == 0;
+    return (has_guard_advice && madvise(page, page_size, MADV_GUARD_INSTALL) == 0) ||
+           mprotect(page, page_size, PROT_NONE) == 0;
 }
 
-static bool guard_all(const struct depot_shape *shape, char *chunk) {
-    for (unsigned i = 0; i < shape->per_chunk; i++)
+static bool open_chunk(const struct depot_shape *shape, char *chunk) {
+    for (unsigned i = 0; i < shape->per_chunk; i++) {
         if (!guard(bottom_of(shape, chunk, i)))
             return false;
+        char *low = bottom_of(shape, chunk, i) + page_size;
+        annotate_stack_new((struct annotate_stack){low, (size_t)(top_of(shape, chunk, i) - low)});
+    }
     return true;
 }
 
 static void give_back(const struct depot_shape *shape, char *top) {
-    madvise(bottom_below(top, shape->size) + PAGE, stride(shape->size) - PAGE, MADV_DONTNEED);
+    madvise(bottom_below(top, shape->size) + page_size, stride(shape->size) - page_size, MADV_DONTNEED);
 }
 
 static size_t power_of_two_above(size_t size) {
-    size_t power = PAGE;
+    size_t power = page_size;
     while (power < size)
         power *= 2;
     return power;
@@ -71,18 +99,25 @@ static struct depot_shape shape_of(size_t size) {
     unsigned stacks = CHUNK_STACKS;
     while (stacks > 2 && stacks * size > ((size_t)1 << 28))
         stacks /= 2;
-    size_t chunk = power_of_two_above(PAGE + stacks * stride(size));
+    size_t chunk = power_of_two_above(page_size + stacks * stride(size));
     return (struct depot_shape){.chunk = chunk,
-                                .per_chunk = (unsigned)((chunk - PAGE) / stride(size)),
+                                .per_chunk = (unsigned)((chunk - page_size) / stride(size)),
                                 .object = top_of,
-                                .open = guard_all,
+                                .open = open_chunk,
                                 .trim = give_back,
                                 .size = size};
 }
 
 void stack_init(void) {
+    page_size = (size_t)getpagesize();
+    has_guard_advice = find_guard_advice();
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         stack_depots[i].shape = shape_of(stack_class_size(i));
+}
+
+void stack_fork_child(void) {
+    for (unsigned i = 0; i < STACK_CLASSES; i++)
+        depot_fork_child(&stack_depots[i]);
 }
 
 void stack_destroy(void) {
@@ -91,5 +126,9 @@ void stack_destroy(void) {
 }
 
 char *stack_low(const char *top, unsigned stack_class) {
-    return bottom_below(top, stack_class_size(stack_class)) + PAGE;
+    return bottom_below(top, stack_class_size(stack_class)) + page_size;
+}
+
+size_t stack_guard_size(void) {
+    return page_size;
 }

@@ -18,6 +18,7 @@ enum {
     STACK_CLASS_BITS = 14, /* of the smallest */
     STACK_CLASSES = 17,
     STACK_CLASS_DEFAULT = 2, /* 64 KiB */
+    STACK_CLASS_NONE = 254,  /* a tasklet */
     STACK_CLASS_USER = 255,  /* the user's own memory */
 };
 
@@ -32,8 +33,10 @@ extern struct depot stack_depots[STACK_CLASSES];
 
 void stack_init(void);
 void stack_destroy(void);
+void stack_fork_child(void);
 
 /* The usable part of a stack reaches down to here; the guard is the page below. */
 char *stack_low(const char *top, unsigned stack_class);
+size_t stack_guard_size(void);
 
 #endif

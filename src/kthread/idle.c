@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The idle list as a lock and a singly linked list per node; see idle.h. */
+/* The idle list as a lock and a singly linked list per node; see idle.h.
+ *
+ * Listed in front, so that the last one in is found first. With a minimum rest it is the other way round, listed at the
+ * end: those that have rested enough are found first then, and not behind all that rest, which may be thousands. */
 #include "kthread/idle.h"
 
 #include "base/assert.h"
@@ -14,6 +17,7 @@
 static struct {
     _Alignas(64) struct lock lock;
     struct kthread *first; /* under lock; read without it as a hint only */
+    struct kthread **end;  /* under lock: the NULL after the last one; NULL itself stands for &first */
 } lists[TOPOLOGY_NODES_MAX];
 
 /* A signal handler may interrupt the caller in here and fork (whoever creates blocks signals, whoever joins does
@@ -33,6 +37,25 @@ static void leave(unsigned node) {
     inside = false;
 }
 
+static void link_locked(unsigned node, struct kthread *thread) {
+    struct kthread **end = lists[node].end == NULL ? &lists[node].first : lists[node].end;
+    struct kthread **at = kthread_config.min_rest_ns != 0 ? end : &lists[node].first;
+    thread->next_idle = *at;
+    if (*at == NULL)
+        lists[node].end = &thread->next_idle;
+    store_relaxed(at, thread);
+}
+
+/* Takes out the one that *at points to. */
+static struct kthread *unlink_locked(unsigned node, struct kthread **at) {
+    struct kthread *thread = *at;
+    if (thread->next_idle == NULL)
+        lists[node].end = at;
+    store_relaxed(at, thread->next_idle);
+    counters_idle_remove();
+    return thread;
+}
+
 /* Highest node that ever had an entry, so that small machines look at one list. Only grows. */
 static unsigned top_node;
 
@@ -47,8 +70,7 @@ bool idle_push(struct kthread *thread) {
     store_relaxed(&thread->node, node);
     enter(node);
     thread->trim_seen = false;
-    thread->next_idle = lists[node].first;
-    store_relaxed(&lists[node].first, thread);
+    link_locked(node, thread);
     leave(node);
     if (began != forks)
         idle_fork_child();
@@ -63,10 +85,8 @@ bool idle_remove(struct kthread *thread) {
     while (*at != NULL && *at != thread)
         at = &(*at)->next_idle;
     bool found = *at != NULL;
-    if (found) {
-        store_relaxed(at, thread->next_idle);
-        counters_idle_remove();
-    }
+    if (found)
+        unlink_locked(node, at);
     leave(node);
     return found;
 }
@@ -78,17 +98,23 @@ static bool fits(const struct kthread *thread, const struct kthread_kind *kind, 
             thread->rest_until <= now && !retain_is_busy(thread));
 }
 
+/* One that fits, or NULL. Not found behind MANY that rest: those were listed later, and most have as long to go. */
+static struct kthread **find_locked(unsigned node, const struct kthread_kind *kind, uint64_t now) {
+    enum { MANY = 64 };
+    unsigned resting = 0;
+    struct kthread **at = &lists[node].first;
+    for (; *at != NULL && !fits(*at, kind, now); at = &(*at)->next_idle)
+        if ((*at)->rest_until > now && ++resting == MANY)
+            return NULL;
+    return *at == NULL ? NULL : at;
+}
+
 static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, uint64_t now) {
     if (load_relaxed(&lists[node].first) == NULL)
         return NULL;
     enter(node);
-    struct kthread **at = &lists[node].first, *thread;
-    while ((thread = *at) != NULL && !fits(thread, kind, now))
-        at = &thread->next_idle;
-    if (thread != NULL) {
-        store_relaxed(at, thread->next_idle);
-        counters_idle_remove();
-    }
+    struct kthread **at = find_locked(node, kind, now);
+    struct kthread *thread = at == NULL ? NULL : unlink_locked(node, at);
     leave(node);
     return thread;
 }
@@ -120,11 +146,7 @@ struct kthread *idle_pop_coldest(void) {
     struct kthread **at = &lists[node].first;
     while (*at != NULL && (*at)->next_idle != NULL)
         at = &(*at)->next_idle;
-    struct kthread *thread = *at;
-    if (thread != NULL) {
-        store_relaxed(at, NULL);
-        counters_idle_remove();
-    }
+    struct kthread *thread = *at == NULL ? NULL : unlink_locked(node, at);
     leave(node);
     return thread != NULL ? thread : idle_pop_any();
 }
@@ -144,11 +166,8 @@ struct kthread *idle_pop_since(uint64_t since) {
     for (unsigned node = 0; thread == NULL && node <= load_relaxed(&top_node); node++) {
         enter(node);
         struct kthread **at = oldest_in(node);
-        if (at != NULL && (*at)->idle_since <= since) {
-            thread = *at;
-            store_relaxed(at, thread->next_idle);
-            counters_idle_remove();
-        }
+        if (at != NULL && (*at)->idle_since <= since)
+            thread = unlink_locked(node, at);
         leave(node);
     }
     return thread;
@@ -212,6 +231,7 @@ void idle_fork_child(void) {
     for (unsigned node = 0; node < TOPOLOGY_NODES_MAX; node++) {
         lock_reset(&lists[node].lock);
         lists[node].first = NULL;
+        lists[node].end = NULL;
     }
     inside = false;
     forks++;

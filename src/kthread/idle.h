@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The idle list: kernel threads that wait for a job, the last one in first out so that the warmest stack and
- * cache are used first, one list per NUMA node. This interface is all that the rest knows of it.
+ * cache are used first (with a minimum rest the first one in), one list per NUMA node. This interface is all that the rest knows of it.
  *
  * Any thread may call these. A descriptor in the list belongs to the list. */
 #ifndef THRUM_KTHREAD_IDLE_H
@@ -15,10 +15,12 @@ bool idle_push(struct kthread *thread);
 /* Takes this very thread out again. False if somebody else was quicker: then that one has it. */
 bool idle_remove(struct kthread *thread);
 
-/* The most recent one of this kind that has rested enough, the caller's node first; NULL if there is none. */
+/* One of this kind that has rested enough, the most recent, or with a minimum rest the least recent; the caller's node
+ * first. NULL if there is none. */
 struct kthread *idle_pop(const struct kthread_kind *kind);
 
-/* The one that has been idle longest on the caller's node, or else any; NULL if there is none. */
+/* The one that has been idle longest on the caller's node, or else any; NULL if there is none. Not with a minimum
+ * rest. */
 struct kthread *idle_pop_coldest(void);
 
 /* For retain.h. One that has been idle since then or longer, the longest first; NULL if there is none. */

@@ -142,6 +142,7 @@ static void survive(struct kthread *self) {
 /* If the caller was not the main thread there is none now, and libc must find the child's last thread. */
 void kthread_fork_child(bool by_main) {
     tls_fork_child();
+    creator_fork_child();
     struct kthread *self = kthread_self_sigsafe();
     if (skipped(ROW_FORK))
         return;

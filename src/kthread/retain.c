@@ -9,6 +9,7 @@
 #include "os/clock.h"
 #include "os/lock.h"
 #include "os/pressure.h"
+#include "os/signals.h"
 
 #define NEVER UINT64_MAX
 enum { LOOK_EVERY_NS = 1000000000, LOOK_AT_MOST_EVERY_NS = 10000000 };
@@ -195,15 +196,19 @@ uint64_t retain_watch(struct kthread *self) {
     return next == NEVER ? 0 : next;
 }
 
+/* With the signals blocked: a joiner does not block them, and a handler that forked, found no room and ended the
+ * warden would wait for one that waits for the lock its own thread holds. */
 void retain_listed(struct kthread *thread) {
     if (!retain_wanted())
         return;
+    sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC);
     lock_acquire(&lock);
     again |= busy;
     bool poke = !busy && is_needed();
     lock_release(&lock);
     if (poke)
         idle_poke(thread);
+    signals_mask_set(mask);
 }
 
 /* Also where there is no warden: it may have gone, and woken the caller to take the role, just before the caller was

@@ -41,7 +41,8 @@ struct arena {
 
 /* First in, first out. */
 struct queue {
-    struct stack_block *first, *last; /* `last` is only good while there is a first */
+    struct stack_block *first;
+    struct stack_block **end; /* the NULL after the last one; NULL itself stands for &first */
 };
 
 /* Under the lock; `arenas` is also read without it, up to `arena_count`, which only grows. */
@@ -198,28 +199,30 @@ static void free_locked(struct stack_block *block) {
 /* --- threads whose end nobody is told ------------------------------------------------------------------------ */
 
 static void set_adrift_locked(struct stack_block *block) {
+    struct stack_block **end = cache.adrift.end == NULL ? &cache.adrift.first : cache.adrift.end;
     block->state = ADRIFT;
     block->next = NULL;
-    if (cache.adrift.first == NULL)
-        cache.adrift.first = block;
-    else
-        cache.adrift.last->next = block;
-    cache.adrift.last = block;
+    *end = block;
+    cache.adrift.end = &block->next;
 }
 
-/* Takes out the one after `before`, or with NULL the first. */
-static void unlink_adrift_locked(struct stack_block *before) {
-    struct stack_block **at = before == NULL ? &cache.adrift.first : &before->next;
-    if (cache.adrift.last == *at)
-        cache.adrift.last = before;
-    *at = (*at)->next;
+/* Takes out the one that *at points to. */
+static struct stack_block *unlink_adrift_locked(struct stack_block **at) {
+    struct stack_block *block = *at;
+    if (block->next == NULL)
+        cache.adrift.end = at;
+    *at = block->next;
+    return block;
 }
 
-static void remove_adrift_locked(struct stack_block *block) {
-    struct stack_block *before = NULL;
-    for (struct stack_block *at = cache.adrift.first; at != block; at = at->next)
-        before = at;
-    unlink_adrift_locked(before);
+/* It is there: its state is ADRIFT. */
+static void remove_adrift_locked(const struct stack_block *block) {
+    struct stack_block **at = &cache.adrift.first;
+    while (*at != NULL && *at != block)
+        at = &(*at)->next;
+    thrum_assert(*at != NULL);
+    if (*at != NULL)
+        unlink_adrift_locked(at);
 }
 
 static bool is_gone(const struct stack_block *block) {
@@ -230,8 +233,7 @@ static bool is_gone(const struct stack_block *block) {
 /* Looks at a few; who is still there goes to the end, so that all have their turn. */
 static void sweep_locked(void) {
     for (int i = 0; i < SWEEP && cache.adrift.first != NULL; i++) {
-        struct stack_block *block = cache.adrift.first;
-        unlink_adrift_locked(NULL);
+        struct stack_block *block = unlink_adrift_locked(&cache.adrift.first);
         if (is_gone(block))
             free_locked(block);
         else
@@ -438,6 +440,7 @@ void stack_cache_fork_child(void) {
     store_relaxed(&cache.arena_count, 0);
     cache.free_count = 0;
     cache.adrift.first = NULL;
+    cache.adrift.end = NULL;
     for (unsigned i = 0; i < KINDS; i++) {
         cache.kinds[i].stack_size = cache.kinds[i].guard_size = 0;
         cache.kinds[i].free = cache.kinds[i].blank = NULL;

@@ -82,10 +82,13 @@ static int start_new(const struct kthread_kind *kind, sigbits mask, bool detache
 }
 
 /* Idle threads that nobody asks for, because every creator wants another kind, would grow without bound: where
- * there are more of them than can be of use, a miss ends the coldest. */
+ * there are more of them than can be of use, a miss ends the coldest. SPARE is generous, for a program may have that
+ * many kinds and need each of them now and then. With a minimum rest a miss says nothing of that: those that still
+ * rest will be of use, and how many of them there may be is for max_idle to say. libthrum-cache(7) promises both. */
 static void evict_one(void) {
-    enum { SPARE = 16 };
-    if (load_relaxed(&thrum_cache_counters.idle) <= load_relaxed(&thrum_cache_counters.live) + SPARE)
+    enum { SPARE = 64 };
+    if (kthread_config.min_rest_ns != 0 ||
+        load_relaxed(&thrum_cache_counters.idle) <= load_relaxed(&thrum_cache_counters.live) + SPARE)
         return;
     struct kthread *coldest = idle_pop_coldest();
     if (coldest == NULL)

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "os/quota.h"
 #include "sched/worker.h"
 
 static uint32_t cpus(void) {
     cpu_set_t set;
     int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count > 0 ? (uint32_t)count : 1;
+    uint32_t allowed = count > 0 ? (uint32_t)count : 1, quota = quota_cpus();
+    return quota < allowed ? quota : allowed;
 }
 
 int config_workers(const struct thrum_config *config, uint32_t *workers) {

@@ -17,7 +17,7 @@ void thrum_attr_init(thrum_attr_t *attr) {
 }
 
 int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags) {
-    if (flags & ~(unsigned)THRUM_SPAWN_QUEUED)
+    if (flags & ~(unsigned)(THRUM_SPAWN_QUEUED | THRUM_SPAWN_TASKLET))
         return EINVAL;
     writable(attr)->flags = flags;
     return 0;
@@ -29,4 +29,19 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size) {
         return EINVAL;
     writable(attr)->stack_class = (uint8_t)stack_class;
     return 0;
+}
+
+int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority) {
+    if (priority > THRUM_PRIORITY_MAX)
+        return EINVAL;
+    writable(attr)->priority = (uint8_t)priority;
+    return 0;
+}
+
+void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline) {
+    writable(attr)->deadline = deadline;
+}
+
+void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool) {
+    writable(attr)->pool = pool;
 }

@@ -8,6 +8,8 @@
 struct attributes {
     uint32_t flags;
     uint8_t stack_class, priority;
+    struct thrum_pool *pool;
+    uint64_t deadline;
 };
 
 _Static_assert(sizeof(struct attributes) <= sizeof(thrum_attr_t), "thrum.h leaves room for it");

@@ -8,9 +8,9 @@
  *   but for the owner's tentative decrement of tail. A full ring is replaced by one of twice the size; the old one
  *   stays until the deque's end, since a thief may still be reading it: what it reads there it can only keep if its
  *   cas on `head` succeeds, and an entry that is still in [head, tail) is the same in both.
- * Callers. push, pop: the owner, in a non-preemptible region. steal: any other kernel thread. is_empty: anybody.
+ * Callers. push, pop, pop_oldest: the owner, in a non-preemptible region. steal: any other kernel thread. is_empty: anybody.
  * Linearization. push: the store to tail. pop: the store to tail if more than one entry was left, else the cas on
- *   head. steal: the cas on head. The cas on head also rules out ABA: head never goes back.
+ *   head. steal, pop_oldest: the cas on head. The cas on head also rules out ABA: head never goes back.
  *
  * The fence. Owner: lowers tail, then reads head. Thief: reads head, then tail. Without a full fence on both sides
  *   both can miss the other's write and take the same entry. So there are two modes:
@@ -96,6 +96,18 @@ static inline struct thrum_unit *deque_pop(struct deque *deque) {
             deque->calm_head++; /* not a theft */
     }
     store_relaxed(&deque->tail, last + 1);
+    return unit;
+}
+
+/* The oldest, by the owner. Against thieves the cas on head decides, as between them; tail is nobody else's. */
+static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
+    int64_t head = load_acquire(&deque->head);
+    if (head >= load_relaxed(&deque->tail))
+        return NULL;
+    struct thrum_unit *unit = load_relaxed(&deque->ring->slots[head & deque->ring->mask]);
+    if (!__atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return NULL;
+    deque->calm_head++; /* not a theft */
     return unit;
 }
 

@@ -2,34 +2,47 @@
 /* See idle.h. */
 #include "sched/idle.h"
 
-#include <time.h>
-
-#include "os/clock.h"
 #include "os/futex.h"
 #include "os/membarrier.h"
+#include "sched/timekeeper.h"
 #include "sched/worker.h"
 
+static bool is_parked(uint32_t state) {
+    return state == PARKING_PARKED || state == PARKING_LOOK;
+}
+
 static bool claim(struct idle *idle, struct parking *parking) {
-    uint32_t state = PARKING_PARKED;
-    if (load_relaxed(&parking->state) != PARKING_PARKED ||
-        !cas_acq_rel(&parking->state, &state, PARKING_WOKEN))
-        return false;
+    uint32_t state = load_relaxed(&parking->state);
+    do {
+        if (!is_parked(state))
+            return false;
+    } while (!cas_acq_rel(&parking->state, &state, PARKING_WOKEN));
     fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_SEARCHING - IDLE_PARKED));
     futex_wake(&parking->state, 1);
     return true;
 }
 
+/* The timekeeper only if there is nobody else: another would have to be woken to take its place. */
 void idle_wake_one(struct idle *idle) {
-    uint32_t workers = load_acquire(&scheduler.count);
+    uint32_t workers = load_acquire(&scheduler.count), keeper = timekeeper_who();
     for (uint32_t i = 0; i < workers; i++)
-        if (claim(idle, &scheduler.workers[i]->parking))
+        if (i != keeper && claim(idle, &scheduler.workers[i]->parking))
             return;
+    if (keeper < workers)
+        claim(idle, &scheduler.workers[keeper]->parking);
+}
+
+bool idle_look_again(struct parking *parking) {
+    uint32_t state = PARKING_PARKED;
+    if (cas_acq_rel(&parking->state, &state, PARKING_LOOK))
+        futex_wake(&parking->state, 1);
+    return is_parked(state);
 }
 
 /* A worker that is awake sees its inbox before it parks: (1) and (2) of idle.h with the word in place of the count. */
-void idle_wake_this(struct idle *idle, struct parking *parking) {
+bool idle_wake_this(struct idle *idle, struct parking *parking) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    claim(idle, parking);
+    return claim(idle, parking);
 }
 
 bool idle_search(struct idle *idle) {
@@ -43,16 +56,21 @@ void idle_found(struct idle *idle, bool more) {
         idle_wake_check(idle);
 }
 
-static void sleep_until(struct parking *parking, uint64_t deadline) {
-    struct timespec time = {(time_t)(deadline / 1000000000), (long)(deadline % 1000000000)};
-    futex_wait_until(&parking->state, PARKING_PARKED, CLOCK_MONOTONIC, deadline == UINT64_MAX ? NULL : &time);
+/* False: the deadline has come. */
+static bool sleep_until(struct parking *parking, uint64_t deadline) {
+    if (deadline == TIMER_NEVER) {
+        futex_wait(&parking->state, PARKING_PARKED);
+        return true;
+    }
+    if (timer_now() >= deadline)
+        return false;
+    struct timespec time = timer_spec(deadline);
+    futex_wait_until(&parking->state, PARKING_PARKED, CLOCK_MONOTONIC, &time);
+    return true;
 }
 
-static bool has_come(uint64_t deadline) {
-    return deadline != UINT64_MAX && clock_monotonic_ns() >= deadline;
-}
-
-void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void), uint64_t deadline) {
+void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void),
+               uint64_t (*until)(void)) {
     store_relaxed(&parking->state, PARKING_PARKED);
     fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_PARKED - IDLE_SEARCHING));
     if (idle->fenced)
@@ -61,15 +79,15 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
         membarrier_expedited();
     bool go_on = work_somewhere();
     for (;;) {
-        uint32_t state = PARKING_PARKED;
+        uint32_t state = load_acquire(&parking->state);
+        if (state == PARKING_WOKEN)
+            break; /* whoever woke it has counted it as searching */
         if (go_on && cas_acq_rel(&parking->state, &state, PARKING_AWAKE)) {
             fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_SEARCHING - IDLE_PARKED));
             return;
         }
-        if (load_acquire(&parking->state) == PARKING_WOKEN)
-            break; /* whoever woke it has counted it as searching */
-        sleep_until(parking, deadline);
-        go_on = has_come(deadline);
+        if (!go_on && (state == PARKING_PARKED || cas_acq_rel(&parking->state, &state, PARKING_PARKED)))
+            go_on = !sleep_until(parking, until());
     }
     store_relaxed(&parking->state, PARKING_AWAKE);
 }

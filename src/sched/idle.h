@@ -5,8 +5,10 @@
  * `count` holds the number of parked workers in its low half and of searching ones in its high half. A worker's word:
  *
  *   AWAKE  -> PARKED  the worker, before it counts itself as parked
- *   PARKED -> WOKEN   whoever wakes it (cas), who also moves its count from parked to searching
- *   PARKED -> AWAKE   the worker itself (cas), when it found work after all or its deadline has come
+ *   PARKED -> LOOK    whoever wants it to find out anew until when to sleep (cas): a timer came, or the timekeeper left
+ *   LOOK   -> PARKED  the worker itself (cas), before it does
+ *   PARKED, LOOK -> WOKEN  whoever wakes it (cas), who also moves its count from parked to searching
+ *   PARKED, LOOK -> AWAKE  the worker itself (cas), when it found work after all or its deadline has come
  *   WOKEN  -> AWAKE   the worker
  *
  * No wake-up is lost. Pusher: (1) puts a unit where searchers look, (2) reads count. Parker: (3) counts itself as
@@ -16,7 +18,7 @@
  * worker searching, that one does (3) and (4) later, or finds work; and the last searcher that finds work and leaves
  * more behind wakes another (idle_found).
  *
- * Modelled in tests/model/idle.pml. */
+ * Not modelled yet but for timers (timekeeper.h). */
 #ifndef THRUM_SCHED_IDLE_H
 #define THRUM_SCHED_IDLE_H
 
@@ -32,7 +34,7 @@ struct idle {
     bool fenced; /* r/o: pushers fence, since there is no membarrier */
 };
 
-enum parking_state { PARKING_AWAKE, PARKING_PARKED, PARKING_WOKEN };
+enum parking_state { PARKING_AWAKE, PARKING_PARKED, PARKING_WOKEN, PARKING_LOOK };
 
 struct parking {
     _Alignas(64) uint32_t state;
@@ -56,11 +58,15 @@ bool idle_search(struct idle *idle);
 /* It found work; `more`: and there is more where that came from. */
 void idle_found(struct idle *idle, bool more);
 
-/* A searching worker parks until it is woken or until `deadline` (ns, CLOCK_MONOTONIC; UINT64_MAX: none), unless
- * work_somewhere() says that there is some. It searches again when this returns. */
-void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void), uint64_t deadline);
+/* A searching worker parks until it is woken or until until() (ns, CLOCK_MONOTONIC; TIMER_NEVER: no deadline; asked
+ * before each sleep), unless work_somewhere() says that there is some. It searches again when this returns. */
+void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void),
+               uint64_t (*until)(void));
 
-/* Wakes this one, wherever it is in between: what it will find is for it alone. */
-void idle_wake_this(struct idle *idle, struct parking *parking);
+/* If this one is parked it asks until() again. True: it is, and will. */
+bool idle_look_again(struct parking *parking);
+
+/* Wakes this one if it is parked, and says so: what it will find is for it alone. */
+bool idle_wake_this(struct idle *idle, struct parking *parking);
 
 #endif

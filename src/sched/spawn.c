@@ -13,10 +13,12 @@
  * nothing does until the next unit runs; and a new unit of the same class takes exactly this stack over (unit_main's
  * loop). */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "sched/attributes.h"
+#include "sched/keys.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -31,8 +33,17 @@ struct depot unit_depot = {.shape = {.chunk = 64 * 1024,
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 
+/* An external kernel thread has no cache of its own. */
+static struct thrum_unit *unit_new(struct worker *worker) {
+    return __builtin_expect(worker != NULL, 1) ? depot_get(&unit_depot, &worker->units)
+                                               : depot_get_shared(&unit_depot);
+}
+
 static void unit_free(struct worker *worker, struct thrum_unit *unit) {
-    depot_put(&unit_depot, &worker->units, unit);
+    if (__builtin_expect(worker != NULL, 1))
+        depot_put(&unit_depot, &worker->units, unit);
+    else
+        depot_put_shared(&unit_depot, unit);
 }
 
 /* Publishes the end. From here the descriptor is the joiner's. */
@@ -40,8 +51,10 @@ static void publish(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *joiner = exchange_acq_rel(&self->join, JOIN_ENDED);
     if (joiner == JOIN_DETACHED)
         unit_free(worker, self);
+    else if (__builtin_expect(join_watch_of(joiner) != NULL, 0))
+        join_watch_of(joiner)->ended(worker, join_watch_of(joiner));
     else if (joiner != JOIN_NONE)
-        unit_wake(worker, joiner);
+        unit_wake(worker, join_unit(joiner));
 }
 
 /* Is `next`, which we have just taken from our own queue, the parent that was left there for `self`, and has it not
@@ -53,7 +66,7 @@ static bool is_unborn_to_others(const struct thrum_unit *self, const struct thru
 /* Publishes, and says who runs next; NULL for the loop. */
 static struct thrum_unit *end_and_pick(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *joiner = load_acquire(&self->join);
-    if (joiner > JOIN_DETACHED &&
+    if (join_is_untimed(joiner) &&
         (joiner->kind == UNIT_ULT || (joiner->kind == UNIT_BOUND && joiner->bound == worker))) {
         store_relaxed(&self->join, JOIN_ENDED); /* the joiner alone looks at it, and it is next */
         return joiner;
@@ -79,97 +92,211 @@ static struct thrum_unit *hand_on_stack(struct worker *worker, struct thrum_unit
         next = NULL;
     if (stack_class != STACK_CLASS_USER)
         depot_put(&stack_depots[stack_class], &worker->stacks[stack_class], top);
-    return next != NULL ? next : &worker->loop;
+    return next != NULL ? next : worker->loop;
+}
+
+/* The stack of one that has ended will do for tasklets. */
+static struct thrum_unit *run_tasklets(struct worker *worker, struct thrum_unit *next) {
+    while (next != NULL && __builtin_expect(next->kind == UNIT_TASKLET, 0)) {
+        tasklet_run(worker, next);
+        next = pick(worker);
+    }
+    return next;
+}
+
+static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_begin(struct worker *worker,
+                                                                  struct thrum_unit *self, bool fresh) {
+    annotate_begin(&worker->annotate, unit_stack(worker, self), fresh);
+    annotate_happens_after(self);
+    if (self->kind == UNIT_LOOP)
+        annotate_is_loop(&worker->annotate);
+}
+
+static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *worker,
+                                                                struct thrum_unit *self) {
+    annotate_happens_before(self);
+    annotate_end(&worker->annotate, unit_stack(worker, self));
 }
 
 /* Runs `self`, and those new ones after it that can have its stack. Called on the stack of the first by arch_call or
  * arch_begin; returns whom they go on with. */
 struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) __attribute__((used));
 
-struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) {
+ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) {
     struct worker *worker = worker_here();
+    if (__builtin_expect(annotate_on, 0))
+        tell_begin(worker, self, true);
     if (parent != NULL) {
         parent->begetting = self;
         run_queue_push(worker, parent);
     }
     for (;;) {
+        if (parent == NULL)
+            arch_float_control_set(self->float_control); /* its maker's: we were not called by that */
+        parent = NULL;
         leave();
         void *result = self->fn(self->arg);
+        if (__builtin_expect(self->extras, 0) && self->values != NULL)
+            keys_destroy(self);
         worker = enter();
+        if (__builtin_expect(worker == NULL, 0)) {
+            leave();
+            exit(EXIT_SUCCESS); /* the child of a fork, whose only thread this was (pthread_exit(3)) */
+        }
+        if (__builtin_expect(annotate_on, 0))
+            tell_end(worker, self);
         self->arg = result;
         char *top = self->stack_top;
         unsigned stack_class = self->stack_class;
         bool again;
-        struct thrum_unit *next = hand_on_stack(worker, end_and_pick(worker, self), top, stack_class, &again);
+        struct thrum_unit *next = run_tasklets(worker, end_and_pick(worker, self));
+        next = hand_on_stack(worker, next, top, stack_class, &again);
         worker->current = next;
-        if (!again)
+        if (!again) {
+            if (__builtin_expect(annotate_on, 0))
+                annotate_leave_for_good(unit_stack(worker, next));
             return next;
+        }
         self = next;
+        if (__builtin_expect(annotate_on, 0))
+            tell_begin(worker, self, false);
     }
 }
 
 /* --- the beginning ------------------------------------------------------------------------------------ */
 
-static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, struct thrum_unit *join,
-                     unsigned stack_class) {
+static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, struct thrum_unit *join) {
     unit->fn = fn;
     unit->arg = arg;
     store_relaxed(&unit->join, join);
     unit->begetting = NULL;
     unit->kind = UNIT_ULT;
-    unit->stack_class = (uint8_t)stack_class;
+    unit->stack_class = STACK_CLASS_DEFAULT;
     unit->escaped = false;
+    unit->priority = 0;
+    if (__builtin_expect(unit->extras, 0)) {
+        unit->permit = 0;
+        unit->extras = false;
+    }
 }
 
-/* Runs the child now; the parent is in the queue meanwhile. */
-static void run_child(struct worker *worker, struct thrum_unit *parent, struct thrum_unit *child) {
+static void unit_set_attributes(struct thrum_unit *unit, const struct attributes *attributes) {
+    unit->stack_class = attributes->stack_class;
+    unit->priority = attributes->priority;
+    unit->deadline = attributes->deadline;
+    unit->pool = attributes->pool;
+    if (attributes->flags & THRUM_SPAWN_TASKLET) {
+        unit->kind = UNIT_TASKLET;
+        unit->stack_class = STACK_CLASS_NONE;
+    } else if (attributes->pool != NULL) {
+        unit->kind = UNIT_POOLED;
+    }
+}
+
+/* Runs the child now, on a call. `parent` is `self` if it is to be in the queue meanwhile, else NULL. */
+static void run_child(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
+                      struct thrum_unit *parent) {
     worker->current = child;
-    arch_call(&parent->sp, child->stack_top, child, parent);
-    parent->begetting = NULL;
-}
-
-/* Not on a worker: no caches. */
-static struct thrum_unit *unit_new_external(void) {
-    struct depot_cache cache = {NULL, NULL};
-    struct thrum_unit *unit = depot_get(&unit_depot, &cache);
-    depot_flush(&unit_depot, &cache);
-    return unit;
+    if (switch_is_slow(worker))
+        call_slow(worker, self, child, parent);
+    else
+        arch_call(&self->sp, child->stack_top, child, parent);
 }
 
 static void enqueue(struct worker *worker, struct thrum_unit *unit) {
     unit->stack_top = NULL;
+    unit->float_control = arch_float_control();
     store_relaxed(&unit->sp, UNIT_NEW);
     unit_wake(worker, unit);
 }
 
-int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
-    const unsigned stack_class = attr == NULL ? STACK_CLASS_DEFAULT : attributes_of(attr)->stack_class;
-    const unsigned flags = attr == NULL ? 0 : attributes_of(attr)->flags;
-    struct worker *worker = enter();
-    struct thrum_unit *unit = worker != NULL ? depot_get(&unit_depot, &worker->units) : unit_new_external();
-    if (unit == NULL) {
-        leave();
-        return EAGAIN;
-    }
-    unit_set(unit, fn, arg, thread == NULL ? JOIN_DETACHED : JOIN_NONE, stack_class);
-    if (worker == NULL || flags & THRUM_SPAWN_QUEUED || worker->current->kind != UNIT_ULT) {
-        if (thread != NULL)
-            *thread = unit;
-        enqueue(worker, unit);
-        leave();
-        return 0;
-    }
+/* Where the maker may wait in the run queue meanwhile. */
+static bool may_run_at_once(const struct worker *worker, const thrum_attr_t *attr) {
+    if (worker == NULL || worker->current->kind != UNIT_ULT || worker->obeys)
+        return false;
+    return attr == NULL || (attributes_of(attr)->flags == 0 && attributes_of(attr)->pool == NULL);
+}
+
+static int spawn_now(struct worker *worker, thrum_t *thread, struct thrum_unit *unit) {
+    unsigned stack_class = unit->stack_class;
     unit->stack_top = depot_get(&stack_depots[stack_class], &worker->stacks[stack_class]);
     if (unit->stack_top == NULL) {
         unit_free(worker, unit);
         leave();
         return EAGAIN;
     }
-    run_child(worker, worker->current, unit);
+    struct thrum_unit *self = worker->current;
+    run_child(worker, self, unit, self);
+    self->begetting = NULL;
     leave();
     if (thread != NULL)
         *thread = unit;
     return 0;
+}
+
+/* One that is queued gets its stack when it begins, mostly that of the one before it. Is there one to be had at all?
+ * Else it might wait for ever. */
+static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) {
+    if (unit->stack_class >= STACK_CLASSES)
+        return true; /* it needs none */
+    struct depot *depot = &stack_depots[unit->stack_class];
+    struct depot_cache *cache = worker != NULL ? &worker->stacks[unit->stack_class] : &depot->shared;
+    if (worker != NULL && cache->loaded != NULL && cache->loaded->count > 0)
+        return true;
+    char *top = worker != NULL ? depot_get(depot, cache) : depot_get_shared(depot);
+    if (top != NULL && worker != NULL)
+        depot_put(depot, cache, top);
+    else if (top != NULL)
+        depot_put_shared(depot, top);
+    return top != NULL;
+}
+
+int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+    struct worker *worker = enter();
+    if (__builtin_expect(worker == NULL && load_acquire(&scheduler.count) == 0, 0)) {
+        leave();
+        int error = scheduler_start_default();
+        if (error != 0)
+            return error;
+        enter();
+    }
+    struct thrum_unit *unit = unit_new(worker);
+    if (unit == NULL) {
+        leave();
+        return EAGAIN;
+    }
+    unit_set(unit, fn, arg, thread == NULL ? JOIN_DETACHED : JOIN_NONE);
+    if (attr != NULL)
+        unit_set_attributes(unit, attributes_of(attr));
+    if (__builtin_expect(may_run_at_once(worker, attr), 1))
+        return spawn_now(worker, thread, unit);
+    if (!has_stack_for(worker, unit)) {
+        unit_free(worker, unit);
+        leave();
+        return EAGAIN;
+    }
+    if (thread != NULL)
+        *thread = unit;
+    enqueue(worker, unit);
+    leave();
+    return 0;
+}
+
+/* --- tasklets ----------------------------------------------------------------------------------------- */
+
+void tasklet_run(struct worker *worker, struct thrum_unit *tasklet) {
+    struct thrum_unit *host = worker->current;
+    uint64_t float_control = arch_float_control();
+    worker->current = tasklet;
+    arch_float_control_set(tasklet->float_control);
+    annotate_happens_after(tasklet);
+    leave();
+    tasklet->arg = tasklet->fn(tasklet->arg);
+    enter();
+    arch_float_control_set(float_control);
+    annotate_happens_before(tasklet);
+    worker->current = host;
+    publish(worker, tasklet);
 }
 
 /* --- joining ------------------------------------------------------------------------------------------ */
@@ -179,13 +306,18 @@ static bool join_by_running(struct worker *worker, struct thrum_unit *self, stru
                             struct thrum_unit *unit) {
     if (next != unit || load_relaxed(&unit->sp) != UNIT_NEW)
         return false;
+    if (unit->kind == UNIT_TASKLET) {
+        tasklet_run(worker, unit);
+        return true;
+    }
+    if (self->kind != UNIT_ULT) /* it would be in the queue, for thieves */
+        return false;
     unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);
     if (unit->stack_top == NULL)
         return false;
     unit_announce(self);
     store_relaxed(&unit->join, self);
-    worker->current = unit;
-    arch_call(&self->sp, unit->stack_top, unit, NULL);
+    run_child(worker, self, unit, NULL);
     return true;
 }
 
@@ -195,12 +327,21 @@ static void join_by_waiting(struct worker *worker, struct thrum_unit *self, stru
     unit_announce(self);
     if (!cas_acq_rel(&unit->join, &nobody, self)) { /* it has ended meanwhile */
         if (next != NULL)
-            run_queue_push(worker, next);
+            unit_wake(worker, next);
     } else if (worker == NULL) {
         unit_block_external(self);
     } else {
-        switch_to(worker, self, next != NULL ? next : &worker->loop);
+        switch_to(worker, self, next != NULL ? next : worker->loop);
     }
+}
+
+/* It has ended: its result, and its descriptor back. Leaves. */
+static void collect(struct worker *worker, struct thrum_unit *unit, void **result) {
+    annotate_happens_after(unit);
+    if (result != NULL)
+        *result = unit->arg;
+    unit_free(worker, unit);
+    leave();
 }
 
 int thrum_join(thrum_t unit, void **result) {
@@ -211,22 +352,97 @@ int thrum_join(thrum_t unit, void **result) {
             leave();
             return EDEADLK;
         }
+        if (worker == NULL && load_acquire(&scheduler.count) == 0) {
+            leave();
+            return ESRCH;
+        }
         struct thrum_unit *next = worker != NULL ? pick(worker) : NULL;
-        if (worker == NULL || self->kind != UNIT_ULT || !join_by_running(worker, self, next, unit))
+        if (worker == NULL || !join_by_running(worker, self, next, unit))
             join_by_waiting(worker, self, next, unit);
         worker = worker_here();
     }
-    if (result != NULL)
-        *result = unit->arg;
-    if (worker != NULL) {
-        unit_free(worker, unit);
-    } else {
-        struct depot_cache cache = {NULL, NULL};
-        depot_put(&unit_depot, &cache, unit);
-        depot_flush(&unit_depot, &cache);
+    collect(worker, unit, result);
+    return 0;
+}
+
+int thrum_try_join(thrum_t unit, void **result) {
+    struct worker *worker = enter();
+    if (load_acquire(&unit->join) == JOIN_ENDED) {
+        collect(worker, unit, result);
+        return 0;
+    }
+    int error = EBUSY;
+    if (worker != NULL && unit == worker->current)
+        error = EDEADLK;
+    else if (worker == NULL && load_acquire(&scheduler.count) == 0)
+        error = ESRCH;
+    leave();
+    return error;
+}
+
+struct join_wait {
+    struct timer timer;
+    struct thrum_unit *unit, *joiner;
+    bool timed_out;
+};
+
+/* It waits no longer. False: the thread's end has taken it from `join` before. */
+static bool stop_joining(struct join_wait *wait) {
+    struct thrum_unit *timed = join_timed(wait->joiner);
+    if (!cas_acq_rel(&wait->unit->join, &timed, JOIN_NONE))
+        return false;
+    wait->timed_out = true;
+    return true;
+}
+
+/* `unit` is still there: the joiner does not give it back before it has stopped the timer. */
+static void join_time_out(struct worker *worker, struct timer *timer) {
+    struct join_wait *wait = (struct join_wait *)(void *)timer;
+    struct thrum_unit *joiner = wait->joiner;
+    if (stop_joining(wait))
+        unit_wake(worker, joiner);
+}
+
+static void join_external_until(struct join_wait *wait) {
+    if (!unit_block_external_until(wait->joiner, wait->timer.deadline) && !stop_joining(wait))
+        unit_block_external(wait->joiner);
+}
+
+/* The joiner stands in `join` before there is a timer that takes it from there. */
+static void join_by_waiting_until(struct worker *worker, struct join_wait *wait) {
+    struct thrum_unit *nobody = JOIN_NONE;
+    unit_announce(wait->joiner);
+    if (!cas_acq_rel(&wait->unit->join, &nobody, join_timed(wait->joiner)))
+        return; /* it has ended meanwhile */
+    if (worker == NULL) {
+        join_external_until(wait);
+        return;
+    }
+    timer_start(worker, &wait->timer);
+    unit_block(worker, wait->joiner);
+    if (!wait->timed_out)
+        timer_stop(worker_here(), &wait->timer);
+}
+
+int thrum_join_until(thrum_t unit, void **result, uint64_t deadline) {
+    if (deadline == TIMER_NEVER)
+        return thrum_join(unit, result);
+    int error = thrum_try_join(unit, result);
+    if (error != EBUSY)
+        return error;
+    if (deadline <= timer_now())
+        return ETIMEDOUT;
+    struct worker *worker = enter();
+    struct join_wait wait = {.timer = {.deadline = deadline, .fire = join_time_out}, .unit = unit};
+    wait.joiner = unit_self(worker);
+    join_by_waiting_until(worker, &wait);
+    worker = worker_here();
+    if (!wait.timed_out) {
+        collect(worker, unit, result);
+        return 0;
     }
     leave();
-    return 0;
+    return ETIMEDOUT;
 }
 
 int thrum_detach(thrum_t unit) {
@@ -234,10 +450,10 @@ int thrum_detach(thrum_t unit) {
     struct thrum_unit *nobody = JOIN_NONE;
     int error = 0;
     if (!cas_acq_rel(&unit->join, &nobody, JOIN_DETACHED)) {
-        if (nobody == JOIN_ENDED && worker != NULL)
+        if (nobody == JOIN_ENDED)
             unit_free(worker, unit);
         else
-            error = nobody == JOIN_ENDED ? 0 : EINVAL;
+            error = EINVAL;
     }
     leave();
     return error;
@@ -246,17 +462,25 @@ int thrum_detach(thrum_t unit) {
 /* --- giving way --------------------------------------------------------------------------------------- */
 
 static void yield_push(struct worker *worker, struct thrum_unit *self) {
-    if (self->kind != UNIT_ULT)
+    if (self->kind == UNIT_BOUND)
         fifo_push(&worker->inbox, self);
+    else if (self->kind != UNIT_ULT)
+        unit_wake_elsewhere(self);
     else if (!yield_ring_push(&worker->yields, self))
         fifo_push(&scheduler.shared, self);
     idle_wake_check(&scheduler.idle);
 }
 
+/* A scheduler that obeys nobody has nobody to give way to but others. */
+static struct thrum_unit *yield_to_whom(struct worker *worker, struct thrum_unit *self) {
+    struct thrum_unit *next = pick(worker);
+    return next == NULL && worker->obeys && self != worker->loop ? worker->loop : next;
+}
+
 void thrum_yield(void) {
     struct worker *worker = enter();
-    if (worker != NULL) {
-        struct thrum_unit *next = pick(worker), *self = worker->current;
+    if (worker != NULL && worker->current->kind != UNIT_LOOP && worker->current->kind != UNIT_TASKLET) {
+        struct thrum_unit *self = worker->current, *next = yield_to_whom(worker, self);
         if (next != NULL) {
             unit_announce(self);
             yield_push(worker, self);

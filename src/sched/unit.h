@@ -20,10 +20,14 @@
  *   JOIN_NONE      it has not ended and nobody waits for its end
  *   JOIN_DETACHED  nobody will: it frees itself
  *   JOIN_ENDED     it has ended, the result is in `arg`; the joiner frees it
- *   else           the unit that waits for its end
+ *   > 0, signed    the unit that waits for its end
+ *   < 0            the unit that waits for its end until a deadline, marked by JOIN_TIMED. It may cease to wait at any
+ *                  moment, and be gone: nobody looks at it before he has taken it from here
  *
  *   JOIN_NONE -> joiner (cas by the joiner), DETACHED (cas by who detaches), ENDED (exchange by itself; a plain store
- *   where nobody else can have its handle yet); joiner -> ENDED (itself), JOIN_NONE (a timed joiner's cas). */
+ *   where nobody else can have its handle yet); joiner -> ENDED (itself, exchange or, if it is not a timed one, store);
+ *   timed joiner -> JOIN_NONE (cas by its timer, or by itself if it is external).
+ *   Who takes a joiner from here wakes it, or is it. */
 #ifndef THRUM_SCHED_UNIT_H
 #define THRUM_SCHED_UNIT_H
 
@@ -35,10 +39,13 @@
 
 struct thrum_unit;
 struct worker;
+struct thrum_pool;
 
 enum unit_kind {
     UNIT_ULT,
-    UNIT_BOUND, /* a ULT that runs on one worker only */
+    UNIT_BOUND,   /* a ULT that runs on one worker only */
+    UNIT_POOLED,  /* a ULT that has a pool */
+    UNIT_TASKLET, /* runs to its end on whatever stack there is */
     UNIT_LOOP,
     UNIT_EXTERNAL,
 };
@@ -49,6 +56,8 @@ enum unit_kind {
 #define JOIN_NONE     ((struct thrum_unit *)0)
 #define JOIN_ENDED    ((struct thrum_unit *)1)
 #define JOIN_DETACHED ((struct thrum_unit *)2)
+#define JOIN_TIMED    (~(UINTPTR_MAX >> 1)) /* no address has this bit */
+#define JOIN_WATCH    ((uintptr_t)4)        /* besides JOIN_TIMED: a struct join_watch, no unit */
 
 struct thrum_unit {
     void *sp; /* first: arch_call and arch_begin read it there */
@@ -63,15 +72,60 @@ struct thrum_unit {
     uint8_t stack_class; /* r/o while it has a stack */
     bool escaped;        /* somebody but its creator may have its handle */
     uint8_t priority;
-    uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on, 1 when it has been woken */
+    bool extras; /* `values` or `permit` may be set */
+    uint8_t unused[3];
     /* --- second cache line: not touched by spawn, switch and join --- */
-    struct worker *bound; /* UNIT_BOUND: to this one; r/o */
+    struct worker *bound;       /* UNIT_BOUND: to this one; r/o */
+    struct unit_values *values; /* keys.c */
+    uint32_t permit;            /* suspend.c */
+    uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on, 1 when it has been woken */
+    struct thrum_pool
+        *pool; /* where it goes when it can run; NULL: the run queue of the worker that says so */
+    struct thrum_unit *child; /* under a deadline pool's lock, as `arrival` */
+    uint64_t deadline, arrival;
     struct {
         void *caught;
         unsigned uncaught;
-    } exceptions; /* while it is switched out with exceptions in flight */
+    } exceptions;           /* while it is switched out with exceptions in flight */
+    uint64_t float_control; /* its maker's, while it is UNIT_NEW */
     uint64_t id;
 } __attribute__((aligned(64)));
+
+/* A unit as it stands in `join` when it waits until a deadline, and what stands there as a unit. */
+static inline struct thrum_unit *join_timed(struct thrum_unit *unit) {
+    return (struct thrum_unit *)((uintptr_t)unit | JOIN_TIMED);
+}
+
+static inline struct thrum_unit *join_unit(struct thrum_unit *joiner) {
+    return (struct thrum_unit *)((uintptr_t)joiner & ~JOIN_TIMED);
+}
+
+/* What waits for a thread's end among other things (sync/wait_any.c), as it stands in `join`. Whoever has taken it from
+ * there calls ended(); nobody is gone before. */
+struct join_watch {
+    void (*ended)(struct worker *worker, struct join_watch *watch);
+};
+
+static inline struct thrum_unit *join_by_watch(struct join_watch *watch) {
+    return (struct thrum_unit *)((uintptr_t)watch | JOIN_TIMED | JOIN_WATCH);
+}
+
+/* NULL: it is not one. */
+static inline struct join_watch *join_watch_of(struct thrum_unit *joiner) {
+    bool is_one = (intptr_t)joiner < 0 && (uintptr_t)joiner & JOIN_WATCH;
+    return is_one ? (struct join_watch *)((uintptr_t)joiner & ~(JOIN_TIMED | JOIN_WATCH)) : NULL;
+}
+
+static inline bool join_is_untimed(const struct thrum_unit *joiner) {
+    return (intptr_t)joiner > (intptr_t)JOIN_DETACHED;
+}
+
+/* The unit is the caller's: it waits nowhere. NULL: no pool. */
+static inline void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
+    unit->pool = pool;
+    if (unit->kind == UNIT_ULT || unit->kind == UNIT_POOLED)
+        unit->kind = pool != NULL ? UNIT_POOLED : UNIT_ULT;
+}
 
 _Static_assert(offsetof(struct thrum_unit, sp) == 0, "context.S");
 _Static_assert(offsetof(struct thrum_unit, bound) == 64, "the first line holds what the fast paths touch");

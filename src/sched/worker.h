@@ -13,14 +13,18 @@
 #include "arch_context.h"
 #include "arch_ticks.h"
 #include "base/atomic.h"
+#include "context/annotate.h"
 #include "context/depot.h"
 #include "context/stack.h"
 #include "sched/current.h"
 #include "sched/deque.h"
 #include "sched/fifo.h"
 #include "sched/idle.h"
+#include "sched/timer.h"
 #include "sched/unit.h"
 #include "sched/yield_ring.h"
+
+struct thrum_sched;
 
 /* What libstdc++ and libc++abi keep per kernel thread about exceptions in flight: the Itanium C++ ABI's
  * __cxa_eh_globals. It belongs to the unit. */
@@ -31,20 +35,32 @@ struct exception_globals {
 
 struct worker {
     struct thrum_unit *current;
-    uint32_t picks;
+    uint32_t turn;                        /* pick_slow's */
+    uint32_t until_slow;                  /* picks until the next that looks further, or 1: each does */
+    bool obeys;                           /* a scheduler chooses: pick() gives nothing */
     uint32_t id;                          /* r/o */
-    struct exception_globals *exceptions; /* NULL: not a C++ program */
+    struct exception_globals *exceptions; /* NULL: not a C++ program, and not annotate_on */
     struct depot_cache units;
     struct depot_cache stacks[STACK_CLASSES];
-    struct deque deque;       /* thieves too */
-    struct yield_ring yields; /* thieves too */
-    struct fifo inbox;        /* anybody pushes; units that run nowhere else */
-    struct parking parking;   /* wakers too */
-    struct thrum_unit loop;   /* its own loop, on a stack of its own or its kernel thread's */
+    struct deque deque;         /* thieves too */
+    struct yield_ring yields;   /* thieves too */
+    struct fifo inbox;          /* anybody pushes; units that run nowhere else */
+    struct parking parking;     /* wakers too */
+    struct timers timers;       /* whoever fires or stops them, too */
+    bool keeps_time;            /* timekeeper.h */
+    struct thrum_unit *loop;    /* what runs when nothing else does: base, or a scheduler that runs units */
+    struct thrum_unit base;     /* its own loop, on a stack of its own or its kernel thread's */
+    struct thrum_unit *tasklet; /* for the loop to run: whoever left for the loop could not */
+    struct thrum_sched *sched;  /* whose function runs on `base`; NULL: the default */
+    struct lock sched_lock;
+    struct thrum_sched *wanted_sched; /* written under sched_lock, read by anybody */
+    struct thrum_sched *idle_sched;   /* while it searches for that one; wakers read it */
     uint64_t random;
     struct {
         uint64_t switches, steals, parks;
     } counters;
+    struct exception_globals no_exceptions;
+    struct annotate_thread annotate;
 };
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
@@ -62,21 +78,22 @@ extern struct depot unit_depot;
 
 /* --- choosing ----------------------------------------------------------------------------------------- */
 
-struct thrum_unit *pick_fair(struct worker *worker);
+struct thrum_unit *pick_slow(struct worker *worker);
 
-/* What this worker runs next, or NULL. Newest first; now and then those are looked at that would starve. */
-static inline struct thrum_unit *pick(struct worker *worker) {
-    if (__builtin_expect(++worker->picks % FAIR_EVERY == 0, 0)) {
-        struct thrum_unit *unit = pick_fair(worker);
-        if (unit != NULL)
-            return unit;
-    }
+static inline struct thrum_unit *pick_own(struct worker *worker) {
     struct thrum_unit *unit = deque_pop(&worker->deque);
     if (unit != NULL)
         return unit;
     if (__builtin_expect(!fifo_is_empty(&worker->inbox), 0) && (unit = fifo_pop(&worker->inbox)) != NULL)
         return unit;
     return yield_ring_pop(&worker->yields);
+}
+
+/* What this worker runs next, or NULL. Newest first; now and then those are looked at that would starve. */
+static inline struct thrum_unit *pick(struct worker *worker) {
+    if (__builtin_expect(--worker->until_slow == 0, 0))
+        return pick_slow(worker);
+    return pick_own(worker);
 }
 
 void run_queue_overflow(struct thrum_unit *unit);
@@ -96,17 +113,29 @@ static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
     return __builtin_expect(load_relaxed(&unit->sp) != UNIT_NEW, 1) || unit_make_frame(worker, unit);
 }
 
-void switch_with_exceptions(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next);
+/* Is there more to it than registers: exceptions in flight, or tools to be told (annotate.h)? */
+static inline bool switch_is_slow(const struct worker *worker) {
+    const struct exception_globals *exceptions = worker->exceptions;
+    return __builtin_expect(
+        exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0 || annotate_on), 0);
+}
+
+/* arch_switch and arch_call with all that. */
+void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next);
+void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
+               struct thrum_unit *parent);
+
+/* The stack that it stands on: its own, or its kernel thread's. For annotations. */
+struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit);
 
 /* The caller is inside, has announced itself, and is inside again, perhaps on another worker, when it returns. */
 static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
-    const struct exception_globals *exceptions = worker->exceptions;
     if (!unit_ready(worker, next))
-        next = &worker->loop;
+        next = worker->loop;
     worker->current = next;
     worker->counters.switches++;
-    if (__builtin_expect(exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0), 0))
-        switch_with_exceptions(worker, self, next);
+    if (switch_is_slow(worker))
+        switch_slow(worker, self, next);
     else
         arch_switch(&self->sp, next);
 }
@@ -125,6 +154,8 @@ static inline void unit_announce(struct thrum_unit *self) {
 }
 
 void unit_block_external(struct thrum_unit *self);
+/* False: nobody has woken it when the deadline (ns, CLOCK_MONOTONIC) came. */
+bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline);
 
 static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
     if (__builtin_expect(worker == NULL, 0)) {
@@ -132,18 +163,22 @@ static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
         return;
     }
     struct thrum_unit *next = pick(worker);
-    switch_to(worker, self, next != NULL ? next : &worker->loop);
+    switch_to(worker, self, next != NULL ? next : worker->loop);
 }
 
 void unit_wake_elsewhere(struct thrum_unit *unit);
 
 /* `worker` is the caller's, or NULL. */
 static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
+    annotate_happens_before(unit);
     if (__builtin_expect(worker == NULL || unit->kind != UNIT_ULT, 0))
         unit_wake_elsewhere(unit);
     else
         run_queue_push(worker, unit);
 }
+
+/* Defined by src/runtime: starts a runtime where there is none. 0 or an errno. */
+int scheduler_start_default(void);
 
 /* --- life of a worker --------------------------------------------------------------------------------- */
 
@@ -153,5 +188,15 @@ void worker_destroy(struct worker *worker);
 
 /* The caller becomes this worker and runs units until the scheduler stops. */
 void worker_loop(struct worker *worker);
+
+/* The caller is a loop or a scheduler: runs the unit until it waits, yields or ends. Inside. */
+void worker_run(struct worker *worker, struct thrum_unit *unit);
+
+/* On whatever stack there is: the caller's. Inside; outside while it runs. */
+void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);
+
+/* Something to run that is nobody's in particular. NULL: the scheduler stops, or `sched` (NULL: none) has work again or
+ * is to stop. Searches, parks, searches. The caller is outside. */
+struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched);
 
 #endif

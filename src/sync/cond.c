@@ -1,75 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The condition variable. Its list is under a spin lock that is held for a few instructions, in a non-preemptible
- * region. A waiter that is signalled is not woken but moved to its mutex (wait morphing), unless that is free. */
-#include "sched/worker.h"
+/* The condition variable. A waiter that is signalled is not woken but moved to its mutex (wait morphing), unless that is
+ * free. From there on it has no deadline any more: it was signalled in time, and waits for the mutex as long as it
+ * takes, as POSIX has it. */
+#include <errno.h>
+
 #include "sync/mutex.h"
 
 struct cond {
-    uint32_t lock;
-    struct thrum_unit *first, *last; /* under lock; first is read by anybody: NULL, nobody waits */
-    struct mutex *mutex;             /* under lock, of those who wait */
+    struct queue queue;  /* word: nothing of its own */
+    struct mutex *mutex; /* under SPIN; of those who wait */
 };
 
-_Static_assert(sizeof(struct cond) <= sizeof(thrum_cond_t), "thrum.h leaves room for it");
+_Static_assert(sizeof(struct cond) <= sizeof(thrum_cond_t), "thrum/sync.h leaves room for it");
 
 static struct cond *cond_of(thrum_cond_t *cond) {
     return (struct cond *)(void *)cond;
 }
 
-static void acquire(struct cond *cond) {
-    uint32_t free = 0;
-    while (!cas_acquire(&cond->lock, &free, 1)) {
-        free = 0;
-        arch_relax();
-    }
+static bool is_its_mutex(const struct cond *cond, const struct mutex *mutex) {
+    return cond->queue.waiters.first == NULL || cond->mutex == mutex;
 }
 
-static void release(struct cond *cond) {
-    store_release(&cond->lock, 0);
+/* From the list on somebody may signal, so that comes before the mutex is let go: a signal by who has the mutex after
+ * us finds us. */
+static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex, uint64_t deadline) {
+    struct wait wait = {.unit = unit_self(worker)};
+    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    unit_announce(wait.unit);
+    uint32_t word = word_lock(&cond->queue.word);
+    if (MISUSE_IS_WATCHED && !is_its_mutex(cond, mutex))
+        misuse(EINVAL, "thrum_cond_wait: others wait for this condition with another mutex");
+    cond->mutex = mutex;
+    waiters_add(&cond->queue.waiters, &waiter);
+    word_unlock(&cond->queue.word, word | WORD_WAITERS);
+    mutex_unlock_inside(worker, mutex);
+    if (waiter_block(worker, &wait, deadline))
+        return 0;
+    queue_leave(&cond->queue, &waiter);
+    mutex_lock_inside(worker_here(), mutex, TIMER_NEVER);
+    return ETIMEDOUT;
 }
 
-void thrum_cond_wait(thrum_cond_t *object, thrum_mutex_t *mutex) {
-    struct cond *cond = cond_of(object);
-    struct worker *worker = enter();
-    struct thrum_unit *self = unit_self(worker);
-    unit_announce(self);
-    self->next = NULL;
-    acquire(cond);
-    cond->mutex = mutex_of(mutex);
-    if (cond->first != NULL)
-        cond->last->next = self;
-    else
-        store_relaxed(&cond->first, self);
-    cond->last = self;
-    release(cond);
-    mutex_unlock_slow(worker, mutex_of(mutex));
-    unit_block(worker, self);
+static int cond_wait(struct cond *cond, struct mutex *mutex, uint64_t deadline) {
+    uint32_t depth = mutex->depth; /* of a recursive one: it is let go as a whole */
+    mutex->depth = 0;
+    int error = wait_inside(enter(), cond, mutex, deadline);
     leave();
+    mutex->depth = depth;
+    return error;
+}
+
+void thrum_cond_init(thrum_cond_t *cond) {
+    *cond_of(cond) = (struct cond){.mutex = NULL};
+}
+
+void thrum_cond_wait(thrum_cond_t *cond, thrum_mutex_t *mutex) {
+    cond_wait(cond_of(cond), mutex_of(mutex), TIMER_NEVER);
+}
+
+int thrum_cond_wait_until(thrum_cond_t *cond, thrum_mutex_t *mutex, uint64_t deadline) {
+    return cond_wait(cond_of(cond), mutex_of(mutex), deadline);
 }
 
 /* Who signals after having changed the condition under the mutex sees whoever waits for that: the waiter put itself
- * on the list before it let the mutex go. So an empty list read without the lock is nobody whom this must wake. */
-static bool wake_first(struct cond *cond) {
-    if (load_relaxed(&cond->first) == NULL)
-        return false;
-    struct worker *worker = enter();
-    acquire(cond);
-    struct thrum_unit *unit = cond->first;
-    struct mutex *mutex = cond->mutex;
-    if (unit != NULL)
-        store_relaxed(&cond->first, unit->next);
-    release(cond);
-    if (unit != NULL && mutex_own_or_wait(mutex, unit))
-        unit_wake(worker, unit);
-    leave();
-    return unit != NULL;
+ * on the list before it let the mutex go. So a word that says "nobody" is nobody whom this must wake. */
+static bool nobody_waits(const struct cond *cond) {
+    return load_relaxed(&cond->queue.word) == 0;
 }
 
 void thrum_cond_signal(thrum_cond_t *object) {
-    wake_first(cond_of(object));
+    struct cond *cond = cond_of(object);
+    if (nobody_waits(cond))
+        return;
+    struct worker *worker = enter();
+    uint32_t word = word_lock(&cond->queue.word);
+    struct waiter *first = waiters_take(&cond->queue.waiters);
+    struct mutex *mutex = cond->mutex;
+    word_unlock(&cond->queue.word, queue_word(&cond->queue, word));
+    if (first != NULL && mutex_adopt_one(mutex, first))
+        waiter_wake(worker, first);
+    leave();
 }
 
 void thrum_cond_broadcast(thrum_cond_t *object) {
-    while (wake_first(cond_of(object))) {
-    }
+    struct cond *cond = cond_of(object);
+    if (nobody_waits(cond))
+        return;
+    enter();
+    struct waiters taken = {.first = NULL};
+    uint32_t word =
+        waiters_take_all(&cond->queue.waiters, &cond->queue.word, word_lock(&cond->queue.word), 0, &taken);
+    struct mutex *mutex = cond->mutex;
+    word_unlock(&cond->queue.word, queue_word(&cond->queue, word));
+    struct waiter *heir = taken.first != NULL ? mutex_adopt(mutex, &taken) : NULL;
+    if (heir != NULL)
+        waiter_wake(worker_here(), heir);
+    leave();
+}
+
+int thrum_cond_destroy(thrum_cond_t *cond) {
+    if (!nobody_waits(cond_of(cond)))
+        return misuse(EBUSY, "thrum_cond_destroy: somebody waits for this condition");
+    return 0;
 }

@@ -4,70 +4,193 @@
 
 #include <errno.h>
 
-#include "sched/worker.h"
+/* --- under SPIN --------------------------------------------------------------------------------------- */
 
-bool mutex_own_or_wait(struct mutex *mutex, struct thrum_unit *unit) {
-    for (;;) {
-        uint32_t word = load_relaxed(&mutex->word);
-        if (word & MUTEX_SPIN) {
-            arch_relax();
-        } else if (word == 0) {
-            if (cas_acquire(&mutex->word, &word, MUTEX_LOCKED))
-                return true;
-        } else if (cas_acquire(&mutex->word, &word, word | MUTEX_SPIN)) {
-            unit->next = NULL;
-            if (word & MUTEX_WAITERS)
-                mutex->last->next = unit;
-            else
-                mutex->first = unit;
-            mutex->last = unit;
-            store_release(&mutex->word, MUTEX_LOCKED | MUTEX_WAITERS);
-            return false;
-        }
-    }
+static void own(struct mutex *mutex, uint32_t word, struct thrum_unit *unit) {
+    if (owner_is_kept(word))
+        store_relaxed(&mutex->owner, unit);
 }
 
-void mutex_unlock_slow(struct worker *worker, struct mutex *mutex) {
-    for (;;) {
-        uint32_t word = load_relaxed(&mutex->word);
-        if (word & MUTEX_SPIN) {
-            arch_relax();
-        } else if (!(word & MUTEX_WAITERS)) {
-            if (cas_acq_rel(&mutex->word, &word, 0))
-                return;
-        } else if (cas_acq_rel(&mutex->word, &word, word | MUTEX_SPIN)) {
-            struct thrum_unit *heir = mutex->first;
-            mutex->first = heir->next;
-            store_release(&mutex->word, heir->next != NULL ? MUTEX_LOCKED | MUTEX_WAITERS : MUTEX_LOCKED);
-            unit_wake(worker, heir);
-            return;
-        }
+static void enlist(struct mutex *mutex, uint32_t word, struct waiter *waiter) {
+    struct waiters *list = &mutex->queue.waiters;
+    struct waiter *before = NULL; /* the first that has a lower priority */
+    if (__builtin_expect(word & MUTEX_PRIORITY, 0)) {
+        uint8_t priority = waiter->wait->unit->priority;
+        for (struct waiter *at = list->last; at != NULL && at->wait->unit->priority < priority; at = at->prev)
+            before = at;
     }
+    waiters_add_before(list, waiter, before);
 }
 
-void thrum_mutex_lock(thrum_mutex_t *object) {
-    struct mutex *mutex = mutex_of(object);
-    uint32_t word = 0;
-    if (__builtin_expect(cas_acquire(&mutex->word, &word, MUTEX_LOCKED), 1))
-        return;
-    struct worker *worker = enter();
+struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain) {
+    uint32_t word = word_lock(&mutex->word);
+    struct waiter *heir = NULL;
+    if (!(word & MUTEX_LOCKED)) {
+        heir = waiters_take(chain);
+        own(mutex, word, heir->wait->unit);
+        word |= MUTEX_LOCKED;
+    }
+    if (__builtin_expect(word & MUTEX_PRIORITY, 0)) {
+        for (struct waiter *waiter; (waiter = waiters_take(chain)) != NULL;)
+            enlist(mutex, word, waiter);
+    } else {
+        waiters_splice(&mutex->queue.waiters, chain);
+    }
+    word_unlock(&mutex->word, queue_word(&mutex->queue, word));
+    return heir;
+}
+
+bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
+    uint32_t word = word_lock(&mutex->word);
+    bool free = !(word & MUTEX_LOCKED);
+    if (free) {
+        own(mutex, word, waiter->wait->unit);
+        word_unlock(&mutex->word, word | MUTEX_LOCKED);
+    } else {
+        enlist(mutex, word, waiter);
+        word_unlock(&mutex->word, word | WORD_WAITERS);
+    }
+    return free;
+}
+
+/* --- locking ------------------------------------------------------------------------------------------ */
+
+/* SPIN is held, the mutex is another's; gives SPIN back. */
+static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word, uint64_t deadline) {
+    struct wait wait = {.unit = unit_self(worker)};
+    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    unit_announce(wait.unit);
+    enlist(mutex, word, &waiter);
+    word_unlock(&mutex->word, word | WORD_WAITERS);
+    if (waiter_block(worker, &wait, deadline))
+        return 0;
+    queue_leave(&mutex->queue, &waiter);
+    return ETIMEDOUT;
+}
+
+/* It has an owner, which is the caller. */
+static int lock_again(struct mutex *mutex, uint32_t word) {
+    if (!(word & MUTEX_RECURSIVE))
+        return misuse(EDEADLK,
+                      "thrum_mutex_lock: the caller has this mutex already, and it is not a recursive one");
+    mutex->depth++;
+    return 0;
+}
+
+int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline) {
     struct thrum_unit *self = unit_self(worker);
-    unit_announce(self);
-    if (!mutex_own_or_wait(mutex, self))
-        unit_block(worker, self);
+    uint32_t word = load_relaxed(&mutex->word);
+    if (owner_is_kept(word) && load_relaxed(&mutex->owner) == self)
+        return lock_again(mutex, word);
+    word = word_lock(&mutex->word);
+    if (word & MUTEX_LOCKED)
+        return wait_for_it(worker, mutex, word, deadline);
+    own(mutex, word, self);
+    word_unlock(&mutex->word, word | MUTEX_LOCKED);
+    return 0;
+}
+
+static __attribute__((noinline)) int lock_slow(struct mutex *mutex, uint64_t deadline) {
+    int error = mutex_lock_inside(enter(), mutex, deadline);
     leave();
+    return error;
+}
+
+/* Plain ones only. */
+static inline bool lock_fast(struct mutex *mutex) {
+    uint32_t word = 0;
+    if (MISUSE_IS_WATCHED || __builtin_expect(load_relaxed(&mutex->word) != 0, 0))
+        return false; /* a load costs less than a cas that fails */
+    return __builtin_expect(cas_acquire(&mutex->word, &word, MUTEX_LOCKED), 1);
+}
+
+void thrum_mutex_lock(thrum_mutex_t *mutex) {
+    if (!lock_fast(mutex_of(mutex)))
+        lock_slow(mutex_of(mutex), TIMER_NEVER);
+}
+
+int thrum_mutex_lock_until(thrum_mutex_t *mutex, uint64_t deadline) {
+    return lock_fast(mutex_of(mutex)) ? 0 : lock_slow(mutex_of(mutex), deadline);
 }
 
 int thrum_mutex_try_lock(thrum_mutex_t *object) {
-    uint32_t word = 0;
-    return cas_acquire(&mutex_of(object)->word, &word, MUTEX_LOCKED) ? 0 : EBUSY;
+    struct mutex *mutex = mutex_of(object);
+    if (lock_fast(mutex))
+        return 0;
+    uint32_t word = load_relaxed(&mutex->word);
+    if (!owner_is_kept(word))
+        return EBUSY;
+    struct thrum_unit *self = unit_self(enter());
+    int error = 0;
+    if (load_relaxed(&mutex->owner) == self && word & MUTEX_RECURSIVE) {
+        mutex->depth++;
+    } else {
+        word = word_lock(&mutex->word);
+        if (word & MUTEX_LOCKED)
+            error = EBUSY;
+        else
+            own(mutex, word, self);
+        word_unlock(&mutex->word, word | MUTEX_LOCKED);
+    }
+    leave();
+    return error;
 }
 
-void thrum_mutex_unlock(thrum_mutex_t *object) {
-    struct mutex *mutex = mutex_of(object);
-    uint32_t word = MUTEX_LOCKED;
-    if (__builtin_expect(cas_acq_rel(&mutex->word, &word, 0), 1))
-        return;
-    mutex_unlock_slow(enter(), mutex);
+/* --- unlocking ---------------------------------------------------------------------------------------- */
+
+/* To the first of the list, or to nobody. */
+static int hand_over(struct worker *worker, struct mutex *mutex) {
+    uint32_t word = word_lock(&mutex->word);
+    struct waiter *heir = waiters_take(&mutex->queue.waiters);
+    own(mutex, word, heir != NULL ? heir->wait->unit : NULL);
+    word = queue_word(&mutex->queue, word);
+    word_unlock(&mutex->word, heir != NULL ? word : word & ~(uint32_t)MUTEX_LOCKED);
+    if (heir != NULL)
+        waiter_wake(worker, heir);
+    return 0;
+}
+
+int mutex_unlock_inside(struct worker *worker, struct mutex *mutex) {
+    uint32_t word = load_relaxed(&mutex->word);
+    if (!(word & MUTEX_LOCKED))
+        return misuse(EPERM, "thrum_mutex_unlock: nobody has this mutex");
+    if (owner_is_kept(word)) {
+        if (load_relaxed(&mutex->owner) != unit_self(worker))
+            return misuse(EPERM, "thrum_mutex_unlock: another has this mutex");
+        if (mutex->depth > 0) {
+            mutex->depth--;
+            return 0;
+        }
+    }
+    return hand_over(worker, mutex);
+}
+
+static __attribute__((noinline)) int unlock_slow(struct mutex *mutex) {
+    int error = mutex_unlock_inside(enter(), mutex);
     leave();
+    return error;
+}
+
+int thrum_mutex_unlock(thrum_mutex_t *object) {
+    struct mutex *mutex = mutex_of(object);
+    uint32_t word = load_relaxed(&mutex->word);
+    if (!MISUSE_IS_WATCHED && __builtin_expect(word == MUTEX_LOCKED, 1) &&
+        __builtin_expect(cas_acq_rel(&mutex->word, &word, 0), 1))
+        return 0;
+    return unlock_slow(mutex);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------- */
+
+int thrum_mutex_init(thrum_mutex_t *mutex, unsigned kind) {
+    if (kind & ~(unsigned)(THRUM_MUTEX_RECURSIVE | THRUM_MUTEX_PRIORITY))
+        return EINVAL;
+    *mutex_of(mutex) = (struct mutex){.queue.word = kind};
+    return 0;
+}
+
+int thrum_mutex_destroy(thrum_mutex_t *mutex) {
+    if (load_acquire(&mutex_of(mutex)->word) & (MUTEX_LOCKED | WORD_WAITERS))
+        return misuse(EBUSY, "thrum_mutex_destroy: somebody has this mutex or waits for it");
+    return 0;
 }

@@ -2,38 +2,57 @@
 /* The mutex, as the other objects see it.
  *
  * word:
- *   MUTEX_LOCKED   somebody has it
- *   MUTEX_WAITERS  the list is not empty; legal only with LOCKED
- *   MUTEX_SPIN     somebody changes the list; nobody else touches word or list until it is gone. Held for a few
- *                  instructions, in a non-preemptible region.
+ *   MUTEX_LOCKED     somebody has it
+ *   WORD_WAITERS     the list is not empty; legal only with LOCKED
+ *   WORD_SPIN        word.h
+ *   MUTEX_RECURSIVE  r/o: its owner may lock it again. Such a word is never 0, so that the fast path, which is for
+ *                    plain ones, needs no test.
+ *   MUTEX_PRIORITY   r/o: the list is in order of priority, then of age
  * An unlock with waiters hands over: LOCKED stays set, the first of the list owns it and is woken. So a mutex that has
- * waiters is never free, and nobody is woken to find it taken.
+ * waiters is never free, and nobody is woken to find it taken. (Only waiters whose deadlines have just come can make
+ * an unlock find nobody; then it is free.)
  *
- * The list is linked through the units (a unit waits in one place). After Finding "wait morphing" and nsync's mu. */
+ * A waiter of a condition variable that is signalled comes over into this list and is not woken before it owns the
+ * mutex ("wait morphing", after nsync's mu.c). */
 #ifndef THRUM_SYNC_MUTEX_H
 #define THRUM_SYNC_MUTEX_H
 
-#include <stdint.h>
+#include "sync/misuse.h"
+#include "sync/queue.h"
+#include "thrum/sync.h"
 
-#include "sched/unit.h"
-#include "thrum/thrum.h"
-
-enum { MUTEX_LOCKED = 1, MUTEX_WAITERS = 2, MUTEX_SPIN = 4 };
+enum { MUTEX_LOCKED = 1, MUTEX_RECURSIVE = 8, MUTEX_PRIORITY = 16 };
 
 struct mutex {
-    uint32_t word;
-    struct thrum_unit *first, *last; /* under SPIN; good only with WAITERS */
+    union {
+        struct queue queue;
+        struct {
+            uint32_t word, depth; /* the owner's: how often it has it, less one */
+        };
+    };
+    struct thrum_unit
+        *owner; /* kept where owner_is_kept; written by who gives or takes the mutex, read by all */
 };
 
-_Static_assert(sizeof(struct mutex) <= sizeof(thrum_mutex_t), "thrum.h leaves room for it");
+_Static_assert(sizeof(struct mutex) <= sizeof(thrum_mutex_t), "thrum/sync.h leaves room for it");
 
 static inline struct mutex *mutex_of(thrum_mutex_t *mutex) {
     return (struct mutex *)(void *)mutex;
 }
 
-/* True: `unit` owns it now. False: it is in the list and will be woken as the owner. It has announced itself. */
-bool mutex_own_or_wait(struct mutex *mutex, struct thrum_unit *unit);
+static inline bool owner_is_kept(uint32_t word) {
+    return MISUSE_IS_WATCHED || word & MUTEX_RECURSIVE;
+}
 
-void mutex_unlock_slow(struct worker *worker, struct mutex *mutex);
+/* The caller is inside. Gives `chain`, whose waiters are claimed, their place in the list, and makes the chain empty.
+ * If the mutex is free the first owns it, and is returned: the caller must wake it. */
+struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain);
+
+/* Likewise for one alone. True: it owns the mutex, and the caller must wake it. */
+bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
+
+/* Inside; `worker` may be another one when these return. Lock: 0, ETIMEDOUT or EDEADLK. Unlock: 0 or EPERM. */
+int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline);
+int mutex_unlock_inside(struct worker *worker, struct mutex *mutex);
 
 #endif

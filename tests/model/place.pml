@@ -6,7 +6,8 @@
  * Creators start threads and join them; kernel threads run the jobs, spin for the next one, give up, sleep; a user
  * sets the masks of creators and of running threads. There are two CPUs. All that place.c learns is chance here: each
  * way that choose() may choose is tried, each spin may be passed up, and what a creator knows of its own mask may be
- * too old. One step of the model is one atomic operation or one system call of the code.
+ * too old. One step of the model is one atomic operation or one system call of the code; what is done to what
+ * nobody else can see just then is one step with what comes before it.
  *
  * Ghosts (not in the code): `right`, the mask that a job's code must see; `had`, the masks that a thread has had since
  * it began to create one; `order`, the job that struct place_order was written for; `spinning`; `owner` and the jobs'
@@ -35,12 +36,11 @@
  *   BLIND_BEGIN         who is about to spin looks at the count, then adds
  *   NO_GIVE_BACK        who finds that enough spin already leaves itself counted
  *   NO_SPIN_END         who found a job does
+ *   HANDLER             a signal handler creates a thread just while the one that it interrupts asks for its mask in a
+ *                       join. Nothing is left out here: the code lets it happen; see look_again
  * and, searched for cycles:
  *   ENDLESS_LINGER      the thread spins until a job comes
  *   ENDLESS_JOIN        the joiner spins until the job has ended
- *
- * With -DHANDLER a signal handler may create a thread while the one that it interrupts asks for its mask in a join:
- * see look_again.
  */
 #ifndef KERNELS
 #define KERNELS 1
@@ -152,8 +152,9 @@ inline capture(t) {
     atomic { ask = false; assert(had[t] & (1 << own_mask)); had[t] = 0 }
 }
 
-/* creator_look_again. A signal handler that comes between the two and creates a thread finds the new epoch beside the
- * old mask. (In kthread_start itself signals are blocked.) With MENDED the epoch is noted last, as it was before. */
+/* creator_look_again: affinity_ask in a join, where signals are open. A handler that comes between the two and creates
+ * a thread takes the old mask for good, as the epoch is the new one. With -DMENDED the epoch is read first but noted
+ * last, and nothing is found. */
 #ifdef HANDLER
 #define handler_creates(t) assert(changing != 0 || own_epoch != epoch || own_mask == mask[t])
 #else
@@ -176,7 +177,7 @@ inline look_again(t) {
 
 active [KERNELS] proctype kernel() {
     byte own_epoch, own_mask, looks;
-    bool ask, worked;
+    bool ask, first = true;
 #ifdef LINGER_READS_ORDER
     byte noted;
 #endif
@@ -187,7 +188,7 @@ end_unborn:
 
 begin: /* place_begin, then begin_job; of a new thread the part in kthread_main */
 #ifdef GATE_FIRST
-    opened[me] = true;
+    atomic { opened[me] = true; right[me] = (first -> mask[me] : wanted[me]) }
 #endif
     atomic {
         assert(order[me] == job[me]);
@@ -195,16 +196,13 @@ begin: /* place_begin, then begin_job; of a new thread the part in kthread_main 
         noted = order[me];
 #endif
         if
-        :: !worked -> /* creator_inherited */
-            worked = true;
-            right[me] = mask[me];
+        :: first -> /* creator_inherited */
 #ifdef INHERITED_KNOWN
             known[me] = wanted[me]
 #else
             known[me] = UNKNOWN
 #endif
-        :: worked -> /* creator_apply */
-            right[me] = wanted[me];
+        :: !first -> /* creator_apply */
 #ifndef NO_FORGET
             own_epoch = 0;
             own_mask = UNKNOWN;
@@ -218,9 +216,13 @@ begin: /* place_begin, then begin_job; of a new thread the part in kthread_main 
                 known[me] = wanted[me]
             fi
         fi;
+#ifndef GATE_FIRST
+        opened[me] = true; /* open_up */
+        right[me] = (first -> mask[me] : wanted[me]);
+#endif
+        first = false;
         wanted[me] = UNKNOWN;
-        assert(mask[me] == right[me]);
-        opened[me] = true /* open_up */
+        assert(mask[me] == right[me])
     }
 
     /* the program's code: it may create a thread, too */
@@ -298,18 +300,20 @@ begin: /* place_begin, then begin_job; of a new thread the part in kthread_main 
 #endif
 
 park: /* thrum_kthread_idle */
-#ifdef BLIND_SLEEP
-    post[me] == NOTHING -> post[me] = SLEEPING;
-#else
     if
+#ifdef BLIND_SLEEP
+    :: post[me] == NOTHING -> post[me] = SLEEPING
+#else
     :: atomic { post[me] == NOTHING -> post[me] = SLEEPING }
+#endif
     :: post[me] != NOTHING
     fi;
-#endif
 end_parked:
     do
     :: atomic { post[me] == SLEEPING && !parked[me] -> parked[me] = true } /* the kernel compares */
+#if MISHAPS > 0
     :: atomic { parked[me] && mishaps > 0 -> mishaps--; parked[me] = false }
+#endif
 #if POKES > 0
     :: post[me] == NOTHING && !parked[me] -> goto park
 #else
@@ -323,20 +327,9 @@ end_parked:
         }
     od
 #undef me
-}
+} /* unreached: fine */
 
 /* --- the creator --------------------------------------------------------------------------------------------- */
-
-/* kthread_post */
-inline post_job(d) {
-    if
-    :: atomic { post[d] == SLEEPING -> move(d, HANDS, LIVING); post[d] = JOB }
-#ifndef NO_WAKE
-        parked[d] = false
-#endif
-    :: atomic { post[d] != SLEEPING -> move(d, HANDS, LIVING); assert(post[d] == NOTHING); post[d] = JOB }
-    fi
-}
 
 inline confine(d, to) {
 #ifndef NO_UNKNOWN
@@ -389,14 +382,10 @@ active [CREATORS] proctype creator() {
             fi;
             note_creation(d);
             if
-            :: !born[d] -> mask[d] = mask[me]; born[d] = true /* it inherits what the creator has just now */
-            :: born[d] -> goto place_post
+            :: !born[d] -> mask[d] = mask[me]; born[d] = true; goto post_it /* it inherits the mask of just now */
+            :: born[d]
             fi
         }
-        post_job(d);
-        goto posted;
-
-place_post:
         if
 #ifdef BLIND_HOT
         :: post[d] == NOTHING ->
@@ -415,7 +404,14 @@ place_post:
         :: atomic { post[d] != NOTHING && !detached && own_mask == ALL -> how = PROBE; confine(d, ALL - CPU_1) }
 #endif
         fi;
-        post_job(d);
+post_it:
+        if /* kthread_post */
+        :: atomic { post[d] == SLEEPING -> move(d, HANDS, LIVING); post[d] = JOB }
+#ifndef NO_WAKE
+            parked[d] = false
+#endif
+        :: atomic { post[d] != SLEEPING -> move(d, HANDS, LIVING); assert(post[d] == NOTHING); post[d] = JOB }
+        fi;
 #ifdef CONFINE_LATE
         confine(d, CPU_0);
 #endif
@@ -460,7 +456,9 @@ sleep: /* sleep_until_ended */
         do
         :: atomic { life[d] == RUNNING && !awaiting[d] -> life[d] = AWAITED }
         :: atomic { life[d] == AWAITED && !awaiting[d] -> awaiting[d] = true } /* the kernel compares */
+#if MISHAPS > 0
         :: atomic { awaiting[d] && mishaps > 0 -> mishaps--; awaiting[d] = false }
+#endif
         :: atomic { life[d] == ENDED && !awaiting[d] -> break }
         od;
 take: /* place_joined, reap: life := IDLE */
@@ -485,12 +483,19 @@ next:
 #undef me
 }
 
+#ifdef NO_GATE
+#define enter(t) skip
+#define leave(t) skip
+#else
+#define enter(t) inside[t]++
+#define leave(t) inside[t]--
+#endif
+
 #if CHANGES > 0
 /* Sets masks by handle or tid (pthread_setaffinity_np, sched_setaffinity): of a creator, which is not one of ours, or
  * of a thread that runs a job, with a visit. */
 active proctype user() {
-    byte n, t, to;
-    bool visits;
+    byte n, t, to, visited; /* the job */
     do
     :: atomic { true -> n = 0; user_done = true } break
     :: n < CHANGES ->
@@ -501,16 +506,10 @@ active proctype user() {
 #if CREATORS > 1
             :: t = KERNELS + 1
 #endif
-            :: opened[0] -> t = 0; visits = true
+            :: opened[0] -> t = 0; visited = job[0]; enter(0)
 #if KERNELS > 1
-            :: opened[1] -> t = 1; visits = true
+            :: opened[1] -> t = 1; visited = job[1]; enter(1)
 #endif
-            fi;
-            if
-#ifndef NO_GATE
-            :: visits -> inside[t]++
-#endif
-            :: else
             fi;
             changing++
         }
@@ -523,12 +522,12 @@ active proctype user() {
             mask[t] = to;
             had[t] = had[t] | (1 << to);
             if
-            :: visits ->
+            :: visited != NONE ->
 #ifndef CHANGE_UNSEEN
                 known[t] = UNKNOWN;
 #endif
                 if
-                :: opened[t] -> right[t] = to
+                :: job[t] == visited -> right[t] = to
                 :: else
                 fi
             :: else
@@ -538,13 +537,11 @@ active proctype user() {
         epoch++;
         atomic {
             changing--;
-            if /* gate_visit_end */
-#ifndef NO_GATE
-            :: visits -> inside[t]--
-#endif
+            if
+            :: visited != NONE -> leave(t) /* gate_visit_end */
             :: else
             fi;
-            visits = false;
+            visited = NONE;
             t = 0
         }
     od

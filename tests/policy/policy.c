@@ -9,6 +9,9 @@
 //   policy trim         they give their stacks back
 //   policy pressure FILE  they end when memory is short (debug builds read FILE for it)
 //   policy crowd        threads that nobody joins for long do not pile up
+//   policy kinds        threads of forty kinds asked for in turns are all of use: none of them is ended
+//   policy rest         those that rest are kept until they are of use, however many they are
+//   policy rest-limit   the same with a limit: that many, and they are of use
 //   policy unjoined     ended threads that are not joined are not idle: no policy ends them, and their results stay
 #include "../unit/rows/child.h"
 
@@ -163,11 +166,69 @@ static void crowd(void) {
     CHECK(cache()->reused > 3 * MANY, "only %llu were reused", (unsigned long long)cache()->reused);
 }
 
+// One after the other; a thread stands on the idle list before the next is asked for.
+static void run_one(size_t stack_size) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    int64_t busy = busy_threads();
+    CHECK_OK(pthread_attr_init(&attributes));
+    CHECK_OK(pthread_attr_setstacksize(&attributes, stack_size));
+    CHECK_OK(pthread_create(&thread, &attributes, do_nothing, NULL));
+    CHECK_OK(pthread_attr_destroy(&attributes));
+    CHECK_OK(pthread_join(thread, NULL));
+    wait_until_settled(busy);
+}
+
+enum { STACK = 1 << 20 };
+
+static void kinds(void) {
+    enum { KINDS = 40, ROUNDS = 20 };
+    for (size_t i = 0; i < KINDS * ROUNDS; i++)
+        run_one(STACK + i % KINDS * 4096);
+    CHECK_EQ(cache()->created, KINDS);
+    CHECK_EQ(cache()->reused, KINDS * (ROUNDS - 1));
+    CHECK_EQ(cache()->culled, 0);
+    // Kinds without end do not pile up.
+    for (size_t i = 0; i < 200; i++)
+        run_one(STACK + (KINDS + i) * 4096);
+    CHECK(cache()->idle <= 64 + 1, "%llu are idle", (unsigned long long)cache()->idle);
+}
+
+// With a rest of 500 ms.
+static void rest(void) {
+    enum { MANY = 150 };
+    for (int i = 0; i < MANY; i++)
+        run_one(STACK);
+    uint64_t made = cache()->created;
+    CHECK_EQ(cache()->culled, 0);
+    CHECK_EQ(cache()->idle, made);
+    sleep_ms(600);
+    for (uint64_t i = 0; i < made; i++)
+        run_one(STACK);
+    CHECK_EQ(cache()->created, made);
+    CHECK_EQ(cache()->culled, 0);
+}
+
+// With a rest of 500 ms and at most 50 idle.
+static void rest_limit(void) {
+    enum { LIMIT = 50, MANY = 3 * LIMIT };
+    for (int i = 0; i < MANY; i++)
+        run_one(STACK);
+    CHECK_EQ(cache()->idle, LIMIT);
+    CHECK_EQ(cache()->culled, 0);
+    sleep_ms(600);
+    uint64_t reused = cache()->reused;
+    for (int i = 0; i < LIMIT; i++)
+        run_one(STACK);
+    CHECK_EQ(cache()->reused, reused + LIMIT);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"keep", keep},         {"max-age", max_age}, {"seconds", seconds},  {"trim", trim},
-             {"pressure", pressure}, {"crowd", crowd},     {"unjoined", unjoined}};
+} cases[] = {{"keep", keep},         {"max-age", max_age},      {"seconds", seconds},   {"trim", trim},
+             {"pressure", pressure}, {"crowd", crowd},          {"unjoined", unjoined}, {"kinds", kinds},
+             {"rest", rest},         {"rest-limit", rest_limit}};
 
 int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)

@@ -37,6 +37,20 @@ void arch_call(void **save, char *top, struct thrum_unit *child, struct thrum_un
 /* The first code of a unit that is begun by a switch; a frame made by arch_frame_make leads there. */
 void arch_begin(void);
 
+/* The present floating-point control words, and others in their place. */
+static inline uint64_t arch_float_control(void) {
+    uint32_t mxcsr;
+    uint16_t fpucw;
+    __asm__("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr), "=m"(fpucw));
+    return (uint64_t)fpucw << 32 | mxcsr;
+}
+
+static inline void arch_float_control_set(uint64_t control) {
+    uint32_t mxcsr = (uint32_t)control;
+    uint16_t fpucw = (uint16_t)(control >> 32);
+    __asm__ volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr), "m"(fpucw));
+}
+
 /* A frame below `top` from which arch_switch begins unit_main(child, NULL), with the present floating-point control
  * words. */
 static inline void *arch_frame_make(char *top, struct thrum_unit *child) {

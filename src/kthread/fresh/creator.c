@@ -54,11 +54,18 @@ static bool affinity_known(uint64_t for_us) {
 
 static const struct fresh_affinity *affinity_ask(void) {
     struct fresh_affinity *mask = &own_affinity.mask;
-    own_affinity.epoch = load_relaxed(&affinity_epoch);
-    own_affinity.asked = arch_ticks();
+    uint32_t epoch = load_relaxed(&affinity_epoch);
+    uint64_t asked = arch_ticks();
     long length = sys(SYS_sched_getaffinity, 0, sizeof mask->bits, mask->bits);
     mask->length = length > 0 ? (uint32_t)length : 0;
+    own_affinity.epoch = epoch; /* last: a signal handler may create a thread in between */
+    own_affinity.asked = asked;
     return mask;
+}
+
+/* A call that was under way in another thread ends in the parent only. */
+void creator_fork_child(void) {
+    store_relaxed(&affinities_changing, 0);
 }
 
 static const struct fresh_affinity *affinity_get(void) {

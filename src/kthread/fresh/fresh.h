@@ -57,6 +57,8 @@ struct fresh_state {
 /* In the creator. `names`/`pkeys` say whether any thread ever had its name or key rights changed: while none
  * has, they are all alike and nothing needs to be asked. */
 void creator_capture(struct fresh_creator *creator);
+void creator_fork_child(void);
+
 /* In a creator that has time to spare: what others may have changed is asked for anew. */
 void creator_look_again(void);
 /* In the reused thread, before its mask is opened. */

@@ -117,6 +117,49 @@ TEST_F(Idle, RestsBeforeItIsTaken) {
     EXPECT_GE(clock_monotonic_ns(), c_.rest_until);
 }
 
+TEST_F(Idle, WithARestTheFirstInIsFirstOut) {
+    idle_push(&a_); // listed before there was one
+    kthread_config.min_rest_ns = 1;
+    for (kthread *one : {&b_, &c_, &all_[3], &all_[4]})
+        idle_push(one);
+    EXPECT_EQ(idle_pop(&kKind), &a_);
+    EXPECT_TRUE(idle_remove(&all_[4])) << "the last";
+    EXPECT_TRUE(idle_remove(&c_)) << "one in between";
+    idle_push(&all_[5]);
+    EXPECT_EQ(idle_pop_coldest(), &all_[5]) << "the last in the list";
+    idle_push(&all_[6]);
+    EXPECT_EQ(idle_pop(&kKind), &b_);
+    EXPECT_EQ(idle_pop(&kKind), &all_[3]);
+    EXPECT_EQ(idle_pop(&kKind), &all_[6]);
+    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    idle_push(&a_); // into a list that has become empty
+    idle_push(&b_);
+    EXPECT_EQ(idle_pop(&kKind), &a_);
+    EXPECT_EQ(idle_pop(&kKind), &b_);
+}
+
+// Thousands may rest; a creation must not look at each of them.
+TEST_F(Idle, NotFoundBehindManyThatRest) {
+    constexpr size_t kMany = 64;
+    std::vector<kthread> resting(kMany);
+    kthread_config.min_rest_ns = 1;
+    for (kthread &one : resting) {
+        one.kind = kKind;
+        one.rest_until = UINT64_MAX;
+    }
+    for (size_t i = 0; i + 1 < kMany; i++)
+        idle_push(&resting[i]);
+    idle_push(&a_);
+    EXPECT_EQ(idle_pop(&kKind), &a_) << "behind fewer";
+    idle_push(&resting[kMany - 1]);
+    idle_push(&a_);
+    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    resting[0].rest_until = 0;
+    EXPECT_EQ(idle_pop(&kKind), &resting[0]);
+    while (idle_pop_any() != nullptr) {
+    }
+}
+
 TEST_F(Idle, NoMoreThanTheLimits) {
     kthread_config.max_idle = 2;
     EXPECT_TRUE(idle_push(&a_));

@@ -274,19 +274,30 @@ TEST_F(KthreadReuse, CullEndsAllIdleThreadsAndWaitsForThem) {
 }
 
 TEST_F(KthreadReuse, IdleThreadsThatNobodyWantsGrowColdAndAreEnded) {
-    make_idle(20, {2 * kStackSize, kGuardSize, 0});
+    constexpr uint64_t kSpare = 64; // documented in libthrum-cache(7)
+    make_idle(kSpare + 4, {2 * kStackSize, kGuardSize, 0});
     const uint64_t before = thrum_cache_counters.culled;
     const pid_t tid = run();
     EXPECT_EQ(thrum_cache_counters.culled, before + 1) << "a miss among more than are of use";
-    EXPECT_EQ(thrum_cache_counters.idle, 20u);
-    EXPECT_EQ(known_descriptors(), 20u);
+    EXPECT_EQ(thrum_cache_counters.idle, kSpare + 4);
+    EXPECT_EQ(known_descriptors(), kSpare + 4);
     EXPECT_EQ(run(), tid);
     EXPECT_EQ(thrum_cache_counters.culled, before + 1) << "no miss";
     kthread_cull();
-    make_idle(16, {2 * kStackSize, kGuardSize, 0});
+    make_idle(kSpare, {2 * kStackSize, kGuardSize, 0});
     const uint64_t few = thrum_cache_counters.culled;
     run();
     EXPECT_EQ(thrum_cache_counters.culled, few);
+}
+
+TEST_F(KthreadReuse, ThreadsThatRestAreNotEndedByAMiss) {
+    constexpr size_t kMany = 100;
+    kthread_config.min_rest_ns = UINT64_C(3600000000000);
+    make_idle(kMany);
+    const uint64_t before = thrum_cache_counters.culled;
+    run();
+    EXPECT_EQ(thrum_cache_counters.culled, before);
+    EXPECT_EQ(thrum_cache_counters.idle, kMany + 1);
 }
 
 TEST_F(KthreadReuse, CullLeavesRunningThreadsAlone) {

@@ -92,6 +92,35 @@ TEST(Compare, OnlyThePreloadDiffers) {
     EXPECT_EQ(with, without);
 }
 
+TEST(Compare, ABadValueInTheEnvironmentIsRefused) {
+    const Place mine(CLI_STANDIN);
+    for (const auto &[entry, takes] :
+         {std::pair{std::pair{"THRUM_CACHE_MAX_IDLE", "bogus"}, "a whole number from 0 to 1000000"},
+          {{"THRUM_CACHE_MIN_REST", "-1"}, "a whole number from 0 to 3600000"},
+          {{"THRUM_CACHE_MODE", "q"}, "reuse, standby, standby-helping or stacks"},
+          {{"THRUM_CACHE", "foo"}, "on or off (or 1 or 0)"},
+          {{"THRUM_CACHE_PRESSURE", "yes"}, "on or off (or 1 or 0)"}}) {
+        const Ended ended = compare({"-n", "1", "--", "/bin/true"}, with({entry}), mine);
+        EXPECT_EQ(ended.err, std::string("thrum compare: ") + entry.first + " takes " + takes + ", not '" +
+                                 entry.second + "'\n");
+        EXPECT_EQ(ended.out, "");
+        EXPECT_EQ(ended.code(), 2);
+    }
+    const World fine = with({{"THRUM_CACHE_MAX_IDLE", ""}, {"THRUM_CACHE", "on"}});
+    EXPECT_EQ(compare({"-n", "1", "--", "/bin/true"}, fine, mine).code(), 0);
+    const World mended = with({{"THRUM_CACHE_MAX_IDLE", "bogus"}});
+    EXPECT_EQ(compare({"-n", "1", "--max-idle", "7", "--", "/bin/true"}, mended, mine).code(), 0)
+        << "an option wins";
+}
+
+TEST(Compare, AnInputThatCannotBeRead) {
+    const Place mine(CLI_STANDIN);
+    const Ended folder = compare({"-n", "1", "--input", mine.path(""), "--", "/bin/true"}, {}, mine);
+    EXPECT_EQ(folder.err, "thrum compare: cannot read " + mine.path("") + ": Is a directory\n");
+    EXPECT_EQ(folder.code(), 1);
+    EXPECT_EQ(compare({"-n", "1", "--input", mine.path("none"), "--", "/bin/true"}, {}, mine).code(), 1);
+}
+
 TEST(Compare, TheProgramsStreams) {
     World world;
     world.input = "not for the program";

@@ -111,11 +111,16 @@ TEST(Run, OptionsBecomeVariables) {
 
 TEST(Run, Modes) {
     for (const char *mode : {"reuse", "standby", "standby-helping", "stacks"})
-        EXPECT_EQ(place()
-                      .run({"--mode", "reuse", "--mode", mode, "--standby", "7", "--", kProbe, "env",
-                            "THRUM_CACHE_MODE", "THRUM_CACHE_STANDBY"})
-                      .out,
-                  std::string("THRUM_CACHE_MODE=") + mode + "\nTHRUM_CACHE_STANDBY=7\n");
+        EXPECT_EQ(
+            place().run({"--mode", "reuse", "--mode", mode, "--", kProbe, "env", "THRUM_CACHE_MODE"}).out,
+            std::string("THRUM_CACHE_MODE=") + mode + "\n");
+    for (const char *mode : {"standby", "standby-helping"})
+        EXPECT_EQ(
+            place().run({"--mode", mode, "--standby", "7", "--", kProbe, "env", "THRUM_CACHE_STANDBY"}).out,
+            "THRUM_CACHE_STANDBY=7\n");
+    const World standby = with({{"THRUM_CACHE_MODE", "standby"}});
+    EXPECT_EQ(place().run({"--standby", "7", "--", kProbe, "env", "THRUM_CACHE_STANDBY"}, standby).out,
+              "THRUM_CACHE_STANDBY=7\n");
 }
 
 TEST(Run, Retention) {
@@ -152,6 +157,49 @@ TEST(Run, TheEnvironmentWithoutAnOptionIsTheLibrarysBusiness) {
               "THRUM_CACHE=maybe\nTHRUM_CACHE_VERBOSE unset\nTHRUM_CACHE_MIN_REST=nonsense\n"
               "THRUM_CACHE_WIPE_STACK unset\nTHRUM_CACHE_MAX_IDLE unset\n");
 }
+
+// --- what --verbose prints -------------------------------------------------------------------------------------
+
+#ifdef CLI_CACHE
+// The lines on stderr, without the process's number.
+std::string said(const Words &words, const World &world = {}) {
+    static const Place real(CLI_CACHE);
+    const Ended ended = real.run(words, world);
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    std::string text = ended.err;
+    const std::string number = "pid " + std::to_string(ended.pid) + " ";
+    if (const std::size_t at = text.find(number); at != std::string::npos)
+        text.replace(at, number.size(), "");
+    return text;
+}
+
+TEST(Run, TheSummaryAccountsForEveryThread) {
+    const std::string summary = said({"-v", kProbe, "hold", "8"});
+    const auto number = [&](const std::string &word) {
+        const std::size_t at = summary.find(word + " ");
+        return at == std::string::npos ? -1 : std::stol(summary.substr(at + word.size()));
+    };
+    EXPECT_EQ(number("created") + number("reused"), 8) << summary;
+    EXPECT_EQ(number("created"), number("retired") + number(", culled") + number(", live") + number(", idle"))
+        << summary;
+}
+
+TEST(Run, VerboseSaysSoWhereThereWasNoThread) {
+    const std::string none = "thrum: (" + kProbe.substr(kProbe.rfind('/') + 1) + "): no threads\n";
+    EXPECT_EQ(said({"-v", kProbe, "exit", "0"}), none);
+    EXPECT_EQ(said({kProbe, "exit", "0"}, with({{"THRUM_CACHE_VERBOSE", "on"}})), none);
+    EXPECT_EQ(said({kProbe, "exit", "0"}), "");
+    EXPECT_EQ(said({"-v", "/bin/sh", "-c", "\"$0\" exit 0; (exit 0); exec \"$0\" exit 0", kProbe}), none)
+        << "not of what the program starts";
+}
+
+TEST(Run, VerboseSaysThatTheCacheIsOff) {
+    const std::string off = "thrum: the cache is off: THRUM_CACHE=off\n";
+    EXPECT_EQ(said({"-v", "--off", kProbe, "exit", "0"}), off);
+    EXPECT_EQ(said({"-v", "--off", kProbe, "hold", "2"}), off);
+    EXPECT_EQ(said({"--off", kProbe, "hold", "2"}), "");
+}
+#endif
 
 // --- LD_PRELOAD ----------------------------------------------------------------------------------------------
 

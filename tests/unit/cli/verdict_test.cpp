@@ -132,6 +132,8 @@ TEST(Verdict, FewPairsTellNothing) {
     EXPECT_EQ(three.kind, Verdict::kInconclusive);
     EXPECT_EQ(three.line,
               "inconclusive: 3 pairs of runs, and it takes 5 to tell (so far between 2.3x and 2.5x as fast)");
+    EXPECT_EQ(judged(pairs({0.93})).line,
+              "inconclusive: 1 pair of runs, and it takes 5 to tell (so far 0.93x as fast)");
     EXPECT_EQ(judged(pairs({2, 2, 2, 2, 2})).kind, Verdict::kFaster);
 }
 

@@ -136,6 +136,34 @@ static inline void await_flag(volatile int *flag) {
     CHECK(__atomic_load_n(flag, __ATOMIC_ACQUIRE), "waited 10 s for another thread");
 }
 
+static inline void copy_proc_file(const char *task, const char *name) {
+    char path[300], text[4096];
+    snprintf(path, sizeof path, "/proc/self/task/%s/%s", task, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd == -1 ? -1 : read(fd, text, sizeof text);
+    fprintf(stderr, "%s %s: %.*s\n", task, name, size > 0 ? (int)size : 0, text);
+    if (fd != -1)
+        close(fd);
+}
+
+static inline void tell_and_end(int sig) {
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; tasks && (entry = readdir(tasks));)
+        if (entry->d_name[0] != '.')
+            for (const char *const *name =
+                     (const char *const[]){"stat", "schedstat", "wchan", "syscall", "stack", NULL};
+                 *name; name++)
+                copy_proc_file(entry->d_name, *name);
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+// Where run-row.sh ends the case because it takes too long, it first says what each of its threads is doing. Best effort.
+static inline void tell_when_ended(void) {
+    struct sigaction action = {.sa_handler = tell_and_end, .sa_flags = SA_NODEFER};
+    CHECK_SYS(sigaction(SIGTERM, &action, NULL));
+}
+
 static inline void set_flag(volatile int *flag) {
     __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
 }

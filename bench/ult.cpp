@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What libthrum's operations cost: nanoseconds of CPU and of wall time, with one worker and with two, beside the targets
+// that were set for them, and with --peers beside what the same costs in other runtimes, measured in the same run in
+// turns. peers/workloads.hpp says what each row does and what counts as one operation; every number is measured in a
+// process of its own, peers/NAME.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include "common.hpp"
+
+namespace {
+
+constexpr double kNoTarget = 0;
+
+struct Row {
+    const char *key, *name;
+    double target_cpu_1, target_wall_2; // ns
+};
+
+constexpr std::array<Row, 17> kRows = {{
+    {"batched", "spawn + join, 1000 at a time", 20, 35},
+    {"one", "spawn + join, one at a time", 20, 35},
+    {"queued", "spawn queued + join, 1000 at a time", kNoTarget, kNoTarget},
+    {"inflight", "spawn + join, 50,000 at a time", kNoTarget, kNoTarget},
+    {"detached", "spawn detached", kNoTarget, kNoTarget},
+    {"yield2", "yield, two threads", 13, kNoTarget},
+    {"yield4", "yield, four at different call depths", 22, kNoTarget},
+    {"roundtrip", "mutex + condition, there and back", 60, 150},
+    {"lock", "lock + unlock", 8, kNoTarget},
+    {"contended", "lock + unlock, four threads", kNoTarget, kNoTarget},
+    {"fib", "fib, a spawn", 20, 10},
+    {"skynet", "skynet, a leaf", 18, 9},
+    {"flat500", "flat loop, tasks of 500 ns", kNoTarget, 350},
+    {"flat1000", "flat loop, tasks of 1 µs", kNoTarget, 600},
+    {"flat5000", "flat loop, tasks of 5 µs", kNoTarget, 2650},
+    {"flat-queued1000", "flat loop, tasks of 1 µs, queued", kNoTarget, 600},
+    {"flat-queued5000", "flat loop, tasks of 5 µs, queued", kNoTarget, 2650},
+}};
+constexpr const char *kMemory = "memory", *kLife = "life";
+constexpr double kMemoryTarget = 4.3e3;
+
+struct Runtime {
+    const char *program; // in peers/
+    const char *name;
+    const char *needs; // to be built
+};
+
+constexpr std::array<Runtime, 7> kRuntimes = {{
+    {"thrum", "thrum", ""},
+    {"boost_fiber", "Boost.Fiber", "libboost-fiber-dev"},
+    {"tbb", "oneTBB", "libtbb-dev"},
+    {"libgomp", "libgomp", "gcc's OpenMP"},
+    {"go", "Go", "golang-go"},
+    {"tokio", "tokio", "cargo and crates.io"},
+    {"pthreads", "pthreads", ""},
+}};
+constexpr std::array<unsigned, 2> kWorkers = {1, 2};
+
+// What one runtime does in one row with so many workers, a value a round; or why it does not.
+struct Series {
+    std::vector<double> wall, cpu; // ns; bytes in both for memory
+    std::string why;
+};
+
+using Key = std::array<std::size_t, 3>; // runtime, row (the two of other units after the others), workers
+
+class Run {
+  public:
+    explicit Run(const bench::Options &options)
+        : options_(options), rounds_(options.numbers[0]), scale_(options.numbers[1]),
+          blocked_(options.numbers[2]) {
+        for (std::size_t i = 0; i < kRuntimes.size(); i++)
+            find(i);
+    }
+
+    void all();
+    bench::Estimate estimate(const Key &key, bool cpu) const {
+        const Series &series = series_.at(key);
+        return bench::estimate(cpu ? series.cpu : series.wall);
+    }
+    const Series &series(const Key &key) const { return series_.at(key); }
+    const std::vector<std::size_t> &runtimes() const { return runtimes_; }
+    const std::vector<std::string> &notes() const { return notes_; }
+
+    static std::string row_key(std::size_t row) {
+        return row < kRows.size() ? kRows[row].key : row == kRows.size() ? kMemory : kLife;
+    }
+    static std::string row_name(std::size_t row) {
+        return row < kRows.size()    ? kRows[row].name
+               : row == kRows.size() ? "resident bytes of a blocked thread"
+                                     : "init + fini";
+    }
+
+  private:
+    void find(std::size_t runtime);
+    void one(const Key &key);
+    static std::string path(std::size_t runtime) {
+        return bench::beside(std::string("peers/") + kRuntimes[runtime].program);
+    }
+
+    const bench::Options &options_;
+    double rounds_, scale_, blocked_;
+    std::vector<std::size_t> runtimes_;
+    std::map<Key, Series> series_;
+    std::vector<std::string> notes_;
+};
+
+void Run::find(std::size_t runtime) {
+    const bool itself = runtime == 0, there = access(path(runtime).c_str(), X_OK) == 0;
+    if (itself && !there)
+        throw bench::Failure(path(runtime) + " is missing; build it first");
+    if (itself || (options_.flags[0] && there))
+        runtimes_.push_back(runtime);
+    else if (options_.flags[0])
+        notes_.push_back(std::string(kRuntimes[runtime].name) + ": left out, it is not built; it needs " +
+                         kRuntimes[runtime].needs + ", and the target bench-peers.");
+}
+
+std::string how_it_ended(int status) {
+    return WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
+                               : "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+void Run::one(const Key &key) {
+    Series &series = series_[key];
+    if (!series.why.empty())
+        return;
+    const std::string row = row_key(key[1]);
+    const double scale = row == kMemory ? blocked_ / 1e5 : scale_;
+    bench::Environment environment;
+    if (key[0] == 0)
+        environment.preload(options_.library);
+    const bench::Ended ended = bench::run(
+        {path(key[0]), row, std::to_string(kWorkers[key[2]]), std::to_string(scale)}, environment, true);
+    double wall = 0, cpu = 0;
+    if (ended.status == 0 && std::sscanf(ended.output.c_str(), "ns %lf %lf", &wall, &cpu) == 2) {
+        series.wall.push_back(wall);
+        series.cpu.push_back(cpu);
+    } else if (ended.status == 0 && std::sscanf(ended.output.c_str(), "bytes %lf", &wall) == 1) {
+        series.wall.push_back(wall);
+        series.cpu.push_back(wall);
+    } else if (ended.status == 0 && ended.output.compare(0, 5, "none ") == 0) {
+        series.why = ended.output.substr(5, ended.output.find('\n') - 5);
+    } else if (key[0] != 0) {
+        series.why = "it failed, it " + how_it_ended(ended.status);
+    } else {
+        throw bench::Failure("peers/thrum " + row + " " + how_it_ended(ended.status));
+    }
+}
+
+void Run::all() {
+    for (int round = 0; round < static_cast<int>(rounds_); round++)
+        for (std::size_t row = 0; row < kRows.size() + 2; row++)
+            for (std::size_t workers = 0; workers < kWorkers.size(); workers++)
+                for (const std::size_t runtime : runtimes_) {
+                    bench::progress("round " + std::to_string(round + 1) + ": " + row_key(row) + ", " +
+                                    kRuntimes[runtime].name);
+                    one({runtime, row, workers});
+                }
+}
+
+// --- tables -----------------------------------------------------------------------------------------------
+
+std::string target(double ns) {
+    return ns == kNoTarget ? "" : "<= " + std::to_string(static_cast<int>(ns));
+}
+
+bench::Table thrums_own(const Run &run) {
+    bench::Table table{"ult",
+                       "libthrum, ns an operation, beside the targets",
+                       {{"operation", "operation", "", 0},
+                        {"cpu_1", "1 worker, CPU", "ns", 1},
+                        {"target_cpu_1", "target", "ns", 0},
+                        {"wall_1", "wall", "ns", 1},
+                        {"cpu_2", "2 workers, CPU", "ns", 1},
+                        {"wall_2", "wall", "ns", 1},
+                        {"target_wall_2", "target", "ns", 0}},
+                       {}};
+    for (std::size_t row = 0; row < kRows.size(); row++)
+        table.rows.push_back({kRows[row].name, run.estimate({0, row, 0}, true),
+                              target(kRows[row].target_cpu_1), run.estimate({0, row, 0}, false).median,
+                              run.estimate({0, row, 1}, true).median, run.estimate({0, row, 1}, false),
+                              target(kRows[row].target_wall_2)});
+    return table;
+}
+
+bench::Table other_units(const Run &run, const bench::Options &options) {
+    const std::size_t memory = kRows.size(), life = memory + 1;
+    bench::Table table{"ult_other",
+                       "libthrum, in other units",
+                       {{"operation", "operation", "", 0},
+                        {"unit", "", "unit", 0},
+                        {"one", "1 worker", "see unit", 1},
+                        {"two", "2 workers", "see unit", 1},
+                        {"target", "target", "", 0}},
+                       {}};
+    const auto bytes = [&](std::size_t workers) { return run.estimate({0, memory, workers}, false).median; };
+    const auto us = [&](std::size_t workers, bool cpu) {
+        return run.estimate({0, life, workers}, cpu).median / 1e3;
+    };
+    table.rows.push_back(
+        {"resident memory of a blocked thread, of " + std::to_string(static_cast<long>(options.numbers[2])),
+         "bytes", bytes(0), bytes(1), target(kMemoryTarget)});
+    table.rows.push_back({"init + fini, CPU", "µs", us(0, true), us(1, true), ""});
+    table.rows.push_back({"init + fini, wall", "µs", us(0, false), us(1, false), ""});
+    return table;
+}
+
+bench::Cell cell(const Run &run, const Key &key, bool cpu) {
+    if (!run.series(key).why.empty())
+        return "-";
+    return run.estimate(key, cpu).median;
+}
+
+// All runtimes, of each what is compared: CPU time with one worker, wall time with two.
+bench::Table compared(const Run &run, std::size_t workers, bool cpu, const char *key, const char *title) {
+    bench::Table table{key, title, {{"operation", "operation", "", 0}}, {}};
+    for (const std::size_t runtime : run.runtimes())
+        table.columns.push_back({kRuntimes[runtime].program, kRuntimes[runtime].name, "ns", 1});
+    for (std::size_t row = 0; row < kRows.size() + 2; row++) {
+        table.rows.push_back({Run::row_name(row)});
+        for (const std::size_t runtime : run.runtimes())
+            table.rows.back().push_back(cell(run, {runtime, row, workers}, cpu));
+    }
+    return table;
+}
+
+// One line for each runtime and reason: what it cannot do, or did not.
+void explain_gaps(const Run &run, bench::Report *report) {
+    for (const std::size_t runtime : run.runtimes()) {
+        std::map<std::string, std::string> rows_of;
+        for (std::size_t row = 0; row < kRows.size() + 2; row++)
+            for (std::size_t workers = 0; workers < kWorkers.size(); workers++) {
+                const std::string &why = run.series({runtime, row, workers}).why;
+                std::string &rows = rows_of[why];
+                if (!why.empty() && rows.find(Run::row_name(row)) == std::string::npos)
+                    rows += (rows.empty() ? "" : "; ") + Run::row_name(row);
+            }
+        for (const auto &[why, rows] : rows_of)
+            if (!why.empty())
+                report->note(std::string(kRuntimes[runtime].name) + " cannot, since " + why + ": " + rows +
+                             ".");
+    }
+}
+
+void compare(const Run &run, bench::Report *report) {
+    report->add(compared(run, 0, true, "peers_1", "One worker, CPU time"));
+    report->add(compared(run, 1, false, "peers_2", "Two workers, wall time"));
+    explain_gaps(run, report);
+    report->note("Not quite the same: oneTBB, libgomp and tokio have tasks without stacks; libgomp with one "
+                 "thread runs "
+                 "a task at once, as a call, and beyond 64 queued for each thread likewise.");
+    report->note(
+        "fib is of 30, of Boost.Fiber 24, Go and tokio 27, pthreads 16; skynet has 1,000,000 leaves, of "
+        "Boost.Fiber 100,000, pthreads 1,000; at most 20,000 Boost fibers and 5,000 pthreads are in flight.");
+    report->note(
+        "pthreads: so many workers are so many CPUs that the process may use. Memory: without the kernel's.");
+}
+
+void body(const bench::Options &options) {
+    Run run(options);
+    bench::Report report(options);
+    run.all();
+    report.add(thrums_own(run));
+    report.add(other_units(run, options));
+    if (options.flags[0])
+        compare(run, &report);
+    for (const std::string &note : run.notes())
+        report.note(note);
+    report.print();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    return bench::main_of(
+        argc, argv,
+        {"ult",
+         "What spawning, joining, switching and waiting cost in libthrum, beside the targets and, with "
+         "--peers, beside other runtimes.",
+         {{"--rounds", "Measurements of each row", 2, 7, 15, 1, 1000},
+          {"--length", "How long each is, times 0.15 s", 0.05, 1, 1, 0.01, 100},
+          {"--blocked", "Threads that are blocked to see their memory", 2000, 100000, 1000000, 100, 1000000}},
+         {},
+         true,
+         {bench::Flag{"--peers",
+                      "Measure the other runtimes too, those that are built (target bench-peers)"}},
+         "libthrum.so"},
+        body);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pools and schedulers: where threads wait to be run, and who runs next.
+ *
+ * By default every worker has a run queue of its own (newest first; idle workers steal the oldest) and the scheduler
+ * that goes with it, and nothing here is needed. A *pool* is another place to wait: a thread with the attribute
+ * `pool` goes there whenever it can run. A *scheduler* decides which of its pools a worker looks at next; it is either
+ * one of the library's or a function of the user's own, which pops threads and runs them:
+ *
+ *     static void evens_first(thrum_sched_t sched, void *unused) {
+ *         while (!thrum_sched_stopping(sched)) {
+ *             thrum_t thread = thrum_pool_pop(thrum_sched_pool(sched, 0));
+ *             if (thread == NULL)
+ *                 thread = thrum_pool_pop(thrum_sched_pool(sched, 1));
+ *             if (thread != NULL)
+ *                 thrum_run(thread);
+ *             else
+ *                 thrum_sched_idle(sched);
+ *         }
+ *     }
+ *
+ * After pools and schedulers of Argobots (Seo et al., "Argobots: A Lightweight Low-Level Threading and Tasking
+ * Framework", IEEE TPDS 2018). */
+#ifndef THRUM_POOL_H
+#define THRUM_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "thrum/thrum.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* --- pools -------------------------------------------------------------------------------------------- */
+
+enum thrum_pool_kind {
+    THRUM_POOL_FIFO,     /* oldest first */
+    THRUM_POOL_LIFO,     /* newest first */
+    THRUM_POOL_PRIORITY, /* highest priority first (thrum_attr_set_priority), then oldest */
+    THRUM_POOL_DEADLINE, /* earliest deadline first (thrum_attr_set_deadline), then oldest */
+};
+
+/* A pool of the user's own. Each function gets `data`; any worker, and any external kernel thread that wakes a
+ * thread, may call push, so the functions lock for themselves. They run where the caller cannot be preempted: they must
+ * be brief, must not wait for another thread and must call nothing of this library but what says so. */
+struct thrum_pool_ops {
+    void (*push)(void *data, thrum_t thread); /* cannot fail: link threads through thrum_link */
+    thrum_t (*pop)(void *data);               /* NULL: empty */
+    size_t (*size)(void *data);               /* may be out of date */
+    void (*destroy)(void *data);              /* NULL: nothing to do */
+    /* NULL, or up to `most` at once; returns how many. */
+    size_t (*pop_many)(void *data, thrum_t *threads, size_t most);
+};
+
+/* A word of the thread's for the pool that it is in. From: a pool's functions. */
+thrum_t *thrum_link(thrum_t thread);
+
+/* From: anywhere. Errors: ENOMEM; EINVAL not a kind. */
+int thrum_pool_create(thrum_pool_t *pool, enum thrum_pool_kind kind);
+int thrum_pool_create_user(thrum_pool_t *pool, const struct thrum_pool_ops *ops, void *data);
+
+/* Nobody waits in it, and no scheduler or thread is to use it any more. Errors: EBUSY it is not empty. */
+int thrum_pool_destroy(thrum_pool_t pool);
+
+size_t thrum_pool_size(thrum_pool_t pool);
+
+/* Takes the next one out: the caller must run it, or push it again. NULL: empty. From: ULT, external. */
+thrum_t thrum_pool_pop(thrum_pool_t pool);
+size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most);
+/* Puts one that was popped into this pool, which becomes its own. From: ULT, external. */
+void thrum_pool_push(thrum_pool_t pool, thrum_t thread);
+
+/* --- schedulers --------------------------------------------------------------------------------------- */
+
+typedef struct thrum_sched *thrum_sched_t;
+
+enum thrum_sched_kind {
+    THRUM_SCHED_FIRST,       /* always the first pool that is not empty: pools are levels of priority */
+    THRUM_SCHED_ROUND_ROBIN, /* one of each pool in turn */
+    THRUM_SCHED_EXHAUST,     /* a pool until it is empty, then the next */
+    THRUM_SCHED_RANDOM,      /* its first pool, then the others in random order: work stealing among pools */
+};
+
+/* `pools` are `count`, 1 to 64, and outlive the scheduler. Errors: ENOMEM; EINVAL not a kind, no pool or too many. */
+int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
+                       unsigned count);
+/* `run` returns when thrum_sched_stopping says so. */
+int thrum_sched_create_user(thrum_sched_t *sched, void (*run)(thrum_sched_t sched, void *data), void *data,
+                            const thrum_pool_t *pools, unsigned count);
+/* No worker uses it. Errors: EBUSY one does. */
+int thrum_sched_destroy(thrum_sched_t sched);
+
+/* What a scheduler function calls. From: that function only. */
+bool thrum_sched_stopping(thrum_sched_t sched);
+thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i); /* NULL: there are not so many */
+/* Runs the thread until it waits, yields or ends. */
+void thrum_run(thrum_t thread);
+/* Nothing was found: returns after a moment, or when something was pushed anywhere. */
+void thrum_sched_idle(thrum_sched_t sched);
+
+/* --- workers ------------------------------------------------------------------------------------------ */
+
+/* Worker number `worker` of thrum_workers() goes over to this scheduler, or with NULL back to its own run queue, when
+ * what runs on it waits, yields or ends next. Threads in its run queue stay there for thieves.
+ * From: ULT, external. Errors: EINVAL no such worker. EBUSY another worker has this scheduler. */
+int thrum_worker_set_sched(unsigned worker, thrum_sched_t sched);
+
+/* A scheduler as a thread of its own, that takes turns with what else is in the pool that `attr` says: schedulers can
+ * be stacked. Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn, EBUSY. */
+int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched);
+void thrum_sched_stop(thrum_sched_t sched);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

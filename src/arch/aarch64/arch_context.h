@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Switching from one stack to another within a kernel thread. The code is in context.S.
+ *
+ * Kept for the one that is left: the registers that a C function keeps for its caller (x19-x29, the low halves
+ * d8-d15 of v8-v15), the link register, the stack pointer, and the floating-point control register. NOT kept, because
+ * a call may change them or because all on a kernel thread share them: the other registers, the upper halves of v8-v15
+ * and all of SVE's, floating-point status flags (FPSR), TPIDR_EL0 (thread-local variables, errno), x18 (the platform's),
+ * the signal mask, the alternate signal stack. */
+#ifndef THRUM_ARCH_CONTEXT_H
+#define THRUM_ARCH_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct thrum_unit;
+
+/* What lies at a saved stack pointer. */
+struct arch_frame {
+    uint64_t x29;
+    void *resume; /* x30 */
+    uint64_t x19, x20, x21, x22, x23, x24, x25, x26, x27, x28;
+    uint64_t d8, d9, d10, d11, d12, d13, d14, d15;
+    uint64_t fpcr, unused;
+};
+_Static_assert(offsetof(struct arch_frame, resume) == 8 && offsetof(struct arch_frame, x19) == 16 &&
+                   offsetof(struct arch_frame, d8) == 96 && offsetof(struct arch_frame, fpcr) == 160 &&
+                   sizeof(struct arch_frame) == 176,
+               "context.S stores and loads these");
+
+/* Leaves the present stack, whose pointer is stored at *save when all registers are, waits until `next` has left its
+ * CPU (its sp, which comes first in it, is not null), and goes on there. Returns when somebody goes on here. The order
+ * matters: two that wait for each other to be saved, before they save themselves, would wait for ever. The store
+ * releases and the load acquires: whoever goes on here sees the frame and all that was written before. */
+void arch_switch(void **save, struct thrum_unit *next);
+
+/* Likewise, but what runs next is unit_main(child, parent) on the empty stack below `top`, by a call. unit_main
+ * returns the unit to go on with: if that is the one that called, it gets there by a return, which the CPU has
+ * predicted. */
+void arch_call(void **save, char *top, struct thrum_unit *child, struct thrum_unit *parent);
+
+/* The first code of a unit that is begun by a switch; a frame made by arch_frame_make leads there. */
+void arch_begin(void);
+
+/* The present floating-point control word, and another in its place. */
+static inline uint64_t arch_float_control(void) {
+    uint64_t fpcr;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+    return fpcr;
+}
+
+static inline void arch_float_control_set(uint64_t control) {
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+}
+
+/* A frame below `top` from which arch_switch begins unit_main(child, NULL), with the present floating-point control
+ * word. */
+static inline void *arch_frame_make(char *top, struct thrum_unit *child) {
+    struct arch_frame *frame = (struct arch_frame *)(void *)(top - 16 - sizeof *frame);
+    *frame = (struct arch_frame){.x19 = (uint64_t)child, .resume = (void *)arch_begin};
+    __asm__("mrs %0, fpcr" : "=r"(frame->fpcr));
+    return frame;
+}
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// See arch_context.h. A unit's outermost frame has no return address to unwind to, and a null frame pointer: unwinders,
+// debuggers and profilers stop.
+
+    .macro saved_pair first, second, at
+    .cfi_rel_offset \first, \at
+    .cfi_rel_offset \second, \at + 8
+    .endm
+
+    .macro save_frame
+    stp     x29, x30, [sp, #-176]!
+    .cfi_adjust_cfa_offset 176
+    saved_pair x29, x30, 0
+    stp     x19, x20, [sp, #16]
+    saved_pair x19, x20, 16
+    stp     x21, x22, [sp, #32]
+    saved_pair x21, x22, 32
+    stp     x23, x24, [sp, #48]
+    saved_pair x23, x24, 48
+    stp     x25, x26, [sp, #64]
+    saved_pair x25, x26, 64
+    stp     x27, x28, [sp, #80]
+    saved_pair x27, x28, 80
+    stp     d8, d9, [sp, #96]
+    saved_pair d8, d9, 96
+    stp     d10, d11, [sp, #112]
+    saved_pair d10, d11, 112
+    stp     d12, d13, [sp, #128]
+    saved_pair d12, d13, 128
+    stp     d14, d15, [sp, #144]
+    saved_pair d14, d15, 144
+    mrs     x9, fpcr
+    str     x9, [sp, #160]
+    .endm
+
+// Writing FPCR empties the pipeline of many CPUs, reading it does not: so it is only written when it differs.
+    .macro resume_frame
+    mrs     x9, fpcr
+    ldr     x10, [sp, #160]
+    cmp     x9, x10
+    b.eq    7f
+    msr     fpcr, x10
+7:  ldp     d14, d15, [sp, #144]
+    ldp     d12, d13, [sp, #128]
+    ldp     d10, d11, [sp, #112]
+    ldp     d8, d9, [sp, #96]
+    ldp     x27, x28, [sp, #80]
+    ldp     x25, x26, [sp, #64]
+    ldp     x23, x24, [sp, #48]
+    ldp     x21, x22, [sp, #32]
+    ldp     x19, x20, [sp, #16]
+    ldp     x29, x30, [sp], #176
+    ret
+    .endm
+
+// From here on others may go on with this one. A release: x86 orders stores by itself, here whoever reads the pointer
+// must be made to see the frame, and all else that was written before. Uses x9.
+    .macro publish_sp save
+    mov     x9, sp
+    stlr    x9, [\save]
+    .endm
+
+// To the stack of the unit that \unit points to, once it has left its CPU: an acquire, which pairs with publish_sp, or
+// with the plain store of a frame that this kernel thread has just made. Uses x9; nobody's stack meanwhile.
+    .macro wait_and_take unit
+8:  ldar    x9, [\unit]
+    cbz     x9, 9f
+    .subsection 1
+9:  yield
+    b       8b
+    .previous
+    mov     sp, x9
+    .endm
+
+    .text
+    .p2align 4
+    .globl  arch_switch
+    .hidden arch_switch
+    .type   arch_switch, %function
+arch_switch:                            // (x0: save, x1: next)
+    .cfi_startproc
+    save_frame
+    publish_sp x0
+    wait_and_take x1                    // a frame of the same form: the call frame information stays right
+    resume_frame
+    .cfi_endproc
+    .size   arch_switch, . - arch_switch
+
+    .p2align 4
+    .globl  arch_call
+    .hidden arch_call
+    .type   arch_call, %function
+arch_call:                              // (x0: save, x1: top, x2: child, x3: parent)
+    .cfi_startproc
+    save_frame
+    publish_sp x0
+    mov     sp, x1
+    .cfi_remember_state
+    .cfi_undefined x30
+    mov     x29, xzr
+    mov     x0, x2
+    mov     x1, x3
+    bl      unit_main
+    wait_and_take x0                    // unit_main returned whom to go on with
+    .cfi_restore_state
+    resume_frame
+    .cfi_endproc
+    .size   arch_call, . - arch_call
+
+    .p2align 4
+    .globl  arch_begin
+    .hidden arch_begin
+    .type   arch_begin, %function
+arch_begin:                             // x19: the unit (arch_frame_make); x29 is null
+    .cfi_startproc
+    .cfi_undefined x30
+    mov     x0, x19
+    mov     x1, xzr
+    bl      unit_main
+    wait_and_take x0
+    resume_frame
+    .cfi_endproc
+    .size   arch_begin, . - arch_begin
+
+    .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See overflow.h. */
+#include "runtime/overflow.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "arch_fault.h"
+#include "base/text.h"
+#include "os/syscall.h"
+#include "sched/worker.h"
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
+/* The program's handler may do much, and stands on this stack, too. */
+enum { ALTERNATE = 64 * 1024, FRAME_AT_LEAST = 4096 };
+
+static struct {
+    bool wanted;
+    bool linked;             /* our handler is installed, or another one may pass signals on to it */
+    struct sigaction before; /* what was installed when ours was */
+    uintptr_t frame;         /* bytes that a signal takes from a stack; r/o */
+} overflow;
+
+/* --- the line ----------------------------------------------------------------------------------------- */
+
+static void add_address(struct text *text, const void *address) {
+    char digits[2 + 16 + 1], *at = digits + sizeof digits;
+    uintptr_t rest = (uintptr_t)address;
+    *--at = '\0';
+    do {
+        *--at = "0123456789abcdef"[rest % 16];
+        rest /= 16;
+    } while (rest != 0);
+    *--at = 'x';
+    *--at = '0';
+    text_add(text, at);
+}
+
+static void add_size(struct text *text, size_t size) {
+    bool large = size >= 1 << 20;
+    text_add_number(text, large ? size >> 20 : size >> 10);
+    text_add(text, large ? " MiB" : " KiB");
+}
+
+static void say(const struct worker *worker, const struct thrum_unit *unit) {
+    struct text text;
+    text_start(&text);
+    text_add(&text, "stack overflow in ");
+    if (unit->kind == UNIT_LOOP) {
+        text_add(&text, "the scheduler of worker ");
+    } else {
+        text_add(&text, "thread ");
+        add_address(&text, unit);
+        text_add(&text, " on worker ");
+    }
+    text_add_number(&text, worker->id);
+    text_add(&text, ": it needs more than the ");
+    add_size(&text, stack_class_size(unit->stack_class));
+    text_add(&text, " of its stack");
+    if (unit->kind != UNIT_LOOP)
+        text_add(&text, "; make it larger with thrum_attr_set_stack_size()");
+    text_finish(&text);
+}
+
+/* --- telling what it was ------------------------------------------------------------------------------ */
+
+/* By where the fault was, and where the stack pointer stood: a pointer of the program's that went astray may hit a guard
+ * as well. If a signal came and its frame hit the guard, the kernel raises a SIGSEGV of its own, without an address. */
+static bool ran_out(const struct thrum_unit *unit, const siginfo_t *info, const ucontext_t *context) {
+    if (unit->stack_top == NULL || unit->stack_class >= STACK_CLASSES)
+        return false;
+    uintptr_t low = (uintptr_t)stack_low(unit->stack_top, unit->stack_class), guard = low - stack_guard_size();
+    uintptr_t sp = arch_fault_sp(context), address = (uintptr_t)info->si_addr;
+    if (info->si_code == SI_KERNEL && address == 0)
+        return sp >= guard && sp < low + overflow.frame;
+    return info->si_code > 0 && address >= guard && address < low && sp < low + ARCH_RED_ZONE;
+}
+
+/* Is it about to save its registers, its unit being the first argument (its first field is `sp`)? Then the worker
+ * already says that the next unit runs. */
+static bool is_leaving(uintptr_t pc) {
+    enum { SAVING = 64 }; /* bytes of code, from the beginning */
+    return pc - (uintptr_t)arch_switch < SAVING || pc - (uintptr_t)arch_call < SAVING;
+}
+
+static const struct thrum_unit *who_ran_out(const struct worker *worker, const siginfo_t *info,
+                                            const ucontext_t *context) {
+    const struct thrum_unit *unit = worker->current;
+    if (is_leaving(arch_fault_pc(context)))
+        unit = (const struct thrum_unit *)arch_fault_argument(context);
+    return ran_out(unit, info, context) ? unit : NULL;
+}
+
+/* --- passing it on ------------------------------------------------------------------------------------ */
+
+/* By the kernel, when the handler returns: the instruction faults again. What somebody sent is sent again. */
+static void end_by(int signal, const siginfo_t *info) {
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigaction(signal, &action, NULL);
+    if (info->si_code <= 0)
+        sys(SYS_tgkill, getpid(), sys(SYS_gettid, 0), signal);
+}
+
+static void pass_on(int signal, siginfo_t *info, void *context) {
+    struct sigaction before = overflow.before;
+    if (before.sa_handler == SIG_IGN && info->si_code <= 0)
+        return;
+    if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) { /* a fault cannot be ignored */
+        end_by(signal, info);
+        return;
+    }
+    if (before.sa_flags & SA_RESETHAND)
+        overflow.before.sa_handler = SIG_DFL;
+    if (before.sa_flags & SA_SIGINFO)
+        before.sa_sigaction(signal, info, context);
+    else
+        before.sa_handler(signal);
+}
+
+/* Once the line is written the process is going to end: if the program's handler returns, then here. */
+static void on_fault(int signal, siginfo_t *info, void *context) {
+    const struct worker *worker = worker_here();
+    const struct thrum_unit *unit = worker != NULL ? who_ran_out(worker, info, context) : NULL;
+    if (unit != NULL)
+        say(worker, unit);
+    pass_on(signal, info, context);
+    if (unit != NULL)
+        end_by(signal, info);
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+int overflow_configure(void) {
+    const char *variable = getenv("THRUM_OVERFLOW");
+    if (variable == NULL || *variable == '\0')
+        variable = "on";
+    overflow.wanted = strcmp(variable, "on") == 0;
+    if (overflow.wanted || strcmp(variable, "off") == 0)
+        return 0;
+    text_line("THRUM_OVERFLOW is '", variable, "'; it takes on or off");
+    return EINVAL;
+}
+
+static bool is_installed(void) {
+    struct sigaction now;
+    return sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault;
+}
+
+/* If ours was replaced, and may be passed signals by what replaced it, to put it in front would make a circle. */
+void overflow_start(void) {
+    if (!overflow.wanted || overflow.linked)
+        return;
+    overflow.frame = getauxval(AT_MINSIGSTKSZ) + ARCH_RED_ZONE;
+    if (overflow.frame < FRAME_AT_LEAST)
+        overflow.frame = FRAME_AT_LEAST;
+    sigaction(SIGSEGV, NULL, &overflow.before);
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_mask = overflow.before.sa_mask};
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | (overflow.before.sa_flags & (SA_NODEFER | SA_RESTART));
+    overflow.linked = sigaction(SIGSEGV, &action, NULL) == 0;
+}
+
+void overflow_stop(void) {
+    if (overflow.linked && is_installed())
+        overflow.linked = sigaction(SIGSEGV, &overflow.before, NULL) != 0;
+}
+
+size_t overflow_stack_bytes(void) {
+    return overflow.wanted ? ALTERNATE + stack_guard_size() : 0;
+}
+
+void overflow_thread_begin(char *low) {
+    stack_t now, ours = {.ss_sp = low + stack_guard_size(), .ss_size = ALTERNATE};
+    if (!overflow.wanted || sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE))
+        return;
+    mprotect(low, stack_guard_size(), PROT_NONE); /* else it has none */
+    sigaltstack(&ours, NULL);
+}
+
+void overflow_thread_end(const char *low) {
+    stack_t now, none = {.ss_flags = SS_DISABLE};
+    if (overflow.wanted && sigaltstack(NULL, &now) == 0 && now.ss_sp == low + stack_guard_size())
+        sigaltstack(&none, NULL);
+}

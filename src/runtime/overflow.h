@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A thread that needs more stack than it has ends the process with a line that says so, instead of a bare crash.
+ *
+ * It runs into the guard page below its stack. The handler of SIGSEGV, which stands on an alternate signal stack of each
+ * worker, sees from the fault that this is what happened, writes the line, and passes the signal on: to the handler
+ * that the program had installed before thrum_init, or else to the kernel, which ends the process. All other faults are
+ * passed on without a word. A program that installs a handler later has its own and not ours, unless it passes the
+ * signal on in turn. With THRUM_OVERFLOW=off in the environment there is none of this.
+ *
+ * Seen are overflows of stacks of our own, by code that touches each page on its way down: what has large arrays there
+ * must be compiled with -fstack-clash-protection, as distributions do, or it may step across the guard. Not seen: a
+ * tasklet's, which has the stack of somebody else. */
+#ifndef THRUM_RUNTIME_OVERFLOW_H
+#define THRUM_RUNTIME_OVERFLOW_H
+
+#include <stddef.h>
+
+/* What the environment says. 0, or EINVAL after a line about it. */
+int overflow_configure(void);
+
+/* Before there are workers; when there are none any more. */
+void overflow_start(void);
+void overflow_stop(void);
+
+/* Bytes of an alternate signal stack, a multiple of the page size. 0: none is wanted. */
+size_t overflow_stack_bytes(void);
+
+/* The calling kernel thread, a worker, takes signals on this one, which begins at `low`; unless it has an alternate
+ * stack already. Its lowest page becomes a guard. And no longer. */
+void overflow_thread_begin(char *low);
+void overflow_thread_end(const char *low);
+
+#endif

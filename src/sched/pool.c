@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Making pools, and what is the same for all kinds. */
+#include "sched/pool.h"
+
+#include <errno.h>
+
+#include "base/slab.h"
+#include "sched/scheduler.h"
+#include "sched/worker.h"
+
+static struct {
+    struct lock lock;
+    struct slab pools, memory; /* under lock */
+} memory = {.pools = SLAB_INIT(struct thrum_pool), .memory = SLAB_INIT(char[POOL_MEMORY])};
+
+static void *get(struct slab *slab) {
+    lock_acquire(&memory.lock);
+    void *object = slab_alloc_locked(slab);
+    lock_release(&memory.lock);
+    return object;
+}
+
+static void put(struct slab *slab, void *object) {
+    lock_acquire(&memory.lock);
+    slab_free_locked(slab, object);
+    lock_release(&memory.lock);
+}
+
+void *pool_memory_get(void) {
+    return get(&memory.memory);
+}
+
+void pool_memory_put(void *object) {
+    put(&memory.memory, object);
+}
+
+static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
+    switch (kind) {
+    case THRUM_POOL_FIFO: return pool_queue_init(pool, false);
+    case THRUM_POOL_LIFO: return pool_queue_init(pool, true);
+    case THRUM_POOL_PRIORITY: return pool_priority_init(pool);
+    case THRUM_POOL_DEADLINE: return pool_deadline_init(pool);
+    }
+    return EINVAL;
+}
+
+/* The slabs are taken in non-preemptible regions: their lock is also wanted by those. */
+int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
+    enter();
+    struct thrum_pool *pool = get(&memory.pools);
+    int error = pool != NULL ? init_kind(pool, kind) : ENOMEM;
+    if (error != 0 && pool != NULL)
+        put(&memory.pools, pool);
+    leave();
+    if (error == 0)
+        *result = pool;
+    return error;
+}
+
+int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *ops, void *data) {
+    if (ops->push == NULL || ops->pop == NULL || ops->size == NULL)
+        return EINVAL;
+    enter();
+    struct thrum_pool *pool = get(&memory.pools);
+    leave();
+    if (pool == NULL)
+        return ENOMEM;
+    pool->ops = *ops;
+    pool->data = data;
+    *result = pool;
+    return 0;
+}
+
+int thrum_pool_destroy(thrum_pool_t pool) {
+    enter();
+    bool empty = pool_is_empty(pool);
+    if (empty) {
+        if (pool->ops.destroy != NULL)
+            pool->ops.destroy(pool->data);
+        put(&memory.pools, pool);
+    }
+    leave();
+    return empty ? 0 : EBUSY;
+}
+
+size_t thrum_pool_size(thrum_pool_t pool) {
+    enter();
+    size_t size = pool->ops.size(pool->data);
+    leave();
+    return size;
+}
+
+thrum_t *thrum_link(thrum_t thread) {
+    return &thread->next;
+}
+
+thrum_t thrum_pool_pop(thrum_pool_t pool) {
+    enter();
+    struct thrum_unit *unit = pool->ops.pop(pool->data);
+    leave();
+    return unit;
+}
+
+size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
+    size_t count = 0;
+    enter();
+    if (pool->ops.pop_many != NULL)
+        count = pool->ops.pop_many(pool->data, threads, most);
+    else
+        while (count < most && (threads[count] = pool->ops.pop(pool->data)) != NULL)
+            count++;
+    leave();
+    return count;
+}
+
+void pool_push(struct thrum_pool *pool, struct thrum_unit *unit) {
+    pool->ops.push(pool->data, unit);
+    scheduler_wake_for(pool);
+}
+
+void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
+    enter();
+    unit_set_pool(thread, pool);
+    pool_push(pool, thread);
+    leave();
+}
+
+void pool_fork_child(void) {
+    lock_reset(&memory.lock);
+    memory.pools.free = memory.memory.free = NULL;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pools, from inside; the public side is <thrum/pool.h>. All kinds go through one table of functions. */
+#ifndef THRUM_SCHED_POOL_H
+#define THRUM_SCHED_POOL_H
+
+#include "sched/unit.h"
+#include "thrum/pool.h"
+
+struct thrum_pool {
+    struct thrum_pool_ops ops; /* r/o */
+    void *data;                /* r/o */
+};
+
+/* The unit can run: puts it there and sees that one of the workers whose scheduler looks there is awake. */
+void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
+
+static inline bool pool_is_empty(const struct thrum_pool *pool) {
+    return pool->ops.size(pool->data) == 0;
+}
+
+/* The kinds of the library's own; 0 or ENOMEM. They set ops and data. */
+int pool_queue_init(struct thrum_pool *pool, bool newest_first);
+int pool_priority_init(struct thrum_pool *pool);
+int pool_deadline_init(struct thrum_pool *pool);
+
+/* Memory for them: zeroed, for good in the slab of its size. NULL without memory. */
+void *pool_memory_get(void);
+void pool_memory_put(void *memory);
+void pool_fork_child(void);
+
+enum { POOL_MEMORY = 1088 };
+
+#endif

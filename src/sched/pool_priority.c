@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The priority pool: a list for each of the 64 priorities, and a word that says which of them have something. */
+#include <errno.h>
+
+#include "os/lock.h"
+#include "sched/pool.h"
+
+enum { LEVELS = THRUM_PRIORITY_MAX + 1 };
+
+struct levels {
+    struct lock lock;
+    uint32_t count;  /* changed under lock, read by anybody */
+    uint64_t filled; /* under lock, as all below: bit i: list i is not empty */
+    struct {
+        struct thrum_unit *first, *last;
+    } lists[LEVELS];
+};
+
+_Static_assert(LEVELS <= 64, "bits of `filled`");
+_Static_assert(sizeof(struct levels) <= POOL_MEMORY, "pool.h");
+
+static void push(void *data, struct thrum_unit *unit) {
+    struct levels *levels = data;
+    unsigned level = unit->priority;
+    unit->next = NULL;
+    lock_acquire(&levels->lock);
+    if (levels->lists[level].first == NULL)
+        levels->lists[level].first = unit;
+    else
+        levels->lists[level].last->next = unit;
+    levels->lists[level].last = unit;
+    levels->filled |= UINT64_C(1) << level;
+    store_relaxed(&levels->count, levels->count + 1);
+    lock_release(&levels->lock);
+}
+
+static struct thrum_unit *pop_locked(struct levels *levels) {
+    if (levels->filled == 0)
+        return NULL;
+    unsigned level = 63 - (unsigned)__builtin_clzll(levels->filled);
+    struct thrum_unit *unit = levels->lists[level].first;
+    levels->lists[level].first = unit->next;
+    if (unit->next == NULL)
+        levels->filled &= ~(UINT64_C(1) << level);
+    store_relaxed(&levels->count, levels->count - 1);
+    return unit;
+}
+
+static struct thrum_unit *pop(void *data) {
+    struct levels *levels = data;
+    if (load_relaxed(&levels->count) == 0)
+        return NULL;
+    lock_acquire(&levels->lock);
+    struct thrum_unit *unit = pop_locked(levels);
+    lock_release(&levels->lock);
+    return unit;
+}
+
+static size_t size(void *data) {
+    return load_relaxed(&((struct levels *)data)->count);
+}
+
+int pool_priority_init(struct thrum_pool *pool) {
+    pool->data = pool_memory_get();
+    pool->ops = (struct thrum_pool_ops){.push = push, .pop = pop, .size = size, .destroy = pool_memory_put};
+    return pool->data != NULL ? 0 : ENOMEM;
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See scheduler.h. */
+#include "sched/scheduler.h"
+
+#include <errno.h>
+
+#include "base/assert.h"
+#include "base/slab.h"
+#include "sched/pool.h"
+#include "sched/worker.h"
+
+static struct {
+    struct lock lock;
+    struct slab slab; /* under lock */
+} memory = {.slab = SLAB_INIT(struct thrum_sched)};
+
+/* --- the library's own -------------------------------------------------------------------------------- */
+
+static bool run_from(struct thrum_pool *pool) {
+    struct thrum_unit *unit = thrum_pool_pop(pool);
+    if (unit == NULL)
+        return false;
+    thrum_run(unit);
+    return true;
+}
+
+/* From pool `first` on, in a circle. Returns the pool that had something, or `count`. */
+static unsigned run_one(struct thrum_sched *sched, unsigned first) {
+    for (unsigned i = 0; i < sched->count; i++) {
+        unsigned at = (first + i) % sched->count;
+        if (run_from(sched->pools[at]))
+            return at;
+    }
+    return sched->count;
+}
+
+static void run_first(struct thrum_sched *sched, void *unused) {
+    (void)unused;
+    while (!thrum_sched_stopping(sched))
+        if (run_one(sched, 0) == sched->count)
+            thrum_sched_idle(sched);
+}
+
+static void run_round_robin(struct thrum_sched *sched, void *unused) {
+    (void)unused;
+    for (unsigned next = 0; !thrum_sched_stopping(sched);) {
+        unsigned at = run_one(sched, next);
+        if (at == sched->count)
+            thrum_sched_idle(sched);
+        else
+            next = at + 1;
+    }
+}
+
+static void run_exhaust(struct thrum_sched *sched, void *unused) {
+    (void)unused;
+    for (unsigned at = 0; !thrum_sched_stopping(sched);) {
+        unsigned found = run_one(sched, at);
+        if (found == sched->count)
+            thrum_sched_idle(sched);
+        else
+            at = found;
+    }
+}
+
+static void run_random(struct thrum_sched *sched, void *unused) {
+    (void)unused;
+    while (!thrum_sched_stopping(sched)) {
+        if (run_from(sched->pools[0]))
+            continue;
+        sched->random = sched->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        if (run_one(sched, (unsigned)(sched->random >> 33) % sched->count) == sched->count)
+            thrum_sched_idle(sched);
+    }
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sched, void *data), void *data,
+                            const thrum_pool_t *pools, unsigned count) {
+    if (run == NULL || count == 0 || count > SCHED_POOLS)
+        return EINVAL;
+    enter();
+    lock_acquire(&memory.lock);
+    struct thrum_sched *sched = slab_alloc_locked(&memory.slab);
+    lock_release(&memory.lock);
+    leave();
+    if (sched == NULL)
+        return ENOMEM;
+    sched->run = run;
+    sched->data = data;
+    sched->count = count;
+    sched->random = (uintptr_t)sched;
+    for (unsigned i = 0; i < count; i++)
+        sched->pools[i] = pools[i];
+    *result = sched;
+    return 0;
+}
+
+int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
+                       unsigned count) {
+    static void (*const runs[])(thrum_sched_t, void *) = {
+        [THRUM_SCHED_FIRST] = run_first,
+        [THRUM_SCHED_ROUND_ROBIN] = run_round_robin,
+        [THRUM_SCHED_EXHAUST] = run_exhaust,
+        [THRUM_SCHED_RANDOM] = run_random,
+    };
+    if ((unsigned)kind >= sizeof runs / sizeof *runs)
+        return EINVAL;
+    return thrum_sched_create_user(sched, runs[kind], NULL, pools, count);
+}
+
+int thrum_sched_destroy(thrum_sched_t sched) {
+    if (load_acquire(&sched->used))
+        return EBUSY;
+    enter();
+    lock_acquire(&memory.lock);
+    slab_free_locked(&memory.slab, sched);
+    lock_release(&memory.lock);
+    leave();
+    return 0;
+}
+
+static bool claim(struct thrum_sched *sched) {
+    uint32_t nobody = 0;
+    return cas_acq_rel(&sched->used, &nobody, 1);
+}
+
+static void release(struct thrum_sched *sched) {
+    store_relaxed(&sched->stopping, 0);
+    store_release(&sched->used, 0);
+}
+
+/* --- what scheduler functions call -------------------------------------------------------------------- */
+
+thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i) {
+    return i < sched->count ? sched->pools[i] : NULL;
+}
+
+bool thrum_sched_stopping(thrum_sched_t sched) {
+    const struct worker *worker = worker_here();
+    return load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping) ||
+           (worker->sched == sched && load_acquire(&worker->wanted_sched) != sched);
+}
+
+/* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. */
+static void run(struct worker *worker, struct thrum_unit *unit) {
+    bool obeyed = worker->obeys;
+    worker->obeys = true;
+    worker->until_slow = 1;
+    worker_run(worker, unit);
+    worker = worker_here();
+    worker->obeys = obeyed;
+}
+
+/* One that is stacked gives way now and then. */
+static bool is_stacked(const struct worker *worker) {
+    return worker->current != &worker->base;
+}
+
+void thrum_run(thrum_t unit) {
+    struct worker *worker = enter();
+    struct thrum_unit *bound = fifo_pop(&worker->inbox); /* they run nowhere else */
+    if (bound != NULL)
+        run(worker, bound);
+    worker = worker_here();
+    run(worker, unit);
+    bool give_way = is_stacked(worker_here());
+    leave();
+    if (give_way)
+        thrum_yield();
+}
+
+void thrum_sched_idle(thrum_sched_t sched) {
+    struct thrum_unit *unit = worker_search(worker_here(), sched);
+    struct worker *worker = enter();
+    if (unit != NULL)
+        run(worker, unit);
+    leave();
+}
+
+/* --- workers ------------------------------------------------------------------------------------------ */
+
+bool scheduler_has_work(const struct thrum_sched *sched) {
+    for (unsigned i = 0; i < sched->count; i++)
+        if (!pool_is_empty(sched->pools[i]))
+            return true;
+    return false;
+}
+
+static bool looks_at(const struct thrum_sched *sched, const struct thrum_pool *pool) {
+    for (unsigned i = 0; sched != NULL && i < sched->count; i++)
+        if (sched->pools[i] == pool)
+            return true;
+    return false;
+}
+
+/* (1) and (2) of idle.h, with all workers that look at this pool in the place of the count. */
+void scheduler_wake_for(const struct thrum_pool *pool) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (load_relaxed(&scheduler.idle.count) % IDLE_SEARCHING == 0)
+        return;
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        struct worker *worker = scheduler.workers[i];
+        if (looks_at(load_acquire(&worker->idle_sched), pool) &&
+            idle_wake_this(&scheduler.idle, &worker->parking))
+            return;
+    }
+}
+
+/* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. */
+void scheduler_run(struct worker *worker) {
+    lock_acquire(&worker->sched_lock);
+    struct thrum_sched *sched = worker->sched = worker->wanted_sched;
+    lock_release(&worker->sched_lock);
+    if (sched == NULL)
+        return;
+    worker->obeys = true;
+    worker->until_slow = 1;
+    sched->run(sched, sched->data);
+    worker->obeys = false;
+    lock_acquire(&worker->sched_lock);
+    worker->sched = NULL;
+    if (worker->wanted_sched != sched)
+        release(sched);
+    lock_release(&worker->sched_lock);
+}
+
+int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
+    if (number >= load_acquire(&scheduler.count))
+        return EINVAL;
+    if (sched != NULL && !claim(sched))
+        return EBUSY;
+    struct worker *worker = scheduler.workers[number];
+    enter();
+    lock_acquire(&worker->sched_lock);
+    struct thrum_sched *before = worker->wanted_sched;
+    store_release(&worker->wanted_sched, sched);
+    if (before != NULL && before != worker->sched)
+        release(before);
+    lock_release(&worker->sched_lock);
+    idle_wake_this(&scheduler.idle, &worker->parking);
+    leave();
+    return 0;
+}
+
+/* --- stacked ------------------------------------------------------------------------------------------ */
+
+static void *run_stacked(void *arg) {
+    struct thrum_sched *sched = arg;
+    sched->run(sched, sched->data);
+    release(sched);
+    return NULL;
+}
+
+int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched) {
+    if (!claim(sched))
+        return EBUSY;
+    int error = thrum_spawn(thread, attr, run_stacked, sched);
+    if (error != 0)
+        release(sched);
+    return error;
+}
+
+/* It may be parked in thrum_sched_idle: (1) and (2) of idle.h with `stopping` in the place of the push. */
+void thrum_sched_stop(thrum_sched_t sched) {
+    store_release(&sched->stopping, 1);
+    enter();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        struct worker *worker = scheduler.workers[i];
+        if (load_acquire(&worker->idle_sched) == sched)
+            idle_wake_this(&scheduler.idle, &worker->parking);
+    }
+    leave();
+}
+
+void scheduler_fork_child(void) {
+    lock_reset(&memory.lock);
+    memory.slab.free = NULL;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Schedulers, from inside; the public side is <thrum/pool.h>.
+ *
+ * A worker with a scheduler runs its function in the place of the default loop's choosing: the function is called on
+ * the worker's loop, pops units and runs each with thrum_run; a unit that waits comes back there, since pick() gives
+ * nothing on such a worker. When the function finds nothing it calls thrum_sched_idle, which helps with what is
+ * nobody's in particular (run queues of others, what came from outside), so that no unit is stuck because all workers
+ * have schedulers, and parks where a push to one of the scheduler's pools wakes it. */
+#ifndef THRUM_SCHED_SCHEDULER_H
+#define THRUM_SCHED_SCHEDULER_H
+
+#include "sched/unit.h"
+#include "thrum/pool.h"
+
+enum { SCHED_POOLS = 64 };
+
+struct thrum_sched {
+    void (*run)(struct thrum_sched *sched, void *data); /* r/o, as all but the last three */
+    void *data;
+    unsigned count;
+    struct thrum_pool *pools[SCHED_POOLS];
+    uint32_t used;     /* by a worker or a thread; cas from 0 */
+    uint32_t stopping; /* its function is to return */
+    uint64_t random;
+};
+
+/* Something was pushed there: wakes a parked worker that would look. */
+void scheduler_wake_for(const struct thrum_pool *pool);
+
+/* Is there something in one of its pools? */
+bool scheduler_has_work(const struct thrum_sched *sched);
+
+void scheduler_fork_child(void);
+
+/* Runs the worker's scheduler, until it is to have another. */
+void scheduler_run(struct worker *worker);
+
+#endif

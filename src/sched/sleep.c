@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sleeping: waiting with a deadline for what nobody will say. */
+#include "sched/worker.h"
+#include "thrum/time.h"
+
+uint64_t thrum_now(void) {
+    return timer_now();
+}
+
+void thrum_sleep_until(uint64_t deadline) {
+    if (deadline <= timer_now()) {
+        thrum_yield();
+        return;
+    }
+    struct worker *worker = enter();
+    struct wait wait = {.unit = unit_self(worker)};
+    unit_announce(wait.unit);
+    unit_block_until(worker, &wait, deadline);
+    leave();
+}
+
+void thrum_sleep(uint64_t ns) {
+    uint64_t deadline;
+    if (__builtin_add_overflow(timer_now(), ns, &deadline))
+        deadline = TIMER_NEVER;
+    thrum_sleep_until(deadline);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See timekeeper.h. */
+#include "sched/timekeeper.h"
+
+#include "sched/worker.h"
+
+static struct {
+    _Alignas(64) uint32_t keeper;
+    uint64_t until;
+} timekeeper;
+
+void timekeeper_init(void) {
+    timekeeper.keeper = 0;
+    timekeeper.until = TIMER_NEVER;
+}
+
+uint32_t timekeeper_who(void) {
+    return load_relaxed(&timekeeper.keeper) - 1;
+}
+
+/* Whoever is parked: one that finds no keeper becomes it. */
+static void tell_anybody(void) {
+    if (load_relaxed(&scheduler.idle.count) % IDLE_SEARCHING == 0)
+        return;
+    for (uint32_t i = 0; i < scheduler.count; i++)
+        if (idle_look_again(&scheduler.workers[i]->parking))
+            return;
+}
+
+void timekeeper_tell(uint64_t deadline) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (deadline >= load_relaxed(&timekeeper.until))
+        return;
+    uint32_t keeper = timekeeper_who();
+    if (keeper < scheduler.count)
+        idle_look_again(&scheduler.workers[keeper]->parking);
+    else
+        tell_anybody();
+}
+
+static bool become_keeper(struct worker *worker) {
+    uint32_t nobody = 0;
+    worker->keeps_time =
+        cas_acquire(&timekeeper.keeper, &nobody, worker->id + 1); /* the last one's `until` is there */
+    return worker->keeps_time;
+}
+
+uint64_t timekeeper_until(void) {
+    struct worker *worker = worker_here();
+    for (;;) {
+        if (timers_were_used())
+            __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        uint64_t next = timers_next();
+        if (!worker->keeps_time && (next == TIMER_NEVER || !become_keeper(worker)))
+            return TIMER_NEVER;
+        if (load_relaxed(&timekeeper.until) == next)
+            return next;
+        store_relaxed(&timekeeper.until, next);
+    }
+}
+
+void timekeeper_wakes(struct worker *worker) {
+    if (worker->keeps_time)
+        store_relaxed(&timekeeper.until, 0);
+}
+
+void timekeeper_leave(struct worker *worker) {
+    if (!timers_were_used())
+        return;
+    if (worker->keeps_time) {
+        worker->keeps_time = false;
+        store_relaxed(&timekeeper.until, TIMER_NEVER);
+        store_release(&timekeeper.keeper, 0); /* pairs with become_keeper's cas */
+    } else if (load_relaxed(&timekeeper.keeper) != 0) {
+        return; /* it will see to it */
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (timers_next() != TIMER_NEVER)
+        tell_anybody();
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Timers: something to be done when a moment has come, and units that wait until then at the longest.
+ *
+ * Representation. Each worker has a store of its own: a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3), linked
+ *   through the timers, so that starting one cannot fail, and each operation touches at most 2 log2(n) of them.
+ * Callers. A timer is started on the worker's own store, fired from there by any worker, stopped by any worker.
+ * Who fires. The owner, now and then (pick_fair), and whoever searches for work, for all. Who of the parked sleeps
+ *   until the next deadline is the timekeeper's concern (timekeeper.h).
+ * Invariants, under the store's lock: parent->deadline <= timer->deadline; rank(right) <= rank(left);
+ *   rank = rank(right) + 1; next = the root's deadline, or TIMER_NEVER.
+ * Linearization. start, stop: when the lock is let go. fire() is called *under the lock*, so whoever has come to have
+ *   the lock knows that it has returned; it must therefore not start or stop a timer, nor take a lock that somebody
+ *   may hold who does.
+ * Reclamation. A timer lies where its starter wants, mostly on the stack of who waits. From the beginning of its
+ *   fire() on nobody but that touches it, so it may be gone when fire()'s last act, the wake-up, is done.
+ *
+ * Modelled in tests/model/timer.pml. */
+#ifndef THRUM_SCHED_TIMER_H
+#define THRUM_SCHED_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/atomic.h"
+#include "os/clock.h"
+#include "os/lock.h"
+
+struct thrum_unit;
+struct timers;
+struct worker;
+
+#define TIMER_NEVER UINT64_MAX
+
+struct timer {
+    uint64_t
+        deadline; /* ns, CLOCK_MONOTONIC; set before timer_start, r/o from then on; TIMER_NEVER is allowed */
+    /* On any worker, inside, under a lock (see above): brief, does not block. Set before timer_start. */
+    void (*fire)(struct worker *worker, struct timer *timer);
+    /* under the store's lock */
+    struct timers *store;                /* r/o once started */
+    struct timer *left, *right, *parent; /* right: once it is out of the heap, the next to be fired */
+    uint32_t rank;                       /* 0: not in the heap */
+};
+
+/* A worker's. */
+struct timers {
+    _Alignas(64) uint64_t next; /* the earliest deadline; changed under lock, read by anybody */
+    struct timer *root;         /* under lock */
+    struct lock lock;
+    uint32_t stride; /* the owner's, as the next: timers_look */
+    uint64_t looked;
+};
+
+/* The caller is on `worker`, inside. */
+void timer_start(struct worker *worker, struct timer *timer);
+
+/* True: it has not fired and never will. False: it fired, and fire() has returned. By anybody, once. */
+bool timer_stop(struct worker *worker, struct timer *timer);
+
+/* --- waiting with a deadline -------------------------------------------------------------------------- */
+
+enum wait_state { WAIT_WAITING, WAIT_WOKEN, WAIT_TIMED_OUT };
+
+/* One that waits, on its own stack; wakers find it in a list. Who changes `claim` from WAIT_WAITING wakes the unit;
+ * until it has, the waiter stays where it is. Who fails to may not touch this any more, unless something else keeps
+ * it there: a list's lock, under which wakers claim and the waiter that has timed out takes itself off. */
+struct wait {
+    struct thrum_unit *unit; /* r/o */
+    uint32_t claim;          /* enum wait_state */
+};
+
+/* By a waker. True: it must now unit_wake(worker, wait->unit). False: the waiter has timed out. */
+static inline bool wait_claim(struct wait *wait) {
+    uint32_t waiting = WAIT_WAITING;
+    return cas_acq_rel(&wait->claim, &waiting, WAIT_WOKEN);
+}
+
+/* Blocks the caller's unit, wait->unit, which has announced itself, until somebody has claimed it and calls unit_wake,
+ * or until the deadline (TIMER_NEVER: none). False: the deadline came first; no waker has claimed it or will.
+ * On a worker, inside, and inside again, perhaps on another one, when it returns; or external (`worker` NULL). */
+bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadline);
+
+/* --- the clock ---------------------------------------------------------------------------------------- */
+
+/* Through the vDSO, unlike clock_monotonic_ns: this one is on the way of each sleep. */
+static inline uint64_t timer_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return clock_ns(&time);
+}
+
+static inline struct timespec timer_spec(uint64_t deadline) {
+    return (struct timespec){(time_t)(deadline / 1000000000), (long)(deadline % 1000000000)};
+}
+
+/* --- for the worker ----------------------------------------------------------------------------------- */
+
+void timers_init(struct timers *timers);
+
+/* Has there ever been one? */
+bool timers_were_used(void);
+
+/* The earliest deadline of all workers. */
+uint64_t timers_next(void);
+
+static inline bool timers_are_empty(const struct timers *timers) {
+    return load_relaxed(&timers->next) == TIMER_NEVER;
+}
+
+/* The owner, which has timers: fires what has expired. Returns after how many picks it is to look again: so many that
+ * a deadline is missed by LOOK_NS or so, at the rate at which it has picked since the last time. */
+uint32_t timers_look(struct worker *worker);
+
+/* Somebody who searches: fires what has expired anywhere, a batch of each worker's. */
+void timers_look_everywhere(struct worker *worker);
+
+#endif

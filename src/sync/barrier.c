@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The barrier. Who comes last begins the next generation and wakes the others. A waiter's tag is its generation: whoever
+ * comes again while the last of the one before still looks for its waiters belongs to the next and stays in the list.
+ *
+ * Who gives up is no longer counted; but if its generation is over by the time it has SPIN, it took part. */
+#include <errno.h>
+
+#include "sync/misuse.h"
+#include "sync/queue.h"
+#include "thrum/sync.h"
+
+struct barrier {
+    struct queue queue;           /* word: nothing of its own */
+    uint32_t parties;             /* r/o */
+    uint32_t arrived, generation; /* under SPIN */
+};
+
+_Static_assert(sizeof(struct barrier) <= sizeof(thrum_barrier_t), "thrum/sync.h leaves room for it");
+_Static_assert(offsetof(struct barrier, parties) == 4 * sizeof(uint64_t), "THRUM_BARRIER_INIT");
+
+static struct barrier *barrier_of(thrum_barrier_t *barrier) {
+    return (struct barrier *)(void *)barrier;
+}
+
+/* SPIN is held; gives it back. */
+static void open_for_all(struct barrier *barrier, uint32_t word) {
+    struct waiters taken = {.first = NULL};
+    uint32_t generation = barrier->generation++;
+    barrier->arrived = 0;
+    word = waiters_take_all(&barrier->queue.waiters, &barrier->queue.word, word, generation, &taken);
+    word_unlock(&barrier->queue.word, queue_word(&barrier->queue, word));
+    waiters_wake(&taken, 0);
+}
+
+/* True: it was too late to give up. */
+static bool give_up(struct barrier *barrier, struct waiter *waiter) {
+    uint32_t word = word_lock(&barrier->queue.word);
+    bool over = barrier->generation != waiter->tag;
+    if (waiter->listed)
+        waiters_remove(&barrier->queue.waiters, waiter);
+    if (!over)
+        barrier->arrived--;
+    word_unlock(&barrier->queue.word, queue_word(&barrier->queue, word));
+    return over;
+}
+
+static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t deadline, bool *last) {
+    struct wait wait = {.unit = unit_self(worker)};
+    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    uint32_t word = word_lock(&barrier->queue.word);
+    *last = ++barrier->arrived == barrier->parties;
+    if (*last) {
+        open_for_all(barrier, word);
+        return 0;
+    }
+    waiter.tag = barrier->generation;
+    unit_announce(wait.unit);
+    waiters_add(&barrier->queue.waiters, &waiter);
+    word_unlock(&barrier->queue.word, word | WORD_WAITERS);
+    return waiter_block(worker, &wait, deadline) || give_up(barrier, &waiter) ? 0 : ETIMEDOUT;
+}
+
+/* --- thrum_barrier_t ---------------------------------------------------------------------------------- */
+
+int thrum_barrier_init(thrum_barrier_t *barrier, unsigned parties) {
+    if (parties == 0)
+        return EINVAL;
+    *barrier_of(barrier) = (struct barrier){.parties = parties};
+    return 0;
+}
+
+int thrum_barrier_wait_until(thrum_barrier_t *barrier, uint64_t deadline, bool *last) {
+    bool is_last;
+    int error = wait_inside(enter(), barrier_of(barrier), deadline, &is_last);
+    leave();
+    if (last != NULL)
+        *last = is_last;
+    return error;
+}
+
+bool thrum_barrier_wait(thrum_barrier_t *barrier) {
+    bool last;
+    thrum_barrier_wait_until(barrier, TIMER_NEVER, &last);
+    return last;
+}
+
+int thrum_barrier_destroy(thrum_barrier_t *barrier) {
+    if (load_relaxed(&barrier_of(barrier)->queue.word) & WORD_WAITERS)
+        return misuse(EBUSY, "thrum_barrier_destroy: somebody waits at this barrier");
+    return 0;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See channel.h. */
+#include "sync/channel.h"
+
+#include <errno.h>
+
+/* --- the lock ----------------------------------------------------------------------------------------- */
+
+/* Who closes is preempted at worst: others run meanwhile. */
+uint32_t channel_lock(struct channel *channel) {
+    for (unsigned tries = 0;; tries++) {
+        enter();
+        uint32_t word = word_lock(&channel->word);
+        if (__builtin_expect(!(word & CHANNEL_CLOSING), 1))
+            return word;
+        word_unlock(&channel->word, word);
+        leave();
+        thrum_yield();
+        word_wait(tries);
+    }
+}
+
+void channel_unlock(struct channel *channel, uint32_t word) {
+    word_unlock(&channel->word, word);
+    leave();
+}
+
+/* --- waiting ------------------------------------------------------------------------------------------ */
+
+/* With SPIN, which this gives back; outside when it returns. */
+static int wait_in(struct channel *channel, struct waiters *list, void *element, uint64_t deadline) {
+    struct worker *worker = worker_here();
+    struct wait wait = {.unit = unit_self(worker)};
+    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    waiter.value = element;
+    unit_announce(wait.unit);
+    waiters_add(list, &waiter);
+    word_unlock(&channel->word, 0);
+    if (!waiter_block(worker, &wait, deadline)) {
+        uint32_t word = word_lock(&channel->word); /* in the middle of closing, too */
+        if (waiter.listed)
+            waiters_remove(list, &waiter);
+        word_unlock(&channel->word, word);
+        waiter.result = ETIMEDOUT;
+    }
+    leave();
+    return waiter.result;
+}
+
+static void unlock_and_wake(struct channel *channel, struct waiter *waiter) {
+    word_unlock(&channel->word, 0);
+    if (waiter != NULL)
+        waiter_wake(worker_here(), waiter);
+    leave();
+}
+
+/* --- sending ------------------------------------------------------------------------------------------ */
+
+/* To a receiver that waits, if there is one. */
+static struct waiter *hand_to_receiver(struct channel *channel, const void *element) {
+    struct waiter *receiver = waiters_take(&channel->receivers);
+    if (receiver != NULL)
+        element_copy(receiver->value, element, channel->store.size);
+    return receiver;
+}
+
+/* SPIN has been given back and has to be taken again: all may have changed. */
+static int make_room(struct channel *channel, uint32_t word) {
+    channel_unlock(channel, word);
+    struct block *block = block_new(&channel->store);
+    if (block == NULL)
+        return ENOMEM;
+    word = channel_lock(channel);
+    block = store_give(&channel->store, block);
+    channel_unlock(channel, word);
+    block_free(block);
+    return 0;
+}
+
+/* EBUSY: it would have to wait, and SPIN is held. Everything else is the outcome. */
+static int try_send(struct channel *channel, const void *element) {
+    for (;;) {
+        uint32_t word = channel_lock(channel);
+        if (word & CHANNEL_CLOSED) {
+            channel_unlock(channel, word);
+            return EPIPE;
+        }
+        struct waiter *receiver = hand_to_receiver(channel, element);
+        if (receiver == NULL) {
+            if (store_is_full(&channel->store))
+                return EBUSY;
+            if (__builtin_expect(store_lacks_block(&channel->store), 0)) {
+                int error = make_room(channel, word);
+                if (error != 0)
+                    return error;
+                continue;
+            }
+            store_put(&channel->store, element);
+        }
+        unlock_and_wake(channel, receiver);
+        return 0;
+    }
+}
+
+/* --- receiving ---------------------------------------------------------------------------------------- */
+
+/* From the store, whose place the sender gets that has waited for longest; from a sender, where there is no store. */
+static bool take_element(struct channel *channel, void *element, struct waiter **sender,
+                         struct block **empty) {
+    struct store *store = &channel->store;
+    bool stored = store->count > 0;
+    if (stored)
+        *empty = store_get(store, element);
+    *sender = waiters_take(&channel->senders);
+    if (*sender == NULL)
+        return stored;
+    if (stored)
+        store_put(store, (*sender)->value);
+    else
+        element_copy(element, (*sender)->value, store->size);
+    return true;
+}
+
+/* As try_send. */
+static int try_receive(struct channel *channel, void *element) {
+    uint32_t word = channel_lock(channel);
+    struct waiter *sender = NULL;
+    struct block *empty = NULL;
+    if (take_element(channel, element, &sender, &empty)) {
+        word_unlock(&channel->word, word);
+        if (sender != NULL)
+            waiter_wake(worker_here(), sender);
+        leave();
+        block_free(empty);
+        return 0;
+    }
+    if (!(word & CHANNEL_CLOSED))
+        return EBUSY;
+    channel_unlock(channel, word);
+    return EPIPE;
+}
+
+/* --- thrum_channel_t ---------------------------------------------------------------------------------- */
+
+enum { ELEMENT_MAX = 1 << 30 };
+
+int thrum_channel_init(thrum_channel_t *channel, size_t element_size, size_t capacity, void *storage) {
+    bool bounded = capacity != 0 && capacity != THRUM_CHANNEL_UNBOUNDED && element_size != 0;
+    if (element_size > ELEMENT_MAX || (bounded && storage == NULL))
+        return EINVAL;
+    *channel_of(channel) =
+        (struct channel){.store = {.ring = storage, .capacity = capacity, .size = element_size}};
+    return 0;
+}
+
+int thrum_channel_send_until(thrum_channel_t *object, const void *element, uint64_t deadline) {
+    struct channel *channel = channel_of(object);
+    int error = try_send(channel, element);
+    if (error != EBUSY)
+        return error;
+    return wait_in(channel, &channel->senders, (void *)(uintptr_t)element, deadline); /* it is only read */
+}
+
+int thrum_channel_send(thrum_channel_t *channel, const void *element) {
+    return thrum_channel_send_until(channel, element, TIMER_NEVER);
+}
+
+int thrum_channel_try_send(thrum_channel_t *object, const void *element) {
+    int error = try_send(channel_of(object), element);
+    if (error == EBUSY)
+        channel_unlock(channel_of(object), 0);
+    return error;
+}
+
+int thrum_channel_receive_until(thrum_channel_t *object, void *element, uint64_t deadline) {
+    struct channel *channel = channel_of(object);
+    int error = try_receive(channel, element);
+    if (error != EBUSY)
+        return error;
+    return wait_in(channel, &channel->receivers, element, deadline);
+}
+
+int thrum_channel_receive(thrum_channel_t *channel, void *element) {
+    return thrum_channel_receive_until(channel, element, TIMER_NEVER);
+}
+
+int thrum_channel_try_receive(thrum_channel_t *object, void *element) {
+    int error = try_receive(channel_of(object), element);
+    if (error == EBUSY)
+        channel_unlock(channel_of(object), 0);
+    return error;
+}
+
+int thrum_channel_close(thrum_channel_t *object) {
+    struct channel *channel = channel_of(object);
+    uint32_t word = channel_lock(channel);
+    if (word & CHANNEL_CLOSED) {
+        channel_unlock(channel, word);
+        return EPIPE;
+    }
+    struct waiters taken = {.first = NULL};
+    waiters_take_all(&channel->receivers, &channel->word, CHANNEL_CLOSING, 0, &taken);
+    waiters_take_all(&channel->senders, &channel->word, CHANNEL_CLOSING, 0, &taken);
+    word_unlock(&channel->word, CHANNEL_CLOSED);
+    waiters_wake(&taken, EPIPE);
+    leave();
+    return 0;
+}
+
+size_t thrum_channel_count(thrum_channel_t *object) {
+    uint32_t word = channel_lock(channel_of(object));
+    size_t count = channel_of(object)->store.count;
+    channel_unlock(channel_of(object), word);
+    return count;
+}
+
+int thrum_channel_destroy(thrum_channel_t *object) {
+    struct channel *channel = channel_of(object);
+    uint32_t word = channel_lock(channel);
+    bool used = channel->senders.first != NULL || channel->receivers.first != NULL;
+    channel_unlock(channel, word);
+    if (used)
+        return misuse(EBUSY, "thrum_channel_destroy: somebody waits for this channel");
+    store_clear(&channel->store);
+    return 0;
+}

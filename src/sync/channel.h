@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The channel: elements of one size go from senders to receivers, in order, through a store that may be of no size.
+ *
+ * word: CHANNEL_CLOSED; CHANNEL_CLOSING: somebody closes it, others stay out until that is done; WORD_SPIN.
+ * Invariants, outside SPIN: receivers wait only where the store is empty and no sender waits, senders only where it is
+ *   full; nobody waits where it is closed.
+ * Linearization. Each operation: its last store of word. Whoever waits: the store of the waker that claims it, which
+ *   has copied the element from or to where the waiter wants it: a channel's waiter has that in `value`, NULL for a
+ *   receiver that throws it away.
+ *
+ * The store of CHANNEL_CLOSED is the last that the closing one does to the object, so a receiver that is told so may
+ * destroy it. That is why the waiters are claimed before: in CLOSING, where they are many and some are contested.
+ *
+ * Modelled in tests/model/channel.pml. */
+#ifndef THRUM_SYNC_CHANNEL_H
+#define THRUM_SYNC_CHANNEL_H
+
+#include "sync/misuse.h"
+#include "sync/store.h"
+#include "sync/waiters.h"
+#include "thrum/sync.h"
+
+enum { CHANNEL_CLOSED = 1, CHANNEL_CLOSING = 8 };
+
+struct channel {
+    struct store store; /* first: THRUM_CHANNEL_INIT */
+    uint32_t word;
+    uint32_t spare;
+    struct waiters senders, receivers; /* under SPIN */
+};
+
+_Static_assert(sizeof(struct channel) <= sizeof(thrum_channel_t), "thrum/sync.h leaves room for it");
+_Static_assert(offsetof(struct store, ring) == offsetof(thrum_channel_t, storage) &&
+                   offsetof(struct store, capacity) == offsetof(thrum_channel_t, capacity) &&
+                   offsetof(struct store, size) == offsetof(thrum_channel_t, element_size),
+               "THRUM_CHANNEL_INIT");
+
+static inline struct channel *channel_of(thrum_channel_t *channel) {
+    return (struct channel *)(void *)channel;
+}
+
+/* Takes SPIN, and comes inside. The word: open or closed, nothing in between. */
+uint32_t channel_lock(struct channel *channel);
+/* Gives it back, goes outside. */
+void channel_unlock(struct channel *channel, uint32_t word);
+
+/* With SPIN. Would the operation go on at once? */
+static inline bool channel_may_send(const struct channel *channel, uint32_t word) {
+    return word & CHANNEL_CLOSED || !store_is_full(&channel->store) || channel->receivers.first != NULL;
+}
+
+static inline bool channel_may_receive(const struct channel *channel, uint32_t word) {
+    return word & CHANNEL_CLOSED || channel->store.count > 0 || channel->senders.first != NULL;
+}
+
+#endif

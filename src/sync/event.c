@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See event.h. */
+#include "sync/event.h"
+
+#include <errno.h>
+
+static __attribute__((noinline)) void set_slow(struct event *event) {
+    enter();
+    struct waiters taken = {.first = NULL};
+    waiters_take_all(&event->queue.waiters, &event->queue.word, word_lock(&event->queue.word), 0, &taken);
+    word_unlock(&event->queue.word, EVENT_SET);
+    waiters_wake(&taken, 0);
+    leave();
+}
+
+void event_set(struct event *event) {
+    uint32_t word = 0;
+    if (!cas_acq_rel(&event->queue.word, &word, EVENT_SET) && !(word & EVENT_SET))
+        set_slow(event);
+}
+
+int event_wait(struct event *event, uint64_t deadline) {
+    if (event_is_set(event))
+        return 0;
+    struct worker *worker = enter();
+    uint32_t word = word_lock(&event->queue.word);
+    int error = 0;
+    if (word & EVENT_SET)
+        word_unlock(&event->queue.word, word);
+    else if (!queue_wait(worker, &event->queue, word, deadline))
+        error = ETIMEDOUT;
+    leave();
+    return error;
+}
+
+/* --- thrum_event_t ------------------------------------------------------------------------------------ */
+
+void thrum_event_init(thrum_event_t *event) {
+    *event_of(event) = (struct event){.queue.word = 0};
+}
+
+void thrum_event_set(thrum_event_t *event) {
+    event_set(event_of(event));
+}
+
+/* Where it is set nobody waits, and SPIN is only held by who finds out that it is set. */
+void thrum_event_reset(thrum_event_t *object) {
+    struct event *event = event_of(object);
+    for (unsigned tries = 0; event_is_set(event); word_wait(tries++)) {
+        uint32_t word = EVENT_SET;
+        if (cas_acq_rel(&event->queue.word, &word, 0))
+            return;
+    }
+}
+
+int thrum_event_try_wait(thrum_event_t *event) {
+    return event_is_set(event_of(event)) ? 0 : EBUSY;
+}
+
+void thrum_event_wait(thrum_event_t *event) {
+    event_wait(event_of(event), TIMER_NEVER);
+}
+
+int thrum_event_wait_until(thrum_event_t *event, uint64_t deadline) {
+    return event_wait(event_of(event), deadline);
+}
+
+int thrum_event_destroy(thrum_event_t *event) {
+    if (event_has_waiters(event_of(event)))
+        return misuse(EBUSY, "thrum_event_destroy: somebody waits for this event");
+    return 0;
+}

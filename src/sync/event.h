@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Something that happens and lets all go who wait for it. On its own it is thrum_event_t; latches, eventuals, futures
+ * and once are events that are set when something else is done.
+ *
+ * word: EVENT_SET (then nobody waits and the list is empty), WORD_WAITERS, WORD_SPIN.
+ * Linearization. set: the store (or cas) of EVENT_SET, which is the last that it does to the object if it is the one
+ *   that sets it. wait: the load that sees it, or the store that lists the waiter. */
+#ifndef THRUM_SYNC_EVENT_H
+#define THRUM_SYNC_EVENT_H
+
+#include "sync/misuse.h"
+#include "sync/queue.h"
+#include "thrum/sync.h"
+
+enum { EVENT_SET = 1 };
+
+struct event {
+    struct queue queue;
+};
+
+_Static_assert(sizeof(struct event) <= sizeof(thrum_event_t), "thrum/sync.h leaves room for it");
+
+static inline struct event *event_of(thrum_event_t *event) {
+    return (struct event *)(void *)event;
+}
+
+static inline bool event_is_set(const struct event *event) {
+    return load_acquire(&event->queue.word) & EVENT_SET; /* pairs with event_set: what was done before */
+}
+
+/* From outside. */
+void event_set(struct event *event);
+/* 0 or ETIMEDOUT. */
+int event_wait(struct event *event, uint64_t deadline);
+
+static inline bool event_has_waiters(const struct event *event) {
+    return load_relaxed(&event->queue.word) & WORD_WAITERS;
+}
+
+#endif

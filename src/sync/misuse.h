@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a program must not do with an object: unlock what is not its own, destroy what is in use. Debug builds say so in
+ * one line and abort; release builds answer with the error where they can tell. */
+#ifndef THRUM_SYNC_MISUSE_H
+#define THRUM_SYNC_MISUSE_H
+
+#ifdef THRUM_DEBUG
+#include <stdlib.h>
+
+#include "base/text.h"
+
+static inline int misuse_report(const char *what) {
+    text_line("misuse: ", what, NULL);
+    abort();
+}
+#define misuse(error, what) misuse_report(what)
+#define MISUSE_IS_WATCHED   1
+#else
+static inline int misuse_answer(int error) {
+    return error;
+}
+#define misuse(error, what) misuse_answer(error)
+#define MISUSE_IS_WATCHED   0
+#endif
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The readers-writer lock. Readers and writers take turns in phases (after Brandenburg and Anderson, "Reader-Writer
+ * Synchronization for Shared-Memory Multiprocessor Real-Time Systems", ECRTS 2009):
+ *
+ *   - a writer that waits keeps new readers out: writers do not starve;
+ *   - a writer that unlocks lets in all readers that wait, and only if there are none the next writer: a reader waits
+ *     for one writer at most, besides those readers that were there before it.
+ *
+ * word: RWLOCK_WRITING, or the number of readers from bit RWLOCK_SHIFT on; WORD_WAITERS: one of the two lists is not
+ *   empty, so new readers may not just come in; WORD_SPIN.
+ * Invariant, outside SPIN: readers wait only while a writer has it or waits; nobody waits where nobody has it.
+ *
+ * Each store that lets the lock go is the last that the unlocker does to it. While an unlocking writer claims readers in
+ * batches it still has the lock. A writer that gives up and lets waiting readers in does so batch by batch. */
+#include <errno.h>
+
+#include "sync/misuse.h"
+#include "sync/waiters.h"
+#include "sync/word.h"
+#include "thrum/sync.h"
+
+enum { RWLOCK_WRITING = 1, RWLOCK_SHIFT = 3, RWLOCK_READER = 1 << RWLOCK_SHIFT };
+
+struct rwlock {
+    uint32_t word;
+    uint32_t spare;
+    struct waiters readers, writers; /* under SPIN */
+    struct thrum_unit *writer;       /* where misuse is watched */
+};
+
+_Static_assert(sizeof(struct rwlock) <= sizeof(thrum_rwlock_t), "thrum/sync.h leaves room for it");
+
+static struct rwlock *rwlock_of(thrum_rwlock_t *lock) {
+    return (struct rwlock *)(void *)lock;
+}
+
+static uint32_t with_waiters(const struct rwlock *lock, uint32_t word) {
+    bool any = lock->readers.first != NULL || lock->writers.first != NULL;
+    return any ? word | WORD_WAITERS : word & ~(uint32_t)WORD_WAITERS;
+}
+
+static void note_writer(struct rwlock *lock, struct thrum_unit *unit) {
+    if (MISUSE_IS_WATCHED)
+        store_relaxed(&lock->writer, unit);
+}
+
+/* --- locking ------------------------------------------------------------------------------------------ */
+
+static bool may_read(const struct rwlock *lock, uint32_t word) {
+    return !(word & RWLOCK_WRITING) && lock->writers.first == NULL;
+}
+
+static bool may_write(const struct rwlock *lock, uint32_t word) {
+    (void)lock;
+    return !(word & RWLOCK_WRITING) && word < RWLOCK_READER;
+}
+
+/* SPIN is held; gives it back. False: the deadline came first, and the waiter may still be in the list. */
+static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *list, struct waiter *waiter,
+                    uint32_t word, uint64_t deadline) {
+    unit_announce(waiter->wait->unit);
+    waiters_add(list, waiter);
+    word_unlock(&lock->word, word | WORD_WAITERS);
+    return waiter_block(worker, waiter->wait, deadline);
+}
+
+static void forget_reader(struct rwlock *lock, struct waiter *waiter) {
+    uint32_t word = word_lock(&lock->word);
+    if (waiter->listed)
+        waiters_remove(&lock->readers, waiter);
+    word_unlock(&lock->word, with_waiters(lock, word));
+}
+
+/* Readers may have waited for this writer alone. Between two batches all may change. */
+static void forget_writer(struct rwlock *lock, struct waiter *waiter) {
+    uint32_t word = word_lock(&lock->word);
+    if (waiter->listed)
+        waiters_remove(&lock->writers, waiter);
+    for (bool more = true; more;) {
+        struct waiters taken = {.first = NULL};
+        if (may_read(lock, word))
+            word += waiters_take_batch(&lock->readers, 0, &taken, &more) * RWLOCK_READER;
+        else
+            more = false;
+        word_unlock(&lock->word, with_waiters(lock, word));
+        waiters_wake(&taken, 0);
+        if (more)
+            word = word_lock(&lock->word);
+    }
+}
+
+static __attribute__((noinline)) int read_slow(struct rwlock *lock, uint64_t deadline) {
+    struct worker *worker = enter();
+    struct wait wait = {.unit = unit_self(worker)};
+    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    uint32_t word = word_lock(&lock->word);
+    int error = 0;
+    if (may_read(lock, word)) {
+        word_unlock(&lock->word, word + RWLOCK_READER);
+    } else if (!wait_in(worker, lock, &lock->readers, &waiter, word, deadline)) {
+        forget_reader(lock, &waiter);
+        error = ETIMEDOUT;
+    }
+    leave();
+    return error;
+}
+
+static __attribute__((noinline)) int write_slow(struct rwlock *lock, uint64_t deadline) {
+    struct worker *worker = enter();
+    struct wait wait = {.unit = unit_self(worker)};
+    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    if (MISUSE_IS_WATCHED && load_relaxed(&lock->writer) == wait.unit)
+        misuse(EDEADLK, "thrum_rwlock_write_lock: the caller has this lock for writing already");
+    uint32_t word = word_lock(&lock->word);
+    int error = 0;
+    if (may_write(lock, word)) {
+        note_writer(lock, wait.unit);
+        word_unlock(&lock->word, word | RWLOCK_WRITING);
+    } else if (!wait_in(worker, lock, &lock->writers, &waiter, word, deadline)) {
+        forget_writer(lock, &waiter);
+        error = ETIMEDOUT;
+    }
+    leave();
+    return error;
+}
+
+/* The fast paths give up where somebody has SPIN. */
+static int try_slow(struct rwlock *lock, bool (*may)(const struct rwlock *, uint32_t), uint32_t one) {
+    struct thrum_unit *self = unit_self(enter());
+    uint32_t word = word_lock(&lock->word);
+    bool mine = may(lock, word);
+    if (mine && one == RWLOCK_WRITING)
+        note_writer(lock, self);
+    word_unlock(&lock->word, mine ? word + one : word);
+    leave();
+    return mine ? 0 : EBUSY;
+}
+
+static bool read_fast(struct rwlock *lock) {
+    uint32_t word = load_relaxed(&lock->word);
+    while (!(word & (RWLOCK_WRITING | WORD_WAITERS | WORD_SPIN)))
+        if (cas_acquire(&lock->word, &word, word + RWLOCK_READER))
+            return true;
+    return false;
+}
+
+static bool write_fast(struct rwlock *lock) {
+    uint32_t word = 0;
+    return !MISUSE_IS_WATCHED && cas_acquire(&lock->word, &word, RWLOCK_WRITING);
+}
+
+/* --- unlocking ---------------------------------------------------------------------------------------- */
+
+/* SPIN is held, nobody but the caller has the lock, whom `word` still counts; what it is to be is returned. Claims the
+ * next writer, or all readers that wait: in batches, since each is counted; SPIN is given back between them. */
+static uint32_t admit_writer(struct rwlock *lock, uint32_t word, struct waiters *taken) {
+    struct waiter *writer = waiters_take(&lock->writers);
+    if (writer == NULL)
+        return word;
+    waiters_add(taken, writer);
+    note_writer(lock, writer->wait->unit);
+    return word | RWLOCK_WRITING;
+}
+
+static uint32_t admit_readers(struct rwlock *lock, uint32_t word, struct waiters *taken) {
+    uint32_t admitted = 0;
+    for (bool more;;) {
+        admitted += waiters_take_batch(&lock->readers, 0, taken, &more);
+        if (!more)
+            return word + admitted * RWLOCK_READER;
+        word_unlock(&lock->word, word);
+        leave();
+        enter();
+        word = word_lock(&lock->word);
+    }
+}
+
+/* Readers first: they have waited for this writer. */
+static void unlock_writer(struct rwlock *lock, uint32_t word) {
+    struct waiters taken = {.first = NULL};
+    note_writer(lock, NULL);
+    word = admit_readers(lock, word, &taken) & ~(uint32_t)RWLOCK_WRITING;
+    if (taken.first == NULL)
+        word = admit_writer(lock, word, &taken);
+    word_unlock(&lock->word, with_waiters(lock, word));
+    waiters_wake(&taken, 0);
+}
+
+/* A writer first: those readers that wait came after it. There need be no writer: its deadline may have come. */
+static void unlock_last_reader(struct rwlock *lock, uint32_t word) {
+    struct waiters taken = {.first = NULL};
+    word = admit_writer(lock, word, &taken);
+    if (taken.first == NULL)
+        word = admit_readers(lock, word, &taken);
+    word_unlock(&lock->word, with_waiters(lock, word - RWLOCK_READER));
+    waiters_wake(&taken, 0);
+}
+
+static int unlock_inside(struct worker *worker, struct rwlock *lock) {
+    uint32_t word = word_lock(&lock->word);
+    if (word & RWLOCK_WRITING) {
+        if (MISUSE_IS_WATCHED && lock->writer != unit_self(worker))
+            misuse(EPERM, "thrum_rwlock_unlock: another has this lock for writing");
+        unlock_writer(lock, word);
+    } else if (word < RWLOCK_READER) {
+        word_unlock(&lock->word, word);
+        return misuse(EPERM, "thrum_rwlock_unlock: nobody has this lock");
+    } else if (word < 2 * RWLOCK_READER) {
+        unlock_last_reader(lock, word);
+    } else {
+        word_unlock(&lock->word, word - RWLOCK_READER);
+    }
+    return 0;
+}
+
+static bool unlock_fast(struct rwlock *lock) {
+    uint32_t word = load_relaxed(&lock->word);
+    while (!(word & WORD_SPIN)) {
+        bool writer = !MISUSE_IS_WATCHED && word == RWLOCK_WRITING;
+        bool reader = word >= 2 * RWLOCK_READER || word == RWLOCK_READER;
+        if (!writer && !reader)
+            return false;
+        if (cas_acq_rel(&lock->word, &word, writer ? 0 : word - RWLOCK_READER))
+            return true;
+    }
+    return false;
+}
+
+/* --- thrum_rwlock_t ----------------------------------------------------------------------------------- */
+
+void thrum_rwlock_init(thrum_rwlock_t *lock) {
+    *rwlock_of(lock) = (struct rwlock){.word = 0};
+}
+
+void thrum_rwlock_read_lock(thrum_rwlock_t *lock) {
+    if (!read_fast(rwlock_of(lock)))
+        read_slow(rwlock_of(lock), TIMER_NEVER);
+}
+
+int thrum_rwlock_read_lock_until(thrum_rwlock_t *lock, uint64_t deadline) {
+    return read_fast(rwlock_of(lock)) ? 0 : read_slow(rwlock_of(lock), deadline);
+}
+
+void thrum_rwlock_write_lock(thrum_rwlock_t *lock) {
+    if (!write_fast(rwlock_of(lock)))
+        write_slow(rwlock_of(lock), TIMER_NEVER);
+}
+
+int thrum_rwlock_write_lock_until(thrum_rwlock_t *lock, uint64_t deadline) {
+    return write_fast(rwlock_of(lock)) ? 0 : write_slow(rwlock_of(lock), deadline);
+}
+
+int thrum_rwlock_try_read_lock(thrum_rwlock_t *lock) {
+    return read_fast(rwlock_of(lock)) ? 0 : try_slow(rwlock_of(lock), may_read, RWLOCK_READER);
+}
+
+int thrum_rwlock_try_write_lock(thrum_rwlock_t *lock) {
+    return write_fast(rwlock_of(lock)) ? 0 : try_slow(rwlock_of(lock), may_write, RWLOCK_WRITING);
+}
+
+int thrum_rwlock_unlock(thrum_rwlock_t *object) {
+    struct rwlock *lock = rwlock_of(object);
+    if (unlock_fast(lock))
+        return 0;
+    int error = unlock_inside(enter(), lock);
+    leave();
+    return error;
+}
+
+int thrum_rwlock_destroy(thrum_rwlock_t *lock) {
+    if (load_acquire(&rwlock_of(lock)->word) & ~(uint32_t)WORD_SPIN)
+        return misuse(EBUSY, "thrum_rwlock_destroy: somebody has this lock or waits for it");
+    return 0;
+}

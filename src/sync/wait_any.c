@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Waiting for the first of several objects.
+ *
+ *   1. Each is tried in turn. Nothing is taken from any but the one that is ready first.
+ *   2. None is: a node is put into each one's list, all with the same `struct wait`. So a waker must claim it, and one
+ *      object's alone does; others that fail to go on as if the node had not been there.
+ *   3. An object that looks ready by then ends that: if nobody has claimed the wait yet its owner does so itself, takes
+ *      all nodes off and begins anew. Whatever others meant to give meanwhile and could not is in the objects'
+ *      state, where step 1 finds it; so nothing is lost.
+ *   4. Woken, or at the deadline: all nodes are taken off. One of them says that it was claimed by it.
+ *
+ * Nodes are put into lists in the order of the objects' addresses, and those for one channel at a time. Otherwise two who
+ * wait at the same channels, from different sides, might each find the other's node, and begin anew in step, for ever.
+ *
+ * From announcing itself to blocking the unit is in a non-preemptible region, and nothing in there may wait for more
+ * than a word's SPIN: a unit that is in a list must not be put into a run queue by a preemption as well.
+ *
+ * Modelled in tests/model/waitany.pml. */
+#include <errno.h>
+
+#include "sync/channel.h"
+#include "sync/event.h"
+#include "sync/sem.h"
+
+/* What thrum_wait_t is. */
+struct item {
+    uint32_t what; /* enum thrum_wait_what */
+    int32_t result;
+    void *object, *value;
+    struct waiter waiter;
+    struct item *next; /* in the order of the objects */
+    struct join_watch watch;
+    uint32_t watch_done; /* the thread that has ended does not look at us any more */
+};
+
+_Static_assert(sizeof(struct item) <= sizeof(thrum_wait_t), "thrum/sync.h leaves room for it");
+_Static_assert(offsetof(struct item, value) == offsetof(thrum_wait_t, value),
+               "thrum/sync.h has the first four");
+
+/* What can be waited for. `attempt` is called outside, the other two inside. */
+struct kind {
+    int (*attempt)(struct item *item); /* EBUSY: it is not ready. Everything else is the outcome */
+    int (*enlist)(struct item *item);  /* EBUSY: it looks ready. Other errors are the caller's fault */
+    void (*withdraw)(struct item *item);
+    struct item *(*behind)(const struct item *item); /* the first that enlist() did not do */
+};
+
+/* --- events, and what is made of them ------------------------------------------------------------------ */
+
+static int event_attempt(struct item *item) {
+    return event_is_set(item->object) ? 0 : EBUSY;
+}
+
+static int eventual_attempt(struct item *item) {
+    return thrum_eventual_try_get(item->object, item->value);
+}
+
+static struct item *behind_one(const struct item *item) {
+    return item->next;
+}
+
+/* SPIN is held; gives it back. */
+static int enlist_unless(bool ready, struct queue *queue, uint32_t word, struct waiter *waiter) {
+    if (!ready)
+        waiters_add(&queue->waiters, waiter);
+    word_unlock(&queue->word, queue_word(queue, word));
+    return ready ? EBUSY : 0;
+}
+
+static int event_enlist(struct item *item) {
+    struct event *event = item->object;
+    uint32_t word = word_lock(&event->queue.word);
+    return enlist_unless(word & EVENT_SET, &event->queue, word, &item->waiter);
+}
+
+static void event_withdraw(struct item *item) {
+    queue_leave(&((struct event *)item->object)->queue, &item->waiter);
+}
+
+/* --- semaphores --------------------------------------------------------------------------------------- */
+
+static int sem_attempt(struct item *item) {
+    return sem_take(item->object) ? 0 : EBUSY;
+}
+
+static int sem_enlist(struct item *item) {
+    struct sem *sem = item->object;
+    uint32_t word = word_lock(&sem->queue.word);
+    return enlist_unless(word >= SEM_ONE, &sem->queue, word, &item->waiter);
+}
+
+static void sem_withdraw(struct item *item) {
+    queue_leave(&((struct sem *)item->object)->queue, &item->waiter);
+}
+
+/* --- channels ----------------------------------------------------------------------------------------- */
+
+static int send_attempt(struct item *item) {
+    return thrum_channel_try_send(item->object, item->value);
+}
+
+static int receive_attempt(struct item *item) {
+    return thrum_channel_try_receive(item->object, item->value);
+}
+
+static struct waiters *channel_list(struct item *item) {
+    struct channel *channel = item->object;
+    return item->what == THRUM_WAIT_SEND ? &channel->senders : &channel->receivers;
+}
+
+static bool channel_looks_ready(const struct item *item, uint32_t word) {
+    if (word & CHANNEL_CLOSING)
+        return true;
+    return item->what == THRUM_WAIT_SEND ? channel_may_send(item->object, word)
+                                         : channel_may_receive(item->object, word);
+}
+
+/* The first behind those that are for the same channel. */
+static struct item *behind_channel(const struct item *item) {
+    struct item *next = item->next;
+    while (next != NULL && next->object == item->object)
+        next = next->next;
+    return next;
+}
+
+/* This one and all that are for the same channel: its own offer is no partner, as it is not in a list yet. */
+static int channel_enlist(struct item *first) {
+    struct channel *channel = first->object;
+    const struct item *behind = behind_channel(first);
+    uint32_t word = word_lock(&channel->word);
+    bool ready = false;
+    for (struct item *item = first; item != behind; item = item->next)
+        ready = ready || channel_looks_ready(item, word);
+    for (struct item *item = first; item != behind && !ready; item = item->next)
+        waiters_add(channel_list(item), &item->waiter);
+    word_unlock(&channel->word, word);
+    return ready ? EBUSY : 0;
+}
+
+static void channel_withdraw(struct item *item) {
+    struct channel *channel = item->object;
+    uint32_t word = word_lock(&channel->word);
+    if (item->waiter.listed)
+        waiters_remove(channel_list(item), &item->waiter);
+    word_unlock(&channel->word, word);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------ */
+
+static int join_attempt(struct item *item) {
+    return thrum_try_join(item->object, item->value);
+}
+
+/* The thread's end has found us in its `join`. The item may be gone once watch_done is set, unless we have claimed the
+ * wait: then it waits for us. */
+static void thread_ended(struct worker *worker, struct join_watch *watch) {
+    struct item *item = (struct item *)(void *)((char *)watch - offsetof(struct item, watch));
+    struct thrum_unit *unit = item->waiter.wait->unit;
+    bool claimed = waiter_claim(&item->waiter);
+    store_release(&item->watch_done, 1); /* pairs with join_withdraw */
+    if (claimed)
+        unit_wake(worker, unit);
+}
+
+static int join_enlist(struct item *item) {
+    struct thrum_unit *thread = item->object, *joiner = JOIN_NONE;
+    item->watch.ended = thread_ended;
+    store_relaxed(&item->watch_done, 0);
+    if (cas_acq_rel(&thread->join, &joiner, join_by_watch(&item->watch)))
+        return 0;
+    return joiner == JOIN_ENDED ? EBUSY : misuse(EINVAL, "thrum_wait_any: somebody else joins this thread");
+}
+
+static void join_withdraw(struct item *item) {
+    struct thrum_unit *thread = item->object, *joiner = join_by_watch(&item->watch);
+    if (cas_acq_rel(&thread->join, &joiner, JOIN_NONE))
+        return;
+    for (unsigned tries = 0; !load_acquire(&item->watch_done); tries++)
+        word_wait(tries);
+}
+
+/* --- all of them -------------------------------------------------------------------------------------- */
+
+static const struct kind kinds[] = {
+    [THRUM_WAIT_EVENT] = {event_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_LATCH] = {event_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_FUTURE] = {event_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_EVENTUAL] = {eventual_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_SEM] = {sem_attempt, sem_enlist, sem_withdraw, behind_one},
+    [THRUM_WAIT_SEND] = {send_attempt, channel_enlist, channel_withdraw, behind_channel},
+    [THRUM_WAIT_RECEIVE] = {receive_attempt, channel_enlist, channel_withdraw, behind_channel},
+    [THRUM_WAIT_JOIN] = {join_attempt, join_enlist, join_withdraw, behind_one},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static const struct kind *kind_of(const struct item *item) {
+    return &kinds[item->what];
+}
+
+/* The first that is ready, which has been done, or NULL. */
+static struct item *attempt_all(struct item *items, size_t count) {
+    for (struct item *item = items; item < items + count; item++) {
+        item->result = kind_of(item)->attempt(item);
+        if (item->result != EBUSY)
+            return item;
+    }
+    return NULL;
+}
+
+/* A list by the objects' addresses. They are few: an insertion sort, which is quick where they are in order already. */
+static struct item *put_in_order(struct item *items, size_t count) {
+    struct item *first = NULL;
+    for (size_t i = count; i-- > 0;) {
+        struct item **at = &first;
+        while (*at != NULL && (uintptr_t)(*at)->object < (uintptr_t)items[i].object)
+            at = &(*at)->next;
+        items[i].next = *at;
+        *at = &items[i];
+    }
+    return first;
+}
+
+/* Inside. Where it ended is in *end: NULL if all are enlisted. */
+static int enlist_all(struct item *first, struct wait *wait, struct item **end) {
+    for (struct item *item = first; item != NULL; item = item->next) {
+        item->waiter = waiter_make(wait, true);
+        item->waiter.value = item->value;
+    }
+    int error = 0;
+    for (*end = first; *end != NULL; *end = kind_of(*end)->behind(*end)) {
+        error = kind_of(*end)->enlist(*end);
+        if (error != 0)
+            break;
+    }
+    return error;
+}
+
+/* Inside. The one that it was claimed by, or NULL. */
+static struct item *withdraw_all(struct item *first, const struct item *end) {
+    struct item *fired = NULL;
+    for (struct item *item = first; item != end; item = item->next) {
+        if (item->waiter.fired)
+            fired = item;
+        else
+            kind_of(item)->withdraw(item);
+    }
+    return fired;
+}
+
+/* Steps 2 to 4. 0: *ready was; EAGAIN: begin anew; or ETIMEDOUT or EINVAL. */
+static int wait_once(struct item *first, uint64_t deadline, struct item **ready) {
+    struct worker *worker = enter();
+    struct wait wait = {.unit = unit_self(worker)};
+    struct item *end;
+    unit_announce(wait.unit);
+    int error = enlist_all(first, &wait, &end);
+    if (error == 0) {
+        error = unit_block_until(worker, &wait, deadline) ? 0 : ETIMEDOUT;
+    } else if (!wait_claim(&wait)) { /* somebody was quicker, and wakes us */
+        unit_block(worker, wait.unit);
+        error = 0;
+    }
+    *ready = withdraw_all(first, end);
+    leave();
+    return error == EBUSY ? EAGAIN : error;
+}
+
+/* Those that leave something to be collected have it there, for us alone or for all. */
+static void collect(struct item *item) {
+    item->result = item->waiter.result;
+    if (item->what == THRUM_WAIT_EVENTUAL || item->what == THRUM_WAIT_JOIN)
+        item->result = kind_of(item)->attempt(item);
+}
+
+static bool are_known(const struct item *items, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (items[i].what >= KINDS)
+            return false;
+    return count > 0;
+}
+
+int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t *which) {
+    struct item *items = (struct item *)(void *)waits, *first = NULL, *ready;
+    if (!are_known(items, count))
+        return EINVAL;
+    while ((ready = attempt_all(items, count)) == NULL) {
+        if (deadline == 0)
+            return ETIMEDOUT;
+        if (first == NULL)
+            first = put_in_order(items, count);
+        int error = wait_once(first, deadline, &ready);
+        if (error == 0) {
+            collect(ready);
+            break;
+        }
+        if (error != EAGAIN)
+            return error;
+    }
+    if (which != NULL)
+        *which = (size_t)(ready - items);
+    return 0;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who waits for an object: a list of nodes that lie on the waiters' stacks, oldest first.
+ *
+ * A waiter is *contested* if somebody else than its wakers may end its wait: it has a deadline, or it waits for several
+ * objects at once. Such a one must be claimed (wait_claim); the others are their waker's as soon as they are off the
+ * list, and cost no atomic operation.
+ *
+ * Lists and nodes are under the object's SPIN (word.h), until the node has been taken off. A waiter that was claimed
+ * stays blocked until unit_wake: until then its node, which may be chained to others, is its waker's alone. One whose
+ * deadline has come, or that another object has woken, takes its node off this list under SPIN, if nobody else has.
+ *
+ * So a waker goes about it in two steps: under SPIN it takes off and claims whom it means to wake; then it gives SPIN
+ * back, which is the last that it does to the object; then it wakes. Between two batches of a long list SPIN is given
+ * back for a moment, but nobody is woken before the new state is known (waiters_take_all). */
+#ifndef THRUM_SYNC_WAITERS_H
+#define THRUM_SYNC_WAITERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sched/timer.h"
+#include "sched/worker.h"
+#include "sync/word.h"
+
+struct waiter {
+    struct waiter *next, *prev;
+    struct wait *wait; /* r/o */
+    void *value;       /* the object's own; r/o: a channel's element */
+    uint32_t tag;      /* the object's own; r/o: a barrier's generation */
+    int result;        /* 0, unless the waker says what is wrong */
+    bool contested;    /* until it has been claimed */
+    bool listed;
+    bool fired; /* it was contested, and this is the node by which it was claimed */
+};
+
+struct waiters {
+    struct waiter *first, *last;
+    bool contested; /* some may be; until the list is empty again */
+};
+
+static inline struct waiter waiter_make(struct wait *wait, bool contested) {
+    return (struct waiter){.wait = wait, .contested = contested};
+}
+
+/* Before `next`, which is in the list; NULL: at its end. */
+static inline void waiters_add_before(struct waiters *list, struct waiter *waiter, struct waiter *next) {
+    struct waiter *prev = next != NULL ? next->prev : list->last;
+    waiter->next = next;
+    waiter->prev = prev;
+    waiter->listed = true;
+    if (next != NULL)
+        next->prev = waiter;
+    else
+        list->last = waiter;
+    if (prev != NULL)
+        prev->next = waiter;
+    else
+        list->first = waiter;
+    if (__builtin_expect(waiter->contested, 0))
+        list->contested = true;
+}
+
+static inline void waiters_add(struct waiters *list, struct waiter *waiter) {
+    waiters_add_before(list, waiter, NULL);
+}
+
+static inline void waiters_remove(struct waiters *list, struct waiter *waiter) {
+    if (waiter->next != NULL)
+        waiter->next->prev = waiter->prev;
+    else
+        list->last = waiter->prev;
+    if (waiter->prev != NULL)
+        waiter->prev->next = waiter->next;
+    else
+        list->first = waiter->next;
+    if (__builtin_expect(list->contested, 0) && list->first == NULL)
+        list->contested = false;
+    waiter->listed = false;
+}
+
+/* Off a list. True: it is the caller's to wake. False: its deadline has come, or another object has it. */
+static inline bool waiter_claim(struct waiter *waiter) {
+    if (waiter->contested) {
+        if (!wait_claim(waiter->wait))
+            return false;
+        waiter->contested = false;
+        waiter->fired = true;
+    }
+    return true;
+}
+
+/* Takes the first off that can be claimed. */
+static inline struct waiter *waiters_take(struct waiters *list) {
+    for (struct waiter *waiter; (waiter = list->first) != NULL;) {
+        waiters_remove(list, waiter);
+        if (waiter_claim(waiter))
+            return waiter;
+    }
+    return NULL;
+}
+
+static inline void waiter_wake(struct worker *worker, struct waiter *waiter) {
+    unit_wake(worker, waiter->wait->unit);
+}
+
+/* The waiter is in a list, its unit has announced itself. False: the deadline came first. `worker` may be another one
+ * when this returns. */
+static inline bool waiter_block(struct worker *worker, struct wait *wait, uint64_t deadline) {
+    if (deadline != TIMER_NEVER)
+        return unit_block_until(worker, wait, deadline);
+    unit_block(worker, wait->unit);
+    return true;
+}
+
+/* All of `more`, none of which is contested any more, comes behind `list`; `more` is empty then. */
+void waiters_splice(struct waiters *list, struct waiters *more);
+
+enum { WAITERS_BATCH = 64 };
+
+/* Moves a batch of them to `taken`, claimed, and says how many; those whose tag is later than `tag` stay. *more: there
+ * are more. */
+unsigned waiters_take_batch(struct waiters *list, uint32_t tag, struct waiters *taken, bool *more);
+
+/* Moves them all to `taken`, claimed; those whose tag is later than `tag` stay. The caller has the SPIN of *word, whose
+ * value is `now`, and has it again when this returns; it is given back in between, after each batch, unless nobody is
+ * contested: then the list is taken as it is. Nobody is woken before this returns: so whoever comes meanwhile is counted
+ * in, and they all are no more than there are threads. Returns the value of *word. `worker_here` may be another one
+ * then. */
+uint32_t waiters_take_all(struct waiters *list, uint32_t *word, uint32_t now, uint32_t tag,
+                          struct waiters *taken);
+
+/* Wakes all of a list that is the caller's own, with this result. Inside, and inside again, perhaps on another worker,
+ * when it returns. */
+void waiters_wake(struct waiters *list, int result);
+
+#endif

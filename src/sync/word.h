@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The word that each synchronisation object begins with: its state and the lock of its waiters in one.
+ *
+ *   bit 0         the object's own: held, set, closed
+ *   WORD_WAITERS  a list of waiters is not empty
+ *   WORD_SPIN     somebody looks at or changes the lists. Nobody else writes the word, nor touches what is "under
+ *                 SPIN", until it is gone. Held for a few instructions (a batch of waiters, an element of a channel),
+ *                 in a non-preemptible region.
+ *   the rest      the object's own: kind, count
+ *
+ * Why one word: whoever sets, posts or unlocks gives SPIN back and makes the new state known by one store, and does not
+ * touch the object again. So who sees the new state may destroy the object at once.
+ *
+ * The holder of SPIN may lose its CPU to another process: who waits gives its own CPU away after a while. */
+#ifndef THRUM_SYNC_WORD_H
+#define THRUM_SYNC_WORD_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+enum { WORD_WAITERS = 2, WORD_SPIN = 4 };
+
+/* The `tries`-th wait of the caller for somebody who is busy: ever longer. */
+void word_wait(unsigned tries);
+
+/* Takes SPIN. What the word was before: without it. The caller is inside. */
+static inline uint32_t word_lock(uint32_t *word) {
+    uint32_t seen = load_relaxed(word);
+    for (unsigned tries = 0;;) {
+        if (__builtin_expect(seen & WORD_SPIN, 0)) {
+            word_wait(tries++);
+            seen = load_relaxed(word);
+        } else if (cas_acquire(word, &seen, seen | WORD_SPIN)) { /* pairs with word_unlock: the lists */
+            return seen;
+        }
+    }
+}
+
+/* Gives SPIN back: the word is `now` from here on. */
+static inline void word_unlock(uint32_t *word, uint32_t now) {
+    store_release(word, now);
+}
+
+#endif

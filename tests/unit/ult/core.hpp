@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Headers of the core, which are C, for the tests, which are C++. Those that only a C compiler reads: depots.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define _Alignas alignas
+#define _Static_assert static_assert
+extern "C" {
+#include "base/atomic.h"
+#include "os/clock.h"
+#include "os/membarrier.h"
+#include "sched/deque.h"
+#include "sched/unit.h"
+#include "sched/yield_ring.h"
+}
+#undef _Alignas
+#undef _Static_assert

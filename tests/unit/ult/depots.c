@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See depots.h. */
+#include "depots.h"
+
+#include "context/depot.h"
+#include "context/stack.h"
+#include "os/clock.h"
+#include "sched/worker.h"
+
+static struct depot_cache caches[STACK_CLASSES];
+
+unsigned stacks_classes(void) {
+    return STACK_CLASSES;
+}
+
+size_t stacks_size(unsigned stack_class) {
+    return stack_class_size(stack_class);
+}
+
+unsigned stacks_class_of(size_t size) {
+    return stack_class_of(size);
+}
+
+void stacks_init(void) {
+    stack_init();
+}
+
+void stacks_destroy(void) {
+    for (unsigned i = 0; i < STACK_CLASSES; i++)
+        stacks_flush(i);
+    stack_destroy();
+}
+
+char *stacks_get(unsigned stack_class) {
+    return depot_get(&stack_depots[stack_class], &caches[stack_class]);
+}
+
+void stacks_put(unsigned stack_class, char *top) {
+    depot_put(&stack_depots[stack_class], &caches[stack_class], top);
+}
+
+char *stacks_low(const char *top, unsigned stack_class) {
+    return stack_low(top, stack_class);
+}
+
+void stacks_flush(unsigned stack_class) {
+    depot_flush(&stack_depots[stack_class], &caches[stack_class]);
+}
+
+bool depots_trim_now(void) {
+    bool more = depot_trim(&unit_depot, UINT64_MAX);
+    for (unsigned i = 0; i < STACK_CLASSES; i++)
+        more = depot_trim(&stack_depots[i], UINT64_MAX) || more;
+    return more;
+}
+
+/* The header's first word, in depot.c: the next chunk. */
+static size_t chunks_of(struct depot *depot) {
+    size_t count = 0;
+    lock_acquire(&depot->lock);
+    for (void *chunk = depot->chunks; chunk != NULL; chunk = *(void **)chunk)
+        count++;
+    lock_release(&depot->lock);
+    return count;
+}
+
+size_t stacks_chunks(unsigned stack_class) {
+    return chunks_of(&stack_depots[stack_class]);
+}
+
+size_t units_chunks(void) {
+    return chunks_of(&unit_depot);
+}
+
+static char *small_object(const struct depot_shape *shape, char *chunk, unsigned i) {
+    return chunk + shape->size * (i + 1);
+}
+
+/* A depot whose objects are small, so that many magazines of it cost little. */
+void magazines_prepare(size_t count) {
+    enum { CHUNK = 1 << 16, OBJECT = 16 };
+    struct depot depot = {
+        .shape = {.chunk = CHUNK, .per_chunk = CHUNK / OBJECT - 1, .object = small_object, .size = OBJECT}};
+    struct depot_cache cache = {NULL, NULL};
+    char *list = NULL; /* of those taken, each leads to the next */
+    for (size_t i = 0; i < count * MAGAZINE_SIZE; i++) {
+        char *object = depot_get(&depot, &cache);
+        if (object == NULL)
+            break;
+        *(char **)(void *)object = list;
+        list = object;
+    }
+    while (list != NULL) {
+        char *object = list;
+        list = *(char **)(void *)object;
+        depot_put(&depot, &cache, object);
+    }
+    depot_flush(&depot, &cache);
+    depot_destroy(&depot);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See faults.hpp. The linker sends a call of NAME to __wrap_NAME, and one of __real_NAME to libc (or to what a
+// sanitizer has in front of it).
+#include "faults.hpp"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <initializer_list>
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+Faults faults;
+
+static bool take_one(std::atomic<int> &count) {
+    int left = count.load();
+    while (left > 0 && !count.compare_exchange_weak(left, left - 1)) {
+    }
+    return left > 0;
+}
+
+int Failing::strike() {
+    calls++;
+    return !take_one(well) && take_one(times) ? error.load() : 0;
+}
+
+void faults_clear() {
+    for (Failing *one : {&faults.mmap, &faults.guard, &faults.mprotect, &faults.create})
+        one->after(0, 0, 0);
+}
+
+extern "C" {
+void *__real_mmap(void *, size_t, int, int, int, off_t) noexcept;
+void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) noexcept;
+void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+    if (int error = faults.mmap.strike()) {
+        errno = error;
+        return MAP_FAILED;
+    }
+    return __real_mmap(address, length, protection, flags, fd, offset);
+}
+
+int __real_madvise(void *, size_t, int) noexcept;
+int __wrap_madvise(void *address, size_t length, int advice) noexcept;
+int __wrap_madvise(void *address, size_t length, int advice) noexcept {
+    if (advice == MADV_GUARD_INSTALL) {
+        if (int error = faults.guard.strike()) {
+            errno = error;
+            return -1;
+        }
+    }
+    return __real_madvise(address, length, advice);
+}
+
+int __real_mprotect(void *, size_t, int) noexcept;
+int __wrap_mprotect(void *address, size_t length, int protection) noexcept;
+int __wrap_mprotect(void *address, size_t length, int protection) noexcept {
+    if (int error = faults.mprotect.strike()) {
+        errno = error;
+        return -1;
+    }
+    return __real_mprotect(address, length, protection);
+}
+
+int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) noexcept;
+int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) noexcept;
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                          void *arg) noexcept {
+    int error = faults.create.strike();
+    return error != 0 ? error : __real_pthread_create(thread, attr, fn, arg);
+}
+}

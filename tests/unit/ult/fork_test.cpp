@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that never calls thrum_init; and children of fork.
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "ult.hpp"
+
+namespace {
+
+void *add_one(void *number) {
+    static_cast<std::atomic<int> *>(number)->fetch_add(1);
+    return number;
+}
+
+// 0 if a hundred threads, that yield, run here.
+int hundred_run() {
+    std::atomic<int> number{0};
+    std::array<thrum_t, 100> threads{};
+    for (thrum_t &thread : threads)
+        if (thrum_spawn(&thread, nullptr, add_one, &number) != 0)
+            return 1;
+    for (const thrum_t thread : threads)
+        if (thrum_join(thread, nullptr) != 0)
+            return 2;
+    return number == 100 ? 0 : 3;
+}
+
+int status_of(pid_t child) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+}
+
+// --- without thrum_init -----------------------------------------------------------------------------------
+
+using DefaultRuntime = UltPlain;
+
+TEST_F(DefaultRuntime, StartsAtTheFirstSpawn) {
+    EXPECT_EQ(in_child([] {
+                  if (thrum_workers() != 0)
+                      return 10;
+                  const int wrong = hundred_run();
+                  if (wrong != 0 || thrum_workers() == 0)
+                      return 20 + wrong;
+                  return thrum_init(nullptr) == EBUSY && thrum_fini() == EPERM ? 0 : 30;
+              }),
+              0);
+}
+
+TEST_F(DefaultRuntime, StartsOnceForSeveralThreads) {
+    EXPECT_EQ(in_child([] {
+                  std::array<std::thread, 8> threads;
+                  std::atomic<int> wrong{0};
+                  for (std::thread &thread : threads)
+                      thread = std::thread([&wrong] { wrong += hundred_run(); });
+                  for (std::thread &thread : threads)
+                      thread.join();
+                  return wrong.load();
+              }),
+              0);
+}
+
+TEST_F(DefaultRuntime, SaysWhatIsWrongWithTheEnvironment) {
+    std::string said;
+    EXPECT_EQ(in_child([] {
+                  setenv("THRUM_WORKERS", "many", 1);
+                  return hundred_run() == 1 ? 0 : 1;
+              }),
+              0);
+}
+
+// --- fork -------------------------------------------------------------------------------------------------
+
+class UltFork : public Ult {};
+
+int new_runtime_in_child() {
+    if (thrum_workers() != 0 || thrum_self() != nullptr)
+        return 10;
+    thrum_config config{};
+    config.workers = 2;
+    if (thrum_init(&config) != 0)
+        return 20;
+    const int wrong = hundred_run();
+    return wrong != 0 ? 30 + wrong : thrum_fini();
+}
+
+TEST_P(UltFork, ChildOfTheMainThreadCanHaveANewRuntime) {
+    EXPECT_EQ(hundred_run(), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(new_runtime_in_child());
+    }
+    EXPECT_EQ(status_of(child), 0);
+    EXPECT_EQ(hundred_run(), 0);
+}
+
+TEST_P(UltFork, ChildOfAUltGoesOnAsAnExternalThread) {
+    in_ult([] {
+        EXPECT_EQ(hundred_run(), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            _exit(new_runtime_in_child());
+        }
+        EXPECT_EQ(status_of(child), 0);
+    });
+}
+
+// Returning from its function ends the child, as it does where a pthread forks.
+TEST_P(UltFork, ChildOfAUltMayReturn) {
+    pid_t child = -1;
+    in_ult([&child] {
+        const pid_t answer = fork();
+        if (answer == 0)
+            alarm(20);
+        else
+            child = answer;
+    });
+    EXPECT_EQ(status_of(child), 0);
+}
+
+TEST_P(UltFork, ChildCannotJoinTheParentsThreads) {
+    std::atomic<bool> stop{false};
+    Light waiting([&stop] {
+        while (!stop)
+            thrum_yield();
+    });
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(thrum_join(waiting.handle(), nullptr) == ESRCH ? 0 : 1);
+    }
+    EXPECT_EQ(status_of(child), 0);
+    stop = true;
+}
+
+TEST_P(UltFork, AmongBusyWorkers) {
+    std::atomic<bool> stop{false};
+    std::vector<Light> busy;
+    for (int i = 0; i < 20; i++)
+        busy.emplace_back([&stop] {
+            while (!stop)
+                hundred_run();
+        });
+    for (int round = 0; round < 10; round++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            _exit(new_runtime_in_child());
+        }
+        EXPECT_EQ(status_of(child), 0);
+        thrum_yield();
+    }
+    stop = true;
+}
+
+ULT_OVER_WORKERS(UltFork);
+
+} // namespace

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is inline in sched/worker.h and sched/current.h, for tests in C++. */
+#pragma once
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct thrum_unit;
+struct timers;
+struct worker;
+
+/* enter() and leave(). */
+struct worker *inside_enter(void);
+void inside_leave(void);
+/* The caller's unit, announced: it is about to wait. */
+struct thrum_unit *inside_announce(struct worker *worker);
+void inside_wake(struct worker *worker, struct thrum_unit *unit);
+struct timers *inside_timers(struct worker *worker);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pools, schedulers, tasklets.
+#include <errno.h>
+#include <thrum/pool.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "ult.hpp"
+
+namespace {
+
+void *number(std::uintptr_t value) {
+    return reinterpret_cast<void *>(value); // NOLINT(performance-no-int-to-ptr)
+}
+
+void *count(void *counter) {
+    static_cast<std::atomic<long> *>(counter)->fetch_add(1);
+    return counter;
+}
+
+struct PoolOf {
+    explicit PoolOf(thrum_pool_kind kind) { EXPECT_EQ(thrum_pool_create(&pool, kind), 0); }
+    ~PoolOf() { EXPECT_EQ(thrum_pool_destroy(pool), 0); }
+    PoolOf(const PoolOf &) = delete;
+    PoolOf &operator=(const PoolOf &) = delete;
+    thrum_attr_t attr() const {
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_pool(&attr, pool);
+        return attr;
+    }
+    thrum_pool_t pool = nullptr;
+};
+
+// A scheduler that a worker has for the time of a test.
+struct SchedOn {
+    SchedOn(unsigned number, thrum_sched_t scheduler) : worker(number), sched(scheduler) {
+        EXPECT_EQ(thrum_worker_set_sched(worker, sched), 0);
+    }
+    ~SchedOn() {
+        EXPECT_EQ(thrum_worker_set_sched(worker, nullptr), 0);
+        EXPECT_TRUE(eventually([this] { return thrum_sched_destroy(sched) == 0; }));
+    }
+    SchedOn(const SchedOn &) = delete;
+    SchedOn &operator=(const SchedOn &) = delete;
+    unsigned worker;
+    thrum_sched_t sched;
+};
+
+thrum_sched_t sched_of(thrum_sched_kind kind, const std::vector<thrum_pool_t> &pools) {
+    thrum_sched_t sched = nullptr;
+    EXPECT_EQ(thrum_sched_create(&sched, kind, pools.data(), static_cast<unsigned>(pools.size())), 0);
+    return sched;
+}
+
+// The slabs that pools and schedulers come from stay mapped for the life of the process: let them be there before any
+// test looks for leaks.
+class Slabs : public testing::Environment {
+  public:
+    void SetUp() override {
+        for (const thrum_pool_kind kind : {THRUM_POOL_FIFO, THRUM_POOL_PRIORITY}) {
+            const PoolOf pool(kind);
+            EXPECT_EQ(thrum_sched_destroy(sched_of(THRUM_SCHED_FIRST, {pool.pool})), 0);
+        }
+    }
+};
+const testing::Environment *const slabs = testing::AddGlobalTestEnvironment(new Slabs);
+
+// --- order ------------------------------------------------------------------------------------------------
+
+class Pool : public Ult {};
+
+struct Notes {
+    std::array<std::atomic<unsigned>, 64> order{};
+    std::atomic<unsigned> at{0};
+};
+Notes *notes;
+
+void *note(void *who) {
+    notes->order[notes->at++] = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(who));
+    return nullptr;
+}
+
+// Twenty threads with priority i / 4 and deadline 100 - i, in the order in which they run.
+std::vector<unsigned> order_in(thrum_pool_kind kind, unsigned worker) {
+    constexpr unsigned kThreads = 20;
+    Notes mine;
+    notes = &mine;
+    const PoolOf pool(kind);
+    thrum_attr_t attr = pool.attr();
+    std::array<thrum_t, kThreads> threads{};
+    for (unsigned i = 0; i < kThreads; i++) {
+        EXPECT_EQ(thrum_attr_set_priority(&attr, i / 4), 0);
+        thrum_attr_set_deadline(&attr, 100 - i);
+        EXPECT_EQ(thrum_spawn(&threads[i], &attr, note, number(i)), 0);
+    }
+    EXPECT_EQ(thrum_pool_size(pool.pool), kThreads);
+    const SchedOn sched(worker, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    for (const thrum_t thread : threads)
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    return {mine.order.begin(), mine.order.begin() + kThreads};
+}
+
+std::vector<unsigned> expected(const std::function<bool(unsigned, unsigned)> &before) {
+    std::vector<unsigned> order(20);
+    for (unsigned i = 0; i < order.size(); i++)
+        order[i] = i;
+    std::stable_sort(order.begin(), order.end(), before);
+    return order;
+}
+
+TEST_P(Pool, FifoIsOldestFirst) {
+    EXPECT_EQ(order_in(THRUM_POOL_FIFO, workers() - 1), expected([](unsigned, unsigned) { return false; }));
+}
+
+TEST_P(Pool, LifoIsNewestFirst) {
+    EXPECT_EQ(order_in(THRUM_POOL_LIFO, workers() - 1),
+              expected([](unsigned a, unsigned b) { return a > b; }));
+}
+
+TEST_P(Pool, PriorityIsHighestFirstThenOldest) {
+    EXPECT_EQ(order_in(THRUM_POOL_PRIORITY, workers() - 1),
+              expected([](unsigned a, unsigned b) { return a / 4 > b / 4; }));
+}
+
+TEST_P(Pool, DeadlineIsEarliestFirst) {
+    EXPECT_EQ(order_in(THRUM_POOL_DEADLINE, workers() - 1),
+              expected([](unsigned a, unsigned b) { return a > b; }));
+}
+
+TEST_P(Pool, RefusesWhatIsNone) {
+    thrum_pool_t pool = nullptr;
+    EXPECT_EQ(thrum_pool_create(&pool, static_cast<thrum_pool_kind>(17)), EINVAL);
+    const thrum_pool_ops nothing{};
+    EXPECT_EQ(thrum_pool_create_user(&pool, &nothing, nullptr), EINVAL);
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_priority(&attr, THRUM_PRIORITY_MAX + 1), EINVAL);
+}
+
+TEST_P(Pool, IsNotDestroyedWithThreadsInIt) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    const thrum_attr_t attr = pool.attr();
+    std::atomic<long> counter{0};
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_spawn(&thread, &attr, count, &counter), 0);
+    EXPECT_EQ(thrum_pool_destroy(pool.pool), EBUSY);
+    const thrum_t popped = thrum_pool_pop(pool.pool);
+    EXPECT_EQ(popped, thread);
+    EXPECT_EQ(thrum_pool_pop(pool.pool), nullptr);
+    thrum_pool_push(pool.pool, popped);
+    const SchedOn sched(0, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(counter, 1);
+}
+
+// --- no unit lost or run twice ----------------------------------------------------------------------------
+
+class PoolStress : public Ult {};
+
+// External threads and ULTs push, several workers with schedulers run; every thread runs once and yields in between.
+void all_run_once(thrum_pool_kind kind, thrum_sched_kind how, unsigned workers) {
+    const PoolOf first(kind), second(kind);
+    const unsigned schedulers = std::min(workers, 4U);
+    std::vector<std::unique_ptr<SchedOn>> on;
+    for (unsigned i = 0; i < schedulers; i++)
+        on.push_back(std::make_unique<SchedOn>(workers - 1 - i, sched_of(how, {first.pool, second.pool})));
+    std::atomic<long> counter{0};
+    const int each = 2000 / kStressDivisor;
+    const auto make = [&](const PoolOf &pool) {
+        const thrum_attr_t attr = pool.attr();
+        std::vector<Light> threads;
+        for (int i = 0; i < each; i++)
+            threads.emplace_back(
+                [&counter] {
+                    for (int k = 0; k < 3; k++)
+                        thrum_yield();
+                    counter++;
+                },
+                &attr);
+    };
+    std::thread external([&] { make(first); });
+    in_ult([&] { make(second); });
+    make(first);
+    // The test's thread is a worker: it must not block in the kernel.
+    std::atomic<bool> over{false};
+    std::thread joiner([&] {
+        external.join();
+        over = true;
+    });
+    EXPECT_TRUE(eventually([&] { return over.load(); }));
+    joiner.join();
+    EXPECT_EQ(counter, 3L * each);
+}
+
+TEST_P(PoolStress, FifoFirst) {
+    all_run_once(THRUM_POOL_FIFO, THRUM_SCHED_FIRST, workers());
+}
+TEST_P(PoolStress, LifoRoundRobin) {
+    all_run_once(THRUM_POOL_LIFO, THRUM_SCHED_ROUND_ROBIN, workers());
+}
+TEST_P(PoolStress, PriorityRandom) {
+    all_run_once(THRUM_POOL_PRIORITY, THRUM_SCHED_RANDOM, workers());
+}
+TEST_P(PoolStress, DeadlineExhaust) {
+    all_run_once(THRUM_POOL_DEADLINE, THRUM_SCHED_EXHAUST, workers());
+}
+
+// --- schedulers -------------------------------------------------------------------------------------------
+
+class Sched : public Ult {};
+
+TEST_P(Sched, RefusesWhatIsNone) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    thrum_sched_t sched = nullptr;
+    EXPECT_EQ(thrum_sched_create(&sched, static_cast<thrum_sched_kind>(9), &pool.pool, 1), EINVAL);
+    EXPECT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool.pool, 0), EINVAL);
+    EXPECT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool.pool, 65), EINVAL);
+    EXPECT_EQ(thrum_worker_set_sched(workers(), nullptr), EINVAL);
+}
+
+TEST_P(Sched, ServesOneWorkerOnly) {
+    if (workers() < 2)
+        GTEST_SKIP() << "needs two workers";
+    const PoolOf pool(THRUM_POOL_FIFO);
+    const thrum_sched_t sched = sched_of(THRUM_SCHED_FIRST, {pool.pool});
+    const SchedOn on(1, sched);
+    EXPECT_EQ(thrum_worker_set_sched(0, sched), EBUSY);
+    EXPECT_EQ(thrum_sched_destroy(sched), EBUSY);
+}
+
+// What has no pool runs even if every worker has a scheduler of its own.
+TEST_P(Sched, OthersRunWhereAllWorkersHaveOne) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    std::vector<std::unique_ptr<SchedOn>> on;
+    for (unsigned i = 0; i < workers(); i++)
+        on.push_back(std::make_unique<SchedOn>(i, sched_of(THRUM_SCHED_FIRST, {pool.pool})));
+    std::atomic<long> counter{0};
+    std::vector<Light> threads;
+    for (int i = 0; i < 200; i++)
+        threads.emplace_back([&counter] {
+            thrum_yield();
+            counter++;
+        });
+    for (Light &thread : threads)
+        thread.join();
+    EXPECT_EQ(counter, 200);
+}
+
+TEST_P(Sched, CanBeChangedAtAnyTime) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    const thrum_attr_t attr = pool.attr();
+    std::atomic<long> counter{0};
+    for (int round = 0; round < 50 / kStressDivisor + 1; round++) {
+        std::vector<Light> threads;
+        for (int i = 0; i < 20; i++)
+            threads.emplace_back([&counter] { counter++; }, &attr);
+        const SchedOn one(static_cast<unsigned>(round) % workers(),
+                          sched_of(static_cast<thrum_sched_kind>(round % 4), {pool.pool}));
+        for (Light &thread : threads)
+            thread.join();
+        EXPECT_EQ(counter, 20L * (round + 1));
+    }
+}
+
+// A user's own, which draws from two pools; and its threads' parents wait in them.
+struct Draws {
+    std::atomic<long> runs{0};
+};
+
+void draw(thrum_sched_t sched, void *data) {
+    auto *draws = static_cast<Draws *>(data);
+    while (!thrum_sched_stopping(sched)) {
+        thrum_t thread = thrum_pool_pop(thrum_sched_pool(sched, 1));
+        if (thread == nullptr)
+            thread = thrum_pool_pop(thrum_sched_pool(sched, 0));
+        if (thread == nullptr) {
+            thrum_sched_idle(sched);
+            continue;
+        }
+        draws->runs++;
+        thrum_run(thread);
+    }
+}
+
+TEST_P(Sched, MayBeTheUsersOwn) {
+    const PoolOf first(THRUM_POOL_FIFO), second(THRUM_POOL_LIFO);
+    const std::array<thrum_pool_t, 2> pools = {first.pool, second.pool};
+    Draws draws;
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_sched_create_user(&sched, draw, &draws, pools.data(), 2), 0);
+    EXPECT_EQ(thrum_sched_pool(sched, 1), second.pool);
+    EXPECT_EQ(thrum_sched_pool(sched, 2), nullptr);
+    const SchedOn on(workers() - 1, sched);
+    const thrum_attr_t outer = first.attr(), inner = second.attr();
+    std::atomic<long> counter{0};
+    std::vector<Light> threads;
+    for (int i = 0; i < 50; i++)
+        threads.emplace_back(
+            [&] {
+                Light child([&] { counter++; }, &inner);
+                child.join();
+                thrum_yield();
+                counter++;
+            },
+            &outer);
+    for (Light &thread : threads)
+        thread.join();
+    EXPECT_EQ(counter, 100);
+    EXPECT_GE(draws.runs, 100);
+}
+
+TEST_P(Sched, CanBeStacked) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    const thrum_sched_t inner = sched_of(THRUM_SCHED_FIRST, {pool.pool});
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_sched_spawn(&thread, nullptr, inner), 0);
+    EXPECT_EQ(thrum_sched_spawn(nullptr, nullptr, inner), EBUSY);
+    const thrum_attr_t attr = pool.attr();
+    std::atomic<long> counter{0};
+    std::vector<Light> threads;
+    for (int i = 0; i < 100; i++)
+        threads.emplace_back(
+            [&counter] {
+                thrum_yield();
+                counter++;
+            },
+            &attr);
+    for (Light &one : threads)
+        one.join();
+    EXPECT_EQ(counter, 100);
+    thrum_sched_stop(inner);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(inner), 0);
+}
+
+// --- tasklets ---------------------------------------------------------------------------------------------
+
+class Tasklet : public Ult {};
+
+thrum_attr_t attr_tasklet() {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET), 0);
+    return attr;
+}
+
+TEST_P(Tasklet, RunsAndIsJoined) {
+    const thrum_attr_t attr = attr_tasklet();
+    const auto body = [&attr] {
+        std::atomic<long> counter{0};
+        for (int round = 0; round < 20; round++) {
+            std::array<thrum_t, 200> threads{};
+            for (thrum_t &thread : threads)
+                ASSERT_EQ(thrum_spawn(&thread, &attr, count, &counter), 0);
+            for (const thrum_t thread : threads) {
+                void *result = nullptr;
+                ASSERT_EQ(thrum_join(thread, &result), 0);
+                ASSERT_EQ(result, &counter);
+            }
+        }
+        EXPECT_EQ(counter, 4000);
+    };
+    body();
+    in_ult(body);
+}
+
+TEST_P(Tasklet, RunsDetachedAndFromOutside) {
+    const thrum_attr_t attr = attr_tasklet();
+    std::atomic<long> counter{0};
+    std::atomic<bool> over{false};
+    std::thread external([&] {
+        for (int i = 0; i < 500; i++)
+            EXPECT_EQ(thrum_spawn(nullptr, &attr, count, &counter), 0);
+        over = true;
+    });
+    EXPECT_TRUE(eventually([&] { return over && counter == 500; }));
+    external.join();
+}
+
+// Among ULTs that yield, block and end: tasklets are picked in every place where a unit is.
+TEST_P(Tasklet, MixesWithThreads) {
+    const thrum_attr_t attr = attr_tasklet();
+    std::atomic<long> counter{0};
+    in_ult([&] {
+        std::vector<Light> threads;
+        for (int i = 0; i < 300 / kStressDivisor + 10; i++)
+            threads.emplace_back([&] {
+                thrum_t one = nullptr, two = nullptr;
+                EXPECT_EQ(thrum_spawn(&one, &attr, count, &counter), 0);
+                thrum_yield();
+                EXPECT_EQ(thrum_spawn(&two, &attr, count, &counter), 0);
+                EXPECT_EQ(thrum_join(one, nullptr), 0);
+                thrum_yield();
+                EXPECT_EQ(thrum_join(two, nullptr), 0);
+            });
+        const long made = static_cast<long>(threads.size());
+        for (Light &thread : threads)
+            thread.join();
+        EXPECT_EQ(counter, 2 * made);
+    });
+}
+
+// --- many, suspended, with values of their own ------------------------------------------------------------
+
+class Many : public Ult {};
+
+TEST_P(Many, EachGetsItsArgument) {
+    constexpr std::size_t kThreads = 1000;
+    std::vector<int> numbers(kThreads, 1);
+    std::vector<thrum_t> threads(kThreads);
+    const auto twice = [](void *n) -> void * {
+        *static_cast<int *>(n) += 1;
+        return n;
+    };
+    const auto body = [&] {
+        ASSERT_EQ(thrum_spawn_many(kThreads, threads.data(), nullptr, twice, numbers.data(), sizeof(int)), 0);
+        for (std::size_t i = 0; i < kThreads; i++) {
+            void *result = nullptr;
+            ASSERT_EQ(thrum_join(threads[i], &result), 0);
+            ASSERT_EQ(result, &numbers[i]);
+        }
+    };
+    body();
+    in_ult(body);
+    EXPECT_EQ(std::set<int>(numbers.begin(), numbers.end()), std::set<int>{3});
+}
+
+class Suspend : public Ult {};
+
+TEST_P(Suspend, ResumeIsNotLostWhicheverComesFirst) {
+    for (int round = 0; round < 300; round++) {
+        std::atomic<int> step{0};
+        Light thread([&] {
+            EXPECT_EQ(thrum_suspend(), 0);
+            step = 1;
+        });
+        if (round % 2 == 0)
+            thrum_yield();
+        thrum_resume(thread.handle());
+        thread.join();
+        EXPECT_EQ(step, 1);
+    }
+}
+
+TEST_P(Suspend, APermitDoesNotOutliveItsThread) {
+    for (int round = 0; round < 50; round++) {
+        const thrum_attr_t queued = attr_queued();
+        Light given([] {}, &queued);
+        thrum_resume(given.handle()); // never used
+        given.join();
+        std::atomic<bool> went_on{false};
+        Light next([&] {
+            thrum_suspend();
+            went_on = true;
+        });
+        for (int i = 0; i < 20; i++)
+            thrum_yield();
+        EXPECT_FALSE(went_on);
+        thrum_resume(next.handle());
+        next.join();
+    }
+}
+
+TEST_P(Suspend, SwitchToRunsIt) {
+    in_ult([] {
+        std::atomic<int> turns{0};
+        std::atomic<bool> stop{false};
+        Light other([&] {
+            while (!stop) {
+                thrum_suspend();
+                turns++;
+            }
+        });
+        for (int i = 1; i <= 200; i++) {
+            thrum_switch_to(other.handle());
+            EXPECT_TRUE(eventually([&] { return turns >= i; }));
+        }
+        stop = true;
+        thrum_resume(other.handle());
+    });
+}
+
+TEST_P(Suspend, IsForUlts) {
+    int error = 0;
+    std::thread([&] { error = thrum_suspend(); }).join();
+    EXPECT_EQ(error, EPERM);
+}
+
+class UltKeys : public Ult {};
+
+std::atomic<int> destroyed;
+void destroy(void *) {
+    destroyed++;
+}
+
+TEST_P(UltKeys, AreEachThreadsOwnAndDestroyedAtItsEnd) {
+    thrum_key_t key = 0, plain = 0;
+    destroyed = 0;
+    ASSERT_EQ(thrum_key_create(&key, destroy), 0);
+    ASSERT_EQ(thrum_key_create(&plain, nullptr), 0);
+    {
+        std::vector<Light> threads;
+        for (std::uintptr_t i = 1; i <= 100; i++)
+            threads.emplace_back([=] {
+                EXPECT_EQ(thrum_key_get(key), nullptr);
+                EXPECT_EQ(thrum_key_set(key, number(i)), 0);
+                EXPECT_EQ(thrum_key_set(plain, number(i)), 0);
+                thrum_yield();
+                EXPECT_EQ(thrum_key_get(key), number(i));
+            });
+    }
+    EXPECT_EQ(destroyed, 100);
+    EXPECT_EQ(thrum_key_delete(key), 0);
+    EXPECT_EQ(thrum_key_delete(key), EINVAL);
+    EXPECT_EQ(thrum_key_set(key, &key), EINVAL);
+    EXPECT_EQ(thrum_key_delete(plain), 0);
+}
+
+TEST_P(UltKeys, ADeletedKeysValueIsNotTheNextOnes) {
+    in_ult([] {
+        thrum_key_t key = 0, again = 0;
+        ASSERT_EQ(thrum_key_create(&key, nullptr), 0);
+        EXPECT_EQ(thrum_key_set(key, &key), 0);
+        EXPECT_EQ(thrum_key_delete(key), 0);
+        ASSERT_EQ(thrum_key_create(&again, nullptr), 0);
+        EXPECT_EQ(again, key);
+        EXPECT_EQ(thrum_key_get(again), nullptr);
+        EXPECT_EQ(thrum_key_delete(again), 0);
+    });
+}
+
+TEST_P(UltKeys, RunOut) {
+    std::vector<thrum_key_t> keys;
+    thrum_key_t key = 0;
+    int error = 0;
+    while ((error = thrum_key_create(&key, nullptr)) == 0)
+        keys.push_back(key);
+    EXPECT_EQ(error, EAGAIN);
+    EXPECT_EQ(keys.size(), static_cast<std::size_t>(THRUM_KEYS_MAX));
+    for (const thrum_key_t one : keys)
+        EXPECT_EQ(thrum_key_delete(one), 0);
+}
+
+ULT_OVER_WORKERS(Pool);
+ULT_OVER_WORKERS(PoolStress);
+ULT_OVER_WORKERS(Sched);
+ULT_OVER_WORKERS(Tasklet);
+ULT_OVER_WORKERS(Many);
+ULT_OVER_WORKERS(Suspend);
+ULT_OVER_WORKERS(UltKeys);
+
+} // namespace

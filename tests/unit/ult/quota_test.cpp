@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// os/quota: CPUs by control group, from folders made like the kernel's.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "ult.hpp"
+
+extern "C" {
+uint32_t quota_cpus_from(const char *groups, const char *root);
+}
+
+namespace {
+
+class Quota : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = testing::TempDir() + "quotaXXXXXX";
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        root_ = name;
+    }
+    void TearDown() override { std::filesystem::remove_all(root_); }
+    void write(const std::string &file, const std::string &text) {
+        const std::filesystem::path path = root_ + file;
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path) << text;
+    }
+    uint32_t cpus(const std::string &groups) const { return quota_cpus_from(groups.c_str(), root_.c_str()); }
+
+  private:
+    std::string root_;
+};
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+TEST_F(Quota, Version2IsTheSmallestOnTheWayUp) {
+    write("/a/cpu.max", "400000 100000\n");
+    write("/a/b/cpu.max", "max 100000\n");
+    EXPECT_EQ(cpus("0::/a/b\n"), 4U);
+    write("/a/b/cpu.max", "150000 100000\n");
+    EXPECT_EQ(cpus("0::/a/b\n"), 2U); // rounded up
+    write("/cpu.max", "50000 100000\n");
+    EXPECT_EQ(cpus("0::/a/b\n"), 1U);
+}
+
+TEST_F(Quota, Version1HasTwoFiles) {
+    write("/cpu/c/cpu.cfs_quota_us", "250000\n");
+    EXPECT_EQ(cpus("3:cpu,cpuacct:/c\n"), kNone); // no period
+    write("/cpu/c/cpu.cfs_period_us", "100000\n");
+    EXPECT_EQ(cpus("5:memory:/x\n3:cpuacct,cpu:/c\n"), 3U);
+    write("/cpu/c/cpu.cfs_quota_us", "-1\n");
+    EXPECT_EQ(cpus("3:cpu,cpuacct:/c\n"), kNone);
+}
+
+TEST_F(Quota, NoneWhereThereIsNone) {
+    EXPECT_EQ(cpus(""), kNone);
+    EXPECT_EQ(cpus("rubbish"), kNone);
+    EXPECT_EQ(cpus("0::/nowhere"), kNone);
+    EXPECT_EQ(cpus("7:cpuset:/c\n"), kNone);
+    write("/r/cpu.max", "rubbish\n");
+    EXPECT_EQ(cpus("0::/r\n"), kNone);
+    write("/z/cpu.max", "100 0\n");
+    EXPECT_EQ(cpus("0::/z\n"), kNone);
+    EXPECT_EQ(cpus("0::/" + std::string(2000, 'l')), kNone);
+}
+
+} // namespace

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sync/event, and what is made of it: latch, eventual, future, once.
+#include "crew.hpp"
+
+namespace {
+
+// --- event ------------------------------------------------------------------------------------------------
+
+class Event : public Ult {
+  protected:
+    thrum_event_t event_ = THRUM_EVENT_INIT;
+};
+
+TEST_P(Event, LetsAllGo) {
+    for (const bool timed : {false, true}) {
+        const int count = divided(300);
+        std::atomic<int> gone{0};
+        int before = 0;
+        const auto wait = [&](int) {
+            if (timed)
+                EXPECT_EQ(thrum_event_wait_until(&event_, in_ms(60000)), 0);
+            else
+                thrum_event_wait(&event_);
+            EXPECT_EQ(before, 1);
+            gone++;
+        };
+        std::vector<Light> lights;
+        for (int i = 0; i < count; i++)
+            lights.emplace_back([&] { wait(0); });
+        Heavies heavies(2, wait);
+        ASSERT_TRUE(eventually_waiting(event_, count + 2));
+        EXPECT_EQ(thrum_event_try_wait(&event_), EBUSY);
+        before = 1;
+        thrum_event_set(&event_);
+        thrum_event_set(&event_);
+        EXPECT_EQ(thrum_event_try_wait(&event_), 0);
+        wait(0);
+        lights.clear();
+        heavies.join();
+        EXPECT_EQ(gone, count + 3);
+        thrum_event_reset(&event_);
+        thrum_event_reset(&event_);
+        EXPECT_EQ(thrum_event_try_wait(&event_), EBUSY);
+    }
+    EXPECT_EQ(thrum_event_destroy(&event_), 0);
+}
+
+TEST_P(Event, DeadlineComes) {
+    const auto give_up = [&](int) {
+        const uint64_t moment = in_ms(3);
+        EXPECT_EQ(thrum_event_wait_until(&event_, moment), ETIMEDOUT);
+        EXPECT_GE(thrum_now(), moment);
+        EXPECT_EQ(thrum_event_wait_until(&event_, 0), ETIMEDOUT);
+    };
+    in_ult([&] { give_up(0); });
+    Heavies(1, give_up);
+    EXPECT_EQ(waiting(event_), 0);
+    thrum_event_set(&event_);
+    EXPECT_EQ(thrum_event_wait_until(&event_, 0), 0);
+}
+
+// Waiters with deadlines about as long as it takes; a set that comes after the wait began is never missed.
+TEST_P(Event, DeadlinesAmongSets) {
+    for (int i = 0; i < divided(100); i++) {
+        std::atomic<bool> set{false};
+        std::vector<Light> lights;
+        for (int k = 0; k < 8; k++)
+            lights.emplace_back([&, k] {
+                const uint64_t moment =
+                    k % 4 == 0 ? kNever : in_us(static_cast<uint64_t>((i * 7 + k * 5) % 60));
+                const int error = thrum_event_wait_until(&event_, moment);
+                EXPECT_TRUE(error == ETIMEDOUT ? moment != kNever : error == 0 && set);
+            });
+        if (i % 2 == 0)
+            spin_us(i % 50);
+        set = true;
+        thrum_event_set(&event_);
+        lights.clear();
+        EXPECT_EQ(waiting(event_), 0);
+        thrum_event_reset(&event_);
+    }
+}
+
+TEST_P(Event, IsGoneAsSoonAsItIsSeen) {
+    for (int i = 0; i < divided(300); i++) {
+        OnPage<thrum_event_t> page;
+        Light other([&] {
+            if (i % 3 == 0)
+                EXPECT_EQ(thrum_event_wait_until(page.get(), in_ms(60000)), 0);
+            else
+                thrum_event_wait(page.get());
+            page.drop();
+        });
+        if (i % 2 == 0)
+            spin_us(i % 7);
+        thrum_event_set(page.get());
+    }
+}
+
+TEST_P(Event, IsReportedWhileInUse) {
+    Light light([&] { thrum_event_wait(&event_); });
+    ASSERT_TRUE(eventually_waiting(event_, 1));
+    expect_misuse(EBUSY, "thrum_event_destroy: somebody waits for this event",
+                  [&] { return thrum_event_destroy(&event_); });
+    thrum_event_set(&event_);
+}
+
+ULT_OVER_WORKERS(Event);
+
+// --- latch ------------------------------------------------------------------------------------------------
+
+class Latch : public Ult {};
+
+TEST_P(Latch, OpensAtZero) {
+    const int rounds = divided(50);
+    for (int i = 0; i < rounds; i++) {
+        thrum_latch_t latch = THRUM_LATCH_INIT(13);
+        std::atomic<int> counted{0};
+        crew(10, 2, [&](int who) {
+            counted++;
+            EXPECT_EQ(thrum_latch_count_down(&latch, 1), 0);
+            if (who % 2 == 0)
+                thrum_latch_wait(&latch);
+            else
+                EXPECT_EQ(thrum_latch_wait_until(&latch, in_ms(60000)), 0);
+            EXPECT_EQ(counted, 13);
+        });
+        EXPECT_EQ(thrum_latch_try_wait(&latch), 0);
+        EXPECT_EQ(thrum_latch_destroy(&latch), 0);
+    }
+}
+
+TEST_P(Latch, CountsNoFurther) {
+    thrum_latch_t latch = THRUM_LATCH_INIT(5);
+    EXPECT_EQ(thrum_latch_count_down(&latch, 6), EINVAL);
+    EXPECT_EQ(thrum_latch_count_down(&latch, 4), 0);
+    EXPECT_EQ(thrum_latch_count_down(&latch, 0), 0);
+    EXPECT_EQ(thrum_latch_try_wait(&latch), EBUSY);
+    EXPECT_EQ(thrum_latch_wait_until(&latch, in_ms(1)), ETIMEDOUT);
+    EXPECT_EQ(thrum_latch_count_down(&latch, 1), 0);
+    EXPECT_EQ(thrum_latch_count_down(&latch, 1), EINVAL);
+    thrum_latch_wait(&latch);
+    thrum_latch_t open = THRUM_LATCH_INIT(0);
+    thrum_latch_wait(&open);
+    thrum_latch_init(&latch, 1);
+    EXPECT_EQ(thrum_latch_try_wait(&latch), EBUSY);
+    thrum_latch_init(&latch, 0);
+    EXPECT_EQ(thrum_latch_try_wait(&latch), 0);
+}
+
+TEST_P(Latch, IsGoneAsSoonAsItIsOpen) {
+    for (int i = 0; i < divided(200); i++) {
+        OnPage<thrum_latch_t> page;
+        thrum_latch_init(page.get(), 2);
+        Light other([&] { EXPECT_EQ(thrum_latch_count_down(page.get(), 1), 0); });
+        Light waiter([&] {
+            thrum_latch_wait(page.get());
+            page.drop();
+        });
+        EXPECT_EQ(thrum_latch_count_down(page.get(), 1), 0);
+    }
+}
+
+ULT_OVER_WORKERS(Latch);
+
+// --- eventual, future -------------------------------------------------------------------------------------
+
+class Eventual : public Ult {};
+
+TEST_P(Eventual, IsSetOnceAndReadByAll) {
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    for (int i = 0; i < divided(30); i++) {
+        int values[12];
+        std::atomic<int> winner{-1}, read{0};
+        crew(9, 2, [&](int who) {
+            void *value = nullptr;
+            if (who % 2 == 0 && thrum_eventual_set(&eventual, &values[who]) == 0) {
+                EXPECT_EQ(winner.exchange(who), -1) << "one alone";
+            }
+            switch (who % 3) {
+            case 0: value = thrum_eventual_get(&eventual); break;
+            case 1: EXPECT_EQ(thrum_eventual_get_until(&eventual, &value, in_ms(60000)), 0); break;
+            default: EXPECT_TRUE(eventually([&] { return thrum_eventual_try_get(&eventual, &value) == 0; }));
+            }
+            EXPECT_TRUE(eventually([&] { return winner != -1; }));
+            EXPECT_EQ(value, &values[winner]);
+            read++;
+        });
+        EXPECT_EQ(read, 12);
+        EXPECT_EQ(thrum_eventual_set(&eventual, nullptr), EBUSY);
+        EXPECT_EQ(thrum_eventual_reset(&eventual), 0);
+    }
+    void *value = this;
+    EXPECT_EQ(thrum_eventual_try_get(&eventual, &value), EBUSY);
+    EXPECT_EQ(thrum_eventual_get_until(&eventual, &value, in_ms(1)), ETIMEDOUT);
+    EXPECT_EQ(value, this);
+    EXPECT_EQ(thrum_eventual_destroy(&eventual), 0);
+}
+
+ULT_OVER_WORKERS(Eventual);
+
+class Future : public Ult {};
+
+TEST_P(Future, HasAllValues) {
+    constexpr int kValues = 40;
+    void *values[kValues];
+    thrum_future_t future = THRUM_FUTURE_INIT(values, kValues);
+    for (int i = 0; i < divided(20); i++) {
+        int numbers[kValues];
+        std::atomic<int> next{0};
+        crew(7, 2, [&](int who) {
+            for (int at; (at = next++) < kValues;) {
+                numbers[at] = at;
+                EXPECT_EQ(thrum_future_set(&future, &numbers[at]), 0);
+            }
+            if (who % 2 == 0)
+                thrum_future_wait(&future);
+            else
+                EXPECT_EQ(thrum_future_wait_until(&future, in_ms(60000)), 0);
+            int sum = 0;
+            for (const void *value : values)
+                sum += *static_cast<const int *>(value);
+            EXPECT_EQ(sum, kValues * (kValues - 1) / 2);
+        });
+        EXPECT_EQ(thrum_future_set(&future, nullptr), EBUSY);
+        EXPECT_EQ(thrum_future_reset(&future), 0);
+        EXPECT_EQ(thrum_future_try_wait(&future), EBUSY);
+    }
+    EXPECT_EQ(thrum_future_wait_until(&future, in_ms(1)), ETIMEDOUT);
+    EXPECT_EQ(thrum_future_destroy(&future), 0);
+    thrum_future_init(&future, nullptr, 0);
+    EXPECT_EQ(thrum_future_try_wait(&future), 0) << "of nothing";
+}
+
+ULT_OVER_WORKERS(Future);
+
+// --- once -------------------------------------------------------------------------------------------------
+
+class Once : public Ult {};
+
+TEST_P(Once, RunsOnceBeforeAnyoneGoesOn) {
+    for (int i = 0; i < divided(50); i++) {
+        thrum_once_t once = THRUM_ONCE_INIT;
+        int runs = 0;
+        crew(9, 2, [&](int) {
+            thrum_once_call(
+                &once,
+                [](void *arg) {
+                    thrum_yield();
+                    ++*static_cast<int *>(arg);
+                    thrum_sleep(20 * THRUM_US);
+                },
+                &runs);
+            EXPECT_EQ(runs, 1);
+        });
+    }
+}
+
+TEST_P(Once, IsTriedAgainAfterAnException) {
+    thrum_once_t once = THRUM_ONCE_INIT;
+    std::atomic<int> runs{0}, thrown{0};
+    crew(6, 2, [&](int) {
+        try {
+            thrum_once_call(
+                &once,
+                [](void *arg) {
+                    auto &count = *static_cast<std::atomic<int> *>(arg);
+                    const int run = ++count;
+                    thrum_yield();
+                    if (run < 4)
+                        throw run;
+                },
+                &runs);
+        } catch (int) {
+            thrown++;
+        }
+    });
+    EXPECT_EQ(runs, 4);
+    EXPECT_EQ(thrown, 3);
+}
+
+ULT_OVER_WORKERS(Once);
+
+} // namespace

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sync/wait_any: exactly one object's wake-up is taken, none is lost.
+#include <cstring>
+
+#include "crew.hpp"
+
+namespace {
+
+class WaitAny : public Ult {
+  protected:
+    static thrum_wait_t item(thrum_wait_what what, void *object, void *value = nullptr) {
+        thrum_wait_t wait{};
+        wait.what = what;
+        wait.object = object;
+        wait.value = value;
+        return wait;
+    }
+};
+
+TEST_P(WaitAny, ChecksWhatItIsGiven) {
+    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_wait_t wait = item(THRUM_WAIT_EVENT, &event);
+    EXPECT_EQ(thrum_wait_any(&wait, 0, kNever, nullptr), EINVAL);
+    wait.what = THRUM_WAIT_JOIN + 1;
+    EXPECT_EQ(thrum_wait_any(&wait, 1, kNever, nullptr), EINVAL);
+}
+
+TEST_P(WaitAny, TakesTheFirstThatIsReady) {
+    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_sem_t one = THRUM_SEM_INIT(1), two = THRUM_SEM_INIT(1);
+    thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &event), item(THRUM_WAIT_SEM, &one),
+                            item(THRUM_WAIT_SEM, &two)};
+    size_t which = 9;
+    EXPECT_EQ(thrum_wait_any(waits, 3, 0, &which), 0);
+    EXPECT_EQ(which, 1U);
+    EXPECT_EQ(waits[1].result, 0);
+    EXPECT_EQ(thrum_sem_count(&one), 0U);
+    EXPECT_EQ(thrum_sem_count(&two), 1U) << "nothing is taken from the others";
+    EXPECT_EQ(thrum_wait_any(waits, 3, kNever, &which), 0);
+    EXPECT_EQ(which, 2U);
+    EXPECT_EQ(thrum_wait_any(waits, 3, 0, &which), ETIMEDOUT);
+    const auto give_up = [&](int) {
+        thrum_wait_t own[3];
+        std::memcpy(own, waits, sizeof own);
+        const uint64_t moment = in_ms(2);
+        EXPECT_EQ(thrum_wait_any(own, 3, moment, nullptr), ETIMEDOUT);
+        EXPECT_GE(thrum_now(), moment);
+    };
+    in_ult([&] { give_up(0); });
+    Heavies(1, give_up);
+    EXPECT_EQ(waiting(event) + waiting(one) + waiting(two), 0);
+}
+
+// Each kind of object, both ready before and made ready by somebody while it is waited for.
+TEST_P(WaitAny, EachKind) {
+    for (const bool before : {false, true}) {
+        for (int heavy : {0, 1}) {
+            for (uint32_t what = THRUM_WAIT_EVENT; what <= THRUM_WAIT_JOIN; what++) {
+                thrum_event_t never = THRUM_EVENT_INIT, event = THRUM_EVENT_INIT;
+                thrum_latch_t latch = THRUM_LATCH_INIT(1);
+                void *values[1] = {nullptr};
+                thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
+                thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+                thrum_sem_t sem = THRUM_SEM_INIT(0);
+                thrum_channel_t out = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(void *));
+                thrum_channel_t in = THRUM_CHANNEL_UNBOUNDED_INIT(sizeof(void *));
+                std::atomic<bool> end{false};
+                thrum_t thread = nullptr;
+                void *received = nullptr, *to_send = &out, *sent = nullptr;
+                struct Ender {
+                    std::atomic<bool> *end;
+                    static void *run(void *arg) {
+                        while (!*static_cast<Ender *>(arg)->end)
+                            thrum_yield();
+                        return arg;
+                    }
+                } ender{&end};
+                if (what == THRUM_WAIT_JOIN) {
+                    ASSERT_EQ(thrum_spawn(&thread, nullptr, Ender::run, &ender), 0);
+                }
+                const auto make_ready = [&] {
+                    void *value = &in;
+                    switch (what) {
+                    case THRUM_WAIT_EVENT: thrum_event_set(&event); break;
+                    case THRUM_WAIT_LATCH: EXPECT_EQ(thrum_latch_count_down(&latch, 1), 0); break;
+                    case THRUM_WAIT_FUTURE: EXPECT_EQ(thrum_future_set(&future, value), 0); break;
+                    case THRUM_WAIT_EVENTUAL: EXPECT_EQ(thrum_eventual_set(&eventual, value), 0); break;
+                    case THRUM_WAIT_SEM: EXPECT_EQ(thrum_sem_post(&sem), 0); break;
+                    case THRUM_WAIT_SEND: EXPECT_EQ(thrum_channel_receive(&out, &sent), 0); break;
+                    case THRUM_WAIT_RECEIVE: EXPECT_EQ(thrum_channel_send(&in, &value), 0); break;
+                    default: end = true;
+                    }
+                };
+                void *objects[] = {&event, &latch, &future, &eventual, &sem, &out, &in, thread};
+                void *value = what == THRUM_WAIT_SEND ? static_cast<void *>(&to_send) : &received;
+                std::unique_ptr<Light> maker;
+                if (before) {
+                    maker = std::make_unique<Light>(make_ready);
+                    if (workers() > 1)
+                        spin_us(20);
+                }
+                const auto wait = [&](int) {
+                    thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &never),
+                                            item(static_cast<thrum_wait_what>(what), objects[what], value),
+                                            item(THRUM_WAIT_SEM, &sem)};
+                    size_t which = 9;
+                    EXPECT_EQ(thrum_wait_any(waits, what == THRUM_WAIT_SEM ? 2 : 3, kNever, &which), 0);
+                    EXPECT_EQ(which, 1U) << what;
+                    EXPECT_EQ(waits[1].result, 0);
+                };
+                {
+                    Light light([&] {
+                        if (!heavy)
+                            wait(0);
+                    });
+                    Heavies external(heavy, wait);
+                    if (!before) {
+                        EXPECT_TRUE(eventually_waiting(never, 1));
+                        make_ready();
+                    }
+                }
+                maker.reset();
+                if (what == THRUM_WAIT_SEND)
+                    EXPECT_EQ(sent, to_send);
+                else if (what == THRUM_WAIT_JOIN)
+                    EXPECT_EQ(received, &ender);
+                else
+                    EXPECT_EQ(received,
+                              what == THRUM_WAIT_RECEIVE || what == THRUM_WAIT_EVENTUAL ? &in : nullptr);
+                EXPECT_EQ(waiting(never) + waiting(sem), 0);
+                EXPECT_EQ(thrum_channel_destroy(&in), 0);
+            }
+        }
+    }
+}
+
+TEST_P(WaitAny, IsToldOfAClosedChannel) {
+    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
+    thrum_event_t event = THRUM_EVENT_INIT;
+    const auto wait = [&](thrum_wait_what what) {
+        int value = 0;
+        size_t which = 9;
+        thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &event), item(what, &channel, &value)};
+        EXPECT_EQ(thrum_wait_any(waits, 2, kNever, &which), 0);
+        EXPECT_EQ(which, 1U);
+        EXPECT_EQ(waits[1].result, EPIPE);
+    };
+    {
+        Light light([&] { wait(THRUM_WAIT_RECEIVE); });
+        ASSERT_TRUE(eventually_waiting(event, 1));
+        EXPECT_EQ(thrum_channel_close(&channel), 0);
+    }
+    wait(THRUM_WAIT_SEND);
+    wait(THRUM_WAIT_RECEIVE);
+    EXPECT_EQ(waiting(event), 0);
+}
+
+// Its own offer is no partner.
+TEST_P(WaitAny, DoesNotTradeWithItself) {
+    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
+    int in = 0, out = 7;
+    thrum_wait_t waits[] = {item(THRUM_WAIT_SEND, &channel, &out), item(THRUM_WAIT_RECEIVE, &channel, &in)};
+    EXPECT_EQ(thrum_wait_any(waits, 2, in_ms(2), nullptr), ETIMEDOUT);
+    Light light([&] {
+        size_t which = 9;
+        EXPECT_EQ(thrum_wait_any(waits, 2, kNever, &which), 0);
+        EXPECT_EQ(which, 1U);
+        EXPECT_EQ(in, 8);
+    });
+    const int eight = 8;
+    EXPECT_EQ(thrum_channel_send(&channel, &eight), 0);
+}
+
+// Permits posted to several semaphores, waiters for some of each, deadlines: as many are had as were given.
+TEST_P(WaitAny, PermitsAreConserved) {
+    constexpr unsigned kSems = 5;
+    thrum_sem_t sems[kSems] = {};
+    thrum_event_t stop = THRUM_EVENT_INIT;
+    std::atomic<int> had{0}, posted{0}, posters{4};
+    const int each = divided(200);
+    crew(10, 3, [&](int who) {
+        if (who % 3 == 0 && who < 12) {
+            for (int i = 0; i < each; i++) {
+                EXPECT_EQ(thrum_sem_post(&sems[static_cast<unsigned>(who + i) % kSems]), 0);
+                posted++;
+                if (i % 4 == 0)
+                    thrum_yield();
+            }
+            if (--posters == 0)
+                thrum_event_set(&stop);
+            return;
+        }
+        for (unsigned i = 0;; i++) {
+            const unsigned first = (static_cast<unsigned>(who) + i) % kSems,
+                           second = (first + 1 + i % 3) % kSems;
+            thrum_wait_t waits[] = {item(THRUM_WAIT_SEM, &sems[first]), item(THRUM_WAIT_EVENT, &stop),
+                                    item(THRUM_WAIT_SEM, &sems[second])};
+            const uint64_t moment = i % 3 == 0 ? kNever : in_us(i % 40);
+            size_t which = 9;
+            if (thrum_wait_any(waits, 3, moment, &which) != 0)
+                continue;
+            if (which == 1)
+                return;
+            had++;
+        }
+    });
+    unsigned left = 0;
+    for (thrum_sem_t &sem : sems) {
+        left += thrum_sem_count(&sem);
+        EXPECT_EQ(waiting(sem), 0);
+    }
+    EXPECT_EQ(static_cast<unsigned>(had) + left, static_cast<unsigned>(posted));
+}
+
+// All trade on both sides of several channels without a store: what one sends another receives.
+TEST_P(WaitAny, TradesAmongThemselves) {
+    constexpr unsigned kChannels = 3;
+    thrum_channel_t channels[kChannels];
+    for (thrum_channel_t &channel : channels)
+        ASSERT_EQ(thrum_channel_init(&channel, sizeof(long), 0, nullptr), 0);
+    thrum_event_t stop = THRUM_EVENT_INIT;
+    std::atomic<long> sent{0}, received{0};
+    std::atomic<int> trades{0};
+    const int goal = divided(1500);
+    crew(9, 3, [&](int who) {
+        for (unsigned i = 0; trades < goal; i++) {
+            const unsigned first = (static_cast<unsigned>(who) + i) % kChannels,
+                           second = (first + 1 + i % 2) % kChannels;
+            long out = static_cast<long>(i) * 16 + who, in = 0;
+            thrum_wait_t waits[] = {item(THRUM_WAIT_SEND, &channels[first], &out),
+                                    item(THRUM_WAIT_RECEIVE, &channels[second], &in),
+                                    item(THRUM_WAIT_EVENT, &stop)};
+            if (i % 2 != 0)
+                std::swap(waits[0], waits[1]);
+            size_t which = 9;
+            const uint64_t moment = i % 5 == 0 ? in_us(i % 40) : kNever;
+            if (thrum_wait_any(waits, 3, moment, &which) != 0)
+                continue;
+            if (which == 2)
+                break;
+            if (waits[which].what == THRUM_WAIT_SEND)
+                sent += out;
+            else
+                received += in;
+            trades++;
+        }
+        thrum_event_set(&stop);
+    });
+    EXPECT_EQ(sent, received);
+    EXPECT_GE(trades, goal);
+    for (thrum_channel_t &channel : channels)
+        EXPECT_EQ(thrum_channel_destroy(&channel), 0);
+}
+
+// Each of several threads is joined once, in the order of their ends, by one who waits for all that are left.
+TEST_P(WaitAny, JoinsWhoeverEndsFirst) {
+    for (int round = 0; round < divided(40); round++) {
+        constexpr int kThreads = 8;
+        struct Job {
+            thrum_t thread;
+            int naps;
+            static void *run(void *arg) {
+                for (int i = 0; i < static_cast<Job *>(arg)->naps; i++)
+                    thrum_yield();
+                return arg;
+            }
+        } jobs[kThreads];
+        const auto join_all = [&](int) {
+            std::vector<Job *> left;
+            for (Job &job : jobs)
+                left.push_back(&job);
+            for (int tries = 0; !left.empty(); tries++) {
+                std::vector<thrum_wait_t> waits;
+                void *result = nullptr;
+                for (Job *job : left)
+                    waits.push_back(item(THRUM_WAIT_JOIN, job->thread, &result));
+                size_t which = 99;
+                const uint64_t moment = tries % 3 == 0 ? in_us(static_cast<uint64_t>(tries)) : kNever;
+                if (thrum_wait_any(waits.data(), waits.size(), moment, &which) != 0)
+                    continue;
+                EXPECT_EQ(waits[which].result, 0);
+                EXPECT_EQ(result, left[which]);
+                left.erase(left.begin() + static_cast<long>(which));
+            }
+        };
+        for (int i = 0; i < kThreads; i++) {
+            jobs[i].naps = (i * 5 + round) % 11;
+            ASSERT_EQ(thrum_spawn(&jobs[i].thread, nullptr, Job::run, &jobs[i]), 0);
+        }
+        if (round % 2 == 0)
+            in_ult([&] { join_all(0); });
+        else
+            Heavies(1, join_all);
+    }
+}
+
+// The same events set by several at once while many wait for them with different neighbours.
+TEST_P(WaitAny, EventsAmongDeadlines) {
+    for (int round = 0; round < divided(40); round++) {
+        thrum_event_t events[4] = {};
+        std::vector<Light> lights;
+        for (unsigned k = 0; k < 10; k++)
+            lights.emplace_back([&, k] {
+                thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &events[k % 4]),
+                                        item(THRUM_WAIT_EVENT, &events[(k + 1) % 4])};
+                size_t which = 9;
+                const int error = thrum_wait_any(waits, 2, k % 3 == 0 ? kNever : in_us(k * 4), &which);
+                if (error == 0)
+                    EXPECT_EQ(thrum_event_try_wait(static_cast<thrum_event_t *>(waits[which].object)), 0);
+                else
+                    EXPECT_NE(k % 3, 0U);
+            });
+        crew(1, 1, [&](int who) {
+            thrum_event_set(&events[who]);
+            thrum_event_set(&events[3]);
+        });
+        lights.clear();
+        for (const thrum_event_t &event : events)
+            EXPECT_EQ(waiting(event), 0);
+    }
+}
+
+ULT_OVER_WORKERS(WaitAny);
+
+} // namespace

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See ult.hpp.
+#include "ult.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "depots.h"
+#include "faults.hpp"
+
+namespace {
+
+double seconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+void *call(void *work) {
+    (*static_cast<Light::Work *>(work))();
+    return nullptr;
+}
+
+void *call_and_delete(void *work) {
+    const std::unique_ptr<Light::Work> owned(static_cast<Light::Work *>(work));
+    (*owned)();
+    return nullptr;
+}
+
+} // namespace
+
+// --- ULTs -------------------------------------------------------------------------------------------------
+
+Light::Light(Work work, const thrum_attr_t *attr) : work_(std::make_unique<Work>(std::move(work))) {
+    if (const int error = thrum_spawn(&handle_, attr, call, work_.get()); error != 0) {
+        handle_ = nullptr;
+        ADD_FAILURE() << "thrum_spawn: " << std::strerror(error);
+    }
+}
+
+void Light::join() {
+    if (handle_ == nullptr)
+        return;
+    EXPECT_EQ(thrum_join(std::exchange(handle_, nullptr), nullptr), 0);
+}
+
+External::External(Light::Work work)
+    : thread_([this, body = std::move(work)] {
+          body();
+          over_ = true;
+      }) {}
+
+void External::join() {
+    if (!thread_.joinable())
+        return;
+    while (!over_) { // it may take longer than eventually() waits
+        thrum_yield();
+        sched_yield();
+    }
+    thread_.join();
+}
+
+void in_ult(const Light::Work &work) {
+    Light{work};
+}
+
+void detached(Light::Work work) {
+    auto owned = std::make_unique<Light::Work>(std::move(work));
+    if (const int error = thrum_spawn(nullptr, nullptr, call_and_delete, owned.get()); error != 0)
+        ADD_FAILURE() << "thrum_spawn: " << std::strerror(error);
+    else
+        owned.release();
+}
+
+thrum_attr_t attr_queued() {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED), 0);
+    return attr;
+}
+
+thrum_attr_t attr_stack(std::size_t size) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_stack_size(&attr, size), 0);
+    return attr;
+}
+
+bool eventually(const std::function<bool()> &condition) {
+    const double end = seconds() + 20;
+    for (int i = 0; !condition(); i++) {
+        if (seconds() > end)
+            return false;
+        thrum_yield();
+        if (i % 16 == 0)
+            sched_yield();
+    }
+    return true;
+}
+
+void spin_us(double microseconds) {
+    for (const double end = seconds() + microseconds * 1e-6; seconds() < end;) {
+    }
+}
+
+// --- the process ------------------------------------------------------------------------------------------
+
+std::size_t threads_of_process() {
+    std::size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (const dirent *entry = readdir(tasks))
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+// Read at one go into memory that is always there: looking must not change what is seen.
+Mappings mappings() {
+    static char text[1 << 22];
+    std::size_t length = 0;
+    const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    for (ssize_t part; (part = read(file, text + length, sizeof text - 1 - length)) > 0;)
+        length += static_cast<std::size_t>(part);
+    close(file);
+    text[length] = '\0';
+    Mappings all{0, 0};
+    for (char *line = text, *next; (next = std::strchr(line, '\n')) != nullptr; line = next + 1) {
+        *next = '\0';
+        std::size_t from = 0, to = 0;
+        if (std::sscanf(line, "%zx-%zx", &from, &to) == 2 && std::strstr(line, "[heap]") == nullptr &&
+            std::strstr(line, "[stack]") == nullptr)
+            all = {all.lines + 1, all.bytes + (to - from)};
+    }
+    return all;
+}
+
+std::size_t resident_bytes() {
+    unsigned long pages = 0;
+    std::FILE *file = std::fopen("/proc/self/statm", "re");
+    if (file != nullptr) {
+        EXPECT_EQ(std::fscanf(file, "%*u %lu", &pages), 1);
+        std::fclose(file);
+    }
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string stderr_of(const std::function<void()> &work) {
+    const int file = memfd_create("stderr", MFD_CLOEXEC), kept = dup(STDERR_FILENO);
+    dup2(file, STDERR_FILENO);
+    work();
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_END)), '\0');
+    EXPECT_EQ(pread(file, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    close(file);
+    return text;
+}
+
+int in_child(const std::function<int()> &work, unsigned seconds) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(seconds);
+        _exit(work());
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return status;
+}
+
+// --- fixtures ---------------------------------------------------------------------------------------------
+
+namespace {
+
+// The runtime keeps the memory of its magazines for ever, by design. More of it than any test needs is there before
+// the first one, so that whatever else is kept shows.
+constexpr std::size_t kMagazines = 8000;
+
+// The first runtime of a process leaves behind what is made once.
+void warm_up() {
+    static bool warm = false;
+    if (warm)
+        return;
+    warm = true;
+    magazines_prepare(kMagazines);
+    const thrum_config config{2};
+    ASSERT_EQ(thrum_init(&config), 0);
+    in_ult([] {});
+    ASSERT_EQ(thrum_fini(), 0);
+}
+
+} // namespace
+
+LeakCheck::LeakCheck() {
+    warm_up();
+    mappings_ = mappings();
+    threads_ = threads_of_process();
+}
+
+void LeakCheck::expect_nothing_left() const {
+    faults_clear();
+    // A thread that was joined may still be on its way out of the kernel.
+    EXPECT_TRUE(eventually([this] { return threads_of_process() == threads_; }))
+        << threads_of_process() << " threads, were " << threads_;
+#if !ULT_ASAN && !ULT_TSAN // whose own mappings come and go
+    const Mappings now = mappings();
+    EXPECT_LE(now.lines, mappings_.lines);
+    EXPECT_LE(now.bytes, mappings_.bytes);
+#endif
+}
+
+void Ult::SetUp() {
+    before_ = std::make_unique<LeakCheck>();
+    const thrum_config config{workers()};
+    ASSERT_EQ(thrum_init(&config), 0);
+    ASSERT_EQ(thrum_workers(), workers());
+}
+
+void Ult::TearDown() {
+    ASSERT_EQ(thrum_fini(), 0);
+    before_->expect_nothing_left();
+}
+
+std::string name_of_workers(const testing::TestParamInfo<unsigned> &info) {
+    return "On" + std::to_string(info.param);
+}
+
+// --- main -------------------------------------------------------------------------------------------------
+
+// What glibc keeps of the stacks and arenas of threads that have ended would look like a leak of ours. ctest sets this
+// already; by hand the program starts itself again with it.
+static void without_caches_of_libc(char **argv) {
+    if (std::getenv("GLIBC_TUNABLES") != nullptr || ULT_EMULATED)
+        return;
+    setenv("GLIBC_TUNABLES",
+           "glibc.malloc.arena_max=1:glibc.malloc.mmap_max=0:glibc.pthread.stack_cache_size=0", 1);
+    execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv) {
+    without_caches_of_libc(argv);
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}
