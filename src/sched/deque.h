@@ -23,7 +23,7 @@
  *   The read of `shared` comes after the store of tail in program order (a compiler barrier); membarrier makes that
  *   order hold against the thief. With the read first, a pop could slip through the change of mode unfenced.
  *
- * Checked by tests/model (loom) and by tests/unit/sched/deque_test. */
+ * Checked by the loom model in tests/model/deque (cargo test, by hand) and by tests/unit/ult/deque_test.cpp. */
 #ifndef THRUM_SCHED_DEQUE_H
 #define THRUM_SCHED_DEQUE_H
 

@@ -50,10 +50,25 @@ bool idle_search(struct idle *idle) {
     return others == 0 || others * 2 < load_relaxed(&scheduler.count);
 }
 
-void idle_found(struct idle *idle, bool more) {
+/* Makes up for the pushers' missing fence. */
+static void fence(const struct idle *idle) {
+    if (idle->fenced)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        membarrier_expedited();
+}
+
+/* The fence only where nothing is seen without it: then there is little to do, and time for it. */
+void idle_found(struct idle *idle, bool (*work_for_anybody)(void)) {
     uint32_t before = fetch_sub_seq_cst(&idle->count, (uint32_t)IDLE_SEARCHING);
-    if (more && before / IDLE_SEARCHING == 1)
-        idle_wake_check(idle);
+    if (before / IDLE_SEARCHING != 1 || before % IDLE_SEARCHING == 0)
+        return;
+    if (!work_for_anybody()) {
+        fence(idle);
+        if (!work_for_anybody())
+            return;
+    }
+    idle_wake_check(idle);
 }
 
 /* False: the deadline has come. */
@@ -73,10 +88,7 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
                uint64_t (*until)(void)) {
     store_relaxed(&parking->state, PARKING_PARKED);
     fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_PARKED - IDLE_SEARCHING));
-    if (idle->fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        membarrier_expedited();
+    fence(idle);
     bool go_on = work_somewhere();
     for (;;) {
         uint32_t state = load_acquire(&parking->state);

@@ -14,9 +14,10 @@
  * No wake-up is lost. Pusher: (1) puts a unit where searchers look, (2) reads count. Parker: (3) counts itself as
  * parked and not searching any more, (4) looks everywhere once more. If (2) does not see (3), then (4) sees (1): that
  * needs a full fence between (1) and (2), and between (3) and (4). The frequent side, the pusher, has a compiler
- * barrier only; the parker's fence is membarrier(2), which makes up for both (os/membarrier.h). If (2) sees another
- * worker searching, that one does (3) and (4) later, or finds work; and the last searcher that finds work and leaves
- * more behind wakes another (idle_found).
+ * barrier only; the parker's fence is membarrier(2), which makes up for both (os/membarrier.h). If (2) sees a worker
+ * searching, that one does (3) and (4) later, or finds work, not necessarily this: therefore the last searcher that
+ * leaves with what it has found, while others are parked, looks everywhere once more, with (3) and its fence as a
+ * parker, and wakes another for what it sees (idle_found).
  *
  * Not modelled yet but for timers (timekeeper.h). */
 #ifndef THRUM_SCHED_IDLE_H
@@ -55,8 +56,8 @@ static inline void idle_wake_check(struct idle *idle) {
 /* A worker begins to search. False: enough others do, it had better look once and park. */
 bool idle_search(struct idle *idle);
 
-/* It found work; `more`: and there is more where that came from. */
-void idle_found(struct idle *idle, bool more);
+/* It found work, and searches no longer. If nobody else does, and work_for_anybody() sees more, another is woken. */
+void idle_found(struct idle *idle, bool (*work_for_anybody)(void));
 
 /* A searching worker parks until it is woken or until until() (ns, CLOCK_MONOTONIC; TIMER_NEVER: no deadline; asked
  * before each sleep), unless work_somewhere() says that there is some. It searches again when this returns. */

@@ -14,7 +14,7 @@
  * Reclamation. A timer lies where its starter wants, mostly on the stack of who waits. From the beginning of its
  *   fire() on nobody but that touches it, so it may be gone when fire()'s last act, the wake-up, is done.
  *
- * Modelled in tests/model/timer.pml. */
+ * Modelled in tests/model/timekeeper.pml. */
 #ifndef THRUM_SCHED_TIMER_H
 #define THRUM_SCHED_TIMER_H
 

@@ -68,23 +68,22 @@ static uint64_t next_random(struct worker *worker) { /* Marsaglia's xorshift64 *
     return worker->random = x;
 }
 
-static struct thrum_unit *steal_from(struct worker *victim, bool *more) {
+static struct thrum_unit *steal_from(struct worker *victim) {
     struct thrum_unit *unit = NULL;
     if (!deque_is_empty(&victim->deque))
         unit = deque_steal(&victim->deque);
     if (unit == NULL && !yield_ring_is_empty(&victim->yields))
         unit = yield_ring_pop(&victim->yields);
-    *more = !deque_is_empty(&victim->deque) || !yield_ring_is_empty(&victim->yields);
     return unit;
 }
 
-static struct thrum_unit *steal(struct worker *worker, bool *more) {
+static struct thrum_unit *steal(struct worker *worker) {
     uint32_t count = scheduler.count, at = (uint32_t)(next_random(worker) % count);
     for (uint32_t i = 0; i < count; i++, at = at + 1 == count ? 0 : at + 1) {
         struct worker *victim = scheduler.workers[at];
         if (victim == worker)
             continue;
-        struct thrum_unit *unit = steal_from(victim, more);
+        struct thrum_unit *unit = steal_from(victim);
         if (unit != NULL) {
             worker->counters.steals++;
             return unit;
@@ -93,13 +92,12 @@ static struct thrum_unit *steal(struct worker *worker, bool *more) {
     return NULL;
 }
 
-static struct thrum_unit *look_around(struct worker *worker, bool *more) {
+static struct thrum_unit *look_around(struct worker *worker) {
     timers_look_everywhere(worker);
     struct thrum_unit *unit = worker->obeys ? pick_own(worker) : pick(worker);
-    *more = !deque_is_empty(&worker->deque);
-    if (unit == NULL && (unit = fifo_pop(&scheduler.shared)) != NULL)
-        *more = !fifo_is_empty(&scheduler.shared);
-    return unit != NULL ? unit : steal(worker, more);
+    if (unit == NULL)
+        unit = fifo_pop(&scheduler.shared);
+    return unit != NULL ? unit : steal(worker);
 }
 
 /* --- units -------------------------------------------------------------------------------------------- */
@@ -207,16 +205,9 @@ void unit_wake_elsewhere(struct thrum_unit *unit) {
 
 /* --- the loop ----------------------------------------------------------------------------------------- */
 
-/* For whoever is about to park: is there something that it would run? */
-static bool work_somewhere(void) {
-    const struct worker *self = worker_here();
-    if (!fifo_is_empty(&scheduler.shared) || load_acquire(&scheduler.stopping) ||
-        !fifo_is_empty(&self->inbox))
-        return true;
-    if (self->idle_sched != NULL &&
-        (scheduler_has_work(self->idle_sched) || load_acquire(&self->idle_sched->stopping)))
-        return true;
-    if (load_acquire(&self->wanted_sched) != self->sched)
+/* Is there something that any worker would run? */
+static bool work_for_anybody(void) {
+    if (!fifo_is_empty(&scheduler.shared))
         return true;
     for (uint32_t i = 0; i < scheduler.count; i++) {
         const struct worker *worker = scheduler.workers[i];
@@ -224,6 +215,17 @@ static bool work_somewhere(void) {
             return true;
     }
     return false;
+}
+
+/* For whoever is about to park: is there something that it would run? */
+static bool work_somewhere(void) {
+    const struct worker *self = worker_here();
+    if (load_acquire(&scheduler.stopping) || !fifo_is_empty(&self->inbox))
+        return true;
+    if (self->idle_sched != NULL &&
+        (scheduler_has_work(self->idle_sched) || load_acquire(&self->idle_sched->stopping)))
+        return true;
+    return load_acquire(&self->wanted_sched) != self->sched || work_for_anybody();
 }
 
 /* Whoever called worker_search has something else to do. */
@@ -234,16 +236,16 @@ static bool is_called_away(struct worker *worker, const struct thrum_sched *sche
 
 /* The caller's CPU may be taken while it searches: it has nothing that others wait for. */
 struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched) {
-    bool spin = idle_search(&scheduler.idle), more;
+    bool spin = idle_search(&scheduler.idle);
     store_release(&worker->idle_sched, sched);
     for (uint64_t since = arch_ticks();;) {
         enter();
-        struct thrum_unit *unit = look_around(worker, &more);
+        struct thrum_unit *unit = look_around(worker);
         leave();
         if (unit != NULL || is_called_away(worker, sched)) {
             store_relaxed(&worker->idle_sched, NULL);
             timekeeper_leave(worker);
-            idle_found(&scheduler.idle, more);
+            idle_found(&scheduler.idle, work_for_anybody);
             return unit;
         }
         for (int i = 0; i < RELAX; i++)

@@ -15,6 +15,7 @@ static __attribute__((noinline)) void set_slow(struct event *event) {
 
 void event_set(struct event *event) {
     uint32_t word = 0;
+    annotate_happens_before(&event->queue.word);
     if (!cas_acq_rel(&event->queue.word, &word, EVENT_SET) && !(word & EVENT_SET))
         set_slow(event);
 }

@@ -24,8 +24,11 @@ static inline struct event *event_of(thrum_event_t *event) {
     return (struct event *)(void *)event;
 }
 
-static inline bool event_is_set(const struct event *event) {
-    return load_acquire(&event->queue.word) & EVENT_SET; /* pairs with event_set: what was done before */
+static inline bool event_is_set(struct event *event) {
+    bool set = load_acquire(&event->queue.word) & EVENT_SET; /* pairs with event_set: what was done before */
+    if (set)
+        annotate_happens_after(&event->queue.word);
+    return set;
 }
 
 /* From outside. */

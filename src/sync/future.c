@@ -31,8 +31,11 @@ int thrum_future_set(thrum_future_t *object, void *value) {
             return EBUSY;
     while (!cas_acquire(&future->taken, &place, place + 1));
     future->values[place] = value;
-    if (fetch_add_seq_cst(&future->written, 1) + 1 == future->count) /* acquire and release: all values */
+    annotate_happens_before(&future->written);
+    if (fetch_add_seq_cst(&future->written, 1) + 1 == future->count) { /* acquire and release: all values */
+        annotate_happens_after(&future->written);
         event_set(&future->event);
+    }
     return 0;
 }
 

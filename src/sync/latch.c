@@ -24,13 +24,16 @@ void thrum_latch_init(thrum_latch_t *latch, unsigned count) {
 int thrum_latch_count_down(thrum_latch_t *object, unsigned by) {
     struct latch *latch = latch_of(object);
     uint32_t count = load_relaxed(&latch->count);
+    annotate_happens_before(&latch->count);
     do
         if (by > count)
             return EINVAL;
     while (!cas_acq_rel(&latch->count, &count,
                         count - by)); /* acquire: what the others did before is passed on */
-    if (count == by && by != 0)
+    if (count == by && by != 0) {
+        annotate_happens_after(&latch->count);
         event_set(&latch->event);
+    }
     return 0;
 }
 

@@ -101,7 +101,9 @@ static inline bool lock_fast(struct mutex *mutex) {
     uint32_t word = 0;
     if (MISUSE_IS_WATCHED || __builtin_expect(load_relaxed(&mutex->word) != 0, 0))
         return false; /* a load costs less than a cas that fails */
-    return __builtin_expect(cas_acquire(&mutex->word, &word, MUTEX_LOCKED), 1);
+    bool mine = cas_acquire(&mutex->word, &word, MUTEX_LOCKED);
+    annotate_happens_after(&mutex->word);
+    return __builtin_expect(mine, 1);
 }
 
 void thrum_mutex_lock(thrum_mutex_t *mutex) {
@@ -174,6 +176,7 @@ static __attribute__((noinline)) int unlock_slow(struct mutex *mutex) {
 int thrum_mutex_unlock(thrum_mutex_t *object) {
     struct mutex *mutex = mutex_of(object);
     uint32_t word = load_relaxed(&mutex->word);
+    annotate_happens_before(&mutex->word);
     if (!MISUSE_IS_WATCHED && __builtin_expect(word == MUTEX_LOCKED, 1) &&
         __builtin_expect(cas_acq_rel(&mutex->word, &word, 0), 1))
         return 0;

@@ -139,14 +139,19 @@ static int try_slow(struct rwlock *lock, bool (*may)(const struct rwlock *, uint
 static bool read_fast(struct rwlock *lock) {
     uint32_t word = load_relaxed(&lock->word);
     while (!(word & (RWLOCK_WRITING | WORD_WAITERS | WORD_SPIN)))
-        if (cas_acquire(&lock->word, &word, word + RWLOCK_READER))
+        if (cas_acquire(&lock->word, &word, word + RWLOCK_READER)) {
+            annotate_happens_after(&lock->word);
             return true;
+        }
     return false;
 }
 
 static bool write_fast(struct rwlock *lock) {
     uint32_t word = 0;
-    return !MISUSE_IS_WATCHED && cas_acquire(&lock->word, &word, RWLOCK_WRITING);
+    bool mine = !MISUSE_IS_WATCHED && cas_acquire(&lock->word, &word, RWLOCK_WRITING);
+    if (mine)
+        annotate_happens_after(&lock->word);
+    return mine;
 }
 
 /* --- unlocking ---------------------------------------------------------------------------------------- */
@@ -215,6 +220,7 @@ static int unlock_inside(struct worker *worker, struct rwlock *lock) {
 
 static bool unlock_fast(struct rwlock *lock) {
     uint32_t word = load_relaxed(&lock->word);
+    annotate_happens_before(&lock->word);
     while (!(word & WORD_SPIN)) {
         bool writer = !MISUSE_IS_WATCHED && word == RWLOCK_WRITING;
         bool reader = word >= 2 * RWLOCK_READER || word == RWLOCK_READER;

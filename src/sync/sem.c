@@ -11,6 +11,7 @@ bool sem_take(struct sem *sem) {
             word_wait(tries++);
             word = load_relaxed(&sem->queue.word);
         } else if (cas_acquire(&sem->queue.word, &word, word - SEM_ONE)) { /* pairs with post */
+            annotate_happens_after(&sem->queue.word);
             return true;
         }
     }
@@ -82,6 +83,7 @@ int thrum_sem_wait_until(thrum_sem_t *sem, uint64_t deadline) {
 int thrum_sem_post_many(thrum_sem_t *object, unsigned permits) {
     struct sem *sem = sem_of(object);
     uint32_t word = load_relaxed(&sem->queue.word);
+    annotate_happens_before(&sem->queue.word);
     while (!(word & (WORD_SPIN | WORD_WAITERS))) {
         if (permits > THRUM_SEM_MAX - (word >> SEM_SHIFT))
             return EOVERFLOW;

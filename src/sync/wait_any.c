@@ -15,7 +15,7 @@
  * From announcing itself to blocking the unit is in a non-preemptible region, and nothing in there may wait for more
  * than a word's SPIN: a unit that is in a list must not be put into a run queue by a preemption as well.
  *
- * Modelled in tests/model/waitany.pml. */
+ * Tested by tests/unit/ult/sync_wait_any_test.cpp. */
 #include <errno.h>
 
 #include "sync/channel.h"

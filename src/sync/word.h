@@ -11,6 +11,9 @@
  * Why one word: whoever sets, posts or unlocks gives SPIN back and makes the new state known by one store, and does not
  * touch the object again. So who sees the new state may destroy the object at once.
  *
+ * To ThreadSanitizer, which does not see into this library, whoever has had SPIN, or what a fast path has instead of it,
+ * hands on through `word` all that it did before (annotate.h).
+ *
  * The holder of SPIN may lose its CPU to another process: who waits gives its own CPU away after a while. */
 #ifndef THRUM_SYNC_WORD_H
 #define THRUM_SYNC_WORD_H
@@ -18,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "context/annotate.h"
 
 enum { WORD_WAITERS = 2, WORD_SPIN = 4 };
 
@@ -32,6 +36,7 @@ static inline uint32_t word_lock(uint32_t *word) {
             word_wait(tries++);
             seen = load_relaxed(word);
         } else if (cas_acquire(word, &seen, seen | WORD_SPIN)) { /* pairs with word_unlock: the lists */
+            annotate_happens_after(word);
             return seen;
         }
     }
@@ -39,6 +44,7 @@ static inline uint32_t word_lock(uint32_t *word) {
 
 /* Gives SPIN back: the word is `now` from here on. */
 static inline void word_unlock(uint32_t *word, uint32_t now) {
+    annotate_happens_before(word);
     store_release(word, now);
 }
 

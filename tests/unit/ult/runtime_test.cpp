@@ -437,7 +437,7 @@ TEST_P(Idle, EachPushFindsAWorker) {
 // From outside, one at a time, to workers that have just parked or are about to.
 TEST_P(Idle, ExternalSpawnsWakeThem) {
     External([] {
-        for (int i = 0; i < 2000 / kStressDivisor; i++) {
+        for (int i = 0; i < 500 / kStressDivisor; i++) {
             thrum_t thread = nullptr;
             ASSERT_EQ(thrum_spawn(&thread, nullptr, nothing, nullptr), 0);
             ASSERT_EQ(thrum_join(thread, nullptr), 0);

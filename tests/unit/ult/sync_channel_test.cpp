@@ -320,7 +320,7 @@ TEST_P(Channel, UnboundedGrowsAndShrinks) {
     Made made(THRUM_CHANNEL_UNBOUNDED);
     thrum_channel_t *channel = &made.channel;
     const int count = divided(100000);
-    const size_t before = mappings().bytes;
+    [[maybe_unused]] const size_t before = mappings().bytes;
     int next = 0;
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < count; i++) {

@@ -54,19 +54,23 @@ void Light::join() {
     EXPECT_EQ(thrum_join(std::exchange(handle_, nullptr), nullptr), 0);
 }
 
-External::External(Light::Work work)
-    : thread_([this, body = std::move(work)] {
-          body();
-          over_ = true;
-      }) {}
+External::External(Light::Work work) : thread_([this, body = std::move(work)] { run(body); }) {}
+
+void External::run(const Light::Work &work) {
+    work();
+    thrum_mutex_lock(&mutex_);
+    over_ = true;
+    thrum_cond_signal(&ended_);
+    thrum_mutex_unlock(&mutex_);
+}
 
 void External::join() {
     if (!thread_.joinable())
         return;
-    while (!over_) { // it may take longer than eventually() waits
-        thrum_yield();
-        sched_yield();
-    }
+    thrum_mutex_lock(&mutex_);
+    while (!over_)
+        thrum_cond_wait(&ended_, &mutex_);
+    thrum_mutex_unlock(&mutex_);
     thread_.join();
 }
 
@@ -96,14 +100,17 @@ thrum_attr_t attr_stack(std::size_t size) {
     return attr;
 }
 
+// After a while it sleeps in between: on a busy machine what it waits for needs the CPU.
 bool eventually(const std::function<bool()> &condition) {
+    constexpr int kPatience = 200;
+    constexpr timespec kNap{0, 100000};
     const double end = seconds() + 20;
     for (int i = 0; !condition(); i++) {
         if (seconds() > end)
             return false;
         thrum_yield();
-        if (i % 16 == 0)
-            sched_yield();
+        if (i > kPatience)
+            nanosleep(&kNap, nullptr);
     }
     return true;
 }

@@ -69,7 +69,7 @@ class Light {
     thrum_t handle_ = nullptr;
 };
 
-// A kernel thread that is no worker. Who waits for its end lets others run meanwhile.
+// A kernel thread that is no worker. Who waits for its end waits as a ULT does: its worker runs others meanwhile.
 class External {
   public:
     explicit External(Light::Work work);
@@ -78,7 +78,11 @@ class External {
     void join();
 
   private:
-    std::atomic<bool> over_{false};
+    void run(const Light::Work &work);
+
+    thrum_mutex_t mutex_ = THRUM_MUTEX_INIT;
+    thrum_cond_t ended_ = THRUM_COND_INIT;
+    bool over_ = false;
     std::thread thread_;
 };
 

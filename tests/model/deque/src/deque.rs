@@ -20,7 +20,6 @@ use loom::sync::atomic::{
     Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 
-
 use crate::NULL;
 
 /// What is different from the code. `Default` is the code.
@@ -181,8 +180,8 @@ impl Deque {
         if self.calm.get() > 0 || self.always_shared {
             return;
         }
-        let nobody = !self.weak.calm_takes_changing
-            || self.changing.compare_exchange(0, 1, Acquire, Acquire).is_ok();
+        let nobody =
+            !self.weak.calm_takes_changing || self.changing.compare_exchange(0, 1, Acquire, Acquire).is_ok();
         if nobody {
             self.gap();
             self.shared.store(0, Relaxed);
