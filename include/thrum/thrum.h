@@ -45,7 +45,8 @@ extern "C" {
 /* --- the runtime -------------------------------------------------------------------------------------- */
 
 struct thrum_config {
-    unsigned workers; /* 0: THRUM_WORKERS, or else as many as the process may use CPUs (affinity, control group) */
+    unsigned
+        workers; /* 0: THRUM_WORKERS, or else as many as the process may use CPUs (affinity, control group) */
 };
 
 /* Starts the workers. The caller becomes a ULT that is bound to the first of them and stays on its own kernel thread.
@@ -117,8 +118,8 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
  *
  * From: ULT, external.
  * Errors: as thrum_spawn. Then those that had been made have been joined, and no handle is good. */
-int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, void *(*fn)(void *), void *args,
-                     size_t stride);
+int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, void *(*fn)(void *),
+                     void *args, size_t stride);
 
 /* Waits until it has ended; *result is what its function returned. The handle is then used up: a second join, or a
  * detach, is undefined, as is joining by two at once.

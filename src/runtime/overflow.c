@@ -78,7 +78,8 @@ static void say(const struct worker *worker, const struct thrum_unit *unit) {
 static bool ran_out(const struct thrum_unit *unit, const siginfo_t *info, const ucontext_t *context) {
     if (unit->stack_top == NULL || unit->stack_class >= STACK_CLASSES)
         return false;
-    uintptr_t low = (uintptr_t)stack_low(unit->stack_top, unit->stack_class), guard = low - stack_guard_size();
+    uintptr_t low = (uintptr_t)stack_low(unit->stack_top, unit->stack_class),
+              guard = low - stack_guard_size();
     uintptr_t sp = arch_fault_sp(context), address = (uintptr_t)info->si_addr;
     if (info->si_code == SI_KERNEL && address == 0)
         return sp >= guard && sp < low + overflow.frame;

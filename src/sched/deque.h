@@ -105,7 +105,8 @@ static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
     if (head >= load_relaxed(&deque->tail))
         return NULL;
     struct thrum_unit *unit = load_relaxed(&deque->ring->slots[head & deque->ring->mask]);
-    if (!__atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED))
         return NULL;
     deque->calm_head++; /* not a theft */
     return unit;

@@ -63,8 +63,9 @@ bool exited_with(const End &end, int status) {
 }
 
 std::string line_of(const std::string &thread, const std::string &worker, const std::string &size) {
-    return "thrum: stack overflow in thread " + thread + " on worker " + worker + ": it needs more than the " +
-           size + " of its stack; make it larger with thrum_attr_set_stack_size\\(\\)\n";
+    return "thrum: stack overflow in thread " + thread + " on worker " + worker +
+           ": it needs more than the " + size +
+           " of its stack; make it larger with thrum_attr_set_stack_size\\(\\)\n";
 }
 
 bool says(const End &end, const std::string &line) {
@@ -176,7 +177,8 @@ TEST_F(StackOverflow, InsideTheLibraryIsTheCallersToo) {
                     thrum_yield();
             });
             in_ult([more] {
-                volatile auto *pad = static_cast<volatile char *>(__builtin_alloca(16 * static_cast<size_t>(more) + 1));
+                volatile auto *pad =
+                    static_cast<volatile char *>(__builtin_alloca(16 * static_cast<size_t>(more) + 1));
                 pad[0] = 0;
                 yield_down(0);
             });

@@ -337,8 +337,9 @@ TEST_P(Channel, UnboundedGrowsAndShrinks) {
         EXPECT_LE(mappings().bytes, before + 2 * 65536) << "a spare block is kept";
 #endif
     }
-    for (int i = 0; i < count; i++) // left in there: destroying frees the blocks
-        ASSERT_EQ(thrum_channel_send(channel, &next), 0);
+    const Message left{0, next};
+    for (int i = 0; i < count; i++) // destroying frees the blocks
+        ASSERT_EQ(thrum_channel_send(channel, &left), 0);
 }
 
 TEST_P(Channel, WithoutMemorySendingFails) {

@@ -219,7 +219,7 @@ void LeakCheck::expect_nothing_left() const {
     // A thread that was joined may still be on its way out of the kernel.
     EXPECT_TRUE(eventually([this] { return threads_of_process() == threads_; }))
         << threads_of_process() << " threads, were " << threads_;
-#if !ULT_ASAN && !ULT_TSAN // whose own mappings come and go
+#if !ULT_ASAN && !ULT_TSAN && !ULT_EMULATED // whose own mappings come and go
     const Mappings now = mappings();
     EXPECT_LE(now.lines, mappings_.lines);
     EXPECT_LE(now.bytes, mappings_.bytes);
