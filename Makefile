@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench soak format lint install clean help
+.PHONY: all run test test-all bench soak soak-ult format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -26,6 +26,9 @@ bench: all ## the benchmarks, as tables
 
 soak:      ## the tests again and again (DURATION=600 seconds, after building)
 	@scripts/soak.sh $(DURATION)
+
+soak-ult: all ## random graphs of user-level threads (DURATION, and WORKERS and SEED if given)
+	@build/$(PRESET)/tests/stress/stress-ult --seconds $(DURATION) $(WORKERS:%=--workers %) $(SEED:%=--seed %)
 
 format:    ## clang-format, in place
 	@scripts/lint.sh --format

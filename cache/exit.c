@@ -7,8 +7,14 @@
 #include "cache.h"
 #include "os/syscall.h"
 
+/* libthrum's, if the program has it: not null on its user-level threads, which end by libthrum's pthread_exit. That
+ * comes after ours and before libc's. */
+void *thrum_self(void) __attribute__((weak));
+
 /* The main thread's is libc's affair, but libc counts idle threads as living ones: they have to go. */
 INTERPOSE void pthread_exit(void *result) {
+    if (thrum_self != NULL && thrum_self() != NULL)
+        REAL(pthread_exit)(result);
     if (kthread_self_sigsafe() != NULL)
         kthread_exit(result);
     if (sys(SYS_gettid) == sys(SYS_getpid))

@@ -19,8 +19,14 @@ endif()
 if(TARGET thrum-ult)
     add_test(NAME build.ult-exports
              COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
-                     "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}")
+                     "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}" pthread_exit)
     set_tests_properties(build.ult-exports PROPERTIES LABELS unit)
+    if(NOT THRUM_SANITIZE)
+        add_test(NAME build.ult-needs-libc-only
+                 COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-needed.sh"
+                         "$<TARGET_FILE:thrum-ult>" "${CMAKE_READELF}" libgcc_s.so.1)
+        set_tests_properties(build.ult-needs-libc-only PROPERTIES LABELS unit)
+    endif()
 endif()
 
 if(TARGET thrum AND TARGET thrum-cache AND NOT CMAKE_CROSSCOMPILING)

@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thousand threads. cc hello.c $(pkg-config --cflags --libs thrum)
+// Ten thousand threads sleep for a second, all at once. cc hello.c $(pkg-config --cflags --libs thrum) && ./a.out
 #include <stdio.h>
+#include <string.h>
 #include <thrum/thrum.h>
 
-static void *square(void *number) {
-    long *n = number;
-    *n *= *n;
-    return NULL;
+static void *doze(void *unused) {
+    thrum_sleep(1 * THRUM_S);
+    return unused;
 }
 
 int main(void) {
-    enum { COUNT = 1000 };
-    static long numbers[COUNT];
+    enum { COUNT = 10000 };
     static thrum_t threads[COUNT];
-    long sum = 0;
+    uint64_t begun = thrum_now();
     int error = thrum_init(NULL);
-    for (int i = 0; i < COUNT; i++)
-        numbers[i] = i;
-    if (error == 0)
-        error = thrum_spawn_many(COUNT, threads, NULL, square, numbers, sizeof numbers[0]);
-    if (error != 0) {
-        fprintf(stderr, "hello: error %d\n", error);
-        return 1;
-    }
-    for (int i = 0; i < COUNT; i++) {
-        thrum_join(threads[i], NULL);
-        sum += numbers[i];
-    }
-    printf("%d threads on %u workers: the sum of squares is %ld\n", COUNT, thrum_workers(), sum);
-    return thrum_fini();
+    for (int i = 0; i < COUNT && error == 0; i++)
+        error = thrum_spawn(&threads[i], NULL, doze, NULL);
+    for (int i = 0; i < COUNT && error == 0; i++)
+        error = thrum_join(threads[i], NULL);
+    if (error != 0)
+        fprintf(stderr, "hello: %s\n", strerror(error));
+    else
+        printf("%d threads slept for a second each; it took %.1f\n", COUNT, (thrum_now() - begun) / 1e9);
+    thrum_fini();
+    return error != 0;
 }

@@ -1,14 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A ctest: libthrum-cache.so is loaded into other people's programs, so it may bring nothing along.
-# Usage: check-needed.sh LIBRARY [READELF]
+# A ctest: libthrum-cache.so is loaded into other people's programs, so it may bring nothing along; libthrum.so brings
+# gcc's unwinder.
+# Usage: check-needed.sh LIBRARY READELF [NEEDED...], what it may need besides libc
 set -euo pipefail
-library=$1 readelf=${2:-readelf}
-needed=$("$readelf" -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' | sort | tr '\n' ' ')
-echo "$library needs: $needed"
-# The loader is the C library's own and in every process that can be preloaded; the list of modules is in it.
-if [[ ! $needed =~ ^(ld-linux-[a-z0-9-]+\.so\.[0-9]+ )?libc\.so\.6\ $ ]]; then
-    echo "expected libc.so.6, with or without its loader, and nothing else" >&2
-    exit 1
-fi
+library=$1 readelf=$2
+shift 2
+# The loader is the C library's own and in every process; the list of modules is in it.
+allowed='libc\.so\.6|ld-linux-[a-z0-9-]+\.so\.[0-9]+'
+for name; do
+    allowed+="|${name//./\\.}"
+done
+needed=$("$readelf" -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p')
+echo "$library needs: ${needed//$'\n'/ }"
+grep -qx 'libc\.so\.6' <<<"$needed" || { echo "not even libc.so.6: is this a library?" >&2; exit 1; }
+! grep -vxE "$allowed" <<<"$needed" || { echo "these are not expected" >&2; exit 1; }

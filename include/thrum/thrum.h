@@ -87,9 +87,15 @@ enum {
     THRUM_SPAWN_QUEUED = 1,
     /* A tasklet: runs to its end on whatever stack there is, and costs less. It must call nothing that may wait. */
     THRUM_SPAWN_TASKLET = 2,
+    /* thrum_cancel may end it. */
+    THRUM_SPAWN_CANCELLABLE = 4,
+    /* thrum_stack_used is exact to a page: its stack begins without memory. Costs some microseconds. */
+    THRUM_SPAWN_MEASURED = 8,
 };
 
-enum { THRUM_PRIORITY_MAX = 63 };
+enum { THRUM_PRIORITY_MAX = 63, THRUM_NAME_SIZE = 16, THRUM_STACK_MIN = 16384 };
+
+#define THRUM_ANY_WORKER (~0U)
 
 /* From: anywhere. */
 void thrum_attr_init(thrum_attr_t *attr);
@@ -98,6 +104,15 @@ int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags);
 /* At least so many bytes; rounded up to a power of two from 16 KiB. All sizes cost the same, and memory is only used
  * for what is touched. Errors: EINVAL more than 1 GiB. */
 int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
+
+/* The thread runs on `size` bytes from `memory` on, which are the user's until it has been joined (never, for a detached
+ * one). There is no guard below them. NULL and 0: on one of the library's own again. Not for thrum_spawn_many.
+ * Errors: EINVAL less than THRUM_STACK_MIN. */
+int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size);
+
+/* It runs on this worker only, 0 to thrum_workers() - 1; THRUM_ANY_WORKER, which is usual: on any. With no pool, and not
+ * a tasklet. Errors: EINVAL there can be no such worker; thrum_spawn says EINVAL if there is none. */
+int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker);
 
 /* 0, unless told, to THRUM_PRIORITY_MAX, the highest; for priority pools (<thrum/pool.h>). Errors: EINVAL more. */
 int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority);
@@ -110,7 +125,8 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  * *thread is set when this returns; the new thread, which may run before that, has thrum_self.
  *
  * From: ULT, external.
- * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count). */
+ * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count); EINVAL `attr`
+ * names a worker that there is not, or one and a pool, or one for a tasklet. */
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 
 /* Makes `count` of them, thread i with fn(args + i * stride), and sets threads[0 .. count); by halves, so that idle
@@ -128,6 +144,18 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
  * Errors: EDEADLK it is the caller; ESRCH there is no runtime (any more) that could run it to its end, as in the child
  * of a fork. */
 int thrum_join(thrum_t thread, void **result);
+
+/* The same, but the handle is good for more: for one thrum_revive, thrum_join, which then does not wait, or
+ * thrum_detach. */
+int thrum_join_keep(thrum_t thread, void **result);
+
+/* A thread that has ended and was not joined runs again, as made with the same attributes, with another function; its
+ * handle is what it was. Values, name and id of the former life are gone. Cheaper than a new one where handles are kept
+ * in tables. After Argobots' ABT_thread_revive.
+ *
+ * From: ULT, external.
+ * Errors: EBUSY it has not ended; EAGAIN no memory for a stack. */
+int thrum_revive(thrum_t thread, void *(*fn)(void *), void *arg);
 
 /* Nobody will join it. The handle is used up. From: ULT, external. Errors: EINVAL somebody waits in a join. */
 int thrum_detach(thrum_t thread);
@@ -148,6 +176,81 @@ void thrum_resume(thrum_t thread);
 /* Resumes a thread that is suspended and lets it run in the caller's place, which goes on later. If it is not
  * suspended this is thrum_resume. From: ULT, external. */
 void thrum_switch_to(thrum_t thread);
+
+/* --- ending from within, and from outside --------------------------------------------------------------- */
+
+/* Ends the caller, as a return of its function with `result` would, from however deep: C++ destructors, cleanups and
+ * destructors of values run. pthread_exit called by a ULT is this. A catch (...) on the way has to throw again; a
+ * function that is noexcept ends the process, as with pthread_exit. After POSIX.
+ *
+ * From: a ULT that was spawned. A tasklet, or the thread that called thrum_init: one line, and abort. On an external
+ * kernel thread it is pthread_exit. */
+void thrum_exit(void *result) __attribute__((noreturn));
+
+/* The same; `heir`, a thread that is suspended, is resumed and runs next in the caller's place, unless somebody waits
+ * for the caller's end: then after that. */
+void thrum_exit_to(void *result, thrum_t heir) __attribute__((noreturn));
+
+/* `fn(arg)` runs when the caller ends before thrum_cleanup_pop, the last one first; or there, if `run` is not 0. The two
+ * stand in one block, as with pthread_cleanup_push. From: ULT; on an external kernel thread only the pop runs it. */
+struct thrum_cleanup {
+    void (*fn)(void *arg);
+    void *arg;
+    struct thrum_cleanup *outer;
+};
+void thrum_cleanup_enter(struct thrum_cleanup *cleanup);
+void thrum_cleanup_leave(int run); /* the newest */
+#define thrum_cleanup_push(fn, arg)                                                                          \
+    {                                                                                                        \
+        struct thrum_cleanup thrum_cleanup_named(__LINE__) = {(fn), (arg), 0};                               \
+        thrum_cleanup_enter(&thrum_cleanup_named(__LINE__))
+#define thrum_cleanup_pop(run)                                                                               \
+    thrum_cleanup_leave(run);                                                                                \
+    }
+#define thrum_cleanup_named(line)  thrum_cleanup_named_(line)
+#define thrum_cleanup_named_(line) thrum_cleanup_##line
+
+/* Asks a thread to end with the result THRUM_CANCELED, as by thrum_exit. It does so where it waits: in thrum_join,
+ * thrum_sleep, thrum_suspend, and in waits for conditions (with the mutex taken again), events, latches, eventuals,
+ * futures, semaphores, channels and any of several, each also with a deadline; and at thrum_testcancel. Not in waits for
+ * mutexes, rwlocks and barriers, and not where it would not have to wait. Returns without waiting for that.
+ *
+ * From: ULT, external; while the handle is good. Errors: ENOTSUP not made with THRUM_SPAWN_CANCELLABLE. */
+int thrum_cancel(thrum_t thread);
+#define THRUM_CANCELED ((void *)-1)
+
+/* Ends the caller if it was asked to. From: anywhere. */
+void thrum_testcancel(void);
+
+/* With 0 the caller does not end until this is called with 1, to begin with it does. What it was. From: ULT. */
+int thrum_set_cancel(int enabled);
+
+/* --- moving, and telling apart ------------------------------------------------------------------------ */
+
+/* From when it next waits, yields or is woken, the thread runs on this worker only, in no pool; THRUM_ANY_WORKER: on
+ * any. The caller itself moves at once.
+ *
+ * From: ULT, external. Errors: EINVAL there is no such worker, or pool; EBUSY it is bound to a worker, and so only itself
+ * may move it; EPERM a tasklet, a scheduler, or the thread that
+ * called thrum_init, which stays where it is. */
+int thrum_migrate(thrum_t thread, unsigned worker);
+int thrum_migrate_to_pool(thrum_t thread, thrum_pool_t pool);
+
+/* No two threads of a process have the same; never 0. From: ULT, external. */
+uint64_t thrum_id(thrum_t thread);
+
+/* "" until it is set. From: ULT, external. Errors: ERANGE more than THRUM_NAME_SIZE - 1 bytes. */
+int thrum_set_name(thrum_t thread, const char *name);
+void thrum_get_name(thrum_t thread, char name[THRUM_NAME_SIZE]);
+
+/* For priority pools, from when it is next put into one. Errors: EINVAL more than THRUM_PRIORITY_MAX. */
+int thrum_set_priority(thrum_t thread, unsigned priority);
+unsigned thrum_priority(thrum_t thread);
+
+/* How much of its stack has been used so far at the most, in bytes up to a page, and how large that is; an upper bound
+ * unless it was made with THRUM_SPAWN_MEASURED, as others may have used the stack before. 0 and 0: it has none now.
+ * From: ULT, external. Errors: ESRCH it has ended. */
+int thrum_stack_used(thrum_t thread, size_t *used, size_t *size);
 
 /* --- values of one's own ------------------------------------------------------------------------------ */
 

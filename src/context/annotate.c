@@ -22,6 +22,7 @@ extern void __sanitizer_start_switch_fiber(void **fake_stack, const void *bottom
 extern void __sanitizer_finish_switch_fiber(void *fake_stack, const void **bottom, size_t *size) WEAK;
 extern void __lsan_register_root_region(const void *begin, size_t size) WEAK;
 extern void __lsan_unregister_root_region(const void *begin, size_t size) WEAK;
+extern void __asan_handle_no_return(void) WEAK;
 extern void *__tsan_get_current_fiber(void) WEAK;
 extern void *__tsan_create_fiber(unsigned flags) WEAK;
 extern void __tsan_destroy_fiber(void *fiber) WEAK;
@@ -72,9 +73,16 @@ void annotate_thread_end(struct annotate_thread *thread) {
 }
 
 /* Never taken back: what is no longer mapped, or another's memory, does no harm to either. */
-void annotate_stack_new(struct annotate_stack stack) {
+void annotate_stacks_new(struct annotate_stack stacks) {
     if (lsan)
-        __lsan_register_root_region(stack.low, stack.size);
+        __lsan_register_root_region(stacks.low, stacks.size);
+}
+
+bool annotate_wants_mapped_guards(void) {
+    return lsan || valgrind;
+}
+
+void annotate_stack_new(struct annotate_stack stack) {
     if (valgrind)
         (void)VALGRIND_STACK_REGISTER(stack.low, stack.low + stack.size);
 }
@@ -129,6 +137,11 @@ void annotate_end(const struct annotate_thread *thread, struct annotate_stack st
 void annotate_leave_for_good(struct annotate_stack to) {
     if (asan)
         __sanitizer_start_switch_fiber(NULL, to.low, to.size);
+}
+
+void annotate_frames_are_gone(void) {
+    if (__asan_handle_no_return != NULL)
+        __asan_handle_no_return();
 }
 
 void annotate_is_loop(struct annotate_thread *thread) {

@@ -45,6 +45,11 @@ void annotate_thread_end(struct annotate_thread *thread);
 
 /* A stack was made. It stays as long as its memory. */
 void annotate_stack_new(struct annotate_stack stack);
+/* The same of many that lie side by side. LSan reads /proc/self/maps once for each region that it is told of. */
+void annotate_stacks_new(struct annotate_stack stacks);
+/* Guard pages are to be mappings of their own: LSan sees from there what it must not read, and Valgrind, which reads for
+ * the kernel what system calls are given, would end by one that it does not know of. */
+bool annotate_wants_mapped_guards(void);
 
 /* What a stack that was left is to get back; lies on it. */
 struct annotate_left {
@@ -65,6 +70,9 @@ void annotate_begin(struct annotate_thread *thread, struct annotate_stack stack,
 /* It ends. What is left to do before another begins here, or the stack is left for good, counts as the thread's own. */
 void annotate_end(const struct annotate_thread *thread, struct annotate_stack stack);
 void annotate_leave_for_good(struct annotate_stack to);
+
+/* The frames of the present stack will never be returned to. */
+void annotate_frames_are_gone(void);
 
 /* The unit that has just begun is the thread's loop. */
 void annotate_is_loop(struct annotate_thread *thread);

@@ -10,8 +10,10 @@
 
 struct depot_chunk {
     struct depot_chunk *next;
-    uint32_t idle; /* under the lock, while trimming: so many of its objects lie in the depot for long */
+    uint32_t idle; /* under trim_lock: so many of its objects have lain in the depot for long; or GOING */
 };
+
+#define GOING UINT32_MAX
 
 /* All depots' magazines; never unmapped, less than 10 bytes an object. */
 static struct {
@@ -68,13 +70,29 @@ static struct depot_chunk *chunk_new(struct depot *depot) {
 
 /* --- magazines ---------------------------------------------------------------------------------------- */
 
-static void give(struct depot *depot, struct magazine *magazine) {
-    magazine->since = clock_monotonic_ns();
-    magazine->trimmed = false;
+uint32_t depot_surplus;
+
+static void put_first(struct depot *depot, struct magazine *magazine) {
     lock_acquire(&depot->lock);
     magazine->next = depot->full;
     depot->full = magazine;
     lock_release(&depot->lock);
+}
+
+static void give(struct depot *depot, struct magazine *magazine) {
+    magazine->since = clock_monotonic_coarse_ns();
+    magazine->trimmed = false;
+    put_first(depot, magazine);
+    uint32_t none = DEPOT_NONE;
+    if (load_relaxed(&depot_surplus) == DEPOT_NONE)
+        cas_acq_rel(&depot_surplus, &none, DEPOT_SURPLUS);
+}
+
+/* Whose objects have no memory yet. */
+static void give_untouched(struct depot *depot, struct magazine *magazine) {
+    magazine->since = clock_monotonic_coarse_ns();
+    magazine->trimmed = true;
+    put_first(depot, magazine);
 }
 
 static struct magazine *take(struct depot *depot) {
@@ -102,13 +120,13 @@ static bool fill(struct depot *depot, struct magazine *empty) {
             if (next == NULL)
                 break; /* the rest of the chunk lies idle, and keeps it from being unmapped */
             if (magazine != empty)
-                give(depot, magazine);
+                give_untouched(depot, magazine);
             magazine = next;
         }
         magazine->objects[magazine->count++] = depot->shape.object(&depot->shape, (char *)chunk, i);
     }
     if (magazine != empty)
-        give(depot, magazine);
+        give_untouched(depot, magazine);
     return true;
 }
 
@@ -204,32 +222,48 @@ static void count_idle(struct depot *depot, struct magazine *old) {
             chunk_of(depot, old->objects[i])->idle++;
 }
 
-/* Leaves those that do not belong to a chunk that is idle as a whole, and gives back their memory. */
-static void sift(struct depot *depot, struct magazine *magazine) {
-    unsigned kept = 0;
-    for (unsigned i = 0; i < magazine->count; i++) {
-        char *object = magazine->objects[i];
-        if (chunk_of(depot, object)->idle == depot->shape.per_chunk)
-            continue;
-        magazine->objects[kept++] = object;
-        if (depot->shape.trim != NULL && !magazine->trimmed)
-            depot->shape.trim(&depot->shape, object);
-    }
-    magazine->count = kept;
-    magazine->trimmed = true;
-}
-
-static void unmap_idle_locked(struct depot *depot) {
-    struct depot_chunk **at = &depot->chunks;
-    while (*at != NULL) {
+/* Those chunks that are idle as a whole and may go are off the list, and marked by GOING. */
+static struct depot_chunk *take_idle_locked(struct depot *depot, unsigned *chunks) {
+    struct depot_chunk **at = &depot->chunks, *going = NULL;
+    while (*at != NULL && *chunks > 0) {
         struct depot_chunk *chunk = *at;
         if (chunk->idle == depot->shape.per_chunk) {
             *at = chunk->next;
-            munmap(chunk, depot->shape.chunk);
+            chunk->next = going;
+            chunk->idle = GOING;
+            going = chunk;
+            --*chunks;
         } else {
             at = &chunk->next;
         }
     }
+    return going;
+}
+
+/* Leaves those whose chunk stays, and gives back their memory, unless their chunk could go the next time. */
+static void sift(struct depot *depot, struct magazine *magazine) {
+    unsigned kept = 0;
+    bool all = true;
+    for (unsigned i = 0; i < magazine->count; i++) {
+        char *object = magazine->objects[i];
+        uint32_t idle = chunk_of(depot, object)->idle;
+        if (idle == GOING)
+            continue;
+        magazine->objects[kept++] = object;
+        if (idle == depot->shape.per_chunk)
+            all = false;
+        else if (depot->shape.trim != NULL && !magazine->trimmed)
+            depot->shape.trim(&depot->shape, object);
+    }
+    magazine->count = kept;
+    magazine->trimmed |= all;
+}
+
+static bool some_are_touched_locked(const struct depot *depot) {
+    for (const struct magazine *magazine = depot->full; magazine != NULL; magazine = magazine->next)
+        if (!magazine->trimmed)
+            return true;
+    return false;
 }
 
 /* Back to the end of the list, where they came from: what has come meanwhile is newer. */
@@ -250,16 +284,25 @@ static void put_back_locked(struct depot *depot, struct magazine *old) {
     *at = NULL;
 }
 
-bool depot_trim(struct depot *depot, uint64_t before) {
+bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks) {
+    lock_acquire(&depot->trim_lock);
     lock_acquire(&depot->lock);
     struct magazine *old = take_old_locked(depot, before);
-    bool more = depot->full != NULL;
+    bool more = some_are_touched_locked(depot);
     count_idle(depot, old);
+    struct depot_chunk *going = take_idle_locked(depot, chunks);
+    lock_release(&depot->lock);
     for (struct magazine *magazine = old; magazine != NULL; magazine = magazine->next)
         sift(depot, magazine);
-    unmap_idle_locked(depot);
+    while (going != NULL) {
+        struct depot_chunk *chunk = going;
+        going = chunk->next;
+        munmap(chunk, depot->shape.chunk);
+    }
+    lock_acquire(&depot->lock);
     put_back_locked(depot, old);
     lock_release(&depot->lock);
+    lock_release(&depot->trim_lock);
     return more;
 }
 
@@ -283,6 +326,7 @@ void depot_fork_child(struct depot *depot) {
     lock_reset(&magazines.lock);
     magazines.slab.free = NULL;
     lock_reset(&depot->lock);
+    lock_reset(&depot->trim_lock);
     lock_reset(&depot->shared_lock);
     depot->shared = (struct depot_cache){NULL, NULL};
     depot->full = NULL;

@@ -52,6 +52,7 @@ struct depot {
     struct lock lock;
     struct magazine *full;      /* under lock; newest first */
     struct depot_chunk *chunks; /* under lock */
+    struct lock trim_lock;      /* held while trimming: `idle` of the chunks is the trimmer's */
     struct lock shared_lock;
     struct depot_cache shared; /* under shared_lock: of those who have none of their own */
 };
@@ -82,9 +83,13 @@ void depot_put_shared(struct depot *depot, void *object);
 /* Gives what a worker keeps to the depot. */
 void depot_flush(struct depot *depot, struct depot_cache *cache);
 
-/* Gives back the memory of what has lain here since before `before` (ns, CLOCK_MONOTONIC). True: some will be due
- * later. */
-bool depot_trim(struct depot *depot, uint64_t before);
+/* Has anything come to a depot that depot_trim may find? See sched/trim.c, which changes it but for NONE -> SURPLUS. */
+extern uint32_t depot_surplus;
+enum depot_surplus { DEPOT_NONE, DEPOT_SURPLUS, DEPOT_ARMED };
+
+/* Gives back the memory of what has lain here since before `before` (ns, CLOCK_MONOTONIC). Unmaps no more than *chunks,
+ * which is less by those that it has unmapped; at 0 there may be more. True: some will be due later. */
+bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks);
 
 /* In a fork's child: forgets all there was; the caller may stand on an object. Caches are not to be used again. */
 void depot_fork_child(struct depot *depot);

@@ -80,6 +80,7 @@ static bool open_chunk(const struct depot_shape *shape, char *chunk) {
         char *low = bottom_of(shape, chunk, i) + page_size;
         annotate_stack_new((struct annotate_stack){low, (size_t)(top_of(shape, chunk, i) - low)});
     }
+    annotate_stacks_new((struct annotate_stack){chunk, shape->chunk});
     return true;
 }
 
@@ -110,7 +111,7 @@ static struct depot_shape shape_of(size_t size) {
 
 void stack_init(void) {
     page_size = (size_t)getpagesize();
-    has_guard_advice = find_guard_advice();
+    has_guard_advice = !annotate_wants_mapped_guards() && find_guard_advice();
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         stack_depots[i].shape = shape_of(stack_class_size(i));
 }
@@ -127,6 +128,10 @@ void stack_destroy(void) {
 
 char *stack_low(const char *top, unsigned stack_class) {
     return bottom_below(top, stack_class_size(stack_class)) + page_size;
+}
+
+void stack_give_back(char *top, unsigned stack_class) {
+    give_back(&stack_depots[stack_class].shape, top);
 }
 
 size_t stack_guard_size(void) {

@@ -39,4 +39,7 @@ void stack_fork_child(void);
 char *stack_low(const char *top, unsigned stack_class);
 size_t stack_guard_size(void);
 
+/* Its memory goes back to the system, which gives zeros when it is touched again. */
+void stack_give_back(char *top, unsigned stack_class);
+
 #endif

@@ -3,18 +3,19 @@
 #include "runtime/config.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "base/text.h"
 #include "os/quota.h"
+#include "os/topology.h"
 #include "sched/worker.h"
 
 static uint32_t cpus(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    uint32_t allowed = count > 0 ? (uint32_t)count : 1, quota = quota_cpus();
-    return quota < allowed ? quota : allowed;
+    struct cpus set;
+    cpus_allowed(&set);
+    uint32_t allowed = cpus_count(&set), quota = quota_cpus();
+    uint32_t least = quota < allowed ? quota : allowed;
+    return least > 0 ? least : 1;
 }
 
 int config_workers(const struct thrum_config *config, uint32_t *workers) {

@@ -1,190 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Starting and stopping the workers. The thread that calls thrum_init becomes the first of them: what ran on it goes
- * on as a ULT that is bound to it, and its loop gets a stack of its own. */
+/* Starting and stopping the runtime. The thread that calls thrum_init becomes the first of the workers: what ran on it
+ * goes on as a ULT that is bound to it. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 #include "context/annotate.h"
-#include "os/clock.h"
 #include "os/membarrier.h"
-#include "os/signals.h"
 #include "os/ticks.h"
+#include "runtime/blocking.h"
 #include "runtime/config.h"
 #include "runtime/overflow.h"
+#include "runtime/places.h"
+#include "runtime/workers.h"
+#include "sched/exit.h"
 #include "sched/keys.h"
 #include "sched/pool.h"
 #include "sched/scheduler.h"
 #include "sched/timekeeper.h"
+#include "sched/trim.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
 enum state { STOPPED, CHANGING, RUNNING };
 
 static struct {
-    uint32_t state; /* enum state; by cas from STOPPED or RUNNING to CHANGING */
-    pthread_t *handles;
+    uint32_t state;            /* enum state; by cas from STOPPED or RUNNING to CHANGING */
     struct thrum_unit primary; /* what ran on the thread that called thrum_init */
     bool joined_in;            /* ... and that there is such a one */
 } runtime;
 
-/* A worker's memory: its alternate signal stack, then itself. */
-static size_t worker_bytes(void) {
-    return overflow_stack_bytes() + ((sizeof(struct worker) + 4095) & ~(size_t)4095);
-}
-
-static char *memory_of(struct worker *worker) {
-    return (char *)worker - overflow_stack_bytes();
-}
-
-static struct worker *worker_new(uint32_t id) {
-    char *memory = mmap(NULL, worker_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return NULL;
-    struct worker *worker = (struct worker *)(void *)(memory + overflow_stack_bytes());
-    if (worker_init(worker, id) == 0)
-        return worker;
-    munmap(memory, worker_bytes());
-    return NULL;
-}
-
-static void worker_delete(struct worker *worker) {
-    worker_destroy(worker);
-    munmap(memory_of(worker), worker_bytes());
-}
-
-/* Of the C++ runtime, if the program has one. It leads to thread-locals of the caller. */
-struct exception_globals *__cxa_get_globals(void) __attribute__((weak));
-
-/* By the kernel thread that is this worker, before it runs anything; and at its end. */
-static void thread_begin(struct worker *worker) {
-    if (__cxa_get_globals != NULL)
-        worker->exceptions = __cxa_get_globals();
-    ARCH_TLS_STORE(thrum_worker, worker);
-    annotate_thread_begin(&worker->annotate);
-    overflow_thread_begin(memory_of(worker));
-}
-
-static void thread_end(struct worker *worker) {
-    overflow_thread_end(memory_of(worker));
-    annotate_thread_end(&worker->annotate);
-    ARCH_TLS_STORE(thrum_worker, NULL);
-}
-
-static void *run_loop(void *worker) {
-    worker_loop(worker);
-    return NULL;
-}
-
-/* Begins when all workers are there: they look at each other. */
-static void *worker_thread(void *arg) {
-    struct worker *worker = arg;
-    thread_begin(worker);
-    worker_loop(worker);
-    thread_end(worker);
-    return NULL;
-}
-
-/* The caller's kernel thread is worker 0. */
-static int become_first(struct worker *worker) {
-    worker->base.fn = run_loop;
-    worker->base.arg = worker;
-    worker->base.stack_class = STACK_CLASS_DEFAULT;
-    worker->base.float_control = arch_float_control();
-    store_relaxed(&worker->base.sp, UNIT_NEW);
-    if (!unit_make_frame(worker, &worker->base))
-        return ENOMEM;
-    runtime.primary = (struct thrum_unit){.kind = UNIT_BOUND, .bound = worker, .escaped = true};
-    worker->current = &runtime.primary;
-    return 0;
-}
-
-/* Workers from `first` to before `end` have kernel threads of their own. */
-static void stop(uint32_t first, uint32_t end) {
-    store_release(&scheduler.stopping, 1);
-    for (uint32_t i = first; i < end; i++)
-        idle_wake_this(&scheduler.idle, &scheduler.workers[i]->parking);
-    for (uint32_t i = first; i < end; i++)
-        pthread_join(runtime.handles[i], NULL);
-}
-
-static void delete_workers(uint32_t count) {
-    store_relaxed(&scheduler.count, 0);
-    for (uint32_t i = 0; i < count; i++) {
-        worker_delete(scheduler.workers[i]);
-        scheduler.workers[i] = NULL;
-    }
-    if (runtime.handles != NULL)
-        munmap(runtime.handles, WORKERS_MAX * sizeof *runtime.handles);
-    runtime.handles = NULL;
+/* When there are no workers. */
+static void forget(void) {
     keys_fini();
     depot_destroy(&unit_depot);
     stack_destroy();
     overflow_stop();
 }
 
-static sigbits bit_of(int signal) {
-    return UINT64_C(1) << (signal - 1);
-}
-
-/* Those that a fault raises: where they are blocked, the kernel ends the process past all handlers. */
-static sigbits raised_by_faults(void) {
-    return bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGTRAP) |
-           bit_of(SIGSYS);
-}
-
-/* Workers take no signals that are meant for the program: they are blocked, but for those that a fault raises. */
-static int start_threads(uint32_t first, uint32_t count, uint32_t *end) {
-    sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC & ~raised_by_faults());
-    int error = 0;
-    for (*end = first; *end < count && error == 0; *end += error == 0)
-        error = pthread_create(&runtime.handles[*end], NULL, worker_thread, scheduler.workers[*end]);
-    signals_mask_set(mask);
-    return error;
-}
-
 /* With `join_in` the caller becomes the first worker, else all have kernel threads of their own. */
 static int start(uint32_t count, bool join_in) {
     int error = overflow_configure();
+    if (error == 0)
+        error = places_configure();
     if (error != 0)
         return error;
     scheduler.fenced = !membarrier_register();
     scheduler.idle = (struct idle){.fenced = scheduler.fenced};
     timekeeper_init();
     scheduler.shared = (struct fifo){.count = 0};
+    scheduler.orphans = 0;
     store_relaxed(&scheduler.stopping, 0);
     ticks_per_us();
     annotate_init();
+    exit_init();
+    trim_init();
     stack_init();
-    runtime.handles = mmap(NULL, WORKERS_MAX * sizeof *runtime.handles, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (runtime.handles == MAP_FAILED) {
-        runtime.handles = NULL;
-        return ENOMEM;
-    }
     overflow_start();
-    uint32_t made = 0, first = join_in ? 1 : 0, end;
-    while (made < count && (scheduler.workers[made] = worker_new(made)) != NULL)
-        made++;
-    error = made == count ? 0 : ENOMEM;
-    if (error == 0 && join_in)
-        error = become_first(scheduler.workers[0]);
-    if (error == 0) {
-        if (join_in)
-            thread_begin(scheduler.workers[0]);
-        store_release(&scheduler.count, count);
-        error = start_threads(first, count, &end);
-        if (error != 0) {
-            stop(first, end);
-            if (join_in)
-                thread_end(scheduler.workers[0]);
-        }
-    }
+    places_start(count);
+    blocking_start();
+    error = workers_start(count, join_in ? &runtime.primary : NULL);
     if (error != 0)
-        delete_workers(made);
+        forget();
     return error;
 }
 
@@ -195,7 +72,8 @@ static int start(uint32_t count, bool join_in) {
 static void fork_child(void) {
     ARCH_TLS_STORE(thrum_worker, NULL);
     store_relaxed(&scheduler.count, 0);
-    runtime.handles = NULL;
+    workers_fork_child();
+    blocking_fork_child();
     depot_fork_child(&unit_depot);
     stack_fork_child();
     keys_fork_child();
@@ -248,19 +126,19 @@ int scheduler_start_default(void) {
 }
 
 int thrum_fini(void) {
-    struct worker *worker = worker_here();
-    uint32_t state = RUNNING;
-    if (worker == NULL || !runtime.joined_in || worker->current != &runtime.primary ||
-        !cas_acq_rel(&runtime.state, &state, CHANGING))
+    const struct worker *worker = worker_here();
+    if (worker == NULL || !runtime.joined_in || worker->current != &runtime.primary)
         return EPERM;
-    uint32_t count = scheduler.count;
-    stop(1, count);
-    thread_end(worker);
-    delete_workers(count);
+    workers_close();
+    store_release(&runtime.state, CHANGING);
+    workers_stop();
+    blocking_stop();
+    workers_delete();
+    forget();
     store_release(&runtime.state, STOPPED);
     return 0;
 }
 
 unsigned thrum_workers(void) {
-    return load_acquire(&runtime.state) == RUNNING ? scheduler.count : 0;
+    return load_acquire(&runtime.state) == RUNNING ? load_relaxed(&scheduler.running) : 0;
 }

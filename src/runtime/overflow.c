@@ -86,17 +86,23 @@ static bool ran_out(const struct thrum_unit *unit, const siginfo_t *info, const 
     return info->si_code > 0 && address >= guard && address < low && sp < low + ARCH_RED_ZONE;
 }
 
+static bool is_in_or_before(const siginfo_t *info, const ucontext_t *context, uintptr_t function) {
+    enum { SAVING = 64 }; /* bytes of code, from the beginning */
+    return arch_fault_pc(context) - function < SAVING ||
+           arch_fault_calls(context, (uintptr_t)info->si_addr, function);
+}
+
 /* Is it about to save its registers, its unit being the first argument (its first field is `sp`)? Then the worker
  * already says that the next unit runs. */
-static bool is_leaving(uintptr_t pc) {
-    enum { SAVING = 64 }; /* bytes of code, from the beginning */
-    return pc - (uintptr_t)arch_switch < SAVING || pc - (uintptr_t)arch_call < SAVING;
+static bool is_leaving(const siginfo_t *info, const ucontext_t *context) {
+    return is_in_or_before(info, context, (uintptr_t)arch_switch) ||
+           is_in_or_before(info, context, (uintptr_t)arch_call);
 }
 
 static const struct thrum_unit *who_ran_out(const struct worker *worker, const siginfo_t *info,
                                             const ucontext_t *context) {
     const struct thrum_unit *unit = worker->current;
-    if (is_leaving(arch_fault_pc(context)))
+    if (is_leaving(info, context))
         unit = (const struct thrum_unit *)arch_fault_argument(context);
     return ran_out(unit, info, context) ? unit : NULL;
 }

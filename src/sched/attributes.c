@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "context/stack.h"
+#include "sched/worker.h"
 
 static struct attributes *writable(thrum_attr_t *attr) {
     return (struct attributes *)(void *)attr;
@@ -17,7 +18,8 @@ void thrum_attr_init(thrum_attr_t *attr) {
 }
 
 int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags) {
-    if (flags & ~(unsigned)(THRUM_SPAWN_QUEUED | THRUM_SPAWN_TASKLET))
+    if (flags & ~(unsigned)(THRUM_SPAWN_QUEUED | THRUM_SPAWN_TASKLET | THRUM_SPAWN_CANCELLABLE |
+                            THRUM_SPAWN_MEASURED))
         return EINVAL;
     writable(attr)->flags = flags;
     return 0;
@@ -28,6 +30,29 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size) {
     if (stack_class == STACK_CLASSES)
         return EINVAL;
     writable(attr)->stack_class = (uint8_t)stack_class;
+    return 0;
+}
+
+/* What its last bytes say of it is there when the thread begins, and nobody else writes to it before. */
+int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size) {
+    struct attributes *attributes = writable(attr);
+    if (memory == NULL && size == 0) {
+        attributes->stack_class = STACK_CLASS_DEFAULT;
+        attributes->stack_top = NULL;
+        return 0;
+    }
+    if (memory == NULL || size < THRUM_STACK_MIN)
+        return EINVAL;
+    attributes->stack_class = STACK_CLASS_USER;
+    attributes->stack_top = (char *)(((uintptr_t)memory + size) & ~(uintptr_t)15);
+    attributes->stack_low = memory;
+    return 0;
+}
+
+int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker) {
+    if (worker >= WORKERS_MAX && worker != THRUM_ANY_WORKER)
+        return EINVAL;
+    writable(attr)->worker = worker == THRUM_ANY_WORKER ? 0 : worker + 1;
     return 0;
 }
 

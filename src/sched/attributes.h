@@ -10,6 +10,8 @@ struct attributes {
     uint8_t stack_class, priority;
     struct thrum_pool *pool;
     uint64_t deadline;
+    char *stack_top, *stack_low; /* of the user's own */
+    uint32_t worker;             /* 1 + the one that it is bound to; 0: none */
 };
 
 _Static_assert(sizeof(struct attributes) <= sizeof(thrum_attr_t), "thrum.h leaves room for it");

@@ -54,9 +54,7 @@ bool deque_push_slow(struct deque *deque, struct thrum_unit *unit) {
     return deque_push(deque, unit);
 }
 
-/* In shared mode, between lowering tail and reading head. */
-void deque_look_for_thieves(struct deque *deque) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+static void look_for_thieves(struct deque *deque) {
     int64_t head = load_relaxed(&deque->head);
     uint32_t nobody = 0;
     if (head != deque->calm_head) {
@@ -66,6 +64,26 @@ void deque_look_for_thieves(struct deque *deque) {
         store_relaxed(&deque->shared, 0);
         store_release(&deque->changing, 0);
     }
+}
+
+/* tail has been lowered to `last`. */
+struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    look_for_thieves(deque); /* the mode may change: for the next pop */
+    int64_t head = load_relaxed(&deque->head);
+    struct thrum_unit *unit = NULL;
+    if (head <= last) {
+        unit = load_relaxed(&deque->ring->slots[last & deque->ring->mask]);
+        if (head < last)
+            return unit;
+        if (!__atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_RELAXED))
+            unit = NULL; /* a thief has the last one */
+        else
+            deque->calm_head++; /* not a theft */
+    }
+    store_relaxed(&deque->tail, last + 1);
+    return unit;
 }
 
 static struct thrum_unit *take_oldest(struct deque *deque) {

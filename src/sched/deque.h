@@ -9,21 +9,22 @@
  *   stays until the deque's end, since a thief may still be reading it: what it reads there it can only keep if its
  *   cas on `head` succeeds, and an entry that is still in [head, tail) is the same in both.
  * Callers. push, pop, pop_oldest: the owner, in a non-preemptible region. steal: any other kernel thread. is_empty: anybody.
- * Linearization. push: the store to tail. pop: the store to tail if more than one entry was left, else the cas on
- *   head. steal, pop_oldest: the cas on head. The cas on head also rules out ABA: head never goes back.
+ * Linearization. push: the store to tail. pop: the store to tail; in shared mode, of the last entry, the cas on head.
+ *   steal, pop_oldest: the cas on head. The cas on head also rules out ABA: head never goes back.
  *
  * The fence. Owner: lowers tail, then reads head. Thief: reads head, then tail. Without a full fence on both sides
  *   both can miss the other's write and take the same entry. So there are two modes:
- *     shared == 0  the owner has no fence. A thief may not steal: it first takes `changing`, sets shared, and runs
- *                  membarrier(2), after which the owner has either seen `shared` or had its earlier store of tail
- *                  made visible, and every later pop has its fence. Then it steals.
+ *     shared == 0  the owner has no fence, and takes the last entry as any other: nobody is stealing. A thief first
+ *                  takes `changing`, sets shared, and runs membarrier(2), after which the owner has either seen
+ *                  `shared` or had its earlier store of tail made visible, so that the thief does not find what was
+ *                  popped; and every later pop has its fence. Then it steals.
  *     shared == 1  both fence.
  *   The owner goes back to 0 when CALM pops in a row met no theft, under `changing`: a thief that holds it has the
  *   mode pinned until its steal is over. Where the kernel has no membarrier, shared is always 1.
  *   The read of `shared` comes after the store of tail in program order (a compiler barrier); membarrier makes that
  *   order hold against the thief. With the read first, a pop could slip through the change of mode unfenced.
  *
- * Checked by the loom model in tests/model/deque (cargo test, by hand) and by tests/unit/ult/deque_test.cpp. */
+ * Checked by the loom model in tests/model/deque and by tests/unit/ult/deque_test.cpp. */
 #ifndef THRUM_SCHED_DEQUE_H
 #define THRUM_SCHED_DEQUE_H
 
@@ -63,7 +64,7 @@ void deque_destroy(struct deque *deque);
 
 /* False: it is full and the kernel gives no memory for a larger one. */
 bool deque_push_slow(struct deque *deque, struct thrum_unit *unit);
-void deque_look_for_thieves(struct deque *deque);
+struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last);
 struct thrum_unit *deque_steal(struct deque *deque);
 
 static inline bool deque_push(struct deque *deque, struct thrum_unit *unit) {
@@ -82,21 +83,8 @@ static inline struct thrum_unit *deque_pop(struct deque *deque) {
     store_relaxed(&deque->tail, last);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (__builtin_expect(load_relaxed(&deque->shared), 0))
-        deque_look_for_thieves(deque);
-    int64_t head = load_relaxed(&deque->head);
-    struct thrum_unit *unit = NULL;
-    if (head <= last) {
-        unit = load_relaxed(&deque->ring->slots[last & deque->ring->mask]);
-        if (head < last)
-            return unit;
-        if (!__atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST,
-                                         __ATOMIC_RELAXED))
-            unit = NULL; /* a thief has the last one */
-        else
-            deque->calm_head++; /* not a theft */
-    }
-    store_relaxed(&deque->tail, last + 1);
-    return unit;
+        return deque_pop_shared(deque, last);
+    return load_relaxed(&deque->ring->slots[last & deque->ring->mask]);
 }
 
 /* The oldest, by the owner. Against thieves the cas on head decides, as between them; tail is nobody else's. */

@@ -22,13 +22,25 @@ static bool claim(struct idle *idle, struct parking *parking) {
     return true;
 }
 
-/* The timekeeper only if there is nobody else: another would have to be woken to take its place. */
+/* Of those on this NUMA node, or of the others. */
+static bool wake_where(struct idle *idle, uint32_t keeper, uint8_t node, bool near) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
+        if (i != keeper && (load_relaxed(&scheduler.node_of[i]) == node) == near &&
+            claim(idle, &scheduler.workers[i]->parking))
+            return true;
+    return false;
+}
+
+/* Near first: what was pushed lies there. The timekeeper only if there is nobody else: another would have to be woken
+ * to take its place. */
 void idle_wake_one(struct idle *idle) {
-    uint32_t workers = load_acquire(&scheduler.count), keeper = timekeeper_who();
-    for (uint32_t i = 0; i < workers; i++)
-        if (i != keeper && claim(idle, &scheduler.workers[i]->parking))
-            return;
-    if (keeper < workers)
+    const struct worker *self = worker_here();
+    uint8_t node = self != NULL ? load_relaxed(&scheduler.node_of[self->id]) : 0;
+    uint32_t keeper = timekeeper_who();
+    if (wake_where(idle, keeper, node, true) ||
+        (scheduler.nodes > 1 && wake_where(idle, keeper, node, false)))
+        return;
+    if (keeper < load_acquire(&scheduler.count))
         claim(idle, &scheduler.workers[keeper]->parking);
 }
 
@@ -47,7 +59,7 @@ bool idle_wake_this(struct idle *idle, struct parking *parking) {
 
 bool idle_search(struct idle *idle) {
     uint32_t others = fetch_add_seq_cst(&idle->count, (uint32_t)IDLE_SEARCHING) / IDLE_SEARCHING;
-    return others == 0 || others * 2 < load_relaxed(&scheduler.count);
+    return others == 0 || others * 2 < load_relaxed(&scheduler.running);
 }
 
 /* Makes up for the pushers' missing fence. */
@@ -61,7 +73,7 @@ static void fence(const struct idle *idle) {
 /* The fence only where nothing is seen without it: then there is little to do, and time for it. */
 void idle_found(struct idle *idle, bool (*work_for_anybody)(void)) {
     uint32_t before = fetch_sub_seq_cst(&idle->count, (uint32_t)IDLE_SEARCHING);
-    if (before / IDLE_SEARCHING != 1 || before % IDLE_SEARCHING == 0)
+    if ((int32_t)before >= 2 * IDLE_SEARCHING || before % IDLE_SEARCHING == 0)
         return;
     if (!work_for_anybody()) {
         fence(idle);

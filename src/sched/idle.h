@@ -2,7 +2,8 @@
 /* Workers without work: they search for a while, then park on a futex word of their own; a push wakes one if nobody
  * searches.
  *
- * `count` holds the number of parked workers in its low half and of searching ones in its high half. A worker's word:
+ * `count` holds the number of parked workers in its low half and of searching ones in its high half, which has a sign:
+ * one that was woken may have found something before its waker has counted it as searching. A worker's word:
  *
  *   AWAKE  -> PARKED  the worker, before it counts itself as parked
  *   PARKED -> LOOK    whoever wants it to find out anew until when to sleep (cas): a timer came, or the timekeeper left
@@ -16,10 +17,10 @@
  * needs a full fence between (1) and (2), and between (3) and (4). The frequent side, the pusher, has a compiler
  * barrier only; the parker's fence is membarrier(2), which makes up for both (os/membarrier.h). If (2) sees a worker
  * searching, that one does (3) and (4) later, or finds work, not necessarily this: therefore the last searcher that
- * leaves with what it has found, while others are parked, looks everywhere once more, with (3) and its fence as a
- * parker, and wakes another for what it sees (idle_found).
+ * leaves, with what it has found or since its worker is stopped, while others are parked, looks everywhere once more,
+ * with (3) and its fence as a parker, and wakes another for what it sees (idle_found).
  *
- * Not modelled yet but for timers (timekeeper.h). */
+ * Modelled in tests/model/idle.pml; with timers in timekeeper.pml. */
 #ifndef THRUM_SCHED_IDLE_H
 #define THRUM_SCHED_IDLE_H
 
@@ -49,7 +50,7 @@ static inline void idle_wake_check(struct idle *idle) {
     if (__builtin_expect(idle->fenced, 0))
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     uint32_t count = load_relaxed(&idle->count);
-    if (__builtin_expect(count % IDLE_SEARCHING != 0 && count < IDLE_SEARCHING, 0))
+    if (__builtin_expect(count % IDLE_SEARCHING != 0 && (int32_t)count < IDLE_SEARCHING, 0))
         idle_wake_one(idle);
 }
 

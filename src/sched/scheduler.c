@@ -176,7 +176,10 @@ void thrum_sched_idle(thrum_sched_t sched) {
     struct worker *worker = enter();
     if (unit != NULL)
         run(worker, unit);
+    bool give_way = unit == NULL && is_stacked(worker); /* the worker may have been called away */
     leave();
+    if (give_way)
+        thrum_yield();
 }
 
 /* --- workers ------------------------------------------------------------------------------------------ */
@@ -226,6 +229,13 @@ void scheduler_run(struct worker *worker) {
     lock_release(&worker->sched_lock);
 }
 
+void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched) {
+    struct thrum_sched *before = worker->wanted_sched;
+    store_release(&worker->wanted_sched, sched);
+    if (before != NULL && before != worker->sched)
+        release(before);
+}
+
 int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
     if (number >= load_acquire(&scheduler.count))
         return EINVAL;
@@ -234,14 +244,15 @@ int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
     struct worker *worker = scheduler.workers[number];
     enter();
     lock_acquire(&worker->sched_lock);
-    struct thrum_sched *before = worker->wanted_sched;
-    store_release(&worker->wanted_sched, sched);
-    if (before != NULL && before != worker->sched)
-        release(before);
+    bool leaves = worker_is_leaving(worker);
+    if (!leaves)
+        scheduler_want_locked(worker, sched);
+    else if (sched != NULL)
+        release(sched);
     lock_release(&worker->sched_lock);
     idle_wake_this(&scheduler.idle, &worker->parking);
     leave();
-    return 0;
+    return leaves ? EINVAL : 0;
 }
 
 /* --- stacked ------------------------------------------------------------------------------------------ */

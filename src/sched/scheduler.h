@@ -32,6 +32,9 @@ bool scheduler_has_work(const struct thrum_sched *sched);
 
 void scheduler_fork_child(void);
 
+/* Under the worker's sched_lock: it is to go over to this one; NULL: the default. */
+void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched);
+
 /* Runs the worker's scheduler, until it is to have another. */
 void scheduler_run(struct worker *worker);
 

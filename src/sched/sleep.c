@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sleeping: waiting with a deadline for what nobody will say. */
+#include "sched/cancel.h"
 #include "sched/worker.h"
 #include "thrum/time.h"
 
@@ -15,8 +16,9 @@ void thrum_sleep_until(uint64_t deadline) {
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
     unit_announce(wait.unit);
-    unit_block_until(worker, &wait, deadline);
+    unit_block_until(worker, &wait, cancel_point(worker, deadline));
     leave();
+    cancel_act(ETIMEDOUT);
 }
 
 void thrum_sleep(uint64_t ns) {

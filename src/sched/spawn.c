@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/container_of.h"
 #include "sched/attributes.h"
+#include "sched/cancel.h"
 #include "sched/keys.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -34,20 +36,25 @@ struct depot unit_depot = {.shape = {.chunk = 64 * 1024,
 /* --- the end ------------------------------------------------------------------------------------------ */
 
 /* An external kernel thread has no cache of its own. */
-static struct thrum_unit *unit_new(struct worker *worker) {
+static inline __attribute__((always_inline)) struct thrum_unit *unit_new(struct worker *worker) {
     return __builtin_expect(worker != NULL, 1) ? depot_get(&unit_depot, &worker->units)
                                                : depot_get_shared(&unit_depot);
 }
 
-static void unit_free(struct worker *worker, struct thrum_unit *unit) {
+static inline __attribute__((always_inline)) void unit_free(struct worker *worker, struct thrum_unit *unit) {
+    if (__builtin_expect(unit->kind == UNIT_BOUND, 0)) {
+        worker_unbind(unit->bound);
+        unit->bound = NULL;
+        unit->kind = UNIT_ULT;
+    }
     if (__builtin_expect(worker != NULL, 1))
         depot_put(&unit_depot, &worker->units, unit);
     else
         depot_put_shared(&unit_depot, unit);
 }
 
-/* Publishes the end. From here the descriptor is the joiner's. */
-static void publish(struct worker *worker, struct thrum_unit *self) {
+/* From here the descriptor is the joiner's. */
+void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *joiner = exchange_acq_rel(&self->join, JOIN_ENDED);
     if (joiner == JOIN_DETACHED)
         unit_free(worker, self);
@@ -58,13 +65,16 @@ static void publish(struct worker *worker, struct thrum_unit *self) {
 }
 
 /* Is `next`, which we have just taken from our own queue, the parent that was left there for `self`, and has it not
- * run since? Then nobody has our handle yet, and nobody else can look at `join`. */
-static bool is_unborn_to_others(const struct thrum_unit *self, const struct thrum_unit *next) {
-    return next != NULL && next->begetting == self && !self->escaped;
+ * run since? Then nobody has our handle yet, and nobody else can look at `join`. `begetting` alone does not say so: it
+ * may be left from a child that had the same descriptor. */
+static bool is_unborn_to_others(const struct thrum_unit *self, const struct thrum_unit *next,
+                                const struct thrum_unit *maker) {
+    return next != NULL && next == maker && next->begetting == self && !self->escaped;
 }
 
 /* Publishes, and says who runs next; NULL for the loop. */
-static struct thrum_unit *end_and_pick(struct worker *worker, struct thrum_unit *self) {
+static inline __attribute__((always_inline)) struct thrum_unit *
+end_and_pick(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *maker) {
     struct thrum_unit *joiner = load_acquire(&self->join);
     if (join_is_untimed(joiner) &&
         (joiner->kind == UNIT_ULT || (joiner->kind == UNIT_BOUND && joiner->bound == worker))) {
@@ -72,16 +82,18 @@ static struct thrum_unit *end_and_pick(struct worker *worker, struct thrum_unit 
         return joiner;
     }
     struct thrum_unit *next = pick(worker);
-    if (joiner == JOIN_NONE && is_unborn_to_others(self, next))
+    if (joiner == JOIN_NONE && is_unborn_to_others(self, next, maker))
         store_relaxed(&self->join, JOIN_ENDED);
     else
-        publish(worker, self);
+        unit_publish_end(worker, self);
     return next;
 }
 
 /* Gives the stack of one that has ended to the next, if that is new and of the same class, or back. */
-static struct thrum_unit *hand_on_stack(struct worker *worker, struct thrum_unit *next, char *top,
-                                        unsigned stack_class, bool *taken_over) {
+static inline __attribute__((always_inline)) struct thrum_unit *hand_on_stack(struct worker *worker,
+                                                                              struct thrum_unit *next,
+                                                                              char *top, unsigned stack_class,
+                                                                              bool *taken_over) {
     *taken_over = next != NULL && load_relaxed(&next->sp) == UNIT_NEW && next->stack_top == NULL &&
                   next->stack_class == stack_class;
     if (*taken_over) {
@@ -96,7 +108,8 @@ static struct thrum_unit *hand_on_stack(struct worker *worker, struct thrum_unit
 }
 
 /* The stack of one that has ended will do for tasklets. */
-static struct thrum_unit *run_tasklets(struct worker *worker, struct thrum_unit *next) {
+static inline __attribute__((always_inline)) struct thrum_unit *run_tasklets(struct worker *worker,
+                                                                             struct thrum_unit *next) {
     while (next != NULL && __builtin_expect(next->kind == UNIT_TASKLET, 0)) {
         tasklet_run(worker, next);
         next = pick(worker);
@@ -118,9 +131,41 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *w
     annotate_end(&worker->annotate, unit_stack(worker, self));
 }
 
+/* `self` has ended, its result is in `arg`, and it stands on its stack still; `maker`, unless NULL, was left in the queue
+ * for it. Whom its worker goes on with; *again: on
+ * this very stack. The user's own memory may be gone as soon as the end is known: it is left first. */
+static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
+finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *maker, bool *again) {
+    if (__builtin_expect(annotate_on, 0))
+        tell_end(worker, self);
+    struct thrum_unit *next = worker->loop;
+    *again = false;
+    if (__builtin_expect(self->stack_class == STACK_CLASS_USER, 0)) {
+        worker->ended = self;
+    } else {
+        char *top = self->stack_top;
+        unsigned stack_class = self->stack_class;
+        next = run_tasklets(worker, end_and_pick(worker, self, maker));
+        next = hand_on_stack(worker, next, top, stack_class, again);
+    }
+    worker->current = next;
+    return next;
+}
+
 /* Runs `self`, and those new ones after it that can have its stack. Called on the stack of the first by arch_call or
  * arch_begin; returns whom they go on with. */
 struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) __attribute__((used));
+/* The same after an end within (exit.c), of which nothing is left on the stack: called there by arch_end. */
+struct thrum_unit *unit_ended(struct thrum_unit *self) __attribute__((used));
+
+static struct worker *enter_at_end(void) {
+    struct worker *worker = enter();
+    if (__builtin_expect(worker == NULL, 0)) {
+        leave();
+        exit(EXIT_SUCCESS); /* the child of a fork, whose only thread this was (pthread_exit(3)) */
+    }
+    return worker;
+}
 
 ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) {
     struct worker *worker = worker_here();
@@ -130,6 +175,7 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct th
         parent->begetting = self;
         run_queue_push(worker, parent);
     }
+    const struct thrum_unit *maker = parent;
     for (;;) {
         if (parent == NULL)
             arch_float_control_set(self->float_control); /* its maker's: we were not called by that */
@@ -138,73 +184,103 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct th
         void *result = self->fn(self->arg);
         if (__builtin_expect(self->extras, 0) && self->values != NULL)
             keys_destroy(self);
-        worker = enter();
-        if (__builtin_expect(worker == NULL, 0)) {
-            leave();
-            exit(EXIT_SUCCESS); /* the child of a fork, whose only thread this was (pthread_exit(3)) */
-        }
-        if (__builtin_expect(annotate_on, 0))
-            tell_end(worker, self);
+        worker = enter_at_end();
         self->arg = result;
-        char *top = self->stack_top;
-        unsigned stack_class = self->stack_class;
         bool again;
-        struct thrum_unit *next = run_tasklets(worker, end_and_pick(worker, self));
-        next = hand_on_stack(worker, next, top, stack_class, &again);
-        worker->current = next;
+        struct thrum_unit *next = finish(worker, self, maker, &again);
         if (!again) {
             if (__builtin_expect(annotate_on, 0))
                 annotate_leave_for_good(unit_stack(worker, next));
             return next;
         }
         self = next;
+        maker = NULL;
         if (__builtin_expect(annotate_on, 0))
             tell_begin(worker, self, false);
     }
 }
 
+ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
+    if (self->values != NULL)
+        keys_destroy(self);
+    struct worker *worker = enter_at_end();
+    if (worker->exceptions != NULL) /* a handler that threw its thread's end again counts it as in flight */
+        *worker->exceptions = (struct exception_globals){NULL, 0};
+    if (self->heir != NULL && unit_take_suspended(self->heir))
+        unit_wake(worker, self->heir); /* the newest: it is picked first */
+    bool again;
+    struct thrum_unit *next = finish(worker, self, NULL, &again);
+    if (again)
+        return unit_main(next, NULL);
+    if (__builtin_expect(annotate_on, 0))
+        annotate_leave_for_good(unit_stack(worker, next));
+    return next;
+}
+
 /* --- the beginning ------------------------------------------------------------------------------------ */
+
+static __attribute__((noinline)) void clear_extras(struct thrum_unit *unit) {
+    unit->permit = 0;
+    unit->cancel = 0;
+    unit->id = 0;
+    unit->name[0] = unit->name[1] = 0;
+    unit->has_cleanups = false;
+}
 
 static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, struct thrum_unit *join) {
     unit->fn = fn;
     unit->arg = arg;
     store_relaxed(&unit->join, join);
     unit->begetting = NULL;
-    unit->kind = UNIT_ULT;
+    if (__builtin_expect(unit->extras, 0))
+        clear_extras(unit);
+    unit->kind = UNIT_ULT; /* from here eight bytes that are written at once */
     unit->stack_class = STACK_CLASS_DEFAULT;
     unit->escaped = false;
     unit->priority = 0;
-    if (__builtin_expect(unit->extras, 0)) {
-        unit->permit = 0;
-        unit->extras = false;
-    }
+    unit->extras = false;
+    unit->cancellable = false;
+    unit->at_cancel_point = false;
+    unit->measured = false;
 }
 
-static void unit_set_attributes(struct thrum_unit *unit, const struct attributes *attributes) {
+/* False: `attributes` contradict themselves, or the runtime that there is. */
+static bool unit_set_attributes(struct thrum_unit *unit, const struct attributes *attributes) {
     unit->stack_class = attributes->stack_class;
     unit->priority = attributes->priority;
     unit->deadline = attributes->deadline;
     unit->pool = attributes->pool;
+    unit->cancellable = attributes->flags & THRUM_SPAWN_CANCELLABLE;
+    unit->measured = attributes->flags & THRUM_SPAWN_MEASURED && attributes->stack_top == NULL;
+    if (attributes->stack_top != NULL) {
+        unit->stack_top = attributes->stack_top;
+        unit_head_of(unit)->low = attributes->stack_low;
+    }
     if (attributes->flags & THRUM_SPAWN_TASKLET) {
         unit->kind = UNIT_TASKLET;
         unit->stack_class = STACK_CLASS_NONE;
     } else if (attributes->pool != NULL) {
         unit->kind = UNIT_POOLED;
     }
+    if (attributes->worker == 0)
+        return true;
+    return unit->kind == UNIT_ULT && unit_bind(unit, attributes->worker - 1);
 }
 
 /* Runs the child now, on a call. `parent` is `self` if it is to be in the queue meanwhile, else NULL. */
-static void run_child(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
-                      struct thrum_unit *parent) {
+static inline __attribute__((always_inline)) void run_child(struct worker *worker, struct thrum_unit *self,
+                                                            struct thrum_unit *child,
+                                                            struct thrum_unit *parent) {
     worker->current = child;
     if (switch_is_slow(worker))
         call_slow(worker, self, child, parent);
     else
-        arch_call(&self->sp, child->stack_top, child, parent);
+        arch_call(&self->sp, unit_first_frame(child), child, parent);
 }
 
 static void enqueue(struct worker *worker, struct thrum_unit *unit) {
-    unit->stack_top = NULL;
+    if (unit->stack_class != STACK_CLASS_USER)
+        unit->stack_top = NULL;
     unit->float_control = arch_float_control();
     store_relaxed(&unit->sp, UNIT_NEW);
     unit_wake(worker, unit);
@@ -214,10 +290,15 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
 static bool may_run_at_once(const struct worker *worker, const thrum_attr_t *attr) {
     if (worker == NULL || worker->current->kind != UNIT_ULT || worker->obeys)
         return false;
-    return attr == NULL || (attributes_of(attr)->flags == 0 && attributes_of(attr)->pool == NULL);
+    if (attr == NULL)
+        return true;
+    const struct attributes *attributes = attributes_of(attr);
+    return (attributes->flags & ~(unsigned)THRUM_SPAWN_CANCELLABLE) == 0 && attributes->pool == NULL &&
+           attributes->worker == 0 && attributes->stack_top == NULL;
 }
 
-static int spawn_now(struct worker *worker, thrum_t *thread, struct thrum_unit *unit) {
+static inline __attribute__((always_inline)) int spawn_now(struct worker *worker, thrum_t *thread,
+                                                           struct thrum_unit *unit) {
     unsigned stack_class = unit->stack_class;
     unit->stack_top = depot_get(&stack_depots[stack_class], &worker->stacks[stack_class]);
     if (unit->stack_top == NULL) {
@@ -266,8 +347,11 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
         return EAGAIN;
     }
     unit_set(unit, fn, arg, thread == NULL ? JOIN_DETACHED : JOIN_NONE);
-    if (attr != NULL)
-        unit_set_attributes(unit, attributes_of(attr));
+    if (attr != NULL && !unit_set_attributes(unit, attributes_of(attr))) {
+        unit_free(worker, unit);
+        leave();
+        return EINVAL;
+    }
     if (__builtin_expect(may_run_at_once(worker, attr), 1))
         return spawn_now(worker, thread, unit);
     if (!has_stack_for(worker, unit)) {
@@ -284,6 +368,20 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
 
 /* --- tasklets ----------------------------------------------------------------------------------------- */
 
+struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *)) {
+    struct thrum_unit *tasklet = unit_new(worker);
+    if (tasklet == NULL)
+        return NULL;
+    unit_set(tasklet, fn, NULL, JOIN_DETACHED);
+    tasklet->kind = UNIT_TASKLET;
+    tasklet->stack_class = STACK_CLASS_NONE;
+    tasklet->pool = NULL;
+    tasklet->float_control = arch_float_control();
+    tasklet->stack_top = NULL;
+    store_relaxed(&tasklet->sp, UNIT_NEW);
+    return tasklet;
+}
+
 void tasklet_run(struct worker *worker, struct thrum_unit *tasklet) {
     struct thrum_unit *host = worker->current;
     uint64_t float_control = arch_float_control();
@@ -296,7 +394,7 @@ void tasklet_run(struct worker *worker, struct thrum_unit *tasklet) {
     arch_float_control_set(float_control);
     annotate_happens_before(tasklet);
     worker->current = host;
-    publish(worker, tasklet);
+    unit_publish_end(worker, tasklet);
 }
 
 /* --- joining ------------------------------------------------------------------------------------------ */
@@ -310,7 +408,9 @@ static bool join_by_running(struct worker *worker, struct thrum_unit *self, stru
         tasklet_run(worker, unit);
         return true;
     }
-    if (self->kind != UNIT_ULT) /* it would be in the queue, for thieves */
+    if (self->kind != UNIT_ULT || unit->kind != UNIT_ULT) /* it would be in the queue, for thieves */
+        return false;
+    if (unit->stack_class == STACK_CLASS_USER || unit->measured)
         return false;
     unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);
     if (unit->stack_top == NULL)
@@ -335,22 +435,49 @@ static void join_by_waiting(struct worker *worker, struct thrum_unit *self, stru
     }
 }
 
-/* It has ended: its result, and its descriptor back. Leaves. */
-static void collect(struct worker *worker, struct thrum_unit *unit, void **result) {
+/* It has ended: its result, and its descriptor back unless its handle is to be kept. Leaves. */
+static inline __attribute__((always_inline)) void collect(struct worker *worker, struct thrum_unit *unit,
+                                                          void **result, bool keep) {
     annotate_happens_after(unit);
     if (result != NULL)
         *result = unit->arg;
-    unit_free(worker, unit);
+    if (!keep)
+        unit_free(worker, unit);
     leave();
 }
 
-int thrum_join(thrum_t unit, void **result) {
+int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
+    struct worker *worker = enter();
+    int error = load_acquire(&unit->join) != JOIN_ENDED ? EBUSY : has_stack_for(worker, unit) ? 0 : EAGAIN;
+    if (error == 0) {
+        annotate_happens_after(unit);
+        if (unit->extras)
+            clear_extras(unit);
+        unit->fn = fn;
+        unit->arg = arg;
+        unit->begetting = NULL;
+        unit->escaped = true;
+        unit->extras = unit->at_cancel_point = false;
+        store_relaxed(&unit->join, JOIN_NONE);
+        enqueue(worker, unit);
+    }
+    leave();
+    return error;
+}
+
+static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep);
+
+static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, void **result, bool keep) {
     struct worker *worker = enter();
     if (load_acquire(&unit->join) != JOIN_ENDED) {
         struct thrum_unit *self = unit_self(worker);
         if (unit == self) {
             leave();
             return EDEADLK;
+        }
+        if (__builtin_expect(self->cancellable, 0)) {
+            leave();
+            return join_until(unit, result, CANCEL_FAR, keep);
         }
         if (worker == NULL && load_acquire(&scheduler.count) == 0) {
             leave();
@@ -361,14 +488,22 @@ int thrum_join(thrum_t unit, void **result) {
             join_by_waiting(worker, self, next, unit);
         worker = worker_here();
     }
-    collect(worker, unit, result);
+    collect(worker, unit, result, keep);
     return 0;
 }
 
-int thrum_try_join(thrum_t unit, void **result) {
+int thrum_join(thrum_t unit, void **result) {
+    return join(unit, result, false);
+}
+
+int thrum_join_keep(thrum_t unit, void **result) {
+    return join(unit, result, true);
+}
+
+static int try_join(struct thrum_unit *unit, void **result, bool keep) {
     struct worker *worker = enter();
     if (load_acquire(&unit->join) == JOIN_ENDED) {
-        collect(worker, unit, result);
+        collect(worker, unit, result, keep);
         return 0;
     }
     int error = EBUSY;
@@ -380,8 +515,13 @@ int thrum_try_join(thrum_t unit, void **result) {
     return error;
 }
 
+int thrum_try_join(thrum_t unit, void **result) {
+    return try_join(unit, result, false);
+}
+
 struct join_wait {
     struct timer timer;
+    struct cancel_watch watch;
     struct thrum_unit *unit, *joiner;
     bool timed_out;
 };
@@ -403,6 +543,10 @@ static void join_time_out(struct worker *worker, struct timer *timer) {
         unit_wake(worker, joiner);
 }
 
+static void join_be_cancelled(struct worker *worker, struct cancel_watch *watch) {
+    join_time_out(worker, &container_of(watch, struct join_wait, watch)->timer);
+}
+
 static void join_external_until(struct join_wait *wait) {
     if (!unit_block_external_until(wait->joiner, wait->timer.deadline) && !stop_joining(wait))
         unit_block_external(wait->joiner);
@@ -418,31 +562,44 @@ static void join_by_waiting_until(struct worker *worker, struct join_wait *wait)
         join_external_until(wait);
         return;
     }
-    timer_start(worker, &wait->timer);
+    bool is_point = cancel_is_point(wait->joiner), has_timer = wait->timer.deadline < CANCEL_FAR;
+    if (is_point && !cancel_watch(wait->joiner, &wait->watch)) {
+        if (stop_joining(wait))
+            return;
+        is_point = has_timer = false; /* it has ended, and is about to wake us */
+    }
+    if (has_timer)
+        timer_start(worker, &wait->timer);
     unit_block(worker, wait->joiner);
-    if (!wait->timed_out)
+    if (has_timer)
         timer_stop(worker_here(), &wait->timer);
+    if (is_point)
+        cancel_unwatch(wait->joiner);
 }
 
-int thrum_join_until(thrum_t unit, void **result, uint64_t deadline) {
-    if (deadline == TIMER_NEVER)
-        return thrum_join(unit, result);
-    int error = thrum_try_join(unit, result);
+static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep) {
+    int error = try_join(unit, result, keep);
     if (error != EBUSY)
         return error;
     if (deadline <= timer_now())
         return ETIMEDOUT;
     struct worker *worker = enter();
-    struct join_wait wait = {.timer = {.deadline = deadline, .fire = join_time_out}, .unit = unit};
+    struct join_wait wait = {
+        .timer = {.fire = join_time_out}, .watch = {.give_up = join_be_cancelled}, .unit = unit};
+    wait.timer.deadline = cancel_point(worker, deadline);
     wait.joiner = unit_self(worker);
     join_by_waiting_until(worker, &wait);
     worker = worker_here();
     if (!wait.timed_out) {
-        collect(worker, unit, result);
+        collect(worker, unit, result, keep);
         return 0;
     }
     leave();
-    return ETIMEDOUT;
+    return cancel_act(ETIMEDOUT);
+}
+
+int thrum_join_until(thrum_t unit, void **result, uint64_t deadline) {
+    return deadline != TIMER_NEVER ? join_until(unit, result, deadline, false) : thrum_join(unit, result);
 }
 
 int thrum_detach(thrum_t unit) {
@@ -462,7 +619,7 @@ int thrum_detach(thrum_t unit) {
 /* --- giving way --------------------------------------------------------------------------------------- */
 
 static void yield_push(struct worker *worker, struct thrum_unit *self) {
-    if (self->kind == UNIT_BOUND)
+    if (self->kind == UNIT_BOUND && self->bound == worker)
         fifo_push(&worker->inbox, self);
     else if (self->kind != UNIT_ULT)
         unit_wake_elsewhere(self);

@@ -10,10 +10,39 @@
  * So a resume that comes before the suspend is not lost, and two before it count as one. */
 #include <errno.h>
 
+#include "base/container_of.h"
+#include "sched/cancel.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
 enum { PERMIT_NONE, PERMIT_GIVEN, PERMIT_SUSPENDED };
+
+struct suspension {
+    struct cancel_watch watch;
+    struct thrum_unit *unit;
+};
+
+static void be_cancelled(struct worker *worker, struct cancel_watch *watch) {
+    struct thrum_unit *unit = container_of(watch, struct suspension, watch)->unit;
+    if (unit_take_suspended(unit))
+        unit_wake(worker, unit);
+}
+
+/* It is PERMIT_SUSPENDED from before the watch is there: where there is a request already, it takes itself back. */
+static void block(struct worker *worker, struct thrum_unit *self) {
+    struct suspension suspension = {.watch = {.give_up = be_cancelled}, .unit = self};
+    cancel_point(worker, TIMER_NEVER);
+    bool is_point = cancel_is_point(self);
+    if (is_point && !cancel_watch(self, &suspension.watch)) {
+        uint32_t suspended = PERMIT_SUSPENDED;
+        if (cas_acq_rel(&self->permit, &suspended, PERMIT_NONE))
+            return;
+        is_point = false; /* somebody else is about to wake us */
+    }
+    unit_block(worker, self);
+    if (is_point)
+        cancel_unwatch(self);
+}
 
 int thrum_suspend(void) {
     struct worker *worker = enter();
@@ -23,18 +52,18 @@ int thrum_suspend(void) {
     }
     struct thrum_unit *self = worker->current;
     uint32_t permit = PERMIT_NONE;
-    self->escaped = self->extras = true; /* who resumes it has its handle */
+    self->escaped = true; /* who resumes it has its handle */
+    store_relaxed(&self->extras, true);
     unit_announce(self);
     if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED))
-        unit_block(worker, self);
+        block(worker, self);
     else
         store_relaxed(&self->permit, PERMIT_NONE);
     leave();
-    return 0;
+    return cancel_act(ETIMEDOUT), 0;
 }
 
-/* True: it was suspended and is the caller's to run. */
-static bool take(struct thrum_unit *unit) {
+bool unit_take_suspended(struct thrum_unit *unit) {
     uint32_t permit = load_relaxed(&unit->permit);
     for (;;) {
         if (permit == PERMIT_GIVEN)
@@ -48,14 +77,14 @@ static bool take(struct thrum_unit *unit) {
 
 void thrum_resume(thrum_t unit) {
     struct worker *worker = enter();
-    if (take(unit))
+    if (unit_take_suspended(unit))
         unit_wake(worker, unit);
     leave();
 }
 
 void thrum_switch_to(thrum_t unit) {
     struct worker *worker = enter();
-    if (take(unit)) {
+    if (unit_take_suspended(unit)) {
         struct thrum_unit *self = worker != NULL ? worker->current : NULL;
         if (self == NULL || self->kind != UNIT_ULT || unit->kind != UNIT_ULT || worker->obeys) {
             unit_wake(worker, unit);

@@ -22,7 +22,7 @@ uint32_t timekeeper_who(void) {
 static void tell_anybody(void) {
     if (load_relaxed(&scheduler.idle.count) % IDLE_SEARCHING == 0)
         return;
-    for (uint32_t i = 0; i < scheduler.count; i++)
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
         if (idle_look_again(&scheduler.workers[i]->parking))
             return;
 }
@@ -32,7 +32,7 @@ void timekeeper_tell(uint64_t deadline) {
     if (deadline >= load_relaxed(&timekeeper.until))
         return;
     uint32_t keeper = timekeeper_who();
-    if (keeper < scheduler.count)
+    if (keeper < load_acquire(&scheduler.count))
         idle_look_again(&scheduler.workers[keeper]->parking);
     else
         tell_anybody();

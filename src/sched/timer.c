@@ -3,6 +3,8 @@
 #include "sched/timer.h"
 
 #include "base/assert.h"
+#include "base/container_of.h"
+#include "sched/cancel.h"
 #include "sched/timekeeper.h"
 #include "sched/worker.h"
 
@@ -148,10 +150,19 @@ static uint32_t next_stride(const struct timers *timers, uint64_t now) {
     return (uint32_t)(stride > most ? most : stride != 0 ? stride : 1);
 }
 
+/* Those of workers that were stopped: nobody is left who would fire them while all are busy. */
+static void fire_orphans(struct worker *worker, uint64_t now) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
+        if (worker_is_leaving(scheduler.workers[i]))
+            fire_expired(worker, &scheduler.workers[i]->timers, now);
+}
+
 uint32_t timers_look(struct worker *worker) {
     struct timers *timers = &worker->timers;
     uint64_t now = timer_now();
     fire_expired(worker, timers, now);
+    if (load_acquire(&scheduler.orphans))
+        fire_orphans(worker, now);
     timers->stride = next_stride(timers, now);
     timers->looked = now;
     return timers->stride;
@@ -164,7 +175,7 @@ void timers_look_everywhere(struct worker *worker) {
     uint64_t now = timer_now();
     if (next > now)
         return;
-    for (uint32_t i = 0; i < scheduler.count; i++)
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
         fire_expired(worker, &scheduler.workers[i]->timers, now);
 }
 
@@ -172,7 +183,7 @@ uint64_t timers_next(void) {
     uint64_t next = TIMER_NEVER;
     if (!timers_were_used())
         return next;
-    for (uint32_t i = 0; i < scheduler.count; i++) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
         uint64_t there = load_relaxed(&scheduler.workers[i]->timers.next);
         if (there < next)
             next = there;
@@ -192,6 +203,7 @@ void timers_init(struct timers *timers) {
 
 struct patience {
     struct timer timer;
+    struct cancel_watch watch;
     struct wait *wait;
 };
 
@@ -202,6 +214,13 @@ static bool give_up(struct wait *wait) {
 
 static void time_out(struct worker *worker, struct timer *timer) {
     struct wait *wait = ((struct patience *)(void *)timer)->wait;
+    struct thrum_unit *unit = wait->unit;
+    if (give_up(wait))
+        unit_wake(worker, unit);
+}
+
+static void be_cancelled(struct worker *worker, struct cancel_watch *watch) {
+    struct wait *wait = container_of(watch, struct patience, watch)->wait;
     struct thrum_unit *unit = wait->unit;
     if (give_up(wait))
         unit_wake(worker, unit);
@@ -223,11 +242,21 @@ bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadlin
         return false;
     if (worker == NULL)
         return block_external_until(wait, deadline);
-    struct patience patience = {.timer = {.deadline = deadline, .fire = time_out}, .wait = wait};
-    timer_start(worker, &patience.timer);
-    unit_block(worker, wait->unit);
-    if (load_relaxed(&wait->claim) == WAIT_TIMED_OUT)
-        return false; /* waking us was the last that fire() did */
-    timer_stop(worker_here(), &patience.timer);
-    return true;
+    struct thrum_unit *self = wait->unit;
+    struct patience patience = {
+        .timer = {.deadline = deadline, .fire = time_out}, .watch = {.give_up = be_cancelled}, .wait = wait};
+    bool is_point = cancel_is_point(self), has_timer = deadline < CANCEL_FAR;
+    if (is_point && !cancel_watch(self, &patience.watch)) {
+        if (give_up(wait))
+            return false;
+        is_point = has_timer = false; /* somebody else is about to wake us */
+    }
+    if (has_timer)
+        timer_start(worker, &patience.timer);
+    unit_block(worker, self);
+    if (has_timer)
+        timer_stop(worker_here(), &patience.timer);
+    if (is_point)
+        cancel_unwatch(self);
+    return load_relaxed(&wait->claim) != WAIT_TIMED_OUT;
 }

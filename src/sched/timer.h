@@ -108,8 +108,9 @@ static inline bool timers_are_empty(const struct timers *timers) {
     return load_relaxed(&timers->next) == TIMER_NEVER;
 }
 
-/* The owner, which has timers: fires what has expired. Returns after how many picks it is to look again: so many that
- * a deadline is missed by LOOK_NS or so, at the rate at which it has picked since the last time. */
+/* The owner, which has timers, or whom those of stopped workers concern: fires what has expired. Returns after how
+ * many picks it is to look again: so many that a deadline is missed by LOOK_NS or so, at the rate at which it has
+ * picked since the last time. */
 uint32_t timers_look(struct worker *worker);
 
 /* Somebody who searches: fires what has expired anywhere, a batch of each worker's. */

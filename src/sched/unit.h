@@ -62,7 +62,10 @@ enum unit_kind {
 struct thrum_unit {
     void *sp; /* first: arch_call and arch_begin read it there */
     struct thrum_unit *join;
-    void *(*fn)(void *);
+    union {
+        void *(*fn)(void *);
+        struct thrum_unit *heir; /* once it ends by exit.c: who is to run in its place, or NULL */
+    };
     void *arg;               /* the result, once it has ended */
     struct thrum_unit *next; /* in at most one list: a free list, a shared queue, a waiter list */
     char *stack_top;
@@ -72,8 +75,10 @@ struct thrum_unit {
     uint8_t stack_class; /* r/o while it has a stack */
     bool escaped;        /* somebody but its creator may have its handle */
     uint8_t priority;
-    bool extras; /* `values` or `permit` may be set */
-    uint8_t unused[3];
+    bool extras;          /* some of those below that a new thread must find empty may not be */
+    bool cancellable;     /* r/o */
+    bool at_cancel_point; /* its next wait may be ended by thrum_cancel (cancel.h); its own */
+    bool measured;        /* its stack is to begin untouched; r/o */
     /* --- second cache line: not touched by spawn, switch and join --- */
     struct worker *bound;       /* UNIT_BOUND: to this one; r/o */
     struct unit_values *values; /* keys.c */
@@ -86,10 +91,35 @@ struct thrum_unit {
     struct {
         void *caught;
         unsigned uncaught;
-    } exceptions;           /* while it is switched out with exceptions in flight */
-    uint64_t float_control; /* its maker's, while it is UNIT_NEW */
-    uint64_t id;
+    } exceptions; /* while it is switched out with exceptions in flight */
+    union {
+        uint64_t float_control;         /* its maker's, while it is UNIT_NEW */
+        struct thrum_cleanup *cleanups; /* exit.c; from when it runs, if has_cleanups */
+    };
+    uintptr_t cancel; /* cancel.h */
+    uint64_t id;      /* 0: nobody has asked for it yet */
+    uint64_t name[2]; /* about.c */
+    bool has_cleanups;
+    bool is_primary; /* what ran on the thread that called thrum_init; r/o */
 } __attribute__((aligned(64)));
+
+/* The uppermost bytes of each stack of a ULT's own. */
+struct unit_head {
+    struct {
+        uint64_t words[4];
+    } __attribute__((aligned(16))) exception; /* exit.c's, while the frames below are unwound */
+    char *low;                                /* STACK_CLASS_USER: where the memory begins */
+    uint64_t unused[3];
+};
+
+static inline struct unit_head *unit_head_of(const struct thrum_unit *unit) {
+    return (struct unit_head *)(void *)(unit->stack_top - sizeof(struct unit_head));
+}
+
+/* Where its first frame begins. */
+static inline char *unit_first_frame(const struct thrum_unit *unit) {
+    return unit->stack_top - sizeof(struct unit_head);
+}
 
 /* A unit as it stands in `join` when it waits until a deadline, and what stands there as a unit. */
 static inline struct thrum_unit *join_timed(struct thrum_unit *unit) {
@@ -128,6 +158,7 @@ static inline void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *poo
 }
 
 _Static_assert(offsetof(struct thrum_unit, sp) == 0, "context.S");
+_Static_assert(sizeof(struct thrum_unit) == 192, "a million of them");
 _Static_assert(offsetof(struct thrum_unit, bound) == 64, "the first line holds what the fast paths touch");
 
 #endif

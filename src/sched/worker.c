@@ -9,16 +9,18 @@
 #include "os/futex.h"
 #include "os/membarrier.h"
 #include "os/ticks.h"
+#include "os/topology.h"
 #include "sched/pool.h"
 #include "sched/scheduler.h"
 #include "sched/timekeeper.h"
+#include "sched/trim.h"
 
 __thread struct worker *thrum_worker;
 __thread uint32_t thrum_nopreempt = NOPREEMPT_NOT_PENDING;
 
 struct scheduler scheduler;
 
-enum { SEARCH_US = 100, RELAX = 32 };
+enum { SEARCH_US = 100, RELAX = 32, FAIR_US = 100 };
 
 /* Nothing asks for a preemption yet, so none can be pending. */
 void preempt_pending(void) {
@@ -43,16 +45,34 @@ static struct thrum_unit *pick_starving(struct worker *worker) {
     return unit;
 }
 
+/* Whoever called worker_search has something else to do; the loop itself has, with `sched` NULL. */
+static bool is_called_away(struct worker *worker, const struct thrum_sched *sched) {
+    return load_relaxed(&scheduler.stopping) || worker_is_leaving(worker) ||
+           load_acquire(&worker->wanted_sched) != worker->sched ||
+           (sched != NULL && (scheduler_has_work(sched) || load_acquire(&sched->stopping)));
+}
+
+/* By the clock, not by the number of picks: the oldest of the deque is a branch of its own, and if each few picks began
+ * one, deep recursion would have thousands of stacks in use. */
+static bool is_time_to_be_fair(struct worker *worker) {
+    uint64_t now = arch_ticks();
+    if (now - worker->fair_since < FAIR_US * ticks_per_us())
+        return false;
+    worker->fair_since = now;
+    return true;
+}
+
 struct thrum_unit *pick_slow(struct worker *worker) {
     uint32_t picks = FAIR_EVERY;
-    if (__builtin_expect(load_relaxed(&scheduler.stopping), 0))
-        worker->obeys = true; /* back to the loop, and out */
-    if (__builtin_expect(!timers_are_empty(&worker->timers), 0))
+    if (__builtin_expect(is_called_away(worker, NULL), 0))
+        worker->obeys = true; /* back to the loop */
+    if (__builtin_expect(!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans), 0))
         picks = timers_look(worker);
+    trim_look(worker);
     worker->until_slow = worker->obeys ? 1 : picks;
     if (worker->obeys)
         return NULL;
-    struct thrum_unit *unit = pick_starving(worker);
+    struct thrum_unit *unit = is_time_to_be_fair(worker) ? pick_starving(worker) : NULL;
     return unit != NULL ? unit : pick_own(worker);
 }
 
@@ -77,11 +97,13 @@ static struct thrum_unit *steal_from(struct worker *victim) {
     return unit;
 }
 
-static struct thrum_unit *steal(struct worker *worker) {
-    uint32_t count = scheduler.count, at = (uint32_t)(next_random(worker) % count);
+/* Of those on its own NUMA node, or of the others. */
+static struct thrum_unit *steal_where(struct worker *worker, bool near) {
+    uint32_t count = load_acquire(&scheduler.count), at = (uint32_t)(next_random(worker) % count);
+    uint8_t node = load_relaxed(&scheduler.node_of[worker->id]);
     for (uint32_t i = 0; i < count; i++, at = at + 1 == count ? 0 : at + 1) {
         struct worker *victim = scheduler.workers[at];
-        if (victim == worker)
+        if (victim == worker || (load_relaxed(&scheduler.node_of[at]) == node) != near)
             continue;
         struct thrum_unit *unit = steal_from(victim);
         if (unit != NULL) {
@@ -92,9 +114,15 @@ static struct thrum_unit *steal(struct worker *worker) {
     return NULL;
 }
 
+static struct thrum_unit *steal(struct worker *worker) {
+    struct thrum_unit *unit = steal_where(worker, true);
+    return unit != NULL || scheduler.nodes <= 1 ? unit : steal_where(worker, false);
+}
+
 static struct thrum_unit *look_around(struct worker *worker) {
+    trim_look(worker);
     timers_look_everywhere(worker);
-    struct thrum_unit *unit = worker->obeys ? pick_own(worker) : pick(worker);
+    struct thrum_unit *unit = worker->obeys ? pick_starving(worker) : pick(worker);
     if (unit == NULL)
         unit = fifo_pop(&scheduler.shared);
     return unit != NULL ? unit : steal(worker);
@@ -109,18 +137,25 @@ bool unit_make_frame(struct worker *worker, struct thrum_unit *unit) {
     }
     if (unit->stack_top == NULL)
         unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);
-    if (unit->stack_top == NULL) {
-        fifo_push(&scheduler.shared, unit); /* until another has ended and left its stack */
+    if (unit->stack_top == NULL) { /* it waits until another has ended and left its stack */
+        fifo_push(unit->kind == UNIT_BOUND ? &worker->inbox : &scheduler.shared, unit);
         return false;
     }
-    store_relaxed(&unit->sp, arch_frame_make(unit->stack_top, unit));
+    if (__builtin_expect(unit->measured, 0))
+        stack_give_back(unit->stack_top, unit->stack_class);
+    store_relaxed(&unit->sp, arch_frame_make(unit_first_frame(unit), unit));
     return true;
+}
+
+char *unit_stack_low(const struct thrum_unit *unit) {
+    return unit->stack_class == STACK_CLASS_USER ? unit_head_of(unit)->low
+                                                 : stack_low(unit->stack_top, unit->stack_class);
 }
 
 struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit) {
     if (unit->stack_top == NULL)
         return worker->annotate.stack;
-    char *low = stack_low(unit->stack_top, unit->stack_class);
+    char *low = unit_stack_low(unit);
     return (struct annotate_stack){low, (size_t)(unit->stack_top - low)};
 }
 
@@ -160,7 +195,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     if (annotate_on)
         annotate_make(&worker->annotate);
     depart(worker, self, child, &left);
-    arch_call(&self->sp, child->stack_top, child, parent);
+    arch_call(&self->sp, unit_first_frame(child), child, parent);
     arrive(self, &left);
 }
 
@@ -209,7 +244,7 @@ void unit_wake_elsewhere(struct thrum_unit *unit) {
 static bool work_for_anybody(void) {
     if (!fifo_is_empty(&scheduler.shared))
         return true;
-    for (uint32_t i = 0; i < scheduler.count; i++) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
         const struct worker *worker = scheduler.workers[i];
         if (!deque_is_empty(&worker->deque) || !yield_ring_is_empty(&worker->yields))
             return true;
@@ -220,7 +255,7 @@ static bool work_for_anybody(void) {
 /* For whoever is about to park: is there something that it would run? */
 static bool work_somewhere(void) {
     const struct worker *self = worker_here();
-    if (load_acquire(&scheduler.stopping) || !fifo_is_empty(&self->inbox))
+    if (load_acquire(&scheduler.stopping) || worker_is_leaving(self) || !fifo_is_empty(&self->inbox))
         return true;
     if (self->idle_sched != NULL &&
         (scheduler_has_work(self->idle_sched) || load_acquire(&self->idle_sched->stopping)))
@@ -228,14 +263,10 @@ static bool work_somewhere(void) {
     return load_acquire(&self->wanted_sched) != self->sched || work_for_anybody();
 }
 
-/* Whoever called worker_search has something else to do. */
-static bool is_called_away(struct worker *worker, const struct thrum_sched *sched) {
-    return load_relaxed(&scheduler.stopping) || load_acquire(&worker->wanted_sched) != worker->sched ||
-           (sched != NULL && (scheduler_has_work(sched) || load_acquire(&sched->stopping)));
-}
-
 /* The caller's CPU may be taken while it searches: it has nothing that others wait for. */
 struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched) {
+    if (__builtin_expect(scheduler.nodes > 1, 0))
+        store_relaxed(&scheduler.node_of[worker->id], topology_here());
     bool spin = idle_search(&scheduler.idle);
     store_release(&worker->idle_sched, sched);
     for (uint64_t since = arch_ticks();;) {
@@ -259,8 +290,13 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
     }
 }
 
-/* On the loop: what another unit left for it because it needs a stack to stand on. */
-static void run_left_tasklet(struct worker *worker) {
+/* On the loop: what another unit left for it. */
+static void see_to_what_was_left(struct worker *worker) {
+    if (worker->ended != NULL) {
+        struct thrum_unit *ended = worker->ended;
+        worker->ended = NULL;
+        unit_publish_end(worker, ended);
+    }
     while (worker->tasklet != NULL) {
         struct thrum_unit *tasklet = worker->tasklet;
         worker->tasklet = NULL;
@@ -271,16 +307,17 @@ static void run_left_tasklet(struct worker *worker) {
 /* Goes back to the loop `self`, which the caller is, when the unit waits, yields or ends. Inside. */
 void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
-    run_left_tasklet(worker); /* the loop may be new, and have been gone to for that */
+    see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
     worker->loop = self;
     switch_to(worker, self, unit);
     worker = worker_here();
     worker->loop = outer;
-    run_left_tasklet(worker);
+    see_to_what_was_left(worker);
 }
 
 static void loop_by_default(struct worker *worker) {
     while (!is_called_away(worker, NULL)) {
+        worker->obeys = false; /* it may have been called away, and called back before it got here */
         struct thrum_unit *unit = worker_search(worker, NULL);
         enter();
         if (unit != NULL)
@@ -290,7 +327,7 @@ static void loop_by_default(struct worker *worker) {
 }
 
 void worker_loop(struct worker *worker) {
-    while (!load_relaxed(&scheduler.stopping)) {
+    while (!load_relaxed(&scheduler.stopping) && !worker_is_leaving(worker)) {
         if (load_acquire(&worker->wanted_sched) != NULL)
             scheduler_run(worker);
         else
@@ -298,20 +335,85 @@ void worker_loop(struct worker *worker) {
     }
 }
 
+/* --- life --------------------------------------------------------------------------------------------- */
+
 int worker_init(struct worker *worker, uint32_t id) {
     worker->id = id;
     worker->random = UINT64_C(0x9e3779b97f4a7c15) * (id + 1);
-    worker->until_slow = FAIR_EVERY;
     worker->base.kind = UNIT_LOOP;
-    worker->current = worker->loop = &worker->base;
-    worker->exceptions = annotate_on ? &worker->no_exceptions : NULL;
     timers_init(&worker->timers);
+    worker_ready(worker);
     return deque_init(&worker->deque, scheduler.fenced);
 }
 
-void worker_destroy(struct worker *worker) {
+void worker_ready(struct worker *worker) {
+    worker->until_slow = FAIR_EVERY;
+    worker->obeys = false;
+    worker->current = worker->loop = &worker->base;
+    worker->exceptions = annotate_on ? &worker->no_exceptions : NULL;
+    store_release(&worker->stay, WORKER_CLOSED);
+}
+
+void worker_open(struct worker *worker) {
+    store_release(&worker->stay, WORKER_OPEN);
+}
+
+void worker_close(struct worker *worker) {
+    lock_acquire(&worker->sched_lock);
+    store_release(&worker->stay, WORKER_LEAVING);
+    scheduler_want_locked(worker, NULL);
+    lock_release(&worker->sched_lock);
+    idle_wake_this(&scheduler.idle, &worker->parking);
+}
+
+/* Either this sees a thread that is bound there, or worker_bind sees CLOSED. */
+bool worker_ask_to_leave(struct worker *worker) {
+    store_seq_cst(&worker->stay, WORKER_CLOSED);
+    bool leaves = load_seq_cst(&worker->bound_units) == 0;
+    if (leaves)
+        worker_close(worker);
+    else
+        worker_open(worker);
+    return leaves;
+}
+
+bool worker_bind(struct worker *worker) {
+    fetch_add_seq_cst(&worker->bound_units, 1U);
+    if (load_seq_cst(&worker->stay) == WORKER_OPEN)
+        return true;
+    worker_unbind(worker);
+    return false;
+}
+
+void worker_unbind(struct worker *worker) {
+    fetch_sub_release(&worker->bound_units, 1U);
+}
+
+static void worker_flush(struct worker *worker) {
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         depot_flush(&stack_depots[i], &worker->stacks[i]);
     depot_flush(&unit_depot, &worker->units);
+}
+
+static void give_away(struct thrum_unit *unit) {
+    fifo_push(&scheduler.shared, unit);
+    idle_wake_check(&scheduler.idle);
+}
+
+/* Thieves are at it meanwhile: one that is faster has what there is. */
+void worker_hand_over(struct worker *worker) {
+    struct thrum_unit *unit;
+    while (!deque_is_empty(&worker->deque))
+        if ((unit = deque_pop_oldest(&worker->deque)) != NULL)
+            give_away(unit);
+    while ((unit = yield_ring_pop(&worker->yields)) != NULL)
+        give_away(unit);
+    worker_flush(worker);
+    if (!timers_are_empty(&worker->timers))
+        store_release(&scheduler.orphans, 1);
+}
+
+void worker_destroy(struct worker *worker) {
+    worker_flush(worker);
     deque_destroy(&worker->deque);
 }

@@ -33,9 +33,19 @@ struct exception_globals {
     unsigned uncaught;
 };
 
+/* OPEN -> CLOSED -> LEAVING by who stops it, or back to OPEN if threads are bound to it. LEAVING -> CLOSED -> OPEN by
+ * who makes a new worker of the slot, or back to LEAVING without a kernel thread for it. One at a time
+ * (runtime/workers.h). */
+enum worker_stay {
+    WORKER_OPEN,
+    WORKER_CLOSED,  /* nobody can be bound to it */
+    WORKER_LEAVING, /* it is on its way out, or gone; no scheduler is wanted any more */
+};
+
 struct worker {
     struct thrum_unit *current;
-    uint32_t turn;                        /* pick_slow's */
+    uint32_t turn;                        /* pick_slow's, as the next */
+    uint64_t fair_since;                  /* ticks */
     uint32_t until_slow;                  /* picks until the next that looks further, or 1: each does */
     bool obeys;                           /* a scheduler chooses: pick() gives nothing */
     uint32_t id;                          /* r/o */
@@ -51,9 +61,12 @@ struct worker {
     struct thrum_unit *loop;    /* what runs when nothing else does: base, or a scheduler that runs units */
     struct thrum_unit base;     /* its own loop, on a stack of its own or its kernel thread's */
     struct thrum_unit *tasklet; /* for the loop to run: whoever left for the loop could not */
+    struct thrum_unit *ended;   /* ... to say so of, once it has left its stack, which is the user's own */
     struct thrum_sched *sched;  /* whose function runs on `base`; NULL: the default */
     struct lock sched_lock;
     struct thrum_sched *wanted_sched; /* written under sched_lock, read by anybody */
+    uint32_t stay;                    /* enum worker_stay; likewise */
+    uint32_t bound_units;             /* threads that run nowhere else; worker_bind, worker_unbind */
     struct thrum_sched *idle_sched;   /* while it searches for that one; wakers read it */
     uint64_t random;
     struct {
@@ -65,10 +78,17 @@ struct worker {
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
 
+/* Workers are added and stopped while others look at all of them. So a slot below `count` is for good, until the
+ * runtime ends: who was stopped has empty queues, is never parked, and its slot waits for the next. Only its timers are
+ * still there, for everybody to fire. */
 extern struct scheduler {
-    struct worker *workers[WORKERS_MAX]; /* r/o while they run */
-    uint32_t count;                      /* likewise */
-    bool fenced;                         /* r/o: no membarrier */
+    struct worker *workers[WORKERS_MAX]; /* r/o below count */
+    uint32_t count;                      /* grows, by a release; 0: no runtime */
+    uint32_t running;                    /* of them: those that have not been stopped */
+    uint32_t orphans;                    /* timers of one that was stopped may be left */
+    uint32_t nodes;                      /* r/o: of NUMA */
+    uint8_t node_of[WORKERS_MAX]; /* where each began its last search; the worker's own, read by anybody */
+    bool fenced;                  /* r/o: no membarrier */
     uint32_t stopping;
     struct fifo shared; /* from outside, and what rings could not take */
     struct idle idle;
@@ -80,7 +100,7 @@ extern struct depot unit_depot;
 
 struct thrum_unit *pick_slow(struct worker *worker);
 
-static inline struct thrum_unit *pick_own(struct worker *worker) {
+static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct worker *worker) {
     struct thrum_unit *unit = deque_pop(&worker->deque);
     if (unit != NULL)
         return unit;
@@ -90,7 +110,7 @@ static inline struct thrum_unit *pick_own(struct worker *worker) {
 }
 
 /* What this worker runs next, or NULL. Newest first; now and then those are looked at that would starve. */
-static inline struct thrum_unit *pick(struct worker *worker) {
+static inline __attribute__((always_inline)) struct thrum_unit *pick(struct worker *worker) {
     if (__builtin_expect(--worker->until_slow == 0, 0))
         return pick_slow(worker);
     return pick_own(worker);
@@ -124,6 +144,12 @@ static inline bool switch_is_slow(const struct worker *worker) {
 void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next);
 void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
                struct thrum_unit *parent);
+
+/* The lowest byte of its stack; it has one. */
+char *unit_stack_low(const struct thrum_unit *unit);
+
+/* It has left its stack for good: its joiner may go on. */
+void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
 
 /* The stack that it stands on: its own, or its kernel thread's. For annotations. */
 struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit);
@@ -177,6 +203,12 @@ static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
         run_queue_push(worker, unit);
 }
 
+/* From when it is next woken it runs there only. False: there is no such worker, or it is bound already. */
+bool unit_bind(struct thrum_unit *unit, uint32_t worker);
+
+/* True: it was suspended and is the caller's to run. False: it goes on when it next means to wait. */
+bool unit_take_suspended(struct thrum_unit *unit);
+
 /* Defined by src/runtime: starts a runtime where there is none. 0 or an errno. */
 int scheduler_start_default(void);
 
@@ -186,11 +218,36 @@ int scheduler_start_default(void);
 int worker_init(struct worker *worker, uint32_t id);
 void worker_destroy(struct worker *worker);
 
-/* The caller becomes this worker and runs units until the scheduler stops. */
+/* CLOSED: before it runs, again when it had been stopped. OPEN: when it is certain that it runs. LEAVING: without it,
+ * or now. */
+void worker_ready(struct worker *worker);
+void worker_open(struct worker *worker);
+void worker_close(struct worker *worker);
+
+/* The caller becomes this worker and runs units until the scheduler stops, or this one is to leave. */
 void worker_loop(struct worker *worker);
+
+/* It is to leave: goes on when what runs on it waits, yields or ends. False: there are threads that run nowhere
+ * else. */
+bool worker_ask_to_leave(struct worker *worker);
+
+/* Its loop is over: what is in its queues, and what it has kept for later use, goes to all. */
+void worker_hand_over(struct worker *worker);
+
+/* One more thread runs on this one only, which has to stay as long. False: it is about to leave, or has left. */
+bool worker_bind(struct worker *worker);
+void worker_unbind(struct worker *worker);
+
+/* Or has left. */
+static inline bool worker_is_leaving(const struct worker *worker) {
+    return load_acquire(&worker->stay) == WORKER_LEAVING;
+}
 
 /* The caller is a loop or a scheduler: runs the unit until it waits, yields or ends. Inside. */
 void worker_run(struct worker *worker, struct thrum_unit *unit);
+
+/* A tasklet that nobody joins, for the caller to wake; NULL without memory. Inside. */
+struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *));
 
 /* On whatever stack there is: the caller's. Inside; outside while it runs. */
 void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See channel.h. */
 #include "sync/channel.h"
+#include "sched/cancel.h"
 
 #include <errno.h>
 
@@ -16,7 +17,7 @@ uint32_t channel_lock(struct channel *channel) {
         word_unlock(&channel->word, word);
         leave();
         thrum_yield();
-        word_wait(tries);
+        backoff(tries);
     }
 }
 
@@ -31,6 +32,7 @@ void channel_unlock(struct channel *channel, uint32_t word) {
 static int wait_in(struct channel *channel, struct waiters *list, void *element, uint64_t deadline) {
     struct worker *worker = worker_here();
     struct wait wait = {.unit = unit_self(worker)};
+    deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     waiter.value = element;
     unit_announce(wait.unit);
@@ -44,7 +46,7 @@ static int wait_in(struct channel *channel, struct waiters *list, void *element,
         waiter.result = ETIMEDOUT;
     }
     leave();
-    return waiter.result;
+    return cancel_act(waiter.result);
 }
 
 static void unlock_and_wake(struct channel *channel, struct waiter *waiter) {

@@ -4,6 +4,7 @@
  * takes, as POSIX has it. */
 #include <errno.h>
 
+#include "sched/cancel.h"
 #include "sync/mutex.h"
 
 struct cond {
@@ -25,6 +26,7 @@ static bool is_its_mutex(const struct cond *cond, const struct mutex *mutex) {
  * us finds us. */
 static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
+    deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     unit_announce(wait.unit);
     uint32_t word = word_lock(&cond->queue.word);
@@ -47,7 +49,7 @@ static int cond_wait(struct cond *cond, struct mutex *mutex, uint64_t deadline) 
     int error = wait_inside(enter(), cond, mutex, deadline);
     leave();
     mutex->depth = depth;
-    return error;
+    return cancel_act(error); /* with the mutex, as POSIX has it */
 }
 
 void thrum_cond_init(thrum_cond_t *cond) {

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "sched/cancel.h"
+
 static __attribute__((noinline)) void set_slow(struct event *event) {
     enter();
     struct waiters taken = {.first = NULL};
@@ -28,10 +30,10 @@ int event_wait(struct event *event, uint64_t deadline) {
     int error = 0;
     if (word & EVENT_SET)
         word_unlock(&event->queue.word, word);
-    else if (!queue_wait(worker, &event->queue, word, deadline))
+    else if (!queue_wait(worker, &event->queue, word, cancel_point(worker, deadline)))
         error = ETIMEDOUT;
     leave();
-    return error;
+    return cancel_act(error);
 }
 
 /* --- thrum_event_t ------------------------------------------------------------------------------------ */
@@ -47,7 +49,7 @@ void thrum_event_set(thrum_event_t *event) {
 /* Where it is set nobody waits, and SPIN is only held by who finds out that it is set. */
 void thrum_event_reset(thrum_event_t *object) {
     struct event *event = event_of(object);
-    for (unsigned tries = 0; event_is_set(event); word_wait(tries++)) {
+    for (unsigned tries = 0; event_is_set(event); backoff(tries++)) {
         uint32_t word = EVENT_SET;
         if (cas_acq_rel(&event->queue.word, &word, 0))
             return;

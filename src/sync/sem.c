@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See sem.h. */
 #include "sync/sem.h"
+#include "sched/cancel.h"
 
 #include <errno.h>
 
@@ -8,7 +9,7 @@ bool sem_take(struct sem *sem) {
     uint32_t word = load_relaxed(&sem->queue.word);
     for (unsigned tries = 0; word >= SEM_ONE;) {
         if (word & WORD_SPIN) {
-            word_wait(tries++);
+            backoff(tries++);
             word = load_relaxed(&sem->queue.word);
         } else if (cas_acquire(&sem->queue.word, &word, word - SEM_ONE)) { /* pairs with post */
             annotate_happens_after(&sem->queue.word);
@@ -24,10 +25,10 @@ static __attribute__((noinline)) int wait_slow(struct sem *sem, uint64_t deadlin
     int error = 0;
     if (word >= SEM_ONE)
         word_unlock(&sem->queue.word, word - SEM_ONE);
-    else if (!queue_wait(worker, &sem->queue, word, deadline))
+    else if (!queue_wait(worker, &sem->queue, word, cancel_point(worker, deadline)))
         error = ETIMEDOUT;
     leave();
-    return error;
+    return cancel_act(error);
 }
 
 /* SPIN is held, and held again when this returns. Gives permits to those who wait, to each one; what is left is in

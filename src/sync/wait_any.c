@@ -18,6 +18,7 @@
  * Tested by tests/unit/ult/sync_wait_any_test.cpp. */
 #include <errno.h>
 
+#include "sched/cancel.h"
 #include "sync/channel.h"
 #include "sync/event.h"
 #include "sync/sem.h"
@@ -176,7 +177,7 @@ static void join_withdraw(struct item *item) {
     if (cas_acq_rel(&thread->join, &joiner, JOIN_NONE))
         return;
     for (unsigned tries = 0; !load_acquire(&item->watch_done); tries++)
-        word_wait(tries);
+        backoff(tries);
 }
 
 /* --- all of them -------------------------------------------------------------------------------------- */
@@ -256,7 +257,7 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
     unit_announce(wait.unit);
     int error = enlist_all(first, &wait, &end);
     if (error == 0) {
-        error = unit_block_until(worker, &wait, deadline) ? 0 : ETIMEDOUT;
+        error = unit_block_until(worker, &wait, cancel_point(worker, deadline)) ? 0 : ETIMEDOUT;
     } else if (!wait_claim(&wait)) { /* somebody was quicker, and wakes us */
         unit_block(worker, wait.unit);
         error = 0;
@@ -295,7 +296,7 @@ int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t 
             break;
         }
         if (error != EAGAIN)
-            return error;
+            return cancel_act(error);
     }
     if (which != NULL)
         *which = (size_t)(ready - items);

@@ -22,18 +22,16 @@
 
 #include "base/atomic.h"
 #include "context/annotate.h"
+#include "os/backoff.h"
 
 enum { WORD_WAITERS = 2, WORD_SPIN = 4 };
-
-/* The `tries`-th wait of the caller for somebody who is busy: ever longer. */
-void word_wait(unsigned tries);
 
 /* Takes SPIN. What the word was before: without it. The caller is inside. */
 static inline uint32_t word_lock(uint32_t *word) {
     uint32_t seen = load_relaxed(word);
     for (unsigned tries = 0;;) {
         if (__builtin_expect(seen & WORD_SPIN, 0)) {
-            word_wait(tries++);
+            backoff(tries++);
             seen = load_relaxed(word);
         } else if (cas_acquire(word, &seen, seen | WORD_SPIN)) { /* pairs with word_unlock: the lists */
             annotate_happens_after(word);

@@ -25,7 +25,11 @@
  *   ONE_BY_ONE       (TRADE, SAME) likewise: the nodes for one object do not all come into its lists at a time
  */
 #ifndef WAITERS
+#ifdef THREAD /* nobody else may join it */
+#define WAITERS 1
+#else
 #define WAITERS 2
+#endif
 #endif
 #ifndef POSTS /* of each of the two posters */
 #define POSTS 1
@@ -372,9 +376,11 @@ active [2] proctype poster() {
             :: who == NOBODY
             :: who != NOBODY -> /* thread_ended */
                 if
-                :: atomic { claim[who] == WAITING -> assert(valid[who]); claim[who] = WOKEN; fired[who] = 2; watch_done = true }
+                :: atomic { claim[who] == WAITING -> assert(valid[who]); claim[who] = WOKEN; fired[who] = 2 }
+                    watch_done = true;
                     wake(who)
-                :: atomic { claim[who] != WAITING -> assert(valid[who]); watch_done = true }
+                :: atomic { claim[who] != WAITING -> assert(valid[who]) }
+                    atomic { assert(valid[who]); watch_done = true }
                 fi
             fi;
             break

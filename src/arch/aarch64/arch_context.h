@@ -38,6 +38,9 @@ void arch_switch(void **save, struct thrum_unit *next);
  * predicted. */
 void arch_call(void **save, char *top, struct thrum_unit *child, struct thrum_unit *parent);
 
+/* Goes on with unit_ended(unit) on the empty stack below `top`, and then with the unit that it returns. */
+void arch_end(struct thrum_unit *unit, char *top) __attribute__((noreturn));
+
 /* The first code of a unit that is begun by a switch; a frame made by arch_frame_make leads there. */
 void arch_begin(void);
 

@@ -3,6 +3,7 @@
 #ifndef THRUM_ARCH_FAULT_H
 #define THRUM_ARCH_FAULT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -15,6 +16,12 @@ static inline uintptr_t arch_fault_sp(const ucontext_t *context) {
 
 static inline uintptr_t arch_fault_pc(const ucontext_t *context) {
     return context->uc_mcontext.pc;
+}
+
+/* A call puts nothing on the stack. */
+static inline bool arch_fault_calls(const ucontext_t *context, uintptr_t address, uintptr_t function) {
+    (void)context, (void)address, (void)function;
+    return false;
 }
 
 /* The register of a function's first argument. */

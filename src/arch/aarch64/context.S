@@ -122,4 +122,19 @@ arch_begin:                             // x19: the unit (arch_frame_make); x29 
     .cfi_endproc
     .size   arch_begin, . - arch_begin
 
+    .p2align 4
+    .globl  arch_end
+    .hidden arch_end
+    .type   arch_end, %function
+arch_end:                               // (x0: unit, x1: top); what was on the stack is gone
+    .cfi_startproc
+    .cfi_undefined x30
+    mov     sp, x1
+    mov     x29, xzr
+    bl      unit_ended
+    wait_and_take x0
+    resume_frame
+    .cfi_endproc
+    .size   arch_end, . - arch_end
+
     .section .note.GNU-stack, "", %progbits

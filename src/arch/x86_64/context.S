@@ -100,4 +100,18 @@ arch_begin:                             // rbx: the unit (arch_frame_make); the 
     .cfi_endproc
     .size   arch_begin, . - arch_begin
 
+    .p2align 4
+    .globl  arch_end
+    .hidden arch_end
+    .type   arch_end, @function
+arch_end:                               // (rdi: unit, rsi: top); what was on the stack is gone
+    .cfi_startproc
+    .cfi_undefined %rip
+    movq    %rsi, %rsp
+    call    unit_ended
+    wait_and_take %rax
+    resume_frame
+    .cfi_endproc
+    .size   arch_end, . - arch_end
+
     .section .note.GNU-stack, "", @progbits

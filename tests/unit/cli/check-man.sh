@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks the manual pages; called by ctest. groff has nothing to complain about, and every option that
-# `thrum COMMAND --help` names stands in the command's page.
+# Checks the manual pages; called by ctest. groff has nothing to complain about; every option that `thrum COMMAND --help`
+# names stands in the command's page, and every variable that a library reads in that library's.
 #
 #   check-man.sh FOLDER THRUM
 set -u
@@ -35,6 +35,15 @@ done
 for variable in $({ "$thrum" run --help; "$thrum" compare --help; } | grep -oE 'THRUM_[A-Z_]+' | sort -u); do
   grep -qF "$variable" "$folder/libthrum-cache.7" || {
     echo "libthrum-cache.7 does not describe $variable"
+    failed=1
+  }
+done
+
+mapfile -t variables < <(grep -rhoE 'getenv\("THRUM_[A-Z_]+' "$folder/../../src/runtime" | cut -d'"' -f2 | sort -u)
+((${#variables[@]})) || failed=1
+for variable in "${variables[@]}"; do
+  grep -qF "$variable" "$folder/libthrum.7" || {
+    echo "libthrum.7 does not describe $variable"
     failed=1
   }
 done

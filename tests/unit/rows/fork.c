@@ -11,7 +11,7 @@ enum { SECONDS = 8, IDLE = 6, CODE = 21 };
 // What a child does to show that it is a process in order. Where main did not fork it, the cache may be off in it: libc
 // then has to find out which thread is the last one.
 static void use_threads(void) {
-    CHECK_EQ(kernel_threads(), 1);
+    expect_threads_at_most(1); // a fork handler's thread may have been joined a moment ago
     run_together(IDLE);
     for (intptr_t i = 1; i < 10; i++) {
         void *result;

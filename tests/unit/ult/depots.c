@@ -48,9 +48,10 @@ void stacks_flush(unsigned stack_class) {
 }
 
 bool depots_trim_now(void) {
-    bool more = depot_trim(&unit_depot, UINT64_MAX);
+    unsigned all = UINT32_MAX;
+    bool more = depot_trim(&unit_depot, UINT64_MAX, &all);
     for (unsigned i = 0; i < STACK_CLASSES; i++)
-        more = depot_trim(&stack_depots[i], UINT64_MAX) || more;
+        more = depot_trim(&stack_depots[i], UINT64_MAX, &all) || more;
     return more;
 }
 

@@ -170,6 +170,8 @@ __attribute__((noinline)) void yield_down(int depth) {
 }
 
 TEST_F(StackOverflow, InsideTheLibraryIsTheCallersToo) {
+    if (ULT_ASAN)
+        GTEST_SKIP() << "it may be one of ASan's that faults, called when the next thread is the current one";
     for (int more = 0; more < 16; more++) {
         const End end = end_of([more] {
             Light other([] {
@@ -201,6 +203,8 @@ __attribute__((noinline)) void raise_down(int depth) {
 TEST_F(StackOverflow, ByASignalsFrame) {
     if (ULT_TSAN)
         GTEST_SKIP() << "the handler is called later, on another stack";
+    if (ULT_EMULATED)
+        GTEST_SKIP() << "qemu-user ends the process by itself where a signal's frame finds no room";
     signal(SIGUSR1, [](int) {});
     const End end = end_of([] { in_ult([] { raise_down(0); }); });
     signal(SIGUSR1, SIG_DFL);
@@ -300,7 +304,7 @@ TEST_F(StackOverflowHandler, InstalledForOnceIsCalledOnce) {
     handle(return_from, static_cast<int>(SA_RESETHAND));
     page = nullptr;
     const End end = end_of([] { in_ult([] { *page = 42; }); });
-    EXPECT_TRUE(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSEGV) << end.status;
+    EXPECT_TRUE(is_killed(end) && !exited_with(end, 44)) << end.status;
 }
 
 void *same_handler(const struct sigaction &action) {

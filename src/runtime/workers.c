@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See workers.h. */
+#include "runtime/workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "context/annotate.h"
+#include "os/signals.h"
+#include "runtime/overflow.h"
+#include "runtime/places.h"
+#include "sched/worker.h"
+#include "thrum/sync.h"
+#include "thrum/worker.h"
+
+/* What a slot points to. Its memory begins with an alternate signal stack. */
+struct member {
+    struct worker worker; /* first */
+    pthread_t handle;     /* if has_thread, which only the first worker may have not */
+    bool has_thread;
+    struct thrum_unit *waiting; /* for its end; set before it is asked to leave */
+};
+
+static struct {
+    thrum_mutex_t mutex;
+    bool open; /* under mutex: there is a runtime whose workers may be added and stopped */
+} change = {.mutex = THRUM_MUTEX_INIT};
+
+/* --- memory ------------------------------------------------------------------------------------------- */
+
+static size_t member_bytes(void) {
+    return overflow_stack_bytes() + ((sizeof(struct member) + 4095) & ~(size_t)4095);
+}
+
+static char *memory_of(struct worker *worker) {
+    return (char *)worker - overflow_stack_bytes();
+}
+
+static struct member *member_of(uint32_t slot) {
+    return (struct member *)(void *)scheduler.workers[slot];
+}
+
+/* In the slot behind the last, which does not count yet. */
+static bool member_new(uint32_t slot) {
+    char *memory = mmap(NULL, member_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    struct member *member = (struct member *)(void *)(memory + overflow_stack_bytes());
+    if (worker_init(&member->worker, slot) != 0) {
+        munmap(memory, member_bytes());
+        return false;
+    }
+    scheduler.workers[slot] = &member->worker;
+    return true;
+}
+
+/* --- kernel threads ----------------------------------------------------------------------------------- */
+
+/* Of the C++ runtime, if the program has one. It leads to thread-locals of the caller. */
+struct exception_globals *__cxa_get_globals(void) __attribute__((weak));
+
+/* By the kernel thread that is this worker, before it runs anything; and at its end. */
+static void thread_begin(struct worker *worker) {
+    if (__cxa_get_globals != NULL)
+        worker->exceptions = __cxa_get_globals();
+    ARCH_TLS_STORE(thrum_worker, worker);
+    annotate_thread_begin(&worker->annotate);
+    overflow_thread_begin(memory_of(worker));
+    places_enter(worker->id);
+}
+
+static void thread_end(struct worker *worker) {
+    places_leave();
+    overflow_thread_end(memory_of(worker));
+    annotate_thread_end(&worker->annotate);
+    ARCH_TLS_STORE(thrum_worker, NULL);
+}
+
+/* From the wake-up on the slot may be somebody else's. */
+static void *worker_thread(void *arg) {
+    struct member *member = arg;
+    thread_begin(&member->worker);
+    worker_loop(&member->worker);
+    bool leaves = worker_is_leaving(&member->worker);
+    enter();
+    if (leaves)
+        worker_hand_over(&member->worker);
+    thread_end(&member->worker);
+    if (leaves)
+        unit_wake(NULL, member->waiting);
+    leave();
+    return NULL;
+}
+
+static sigbits bit_of(int signal) {
+    return UINT64_C(1) << (signal - 1);
+}
+
+/* Those that a fault raises: where they are blocked, the kernel ends the process past all handlers. */
+static sigbits raised_by_faults(void) {
+    return bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGTRAP) |
+           bit_of(SIGSYS);
+}
+
+int workers_thread_new(pthread_t *handle, void *(*fn)(void *), void *arg) {
+    sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC & ~raised_by_faults());
+    int error = pthread_create(handle, NULL, fn, arg);
+    signals_mask_set(mask);
+    return error;
+}
+
+static int thread_new(struct member *member) {
+    int error = workers_thread_new(&member->handle, worker_thread, member);
+    member->has_thread = error == 0;
+    return error;
+}
+
+static void thread_join(struct member *member) {
+    if (member->has_thread)
+        pthread_join(member->handle, NULL);
+    member->has_thread = false;
+}
+
+/* --- all at once -------------------------------------------------------------------------------------- */
+
+static void *run_loop(void *worker) {
+    worker_loop(worker);
+    return NULL;
+}
+
+/* What runs on the caller goes on as `primary`; the loop gets a stack of its own. */
+static int become_first(struct worker *worker, struct thrum_unit *primary) {
+    worker->base.fn = run_loop;
+    worker->base.arg = worker;
+    worker->base.stack_class = STACK_CLASS_DEFAULT;
+    worker->base.float_control = arch_float_control();
+    store_relaxed(&worker->base.sp, UNIT_NEW);
+    if (!unit_make_frame(worker, &worker->base))
+        return ENOMEM;
+    *primary = (struct thrum_unit){.kind = UNIT_BOUND, .bound = worker, .escaped = true, .is_primary = true};
+    worker->current = primary;
+    return 0;
+}
+
+void workers_stop(void) {
+    store_release(&scheduler.stopping, 1);
+    for (uint32_t i = 0; i < scheduler.count; i++)
+        idle_wake_this(&scheduler.idle, &scheduler.workers[i]->parking);
+    for (uint32_t i = 0; i < scheduler.count; i++)
+        thread_join(member_of(i));
+    if (worker_here() != NULL)
+        thread_end(worker_here());
+}
+
+static void delete_slots(uint32_t end) {
+    store_relaxed(&scheduler.count, 0);
+    for (uint32_t i = 0; i < end; i++) {
+        worker_destroy(scheduler.workers[i]);
+        munmap(memory_of(scheduler.workers[i]), member_bytes());
+        scheduler.workers[i] = NULL;
+    }
+}
+
+/* A mutex of the next runtime: threads that never run again may be in the list of this one's. */
+static void change_init(bool open) {
+    change.mutex = (thrum_mutex_t)THRUM_MUTEX_INIT;
+    change.open = open;
+}
+
+void workers_delete(void) {
+    delete_slots(scheduler.count);
+    change_init(false);
+}
+
+static int start_threads(uint32_t first) {
+    int error = 0;
+    for (uint32_t i = first; i < scheduler.count && error == 0; i++)
+        error = thread_new(member_of(i));
+    return error;
+}
+
+int workers_start(uint32_t count, struct thrum_unit *primary) {
+    uint32_t made = 0;
+    while (made < count && member_new(made))
+        made++;
+    int error = made == count ? 0 : ENOMEM;
+    if (error == 0 && primary != NULL)
+        error = become_first(scheduler.workers[0], primary);
+    if (error != 0) {
+        delete_slots(made);
+        return error;
+    }
+    if (primary != NULL)
+        thread_begin(scheduler.workers[0]);
+    scheduler.running = count;
+    store_release(&scheduler.count, count);
+    error = start_threads(primary != NULL);
+    if (error != 0) {
+        workers_stop();
+        workers_delete();
+        return error;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        worker_open(scheduler.workers[i]);
+    change_init(true);
+    return 0;
+}
+
+/* Whoever is at it is waited for, and nobody begins. */
+void workers_close(void) {
+    thrum_mutex_lock(&change.mutex);
+    change.open = false;
+}
+
+void workers_fork_child(void) {
+    change_init(false);
+}
+
+/* --- one at a time ------------------------------------------------------------------------------------ */
+
+/* Under the mutex as long as it is added to or taken from. */
+static bool is_vacant(uint32_t slot) {
+    return worker_is_leaving(scheduler.workers[slot]);
+}
+
+bool workers_may_wait(void) {
+    const struct worker *worker = enter();
+    bool may =
+        worker == NULL || (worker->current->kind != UNIT_TASKLET && worker->current->kind != UNIT_LOOP);
+    leave();
+    return may;
+}
+
+/* The lowest that is vacant, or a new one. */
+static int find_slot(uint32_t *slot) {
+    for (*slot = 0; *slot < scheduler.count; ++*slot)
+        if (is_vacant(*slot)) {
+            worker_ready(scheduler.workers[*slot]);
+            return 0;
+        }
+    if (*slot == WORKERS_MAX)
+        return EAGAIN;
+    if (!member_new(*slot))
+        return ENOMEM;
+    store_release(&scheduler.count, *slot + 1); /* pairs with all who go through the slots */
+    return 0;
+}
+
+/* A vacant slot's timers are its next worker's. */
+static void count_orphans(void) {
+    uint32_t orphans = 0;
+    for (uint32_t i = 0; i < scheduler.count; i++)
+        orphans |= is_vacant(i) && !timers_are_empty(&scheduler.workers[i]->timers);
+    store_release(&scheduler.orphans, orphans);
+}
+
+static int add(unsigned *number) {
+    uint32_t slot;
+    int error = find_slot(&slot);
+    if (error != 0)
+        return error;
+    error = thread_new(member_of(slot));
+    if (error != 0) {
+        worker_close(scheduler.workers[slot]);
+        return error;
+    }
+    worker_open(scheduler.workers[slot]);
+    fetch_add_relaxed(&scheduler.running, 1U);
+    count_orphans();
+    if (number != NULL)
+        *number = slot;
+    return 0;
+}
+
+/* The caller is `self`, who waits until the worker's kernel thread has done its last. */
+static bool see_off(struct member *member, struct worker *here, struct thrum_unit *self) {
+    unit_announce(self);
+    member->waiting = self;
+    if (!worker_ask_to_leave(&member->worker))
+        return false;
+    fetch_sub_relaxed(&scheduler.running, 1U);
+    if (here == &member->worker)
+        here->until_slow = 1; /* it is to look at once */
+    unit_block(here, self);
+    return true;
+}
+
+static int stop(unsigned number) {
+    if (number >= scheduler.count || is_vacant(number))
+        return EINVAL;
+    struct member *member = member_of(number);
+    if (!member->has_thread || load_relaxed(&scheduler.running) == 1)
+        return EBUSY;
+    struct worker *here = enter();
+    bool left = see_off(member, here, unit_self(here));
+    leave();
+    if (!left)
+        return EBUSY;
+    thread_join(member);
+    return 0;
+}
+
+int thrum_worker_add(unsigned *number) {
+    if (!workers_may_wait())
+        return EPERM;
+    thrum_mutex_lock(&change.mutex);
+    int error = change.open ? add(number) : ESRCH;
+    thrum_mutex_unlock(&change.mutex);
+    return error;
+}
+
+int thrum_worker_stop(unsigned number) {
+    if (!workers_may_wait())
+        return EPERM;
+    thrum_mutex_lock(&change.mutex);
+    int error = change.open ? stop(number) : ESRCH;
+    thrum_mutex_unlock(&change.mutex);
+    return error;
+}
+
+int thrum_worker_self(void) {
+    const struct worker *worker = worker_here();
+    return worker != NULL ? (int)worker->id : -1;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The workers' memory and kernel threads: all at once for init.c, and one at a time while the runtime runs
+ * (<thrum/worker.h>).
+ *
+ * A worker's slot, once it is there, stays until the runtime ends, since others look at all slots without a lock.
+ * Being added and being stopped, one at a time, under a mutex that ULTs may wait for:
+ *
+ *   1. Added: the lowest slot whose worker was stopped, or a new one behind the last. It counts, so that it can be
+ *      woken and robbed, before its kernel thread runs; nobody can be bound to it before that is certain.
+ *   2. Asked to leave (worker_ask_to_leave), by one who then waits as a unit: perhaps on that very worker.
+ *   3. It comes back to its loop when what runs on it waits, yields or ends, or out of its search, and is parked no
+ *      more, nor does it keep the time.
+ *   4. It gives its queues and magazines to all, and ceases to be a worker.
+ *   5. Its last act is to wake who waits, who joins the kernel thread. The slot is free.
+ *
+ * A push that counted on this worker's search is not lost: it leaves the search as one who has found something does,
+ * and so looks whether another is to be woken (idle.h). Its timers stay where they are; whoever searches or keeps the
+ * time looks there, and, since `orphans` says so, those who are busy do, too. */
+#ifndef THRUM_RUNTIME_WORKERS_H
+#define THRUM_RUNTIME_WORKERS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thrum_unit;
+
+/* As many as `count`. The caller becomes the first of them and `primary` what runs on it, bound; with NULL all have
+ * kernel threads of their own. 0, ENOMEM, EAGAIN: then there are none. */
+int workers_start(uint32_t count, struct thrum_unit *primary);
+
+/* By the primary. First: none is added or stopped any more. Second: the others run nothing any more. Third: forgets
+ * them. */
+void workers_close(void);
+void workers_stop(void);
+void workers_delete(void);
+
+void workers_fork_child(void);
+
+/* A kernel thread that takes no signals that are meant for the program: all are blocked but those that a fault raises.
+ * 0 or EAGAIN. */
+int workers_thread_new(pthread_t *handle, void *(*fn)(void *), void *arg);
+
+/* A tasklet and a scheduler may not. */
+bool workers_may_wait(void);
+
+#endif

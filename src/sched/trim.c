@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Giving memory back while the runtime runs.
+ *
+ * A worker keeps two magazines of each kind of object; what is more lies in the depots (context/depot.h). When something
+ * has come there, `depot_surplus` says so, the next worker that looks starts a timer, and when that fires a tasklet gives
+ * back what has lain there for all that time: a part, lets others run, and so on. Nothing lies in the depots for long,
+ * and a runtime whose depots are empty has no timer.
+ *
+ *   depot_surplus: NONE -> SURPLUS (depot.c: something has come) -> ARMED (trim_look: the timer is started)
+ *                  ARMED -> NONE (the tasklet, before it looks: what comes from then on is seen) */
+#include "sched/trim.h"
+
+#include "context/stack.h"
+#include "os/clock.h"
+#include "sched/timer.h"
+#include "thrum/thrum.h"
+
+enum { CHUNKS_AT_ONCE = 1024, AGE_NS = 400000000 };
+
+static struct {
+    struct timer timer;         /* while ARMED */
+    struct thrum_unit *tasklet; /* likewise: made before, so that nothing can fail when it is due */
+    bool again;                 /* the next is due at once */
+} trim;
+
+void trim_init(void) {
+    store_relaxed(&depot_surplus, DEPOT_NONE);
+    trim.again = false;
+}
+
+/* True: something is left for later. */
+static bool trim_all(uint64_t before) {
+    unsigned left = CHUNKS_AT_ONCE;
+    bool more = depot_trim(&unit_depot, before, &left);
+    for (unsigned i = 0; i < STACK_CLASSES; i++)
+        more |= depot_trim(&stack_depots[i], before, &left);
+    trim.again = left == 0;
+    return more || trim.again;
+}
+
+static void *run(void *unused) {
+    enter();
+    uint32_t none = DEPOT_NONE;
+    store_seq_cst(&depot_surplus, DEPOT_NONE);
+    if (trim_all(clock_monotonic_ns() - AGE_NS))
+        cas_acq_rel(&depot_surplus, &none,
+                    DEPOT_SURPLUS); /* else something has come, and may be ARMED already */
+    trim_look(worker_here());
+    leave();
+    return unused;
+}
+
+static void due(struct worker *worker, struct timer *timer) {
+    (void)timer;
+    unit_wake(worker, trim.tasklet);
+}
+
+/* Without memory for the tasklet it is tried again when there is some. */
+void trim_arm(struct worker *worker) {
+    uint32_t surplus = DEPOT_SURPLUS;
+    if (!cas_acq_rel(&depot_surplus, &surplus, DEPOT_ARMED))
+        return;
+    trim.tasklet = unit_make_tasklet(worker, run);
+    if (trim.tasklet == NULL) {
+        store_relaxed(&depot_surplus, DEPOT_SURPLUS);
+        return;
+    }
+    trim.timer = (struct timer){.deadline = timer_now() + (trim.again ? 0 : AGE_NS), .fire = due};
+    timer_start(worker, &trim.timer);
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A ctest: the examples in the public headers, the documents and the manual pages compile, and so do the prototypes
+in the manual pages' synopses, beside the headers that they repeat.
+
+    check-snippets.py SOURCE_FOLDER COMPILER_FOR_C COMPILER_FOR_C++ [--print FILE]
+
+Examples are: in a header, lines of a comment that stand five columns behind its asterisk; in *.md, what stands between
+```c or ```cpp and ```; in a manual page, from .EX to .EE where there is C in it. One that has a main() is compiled as
+it is. Any other is a fragment: functions and static variables are left where they are, the rest goes into a function,
+and what it uses without having declared it stands in PREAMBLE.
+
+With --print it prints the first whole program of FILE instead.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PREAMBLE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+%s
+struct request { int number; };
+extern thrum_channel_t requests;
+extern thrum_event_t stop;
+extern thrum_mutex_t mutex;
+extern thrum_t printer;
+void serve(struct request *request);
+void work(void *arg);
+"""
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused"]
+
+
+def of_header(text):
+    blocks, block = [], []
+    for line in text.splitlines() + [""]:
+        inside = re.match(r"(?:/| )\*     (.*)", line)
+        if inside:
+            block.append(inside.group(1))
+        elif block and line.rstrip() == " *":
+            block.append("")
+        elif block:
+            blocks.append("\n".join(block))
+            block = []
+    return blocks
+
+
+def of_document(text):
+    return re.findall(r"^```c(?:pp)?\n(.*?)^```", text, re.M | re.S)
+
+
+def plain(roff):
+    """The text of unadorned lines of a manual page."""
+    roff = re.sub(r"\\f.|\\&|\\c", "", roff)
+    for escape, character in ((r"\-", "-"), (r"\(aq", "'"), (r"\(dq", '"'), (r"\e", "\\")):
+        roff = roff.replace(escape, character)
+    return roff
+
+
+def of_page(text):
+    blocks = [plain(block) for block in re.findall(r"^\.EX\n(.*?)^\.EE", text, re.M | re.S)]
+    return [block for block in blocks if re.search(r"#include|thrum_\w+\(", block)]
+
+
+def synopsis(text):
+    """The declarations, without their fonts: in .BI and .B lines words stand apart or in quotes."""
+    section = re.search(r"^\.SH SYNOPSIS\n(.*?)^\.SH", text, re.M | re.S).group(1)
+    lines = []
+    for line in section.splitlines():
+        macro = re.match(r"\.(B|BI|BR|RI|I) (.*)", line)
+        if macro:
+            words = re.findall(r'"([^"]*)"|(\S+)', macro.group(2))
+            glue = " " if macro.group(1) in ("B", "I") else ""
+            lines.append(plain(glue.join(quoted or bare for quoted, bare in words)))
+    return "\n".join(lines)
+
+
+def without_commands(block):
+    return "\n".join(line for line in block.splitlines() if not re.match(r"(cc|c\+\+|\$) ", line))
+
+
+def program(block, headers):
+    """A fragment as something that compiles."""
+    if "int main(" in block:
+        return block
+    outside, inside, depth = [], [], None
+    for line in block.splitlines():
+        if depth is None and re.match(r"static |struct \w+ \{|#include", line):
+            depth = outside
+        elif depth is None and line.strip():
+            depth = inside
+        if depth is None:
+            continue
+        depth.append(line)
+        # An outer declaration ends with a line of its own column; what is inside goes on to its next blank line.
+        if depth is inside or re.match(r"\}|#include|\S.*;", line):
+            depth = None
+    body = "\n".join(inside)
+    return (PREAMBLE % headers + "\n".join(outside) +
+            "\nint main(int argc, char **argv) {\n(void)argc, (void)argv;\n%s\nreturn 0;\n}\n" % body)
+
+
+def compiles(text, cc, cxx, include, folder, name, language):
+    command = [cxx, "-x", "c++", "-std=c++20"] if language == "c++" else [cc, "-x", "c", "-std=c11"]
+    path = pathlib.Path(folder, "snippet")
+    path.write_text(text)
+    done = subprocess.run(command + WARNINGS + ["-fsyntax-only", "-I", include, path], capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"{name}: does not compile:\n{done.stderr}\nas:\n{text}")
+    return done.returncode == 0
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    if "--print" in sys.argv:
+        text = pathlib.Path(sys.argv[-1]).read_text()
+        print(next(without_commands(block) for block in of_header(text) if "int main(" in block))
+        return 0
+    cc, cxx = sys.argv[2:4]
+    include = source / "include"
+    headers = "\n".join(f"#include <thrum/{header.name}>" for header in sorted((include / "thrum").glob("*.h")))
+    count, good = 0, True
+    with tempfile.TemporaryDirectory() as folder:
+
+        def check(text, name, language="c"):
+            nonlocal count, good
+            count += 1
+            good = compiles(text, cc, cxx, include, folder, name, language) and good
+
+        for path in sorted((include / "thrum").glob("*.h*")):
+            blocks = of_header(path.read_text())
+            if not blocks:
+                print(f"{path.name}: no example")
+                good = False
+            for block in blocks:
+                check(program(without_commands(block), headers), path.name, "c++" if path.suffix == ".hpp" else "c")
+        for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
+            for block in of_document(path.read_text()):
+                check(program(block, headers), path.name, "c++" if "std::" in block else "c")
+        for path in sorted((source / "docs" / "man").glob("*.[37]")):
+            text = path.read_text()
+            if path.suffix == ".3":
+                declarations = synopsis(text)
+                if not re.search(r"thrum_\w+\(", declarations):
+                    print(f"{path.name}: nothing in its synopsis")
+                    good = False
+                check(declarations + "\n", f"{path.name}, SYNOPSIS")
+                check(declarations + "\n", f"{path.name}, SYNOPSIS", "c++")
+            for block in of_page(text):
+                check(program(without_commands(block), headers), path.name)
+    print(f"{count} examples and synopses")
+    return 0 if good and count > 0 else 1
+
+
+sys.exit(main())

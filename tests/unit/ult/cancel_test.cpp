@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// thrum_cancel: at each cancellation point, in races with wakers and deadlines, and where it must not act.
+#include <cerrno>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "crew.hpp"
+#include "ult.hpp"
+
+namespace {
+
+thrum_attr_t cancellable() {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_CANCELLABLE), 0);
+    return attr;
+}
+
+// A thread that can be cancelled; its result says whether it was.
+class Victim {
+  public:
+    explicit Victim(Light::Work work) : work_(std::move(work)) {
+        const thrum_attr_t attr = cancellable();
+        EXPECT_EQ(thrum_spawn(&thread_, &attr, run, &work_), 0);
+    }
+    Victim(const Victim &) = delete;
+    ~Victim() {
+        if (thread_ != nullptr)
+            was_cancelled();
+    }
+    void cancel() const { EXPECT_EQ(thrum_cancel(thread_), 0); }
+    void forget() { thread_ = nullptr; } // another has joined it
+    bool was_cancelled() {
+        void *result = nullptr;
+        EXPECT_EQ(thrum_join(std::exchange(thread_, nullptr), &result), 0);
+        return result == THRUM_CANCELED;
+    }
+    thrum_t handle() const { return thread_; }
+
+  private:
+    static void *run(void *work) {
+        (*static_cast<Light::Work *>(work))();
+        return nullptr;
+    }
+    Light::Work work_;
+    thrum_t thread_ = nullptr;
+};
+
+class Cancel : public Ult {};
+
+// Each with the waiter there already (mostly), and with the request there first.
+void ends_in(const Light::Work &wait) {
+    for (const bool waits_first : {true, false}) {
+        std::atomic<int> begun{0}, unwound{0};
+        std::atomic<bool> go{waits_first};
+        struct Unwinds {
+            std::atomic<int> &unwound;
+            ~Unwinds() { unwound++; }
+        };
+        Victim victim([&] {
+            const Unwinds unwinds{unwound};
+            begun = 1;
+            while (!go)
+                thrum_yield();
+            wait();
+            ADD_FAILURE() << "came back";
+        });
+        EXPECT_TRUE(eventually([&] { return begun == 1; }));
+        if (waits_first)
+            thrum_sleep(THRUM_MS);
+        victim.cancel();
+        go = true;
+        EXPECT_TRUE(victim.was_cancelled());
+        EXPECT_EQ(unwound, 1);
+    }
+}
+
+TEST_P(Cancel, InSleep) {
+    ends_in([] { thrum_sleep(3600 * THRUM_S); });
+}
+
+TEST_P(Cancel, InJoin) {
+    std::atomic<bool> over{false};
+    const Light::Work until_over = [&] {
+        while (!over)
+            thrum_sleep(THRUM_MS);
+    };
+    std::vector<std::unique_ptr<Victim>> others;
+    for (int i = 0; i < 4; i++)
+        others.push_back(std::make_unique<Victim>(until_over));
+    unsigned next = 0;
+    ends_in([&] { thrum_join(others[next++]->handle(), nullptr); });
+    ends_in([&] { thrum_join_until(others[next++]->handle(), nullptr, thrum_now() + 3600 * THRUM_S); });
+    over = true; // they can be joined by another
+}
+
+TEST_P(Cancel, InSuspend) {
+    ends_in([] { thrum_suspend(); });
+}
+
+TEST_P(Cancel, InEventsAndSemaphores) {
+    thrum_event_t event = THRUM_EVENT_INIT;
+    ends_in([&] { thrum_event_wait(&event); });
+    ends_in([&] { thrum_event_wait_until(&event, thrum_now() + 3600 * THRUM_S); });
+    EXPECT_EQ(thrum_event_destroy(&event), 0);
+    thrum_sem_t sem;
+    EXPECT_EQ(thrum_sem_init(&sem, 0), 0);
+    ends_in([&] { thrum_sem_wait(&sem); });
+    EXPECT_EQ(thrum_sem_destroy(&sem), 0);
+}
+
+TEST_P(Cancel, InChannelsAndWaitAny) {
+    thrum_channel_t channel;
+    ASSERT_EQ(thrum_channel_init(&channel, sizeof(int), 0, nullptr), 0);
+    ends_in([&] {
+        int element;
+        thrum_channel_receive(&channel, &element);
+    });
+    ends_in([&] {
+        const int element = 1;
+        thrum_channel_send(&channel, &element);
+    });
+    thrum_event_t event = THRUM_EVENT_INIT;
+    ends_in([&] {
+        thrum_wait_t wait{};
+        wait.what = THRUM_WAIT_EVENT;
+        wait.object = &event;
+        thrum_wait_any(&wait, 1, UINT64_MAX, nullptr);
+    });
+    EXPECT_EQ(thrum_event_destroy(&event), 0);
+    EXPECT_EQ(thrum_channel_destroy(&channel), 0);
+}
+
+// With the mutex, which the cleanup lets go.
+TEST_P(Cancel, InConditions) {
+    struct Lock {
+        thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+        thrum_cond_t cond = THRUM_COND_INIT;
+    } lock;
+    ends_in([&] {
+        thrum_mutex_lock(&lock.mutex);
+        thrum_cleanup_push(
+            [](void *mutex) { EXPECT_EQ(thrum_mutex_unlock(static_cast<thrum_mutex_t *>(mutex)), 0); },
+            &lock.mutex);
+        thrum_cond_wait(&lock.cond, &lock.mutex);
+        thrum_cleanup_pop(0);
+    });
+    EXPECT_EQ(thrum_mutex_destroy(&lock.mutex), 0);
+    EXPECT_EQ(thrum_cond_destroy(&lock.cond), 0);
+}
+
+TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
+    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    std::atomic<int> begun{0}, had_it{0};
+    thrum_mutex_lock(&mutex);
+    Victim locks([&] {
+        begun++;
+        thrum_mutex_lock(&mutex);
+        had_it++;
+        thrum_mutex_unlock(&mutex);
+        thrum_testcancel();
+        ADD_FAILURE() << "was not ended";
+    });
+    Victim timed([&] {
+        begun++;
+        EXPECT_EQ(thrum_mutex_lock_until(&mutex, thrum_now() + 3600 * THRUM_S), 0);
+        had_it++;
+        thrum_mutex_unlock(&mutex);
+    });
+    Victim off([&] {
+        begun++;
+        EXPECT_EQ(thrum_set_cancel(0), 1);
+        thrum_sleep(5 * THRUM_MS);
+        thrum_testcancel();
+        EXPECT_EQ(thrum_set_cancel(1), 0);
+        had_it++;
+        thrum_testcancel();
+        ADD_FAILURE() << "was not ended";
+    });
+    EXPECT_TRUE(eventually([&] { return begun == 3; }));
+    locks.cancel();
+    timed.cancel();
+    off.cancel();
+    thrum_sleep(THRUM_MS);
+    thrum_mutex_unlock(&mutex);
+    EXPECT_TRUE(locks.was_cancelled());
+    EXPECT_FALSE(timed.was_cancelled());
+    EXPECT_TRUE(off.was_cancelled());
+    EXPECT_EQ(had_it, 3);
+}
+
+TEST_P(Cancel, OnlyThoseThatWereMadeForIt) {
+    thrum_event_t event = THRUM_EVENT_INIT;
+    Light light([&] { thrum_event_wait(&event); });
+    EXPECT_EQ(thrum_cancel(light.handle()), ENOTSUP);
+    thrum_event_set(&event);
+    light.join();
+    EXPECT_EQ(thrum_event_destroy(&event), 0);
+}
+
+TEST_P(Cancel, TwiceAndAfterTheEnd) {
+    Victim sleeps([] { thrum_sleep(3600 * THRUM_S); });
+    sleeps.cancel();
+    sleeps.cancel();
+    EXPECT_TRUE(sleeps.was_cancelled());
+    Victim ends([] {});
+    thrum_sleep(THRUM_MS);
+    ends.cancel();
+    EXPECT_FALSE(ends.was_cancelled());
+}
+
+TEST_P(Cancel, ByAnExternalThread) {
+    std::vector<std::unique_ptr<Victim>> victims;
+    for (int i = 0; i < 100; i++)
+        victims.push_back(std::make_unique<Victim>(
+            [i] { i % 2 != 0 ? (void)thrum_suspend() : thrum_sleep(3600 * THRUM_S); }));
+    External([&] {
+        for (const auto &victim : victims)
+            victim->cancel();
+    }).join();
+    for (const auto &victim : victims)
+        EXPECT_TRUE(victim->was_cancelled());
+}
+
+// A permit is either taken, or the thread was cancelled and it is still there; a wake-up is never lost between them.
+TEST_P(Cancel, RacesWithWakersAndDeadlines) {
+    thrum_sem_t sem;
+    ASSERT_EQ(thrum_sem_init(&sem, 0), 0);
+    const auto race = [&](unsigned seed) {
+        std::mt19937 random{seed};
+        for (int i = 0; i < 1000 / kStressDivisor; i++) {
+            bool timed = random() % 2 != 0, answer = false;
+            const uint64_t ns = random() % (40 * THRUM_US);
+            Victim victim([&] {
+                if (timed)
+                    answer = thrum_sem_wait_until(&sem, thrum_now() + ns) == 0;
+                else
+                    thrum_sem_wait(&sem), answer = true;
+            });
+            Light poster([&] {
+                spin_us(static_cast<double>(random() % 10));
+                thrum_sem_post(&sem);
+            });
+            spin_us(static_cast<double>(random() % 10));
+            victim.cancel();
+            const bool cancelled = victim.was_cancelled();
+            poster.join();
+            if (cancelled || !answer) {
+                thrum_sem_wait(&sem);
+            }
+        }
+    };
+    {
+        std::vector<Light> lights;
+        for (unsigned i = 0; i < 4; i++)
+            lights.emplace_back([&race, i] { race(i); });
+    }
+    EXPECT_EQ(thrum_sem_try_wait(&sem), EBUSY);
+    EXPECT_EQ(thrum_sem_destroy(&sem), 0);
+}
+
+TEST_P(Cancel, RacesWithResumeAndJoin) {
+    const auto race = [&](unsigned seed) {
+        std::mt19937 random{seed};
+        for (int i = 0; i < 1000 / kStressDivisor; i++) {
+            Victim raced([] { thrum_suspend(); });
+            Light raced_resumer([&] { thrum_resume(raced.handle()); });
+            raced.cancel();
+            raced_resumer.join();
+            raced.was_cancelled();
+
+            Victim suspends([] { thrum_suspend(); });
+            std::atomic<bool> joined{false};
+            const thrum_t handle = suspends.handle();
+            Victim joins([&] {
+                thrum_join(handle, nullptr);
+                joined = true;
+            });
+            Light resumer([&] { thrum_resume(handle); });
+            spin_us(static_cast<double>(random() % 5));
+            joins.cancel();
+            resumer.join();
+            joins.was_cancelled();
+            if (joined)
+                suspends.forget();
+        }
+    };
+    std::vector<Light> lights;
+    for (unsigned i = 0; i < 4; i++)
+        lights.emplace_back([&race, i] { race(i); });
+}
+
+ULT_OVER_WORKERS(Cancel);
+
+} // namespace

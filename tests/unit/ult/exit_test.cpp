@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// thrum_exit, pthread_exit in a ULT, thrum_exit_to, cleanups; thrum_join_keep and thrum_revive.
+#include <pthread.h>
+
+#include <array>
+#include <csignal>
+#include <string>
+#include <sys/wait.h>
+#include <vector>
+
+#include "ult.hpp"
+
+namespace {
+
+void *const kResult = reinterpret_cast<void *>(0x1234);
+
+struct Note {
+    std::string &log;
+    char letter;
+    ~Note() { log += letter; }
+};
+
+thrum_t spawned(void *(*fn)(void *), void *arg, const thrum_attr_t *attr = nullptr) {
+    thrum_t thread = nullptr;
+    EXPECT_EQ(thrum_spawn(&thread, attr, fn, arg), 0);
+    return thread;
+}
+
+void *joined(thrum_t thread) {
+    void *result = nullptr;
+    EXPECT_EQ(thrum_join(thread, &result), 0);
+    return result;
+}
+
+// From so deep that the frames are more than a page.
+__attribute__((noinline)) void exit_from(int depth, std::string &log) {
+    volatile char frame[1000]; // NOLINT(modernize-avoid-c-arrays): std::array has no volatile access
+    frame[0] = static_cast<char>(depth);
+    const Note note{log, static_cast<char>('a' + depth)};
+    if (depth == 0)
+        thrum_exit(kResult);
+    if (depth > 0)
+        exit_from(depth - 1, log);
+    log += static_cast<char>('0' + frame[0]); // never
+}
+
+class Exit : public Ult {};
+
+TEST_P(Exit, UnwindsToTheEnd) {
+    for (const bool queued : {false, true}) {
+        for (int round = 0; round < 1000 / kStressDivisor; round++) {
+            std::string log;
+            const thrum_attr_t attr = attr_queued();
+            const thrum_t thread = spawned(
+                [](void *text) -> void * {
+                    exit_from(5, *static_cast<std::string *>(text));
+                    return nullptr;
+                },
+                &log, queued ? &attr : nullptr);
+            ASSERT_EQ(joined(thread), kResult);
+            ASSERT_EQ(log, "abcdef");
+        }
+    }
+}
+
+TEST_P(Exit, PthreadExitIsTheSame) {
+    std::string log;
+    const thrum_t thread = spawned(
+        [](void *text) -> void * {
+            const Note note{*static_cast<std::string *>(text), 'x'};
+            thrum_yield();
+            pthread_exit(kResult);
+        },
+        &log);
+    EXPECT_EQ(joined(thread), kResult);
+    EXPECT_EQ(log, "x");
+}
+
+TEST_P(Exit, OfExternalThreadsIsTheirOwn) {
+    pthread_t thread;
+    auto leave = [](void *) -> void * { thrum_exit(kResult); };
+    ASSERT_EQ(pthread_create(&thread, nullptr, leave, nullptr), 0);
+    void *result = nullptr;
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, kResult);
+}
+
+// Destructors may wait, and the thread go on elsewhere.
+TEST_P(Exit, DestructorsMayWait) {
+    struct Waits {
+        std::string &log;
+        ~Waits() {
+            thrum_sleep(THRUM_MS);
+            Light([this] { log += 'c'; }).join();
+            log += 'w';
+        }
+    };
+    std::vector<std::string> logs(20);
+    std::vector<Light> lights;
+    for (std::string &log : logs)
+        lights.emplace_back([&log] {
+            const Waits waits{log};
+            thrum_exit(nullptr);
+        });
+    lights.clear();
+    for (const std::string &log : logs)
+        EXPECT_EQ(log, "cw");
+}
+
+__attribute__((noinline)) void exit_with_cleanup(std::string &log, void (*fn)(void *), void *arg) {
+    const Note inner{log, '2'};
+    thrum_cleanup_push(fn, arg);
+    thrum_exit(nullptr);
+    thrum_cleanup_pop(0);
+}
+
+TEST_P(Exit, CleanupsAndDestructorsInTheirOrder) {
+    static std::string log;
+    log.clear();
+    auto say = [](void *letter) { log += *static_cast<const char *>(letter); };
+    auto body = [](void *fn) -> void * {
+        const auto add = reinterpret_cast<void (*)(void *)>(fn);
+        char a = 'a', b = 'b', c = 'c', d = 'd';
+        thrum_cleanup_push(add, &a);
+        const Note note{log, '1'};
+        thrum_cleanup_push(add, &b);
+        thrum_cleanup_push(add, &c);
+        thrum_cleanup_pop(1);
+        thrum_cleanup_push(add, &d);
+        thrum_cleanup_pop(0);
+        exit_with_cleanup(log, add, &d);
+        thrum_cleanup_pop(0);
+        thrum_cleanup_pop(0);
+        return nullptr;
+    };
+    joined(spawned(body, reinterpret_cast<void *>(+say)));
+    EXPECT_EQ(log, "c2d1ba") << "as with pthread_exit, a frame's own destructors come first";
+}
+
+TEST_P(Exit, ValuesAreDestroyed) {
+    static std::atomic<int> destroyed;
+    destroyed = 0;
+    thrum_key_t key = 0;
+    ASSERT_EQ(thrum_key_create(&key, [](void *) { destroyed++; }), 0);
+    joined(spawned(
+        [](void *pointer) -> void * {
+            EXPECT_EQ(thrum_key_set(*static_cast<thrum_key_t *>(pointer), pointer), 0);
+            thrum_exit(nullptr);
+        },
+        &key));
+    EXPECT_EQ(destroyed, 1);
+    EXPECT_EQ(thrum_key_delete(key), 0);
+}
+
+TEST_P(Exit, WithinAHandlerThatThrowsAgain) {
+    std::string log;
+    const thrum_t thread = spawned(
+        [](void *text) -> void * {
+            std::string &said = *static_cast<std::string *>(text);
+            try {
+                try {
+                    throw 7;
+                } catch (int) {
+                    const Note note{said, 'n'};
+                    thrum_yield();
+                    thrum_exit(kResult);
+                }
+            } catch (...) {
+                said += 'c';
+                throw;
+            }
+            return nullptr;
+        },
+        &log);
+    EXPECT_EQ(joined(thread), kResult);
+    EXPECT_EQ(log, "nc");
+    EXPECT_EQ(std::uncaught_exceptions(), 0);
+}
+
+TEST_P(Exit, ManyDetachedAndJoined) {
+    std::atomic<int> ended{0};
+    std::vector<Light> lights;
+    const thrum_attr_t queued = attr_queued();
+    const int count = 5000 / kStressDivisor;
+    for (int i = 0; i < count; i++) {
+        detached([&ended] {
+            struct Count {
+                std::atomic<int> &ended;
+                ~Count() { ended++; }
+            };
+            const Count counted{ended};
+            thrum_exit(nullptr);
+        });
+        lights.emplace_back([] { thrum_exit(kResult); }, i % 2 != 0 ? &queued : nullptr);
+        if (lights.size() == 100)
+            lights.clear();
+    }
+    EXPECT_TRUE(eventually([&] { return ended == count; }));
+}
+
+TEST_P(Exit, ToOneThatIsSuspended) {
+    std::atomic<int> steps{0};
+    std::atomic<thrum_t> heir{nullptr};
+    Light waits([&] {
+        heir = thrum_self();
+        EXPECT_EQ(thrum_suspend(), 0);
+        steps++;
+    });
+    EXPECT_TRUE(eventually([&] { return heir != nullptr; }));
+    Light leaves([&] { thrum_exit_to(nullptr, heir); });
+    leaves.join();
+    waits.join();
+    EXPECT_EQ(steps, 1);
+}
+
+TEST_P(Exit, WhereItCannotBe) {
+#if !ULT_ASAN && !ULT_TSAN
+    auto in_tasklet = [] {
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET), 0);
+        joined(spawned([](void *) -> void * { thrum_exit(nullptr); }, nullptr, &attr));
+    };
+    auto in_fresh_runtime = [](const std::function<void()> &work) {
+        return in_child([&] {
+            const thrum_config config{2};
+            EXPECT_EQ(thrum_init(&config), 0);
+            work();
+            return 0;
+        });
+    };
+    std::string said = stderr_of([&] {
+        const int status = in_fresh_runtime(in_tasklet);
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+    });
+    EXPECT_NE(said.find("a tasklet must end by returning"), std::string::npos) << said;
+    said = stderr_of([&] {
+        const int status = in_fresh_runtime([] { thrum_exit(nullptr); });
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+    });
+    EXPECT_NE(said.find("the thread that called thrum_init() must end"), std::string::npos) << said;
+#endif
+}
+
+ULT_OVER_WORKERS(Exit);
+
+class Revive : public Ult {};
+
+TEST_P(Revive, AgainAndAgain) {
+    std::atomic<int> runs{0};
+    auto count = [](void *counter) -> void * {
+        thrum_yield();
+        return reinterpret_cast<void *>(static_cast<intptr_t>(++*static_cast<std::atomic<int> *>(counter)));
+    };
+    const thrum_t thread = spawned(count, &runs);
+    for (int i = 1; i <= 1000 / kStressDivisor; i++) {
+        void *result = nullptr;
+        ASSERT_EQ(thrum_join_keep(thread, &result), 0);
+        ASSERT_EQ(reinterpret_cast<intptr_t>(result), i);
+        ASSERT_EQ(thrum_revive(thread, count, &runs), 0);
+    }
+    joined(thread);
+    EXPECT_EQ(runs, 1000 / kStressDivisor + 1);
+}
+
+TEST_P(Revive, OnlyOneThatHasEnded) {
+    std::atomic<bool> over{false};
+    auto wait = [](void *flag) -> void * {
+        while (!*static_cast<std::atomic<bool> *>(flag))
+            thrum_yield();
+        return nullptr;
+    };
+    const thrum_t thread = spawned(wait, &over);
+    EXPECT_EQ(thrum_revive(thread, wait, &over), EBUSY);
+    over = true;
+    EXPECT_EQ(thrum_join_keep(thread, nullptr), 0);
+    EXPECT_EQ(thrum_join_keep(thread, nullptr), 0);
+    EXPECT_EQ(thrum_revive(thread, wait, &over), 0);
+    EXPECT_EQ(thrum_detach(thread), 0);
+}
+
+TEST_P(Revive, WithNothingOfTheFormerLife) {
+    thrum_key_t key = 0;
+    ASSERT_EQ(thrum_key_create(&key, nullptr), 0);
+    auto first = [](void *pointer) -> void * {
+        EXPECT_EQ(thrum_key_set(*static_cast<thrum_key_t *>(pointer), pointer), 0);
+        EXPECT_EQ(thrum_set_name(thrum_self(), "first"), 0);
+        return reinterpret_cast<void *>(thrum_id(thrum_self()));
+    };
+    auto second = [](void *pointer) -> void * {
+        EXPECT_EQ(thrum_key_get(*static_cast<thrum_key_t *>(pointer)), nullptr);
+        std::array<char, THRUM_NAME_SIZE> name{};
+        thrum_get_name(thrum_self(), name.data());
+        EXPECT_STREQ(name.data(), "");
+        return reinterpret_cast<void *>(thrum_id(thrum_self()));
+    };
+    const thrum_t thread = spawned(first, &key);
+    void *id = nullptr;
+    ASSERT_EQ(thrum_join_keep(thread, &id), 0);
+    ASSERT_EQ(thrum_revive(thread, second, &key), 0);
+    EXPECT_NE(joined(thread), id);
+    EXPECT_EQ(thrum_key_delete(key), 0);
+}
+
+ULT_OVER_WORKERS(Revive);
+
+} // namespace
