@@ -62,13 +62,14 @@ struct thrum_config {
 int thrum_init(const struct thrum_config *config);
 
 /* Stops the workers and frees all stacks. Threads that have not ended never run again; whoever still waits for one
- * waits for ever: join them first.
+ * waits for ever: join them first. No other kernel thread may be in a call of this library meanwhile.
  *
  * From: the thread that called thrum_init.
  * Errors: EPERM somebody else. */
 int thrum_fini(void);
 
-/* How many workers there are; 0 without a runtime. From: anywhere, also signal handlers. */
+/* How many workers there are; 0 without a runtime. Their numbers have gaps once some were stopped (<thrum/worker.h>).
+ * From: anywhere, also signal handlers. */
 unsigned thrum_workers(void);
 
 /* --- threads ------------------------------------------------------------------------------------------ */
