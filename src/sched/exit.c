@@ -41,6 +41,7 @@ static _Noreturn void refuse(const char *line) {
 static _Noreturn void exit_kernel_thread(void *result) {
     void (*real)(void *);
     *(void **)&real = dlsym(RTLD_NEXT, "pthread_exit");
+    annotate_frames_are_gone();
     real(result);
     abort();
 }
@@ -82,6 +83,7 @@ static _Noreturn void unwind(struct thrum_unit *self) {
         struct _Unwind_Exception *exception =
             (struct _Unwind_Exception *)(void *)&unit_head_of(self)->exception;
         *exception = (struct _Unwind_Exception){.exception_cleanup = swallowed};
+        annotate_frames_are_gone();               /* destructors may overwrite those that are unwound */
         forced_unwind(exception, at_frame, self); /* returns only if it cannot */
     }
     end(self);

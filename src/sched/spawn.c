@@ -167,10 +167,12 @@ static struct worker *enter_at_end(void) {
     return worker;
 }
 
-ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) {
+/* `fresh`: the stack was come to by a switch; else another has just ended on it. */
+static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
+run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
     struct worker *worker = worker_here();
     if (__builtin_expect(annotate_on, 0))
-        tell_begin(worker, self, true);
+        tell_begin(worker, self, fresh);
     if (parent != NULL) {
         parent->begetting = self;
         run_queue_push(worker, parent);
@@ -200,6 +202,10 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct th
     }
 }
 
+ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) {
+    return run(self, parent, true);
+}
+
 ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
     if (self->values != NULL)
         keys_destroy(self);
@@ -211,7 +217,7 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
     bool again;
     struct thrum_unit *next = finish(worker, self, NULL, &again);
     if (again)
-        return unit_main(next, NULL);
+        return run(next, NULL, false);
     if (__builtin_expect(annotate_on, 0))
         annotate_leave_for_good(unit_stack(worker, next));
     return next;
@@ -628,10 +634,17 @@ static void yield_push(struct worker *worker, struct thrum_unit *self) {
     idle_wake_check(&scheduler.idle);
 }
 
-/* A scheduler that obeys nobody has nobody to give way to but others. */
+static bool belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self) {
+    return load_relaxed(&self->kind) == UNIT_BOUND && self->bound != worker;
+}
+
+/* A scheduler that obeys nobody has nobody to give way to but others. Who is to run on another worker goes there. */
 static struct thrum_unit *yield_to_whom(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *next = pick(worker);
-    return next == NULL && worker->obeys && self != worker->loop ? worker->loop : next;
+    if (next != NULL)
+        return next;
+    bool leaves = (worker->obeys && self != worker->loop) || belongs_elsewhere(worker, self);
+    return leaves ? worker->loop : NULL;
 }
 
 void thrum_yield(void) {

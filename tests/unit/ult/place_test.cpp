@@ -116,7 +116,7 @@ TEST_P(Place, IsMovedByOthers) {
         lights.emplace_back([&] {
             while (!over)
                 thrum_yield();
-            thrum_sleep(THRUM_US);
+            thrum_yield();
             EXPECT_EQ(std::this_thread::get_id(), there);
         });
     for (const Light &light : lights)

@@ -314,11 +314,13 @@ void *wait_in_burst(void *arg) {
     return nullptr;
 }
 
-void have_a_burst(std::vector<thrum_t> &threads) {
+// *peak: the process's memory while all of them waited.
+void have_a_burst(std::vector<thrum_t> &threads, std::size_t *peak) {
     Burst burst;
     for (thrum_t &thread : threads)
         ASSERT_EQ(thrum_spawn(&thread, nullptr, wait_in_burst, &burst), 0);
     ASSERT_TRUE(eventually([&] { return burst.waiting == static_cast<long>(threads.size()); }));
+    *peak = resident_bytes();
     thrum_mutex_lock(&burst.mutex);
     burst.go = true;
     thrum_cond_broadcast(&burst.go_on);
@@ -333,11 +335,12 @@ TEST_P(Stack, MemoryGoesBackAfterABurst) {
         GTEST_SKIP() << "what TSan keeps of threads and of memory is more";
     std::vector<thrum_t> threads(static_cast<std::size_t>(50000 / kStressDivisor));
     const std::size_t before = resident_bytes();
-    in_ult([&] { have_a_burst(threads); });
-    EXPECT_GT(resident_bytes(), before + threads.size() * kPage);
+    std::size_t peak = 0;
+    in_ult([&] { have_a_burst(threads, &peak); });
+    EXPECT_GT(peak, before + threads.size() * kPage);
     depots_trim_now();
     EXPECT_LT(resident_bytes(), before + ((ULT_ASAN ? 48U : 16U) << 20)) << "was " << before;
-    in_ult([&] { have_a_burst(threads); }); // what is left is still good
+    in_ult([&] { have_a_burst(threads, &peak); }); // what is left is still good
 }
 
 // Trimmed all the time while others take and give back.
@@ -349,8 +352,9 @@ TEST_P(Stack, TrimDisturbsNobody) {
     });
     in_ult([] {
         std::vector<thrum_t> threads(static_cast<std::size_t>(3000 / kStressDivisor));
+        std::size_t peak = 0;
         for (int round = 0; round < 10; round++)
-            have_a_burst(threads);
+            have_a_burst(threads, &peak);
     });
     over = true;
 }
