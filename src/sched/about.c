@@ -9,6 +9,15 @@
 
 _Static_assert(sizeof(((struct thrum_unit *)0)->name) == THRUM_NAME_SIZE, "unit.h leaves room for it");
 
+thrum_t thrum_self(void) {
+    struct worker *worker = enter();
+    struct thrum_unit *self = worker != NULL ? worker->current : NULL;
+    if (self != NULL)
+        self->escaped = true;
+    leave();
+    return self;
+}
+
 uint64_t thrum_id(thrum_t unit) {
     static uint64_t last;
     uint64_t id = load_relaxed(&unit->id);

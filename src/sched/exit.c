@@ -3,8 +3,8 @@
  *
  * The stack is unwound by the C++ runtime's own unwinder, if the program has one (libgcc_s), as the C library does it
  * for pthread_exit: frame by frame outwards; a frame's C++ destructors and `cleanup` attributes run, then what
- * thrum_cleanup_push has left in it. A program without the unwinder has no such frames, but
- * may have cleanups. Then the thread stands on an empty stack and ends as if its function had returned.
+ * thrum_cleanup_push has left in it. A program without the unwinder has no such frames, but may have cleanups. Then the
+ * thread stands on an empty stack and ends as if its function had returned.
  *
  * What the unwinder works with lies in the stack's head (unit.h): destructors run on the same stack and overwrite
  * whatever is below their frames. */

@@ -5,12 +5,13 @@
  *      queue, where a thief may take it (work first: what is in flight stays as little as on a stack). Where the parent
  *      may not leave its worker, or the caller asks for it, the child is queued instead.
  *   2. unit_main runs fn(arg) on the child's stack.
- *   3. unit_end: the result is stored, the end is published in `join`, the stack goes back to the worker, and the
- *      worker goes on with the parent, if it is still there, by a plain return; else with what pick finds.
+ *   3. finish: the end is published in `join`, the stack goes back to the worker, and the worker goes on with the
+ *      parent, if it is still there, by a plain return; else with what pick finds. A thread that ends within comes here
+ *      by unit_ended instead (exit.c).
  *   4. The joiner reads the result and gives the descriptor back.
  *
  * The stack is given back while it is still stood on. That is safe as only this worker takes from its magazine, and
- * nothing does until the next unit runs; and a new unit of the same class takes exactly this stack over (unit_main's
+ * nothing does until the next unit runs; and a new unit of the same class takes exactly this stack over (run's
  * loop). */
 #include <errno.h>
 #include <stdlib.h>
@@ -102,8 +103,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *hand_on_stack(st
     }
     if (next != NULL && !unit_ready(worker, next)) /* before ours is there to be taken */
         next = NULL;
-    if (stack_class != STACK_CLASS_USER)
-        depot_put(&stack_depots[stack_class], &worker->stacks[stack_class], top);
+    depot_put(&stack_depots[stack_class], &worker->stacks[stack_class], top);
     return next != NULL ? next : worker->loop;
 }
 
@@ -132,8 +132,8 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *w
 }
 
 /* `self` has ended, its result is in `arg`, and it stands on its stack still; `maker`, unless NULL, was left in the queue
- * for it. Whom its worker goes on with; *again: on
- * this very stack. The user's own memory may be gone as soon as the end is known: it is left first. */
+ * for it. Whom its worker goes on with; *again: on this very stack. The user's own memory may be gone as soon as the end
+ * is known: it is left first. */
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *maker, bool *again) {
     if (__builtin_expect(annotate_on, 0))
@@ -284,11 +284,16 @@ static inline __attribute__((always_inline)) void run_child(struct worker *worke
         arch_call(&self->sp, unit_first_frame(child), child, parent);
 }
 
-static void enqueue(struct worker *worker, struct thrum_unit *unit) {
+/* To be begun by whoever takes it from a queue. */
+static void prepare(struct thrum_unit *unit) {
     if (unit->stack_class != STACK_CLASS_USER)
         unit->stack_top = NULL;
     unit->float_control = arch_float_control();
     store_relaxed(&unit->sp, UNIT_NEW);
+}
+
+static void enqueue(struct worker *worker, struct thrum_unit *unit) {
+    prepare(unit);
     unit_wake(worker, unit);
 }
 
@@ -382,9 +387,7 @@ struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *))
     tasklet->kind = UNIT_TASKLET;
     tasklet->stack_class = STACK_CLASS_NONE;
     tasklet->pool = NULL;
-    tasklet->float_control = arch_float_control();
-    tasklet->stack_top = NULL;
-    store_relaxed(&tasklet->sp, UNIT_NEW);
+    prepare(tasklet);
     return tasklet;
 }
 
@@ -620,51 +623,4 @@ int thrum_detach(thrum_t unit) {
     }
     leave();
     return error;
-}
-
-/* --- giving way --------------------------------------------------------------------------------------- */
-
-static void yield_push(struct worker *worker, struct thrum_unit *self) {
-    if (self->kind == UNIT_BOUND && self->bound == worker)
-        fifo_push(&worker->inbox, self);
-    else if (self->kind != UNIT_ULT)
-        unit_wake_elsewhere(self);
-    else if (!yield_ring_push(&worker->yields, self))
-        fifo_push(&scheduler.shared, self);
-    idle_wake_check(&scheduler.idle);
-}
-
-static bool belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self) {
-    return load_relaxed(&self->kind) == UNIT_BOUND && self->bound != worker;
-}
-
-/* A scheduler that obeys nobody has nobody to give way to but others. Who is to run on another worker goes there. */
-static struct thrum_unit *yield_to_whom(struct worker *worker, struct thrum_unit *self) {
-    struct thrum_unit *next = pick(worker);
-    if (next != NULL)
-        return next;
-    bool leaves = (worker->obeys && self != worker->loop) || belongs_elsewhere(worker, self);
-    return leaves ? worker->loop : NULL;
-}
-
-void thrum_yield(void) {
-    struct worker *worker = enter();
-    if (worker != NULL && worker->current->kind != UNIT_LOOP && worker->current->kind != UNIT_TASKLET) {
-        struct thrum_unit *self = worker->current, *next = yield_to_whom(worker, self);
-        if (next != NULL) {
-            unit_announce(self);
-            yield_push(worker, self);
-            switch_to(worker, self, next);
-        }
-    }
-    leave();
-}
-
-thrum_t thrum_self(void) {
-    struct worker *worker = enter();
-    struct thrum_unit *self = worker != NULL ? worker->current : NULL;
-    if (self != NULL)
-        self->escaped = true;
-    leave();
-    return self;
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Giving way. */
+#include "sched/worker.h"
+#include "thrum/thrum.h"
+
+static bool belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self) {
+    return load_relaxed(&self->kind) == UNIT_BOUND && self->bound != worker;
+}
+
+static void yield_push(struct worker *worker, struct thrum_unit *self) {
+    if (self->kind == UNIT_BOUND && self->bound == worker)
+        fifo_push(&worker->inbox, self);
+    else if (self->kind != UNIT_ULT)
+        unit_wake_elsewhere(self);
+    else if (!yield_ring_push(&worker->yields, self))
+        fifo_push(&scheduler.shared, self);
+    idle_wake_check(&scheduler.idle);
+}
+
+/* A scheduler that obeys nobody has nobody to give way to but others. Who is to run on another worker goes there. */
+static struct thrum_unit *yield_to_whom(struct worker *worker, struct thrum_unit *self) {
+    struct thrum_unit *next = pick(worker);
+    if (next != NULL)
+        return next;
+    bool leaves = (worker->obeys && self != worker->loop) || belongs_elsewhere(worker, self);
+    return leaves ? worker->loop : NULL;
+}
+
+void thrum_yield(void) {
+    struct worker *worker = enter();
+    if (worker != NULL && worker->current->kind != UNIT_LOOP && worker->current->kind != UNIT_TASKLET) {
+        struct thrum_unit *self = worker->current, *next = yield_to_whom(worker, self);
+        if (next != NULL) {
+            unit_announce(self);
+            yield_push(worker, self);
+            switch_to(worker, self, next);
+        }
+    }
+    leave();
+}
