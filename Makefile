@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench soak soak-ult format lint install clean help
+.PHONY: all run test test-all bench casestudy soak soak-ult format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -23,6 +23,11 @@ test-all:  ## ./test and all that is heavy: sanitizers, clang, aarch64, chroots,
 
 bench: all ## the benchmarks, as tables
 	@scripts/bench.sh build/$(PRESET)
+
+casestudy: ## the experiments of docs/casestudy.md, with figures: build/casestudy
+	@cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET) --target bench-casestudy
+	@scripts/casestudy.sh build/$(PRESET)
 
 soak:      ## the tests again and again (DURATION=600 seconds, after building)
 	@scripts/soak.sh $(DURATION)

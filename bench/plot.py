@@ -6,12 +6,15 @@
     build/release/bench/spawn --full --creators 1,2,4,8,16,32 --json >build/spawn.json
     bench/plot.py build/spawn.json docs/figures/spawn
 
-The bars are the intervals of the medians, which the table has in brackets. The only use of matplotlib;
-python3-matplotlib of Debian belongs to /usr/bin/python3, hence the first line.
+and what the experiments of the case study measured (casestudy/figure.py). The bars are the intervals of the medians,
+which the table has in brackets. The only use of matplotlib; python3-matplotlib of Debian belongs to /usr/bin/python3,
+hence the first line.
 """
 import json
 import os
 import sys
+
+from casestudy import figure
 
 TABLES = {"spawn": "std::thread, create and join", "stdasync": "std::async and get",
           "create_detach": "std::thread, create and detach"}
@@ -23,17 +26,18 @@ class Failure(Exception):
 
 
 def read(path):
-    """The benchmark's result and its table; what else it could be is one line."""
+    """The benchmark's result; what else it could be is one line."""
     try:
         with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
             result = json.load(file)
-        name = result["benchmark"]
-        table = result["tables"][name] if name in TABLES else None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        known = result["benchmark"] in TABLES or result["benchmark"] in figure.EXPERIMENTS
+        tables = list(result["tables"].values()) if known else []
+        empty = not tables or not all(table["rows"] for table in tables)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Failure(f"{path}: {type(error).__name__}: {error}") from error
-    if not table or not table["rows"]:
-        raise Failure(f"{path}: not the --json of {', '.join(TABLES)}")
-    return result, sorted(table["rows"], key=lambda row: row["creators"])
+    if empty:
+        raise Failure(f"{path}: not the --json of {', '.join([*TABLES, *figure.EXPERIMENTS])}")
+    return result
 
 
 def values(rows, series):
@@ -45,13 +49,11 @@ def values(rows, series):
     return rates, (low, high)
 
 
-def draw(result, rows, target):
-    import matplotlib
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "thrum"  # the same input gives the same file
-    from matplotlib import pyplot, ticker
+def draw_creators(pyplot, result):
+    from matplotlib import ticker
 
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
+    rows = sorted(result["tables"][result["benchmark"]]["rows"], key=lambda row: row["creators"])
+    picture, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
     creators = [row["creators"] for row in rows]
     for series, label, marker, color in SERIES:
         rates, reach = values(rows, series)
@@ -68,26 +70,43 @@ def draw(result, rows, target):
     axes.set_ylim(bottom=10 ** int(len(str(int(min(values(rows, "default")[0])))) - 1))
     axes.set_xlabel("creators")
     axes.set_ylabel("threads/s (logarithmic)")
-    machine, settings = result["machine"], result["settings"]
+    settings = result["settings"]
     axes.set_title(f"{TABLES[result['benchmark']]}: "
-                   f"median of {settings['rounds']:g} × {settings['seconds']:g} s\n"
-                   f"{machine['cpu']}, {machine['cores']} CPUs, {machine['kernel']}, {machine['libc']}, "
-                   f"load {machine['load_before'].split()[0]}", fontsize=8)
+                   f"median of {settings['rounds']:g} × {settings['seconds']:g} s\n{machine(result)}", fontsize=8)
     axes.grid(True, which="both", linewidth=0.3)
     axes.legend()
+    return picture
+
+
+def machine(result):
+    one = result["machine"]
+    return (f"{one['cpu']}, {one['cores']} CPUs, {one['kernel']}, {one['libc']}, "
+            f"load {one['load_before'].split()[0]}")
+
+
+def draw(result, target):
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "thrum"  # the same input gives the same file
+    from matplotlib import pyplot
+
+    if result["benchmark"] in TABLES:
+        picture = draw_creators(pyplot, result)
+    else:
+        picture = figure.draw(pyplot, result, machine(result))
     folder = os.path.dirname(target)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    figure.savefig(target + ".svg", metadata={"Date": None})
-    figure.savefig(target + ".png", dpi=150, metadata={"Software": None})
+    picture.savefig(target + ".svg", metadata={"Date": None})
+    picture.savefig(target + ".png", dpi=150, metadata={"Software": None})
 
 
 def main():
     if len(sys.argv) != 3:
         raise Failure("usage: plot.py RESULT.json TARGET, for TARGET.svg and TARGET.png; - is standard input")
-    result, rows = read(sys.argv[1])
+    result = read(sys.argv[1])
     try:
-        draw(result, rows, sys.argv[2])
+        draw(result, sys.argv[2])
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "matplotlib":
             raise

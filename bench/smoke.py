@@ -69,9 +69,26 @@ EXPECTED = {
                  "mutex + condition, there and back", "lock + unlock", "lock + unlock, four threads",
                  "fib, a spawn", "skynet, a leaf", "flat loop, tasks of 500 ns", "flat loop, tasks of 1 µs",
                  "flat loop, tasks of 5 µs", "flat loop, tasks of 1 µs, queued",
-                 "flat loop, tasks of 5 µs, queued"}),
+                 "flat loop, tasks of 5 µs, queued", "tasklet: spawn + join, 1000 at a time",
+                 "tasklet: spawn + join, one at a time", "spawn + join, 1000 at a time, stack of the usual size",
+                 "spawn + join, one at a time, stack of the usual size",
+                 *(f"the same, {how}stack of {size}" for size in ("16 KiB", "1 MiB", "64 MiB")
+                   for how in ("", "one at a time, "))}),
         "ult_other": ({"one": NUMBER, "two": NUMBER}, "operation",
                       {"resident memory of a blocked thread, of 2000", "init + fini, CPU", "init + fini, wall"}),
+    },
+    "sleep": {
+        "lateness": ({"median": INTERVAL, "p99": INTERVAL, "most": INTERVAL, "cpu": INTERVAL}, "what",
+                     {f"{what}, {workers} workers" for workers in (2, 4)
+                      for what in ("1024 for the same moment", "many for moments all the time")}),
+        "idle": ({}, "workers", {"1", "2", "4", "64"}),  # its numbers may be 0
+    },
+    "hpp": {
+        "hpp": ({"cpu_c": NUMBER, "cpu_cpp": NUMBER, "cpu_ratio": INTERVAL, "wall_c": NUMBER, "wall_cpp": NUMBER,
+                 "wall_ratio": INTERVAL}, "operation",
+                {"spawn + join, thread", "spawn + join, branch", "the same with three words, thread",
+                 "the same with three words, branch", "spawn + result, async", "spawn + join of 100, task_group",
+                 "fib, branch", "mutex + condition, there and back", "lock + unlock", "channel of 64, a value"}),
     },
     "resets": {},  # its tables depend on what is at hand, see check_resets
 }
@@ -156,7 +173,7 @@ def check_json(program, name):
     expect(result["benchmark"] == name, f"it calls itself {result['benchmark']}")
     machine = result["machine"]
     expect(set(machine) == MACHINE and all(machine.values()), f"machine: {machine}")
-    expect(("library" in result) == (name != "idle_list"), "a library where none is measured, or none")
+    expect(("library" in result) == (name not in ("idle_list", "sleep")), "a library where none is measured, or none")
     expect("library" not in result or result["library"]["build"] in ("release", "debug"), f"{result.get('library')}")
     expect(result["settings"], "no settings")
     if name == "openmp" and "not built" in " ".join(result["notes"]):
@@ -252,7 +269,7 @@ def main():
     checks = {name: check_benchmark for name in EXPECTED}
     checks.update(bert=check_bert, plot=check_plot)
     if not os.access(os.path.join(folder, "ult"), os.X_OK):
-        del checks["ult"]  # no libthrum on this processor
+        del checks["ult"], checks["sleep"], checks["hpp"]  # no libthrum on this processor
     for name, check in checks.items():
         try:
             check(folder, name)

@@ -22,7 +22,7 @@ struct Row {
     double target_cpu_1, target_wall_2; // ns
 };
 
-constexpr std::array<Row, 17> kRows = {{
+constexpr std::array<Row, 27> kRows = {{
     {"batched", "spawn + join, 1000 at a time", 20, 35},
     {"one", "spawn + join, one at a time", 20, 35},
     {"queued", "spawn queued + join, 1000 at a time", kNoTarget, kNoTarget},
@@ -40,7 +40,18 @@ constexpr std::array<Row, 17> kRows = {{
     {"flat5000", "flat loop, tasks of 5 µs", kNoTarget, 2650},
     {"flat-queued1000", "flat loop, tasks of 1 µs, queued", kNoTarget, 600},
     {"flat-queued5000", "flat loop, tasks of 5 µs, queued", kNoTarget, 2650},
+    {"tasklet", "tasklet: spawn + join, 1000 at a time", 15, kNoTarget},
+    {"tasklet-one", "tasklet: spawn + join, one at a time", 15, kNoTarget},
+    {"stack", "spawn + join, 1000 at a time, stack of the usual size", kNoTarget, kNoTarget},
+    {"stack16384", "the same, stack of 16 KiB", kNoTarget, kNoTarget},
+    {"stack1048576", "the same, stack of 1 MiB", kNoTarget, kNoTarget},
+    {"stack67108864", "the same, stack of 64 MiB", kNoTarget, kNoTarget},
+    {"stack-one", "spawn + join, one at a time, stack of the usual size", kNoTarget, kNoTarget},
+    {"stack-one16384", "the same, one at a time, stack of 16 KiB", kNoTarget, kNoTarget},
+    {"stack-one1048576", "the same, one at a time, stack of 1 MiB", kNoTarget, kNoTarget},
+    {"stack-one67108864", "the same, one at a time, stack of 64 MiB", kNoTarget, kNoTarget},
 }};
+constexpr std::size_t kOwn = 17; // from here on: rows that only libthrum has
 constexpr const char *kMemory = "memory", *kLife = "life";
 constexpr double kMemoryTarget = 4.3e3;
 
@@ -87,6 +98,7 @@ class Run {
     const std::vector<std::size_t> &runtimes() const { return runtimes_; }
     const std::vector<std::string> &notes() const { return notes_; }
 
+    static bool is_own(std::size_t row) { return row >= kOwn && row < kRows.size(); }
     static std::string row_key(std::size_t row) {
         return row < kRows.size() ? kRows[row].key : row == kRows.size() ? kMemory : kLife;
     }
@@ -158,6 +170,8 @@ void Run::all() {
         for (std::size_t row = 0; row < kRows.size() + 2; row++)
             for (std::size_t workers = 0; workers < kWorkers.size(); workers++)
                 for (const std::size_t runtime : runtimes_) {
+                    if (runtime != 0 && is_own(row))
+                        continue;
                     bench::progress("round " + std::to_string(round + 1) + ": " + row_key(row) + ", " +
                                     kRuntimes[runtime].name);
                     one({runtime, row, workers});
@@ -223,6 +237,8 @@ bench::Table compared(const Run &run, std::size_t workers, bool cpu, const char 
     for (const std::size_t runtime : run.runtimes())
         table.columns.push_back({kRuntimes[runtime].program, kRuntimes[runtime].name, "ns", 1});
     for (std::size_t row = 0; row < kRows.size() + 2; row++) {
+        if (Run::is_own(row))
+            continue;
         table.rows.push_back({Run::row_name(row)});
         for (const std::size_t runtime : run.runtimes())
             table.rows.back().push_back(cell(run, {runtime, row, workers}, cpu));
@@ -235,7 +251,7 @@ void explain_gaps(const Run &run, bench::Report *report) {
     for (const std::size_t runtime : run.runtimes()) {
         std::map<std::string, std::string> rows_of;
         for (std::size_t row = 0; row < kRows.size() + 2; row++)
-            for (std::size_t workers = 0; workers < kWorkers.size(); workers++) {
+            for (std::size_t workers = 0; workers < kWorkers.size() && !Run::is_own(row); workers++) {
                 const std::string &why = run.series({runtime, row, workers}).why;
                 std::string &rows = rows_of[why];
                 if (!why.empty() && rows.find(Run::row_name(row)) == std::string::npos)

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "cache.h"
+#include "kthread/mode.h"
 #include "os/syscall.h"
 
 /* Newer than the highest number that this file has looked at. */
@@ -203,13 +204,15 @@ INTERPOSE long syscall(long number, ...) {
         errno = ESRCH;
         return -1;
     }
-    bool self_was_main =
-        kthread_self_sigsafe() == NULL && makes_copy(number, a) && sys(SYS_gettid) == sys(SYS_getpid);
+    bool copies = makes_copy(number, a);
+    bool self_was_main = copies && kthread_self_sigsafe() == NULL && sys(SYS_gettid) == sys(SYS_getpid);
+    if (copies)
+        mode_before_copy();
     before(number, a);
     answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (inside)
         gate_visit_end(&visit);
-    if (answer == 0 && makes_copy(number, a))
+    if (answer == 0 && copies)
         process_child_begins(self_was_main);
     else if (answer != -1)
         after(number, a);

@@ -19,7 +19,7 @@ endif()
 if(TARGET thrum-ult)
     add_test(NAME build.ult-exports
              COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
-                     "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}" pthread_exit)
+                     "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}" pthread_exit thrd_exit)
     set_tests_properties(build.ult-exports PROPERTIES LABELS unit)
     if(NOT THRUM_SANITIZE)
         add_test(NAME build.ult-needs-libc-only

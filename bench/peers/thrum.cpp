@@ -14,6 +14,13 @@ void check(int error) {
     }
 }
 
+thrum_attr_t with_flags(unsigned flags) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    check(thrum_attr_set_flags(&attr, flags));
+    return attr;
+}
+
 struct Thrum {
     static constexpr bool kYields = true, kDetaches = true, kWaits = true, kLocks = true, kLives = true;
     static constexpr long kFib = 30, kSkynet = 1000000, kMost = 1000000;
@@ -40,14 +47,13 @@ struct Thrum {
     template <int N>
     class Group {
       public:
-        void spawn(workloads::Function fn, void *arg) {
-            check(thrum_spawn(&threads_[count_++], nullptr, fn, arg));
-        }
+        void spawn(workloads::Function fn, void *arg) { spawn_as(nullptr, fn, arg); }
         void queue(workloads::Function fn, void *arg) {
-            thrum_attr_t attr;
-            thrum_attr_init(&attr);
-            thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED);
-            check(thrum_spawn(&threads_[count_++], &attr, fn, arg));
+            const thrum_attr_t attr = with_flags(THRUM_SPAWN_QUEUED);
+            spawn_as(&attr, fn, arg);
+        }
+        void spawn_as(const thrum_attr_t *attr, workloads::Function fn, void *arg) {
+            check(thrum_spawn(&threads_[count_++], attr, fn, arg));
         }
         void join() {
             for (int i = 0; i < count_; i++)
@@ -73,8 +79,49 @@ struct Thrum {
     };
 };
 
+// --- rows that no other runtime has: "tasklet", "tasklet-one", "stack BYTES", "stack-one BYTES" --------------
+
+// As workloads::batch and one_at_a_time, with attributes.
+thrum_attr_t attributes;
+
+template <int N>
+double batch_with_attributes() {
+    constexpr int kMany = 1000;
+    static Thrum::Group<N> group;
+    for (int made = 0; made < kMany; made += N) {
+        for (int i = 0; i < N; i++)
+            group.spawn_as(&attributes, workloads::nothing, nullptr);
+        group.join();
+    }
+    return kMany;
+}
+
+// Whether `row` is one of them.
+bool set_attributes(const char *row) {
+    if (std::strncmp(row, "tasklet", 7) == 0) {
+        attributes = with_flags(THRUM_SPAWN_TASKLET);
+        return true;
+    }
+    if (std::strncmp(row, "stack", 5) != 0)
+        return false;
+    attributes = with_flags(0);
+    const char *bytes = std::strpbrk(row, "0123456789");
+    if (bytes != nullptr) // without: what has no size of its own
+        check(thrum_attr_set_stack_size(&attributes, std::strtoul(bytes, nullptr, 10)));
+    return true;
+}
+
+void run_own() {
+    if (std::strstr(workloads::wanted, "-one") != nullptr)
+        workloads::measure(batch_with_attributes<1>);
+    else
+        workloads::measure(batch_with_attributes<1000>);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
+    if (argc == 4 && set_attributes(argv[1]))
+        return workloads::main_of<Thrum>(argc, argv, run_own);
     return workloads::main_of<Thrum>(argc, argv);
 }

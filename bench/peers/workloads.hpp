@@ -455,8 +455,9 @@ void run_wanted() {
         none("unknown row");
 }
 
+// `body`: what runs the row that is wanted.
 template <class R>
-int main_of(int argc, char **argv) {
+int main_of(int argc, char **argv, void (*body)() = run_wanted<R>) {
     if (argc != 4) {
         std::fprintf(stderr, "usage: %s ROW WORKERS SCALE\n", argv[0]);
         return 2;
@@ -466,7 +467,7 @@ int main_of(int argc, char **argv) {
     scale = std::atof(argv[3]);
     alarm(120); // a benchmark that hangs has failed
     if (std::strcmp(wanted, "life") != 0)
-        R::run(workers, run_wanted<R>);
+        R::run(workers, body);
     else if constexpr (R::kLives)
         measure([] {
             R::life(workers);

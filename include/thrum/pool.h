@@ -6,7 +6,8 @@
  * `pool` goes there whenever it can run. A *scheduler* decides which of its pools a worker looks at next; it is either
  * one of the library's or a function of the user's own, which pops threads and runs them:
  *
- *     static void evens_first(thrum_sched_t sched, void *unused) {
+ *     static void evens_first(thrum_sched_t sched, void *arg) {
+ *         (void)arg;
  *         while (!thrum_sched_stopping(sched)) {
  *             thrum_t thread = thrum_pool_pop(thrum_sched_pool(sched, 0));
  *             if (thread == NULL)
@@ -87,10 +88,12 @@ enum thrum_sched_kind {
 /* `pools` are `count`, 1 to 64, and outlive the scheduler. Errors: ENOMEM; EINVAL not a kind, no pool or too many. */
 int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
                        unsigned count);
-/* `run` returns when thrum_sched_stopping says so. */
+/* `run` returns when thrum_sched_stopping says so. It runs on its worker's own stack, where it must not wait: what may
+ * wait answers EPERM there, or says so in one line and aborts where it has no error to answer. It has to end by returning.
+ * Stacked, by thrum_sched_spawn, it is a thread as others are: it may wait, thrum_exit, and be cancelled. */
 int thrum_sched_create_user(thrum_sched_t *sched, void (*run)(thrum_sched_t sched, void *data), void *data,
                             const thrum_pool_t *pools, unsigned count);
-/* No worker uses it. Errors: EBUSY one does. */
+/* No worker and no thread has it; none does when the runtime has ended. Errors: EBUSY one does. */
 int thrum_sched_destroy(thrum_sched_t sched);
 
 /* What a scheduler function calls. From: that function only. */
@@ -109,8 +112,12 @@ void thrum_sched_idle(thrum_sched_t sched);
 int thrum_worker_set_sched(unsigned worker, thrum_sched_t sched);
 
 /* A scheduler as a thread of its own, that takes turns with what else is in the pool that `attr` says: schedulers can
- * be stacked. Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn, EBUSY. */
+ * be stacked. Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn; EBUSY a worker
+ * or another thread has this scheduler; EINVAL `attr` says a tasklet. */
 int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched);
+
+/* Its function is to return. A thread then ends; a worker goes back to its own run queue, as by
+ * thrum_worker_set_sched(worker, NULL). One that nobody has is left as it is. From: ULT, external. */
 void thrum_sched_stop(thrum_sched_t sched);
 
 #pragma GCC visibility pop

@@ -19,15 +19,16 @@
  *
  * All objects work between ULTs, workers and external kernel threads, in any mixture, and can be used before thrum_init
  * and where there is no runtime. Unless it says otherwise a function may be called FROM a ULT or an external kernel
- * thread; not from a signal handler. What may wait must not be called from a tasklet.
+ * thread; not from a signal handler. What may wait must not be called from a tasklet, nor from a scheduler
+ * (thrum_sched_create_user): where it would have to wait there it says so in one line and aborts.
  *
  * Objects are the caller's memory. Most are ready for use when all is zero; each has a static initialiser, THRUM_..._INIT,
  * and an init function for other memory. Destroying is checking: only channels without a bound have memory to free.
  * Whoever learns through an object that it is needed no longer (it got the lock, it saw the event) may destroy and
  * free it at once, even if the one who told it so has not returned from there.
  *
- * WAITING. First come, first served, unless it says otherwise. Where there is a function x that waits there are
- * try_x, which returns EBUSY where x would wait, and x_until, which returns ETIMEDOUT when the moment (ns on
+ * WAITING. First come, first served, unless it says otherwise. Beside most functions x that wait there are try_x, which
+ * returns EBUSY where x would wait (not for conditions, barriers and once), and x_until (not for once), which returns ETIMEDOUT when the moment (ns on
  * CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never) has come first: then it is as if it had not been called.
  *
  * MISUSE (unlocking what is another's, destroying what is in use) is answered with the error that is named there where
@@ -57,7 +58,8 @@ typedef struct {
 enum {
     THRUM_MUTEX_RECURSIVE = 8, /* its owner may lock it again, and unlocks it as often */
     THRUM_MUTEX_PRIORITY =
-        16, /* the waiter of the highest priority gets it (thrum_attr_set_priority), then the oldest */
+        16, /* the waiter of the highest priority gets it (thrum_attr_set_priority), then the oldest; that is the
+             * priority with which it began to wait: thrum_set_priority is for the next time */
 };
 
 #define THRUM_MUTEX_INIT                                                                                     \
@@ -102,7 +104,7 @@ int thrum_cond_wait_until(thrum_cond_t *cond, thrum_mutex_t *mutex, uint64_t mom
  * and wait again. Who changed what they wait for without the mutex may miss one who is about to wait. */
 void thrum_cond_signal(thrum_cond_t *cond);
 void thrum_cond_broadcast(thrum_cond_t *cond);
-/* Errors: EBUSY somebody waits. */
+/* Right after a broadcast, too, when those that waited have not returned yet. Errors: EBUSY somebody waits. */
 int thrum_cond_destroy(thrum_cond_t *cond);
 
 /* --- readers-writer lock ------------------------------------------------------------------------------ */

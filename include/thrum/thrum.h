@@ -21,7 +21,8 @@
  * *workers*, kernel threads that are made by thrum_init, as many as there are CPUs to be had. A worker that has
  * nothing to do takes work from another, and sleeps when there is none.
  *
- * CALLING CONTEXTS. "ULT" is a thread made by thrum_spawn, or the thread that called thrum_init. "External" is any
+ * CALLING CONTEXTS. "ULT" is a thread made by thrum_spawn, tasklets too where nothing waits, or the thread that called
+ * thrum_init. "External" is any
  * other kernel thread of the process. Each function says who may call it; none may be called from a signal handler
  * unless it says so.
  *
@@ -54,11 +55,17 @@ struct thrum_config {
  * of their own; they stay until the process ends.
  *
  * In a child of fork there is no runtime: the thread that called fork, a ULT or not, goes on as an external one, and may
- * call thrum_init or thrum_spawn for a new one. Threads of the parent do not exist there.
+ * call thrum_init or thrum_spawn for a new one. Threads of the parent do not exist there; objects that they hold or wait
+ * for (<thrum/sync.h>) are to be initialised again before they are used. Where a ULT or a tasklet goes on so, the return
+ * of its function ends the child, with exit code 0.
+ *
+ * The library is to be there from the program's start, linked or preloaded: one that comes with dlopen later is behind
+ * the C library, and pthread_exit in a ULT is then not its own.
  *
  * From: an external kernel thread, when no runtime is running.
- * Errors: EBUSY a runtime is running; EINVAL config->workers, or THRUM_WORKERS in the environment, is more than 1024;
- * ENOMEM, EAGAIN no memory, or no kernel thread, to be had. */
+ * Errors: EBUSY a runtime is running; EINVAL config->workers is more than 1024, or a THRUM_ variable in the
+ * environment that is needed is not what it may be, which a line on stderr explains; ENOMEM, EAGAIN no memory, or no
+ * kernel thread, to be had. */
 int thrum_init(const struct thrum_config *config);
 
 /* Stops the workers and frees all stacks. Threads that have not ended never run again; whoever still waits for one
@@ -84,9 +91,12 @@ typedef struct {
 
 enum {
     /* The new thread waits in the queue and its maker goes on. Without this it runs at once and its maker waits in the
-     * queue, where an idle worker may take it. Better where one thread makes many that all do little. */
+     * queue, where an idle worker may take it; but not that of a maker that stays where it is: an external kernel thread,
+     * a tasklet, who is bound to a worker, as the thread that called thrum_init, or has a pool. Better where one thread makes many that all do little. */
     THRUM_SPAWN_QUEUED = 1,
-    /* A tasklet: runs to its end on whatever stack there is, and costs less. It must call nothing that may wait. */
+    /* A tasklet: runs to its end on whatever stack there is, as a function that is called there: with the caller's
+     * rounding mode and other floating-point control state, which it leaves as they are. Costs less, and has no memory
+     * but its descriptor. It must call nothing that may wait, and be neither cancellable nor measured. */
     THRUM_SPAWN_TASKLET = 2,
     /* thrum_cancel may end it. */
     THRUM_SPAWN_CANCELLABLE = 4,
@@ -111,11 +121,12 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
  * Errors: EINVAL less than THRUM_STACK_MIN. */
 int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size);
 
-/* It runs on this worker only, 0 to thrum_workers() - 1; THRUM_ANY_WORKER, which is usual: on any. With no pool, and not
+/* It runs on this worker only (they count from 0; <thrum/worker.h>); THRUM_ANY_WORKER, which is usual: on any. With no pool, and not
  * a tasklet. Errors: EINVAL there can be no such worker; thrum_spawn says EINVAL if there is none. */
 int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker);
 
-/* 0, unless told, to THRUM_PRIORITY_MAX, the highest; for priority pools (<thrum/pool.h>). Errors: EINVAL more. */
+/* 0, unless told, to THRUM_PRIORITY_MAX, the highest; for priority pools (<thrum/pool.h>) and mutexes (<thrum/sync.h>).
+ * Errors: EINVAL more. */
 int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority);
 /* For deadline pools: any number, the smallest runs first. */
 void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline);
@@ -127,14 +138,15 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  *
  * From: ULT, external.
  * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count); EINVAL `attr`
- * names a worker that there is not, or one and a pool, or one for a tasklet. */
+ * names a worker that there is not, or one and a pool, or is not for a tasklet. */
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 
 /* Makes `count` of them, thread i with fn(args + i * stride), and sets threads[0 .. count); by halves, so that idle
- * workers help with the making.
+ * workers help with the making, and waits for those helpers: no cancellation point.
  *
  * From: ULT, external.
- * Errors: as thrum_spawn. Then those that had been made have been joined, and no handle is good. */
+ * Errors: as thrum_spawn; EPERM a tasklet, or a scheduler. Then those that had been made have been joined, and no handle
+ * is good. */
 int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, void *(*fn)(void *),
                      void *args, size_t stride);
 
@@ -142,8 +154,8 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
  * detach, is undefined, as is joining by two at once.
  *
  * From: ULT, external.
- * Errors: EDEADLK it is the caller; ESRCH there is no runtime (any more) that could run it to its end, as in the child
- * of a fork. */
+ * Errors: EDEADLK it is the caller; ESRCH there is no runtime that could run it to its end, as in the child of a fork;
+ * EPERM it has not ended, and the caller is a tasklet, or a scheduler. With thrum_fini all handles are used up. */
 int thrum_join(thrum_t thread, void **result);
 
 /* The same, but the handle is good for more: for one thrum_revive, thrum_join, which then does not wait, or
@@ -168,7 +180,7 @@ void thrum_yield(void);
 thrum_t thrum_self(void);
 
 /* Waits until somebody calls thrum_resume for it; at once if that has happened since the last time.
- * From: ULT. Errors: EPERM an external kernel thread, or a tasklet. */
+ * From: ULT. Errors: EPERM an external kernel thread, a tasklet, or a scheduler. */
 int thrum_suspend(void);
 
 /* From: ULT, external. */
@@ -181,7 +193,7 @@ void thrum_switch_to(thrum_t thread);
 /* --- ending from within, and from outside --------------------------------------------------------------- */
 
 /* Ends the caller, as a return of its function with `result` would, from however deep: C++ destructors, cleanups and
- * destructors of values run. pthread_exit called by a ULT is this. A catch (...) on the way has to throw again; a
+ * destructors of values run. pthread_exit or thrd_exit called by a ULT is this. A catch (...) on the way has to throw again; a
  * function that is noexcept ends the process, as with pthread_exit. After POSIX.
  *
  * From: a ULT that was spawned. A tasklet, or the thread that called thrum_init: one line, and abort. On an external
@@ -244,7 +256,7 @@ uint64_t thrum_id(thrum_t thread);
 int thrum_set_name(thrum_t thread, const char *name);
 void thrum_get_name(thrum_t thread, char name[THRUM_NAME_SIZE]);
 
-/* For priority pools, from when it is next put into one. Errors: EINVAL more than THRUM_PRIORITY_MAX. */
+/* For priority pools and mutexes, from when it next comes to one. Errors: EINVAL more than THRUM_PRIORITY_MAX. */
 int thrum_set_priority(thrum_t thread, unsigned priority);
 unsigned thrum_priority(thrum_t thread);
 

@@ -40,7 +40,7 @@ extern "C" {
 uint64_t thrum_now(void);
 
 /* Sleeps for at least so long. Others run meanwhile; only an external kernel thread sleeps as a whole. 0 is a
- * thrum_yield. From: ULT, external. */
+ * thrum_yield. From: ULT, external; a tasklet, or a scheduler: one line, and abort. */
 void thrum_sleep(uint64_t ns);
 
 /* Sleeps until then; a moment that has passed is a thrum_yield. From: ULT, external. */

@@ -7,12 +7,15 @@
 
 #if defined(__has_include)
 #if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/memcheck.h>
 #include <valgrind/valgrind.h>
 #endif
 #endif
 #ifndef VALGRIND_STACK_REGISTER
-#define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high), 0U)
-#define RUNNING_ON_VALGRIND                0U
+#define VALGRIND_STACK_REGISTER(low, high)      ((void)(low), (void)(high), 0U)
+#define VALGRIND_STACK_DEREGISTER(id)           (void)(id)
+#define VALGRIND_MAKE_MEM_UNDEFINED(low, bytes) ((void)(low), (void)(bytes), 0U)
+#define RUNNING_ON_VALGRIND                     0U
 #endif
 
 /* The tools' own interfaces (<sanitizer/common_interface_defs.h>, lsan_interface.h, tsan_interface.h, which not every
@@ -82,9 +85,16 @@ bool annotate_wants_mapped_guards(void) {
     return lsan || valgrind;
 }
 
-void annotate_stack_new(struct annotate_stack stack) {
-    if (valgrind)
-        (void)VALGRIND_STACK_REGISTER(stack.low, stack.low + stack.size);
+uint64_t annotate_stack_new(struct annotate_stack stack) {
+    return valgrind ? VALGRIND_STACK_REGISTER(stack.low, stack.low + stack.size) : 0;
+}
+
+/* What frames have left behind would be out of bounds. */
+void annotate_stack_gone(uint64_t id, struct annotate_stack stack) {
+    if (!valgrind)
+        return;
+    VALGRIND_STACK_DEREGISTER(id);
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(stack.low, stack.size);
 }
 
 /* --- switches ----------------------------------------------------------------------------------------- */

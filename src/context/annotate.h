@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Some tool wants to be told about switches; r/o after annotate_init. */
 extern bool annotate_on __attribute__((visibility("hidden")));
@@ -44,7 +45,9 @@ void annotate_thread_begin(struct annotate_thread *thread);
 void annotate_thread_end(struct annotate_thread *thread);
 
 /* A stack was made. It stays as long as its memory. */
-void annotate_stack_new(struct annotate_stack stack);
+uint64_t annotate_stack_new(struct annotate_stack stack);
+/* It is about to be other memory again; `id` is what annotate_stack_new returned. */
+void annotate_stack_gone(uint64_t id, struct annotate_stack stack);
 /* The same of many that lie side by side. LSan reads /proc/self/maps once for each region that it is told of. */
 void annotate_stacks_new(struct annotate_stack stacks);
 /* Guard pages are to be mappings of their own: LSan sees from there what it must not read, and Valgrind, which reads for

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/slab.h"
 #include "os/clock.h"
+#include "os/memory.h"
 
 struct depot_chunk {
     struct depot_chunk *next;
@@ -41,9 +42,8 @@ static struct depot_chunk *chunk_of(const struct depot *depot, const char *objec
 /* --- chunks ------------------------------------------------------------------------------------------- */
 
 static char *map_aligned(size_t size) {
-    char *map =
-        mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED)
+    char *map = memory_map(2 * size, MAP_NORESERVE);
+    if (map == NULL)
         return NULL;
     char *chunk = (char *)(((uintptr_t)map + size - 1) & ~(size - 1));
     if (chunk > map)

@@ -85,7 +85,7 @@ void depot_flush(struct depot *depot, struct depot_cache *cache);
 
 /* Has anything come to a depot that depot_trim may find? See sched/trim.c, which changes it but for NONE -> SURPLUS. */
 extern uint32_t depot_surplus;
-enum depot_surplus { DEPOT_NONE, DEPOT_SURPLUS, DEPOT_ARMED };
+enum depot_surplus { DEPOT_NONE, DEPOT_SURPLUS, DEPOT_ARMED, DEPOT_LACKING };
 
 /* Gives back the memory of what has lain here since before `before` (ns, CLOCK_MONOTONIC). Unmaps no more than *chunks,
  * which is less by those that it has unmapped; at 0 there may be more. True: some will be due later. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "context/annotate.h"
+#include "os/memory.h"
 #include "os/signals.h"
 
 enum { SLACK_PAGES = 3, COLOUR = 512, COLOURS = 4, CHUNK_STACKS = 64 };
@@ -59,18 +60,18 @@ static char *bottom_below(const char *top, size_t size) {
 /* Emulators answer advice that they do not know with success: believe it only if the kernel cannot read such a page.
  * (The signal mask that it is asked to take from there has no signals in it, if it can.) */
 static bool find_guard_advice(void) {
-    char *page = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
+    char *page = memory_map(page_size, 0);
+    if (page == NULL)
         return false;
-    bool works = madvise(page, page_size, MADV_GUARD_INSTALL) == 0 &&
+    bool works = memory_advise(page, page_size, MADV_GUARD_INSTALL) &&
                  sys(SYS_rt_sigprocmask, SIG_BLOCK, page, NULL, sizeof(sigbits)) == -EFAULT;
     munmap(page, page_size);
     return works;
 }
 
 static bool guard(char *page) {
-    return (has_guard_advice && madvise(page, page_size, MADV_GUARD_INSTALL) == 0) ||
-           mprotect(page, page_size, PROT_NONE) == 0;
+    return (has_guard_advice && memory_advise(page, page_size, MADV_GUARD_INSTALL)) ||
+           memory_forbid(page, page_size);
 }
 
 static bool open_chunk(const struct depot_shape *shape, char *chunk) {
@@ -85,7 +86,7 @@ static bool open_chunk(const struct depot_shape *shape, char *chunk) {
 }
 
 static void give_back(const struct depot_shape *shape, char *top) {
-    madvise(bottom_below(top, shape->size) + page_size, stride(shape->size) - page_size, MADV_DONTNEED);
+    memory_advise(bottom_below(top, shape->size) + page_size, stride(shape->size) - page_size, MADV_DONTNEED);
 }
 
 static size_t power_of_two_above(size_t size) {

@@ -35,6 +35,11 @@ unsigned mode_cull(void) {
     return mode_config.mode == MODE_STACKS ? stack_cache_cull() : standby_cull();
 }
 
+void mode_before_copy(void) {
+    if (mode_config.mode == MODE_STANDBY || mode_config.mode == MODE_STANDBY_HELPING)
+        standby_cull();
+}
+
 void mode_fork_child(void) {
     standby_fork_child();
     stack_cache_fork_child();

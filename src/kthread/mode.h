@@ -57,6 +57,10 @@ int mode_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void 
 /* Gives up what is kept ready: part of kthread_cull. Returns how many threads or stacks that were. */
 unsigned mode_cull(void);
 
+/* A copy of the process is about to be made that libc knows nothing of (a bare clone): nobody of ours may be inside libc
+ * then, as the filler mostly is, or its locks would be held for ever in the copy. */
+void mode_before_copy(void);
+
 void mode_fork_child(void);
 
 #endif

@@ -122,5 +122,9 @@ void cpus_allowed(struct cpus *cpus) {
 
 /* By libc's function, which others may have put something in front of that has to know. */
 int cpus_allow(const struct cpus *cpus) {
-    return sched_setaffinity(0, sizeof *cpus, (const cpu_set_t *)(const void *)cpus) == 0 ? 0 : errno;
+    int before = errno, error = 0;
+    if (sched_setaffinity(0, sizeof *cpus, (const cpu_set_t *)(const void *)cpus) != 0)
+        error = errno;
+    errno = before;
+    return error;
 }

@@ -204,7 +204,7 @@ int thrum_blocking(void *(*fn)(void *), void *arg, void **result) {
     struct call call = {.fn = fn, .arg = arg, .error = error_here(), .float_control = arch_float_control()};
     if (worker_here() == NULL)
         call.arg = fn(arg);
-    else if (!workers_may_wait())
+    else if (!unit_here_may_wait())
         return EPERM;
     else {
         int error = call_elsewhere(&call);

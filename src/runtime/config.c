@@ -23,7 +23,9 @@ int config_workers(const struct thrum_config *config, uint32_t *workers) {
     const char *variable = getenv("THRUM_WORKERS");
     if (wanted == 0 && variable != NULL && *variable != '\0') {
         char *end;
+        int error = errno;
         wanted = strtoul(variable, &end, 10);
+        errno = error;
         if (*end != '\0' || *variable < '0' || *variable > '9' || wanted == 0 || wanted > WORKERS_MAX) {
             text_line("THRUM_WORKERS is '", variable, "'; it takes a number from 1 to 1024");
             return EINVAL;

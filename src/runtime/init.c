@@ -33,9 +33,16 @@ static struct {
 /* When there are no workers. */
 static void forget(void) {
     keys_fini();
+    scheduler_forget();
     depot_destroy(&unit_depot);
     stack_destroy();
     overflow_stop();
+}
+
+/* The kernel registers a process with one thread in microseconds, one with several in 10 to 14 ms: so at once, not when
+ * there is a runtime to be. */
+static __attribute__((constructor)) void register_early(void) {
+    membarrier_register();
 }
 
 /* With `join_in` the caller becomes the first worker, else all have kernel threads of their own. */
@@ -71,7 +78,10 @@ static int start(uint32_t count, bool join_in) {
  * of a process without a runtime. What the others held is lost; nothing of it is unmapped, the caller may stand on it. */
 static void fork_child(void) {
     ARCH_TLS_STORE(thrum_worker, NULL);
+    store_relaxed(&scheduler.open, 0);
     store_relaxed(&scheduler.count, 0);
+    lock_reset(&scheduler.shared.lock);
+    migrate_fork_child();
     workers_fork_child();
     blocking_fork_child();
     depot_fork_child(&unit_depot);
@@ -98,6 +108,7 @@ static int change_to_running(uint32_t workers, bool join_in) {
     if (error == 0)
         error = start(workers, join_in);
     runtime.joined_in = join_in;
+    store_release(&scheduler.open, error == 0);
     store_release(&runtime.state, error == 0 ? RUNNING : STOPPED);
     return error;
 }
@@ -131,6 +142,7 @@ int thrum_fini(void) {
         return EPERM;
     workers_close();
     store_release(&runtime.state, CHANGING);
+    store_release(&scheduler.open, 0);
     workers_stop();
     blocking_stop();
     workers_delete();

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "arch_fault.h"
 #include "base/text.h"
+#include "os/memory.h"
 #include "os/syscall.h"
 #include "sched/worker.h"
 
@@ -188,7 +188,7 @@ void overflow_thread_begin(char *low) {
     stack_t now, ours = {.ss_sp = low + stack_guard_size(), .ss_size = ALTERNATE};
     if (!overflow.wanted || sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE))
         return;
-    mprotect(low, stack_guard_size(), PROT_NONE); /* else it has none */
+    memory_forbid(low, stack_guard_size()); /* else it has none */
     sigaltstack(&ours, NULL);
 }
 

@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 
 #include "context/annotate.h"
+#include "os/memory.h"
 #include "os/signals.h"
+#include "runtime/loaded.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
 #include "sched/worker.h"
@@ -43,8 +45,8 @@ static struct member *member_of(uint32_t slot) {
 
 /* In the slot behind the last, which does not count yet. */
 static bool member_new(uint32_t slot) {
-    char *memory = mmap(NULL, member_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    char *memory = memory_map(member_bytes(), 0);
+    if (memory == NULL)
         return false;
     struct member *member = (struct member *)(void *)(memory + overflow_stack_bytes());
     if (worker_init(&member->worker, slot) != 0) {
@@ -60,10 +62,22 @@ static bool member_new(uint32_t slot) {
 /* Of the C++ runtime, if the program has one. It leads to thread-locals of the caller. */
 struct exception_globals *__cxa_get_globals(void) __attribute__((weak));
 
+/* The same; r/o while there are workers, of which all have such, or none. */
+static struct exception_globals *(*exceptions_here)(void);
+
+/* A C program may have loaded it with a plugin. */
+static void exceptions_find(void) {
+    static const char *const names[] = {"libstdc++.so.6", "libc++abi.so.1"};
+    if (exceptions_here == NULL)
+        exceptions_here = __cxa_get_globals;
+    for (unsigned i = 0; i < sizeof names / sizeof *names && exceptions_here == NULL; i++)
+        *(void **)&exceptions_here = loaded_symbol(names[i], "__cxa_get_globals");
+}
+
 /* By the kernel thread that is this worker, before it runs anything; and at its end. */
 static void thread_begin(struct worker *worker) {
-    if (__cxa_get_globals != NULL)
-        worker->exceptions = __cxa_get_globals();
+    if (exceptions_here != NULL)
+        worker->exceptions = exceptions_here();
     ARCH_TLS_STORE(thrum_worker, worker);
     annotate_thread_begin(&worker->annotate);
     overflow_thread_begin(memory_of(worker));
@@ -162,15 +176,15 @@ static void delete_slots(uint32_t end) {
     }
 }
 
-/* A mutex of the next runtime: threads that never run again may be in the list of this one's. */
-static void change_init(bool open) {
+/* The next runtime's: threads that never run again may be in the list of this one's. */
+static void change_renew(void) {
     change.mutex = (thrum_mutex_t)THRUM_MUTEX_INIT;
-    change.open = open;
+    change.open = false;
 }
 
 void workers_delete(void) {
     delete_slots(scheduler.count);
-    change_init(false);
+    change_renew();
 }
 
 static int start_threads(uint32_t first) {
@@ -182,6 +196,7 @@ static int start_threads(uint32_t first) {
 
 int workers_start(uint32_t count, struct thrum_unit *primary) {
     uint32_t made = 0;
+    exceptions_find();
     while (made < count && member_new(made))
         made++;
     int error = made == count ? 0 : ENOMEM;
@@ -198,12 +213,14 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
     error = start_threads(primary != NULL);
     if (error != 0) {
         workers_stop();
-        workers_delete();
+        delete_slots(scheduler.count);
         return error;
     }
     for (uint32_t i = 0; i < count; i++)
         worker_open(scheduler.workers[i]);
-    change_init(true);
+    thrum_mutex_lock(&change.mutex); /* external threads may be asking for a worker already */
+    change.open = true;
+    thrum_mutex_unlock(&change.mutex);
     return 0;
 }
 
@@ -214,7 +231,7 @@ void workers_close(void) {
 }
 
 void workers_fork_child(void) {
-    change_init(false);
+    change_renew();
 }
 
 /* --- one at a time ------------------------------------------------------------------------------------ */
@@ -222,14 +239,6 @@ void workers_fork_child(void) {
 /* Under the mutex as long as it is added to or taken from. */
 static bool is_vacant(uint32_t slot) {
     return worker_is_leaving(scheduler.workers[slot]);
-}
-
-bool workers_may_wait(void) {
-    const struct worker *worker = enter();
-    bool may =
-        worker == NULL || (worker->current->kind != UNIT_TASKLET && worker->current->kind != UNIT_LOOP);
-    leave();
-    return may;
 }
 
 /* The lowest that is vacant, or a new one. */
@@ -302,7 +311,7 @@ static int stop(unsigned number) {
 }
 
 int thrum_worker_add(unsigned *number) {
-    if (!workers_may_wait())
+    if (!unit_here_may_wait())
         return EPERM;
     thrum_mutex_lock(&change.mutex);
     int error = change.open ? add(number) : ESRCH;
@@ -311,7 +320,7 @@ int thrum_worker_add(unsigned *number) {
 }
 
 int thrum_worker_stop(unsigned number) {
-    if (!workers_may_wait())
+    if (!unit_here_may_wait())
         return EPERM;
     thrum_mutex_lock(&change.mutex);
     int error = change.open ? stop(number) : ESRCH;

@@ -41,7 +41,4 @@ void workers_fork_child(void);
  * 0 or EAGAIN. */
 int workers_thread_new(pthread_t *handle, void *(*fn)(void *), void *arg);
 
-/* A tasklet and a scheduler may not. */
-bool workers_may_wait(void);
-
 #endif

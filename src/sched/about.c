@@ -2,8 +2,8 @@
 /* What can be told of a thread, and what it is told to be called. */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "os/memory.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -72,7 +72,7 @@ static char *lowest_touched(char *low, char *top) {
         size_t pages = ((size_t)(top - at) + page - 1) / page;
         if (pages > PAGES_AT_ONCE)
             pages = PAGES_AT_ONCE;
-        if (mincore(at, pages * page, touched) != 0)
+        if (!memory_is_resident(at, pages * page, touched))
             return NULL;
         for (size_t i = 0; i < pages; i++)
             if (touched[i] & 1)
@@ -85,13 +85,13 @@ int thrum_stack_used(thrum_t unit, size_t *used, size_t *size) {
     if (load_acquire(&unit->join) == JOIN_ENDED)
         return ESRCH;
     char *top = unit->stack_top;
-    if (top == NULL || unit->kind == UNIT_TASKLET || load_relaxed(&unit->sp) == UNIT_NEW) {
+    if (top == NULL || load_relaxed(&unit->kind) == UNIT_TASKLET || load_relaxed(&unit->sp) == UNIT_NEW) {
         *used = *size = 0;
         return 0;
     }
     char *low = unit_stack_low(unit), *touched = lowest_touched(low, top);
     if (touched == NULL)
-        return errno;
+        return ENOMEM; /* somebody unmaps it */
     *size = (size_t)(top - low);
     *used = (size_t)(top - (touched < low ? low : touched));
     return 0;

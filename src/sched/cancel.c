@@ -41,8 +41,8 @@ int thrum_cancel(thrum_t unit) {
             return 0;
         }
         held = word & ~(uintptr_t)CANCEL_FLAGS ? CANCEL_HELD : 0;
+        store_relaxed(&unit->extras, true); /* before: afterwards it may have ended, and been joined */
     } while (!cas_acq_rel(&unit->cancel, &word, word | CANCEL_REQUESTED | held));
-    store_relaxed(&unit->extras, true);
     if (held) {
         struct cancel_watch *watch = (struct cancel_watch *)(word & ~(uintptr_t)CANCEL_FLAGS);
         watch->give_up(worker, watch);
@@ -77,7 +77,7 @@ int thrum_set_cancel(int enabled) {
     struct thrum_unit *self = myself();
     if (self == NULL || !self->cancellable)
         return 0;
-    self->extras = true;
+    store_relaxed(&self->extras, true);
     uintptr_t before = enabled ? fetch_and_acq_rel(&self->cancel, ~(uintptr_t)CANCEL_DISABLED)
                                : fetch_or_acq_rel(&self->cancel, (uintptr_t)CANCEL_DISABLED);
     return !(before & CANCEL_DISABLED);

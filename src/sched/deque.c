@@ -7,15 +7,15 @@
 
 #include "base/atomic.h"
 #include "os/membarrier.h"
+#include "os/memory.h"
 
 static size_t ring_bytes(int64_t size) {
     return sizeof(struct deque_ring) + (size_t)size * sizeof(struct thrum_unit *);
 }
 
 static struct deque_ring *ring_new(int64_t size, struct deque_ring *older) {
-    struct deque_ring *ring =
-        mmap(NULL, ring_bytes(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (ring == MAP_FAILED)
+    struct deque_ring *ring = memory_map(ring_bytes(size), 0);
+    if (ring == NULL)
         return NULL;
     ring->mask = size - 1;
     ring->older = older;

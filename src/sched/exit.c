@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ending from within: thrum_exit, and pthread_exit when a ULT calls it.
+/* Ending from within: thrum_exit, and pthread_exit or thrd_exit when a ULT calls them.
  *
  * The stack is unwound by the C++ runtime's own unwinder, if the program has one (libgcc_s), as the C library does it
  * for pthread_exit: frame by frame outwards; a frame's C++ destructors and `cleanup` attributes run, then what
@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <threads.h>
 #include <unwind.h>
 
 #include "base/text.h"
@@ -91,7 +92,7 @@ static _Noreturn void unwind(struct thrum_unit *self) {
 
 /* The thread that called thrum_init stands on its kernel thread's stack, and a tasklet on another's. */
 static bool has_own_stack(const struct thrum_unit *self) {
-    return !self->is_primary && self->kind != UNIT_LOOP;
+    return !self->is_primary && load_relaxed(&self->kind) != UNIT_LOOP;
 }
 
 static _Noreturn void exit_to(void *result, struct thrum_unit *heir) {
@@ -100,11 +101,12 @@ static _Noreturn void exit_to(void *result, struct thrum_unit *heir) {
     leave();
     if (self == NULL)
         exit_kernel_thread(result);
-    if (self->kind == UNIT_TASKLET)
+    if (load_relaxed(&self->kind) == UNIT_TASKLET)
         refuse("a tasklet must end by returning, not by thrum_exit()");
     if (!has_own_stack(self))
         refuse("the thread that called thrum_init() must end by returning from main, or by exit()");
-    self->extras = self->escaped = true;
+    self->escaped = true;
+    store_relaxed(&self->extras, true);
     cancel_disable(self);
     self->arg = result;
     self->heir = heir;
@@ -124,13 +126,18 @@ __attribute__((visibility("default"))) void pthread_exit(void *result) {
     exit_to(result, NULL);
 }
 
+__attribute__((visibility("default"))) void thrd_exit(int result) {
+    exit_to((void *)(intptr_t)result, NULL);
+}
+
 /* --- cleanups ----------------------------------------------------------------------------------------- */
 
 void thrum_cleanup_enter(struct thrum_cleanup *cleanup) {
     struct thrum_unit *self = unit_self(enter());
     cleanup->outer = self->has_cleanups ? self->cleanups : NULL;
     self->cleanups = cleanup;
-    self->has_cleanups = self->extras = true;
+    self->has_cleanups = true;
+    store_relaxed(&self->extras, true);
     leave();
 }
 

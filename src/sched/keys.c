@@ -76,7 +76,7 @@ int thrum_key_set(thrum_key_t key, const void *value) {
     if (error == 0 && self->values == NULL && (self->values = values_new()) == NULL)
         error = ENOMEM;
     if (error == 0) {
-        self->extras = true;
+        store_relaxed(&self->extras, true);
         memcpy(&self->values->slots[key].value, &value, sizeof value);
         self->values->slots[key].generation = generation;
     }

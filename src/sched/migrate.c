@@ -7,64 +7,94 @@
  * that must stay for those who are about to wake it there. */
 #include <errno.h>
 
+#include "os/lock.h"
 #include "sched/worker.h"
 #include "thrum/pool.h"
 
-bool unit_bind(struct thrum_unit *unit, uint32_t id) {
+/* Changes of place: under this, one at a time. Who wakes looks without it. */
+static struct lock change;
+
+static struct worker *bind_worker(uint32_t id) {
     if (id >= load_acquire(&scheduler.count))
-        return false;
-    struct worker *worker = scheduler.workers[id], *nobody = NULL;
-    if (!worker_bind(worker))
-        return false;
-    if (!cas_acq_rel(&unit->bound, &nobody, worker)) {
-        worker_unbind(worker);
-        return false;
-    }
-    store_release(&unit->kind, (uint8_t)UNIT_BOUND);
-    return true;
+        return NULL;
+    struct worker *worker = scheduler.workers[id];
+    return worker_bind(worker) ? worker : NULL;
 }
 
-/* The caller's own. */
-static void unbind(struct thrum_unit *self) {
-    struct worker *bound = self->bound;
-    store_relaxed(&self->kind, (uint8_t)UNIT_ULT);
-    store_release(&self->bound, NULL);
-    worker_unbind(bound);
+static void set_bound(struct thrum_unit *unit, struct worker *worker) {
+    store_relaxed(&unit->bound, worker);
+    store_release(&unit->kind, (uint8_t)UNIT_BOUND); /* pairs with unit_place */
+}
+
+bool unit_bind(struct thrum_unit *unit, uint32_t id) {
+    struct worker *worker = bind_worker(id);
+    if (worker != NULL)
+        set_bound(unit, worker);
+    return worker != NULL;
+}
+
+/* Under `change`: may it be moved? 0 or an errno. */
+static int may_move(const struct thrum_unit *unit, bool is_self) {
+    switch (unit->kind) {
+    case UNIT_ULT:
+    case UNIT_POOLED: return 0;
+    case UNIT_BOUND: return unit->is_primary ? EPERM : is_self ? 0 : EBUSY;
+    default: return EPERM;
+    }
+}
+
+/* To that worker, or else that pool, or else anywhere. */
+static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct thrum_pool *pool) {
+    lock_acquire(&change);
+    struct worker *from = NULL;
+    int error = may_move(unit, is_self);
+    if (error == 0 && unit->kind == UNIT_BOUND)
+        from = unit->bound;
+    if (error == 0 && to != NULL) {
+        set_bound(unit, to);
+    } else if (error == 0) {
+        if (pool != NULL)
+            store_release(&unit->pool, pool); /* the kind may say already that it counts */
+        store_release(&unit->kind, (uint8_t)(pool != NULL ? UNIT_POOLED : UNIT_ULT));
+        store_relaxed(&unit->bound, NULL);
+    }
+    lock_release(&change);
+    if (from != NULL)
+        worker_unbind(from);
+    return error;
+}
+
+void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
+    if (unit_place(unit) == UNIT_POOLED && load_relaxed(&unit->pool) == pool)
+        return;
+    lock_acquire(&change);
+    store_release(&unit->pool, pool);
+    if (unit->kind == UNIT_ULT || unit->kind == UNIT_POOLED)
+        store_release(&unit->kind, (uint8_t)(pool != NULL ? UNIT_POOLED : UNIT_ULT));
+    lock_release(&change);
+}
+
+void migrate_fork_child(void) {
+    lock_reset(&change);
 }
 
 /* It goes to where it belongs from now on. */
 static void move_now(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *next = pick(worker);
     unit_announce(self);
-    unit_wake_elsewhere(self);
+    unit_wake_elsewhere(NULL, self);
     switch_to(worker, self, next != NULL ? next : worker->loop);
 }
 
-/* 0, or why it cannot be moved. */
-static int leave_old_place(struct worker *worker, struct thrum_unit *unit) {
+int thrum_migrate(thrum_t unit, unsigned id) {
+    struct worker *worker = enter(), *to = NULL;
     bool is_self = worker != NULL && unit == worker->current;
-    switch (load_acquire(&unit->kind)) {
-    case UNIT_ULT:
-    case UNIT_POOLED: return 0;
-    case UNIT_BOUND:
-        if (unit->is_primary)
-            return EPERM;
-        if (!is_self)
-            return EBUSY;
-        unbind(unit);
-        return 0;
-    default: return EPERM;
-    }
-}
-
-int thrum_migrate(thrum_t unit, unsigned to) {
-    struct worker *worker = enter();
-    int error = leave_old_place(worker, unit);
-    if (error == 0 && to == THRUM_ANY_WORKER)
-        store_release(&unit->kind, (uint8_t)UNIT_ULT);
-    else if (error == 0 && !unit_bind(unit, to))
+    int error = 0;
+    if (id != THRUM_ANY_WORKER && (to = bind_worker(id)) == NULL)
         error = EINVAL;
-    else if (error == 0 && worker != NULL && unit == worker->current && unit->bound != worker)
+    if (error == 0 && (error = move(unit, is_self, to, NULL)) != 0 && to != NULL)
+        worker_unbind(to);
+    if (error == 0 && to != NULL && is_self && to != worker)
         move_now(worker, unit);
     leave();
     return error;
@@ -74,13 +104,10 @@ int thrum_migrate_to_pool(thrum_t unit, thrum_pool_t pool) {
     if (pool == NULL)
         return EINVAL;
     struct worker *worker = enter();
-    int error = leave_old_place(worker, unit);
-    if (error == 0) {
-        store_relaxed(&unit->pool, pool);
-        store_release(&unit->kind, (uint8_t)UNIT_POOLED);
-        if (worker != NULL && unit == worker->current)
-            move_now(worker, unit);
-    }
+    bool is_self = worker != NULL && unit == worker->current;
+    int error = move(unit, is_self, NULL, pool);
+    if (error == 0 && is_self)
+        move_now(worker, unit);
     leave();
     return error;
 }

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/slab.h"
+#include "sched/attributes.h"
 #include "sched/pool.h"
 #include "sched/worker.h"
 
@@ -13,6 +14,8 @@ static struct {
     struct lock lock;
     struct slab slab; /* under lock */
 } memory = {.slab = SLAB_INIT(struct thrum_sched)};
+
+static uint32_t runtimes = 1; /* that there have been, and the one that is or will be */
 
 /* --- the library's own -------------------------------------------------------------------------------- */
 
@@ -111,7 +114,7 @@ int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const t
 }
 
 int thrum_sched_destroy(thrum_sched_t sched) {
-    if (load_acquire(&sched->used))
+    if (load_acquire(&sched->used) == load_acquire(&runtimes))
         return EBUSY;
     enter();
     lock_acquire(&memory.lock);
@@ -121,14 +124,35 @@ int thrum_sched_destroy(thrum_sched_t sched) {
     return 0;
 }
 
+/* Who had it in an earlier runtime is gone. */
 static bool claim(struct thrum_sched *sched) {
-    uint32_t nobody = 0;
-    return cas_acq_rel(&sched->used, &nobody, 1);
+    uint32_t runtime = load_acquire(&runtimes), used = load_relaxed(&sched->used);
+    if (used == runtime || !cas_acq_rel(&sched->used, &used, runtime))
+        return false;
+    store_relaxed(&sched->stopping, 0);
+    return true;
 }
 
 static void release(struct thrum_sched *sched) {
-    store_relaxed(&sched->stopping, 0);
     store_release(&sched->used, 0);
+}
+
+void scheduler_forget(void) {
+    store_release(&runtimes, runtimes + 1);
+}
+
+/* What is in its pools is for others to look at. Inside. */
+static void pass_on(const struct thrum_sched *sched) {
+    for (unsigned i = 0; i < sched->count; i++)
+        if (!pool_is_empty(sched->pools[i]))
+            scheduler_wake_for(sched->pools[i]);
+}
+
+static void pass_on_the_rest(struct worker *worker) {
+    if (__builtin_expect(worker->woken_for == NULL, 1))
+        return;
+    pass_on(worker->woken_for);
+    worker->woken_for = NULL;
 }
 
 /* --- what scheduler functions call -------------------------------------------------------------------- */
@@ -160,6 +184,7 @@ static bool is_stacked(const struct worker *worker) {
 
 void thrum_run(thrum_t unit) {
     struct worker *worker = enter();
+    pass_on_the_rest(worker);
     struct thrum_unit *bound = fifo_pop(&worker->inbox); /* they run nowhere else */
     if (bound != NULL)
         run(worker, bound);
@@ -174,9 +199,13 @@ void thrum_run(thrum_t unit) {
 void thrum_sched_idle(thrum_sched_t sched) {
     struct thrum_unit *unit = worker_search(worker_here(), sched);
     struct worker *worker = enter();
+    bool give_way = unit == NULL && is_stacked(worker); /* the worker may have been called away */
+    if (unit != NULL || give_way || thrum_sched_stopping(sched))
+        pass_on(sched);
+    else
+        worker->woken_for = sched; /* it is about to take one: after that */
     if (unit != NULL)
         run(worker, unit);
-    bool give_way = unit == NULL && is_stacked(worker); /* the worker may have been called away */
     leave();
     if (give_way)
         thrum_yield();
@@ -211,7 +240,8 @@ void scheduler_wake_for(const struct thrum_pool *pool) {
     }
 }
 
-/* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. */
+/* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. If it is still
+ * wanted when its function returns it was stopped, or the runtime stops. */
 void scheduler_run(struct worker *worker) {
     lock_acquire(&worker->sched_lock);
     struct thrum_sched *sched = worker->sched = worker->wanted_sched;
@@ -221,12 +251,16 @@ void scheduler_run(struct worker *worker) {
     worker->obeys = true;
     worker->until_slow = 1;
     sched->run(sched, sched->data);
+    enter();
     worker->obeys = false;
+    pass_on_the_rest(worker);
     lock_acquire(&worker->sched_lock);
     worker->sched = NULL;
-    if (worker->wanted_sched != sched)
-        release(sched);
+    if (worker->wanted_sched == sched)
+        store_release(&worker->wanted_sched, NULL);
+    release(sched);
     lock_release(&worker->sched_lock);
+    leave();
 }
 
 void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched) {
@@ -257,14 +291,22 @@ int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
 
 /* --- stacked ------------------------------------------------------------------------------------------ */
 
+static void let_go(void *sched) {
+    release(sched);
+}
+
+/* Its function may also leave by thrum_exit, or be cancelled. */
 static void *run_stacked(void *arg) {
     struct thrum_sched *sched = arg;
+    thrum_cleanup_push(let_go, sched);
     sched->run(sched, sched->data);
-    release(sched);
+    thrum_cleanup_pop(true);
     return NULL;
 }
 
 int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched) {
+    if (attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_TASKLET)
+        return EINVAL;
     if (!claim(sched))
         return EBUSY;
     int error = thrum_spawn(thread, attr, run_stacked, sched);
@@ -287,6 +329,7 @@ void thrum_sched_stop(thrum_sched_t sched) {
 }
 
 void scheduler_fork_child(void) {
+    scheduler_forget();
     lock_reset(&memory.lock);
     memory.slab.free = NULL;
 }

@@ -5,7 +5,12 @@
  * the worker's loop, pops units and runs each with thrum_run; a unit that waits comes back there, since pick() gives
  * nothing on such a worker. When the function finds nothing it calls thrum_sched_idle, which helps with what is
  * nobody's in particular (run queues of others, what came from outside), so that no unit is stuck because all workers
- * have schedulers, and parks where a push to one of the scheduler's pools wakes it. */
+ * have schedulers, and parks where a push to one of the scheduler's pools wakes it.
+ *
+ * A push wakes one worker, for which there may have been something else meanwhile: another scheduler, an order to stop,
+ * or what it found on its way. So that the push is not lost, whoever leaves the search and does not run what it was
+ * woken for wakes another for each of its pools that is not empty; who has run one of them does, too, since it may not
+ * have been that one. */
 #ifndef THRUM_SCHED_SCHEDULER_H
 #define THRUM_SCHED_SCHEDULER_H
 
@@ -19,8 +24,8 @@ struct thrum_sched {
     void *data;
     unsigned count;
     struct thrum_pool *pools[SCHED_POOLS];
-    uint32_t used;     /* by a worker or a thread; cas from 0 */
-    uint32_t stopping; /* its function is to return */
+    uint32_t used;     /* the number of the runtime in which a worker or a thread has it; by cas */
+    uint32_t stopping; /* its function is to return; 0 again when somebody else gets it */
     uint64_t random;
 };
 
@@ -30,12 +35,14 @@ void scheduler_wake_for(const struct thrum_pool *pool);
 /* Is there something in one of its pools? */
 bool scheduler_has_work(const struct thrum_sched *sched);
 
+/* There is no runtime any more: nobody has any of them. */
+void scheduler_forget(void);
 void scheduler_fork_child(void);
 
 /* Under the worker's sched_lock: it is to go over to this one; NULL: the default. */
 void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched);
 
-/* Runs the worker's scheduler, until it is to have another. */
+/* Runs the worker's scheduler until it is to have another, or none since this one was stopped. */
 void scheduler_run(struct worker *worker);
 
 #endif

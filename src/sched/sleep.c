@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sleeping: waiting with a deadline for what nobody will say. */
 #include "sched/cancel.h"
+#include "sched/wait.h"
 #include "sched/worker.h"
 #include "thrum/time.h"
 
@@ -15,6 +16,8 @@ void thrum_sleep_until(uint64_t deadline) {
     }
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
+    if (!unit_may_wait(wait.unit))
+        unit_cannot_wait("thrum_sleep");
     unit_announce(wait.unit);
     unit_block_until(worker, &wait, cancel_point(worker, deadline));
     leave();

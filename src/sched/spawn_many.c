@@ -3,6 +3,7 @@
  * workers take large parts first and the making itself is spread. */
 #include <errno.h>
 
+#include "sched/worker.h"
 #include "thrum/thrum.h"
 
 enum { FEW = 16 };
@@ -73,8 +74,12 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
     struct batch batch = {threads, attr, fn, args, stride, count, 0, 0};
     if (count == 0)
         return 0;
+    if (!unit_here_may_wait())
+        return EPERM;
+    int enabled = thrum_set_cancel(0); /* those who make them write to our stack until they are joined */
     make(&batch);
     if (batch.error != 0)
         join_some(&batch);
+    thrum_set_cancel(enabled);
     return batch.error;
 }

@@ -7,7 +7,10 @@
  *   PERMIT_SUSPENDED  -> NONE (who resumes it, and then wakes it)
  * A descriptor with `extras` gets PERMIT_NONE again when it is used for another thread.
  *
- * So a resume that comes before the suspend is not lost, and two before it count as one. */
+ * So a resume that comes before the suspend is not lost, and two before it count as one. Each is a read-modify-write,
+ * also the second, and so is the taking back: what was written before the last resume that counts is seen.
+ *
+ * Modelled in tests/model/deque (src/permit.rs). */
 #include <errno.h>
 
 #include "base/container_of.h"
@@ -46,7 +49,7 @@ static void block(struct worker *worker, struct thrum_unit *self) {
 
 int thrum_suspend(void) {
     struct worker *worker = enter();
-    if (worker == NULL || worker->current->kind == UNIT_TASKLET) {
+    if (worker == NULL || !unit_may_wait(worker->current)) {
         leave();
         return EPERM;
     }
@@ -58,7 +61,7 @@ int thrum_suspend(void) {
     if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED))
         block(worker, self);
     else
-        store_relaxed(&self->permit, PERMIT_NONE);
+        exchange_acq_rel(&self->permit, (uint32_t)PERMIT_NONE);
     leave();
     return cancel_act(ETIMEDOUT), 0;
 }
@@ -66,11 +69,9 @@ int thrum_suspend(void) {
 bool unit_take_suspended(struct thrum_unit *unit) {
     uint32_t permit = load_relaxed(&unit->permit);
     for (;;) {
-        if (permit == PERMIT_GIVEN)
-            return false;
         store_relaxed(&unit->extras, true);
         uint32_t next = permit == PERMIT_SUSPENDED ? PERMIT_NONE : PERMIT_GIVEN;
-        if (cas_acq_rel(&unit->permit, &permit, next))
+        if (cas_acq_rel(&unit->permit, &permit, next)) /* also from GIVEN to GIVEN */
             return next == PERMIT_NONE;
     }
 }
@@ -86,7 +87,8 @@ void thrum_switch_to(thrum_t unit) {
     struct worker *worker = enter();
     if (unit_take_suspended(unit)) {
         struct thrum_unit *self = worker != NULL ? worker->current : NULL;
-        if (self == NULL || self->kind != UNIT_ULT || unit->kind != UNIT_ULT || worker->obeys) {
+        if (self == NULL || load_relaxed(&self->kind) != UNIT_ULT || load_relaxed(&unit->kind) != UNIT_ULT ||
+            worker->obeys) {
             unit_wake(worker, unit);
         } else {
             unit_announce(self);

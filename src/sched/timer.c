@@ -3,8 +3,6 @@
 #include "sched/timer.h"
 
 #include "base/assert.h"
-#include "base/container_of.h"
-#include "sched/cancel.h"
 #include "sched/timekeeper.h"
 #include "sched/worker.h"
 
@@ -197,66 +195,4 @@ bool timers_were_used(void) {
 
 void timers_init(struct timers *timers) {
     *timers = (struct timers){.next = TIMER_NEVER, .stride = LOOK_SOON};
-}
-
-/* --- waiting with a deadline -------------------------------------------------------------------------- */
-
-struct patience {
-    struct timer timer;
-    struct cancel_watch watch;
-    struct wait *wait;
-};
-
-static bool give_up(struct wait *wait) {
-    uint32_t waiting = WAIT_WAITING;
-    return cas_acq_rel(&wait->claim, &waiting, WAIT_TIMED_OUT);
-}
-
-static void time_out(struct worker *worker, struct timer *timer) {
-    struct wait *wait = ((struct patience *)(void *)timer)->wait;
-    struct thrum_unit *unit = wait->unit;
-    if (give_up(wait))
-        unit_wake(worker, unit);
-}
-
-static void be_cancelled(struct worker *worker, struct cancel_watch *watch) {
-    struct wait *wait = container_of(watch, struct patience, watch)->wait;
-    struct thrum_unit *unit = wait->unit;
-    if (give_up(wait))
-        unit_wake(worker, unit);
-}
-
-static bool block_external_until(struct wait *wait, uint64_t deadline) {
-    if (!unit_block_external_until(wait->unit, deadline) && give_up(wait))
-        return false;
-    unit_block_external(wait->unit); /* woken, or about to be */
-    return true;
-}
-
-bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadline) {
-    if (deadline == TIMER_NEVER) {
-        unit_block(worker, wait->unit);
-        return true;
-    }
-    if (deadline <= timer_now() && give_up(wait))
-        return false;
-    if (worker == NULL)
-        return block_external_until(wait, deadline);
-    struct thrum_unit *self = wait->unit;
-    struct patience patience = {
-        .timer = {.deadline = deadline, .fire = time_out}, .watch = {.give_up = be_cancelled}, .wait = wait};
-    bool is_point = cancel_is_point(self), has_timer = deadline < CANCEL_FAR;
-    if (is_point && !cancel_watch(self, &patience.watch)) {
-        if (give_up(wait))
-            return false;
-        is_point = has_timer = false; /* somebody else is about to wake us */
-    }
-    if (has_timer)
-        timer_start(worker, &patience.timer);
-    unit_block(worker, self);
-    if (has_timer)
-        timer_stop(worker_here(), &patience.timer);
-    if (is_point)
-        cancel_unwatch(self);
-    return load_relaxed(&wait->claim) != WAIT_TIMED_OUT;
 }

@@ -4,7 +4,7 @@
  * Representation. Each worker has a store of its own: a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3), linked
  *   through the timers, so that starting one cannot fail, and each operation touches at most 2 log2(n) of them.
  * Callers. A timer is started on the worker's own store, fired from there by any worker, stopped by any worker.
- * Who fires. The owner, now and then (pick_fair), and whoever searches for work, for all. Who of the parked sleeps
+ * Who fires. The owner, now and then (timers_look), and whoever searches for work, for all. Who of the parked sleeps
  *   until the next deadline is the timekeeper's concern (timekeeper.h).
  * Invariants, under the store's lock: parent->deadline <= timer->deadline; rank(right) <= rank(left);
  *   rank = rank(right) + 1; next = the root's deadline, or TIMER_NEVER.
@@ -57,29 +57,6 @@ void timer_start(struct worker *worker, struct timer *timer);
 
 /* True: it has not fired and never will. False: it fired, and fire() has returned. By anybody, once. */
 bool timer_stop(struct worker *worker, struct timer *timer);
-
-/* --- waiting with a deadline -------------------------------------------------------------------------- */
-
-enum wait_state { WAIT_WAITING, WAIT_WOKEN, WAIT_TIMED_OUT };
-
-/* One that waits, on its own stack; wakers find it in a list. Who changes `claim` from WAIT_WAITING wakes the unit;
- * until it has, the waiter stays where it is. Who fails to may not touch this any more, unless something else keeps
- * it there: a list's lock, under which wakers claim and the waiter that has timed out takes itself off. */
-struct wait {
-    struct thrum_unit *unit; /* r/o */
-    uint32_t claim;          /* enum wait_state */
-};
-
-/* By a waker. True: it must now unit_wake(worker, wait->unit). False: the waiter has timed out. */
-static inline bool wait_claim(struct wait *wait) {
-    uint32_t waiting = WAIT_WAITING;
-    return cas_acq_rel(&wait->claim, &waiting, WAIT_WOKEN);
-}
-
-/* Blocks the caller's unit, wait->unit, which has announced itself, until somebody has claimed it and calls unit_wake,
- * or until the deadline (TIMER_NEVER: none). False: the deadline came first; no waker has claimed it or will.
- * On a worker, inside, and inside again, perhaps on another one, when it returns; or external (`worker` NULL). */
-bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadline);
 
 /* --- the clock ---------------------------------------------------------------------------------------- */
 

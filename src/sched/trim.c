@@ -6,8 +6,12 @@
  * back what has lain there for all that time: a part, lets others run, and so on. Nothing lies in the depots for long,
  * and a runtime whose depots are empty has no timer.
  *
- *   depot_surplus: NONE -> SURPLUS (depot.c: something has come) -> ARMED (trim_look: the timer is started)
- *                  ARMED -> NONE (the tasklet, before it looks: what comes from then on is seen) */
+ *   depot_surplus: NONE -> SURPLUS (depot.c: something has come)
+ *                  SURPLUS, LACKING -> ARMED (trim_look: the timer is started)
+ *                  ARMED -> LACKING (trim_look: there was no memory for it; the next look tries again)
+ *                  ARMED -> NONE (the tasklet, before it looks: what comes from then on is seen)
+ *
+ * A worker looks before it parks, and does not park on SURPLUS; who gives and does not look wakes one (trim_tell). */
 #include "sched/trim.h"
 
 #include "context/stack.h"
@@ -20,12 +24,12 @@ enum { CHUNKS_AT_ONCE = 1024, AGE_NS = 400000000 };
 static struct {
     struct timer timer;         /* while ARMED */
     struct thrum_unit *tasklet; /* likewise: made before, so that nothing can fail when it is due */
-    bool again;                 /* the next is due at once */
+    bool again; /* the next is due at once; a hint: while one tasklet looks, another is armed */
 } trim;
 
 void trim_init(void) {
     store_relaxed(&depot_surplus, DEPOT_NONE);
-    trim.again = false;
+    store_relaxed(&trim.again, false);
 }
 
 /* True: something is left for later. */
@@ -34,8 +38,8 @@ static bool trim_all(uint64_t before) {
     bool more = depot_trim(&unit_depot, before, &left);
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         more |= depot_trim(&stack_depots[i], before, &left);
-    trim.again = left == 0;
-    return more || trim.again;
+    store_relaxed(&trim.again, left == 0);
+    return more || left == 0;
 }
 
 static void *run(void *unused) {
@@ -57,14 +61,15 @@ static void due(struct worker *worker, struct timer *timer) {
 
 /* Without memory for the tasklet it is tried again when there is some. */
 void trim_arm(struct worker *worker) {
-    uint32_t surplus = DEPOT_SURPLUS;
-    if (!cas_acq_rel(&depot_surplus, &surplus, DEPOT_ARMED))
+    uint32_t surplus = load_relaxed(&depot_surplus);
+    if (!(surplus & 1) || !cas_acq_rel(&depot_surplus, &surplus, DEPOT_ARMED))
         return;
     trim.tasklet = unit_make_tasklet(worker, run);
     if (trim.tasklet == NULL) {
-        store_relaxed(&depot_surplus, DEPOT_SURPLUS);
+        store_relaxed(&depot_surplus, DEPOT_LACKING);
         return;
     }
-    trim.timer = (struct timer){.deadline = timer_now() + (trim.again ? 0 : AGE_NS), .fire = due};
+    trim.timer =
+        (struct timer){.deadline = timer_now() + (load_relaxed(&trim.again) ? 0 : AGE_NS), .fire = due};
     timer_start(worker, &trim.timer);
 }

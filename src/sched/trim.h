@@ -10,10 +10,24 @@ void trim_init(void);
 
 void trim_arm(struct worker *worker);
 
+_Static_assert(DEPOT_SURPLUS &DEPOT_LACKING & 1 && !(DEPOT_ARMED & 1), "one test in trim_look");
+
 /* Now and then, and before it parks: sees to it that what lies in the depots since a burst is given back. Inside. */
 static inline void trim_look(struct worker *worker) {
-    if (__builtin_expect(load_relaxed(&depot_surplus) == DEPOT_SURPLUS, 0))
+    if (__builtin_expect(load_relaxed(&depot_surplus) & 1, 0))
         trim_arm(worker);
+}
+
+/* Should a worker that is about to park rather look? Not where it lacks memory: it would look for ever. */
+static inline bool trim_is_wanted(void) {
+    return load_relaxed(&depot_surplus) == DEPOT_SURPLUS;
+}
+
+/* Something was given to a depot by who does not look: an external kernel thread, or a worker that ends. All others may
+ * be parked: this is a push (idle.h). Inside. */
+static inline void trim_tell(void) {
+    if (__builtin_expect(trim_is_wanted(), 0))
+        idle_wake_check(&scheduler.idle);
 }
 
 #endif

@@ -8,7 +8,7 @@
  *   value        meaning                                                            who may write it
  *   UNIT_ON_CPU  it runs, or is just leaving: it has announced itself somewhere     the unit itself, before it
  *   (NULL)       (a run queue, a waiter list) but its registers are not saved yet   announces itself
- *   UNIT_NEW     it never ran and has no stack                                      who creates it
+ *   UNIT_NEW     it never ran; it has no stack, but one of the user's own           who creates it
  *   else         its saved stack pointer: it may be gone on with                    arch_switch, as its last act
  *
  * A unit that announces itself sets UNIT_ON_CPU first; arch_switch stores the real one when all registers are saved;
@@ -24,7 +24,7 @@
  *   < 0            the unit that waits for its end until a deadline, marked by JOIN_TIMED. It may cease to wait at any
  *                  moment, and be gone: nobody looks at it before he has taken it from here
  *
- *   JOIN_NONE -> joiner (cas by the joiner), DETACHED (cas by who detaches), ENDED (exchange by itself; a plain store
+ *   JOIN_NONE -> joiner (cas by the joiner; a plain store where it alone can run the thread), DETACHED (cas by who detaches), ENDED (exchange by itself; a plain store
  *   where nobody else can have its handle yet); joiner -> ENDED (itself, exchange or, if it is not a timed one, store);
  *   timed joiner -> JOIN_NONE (cas by its timer, or by itself if it is external).
  *   Who takes a joiner from here wakes it, or is it. */
@@ -71,16 +71,16 @@ struct thrum_unit {
     char *stack_top;
     struct thrum_unit
         *begetting;      /* while it waits in the run queue for the child that it was left for: that child */
-    uint8_t kind;        /* enum unit_kind, r/o */
+    uint8_t kind;        /* enum unit_kind; changed by migrate.c alone */
     uint8_t stack_class; /* r/o while it has a stack */
     bool escaped;        /* somebody but its creator may have its handle */
     uint8_t priority;
-    bool extras;          /* some of those below that a new thread must find empty may not be */
+    bool extras; /* some of those below may not be as empty as a new thread must find them; set by anybody */
     bool cancellable;     /* r/o */
     bool at_cancel_point; /* its next wait may be ended by thrum_cancel (cancel.h); its own */
     bool measured;        /* its stack is to begin untouched; r/o */
     /* --- second cache line: not touched by spawn, switch and join --- */
-    struct worker *bound;       /* UNIT_BOUND: to this one; r/o */
+    struct worker *bound;       /* UNIT_BOUND: to this one */
     struct unit_values *values; /* keys.c */
     uint32_t permit;            /* suspend.c */
     uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on, 1 when it has been woken */
@@ -109,7 +109,8 @@ struct unit_head {
         uint64_t words[4];
     } __attribute__((aligned(16))) exception; /* exit.c's, while the frames below are unwound */
     char *low;                                /* STACK_CLASS_USER: where the memory begins */
-    uint64_t unused[3];
+    uint64_t annotation;                      /* likewise: annotate_stack_new's */
+    uint64_t unused[2];
 };
 
 static inline struct unit_head *unit_head_of(const struct thrum_unit *unit) {
@@ -150,12 +151,13 @@ static inline bool join_is_untimed(const struct thrum_unit *joiner) {
     return (intptr_t)joiner > (intptr_t)JOIN_DETACHED;
 }
 
-/* The unit is the caller's: it waits nowhere. NULL: no pool. */
-static inline void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
-    unit->pool = pool;
-    if (unit->kind == UNIT_ULT || unit->kind == UNIT_POOLED)
-        unit->kind = pool != NULL ? UNIT_POOLED : UNIT_ULT;
+/* Where it goes when it can run, as whoever wakes it finds it: what the kind says it has, bound or pool, is there. */
+static inline enum unit_kind unit_place(const struct thrum_unit *unit) {
+    return (enum unit_kind)load_acquire(&unit->kind);
 }
+
+/* The unit is the caller's: it waits nowhere. NULL: no pool. */
+void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool);
 
 _Static_assert(offsetof(struct thrum_unit, sp) == 0, "context.S");
 _Static_assert(sizeof(struct thrum_unit) == 192, "a million of them");

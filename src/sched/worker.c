@@ -3,9 +3,11 @@
 #include "sched/worker.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "os/futex.h"
 #include "os/membarrier.h"
 #include "os/ticks.h"
@@ -131,14 +133,14 @@ static struct thrum_unit *look_around(struct worker *worker) {
 /* --- units -------------------------------------------------------------------------------------------- */
 
 bool unit_make_frame(struct worker *worker, struct thrum_unit *unit) {
-    if (unit->kind == UNIT_TASKLET) {
+    if (load_relaxed(&unit->kind) == UNIT_TASKLET) {
         worker->tasklet = unit; /* the loop runs it */
         return false;
     }
     if (unit->stack_top == NULL)
         unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);
     if (unit->stack_top == NULL) { /* it waits until another has ended and left its stack */
-        fifo_push(unit->kind == UNIT_BOUND ? &worker->inbox : &scheduler.shared, unit);
+        unit_wake_elsewhere(NULL, unit);
         return false;
     }
     if (__builtin_expect(unit->measured, 0))
@@ -199,6 +201,18 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     arrive(self, &left);
 }
 
+bool unit_here_may_wait(void) {
+    const struct worker *worker = enter();
+    bool may = worker == NULL || unit_may_wait(worker->current);
+    leave();
+    return may;
+}
+
+_Noreturn void unit_cannot_wait(const char *what) {
+    text_line("misuse: a tasklet or a scheduler must not wait, as it would have to in ", what, NULL);
+    abort();
+}
+
 struct thrum_unit *unit_external(void) {
     static __thread struct thrum_unit external = {.kind = UNIT_EXTERNAL};
     store_relaxed(&external.wake, 0);
@@ -220,18 +234,23 @@ bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline) {
     return true;
 }
 
-void unit_wake_elsewhere(struct thrum_unit *unit) {
-    if (unit->kind == UNIT_EXTERNAL) {
+void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
+    enum unit_kind place = unit_place(unit);
+    struct thrum_pool *pool =
+        place == UNIT_POOLED || place == UNIT_TASKLET ? load_acquire(&unit->pool) : NULL;
+    if (place == UNIT_EXTERNAL) {
         /* From the store on it may be gone, the word with it: a futex on memory that is no longer there is an error
          * that nobody sees, and one on memory that is something else now wakes somebody who looks again. */
         store_release(&unit->wake, 1);
         futex_wake(&unit->wake, 1);
-    } else if (unit->kind == UNIT_BOUND) {
-        struct worker *worker = unit->bound;
-        fifo_push(&worker->inbox, unit);
-        idle_wake_this(&scheduler.idle, &worker->parking);
-    } else if (unit->kind != UNIT_ULT && unit->pool != NULL) {
-        pool_push(unit->pool, unit);
+    } else if (place == UNIT_BOUND) {
+        struct worker *home = load_relaxed(&unit->bound);
+        fifo_push(&home->inbox, unit);
+        idle_wake_this(&scheduler.idle, &home->parking);
+    } else if (pool != NULL) {
+        pool_push(pool, unit);
+    } else if (worker != NULL) {
+        run_queue_push(worker, unit);
     } else {
         fifo_push(&scheduler.shared, unit);
         idle_wake_check(&scheduler.idle);
@@ -240,9 +259,9 @@ void unit_wake_elsewhere(struct thrum_unit *unit) {
 
 /* --- the loop ----------------------------------------------------------------------------------------- */
 
-/* Is there something that any worker would run? */
+/* Is there something that any worker would run, or see to? */
 static bool work_for_anybody(void) {
-    if (!fifo_is_empty(&scheduler.shared))
+    if (!fifo_is_empty(&scheduler.shared) || trim_is_wanted())
         return true;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
         const struct worker *worker = scheduler.workers[i];
@@ -295,6 +314,7 @@ static void see_to_what_was_left(struct worker *worker) {
     if (worker->ended != NULL) {
         struct thrum_unit *ended = worker->ended;
         worker->ended = NULL;
+        annotate_stack_gone(unit_head_of(ended)->annotation, unit_stack(worker, ended));
         unit_publish_end(worker, ended);
     }
     while (worker->tasklet != NULL) {
@@ -327,6 +347,9 @@ static void loop_by_default(struct worker *worker) {
 }
 
 void worker_loop(struct worker *worker) {
+    enter();
+    see_to_what_was_left(worker); /* gone to for that, it begins only now */
+    leave();
     while (!load_relaxed(&scheduler.stopping) && !worker_is_leaving(worker)) {
         if (load_acquire(&worker->wanted_sched) != NULL)
             scheduler_run(worker);
@@ -409,6 +432,7 @@ void worker_hand_over(struct worker *worker) {
     while ((unit = yield_ring_pop(&worker->yields)) != NULL)
         give_away(unit);
     worker_flush(worker);
+    trim_tell();
     if (!timers_are_empty(&worker->timers))
         store_release(&scheduler.orphans, 1);
 }

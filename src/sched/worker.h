@@ -74,6 +74,7 @@ struct worker {
     } counters;
     struct exception_globals no_exceptions;
     struct annotate_thread annotate;
+    struct thrum_sched *woken_for; /* it has left the search for this one's pools, and run nothing since */
 };
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
@@ -83,7 +84,8 @@ enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
  * still there, for everybody to fire. */
 extern struct scheduler {
     struct worker *workers[WORKERS_MAX]; /* r/o below count */
-    uint32_t count;                      /* grows, by a release; 0: no runtime */
+    uint32_t count;                      /* grows, by a release */
+    uint32_t open;                       /* there is a runtime, and external threads may use it */
     uint32_t running;                    /* of them: those that have not been stopped */
     uint32_t orphans;                    /* timers of one that was stopped may be left */
     uint32_t nodes;                      /* r/o: of NUMA */
@@ -179,6 +181,17 @@ static inline void unit_announce(struct thrum_unit *self) {
     store_relaxed(&self->sp, UNIT_ON_CPU);
 }
 
+/* Tasklets and schedulers stand on a stack that others need: they must not wait. */
+static inline bool unit_may_wait(const struct thrum_unit *self) {
+    return self->kind != UNIT_TASKLET && self->kind != UNIT_LOOP;
+}
+
+/* May the caller? */
+bool unit_here_may_wait(void);
+
+/* Where there is no error to answer: ends the process with a line. `what`: the function. */
+_Noreturn void unit_cannot_wait(const char *what);
+
 void unit_block_external(struct thrum_unit *self);
 /* False: nobody has woken it when the deadline (ns, CLOCK_MONOTONIC) came. */
 bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline);
@@ -192,19 +205,21 @@ static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
     switch_to(worker, self, next != NULL ? next : worker->loop);
 }
 
-void unit_wake_elsewhere(struct thrum_unit *unit);
+void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit);
 
 /* `worker` is the caller's, or NULL. */
 static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
     annotate_happens_before(unit);
-    if (__builtin_expect(worker == NULL || unit->kind != UNIT_ULT, 0))
-        unit_wake_elsewhere(unit);
+    if (__builtin_expect(worker == NULL || load_relaxed(&unit->kind) != UNIT_ULT, 0))
+        unit_wake_elsewhere(worker, unit);
     else
         run_queue_push(worker, unit);
 }
 
-/* From when it is next woken it runs there only. False: there is no such worker, or it is bound already. */
+/* A new one: it runs there only. False: there is no such worker, or it is about to leave. */
 bool unit_bind(struct thrum_unit *unit, uint32_t worker);
+/* migrate.c's, in a child of fork. */
+void migrate_fork_child(void);
 
 /* True: it was suspended and is the caller's to run. False: it goes on when it next means to wait. */
 bool unit_take_suspended(struct thrum_unit *unit);
@@ -251,6 +266,9 @@ struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *))
 
 /* On whatever stack there is: the caller's. Inside; outside while it runs. */
 void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);
+
+/* The same without saying that it has ended. */
+void tasklet_call(struct worker *worker, struct thrum_unit *tasklet);
 
 /* Something to run that is nobody's in particular. NULL: the scheduler stops, or `sched` (NULL: none) has work again or
  * is to stop. Searches, parks, searches. The caller is outside. */

@@ -4,14 +4,15 @@
 #include "thrum/thrum.h"
 
 static bool belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self) {
-    return load_relaxed(&self->kind) == UNIT_BOUND && self->bound != worker;
+    return unit_place(self) == UNIT_BOUND && load_relaxed(&self->bound) != worker;
 }
 
 static void yield_push(struct worker *worker, struct thrum_unit *self) {
-    if (self->kind == UNIT_BOUND && self->bound == worker)
+    enum unit_kind place = unit_place(self); /* from the push on it may be anybody's */
+    if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker)
         fifo_push(&worker->inbox, self);
-    else if (self->kind != UNIT_ULT)
-        unit_wake_elsewhere(self);
+    else if (place != UNIT_ULT)
+        unit_wake_elsewhere(NULL, self);
     else if (!yield_ring_push(&worker->yields, self))
         fifo_push(&scheduler.shared, self);
     idle_wake_check(&scheduler.idle);
@@ -28,7 +29,8 @@ static struct thrum_unit *yield_to_whom(struct worker *worker, struct thrum_unit
 
 void thrum_yield(void) {
     struct worker *worker = enter();
-    if (worker != NULL && worker->current->kind != UNIT_LOOP && worker->current->kind != UNIT_TASKLET) {
+    if (worker != NULL && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
+        load_relaxed(&worker->current->kind) != UNIT_TASKLET) {
         struct thrum_unit *self = worker->current, *next = yield_to_whom(worker, self);
         if (next != NULL) {
             unit_announce(self);

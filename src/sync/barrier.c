@@ -2,7 +2,9 @@
 /* The barrier. Who comes last begins the next generation and wakes the others. A waiter's tag is its generation: whoever
  * comes again while the last of the one before still looks for its waiters belongs to the next and stays in the list.
  *
- * Who gives up is no longer counted; but if its generation is over by the time it has SPIN, it took part. */
+ * Who gives up is no longer counted; but if it has been dismissed it took part. If its generation is over by the time it
+ * has SPIN, the last of them is about to dismiss it. It waits for that, and the last one dismisses nobody before it is
+ * done with the barrier, which who took part may free. */
 #include <errno.h>
 
 #include "sync/misuse.h"
@@ -24,7 +26,7 @@ static struct barrier *barrier_of(thrum_barrier_t *barrier) {
 
 /* SPIN is held; gives it back. */
 static void open_for_all(struct barrier *barrier, uint32_t word) {
-    struct waiters taken = {.first = NULL};
+    struct waiters taken = {.keeps_all = true};
     uint32_t generation = barrier->generation++;
     barrier->arrived = 0;
     word = waiters_take_all(&barrier->queue.waiters, &barrier->queue.word, word, generation, &taken);
@@ -34,14 +36,17 @@ static void open_for_all(struct barrier *barrier, uint32_t word) {
 
 /* True: it was too late to give up. */
 static bool give_up(struct barrier *barrier, struct waiter *waiter) {
-    uint32_t word = word_lock(&barrier->queue.word);
-    bool over = barrier->generation != waiter->tag;
-    if (waiter->listed)
-        waiters_remove(&barrier->queue.waiters, waiter);
-    if (!over)
-        barrier->arrived--;
+    uint32_t word;
+    if (!waiter_come_back(waiter, &barrier->queue.word, &word))
+        return true;
+    if (barrier->generation != waiter->tag) { /* between two batches of open_for_all */
+        waiter_stay(waiter, &barrier->queue.word, word);
+        return true;
+    }
+    waiters_remove(&barrier->queue.waiters, waiter);
+    barrier->arrived--;
     word_unlock(&barrier->queue.word, queue_word(&barrier->queue, word));
-    return over;
+    return false;
 }
 
 static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t deadline, bool *last) {
@@ -54,7 +59,7 @@ static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t 
         return 0;
     }
     waiter.tag = barrier->generation;
-    unit_announce(wait.unit);
+    waiter_announce(wait.unit);
     waiters_add(&barrier->queue.waiters, &waiter);
     word_unlock(&barrier->queue.word, word | WORD_WAITERS);
     return waiter_block(worker, &wait, deadline) || give_up(barrier, &waiter) ? 0 : ETIMEDOUT;
@@ -85,7 +90,7 @@ bool thrum_barrier_wait(thrum_barrier_t *barrier) {
 }
 
 int thrum_barrier_destroy(thrum_barrier_t *barrier) {
-    if (load_relaxed(&barrier_of(barrier)->queue.word) & WORD_WAITERS)
+    if (load_acquire(&barrier_of(barrier)->queue.word) & WORD_WAITERS)
         return misuse(EBUSY, "thrum_barrier_destroy: somebody waits at this barrier");
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "sched/cancel.h"
 
 #include <errno.h>
+#include <stdint.h>
 
 /* --- the lock ----------------------------------------------------------------------------------------- */
 
@@ -28,6 +29,14 @@ void channel_unlock(struct channel *channel, uint32_t word) {
 
 /* --- waiting ------------------------------------------------------------------------------------------ */
 
+void channel_leave(struct channel *channel, struct waiters *list, struct waiter *waiter) {
+    uint32_t word;
+    if (!waiter_come_back(waiter, &channel->word, &word))
+        return;
+    waiters_remove(list, waiter);
+    word_unlock(&channel->word, word);
+}
+
 /* With SPIN, which this gives back; outside when it returns. */
 static int wait_in(struct channel *channel, struct waiters *list, void *element, uint64_t deadline) {
     struct worker *worker = worker_here();
@@ -35,14 +44,11 @@ static int wait_in(struct channel *channel, struct waiters *list, void *element,
     deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     waiter.value = element;
-    unit_announce(wait.unit);
+    waiter_announce(wait.unit);
     waiters_add(list, &waiter);
     word_unlock(&channel->word, 0);
     if (!waiter_block(worker, &wait, deadline)) {
-        uint32_t word = word_lock(&channel->word); /* in the middle of closing, too */
-        if (waiter.listed)
-            waiters_remove(list, &waiter);
-        word_unlock(&channel->word, word);
+        channel_leave(channel, list, &waiter);
         waiter.result = ETIMEDOUT;
     }
     leave();
@@ -148,7 +154,7 @@ enum { ELEMENT_MAX = 1 << 30 };
 
 int thrum_channel_init(thrum_channel_t *channel, size_t element_size, size_t capacity, void *storage) {
     bool bounded = capacity != 0 && capacity != THRUM_CHANNEL_UNBOUNDED && element_size != 0;
-    if (element_size > ELEMENT_MAX || (bounded && storage == NULL))
+    if (element_size > ELEMENT_MAX || (bounded && (storage == NULL || capacity > PTRDIFF_MAX / element_size)))
         return EINVAL;
     *channel_of(channel) =
         (struct channel){.store = {.ring = storage, .capacity = capacity, .size = element_size}};

@@ -28,7 +28,7 @@ static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *m
     struct wait wait = {.unit = unit_self(worker)};
     deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    unit_announce(wait.unit);
+    waiter_announce(wait.unit);
     uint32_t word = word_lock(&cond->queue.word);
     if (MISUSE_IS_WATCHED && !is_its_mutex(cond, mutex))
         misuse(EINVAL, "thrum_cond_wait: others wait for this condition with another mutex");
@@ -100,8 +100,9 @@ void thrum_cond_broadcast(thrum_cond_t *object) {
     leave();
 }
 
+/* After a broadcast nobody is listed, and those whose deadlines came before have been dismissed. */
 int thrum_cond_destroy(thrum_cond_t *cond) {
-    if (!nobody_waits(cond_of(cond)))
+    if (load_acquire(&cond_of(cond)->queue.word) != 0)
         return misuse(EBUSY, "thrum_cond_destroy: somebody waits for this condition");
     return 0;
 }

@@ -18,7 +18,10 @@ static __attribute__((noinline)) void set_slow(struct event *event) {
 void event_set(struct event *event) {
     uint32_t word = 0;
     annotate_happens_before(&event->queue.word);
-    if (!cas_acq_rel(&event->queue.word, &word, EVENT_SET) && !(word & EVENT_SET))
+    if (cas_acq_rel(&event->queue.word, &word, EVENT_SET))
+        return;
+    /* A cas that fails releases nothing. Not where SPIN is held: its holder would write over this. */
+    if (word != EVENT_SET || !cas_acq_rel(&event->queue.word, &word, EVENT_SET))
         set_slow(event);
 }
 

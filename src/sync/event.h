@@ -3,8 +3,9 @@
  * and once are events that are set when something else is done.
  *
  * word: EVENT_SET (then nobody waits and the list is empty), WORD_WAITERS, WORD_SPIN.
- * Linearization. set: the store (or cas) of EVENT_SET, which is the last that it does to the object if it is the one
- *   that sets it. wait: the load that sees it, or the store that lists the waiter. */
+ * Linearization. set: the store (or cas) of EVENT_SET, which is the last that it does to the object, also where it is
+ *   set already: who sees it so from then on, or resets it, sees what this one did before. wait: the load that sees it,
+ *   or the store that lists the waiter. */
 #ifndef THRUM_SYNC_EVENT_H
 #define THRUM_SYNC_EVENT_H
 
@@ -37,7 +38,7 @@ void event_set(struct event *event);
 int event_wait(struct event *event, uint64_t deadline);
 
 static inline bool event_has_waiters(const struct event *event) {
-    return load_relaxed(&event->queue.word) & WORD_WAITERS;
+    return load_acquire(&event->queue.word) & WORD_WAITERS;
 }
 
 #endif

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a program must not do with an object: unlock what is not its own, destroy what is in use. Debug builds say so in
- * one line and abort; release builds answer with the error where they can tell. */
+ * one line and abort; release builds answer with the error where they can tell. What nobody could go on from is
+ * misuse_end()'s, in any build. */
 #ifndef THRUM_SYNC_MISUSE_H
 #define THRUM_SYNC_MISUSE_H
 
-#ifdef THRUM_DEBUG
 #include <stdlib.h>
 
 #include "base/text.h"
 
-static inline int misuse_report(const char *what) {
+_Noreturn static inline void misuse_end(const char *what) {
     text_line("misuse: ", what, NULL);
     abort();
+}
+
+#ifdef THRUM_DEBUG
+static inline int misuse_report(const char *what) {
+    misuse_end(what);
 }
 #define misuse(error, what) misuse_report(what)
 #define MISUSE_IS_WATCHED   1

@@ -25,16 +25,16 @@ static void enlist(struct mutex *mutex, uint32_t word, struct waiter *waiter) {
 struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain) {
     uint32_t word = word_lock(&mutex->word);
     struct waiter *heir = NULL;
-    if (!(word & MUTEX_LOCKED)) {
-        heir = waiters_take(chain);
-        own(mutex, word, heir->wait->unit);
-        word |= MUTEX_LOCKED;
-    }
     if (__builtin_expect(word & MUTEX_PRIORITY, 0)) {
         for (struct waiter *waiter; (waiter = waiters_take(chain)) != NULL;)
             enlist(mutex, word, waiter);
     } else {
         waiters_splice(&mutex->queue.waiters, chain);
+    }
+    if (!(word & MUTEX_LOCKED)) { /* nobody but the chain is in the list */
+        heir = waiters_take(&mutex->queue.waiters);
+        own(mutex, word, heir->wait->unit);
+        word |= MUTEX_LOCKED;
     }
     word_unlock(&mutex->word, queue_word(&mutex->queue, word));
     return heir;
@@ -59,7 +59,7 @@ bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
 static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    unit_announce(wait.unit);
+    waiter_announce(wait.unit);
     enlist(mutex, word, &waiter);
     word_unlock(&mutex->word, word | WORD_WAITERS);
     if (waiter_block(worker, &wait, deadline))
@@ -120,7 +120,7 @@ int thrum_mutex_try_lock(thrum_mutex_t *object) {
     if (lock_fast(mutex))
         return 0;
     uint32_t word = load_relaxed(&mutex->word);
-    if (!owner_is_kept(word))
+    if (word & MUTEX_LOCKED && !owner_is_kept(word))
         return EBUSY;
     struct thrum_unit *self = unit_self(enter());
     int error = 0;

@@ -10,7 +10,7 @@
  *   MUTEX_PRIORITY   r/o: the list is in order of priority, then of age
  * An unlock with waiters hands over: LOCKED stays set, the first of the list owns it and is woken. So a mutex that has
  * waiters is never free, and nobody is woken to find it taken. (Only waiters whose deadlines have just come can make
- * an unlock find nobody; then it is free.)
+ * an unlock find nobody; then they are dismissed, and it is free.)
  *
  * A waiter of a condition variable that is signalled comes over into this list and is not woken before it owns the
  * mutex ("wait morphing", after nsync's mu.c). */

@@ -2,19 +2,18 @@
 /* See queue.h. */
 #include "sync/queue.h"
 
-bool queue_leave(struct queue *queue, struct waiter *waiter) {
-    uint32_t word = word_lock(&queue->word);
-    bool listed = waiter->listed;
-    if (listed)
-        waiters_remove(&queue->waiters, waiter);
+void queue_leave(struct queue *queue, struct waiter *waiter) {
+    uint32_t word;
+    if (!waiter_come_back(waiter, &queue->word, &word))
+        return;
+    waiters_remove(&queue->waiters, waiter);
     word_unlock(&queue->word, queue_word(queue, word));
-    return listed;
 }
 
 bool queue_wait(struct worker *worker, struct queue *queue, uint32_t word, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    unit_announce(wait.unit);
+    waiter_announce(wait.unit);
     waiters_add(&queue->waiters, &waiter);
     word_unlock(&queue->word, word | WORD_WAITERS);
     if (waiter_block(worker, &wait, deadline))

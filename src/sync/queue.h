@@ -18,10 +18,10 @@ static inline uint32_t queue_word(const struct queue *queue, uint32_t word) {
 }
 
 /* The caller has SPIN, which this gives back: it waits in the list until it is claimed and woken. False: the deadline
- * came first, and it is off the list again. `worker` may be another one when this returns. */
+ * came first, and it is off the list. `worker` may be another one when this returns. */
 bool queue_wait(struct worker *worker, struct queue *queue, uint32_t word, uint64_t deadline);
 
-/* A waiter that gives up, or that another object has woken, takes its node off. True: it was still there. */
-bool queue_leave(struct queue *queue, struct waiter *waiter);
+/* A waiter that gives up, or that another object has woken, takes its node off, unless it has been dismissed. */
+void queue_leave(struct queue *queue, struct waiter *waiter);
 
 #endif

@@ -58,24 +58,27 @@ static bool may_write(const struct rwlock *lock, uint32_t word) {
 /* SPIN is held; gives it back. False: the deadline came first, and the waiter may still be in the list. */
 static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *list, struct waiter *waiter,
                     uint32_t word, uint64_t deadline) {
-    unit_announce(waiter->wait->unit);
+    waiter_announce(waiter->wait->unit);
     waiters_add(list, waiter);
     word_unlock(&lock->word, word | WORD_WAITERS);
     return waiter_block(worker, waiter->wait, deadline);
 }
 
 static void forget_reader(struct rwlock *lock, struct waiter *waiter) {
-    uint32_t word = word_lock(&lock->word);
-    if (waiter->listed)
-        waiters_remove(&lock->readers, waiter);
+    uint32_t word;
+    if (!waiter_come_back(waiter, &lock->word, &word))
+        return;
+    waiters_remove(&lock->readers, waiter);
     word_unlock(&lock->word, with_waiters(lock, word));
 }
 
-/* Readers may have waited for this writer alone. Between two batches all may change. */
+/* Readers may have waited for this writer alone: unless it was dismissed, by an unlocker that has seen to them. Between two
+ * batches all may change. */
 static void forget_writer(struct rwlock *lock, struct waiter *waiter) {
-    uint32_t word = word_lock(&lock->word);
-    if (waiter->listed)
-        waiters_remove(&lock->writers, waiter);
+    uint32_t word;
+    if (!waiter_come_back(waiter, &lock->word, &word))
+        return;
+    waiters_remove(&lock->writers, waiter);
     for (bool more = true; more;) {
         struct waiters taken = {.first = NULL};
         if (may_read(lock, word))

@@ -103,7 +103,7 @@ unsigned thrum_sem_count(const thrum_sem_t *sem) {
 }
 
 int thrum_sem_destroy(thrum_sem_t *sem) {
-    if (load_relaxed(&sem_of(sem)->queue.word) & WORD_WAITERS)
+    if (load_acquire(&sem_of(sem)->queue.word) & WORD_WAITERS)
         return misuse(EBUSY, "thrum_sem_destroy: somebody waits for this semaphore");
     return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include "os/memory.h"
+
 enum { BLOCK_BYTES = 64 * 1024, PAGE = 4096 };
 
 /* --- blocks ------------------------------------------------------------------------------------------- */
@@ -15,8 +17,8 @@ static size_t block_bytes(const struct store *store) {
 
 struct block *block_new(const struct store *store) {
     size_t bytes = block_bytes(store);
-    struct block *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED)
+    struct block *block = memory_map(bytes, 0);
+    if (block == NULL)
         return NULL;
     block->bytes = bytes;
     return block;

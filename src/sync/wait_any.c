@@ -139,11 +139,7 @@ static int channel_enlist(struct item *first) {
 }
 
 static void channel_withdraw(struct item *item) {
-    struct channel *channel = item->object;
-    uint32_t word = word_lock(&channel->word);
-    if (item->waiter.listed)
-        waiters_remove(channel_list(item), &item->waiter);
-    word_unlock(&channel->word, word);
+    channel_leave(item->object, channel_list(item), &item->waiter);
 }
 
 /* --- threads ------------------------------------------------------------------------------------------ */
@@ -254,7 +250,7 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
     struct item *end;
-    unit_announce(wait.unit);
+    waiter_announce(wait.unit);
     int error = enlist_all(first, &wait, &end);
     if (error == 0) {
         error = unit_block_until(worker, &wait, cancel_point(worker, deadline)) ? 0 : ETIMEDOUT;

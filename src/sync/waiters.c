@@ -2,6 +2,71 @@
 /* See waiters.h. */
 #include "sync/waiters.h"
 
+#include "sync/misuse.h"
+#include "thrum/thrum.h"
+
+void waiter_cannot_wait(void) {
+    misuse_end("a tasklet or a scheduler would have to wait for an object, which it must not");
+}
+
+/* --- who gives up ------------------------------------------------------------------------------------- */
+
+void waiter_hold(struct waiter *waiter) {
+    uint32_t fate = FATE_LISTED;
+    if (cas_acq_rel(&waiter->fate, &fate, FATE_GONE))
+        return;
+    store_release(&waiter->fate, FATE_CALLED); /* pairs with waiter_come_back */
+    for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_GONE; tries++)
+        backoff(tries); /* its last look at the object comes before the caller's */
+}
+
+void waiter_dismiss(struct waiter *waiter) {
+    waiter_hold(waiter);
+    store_release(&waiter->fate, FATE_DISMISSED);
+}
+
+/* The waker may be on this worker, and preempted: it is let run. */
+static void wait_for_dismissal(const struct waiter *waiter) {
+    for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_DISMISSED; tries++) {
+        leave();
+        thrum_yield();
+        backoff(tries);
+        enter();
+    }
+}
+
+bool waiter_come_back(struct waiter *waiter, uint32_t *word, uint32_t *now) {
+    uint32_t fate = FATE_LISTED;
+    if (cas_acq_rel(&waiter->fate, &fate, FATE_BACK)) {
+        for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_CALLED; backoff(tries++))
+            if (word_try_lock(word, now))
+                return true;
+        store_release(&waiter->fate, FATE_GONE);
+    }
+    wait_for_dismissal(waiter);
+    return false;
+}
+
+void waiter_stay(struct waiter *waiter, uint32_t *word, uint32_t now) {
+    store_relaxed(&waiter->fate, FATE_LISTED); /* nobody looks without SPIN */
+    word_unlock(word, now);
+    wait_for_dismissal(waiter);
+}
+
+/* --- lists -------------------------------------------------------------------------------------------- */
+
+struct waiter *waiters_take_next(struct waiters *list, struct waiter *first) {
+    struct waiter *waiter = first;
+    do {
+        waiter_dismiss(waiter);
+        waiter = list->first;
+        if (waiter == NULL)
+            return NULL;
+        waiters_remove(list, waiter);
+    } while (!waiter_claim(waiter));
+    return waiter;
+}
+
 void waiters_splice(struct waiters *list, struct waiters *more) {
     if (more->first == NULL)
         return;
@@ -23,8 +88,12 @@ unsigned waiters_take_batch(struct waiters *list, uint32_t tag, struct waiters *
         waiters_remove(list, waiter);
         if (waiter_claim(waiter)) {
             waiters_add(taken, waiter);
-            waiter->listed = false; /* not with the object */
             claimed++;
+        } else if (taken->keeps_all) {
+            waiter_hold(waiter);
+            waiters_add(taken, waiter);
+        } else {
+            waiter_dismiss(waiter);
         }
     }
     *more = waiter != NULL && (int32_t)(waiter->tag - tag) <= 0;
@@ -54,6 +123,10 @@ void waiters_wake(struct waiters *list, int result) {
     unsigned woken = 0;
     for (struct waiter *waiter = list->first, *next; waiter != NULL; waiter = next) {
         next = waiter->next;
+        if (__builtin_expect(waiter->contested, 0)) { /* not claimed, but held */
+            store_release(&waiter->fate, FATE_DISMISSED);
+            continue;
+        }
         waiter->result = result;
         waiter_wake(worker, waiter);
         if (++woken % WAITERS_BATCH == 0) {

@@ -6,8 +6,22 @@
  * list, and cost no atomic operation.
  *
  * Lists and nodes are under the object's SPIN (word.h), until the node has been taken off. A waiter that was claimed
- * stays blocked until unit_wake: until then its node, which may be chained to others, is its waker's alone. One whose
- * deadline has come, or that another object has woken, takes its node off this list under SPIN, if nobody else has.
+ * stays blocked until unit_wake: until then its node, which may be chained to others, is its waker's alone.
+ *
+ * One whose deadline has come, or that another object has woken, comes back to take its node off, under SPIN. But the
+ * waker that took it off and could not claim it may be the last who needed the object. So who cannot be claimed is
+ * dismissed, and does not touch the object any more. `fate` of the node says so:
+ *
+ *   FATE_LISTED     -> GONE (cas by the waker), BACK (cas by the waiter, which from here on tries to get SPIN)
+ *   FATE_BACK       -> CALLED (store by the waker), LISTED (by the waiter, with SPIN: waiter_stay)
+ *   FATE_CALLED     -> GONE (store by the waiter, which is not going to try again)
+ *   FATE_GONE       the waiter does not touch the object. -> DISMISSED (store by the waker)
+ *   FATE_DISMISSED  nor does the waker touch the node
+ *
+ * From LISTED or BACK to GONE the waker has SPIN, so the waiter cannot have it; and one that is BACK is in a
+ * non-preemptible region with nothing else to do, so the waker's wait is short, wherever that is: in a tasklet, too, on
+ * the worker that the waiter will want to run on. Where a waiter that is let go may free the object (barrier.c) it is
+ * held, GONE, until the waker does not need that any more. Modelled in tests/model/dismiss.pml.
  *
  * So a waker goes about it in two steps: under SPIN it takes off and claims whom it means to wake; then it gives SPIN
  * back, which is the last that it does to the object; then it wakes. Between two batches of a long list SPIN is given
@@ -19,7 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sched/timer.h"
+#include "sched/wait.h"
 #include "sched/worker.h"
 #include "sync/word.h"
 
@@ -29,14 +43,17 @@ struct waiter {
     void *value;       /* the object's own; r/o: a channel's element */
     uint32_t tag;      /* the object's own; r/o: a barrier's generation */
     int result;        /* 0, unless the waker says what is wrong */
+    uint32_t fate;     /* enum waiter_fate; of one that is contested */
     bool contested;    /* until it has been claimed */
-    bool listed;
-    bool fired; /* it was contested, and this is the node by which it was claimed */
+    bool fired;        /* it was contested, and this is the node by which it was claimed */
 };
+
+enum waiter_fate { FATE_LISTED, FATE_BACK, FATE_CALLED, FATE_GONE, FATE_DISMISSED };
 
 struct waiters {
     struct waiter *first, *last;
     bool contested; /* some may be; until the list is empty again */
+    bool keeps_all; /* of a waker's own list: those are put there, too, that could only be held */
 };
 
 static inline struct waiter waiter_make(struct wait *wait, bool contested) {
@@ -48,7 +65,6 @@ static inline void waiters_add_before(struct waiters *list, struct waiter *waite
     struct waiter *prev = next != NULL ? next->prev : list->last;
     waiter->next = next;
     waiter->prev = prev;
-    waiter->listed = true;
     if (next != NULL)
         next->prev = waiter;
     else
@@ -76,10 +92,9 @@ static inline void waiters_remove(struct waiters *list, struct waiter *waiter) {
         list->first = waiter->next;
     if (__builtin_expect(list->contested, 0) && list->first == NULL)
         list->contested = false;
-    waiter->listed = false;
 }
 
-/* Off a list. True: it is the caller's to wake. False: its deadline has come, or another object has it. */
+/* True: it is the caller's to wake. False: its deadline has come, or another object has it. */
 static inline bool waiter_claim(struct waiter *waiter) {
     if (waiter->contested) {
         if (!wait_claim(waiter->wait))
@@ -90,14 +105,38 @@ static inline bool waiter_claim(struct waiter *waiter) {
     return true;
 }
 
+/* With SPIN. One that is off the list, but could not be claimed. */
+void waiter_hold(struct waiter *waiter);
+void waiter_dismiss(struct waiter *waiter);
+
+/* By a waiter that gives up, or that another object has woken. True: it has SPIN, its node is in the list, and the word
+ * is in *now. False: it was dismissed. Inside, perhaps on another worker when it returns. */
+bool waiter_come_back(struct waiter *waiter, uint32_t *word, uint32_t *now);
+
+/* It has come back, and found that a waker is about to dismiss it: gives SPIN back and waits for that. Likewise. */
+void waiter_stay(struct waiter *waiter, uint32_t *word, uint32_t now);
+
+/* The first has been taken off, and could not be claimed. */
+__attribute__((cold)) struct waiter *waiters_take_next(struct waiters *list, struct waiter *first);
+
 /* Takes the first off that can be claimed. */
 static inline struct waiter *waiters_take(struct waiters *list) {
-    for (struct waiter *waiter; (waiter = list->first) != NULL;) {
-        waiters_remove(list, waiter);
-        if (waiter_claim(waiter))
-            return waiter;
-    }
-    return NULL;
+    struct waiter *waiter = list->first;
+    if (waiter == NULL)
+        return NULL;
+    waiters_remove(list, waiter);
+    if (__builtin_expect(!waiter_claim(waiter), 0))
+        return waiters_take_next(list, waiter);
+    return waiter;
+}
+
+__attribute__((cold)) _Noreturn void waiter_cannot_wait(void);
+
+/* It is about to wait: as unit_announce. Tasklets and schedulers stand on a stack that others need. */
+static inline void waiter_announce(struct thrum_unit *self) {
+    if (__builtin_expect(self->kind == UNIT_TASKLET || self->kind == UNIT_LOOP, 0))
+        waiter_cannot_wait();
+    unit_announce(self);
 }
 
 static inline void waiter_wake(struct worker *worker, struct waiter *waiter) {
@@ -130,8 +169,8 @@ unsigned waiters_take_batch(struct waiters *list, uint32_t tag, struct waiters *
 uint32_t waiters_take_all(struct waiters *list, uint32_t *word, uint32_t now, uint32_t tag,
                           struct waiters *taken);
 
-/* Wakes all of a list that is the caller's own, with this result. Inside, and inside again, perhaps on another worker,
- * when it returns. */
+/* Wakes, or dismisses, all of a list that is the caller's own, with this result. Inside, and inside again, perhaps on
+ * another worker, when it returns. */
 void waiters_wake(struct waiters *list, int result);
 
 #endif

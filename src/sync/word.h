@@ -40,6 +40,15 @@ static inline uint32_t word_lock(uint32_t *word) {
     }
 }
 
+/* As word_lock, but does not wait. *seen: what the word was. */
+static inline bool word_try_lock(uint32_t *word, uint32_t *seen) {
+    *seen = load_relaxed(word);
+    if (*seen & WORD_SPIN || !cas_acquire(word, seen, *seen | WORD_SPIN)) /* as in word_lock */
+        return false;
+    annotate_happens_after(word);
+    return true;
+}
+
 /* Gives SPIN back: the word is `now` from here on. */
 static inline void word_unlock(uint32_t *word, uint32_t now) {
     annotate_happens_before(word);

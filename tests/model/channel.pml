@@ -61,7 +61,7 @@ chan receivers = [RECEIVERS] of { byte };
 bool spin, closing, closed; /* the word */
 byte spare;                 /* blocks */
 byte claim[PARTIES], element[PARTIES], result[PARTIES];
-bool valid[PARTIES], woken[PARTIES];
+bool valid[PARTIES], woken[PARTIES], dismissed[PARTIES];
 byte sent, received; /* a bit for each value */
 byte users = PARTIES, parties_done, late = LATE;
 byte senders_done;
@@ -95,7 +95,7 @@ inline take(list, who) {
         :: atomic { true -> claim[who] = WOKEN; break }
 #else
         :: atomic { claim[who] == WAITING -> assert(valid[who]); claim[who] = WOKEN; break }
-        :: atomic { claim[who] != WAITING -> assert(valid[who]) }
+        :: atomic { claim[who] != WAITING -> assert(valid[who]); dismissed[who] = true } /* dismiss.pml */
 #endif
         fi
     od
@@ -114,24 +114,20 @@ inline wait_in(list) {
     if
     :: atomic { woken[me] -> woken[me] = false; valid[me] = false }
     :: atomic { late > 0 && claim[me] == WAITING -> late--; claim[me] = TIMED_OUT }
-#ifndef NO_LEAVE
-#ifndef BLIND_LEAVE
-        atomic { !spin -> touch; spin = true }
-#endif
+#ifdef BLIND_LEAVE
         atomic {
             if
             :: list ?? [eval(me)] -> list ?? eval(me)
             :: else
             fi
         }
+#elif !defined(NO_LEAVE)
+        if
+        :: dismissed[me] -> dismissed[me] = false
+        :: atomic { !spin && !dismissed[me] -> touch; list ?? eval(me) }
+        fi;
 #endif
-        atomic {
-            valid[me] = false;
-            result[me] = LATER;
-#ifndef BLIND_LEAVE
-            spin = false
-#endif
-        }
+        atomic { valid[me] = false; result[me] = LATER }
     fi
 }
 

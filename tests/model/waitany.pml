@@ -50,6 +50,7 @@ bool valid[WAITERS], woken[WAITERS];
 byte fired[WAITERS];  /* the item by which it was claimed, + 1 */
 bool blocked[WAITERS];
 byte late = LATE, finished;
+byte dismissed[4];    /* of each list: a bit for each waiter whose node a waker took off in vain */
 
 #ifdef TRADE
 
@@ -104,7 +105,7 @@ inline take(l, who) {
         :: atomic { true -> claim[who] = WOKEN; break }
 #else
         :: atomic { claim[who] == WAITING -> assert(valid[who]); claim[who] = WOKEN; break }
-        :: atomic { claim[who] != WAITING -> assert(valid[who]) }
+        :: atomic { claim[who] != WAITING -> assert(valid[who]); dismissed[l] = dismissed[l] | (1 << who) }
 #endif
         fi
     od
@@ -195,18 +196,17 @@ inline enlist(i) {
 
 #endif
 
+#define is_dismissed(i) (dismissed[own_list(me, i)] & (1 << me))
+
 /* Not where it was claimed from: the node is in no list, and the object may be gone. */
 inline withdraw(i) {
 #ifdef NO_WITHDRAW
     skip
 #else
-    atomic {
-        !spin[object(i)] ->
-        if
-        :: list[own_list(me, i)] ?? [eval(me)] -> list[own_list(me, i)] ?? eval(me)
-        :: else
-        fi
-    }
+    if
+    :: atomic { is_dismissed(i) -> dismissed[own_list(me, i)] = dismissed[own_list(me, i)] & ~(1 << me) } /* dismiss.pml */
+    :: atomic { !spin[object(i)] && !is_dismissed(i) -> list[own_list(me, i)] ?? eval(me) }
+    fi
 #endif
 }
 

@@ -28,7 +28,7 @@ for header in thrum/*.h; do
         compile "$cxx" c++ "$standard" "$header" -Wold-style-cast -Wzero-as-null-pointer-constant
     done
 done
-for header in thrum/*.hpp; do
+for header in thrum/*.hpp thrum/hpp/*.hpp thrum/hpp/detail/*.hpp; do
     [[ ! -e $header ]] || compile "$cxx" c++ c++20 "$header"
 done
 echo "$checked compilations"

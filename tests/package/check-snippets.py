@@ -5,10 +5,10 @@ in the manual pages' synopses, beside the headers that they repeat.
 
     check-snippets.py SOURCE_FOLDER COMPILER_FOR_C COMPILER_FOR_C++ [--print FILE]
 
-Examples are: in a header, lines of a comment that stand five columns behind its asterisk; in *.md, what stands between
-```c or ```cpp and ```; in a manual page, from .EX to .EE where there is C in it. One that has a main() is compiled as
-it is. Any other is a fragment: functions and static variables are left where they are, the rest goes into a function,
-and what it uses without having declared it stands in PREAMBLE.
+Examples are: in a header, lines of a comment that stand five columns behind its asterisk (each header has one, but for
+those in hpp/detail); in *.md, what stands between ```c or ```cpp and ```; in a manual page, from .EX to .EE where there is
+C in it. One that has a main() is compiled as it is. Any other is a fragment: functions and static variables are left where
+they are, the rest goes into a function, and what it uses without having declared it stands in PREAMBLE, or PREAMBLE_CXX.
 
 With --print it prints the first whole program of FILE instead.
 """
@@ -35,7 +35,15 @@ extern thrum_t printer;
 void serve(struct request *request);
 void work(void *arg);
 """
-WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused"]
+PREAMBLE_CXX = """
+#include <thrum/thrum.hpp>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+"""
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter"]
 
 
 def of_header(text):
@@ -86,7 +94,7 @@ def without_commands(block):
     return "\n".join(line for line in block.splitlines() if not re.match(r"(cc|c\+\+|\$) ", line))
 
 
-def program(block, headers):
+def program(block, preamble):
     """A fragment as something that compiles."""
     if "int main(" in block:
         return block
@@ -103,7 +111,7 @@ def program(block, headers):
         if depth is inside or re.match(r"\}|#include|\S.*;", line):
             depth = None
     body = "\n".join(inside)
-    return (PREAMBLE % headers + "\n".join(outside) +
+    return (preamble + "\n".join(outside) +
             "\nint main(int argc, char **argv) {\n(void)argc, (void)argv;\n%s\nreturn 0;\n}\n" % body)
 
 
@@ -125,7 +133,8 @@ def main():
         return 0
     cc, cxx = sys.argv[2:4]
     include = source / "include"
-    headers = "\n".join(f"#include <thrum/{header.name}>" for header in sorted((include / "thrum").glob("*.h")))
+    names = sorted(header.name for header in (include / "thrum").glob("*.h"))
+    preamble = PREAMBLE % "\n".join(f"#include <thrum/{name}>" for name in names)
     count, good = 0, True
     with tempfile.TemporaryDirectory() as folder:
 
@@ -134,16 +143,19 @@ def main():
             count += 1
             good = compiles(text, cc, cxx, include, folder, name, language) and good
 
-        for path in sorted((include / "thrum").glob("*.h*")):
+        for path in [*sorted((include / "thrum").glob("*.h*")), *sorted((include / "thrum" / "hpp").glob("*.hpp"))]:
+            is_cxx = path.suffix == ".hpp"
             blocks = of_header(path.read_text())
             if not blocks:
                 print(f"{path.name}: no example")
                 good = False
             for block in blocks:
-                check(program(without_commands(block), headers), path.name, "c++" if path.suffix == ".hpp" else "c")
+                check(program(without_commands(block), PREAMBLE_CXX if is_cxx else preamble), path.name,
+                      "c++" if is_cxx else "c")
         for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
             for block in of_document(path.read_text()):
-                check(program(block, headers), path.name, "c++" if "std::" in block else "c")
+                is_cxx = "std::" in block or "thrum::" in block
+                check(program(block, PREAMBLE_CXX if is_cxx else preamble), path.name, "c++" if is_cxx else "c")
         for path in sorted((source / "docs" / "man").glob("*.[37]")):
             text = path.read_text()
             if path.suffix == ".3":
@@ -154,7 +166,7 @@ def main():
                 check(declarations + "\n", f"{path.name}, SYNOPSIS")
                 check(declarations + "\n", f"{path.name}, SYNOPSIS", "c++")
             for block in of_page(text):
-                check(program(without_commands(block), headers), path.name)
+                check(program(without_commands(block), preamble), path.name)
     print(f"{count} examples and synopses")
     return 0 if good and count > 0 else 1
 

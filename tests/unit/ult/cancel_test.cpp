@@ -152,6 +152,7 @@ TEST_P(Cancel, InConditions) {
 }
 
 TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
+    std::atomic<bool> asked{false};
     thrum_mutex_t mutex = THRUM_MUTEX_INIT;
     std::atomic<int> begun{0}, had_it{0};
     thrum_mutex_lock(&mutex);
@@ -172,7 +173,8 @@ TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
     Victim off([&] {
         begun++;
         EXPECT_EQ(thrum_set_cancel(0), 1);
-        thrum_sleep(5 * THRUM_MS);
+        EXPECT_TRUE(eventually([&] { return asked.load(); }));
+        thrum_sleep(THRUM_MS);
         thrum_testcancel();
         EXPECT_EQ(thrum_set_cancel(1), 0);
         had_it++;
@@ -183,12 +185,68 @@ TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
     locks.cancel();
     timed.cancel();
     off.cancel();
+    asked = true;
     thrum_sleep(THRUM_MS);
     thrum_mutex_unlock(&mutex);
     EXPECT_TRUE(locks.was_cancelled());
     EXPECT_FALSE(timed.was_cancelled());
     EXPECT_TRUE(off.was_cancelled());
     EXPECT_EQ(had_it, 3);
+}
+
+// A cancellation point whose deadline is past does not wait; what comes after it is none because of that.
+TEST_P(Cancel, NotAfterAPointThatDidNotWait) {
+    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_sem_t sem = THRUM_SEM_INIT(0);
+    std::atomic<bool> tries{false};
+    int error = -1;
+    thrum_mutex_lock(&mutex);
+    Victim victim([&] {
+        EXPECT_EQ(thrum_sem_wait_until(&sem, 1), ETIMEDOUT);
+        tries = true;
+        error = thrum_mutex_lock_until(&mutex, thrum_now() + 600 * THRUM_S);
+        if (error == 0)
+            thrum_mutex_unlock(&mutex);
+        thrum_testcancel();
+    });
+    EXPECT_TRUE(eventually([&] { return tries.load(); }));
+    thrum_sleep(THRUM_MS);
+    victim.cancel();
+    thrum_sleep(THRUM_MS);
+    thrum_mutex_unlock(&mutex);
+    EXPECT_TRUE(victim.was_cancelled());
+    EXPECT_EQ(error, 0);
+}
+
+// Making many waits for those who help to make them, who write to the caller's stack.
+TEST_P(Cancel, NotWhileManyAreMade) {
+    constexpr std::size_t kMany = 2000;
+    for (int round = 0; round < 20 / kStressDivisor + 1; round++) {
+        std::vector<thrum_t> threads(kMany);
+        std::atomic<bool> begun{false}, asked{false};
+        Victim victim([&] {
+            begun = true;
+            EXPECT_EQ(thrum_spawn_many(
+                          kMany, threads.data(), nullptr,
+                          [](void *) -> void * {
+                              thrum_yield();
+                              return nullptr;
+                          },
+                          nullptr, 0),
+                      0);
+            while (!asked)
+                thrum_yield();
+            thrum_testcancel();
+        });
+        EXPECT_TRUE(eventually([&] { return begun.load(); }));
+        victim.cancel();
+        asked = true;
+        EXPECT_TRUE(victim.was_cancelled());
+        for (const thrum_t thread : threads) {
+            ASSERT_NE(thread, nullptr);
+            EXPECT_EQ(thrum_join(thread, nullptr), 0);
+        }
+    }
 }
 
 TEST_P(Cancel, OnlyThoseThatWereMadeForIt) {
@@ -233,6 +291,8 @@ TEST_P(Cancel, RacesWithWakersAndDeadlines) {
         for (int i = 0; i < 1000 / kStressDivisor; i++) {
             bool timed = random() % 2 != 0, answer = false;
             const uint64_t ns = random() % (40 * THRUM_US);
+            const double post_us =
+                static_cast<double>(random() % 10); // drawn here: the poster runs beside us
             Victim victim([&] {
                 if (timed)
                     answer = thrum_sem_wait_until(&sem, thrum_now() + ns) == 0;
@@ -240,7 +300,7 @@ TEST_P(Cancel, RacesWithWakersAndDeadlines) {
                     thrum_sem_wait(&sem), answer = true;
             });
             Light poster([&] {
-                spin_us(static_cast<double>(random() % 10));
+                spin_us(post_us);
                 thrum_sem_post(&sem);
             });
             spin_us(static_cast<double>(random() % 10));

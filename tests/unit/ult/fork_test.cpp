@@ -140,6 +140,61 @@ TEST_P(UltFork, ChildOfAUltMayReturn) {
     EXPECT_EQ(status_of(child), 0);
 }
 
+// What it returns from is no thread of the child's own runtime, if it has begun one.
+TEST_P(UltFork, ChildOfAUltMayReturnAfterItHasBegunARuntime) {
+    if (ULT_EMULATED && workers() > 1)
+        GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
+    pid_t child = -1;
+    Light forks([&child] {
+        const pid_t answer = fork();
+        if (answer == 0) {
+            limit_child();
+            const thrum_config config{1};
+            if (thrum_init(&config) != 0)
+                _exit(1);
+        } else {
+            child = answer;
+        }
+    });
+    forks.join();
+    EXPECT_EQ(status_of(child), 0);
+}
+
+TEST_P(UltFork, ChildOfATasklet) {
+    if (ULT_EMULATED && workers() > 1)
+        GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
+    pid_t child = -1;
+    const auto forks = [](void *answer) -> void * {
+        const pid_t pid = fork();
+        if (pid == 0)
+            limit_child();
+        else
+            *static_cast<pid_t *>(answer) = pid;
+        return nullptr;
+    };
+    std::atomic<int> others{0};
+    const pid_t parent = getpid();
+    std::vector<Light> lights;
+    const thrum_attr_t queued = attr_queued();
+    for (int i = 0; i < 10; i++)
+        lights.emplace_back(
+            [&] {
+                if (getpid() != parent)
+                    _exit(1); // one of the parent's threads ran in the child
+                others++;
+            },
+            &queued);
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET), 0);
+    thrum_t tasklet = nullptr;
+    ASSERT_EQ(thrum_spawn(&tasklet, &attr, forks, &child), 0);
+    EXPECT_EQ(thrum_join(tasklet, nullptr), 0);
+    lights.clear();
+    EXPECT_EQ(others, 10);
+    EXPECT_EQ(status_of(child), 0);
+}
+
 TEST_P(UltFork, ChildCannotJoinTheParentsThreads) {
     std::atomic<bool> stop{false};
     Light waiting([&stop] {

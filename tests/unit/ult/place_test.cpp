@@ -3,6 +3,7 @@
 // Where a thread runs and what it stands on: workers that it is bound to, migration, stacks of the user's own; and what
 // can be told of it: name, id, priority, use of its stack.
 #include <thrum/pool.h>
+#include <thrum/worker.h>
 
 #include <algorithm>
 #include <array>
@@ -105,6 +106,55 @@ TEST_P(Place, MovesItself) {
     EXPECT_EQ(thrum_migrate(thrum_self(), 0), EPERM);
 }
 
+// A move that cannot be leaves it where it is.
+TEST_P(Place, StaysWhereItIsIfItCannotMove) {
+    const thrum_attr_t attr = on_worker(workers() - 1);
+    Light(
+        [] {
+            const int here = thrum_worker_self();
+            EXPECT_EQ(thrum_migrate(thrum_self(), workers()), EINVAL);
+            for (int i = 0; i < 50; i++) {
+                thrum_sleep(10 * THRUM_US);
+                ASSERT_EQ(thrum_worker_self(), here);
+            }
+        },
+        &attr)
+        .join();
+}
+
+// Several move one thread at once: in the end it has one place, and no worker believes that it still has to stay for it.
+TEST_P(Place, IsMovedBySeveralAtOnce) {
+    const unsigned target = workers(); // one more
+    unsigned added = 0;
+    ASSERT_EQ(thrum_worker_add(&added), 0);
+    ASSERT_EQ(added, target);
+    for (int round = 0; round < 300 / kStressDivisor; round++) {
+        std::atomic<bool> over{false};
+        std::atomic<int> ready{0};
+        Light moved([&] {
+            while (!over)
+                thrum_yield();
+        });
+        const auto move = [&](unsigned to) {
+            ready++;
+            while (ready < 2)
+                thrum_yield();
+            const int error = thrum_migrate(moved.handle(), to);
+            EXPECT_TRUE(error == 0 || error == EBUSY) << error;
+        };
+        External bind([&] { move(target); });
+        move(THRUM_ANY_WORKER);
+        bind.join();
+        over = true;
+        moved.join();
+    }
+    EXPECT_EQ(thrum_worker_stop(target), 0) << "somebody is still counted as bound to it";
+    for (int i = 0; i < 200; i++) { // with the descriptors of those
+        const thrum_attr_t attr = on_worker(0);
+        Light([] {}, &attr).join();
+    }
+}
+
 TEST_P(Place, IsMovedByOthers) {
     const unsigned target = workers() - 1;
     std::thread::id there;
@@ -195,6 +245,24 @@ TEST_P(UserStack, IsUsedAndLeft) {
     External(use).join();
 }
 
+// Whatever ends first goes to a loop that never ran, where the end must be seen to.
+TEST_P(UserStack, OfTheFirstThread) {
+    for (int round = 0; round < 20; round++) {
+        std::vector<char> memory(THRUM_STACK_MIN);
+        ASSERT_EQ(thrum_fini(), 0);
+        const thrum_config config{workers()};
+        ASSERT_EQ(thrum_init(&config), 0);
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        ASSERT_EQ(thrum_attr_set_stack(&attr, memory.data(), memory.size()), 0);
+        thrum_t thread = nullptr;
+        ASSERT_EQ(thrum_spawn(
+                      &thread, &attr, [](void *) -> void * { return nullptr; }, nullptr),
+                  0);
+        ASSERT_EQ(thrum_join(thread, nullptr), 0);
+    }
+}
+
 TEST_P(UserStack, TooSmall) {
     thrum_attr_t attr;
     thrum_attr_init(&attr);
@@ -267,6 +335,26 @@ TEST_P(About, UseOfTheStack) {
             },
             &attr)
             .join();
+    // One after another in the queue, of which each has the stack of the one before it; the caller's own is told before
+    // it has waited for the first time.
+    ASSERT_EQ(thrum_attr_set_stack_size(&attr, 65536), 0);
+    std::vector<Light> row;
+    const auto use = [](std::size_t touched, std::size_t most) {
+        return [touched, most] {
+            std::size_t before = 0, size = 0;
+            EXPECT_EQ(thrum_stack_used(thrum_self(), &before, &size), 0);
+            EXPECT_GT(before, 0U);
+            EXPECT_GT(size, 50000U);
+            EXPECT_LE(before, most);
+            touch(touched);
+        };
+    };
+    const thrum_attr_t plain = attr_queued();
+    for (int i = 0; i < 5; i++) {
+        row.emplace_back(use(10, 16 << 10), &attr);
+        row.emplace_back(use(40 << 10, 65536), &plain);
+    }
+    row.clear();
     const thrum_attr_t queued = attr_queued();
     std::size_t used = 1, size = 1;
     const Light unborn([] {}, &queued);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -370,6 +371,35 @@ TEST_P(Tasklet, RunsAndIsJoined) {
     in_ult(body);
 }
 
+TEST_P(Tasklet, HasNeitherStackNorWorkerAndIsNotCancelled) {
+    thrum_t thread = nullptr;
+    std::vector<char> memory(THRUM_STACK_MIN);
+    for (const unsigned flag : {THRUM_SPAWN_CANCELLABLE, THRUM_SPAWN_MEASURED}) {
+        thrum_attr_t attr = attr_tasklet();
+        ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET | flag), 0);
+        EXPECT_EQ(thrum_spawn(&thread, &attr, count, nullptr), EINVAL);
+    }
+    thrum_attr_t attr = attr_tasklet();
+    ASSERT_EQ(thrum_attr_set_worker(&attr, 0), 0);
+    EXPECT_EQ(thrum_spawn(&thread, &attr, count, nullptr), EINVAL);
+    attr = attr_tasklet();
+    ASSERT_EQ(thrum_attr_set_stack(&attr, memory.data(), memory.size()), 0);
+    EXPECT_EQ(thrum_spawn(&thread, &attr, count, nullptr), EINVAL);
+}
+
+// The first that is gone to is a loop that never ran.
+TEST_P(Tasklet, RunsWhileTheFirstThreadYields) {
+    for (int round = 0; round < 10; round++) {
+        ASSERT_EQ(thrum_fini(), 0);
+        const thrum_config config{workers()};
+        ASSERT_EQ(thrum_init(&config), 0);
+        const thrum_attr_t attr = attr_tasklet();
+        std::atomic<long> counter{0};
+        ASSERT_EQ(thrum_spawn(nullptr, &attr, count, &counter), 0);
+        EXPECT_TRUE(eventually([&counter] { return counter == 1; }));
+    }
+}
+
 TEST_P(Tasklet, RunsDetachedAndFromOutside) {
     const thrum_attr_t attr = attr_tasklet();
     std::atomic<long> counter{0};
@@ -448,6 +478,39 @@ TEST_P(Suspend, ResumeIsNotLostWhicheverComesFirst) {
     }
 }
 
+// What was written before a resume is seen after the suspend that it ended, or has kept from waiting, also if there were
+// several before it. The writer's stores are delayed by others that miss its cache.
+TEST_P(Suspend, SeesWhatWasWrittenBeforeTheResume) {
+    std::vector<std::atomic<char>> cold(std::size_t{64} << 20);
+    std::atomic<unsigned long> written{0}, seen{0};
+    std::atomic<bool> stop{false};
+    Light reader([&] {
+        while (!stop) {
+            unsigned long now = 0;
+            while ((now = written.load(std::memory_order_acquire)) == seen && !stop)
+                thrum_suspend();
+            seen.store(now, std::memory_order_release);
+        }
+    });
+    External writer([&] {
+        std::minstd_rand random(1);
+        const uint64_t end = thrum_now() + (ULT_EMULATED ? 50 : 300) * THRUM_MS;
+        while (thrum_now() < end) {
+            for (unsigned i = 0; i < 3 + random() % 6; i++) {
+                for (unsigned miss = 0; miss < 2; miss++)
+                    cold[(std::size_t{random()} * 2654435761U) % cold.size()].store(
+                        1, std::memory_order_relaxed);
+                written.store(written.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+                thrum_resume(reader.handle());
+            }
+            ASSERT_TRUE(eventually([&] { return seen == written; })) << "a resume was lost";
+        }
+    });
+    writer.join();
+    stop = true;
+    thrum_resume(reader.handle());
+}
+
 TEST_P(Suspend, APermitDoesNotOutliveItsThread) {
     for (int round = 0; round < 50; round++) {
         const thrum_attr_t queued = attr_queued();
@@ -520,6 +583,28 @@ TEST_P(UltKeys, AreEachThreadsOwnAndDestroyedAtItsEnd) {
     EXPECT_EQ(thrum_key_delete(key), EINVAL);
     EXPECT_EQ(thrum_key_set(key, &key), EINVAL);
     EXPECT_EQ(thrum_key_delete(plain), 0);
+}
+
+// Tasklets too; and who comes after one with its descriptor finds nothing of it.
+TEST_P(UltKeys, OfTasklets) {
+    thrum_key_t key = 0;
+    destroyed = 0;
+    ASSERT_EQ(thrum_key_create(&key, destroy), 0);
+    const thrum_attr_t attr = attr_tasklet();
+    for (int i = 0; i < 100; i++) {
+        thrum_t tasklet = nullptr;
+        const auto set = [](void *k) -> void * {
+            const auto here = *static_cast<thrum_key_t *>(k);
+            EXPECT_EQ(thrum_key_get(here), nullptr);
+            EXPECT_EQ(thrum_key_set(here, k), 0);
+            return nullptr;
+        };
+        ASSERT_EQ(thrum_spawn(&tasklet, &attr, set, &key), 0);
+        EXPECT_EQ(thrum_join(tasklet, nullptr), 0);
+        Light([key] { EXPECT_EQ(thrum_key_get(key), nullptr); }).join();
+    }
+    EXPECT_EQ(destroyed, 100);
+    EXPECT_EQ(thrum_key_delete(key), 0);
 }
 
 TEST_P(UltKeys, ADeletedKeysValueIsNotTheNextOnes) {

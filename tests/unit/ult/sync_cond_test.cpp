@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // sync/cond: signals reach one, broadcasts all, deadlines on both sides of a signal, nothing is lost.
+#include <cstring>
+
 #include "crew.hpp"
 
 namespace {
@@ -99,6 +101,61 @@ TEST_P(Cond, BroadcastWakesAll) {
         EXPECT_EQ(woken, count + 2);
         EXPECT_EQ(waiting(mutex_), 0);
     }
+}
+
+// The mutex is free: whom it goes to at once is chosen as by an unlock.
+TEST_P(Cond, BroadcastGivesAFreeMutexToTheHighestPriority) {
+    for (const bool timed : {false, true}) {
+        thrum_mutex_t mutex;
+        ASSERT_EQ(thrum_mutex_init(&mutex, THRUM_MUTEX_PRIORITY), 0);
+        std::vector<unsigned> order;
+        std::vector<Light> lights;
+        for (const unsigned priority : {3U, 9U, 0U, 9U, 63U}) {
+            thrum_attr_t attr;
+            thrum_attr_init(&attr);
+            ASSERT_EQ(thrum_attr_set_priority(&attr, priority), 0);
+            const unsigned who = priority * 10 + static_cast<unsigned>(lights.size());
+            lights.emplace_back(
+                [&, who] {
+                    thrum_mutex_lock(&mutex);
+                    EXPECT_EQ(thrum_cond_wait_until(&cond_, &mutex, timed ? in_ms(60000) : kNever), 0);
+                    order.push_back(who);
+                    thrum_mutex_unlock(&mutex);
+                },
+                &attr);
+            ASSERT_TRUE(eventually_waiting(cond_, static_cast<int>(lights.size())));
+        }
+        thrum_mutex_lock(&mutex); // the last of them has let it go
+        thrum_mutex_unlock(&mutex);
+        thrum_cond_broadcast(&cond_);
+        lights.clear();
+        EXPECT_EQ(order, (std::vector<unsigned>{634, 91, 93, 30, 2}));
+        EXPECT_EQ(thrum_mutex_destroy(&mutex), 0);
+    }
+}
+
+TEST_P(Cond, InitialisedOverAnything) {
+    std::memset(&cond_, 0xa5, sizeof cond_);
+    thrum_cond_init(&cond_);
+    thrum_cond_signal(&cond_);
+    thrum_cond_broadcast(&cond_);
+    bool go = false;
+    std::atomic<bool> has_waited{false};
+    Light light([&] {
+        lock();
+        EXPECT_EQ(thrum_cond_wait_until(&cond_, &mutex_, in_ms(1)), ETIMEDOUT);
+        has_waited = true;
+        while (!go)
+            thrum_cond_wait(&cond_, &mutex_);
+        unlock();
+    });
+    EXPECT_TRUE(eventually([&] { return has_waited.load(); }));
+    lock();
+    go = true;
+    thrum_cond_signal(&cond_);
+    unlock();
+    light.join();
+    EXPECT_EQ(thrum_cond_destroy(&cond_), 0);
 }
 
 TEST_P(Cond, BroadcastToManyIsNotLost) {

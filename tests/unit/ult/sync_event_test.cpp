@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // sync/event, and what is made of it: latch, eventual, future, once.
+#include <cstring>
+
 #include "crew.hpp"
 
 namespace {
@@ -80,6 +82,43 @@ TEST_P(Event, DeadlinesAmongSets) {
         EXPECT_EQ(waiting(event_), 0);
         thrum_event_reset(&event_);
     }
+}
+
+// Who sets it again, too, is seen by who resets it from then on: work that was noted before a set is not overlooked.
+TEST_P(Event, ASetThatFindsItSetIsSeen) {
+    constexpr int kSetters = 6;
+    const int each = divided(500);
+    std::atomic<int> noted[kSetters] = {}; // relaxed: the event is what orders them
+    crew(kSetters - 2, 2, [&](int who) {
+        if (who < kSetters) {
+            for (int i = 0; i < each; i++) {
+                noted[who].fetch_add(1, std::memory_order_relaxed);
+                thrum_event_set(&event_);
+                if (i % 8 == 0)
+                    thrum_yield();
+            }
+            return;
+        }
+        for (int seen = 0; seen < kSetters * each;) {
+            EXPECT_EQ(thrum_event_wait_until(&event_, in_ms(60000)), 0);
+            thrum_event_reset(&event_);
+            seen = 0;
+            for (const auto &count : noted)
+                seen += count.load(std::memory_order_relaxed);
+        }
+    });
+}
+
+TEST_P(Event, InitialisedOverAnything) {
+    std::memset(&event_, 0xa5, sizeof event_);
+    thrum_event_init(&event_);
+    EXPECT_EQ(thrum_event_try_wait(&event_), EBUSY);
+    EXPECT_EQ(thrum_event_wait_until(&event_, in_ms(1)), ETIMEDOUT);
+    Light light([&] { thrum_event_wait(&event_); });
+    ASSERT_TRUE(eventually_waiting(event_, 1));
+    thrum_event_set(&event_);
+    light.join();
+    EXPECT_EQ(thrum_event_destroy(&event_), 0);
 }
 
 TEST_P(Event, IsGoneAsSoonAsItIsSeen) {
@@ -195,6 +234,20 @@ TEST_P(Eventual, IsSetOnceAndReadByAll) {
     EXPECT_EQ(thrum_eventual_try_get(&eventual, &value), EBUSY);
     EXPECT_EQ(thrum_eventual_get_until(&eventual, &value, in_ms(1)), ETIMEDOUT);
     EXPECT_EQ(value, this);
+    EXPECT_EQ(thrum_eventual_destroy(&eventual), 0);
+}
+
+TEST_P(Eventual, InitialisedOverAnything) {
+    thrum_eventual_t eventual;
+    std::memset(&eventual, 0xa5, sizeof eventual);
+    thrum_eventual_init(&eventual);
+    void *value = nullptr;
+    EXPECT_EQ(thrum_eventual_try_get(&eventual, &value), EBUSY);
+    EXPECT_EQ(thrum_eventual_get_until(&eventual, &value, in_ms(1)), ETIMEDOUT);
+    Light light([&] { EXPECT_EQ(thrum_eventual_get(&eventual), this); });
+    EXPECT_EQ(thrum_eventual_set(&eventual, this), 0);
+    light.join();
+    EXPECT_EQ(thrum_eventual_set(&eventual, nullptr), EBUSY);
     EXPECT_EQ(thrum_eventual_destroy(&eventual), 0);
 }
 

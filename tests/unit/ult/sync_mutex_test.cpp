@@ -39,6 +39,23 @@ TEST_P(Mutex, TryLockTakesAFreeOne) {
     });
 }
 
+TEST_P(Mutex, TryLockTakesAFreeOneOfAnyKind) {
+    for (const unsigned kind : {0U, 8U, 16U, 24U}) {
+        thrum_mutex_t mutex;
+        ASSERT_EQ(thrum_mutex_init(&mutex, kind), 0);
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(thrum_mutex_try_lock(&mutex), 0) << kind;
+            in_ult([&] { EXPECT_EQ(thrum_mutex_try_lock(&mutex), EBUSY) << kind; });
+            EXPECT_EQ(thrum_mutex_unlock(&mutex), 0) << kind;
+        }
+        Heavies(1, [&](int) {
+            EXPECT_EQ(thrum_mutex_try_lock(&mutex), 0) << kind;
+            EXPECT_EQ(thrum_mutex_unlock(&mutex), 0) << kind;
+        });
+        EXPECT_EQ(thrum_mutex_destroy(&mutex), 0);
+    }
+}
+
 TEST_P(Mutex, IsHandedToWhoHasWaitedForLongest) {
     constexpr int kLights = 6, kHeavies = 2;
     std::vector<int> order;

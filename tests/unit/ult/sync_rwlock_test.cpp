@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // sync/rwlock: exclusion, phases, writers and readers that give up.
+#include <cstring>
+
 #include "crew.hpp"
 
 namespace {
@@ -53,6 +55,23 @@ TEST_P(Rwlock, ExcludesWriters) {
         }
     });
     EXPECT_EQ(written, writes);
+    EXPECT_EQ(thrum_rwlock_destroy(&lock_), 0);
+}
+
+TEST_P(Rwlock, InitialisedOverAnything) {
+    std::memset(&lock_, 0xa5, sizeof lock_);
+    thrum_rwlock_init(&lock_);
+    EXPECT_EQ(thrum_rwlock_try_read_lock(&lock_), 0);
+    EXPECT_EQ(thrum_rwlock_try_read_lock(&lock_), 0);
+    EXPECT_EQ(thrum_rwlock_try_write_lock(&lock_), EBUSY);
+    Light writer([&] { write(); });
+    ASSERT_TRUE(eventually_waiting(0, 1));
+    Light reader([&] { read(); });
+    ASSERT_TRUE(eventually_waiting(1, 1));
+    EXPECT_EQ(thrum_rwlock_unlock(&lock_), 0);
+    EXPECT_EQ(thrum_rwlock_unlock(&lock_), 0);
+    writer.join();
+    reader.join();
     EXPECT_EQ(thrum_rwlock_destroy(&lock_), 0);
 }
 

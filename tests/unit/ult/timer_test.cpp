@@ -19,6 +19,7 @@
 #define _Static_assert static_assert
 extern "C" {
 #include "sched/timer.h"
+#include "sched/wait.h"
 }
 #undef _Alignas
 #undef _Static_assert
@@ -274,9 +275,14 @@ TEST_P(IdleWorkers, UseNoCpu) {
 }
 
 TEST_P(IdleWorkers, UseNoCpuWhileThreadsSleep) {
+    std::atomic<int> begun{0};
     std::vector<Light> lights;
     for (int i = 0; i < 100; i++)
-        lights.emplace_back([i] { thrum_sleep((600 + static_cast<uint64_t>(i % 2)) * THRUM_MS); });
+        lights.emplace_back([i, &begun] {
+            begun++;
+            thrum_sleep((600 + static_cast<uint64_t>(i % 2)) * THRUM_MS);
+        });
+    EXPECT_TRUE(eventually([&] { return begun == 100; }));
     EXPECT_LT(cpu_while([] { hold_kernel_thread(300 * THRUM_MS); }), kIdleCpu);
 }
 

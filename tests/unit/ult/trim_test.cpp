@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A burst's memory goes back to the system while the runtime runs.
+#include <chrono>
 #include <vector>
 
 #include "ult.hpp"
@@ -61,6 +62,34 @@ TEST_P(Trim, WhileOthersRunAndSleep) {
     thrum_sleep(1200 * THRUM_MS);
     EXPECT_LT(resident_bytes(), before + (8U << 20) + kept);
     over = true;
+}
+
+// Given back by an external thread while all workers are parked, and stay so.
+TEST_P(Trim, WhatOthersGiveBackWhileAllSleep) {
+    constexpr std::size_t kThreads = 100000; // of which each has 192 bytes
+    constexpr std::size_t kEnough = 12U << 20;
+    std::vector<thrum_t> threads(kThreads);
+    std::atomic<std::size_t> ran{0};
+    const auto count = [](void *counter) {
+        static_cast<std::atomic<std::size_t> *>(counter)->fetch_add(1);
+        return counter;
+    };
+    for (thrum_t &thread : threads)
+        ASSERT_EQ(thrum_spawn(&thread, nullptr, count, &ran), 0);
+    ASSERT_TRUE(eventually([&] { return ran == kThreads; }));
+    std::size_t before = 0, after = 0;
+    External([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100)); // they park
+        before = resident_bytes();
+        for (const thrum_t thread : threads)
+            EXPECT_EQ(thrum_join(thread, nullptr), 0);
+        after = resident_bytes();
+        for (int i = 0; i < 200 && after + kEnough > before; i++) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            after = resident_bytes();
+        }
+    }).join();
+    EXPECT_LE(after + kEnough, before);
 }
 
 #endif

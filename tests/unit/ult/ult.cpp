@@ -131,14 +131,13 @@ const struct thrum_cache_counters *kernel_thread_cache() {
     return static_cast<struct thrum_cache_counters *>(dlsym(RTLD_DEFAULT, "thrum_cache_counters"));
 }
 
-// Whose own mappings come and go: the cache's, the tools', the emulators'.
+} // namespace
+
 bool has_foreign_mappings() {
     const char *preloaded = std::getenv("LD_PRELOAD"); // Valgrind's, too
     return ULT_ASAN || ULT_TSAN || ULT_EMULATED || kernel_thread_cache() != nullptr ||
            (preloaded != nullptr && std::strstr(preloaded, "vgpreload") != nullptr);
 }
-
-} // namespace
 
 std::size_t threads_of_process() {
     std::size_t count = 0;

@@ -108,6 +108,9 @@ struct Mappings {
     std::size_t lines, bytes;
 };
 Mappings mappings();
+
+// Others' come and go: the cache's, the tools', the emulators'.
+bool has_foreign_mappings();
 std::size_t resident_bytes();
 
 // What `work` wrote to stderr.

@@ -635,7 +635,9 @@ TEST_P(Yield, IsNotStarvedByABusyQueue) {
             }
         }));
     const long before = yields;
-    EXPECT_TRUE(eventually([&] { return yields > before + 1000 / kStressDivisor; }));
+    EXPECT_TRUE(eventually([&] {
+        return yields > before + 100;
+    })); // a turn in 100 us of its worker, whose turn comes once in 64
     over = true;
 }
 

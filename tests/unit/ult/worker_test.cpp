@@ -480,6 +480,8 @@ TEST_F(WorkerPlain, OfTheDefaultRuntime) {
 }
 
 TEST_F(WorkerPlain, InAChildOfFork) {
+    if (ULT_EMULATED)
+        GTEST_SKIP() << "the emulator's child of a fork can start no threads";
     ASSERT_EQ(init(2), 0);
     const unsigned number = add();
     const int status = in_child([] {
@@ -491,6 +493,69 @@ TEST_F(WorkerPlain, InAChildOfFork) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     expect_stops(number);
     ASSERT_EQ(thrum_fini(), 0);
+}
+
+// External threads that ask for workers before there is a runtime: until it is there they hear so, and from then on they
+// get workers, each its own.
+TEST_F(WorkerPlain, AreAskedForWhileTheRuntimeBegins) {
+    for (int round = 0; round < 40 / kStressDivisor + 1; round++) {
+        std::atomic<bool> go{false};
+        std::array<unsigned, 2> numbers{};
+        std::vector<std::thread> ask;
+        for (unsigned &number : numbers)
+            ask.emplace_back([&go, &number] {
+                while (!go)
+                    std::this_thread::yield();
+                int error = 0;
+                while ((error = thrum_worker_add(&number)) == ESRCH)
+                    std::this_thread::yield();
+                EXPECT_EQ(error, 0);
+            });
+        go = true;
+        ASSERT_EQ(init(2), 0);
+        for (std::thread &thread : ask)
+            thread.join();
+        EXPECT_NE(numbers[0], numbers[1]);
+        EXPECT_EQ(thrum_workers(), 4U);
+        ASSERT_EQ(thrum_fini(), 0);
+    }
+}
+
+// Who spawns meanwhile waits for it, or begins one himself; he may not see one that is not quite there.
+TEST_F(WorkerPlain, AreBoundToWhileTheRuntimeBegins) {
+    if (ULT_TSAN || ULT_ASAN || ULT_EMULATED)
+        GTEST_SKIP() << "children of a fork that begin threads";
+    for (int round = 0; round < 100 / kStressDivisor + 1; round++) {
+        const int status = in_child([round] {
+            setenv("THRUM_WORKERS", "2", 1);
+            std::atomic<int> ready{0};
+            int error = -1;
+            std::thread spawns([&] {
+                thrum_attr_t attr;
+                thrum_attr_init(&attr);
+                thrum_attr_set_worker(&attr, 1);
+                ready++;
+                while (ready < 2) {
+                }
+                spin_us(round % 50);
+                thrum_t thread = nullptr;
+                error = thrum_spawn(
+                    &thread, &attr, [](void *arg) { return arg; }, nullptr);
+                if (error == 0)
+                    error = thrum_join(thread, nullptr);
+                ready++;
+            });
+            ready++;
+            while (ready < 2) {
+            }
+            const int began = init(2);
+            while (ready < 3)
+                thrum_yield();
+            spawns.join();
+            return (began == 0 || began == EBUSY) && error == 0 ? 0 : 1;
+        });
+        ASSERT_EQ(status, 0) << "round " << round;
+    }
 }
 
 // Threads that add and stop workers all the time when the runtime ends.

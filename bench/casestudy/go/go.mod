@@ -1,0 +1,3 @@
+module thrum/bench/casestudy/go
+
+go 1.19

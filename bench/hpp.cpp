@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What <thrum/thrum.hpp> costs above the functions that it is made of: each row is written once in C's manner and
+// once in C++'s, and does the same. Nanoseconds an operation, of CPU with one worker and of wall time with two; the
+// ratio is taken within a turn, in which both are measured one after the other.
+#include <thrum/thrum.hpp>
+
+#include <array>
+#include <cstdlib>
+
+#include "common.hpp"
+
+namespace {
+
+void check(int error) {
+    if (error != 0)
+        throw bench::Failure("libthrum: error " + std::to_string(error));
+}
+
+void *nothing(void *) {
+    return nullptr;
+}
+
+// --- a thread -----------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kThreads = 1000;
+
+std::uint64_t spawn_c() {
+    for (std::uint64_t i = 0; i < kThreads; i++) {
+        thrum_t thread;
+        check(thrum_spawn(&thread, nullptr, nothing, nullptr));
+        check(thrum_join(thread, nullptr));
+    }
+    return kThreads;
+}
+
+std::uint64_t thread_cpp() {
+    for (std::uint64_t i = 0; i < kThreads; i++)
+        thrum::thread([] {}).join();
+    return kThreads;
+}
+
+std::uint64_t branch_cpp() {
+    for (std::uint64_t i = 0; i < kThreads; i++)
+        thrum::branch([] {}).join();
+    return kThreads;
+}
+
+// Three words go to the thread: in C in the maker's frame, which waits.
+struct Words {
+    std::uint64_t *sum, a, b;
+};
+
+void *add_words(void *arg) {
+    const auto *words = static_cast<const Words *>(arg);
+    *words->sum += words->a + words->b;
+    return nullptr;
+}
+
+std::uint64_t words_c() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < kThreads; i++) {
+        Words words{&sum, i, i};
+        thrum_t thread;
+        check(thrum_spawn(&thread, nullptr, add_words, &words));
+        check(thrum_join(thread, nullptr));
+    }
+    return sum != 0 ? kThreads : 0;
+}
+
+std::uint64_t words_thread_cpp() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < kThreads; i++)
+        thrum::thread([&sum, i, j = i] { sum += i + j; }).join();
+    return sum != 0 ? kThreads : 0;
+}
+
+std::uint64_t words_branch_cpp() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < kThreads; i++)
+        thrum::branch([&sum, i, j = i] { sum += i + j; }).join();
+    return sum != 0 ? kThreads : 0;
+}
+
+std::uint64_t async_cpp() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < kThreads; i++)
+        sum += thrum::async([i] { return i; }).get();
+    return sum != 0 ? kThreads : 0;
+}
+
+constexpr std::size_t kGroup = 100;
+
+std::uint64_t group_c() {
+    std::uint64_t sum = 0;
+    std::array<Words, kGroup> words;
+    std::array<thrum_t, kGroup> threads;
+    for (std::size_t i = 0; i < kGroup; i++) {
+        words[i] = {&sum, i, i};
+        check(thrum_spawn(&threads[i], nullptr, nothing, &words[i]));
+    }
+    for (const thrum_t thread : threads)
+        check(thrum_join(thread, nullptr));
+    return kGroup;
+}
+
+std::uint64_t group_cpp() {
+    thrum::task_group group;
+    for (std::size_t i = 0; i < kGroup; i++)
+        group.run([] {});
+    group.wait();
+    return kGroup;
+}
+
+// --- fib ------------------------------------------------------------------------------------------------------
+
+constexpr int kFib = 20;
+constexpr std::uint64_t kFibSpawns = 10945; // fib(21) - 1
+constexpr long kFibResult = 6765;
+
+struct Fib {
+    long n, result;
+};
+
+void *fib_c(void *arg) {
+    auto *self = static_cast<Fib *>(arg);
+    if (self->n < 2) {
+        self->result = self->n;
+        return nullptr;
+    }
+    Fib one{self->n - 1, 0}, two{self->n - 2, 0};
+    thrum_t thread;
+    check(thrum_spawn(&thread, nullptr, fib_c, &one));
+    fib_c(&two);
+    check(thrum_join(thread, nullptr));
+    self->result = one.result + two.result;
+    return nullptr;
+}
+
+long fib_cpp(long n) {
+    if (n < 2)
+        return n;
+    thrum::branch one([n] { return fib_cpp(n - 1); });
+    const long two = fib_cpp(n - 2);
+    return one.join() + two;
+}
+
+std::uint64_t all_fib_c() {
+    Fib all{kFib, 0};
+    fib_c(&all);
+    return all.result == kFibResult ? kFibSpawns : 0;
+}
+
+std::uint64_t all_fib_cpp() {
+    return fib_cpp(kFib) == kFibResult ? kFibSpawns : 0;
+}
+
+// --- waiting --------------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kTrips = 2000;
+
+struct Pair {
+    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    std::array<thrum_cond_t, 2> turned = {{THRUM_COND_INIT, THRUM_COND_INIT}};
+    std::size_t turn = 0;
+};
+
+template <std::size_t Me>
+void *play_c(void *arg) {
+    auto *pair = static_cast<Pair *>(arg);
+    for (std::uint64_t i = 0; i < kTrips; i++) {
+        thrum_mutex_lock(&pair->mutex);
+        while (pair->turn != Me)
+            thrum_cond_wait(&pair->turned[Me], &pair->mutex);
+        pair->turn = 1 - Me;
+        thrum_cond_signal(&pair->turned[1 - Me]);
+        thrum_mutex_unlock(&pair->mutex);
+    }
+    return nullptr;
+}
+
+std::uint64_t ping_pong_c() {
+    Pair pair;
+    thrum_t threads[2];
+    check(thrum_spawn(&threads[0], nullptr, play_c<0>, &pair));
+    check(thrum_spawn(&threads[1], nullptr, play_c<1>, &pair));
+    for (const thrum_t thread : threads)
+        check(thrum_join(thread, nullptr));
+    return kTrips;
+}
+
+std::uint64_t ping_pong_cpp() {
+    thrum::mutex mutex;
+    std::array<thrum::condition_variable, 2> turned;
+    std::size_t turn = 0;
+    const auto play = [&](std::size_t me) {
+        for (std::uint64_t i = 0; i < kTrips; i++) {
+            std::unique_lock lock(mutex);
+            turned[me].wait(lock, [&] { return turn == me; });
+            turn = 1 - me;
+            turned[1 - me].notify_one();
+        }
+    };
+    const thrum::thread one(play, std::size_t{0}), two(play, std::size_t{1});
+    return kTrips;
+}
+
+constexpr std::uint64_t kLocks = 10000;
+
+std::uint64_t lock_c() {
+    static thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    for (std::uint64_t i = 0; i < kLocks; i++) {
+        thrum_mutex_lock(&mutex);
+        __asm__ volatile("" : : : "memory");
+        thrum_mutex_unlock(&mutex);
+    }
+    return kLocks;
+}
+
+std::uint64_t lock_cpp() {
+    static thrum::mutex mutex;
+    for (std::uint64_t i = 0; i < kLocks; i++) {
+        const std::lock_guard lock(mutex);
+        __asm__ volatile("" : : : "memory");
+    }
+    return kLocks;
+}
+
+constexpr std::uint64_t kSent = 10000;
+
+void *send_c(void *arg) {
+    auto *channel = static_cast<thrum_channel_t *>(arg);
+    for (std::uint64_t i = 0; i < kSent; i++)
+        check(thrum_channel_send(channel, &i));
+    check(thrum_channel_close(channel));
+    return nullptr;
+}
+
+std::uint64_t channel_c() {
+    std::uint64_t storage[64], received, sum = 0;
+    thrum_channel_t channel = THRUM_CHANNEL_INIT(storage);
+    thrum_t thread;
+    check(thrum_spawn(&thread, nullptr, send_c, &channel));
+    while (thrum_channel_receive(&channel, &received) == 0)
+        sum += received;
+    check(thrum_join(thread, nullptr));
+    check(thrum_channel_destroy(&channel));
+    return sum != 0 ? kSent : 0;
+}
+
+std::uint64_t channel_cpp() {
+    thrum::channel<std::uint64_t> channel(64);
+    std::uint64_t sum = 0;
+    const thrum::thread sender([&] {
+        for (std::uint64_t i = 0; i < kSent; i++)
+            channel.send(i);
+        channel.close();
+    });
+    for (const std::uint64_t received : channel)
+        sum += received;
+    return sum != 0 ? kSent : 0;
+}
+
+// --- measuring --------------------------------------------------------------------------------------------------
+
+struct Row {
+    const char *name;
+    std::array<std::uint64_t (*)(), 2> manners; // C's and C++'s; each returns how many operations it did
+};
+
+constexpr std::array<Row, 10> kRows = {{
+    {"spawn + join, thread", {spawn_c, thread_cpp}},
+    {"spawn + join, branch", {spawn_c, branch_cpp}},
+    {"the same with three words, thread", {words_c, words_thread_cpp}},
+    {"the same with three words, branch", {words_c, words_branch_cpp}},
+    {"spawn + result, async", {words_c, async_cpp}},
+    {"spawn + join of 100, task_group", {group_c, group_cpp}},
+    {"fib, branch", {all_fib_c, all_fib_cpp}},
+    {"mutex + condition, there and back", {ping_pong_c, ping_pong_cpp}},
+    {"lock + unlock", {lock_c, lock_cpp}},
+    {"channel of 64, a value", {channel_c, channel_cpp}},
+}};
+
+// In the child: ROW MANNER WORKERS SECONDS.
+void work(const std::vector<std::string> &words) {
+    const auto once = kRows.at(std::stoul(words.at(0))).manners.at(std::stoul(words.at(1)));
+    const double seconds = std::stod(words.at(3));
+    const thrum::runtime runtime(static_cast<unsigned>(std::stoul(words.at(2))));
+    thrum::branch(once).join(); // warm
+    bench::report_work([&] {
+        return thrum::branch([&] {
+                   std::uint64_t operations = 0;
+                   const std::uint64_t end = thrum_now() + static_cast<std::uint64_t>(seconds * 1e9);
+                   do {
+                       const std::uint64_t done = once();
+                       if (done == 0)
+                           throw bench::Failure("it did something else than it should");
+                       operations += done;
+                   } while (thrum_now() < end);
+                   return operations;
+               })
+            .join();
+    });
+}
+
+void body(const bench::Options &options) {
+    const int rounds = static_cast<int>(options.numbers[0]);
+    const std::string seconds = std::to_string(options.numbers[1] * 0.1);
+    std::array<std::array<std::array<std::vector<double>, 3>, 2>, kRows.size()>
+        ns; // row, workers, C, C++, ratio
+    bench::Report report(options);
+    bench::Environment environment;
+    environment.preload(options.library);
+    for (int round = 0; round < rounds; round++)
+        for (std::size_t row = 0; row < kRows.size(); row++)
+            for (std::size_t workers = 0; workers < 2; workers++) {
+                bench::progress("round " + std::to_string(round + 1) + ": " + kRows[row].name);
+                std::array<double, 2> each;
+                for (std::size_t turn = 0; turn < 2; turn++) {
+                    const std::size_t manner = (turn + static_cast<std::size_t>(round)) % 2;
+                    const bench::Sample sample = bench::measure(
+                        {std::to_string(row), std::to_string(manner), std::to_string(workers + 1), seconds},
+                        environment, false);
+                    each[manner] = (workers == 0 ? sample.cpu_ns : sample.wall_ns) / sample.operations;
+                    ns[row][workers][manner].push_back(each[manner]);
+                }
+                ns[row][workers][2].push_back(each[1] / each[0]);
+            }
+    bench::Table table{"hpp",
+                       "C++ beside C, ns an operation",
+                       {{"operation", "operation", "", 0},
+                        {"cpu_c", "1 worker, CPU: C", "ns", 1},
+                        {"cpu_cpp", "C++", "ns", 1},
+                        {"cpu_ratio", "ratio", "x", 2},
+                        {"wall_c", "2 workers, wall: C", "ns", 1},
+                        {"wall_cpp", "C++", "ns", 1},
+                        {"wall_ratio", "ratio", "x", 2}},
+                       {}};
+    for (std::size_t row = 0; row < kRows.size(); row++) {
+        const auto median = [&](std::size_t workers, std::size_t manner) {
+            return bench::estimate(ns[row][workers][manner]).median;
+        };
+        table.rows.push_back({kRows[row].name, median(0, 0), median(0, 1), bench::estimate(ns[row][0][2]),
+                              median(1, 0), median(1, 1), bench::estimate(ns[row][1][2])});
+    }
+    report.add(table);
+    report.note("A thread with three words, async and task_group take memory from the heap, which C's "
+                "threads in these rows "
+                "need not: their makers' frames stay.");
+    report.print();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    return bench::main_of(argc, argv,
+                          {"hpp",
+                           "What libthrum costs through <thrum/thrum.hpp>, beside its functions themselves.",
+                           {{"--rounds", "Measurements of each row", 2, 7, 15, 1, 1000},
+                            {"--length", "How long each is, times 0.1 s", 0.05, 1, 1, 0.01, 100}},
+                           {},
+                           true,
+                           {},
+                           "libthrum.so"},
+                          body, work);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How a thread is to be made.
+ *
+ *     thrum::thread deep(thrum::attributes().stack_size(64 << 20).queued(), [] { std::puts("hello"); });
+ *
+ * What is out of range throws std::system_error (EINVAL). */
+#ifndef THRUM_HPP_ATTRIBUTES_HPP
+#define THRUM_HPP_ATTRIBUTES_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include "thrum/hpp/detail/time.hpp"
+
+namespace thrum {
+
+class attributes {
+  public:
+    attributes() noexcept { thrum_attr_init(&native_); }
+
+    /* It waits in the queue while its maker goes on; otherwise it is the other way round. */
+    attributes &queued() { return add(THRUM_SPAWN_QUEUED); }
+    /* thrum_cancel may end it. */
+    attributes &cancellable() { return add(THRUM_SPAWN_CANCELLABLE); }
+    attributes &stack_size(std::size_t bytes) {
+        detail::check(thrum_attr_set_stack_size(&native_, bytes), "thrum::attributes::stack_size");
+        return *this;
+    }
+    attributes &worker(unsigned number) {
+        detail::check(thrum_attr_set_worker(&native_, number), "thrum::attributes::worker");
+        return *this;
+    }
+    attributes &priority(unsigned priority) {
+        detail::check(thrum_attr_set_priority(&native_, priority), "thrum::attributes::priority");
+        return *this;
+    }
+    attributes &deadline(std::uint64_t deadline) noexcept {
+        thrum_attr_set_deadline(&native_, deadline);
+        return *this;
+    }
+    attributes &pool(thrum_pool_t pool) noexcept {
+        thrum_attr_set_pool(&native_, pool);
+        return *this;
+    }
+
+    const thrum_attr_t *native() const noexcept { return &native_; }
+
+  private:
+    attributes &add(unsigned flag) {
+        detail::check(thrum_attr_set_flags(&native_, flags_ |= flag), "thrum::attributes");
+        return *this;
+    }
+
+    thrum_attr_t native_;
+    unsigned flags_ = 0;
+};
+
+} // namespace thrum
+
+#endif

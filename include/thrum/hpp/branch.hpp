@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A thread that its maker waits for before it leaves the block: the cheapest there is.
+ *
+ *     static long fib(int n) {
+ *         if (n < 2)
+ *             return n;
+ *         thrum::branch one([n] { return fib(n - 1); }); // runs at once; another worker may take over here
+ *         const long two = fib(n - 2);
+ *         return one.join() + two;
+ *     }
+ *
+ * Nothing is allocated: the function, its result and what it throws have their place in the object, which stays where
+ * it is. join() returns the result, or throws what the function threw. An object that is destroyed before waits for
+ * its thread, and forgets what it threw. */
+#ifndef THRUM_HPP_BRANCH_HPP
+#define THRUM_HPP_BRANCH_HPP
+
+#include <functional>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "thrum/hpp/detail/outcome.hpp"
+#include "thrum/hpp/detail/time.hpp"
+
+namespace thrum {
+
+template <class Work>
+class [[nodiscard]] branch {
+  public:
+    using result_type = std::invoke_result_t<Work>;
+
+    /* Throws std::system_error with thrum_spawn's errors. */
+    explicit branch(Work work) : work_(std::move(work)) { detail::check(start(), "thrum::branch"); }
+    /* With no memory for a thread, join() runs it. */
+    branch(std::nothrow_t, Work work) : work_(std::move(work)) { start(); }
+    branch(const branch &) = delete;
+    ~branch() {
+        if (handle_ != nullptr)
+            thrum_join(handle_, nullptr);
+    }
+
+    /* Once. */
+    result_type join() {
+        if (handle_ != nullptr) [[likely]]
+            thrum_join(std::exchange(handle_, nullptr), nullptr);
+        else
+            run(this);
+        return outcome_.take();
+    }
+
+  private:
+    int start() { return thrum_spawn(&handle_, nullptr, run, this); }
+
+    static void *run(void *arg) {
+        auto *self = static_cast<branch *>(arg);
+        self->outcome_.run(std::move(self->work_));
+        return nullptr;
+    }
+
+    [[no_unique_address]] Work work_;
+    detail::outcome<result_type> outcome_;
+    thrum_t handle_ = nullptr;
+};
+
+/* Both at a time; returns when both have. Throws what f, or else what g has thrown. */
+template <class F, class G>
+void parallel_invoke(F &&f, G &&g) {
+    branch first(std::nothrow, [&f] { static_cast<void>(std::invoke(std::forward<F>(f))); });
+    detail::outcome<void> second;
+    second.run([&g] { static_cast<void>(std::invoke(std::forward<G>(g))); });
+    first.join();
+    second.take();
+}
+
+} // namespace thrum
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A condition variable for thrum's mutexes.
+ *
+ *     thrum::mutex mutex;
+ *     thrum::condition_variable changed;
+ *     bool ready = false;
+ *     thrum::thread waits([&] {
+ *         std::unique_lock lock(mutex);
+ *         changed.wait(lock, [&] { return ready; });
+ *     });
+ *     {
+ *         const std::lock_guard lock(mutex);
+ *         ready = true;
+ *     }
+ *     changed.notify_one();
+ *
+ * As in the standard, also with a stop token, and for recursive mutexes, which it unlocks however often they are
+ * locked. All who wait for it at a time use the same mutex. No wake-up is spurious, but what was waited for may be
+ * over again. */
+#ifndef THRUM_HPP_CONDITION_VARIABLE_HPP
+#define THRUM_HPP_CONDITION_VARIABLE_HPP
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable> /* std::cv_status */
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "thrum/hpp/branch.hpp"
+#include "thrum/hpp/mutex.hpp"
+
+namespace thrum {
+
+using std::cv_status;
+
+namespace detail {
+
+/* Wakes the waiters when a token is told to stop, for as long as this is there.
+ *
+ * A waiter looks at its token with the mutex, which it unlocks when it is in the condition's list: a broadcast
+ * without the mutex could come in between and miss it. The stop callback must not wait for the mutex (thread.hpp),
+ * and whoever calls it may have it. So the callback only tells a thread of ours, which broadcasts with the mutex, or
+ * ceases to wait for that once the waiter, which may have the mutex as well, is about to go. */
+template <unsigned Kind>
+class stop_wakes {
+  public:
+    stop_wakes(const std::stop_token &stop, thrum_cond_t *cond, basic_mutex<Kind> *mutex)
+        : cond_(cond), mutex_(mutex), thread_({this}), on_stop_(stop, told{&told_}) {}
+    stop_wakes(const stop_wakes &) = delete;
+    ~stop_wakes() {
+        over_.store(true, std::memory_order_release);
+        thrum_event_set(&told_);
+    }
+
+  private:
+    struct told {
+        thrum_event_t *event;
+        void operator()() const noexcept { thrum_event_set(event); }
+    };
+    struct run {
+        stop_wakes *self;
+        void operator()() const { self->broadcast_when_told(); }
+    };
+
+    void broadcast_when_told() {
+        thrum_event_wait(&told_);
+        while (!over_.load(std::memory_order_acquire))
+            if (mutex_->try_lock_for(std::chrono::milliseconds(1))) {
+                thrum_cond_broadcast(cond_);
+                mutex_->unlock();
+                return;
+            }
+    }
+
+    thrum_cond_t *cond_;
+    basic_mutex<Kind> *mutex_;
+    thrum_event_t told_ = THRUM_EVENT_INIT;
+    std::atomic<bool> over_{false};
+    branch<run> thread_;               /* joined second, */
+    std::stop_callback<told> on_stop_; /* when nobody calls this any more */
+};
+
+} // namespace detail
+
+class condition_variable {
+  public:
+    using native_handle_type = thrum_cond_t *;
+
+    constexpr condition_variable() noexcept = default;
+    condition_variable(const condition_variable &) = delete;
+    condition_variable &operator=(const condition_variable &) = delete;
+
+    void notify_one() noexcept { thrum_cond_signal(&native_); }
+    void notify_all() noexcept { thrum_cond_broadcast(&native_); }
+
+    template <unsigned Kind>
+    void wait(std::unique_lock<basic_mutex<Kind>> &lock) {
+        thrum_cond_wait(&native_, lock.mutex()->native_handle());
+    }
+    template <unsigned Kind, class Predicate>
+    void wait(std::unique_lock<basic_mutex<Kind>> &lock, Predicate is_true) {
+        while (!is_true())
+            wait(lock);
+    }
+
+    template <unsigned Kind, class Clock, class Duration>
+    std::cv_status wait_until(std::unique_lock<basic_mutex<Kind>> &lock,
+                              const std::chrono::time_point<Clock, Duration> &moment) {
+        return detail::wait_until(moment, [&](std::uint64_t ns) { return wait_until_ns(lock, ns); }) == 0
+                   ? std::cv_status::no_timeout
+                   : std::cv_status::timeout;
+    }
+    template <unsigned Kind, class Clock, class Duration, class Predicate>
+    bool wait_until(std::unique_lock<basic_mutex<Kind>> &lock,
+                    const std::chrono::time_point<Clock, Duration> &moment, Predicate is_true) {
+        while (!is_true())
+            if (wait_until(lock, moment) == std::cv_status::timeout)
+                return is_true();
+        return true;
+    }
+
+    template <unsigned Kind, class Rep, class Period>
+    std::cv_status wait_for(std::unique_lock<basic_mutex<Kind>> &lock,
+                            const std::chrono::duration<Rep, Period> &span) {
+        return wait_until_ns(lock, detail::moment_after(span)) == 0 ? std::cv_status::no_timeout
+                                                                    : std::cv_status::timeout;
+    }
+    template <unsigned Kind, class Rep, class Period, class Predicate>
+    bool wait_for(std::unique_lock<basic_mutex<Kind>> &lock, const std::chrono::duration<Rep, Period> &span,
+                  Predicate is_true) {
+        const std::uint64_t end = detail::moment_after(span);
+        while (!is_true())
+            if (wait_until_ns(lock, end) != 0)
+                return is_true();
+        return true;
+    }
+
+    /* Until it is true, or the token is told to stop: whether it is true. */
+    template <unsigned Kind, class Predicate>
+    bool wait(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop, Predicate is_true) {
+        return wait_stoppably(lock, stop, is_true, [&] {
+            wait(lock);
+            return 0;
+        });
+    }
+    template <unsigned Kind, class Clock, class Duration, class Predicate>
+    bool wait_until(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop,
+                    const std::chrono::time_point<Clock, Duration> &moment, Predicate is_true) {
+        return wait_stoppably(lock, stop, is_true,
+                              [&] { return wait_until(lock, moment) == std::cv_status::timeout; });
+    }
+    template <unsigned Kind, class Rep, class Period, class Predicate>
+    bool wait_for(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop,
+                  const std::chrono::duration<Rep, Period> &span, Predicate is_true) {
+        const std::uint64_t end = detail::moment_after(span);
+        return wait_stoppably(lock, stop, is_true, [&] { return wait_until_ns(lock, end); });
+    }
+
+    native_handle_type native_handle() noexcept { return &native_; }
+
+  private:
+    template <unsigned Kind>
+    int wait_until_ns(std::unique_lock<basic_mutex<Kind>> &lock, std::uint64_t moment) {
+        return thrum_cond_wait_until(&native_, lock.mutex()->native_handle(), moment);
+    }
+
+    /* `wait_once` returns 0 unless it has timed out. */
+    template <unsigned Kind, class Predicate, class Wait>
+    bool wait_stoppably(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop,
+                        Predicate &is_true, Wait wait_once) {
+        if (is_true())
+            return true;
+        std::optional<detail::stop_wakes<Kind>> wakes;
+        if (stop.stop_possible())
+            wakes.emplace(stop, &native_, lock.mutex());
+        while (!stop.stop_requested()) {
+            const bool timed_out = wait_once() != 0;
+            if (is_true())
+                return true;
+            if (timed_out)
+                break;
+        }
+        return false;
+    }
+
+    thrum_cond_t native_ = THRUM_COND_INIT;
+};
+
+} // namespace thrum
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A thread that runs a callable of its own.
+ *
+ * thrum_spawn hands one pointer over. Its maker cannot lend what stands in its own frame: the new thread may not have
+ * begun when thrum_spawn returns (the maker is bound to a worker, external, or in a pool: then the new one is
+ * queued), or it has, and the maker, stolen, goes on on another worker before the callable has been moved away. So
+ * there are two ways, and with both the maker has nothing to do with it any more:
+ *
+ *   What fits into a pointer and can be copied as bytes, as a lambda that captures nothing, `this` or one reference, is
+ *   the pointer. No memory is needed.
+ *   All else is moved to the heap, and is the new thread's.
+ *
+ * Where a maker stays until the thread has ended it can lend its frame: branch.hpp. */
+#ifndef THRUM_HPP_DETAIL_LAUNCH_HPP
+#define THRUM_HPP_DETAIL_LAUNCH_HPP
+
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "thrum/hpp/detail/time.hpp"
+
+namespace thrum::detail {
+
+template <class Work>
+inline constexpr bool fits_a_pointer = sizeof(Work) <= sizeof(void *) &&
+                                       alignof(Work) <= alignof(void *) && std::is_trivially_copyable_v<Work>;
+
+template <class Work>
+void *run_from_pointer(void *arg) {
+    alignas(Work) std::byte room[sizeof(Work)];
+    std::memcpy(room, &arg, sizeof(Work));
+    std::invoke(std::move(*std::launder(reinterpret_cast<Work *>(room))));
+    return nullptr;
+}
+
+template <class Work>
+void *run_from_heap(void *arg) {
+    const std::unique_ptr<Work> work(static_cast<Work *>(arg));
+    std::invoke(std::move(*work));
+    return nullptr;
+}
+
+/* `handle` and `attr` may be null as in thrum_spawn, whose errors these are. */
+template <class Callable>
+int launch(thrum_t *handle, const thrum_attr_t *attr, Callable &&callable) {
+    using Work = std::decay_t<Callable>;
+    if constexpr (fits_a_pointer<Work>) {
+        void *arg = nullptr;
+        const Work work(std::forward<Callable>(callable));
+        std::memcpy(&arg, std::addressof(work), sizeof(Work));
+        return thrum_spawn(handle, attr, run_from_pointer<Work>, arg);
+    } else {
+        auto work = std::make_unique<Work>(std::forward<Callable>(callable));
+        const int error = thrum_spawn(handle, attr, run_from_heap<Work>, work.get());
+        if (error == 0)
+            static_cast<void>(work.release()); /* it may be gone already */
+        return error;
+    }
+}
+
+/* A callable with its arguments, each copied or moved, as std::thread has it. */
+template <class F, class... Args>
+auto bind(F &&f, Args &&...args) {
+    return [f = std::forward<F>(f), ... args = std::forward<Args>(args)]() mutable -> decltype(auto) {
+        return std::invoke(std::move(f), std::move(args)...);
+    };
+}
+
+} // namespace thrum::detail
+
+#endif

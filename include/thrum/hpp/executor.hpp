@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Something that runs functions: each on a thread of its own, detached.
+ *
+ *     thrum::executor executor;
+ *     thrum::latch done(1);
+ *     executor.execute([&] { done.count_down(); });
+ *     done.wait();
+ *
+ * For libraries that take an executor. It is a value: copies, and those with the same pool, are equal. An exception
+ * that leaves a function ends the program. */
+#ifndef THRUM_HPP_EXECUTOR_HPP
+#define THRUM_HPP_EXECUTOR_HPP
+
+#include <utility>
+
+#include "thrum/hpp/attributes.hpp"
+#include "thrum/hpp/detail/launch.hpp"
+#include "thrum/hpp/pool.hpp"
+
+namespace thrum {
+
+class executor {
+  public:
+    executor() noexcept = default; /* by any worker */
+    explicit executor(const pool &pool) noexcept : pool_(pool.native_handle()) {}
+
+    /* Throws std::system_error with thrum_spawn's errors. */
+    template <class F>
+    void execute(F &&f) const {
+        if (pool_ == nullptr)
+            detail::check(detail::launch(nullptr, nullptr, std::forward<F>(f)), "thrum::executor::execute");
+        else
+            detail::check(detail::launch(nullptr, attributes().pool(pool_).native(), std::forward<F>(f)),
+                          "thrum::executor::execute");
+    }
+
+    friend bool operator==(const executor &, const executor &) noexcept = default;
+
+  private:
+    thrum_pool_t pool_ = nullptr;
+};
+
+} // namespace thrum
+
+#endif

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Values that come later.
+ *
+ *     thrum::future<int> answer = thrum::async([] { return 6 * 7; });
+ *     std::printf("%d\n", answer.get()); // or what the function threw
+ *
+ * As in the standard: get() waits, and takes the value or throws; a future of async() waits for its thread when it is
+ * destroyed; a promise that is destroyed without a value leaves std::future_error (broken_promise). Beyond it,
+ * futures can be awaited by coroutines (task.hpp) and be among others that when_any waits for. */
+#ifndef THRUM_HPP_FUTURE_HPP
+#define THRUM_HPP_FUTURE_HPP
+
+#include <chrono>
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <future>
+#include <type_traits>
+#include <utility>
+
+#include "thrum/hpp/attributes.hpp"
+#include "thrum/hpp/detail/launch.hpp"
+#include "thrum/hpp/detail/state.hpp"
+
+namespace thrum {
+
+using std::future_errc;
+using std::future_error;
+using std::future_status;
+
+template <class T>
+class promise;
+
+template <class T>
+class [[nodiscard]] future {
+  public:
+    future() noexcept = default;
+    future(future &&) noexcept = default;
+    /* The library's own. */
+    explicit future(detail::state_ref<detail::state<T>> state) noexcept : state_(std::move(state)) {}
+    future &operator=(future &&other) noexcept {
+        future(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~future() {
+        if (state_ && state_->is_async)
+            state_->wait();
+    }
+    void swap(future &other) noexcept { std::swap(state_, other.state_); }
+
+    bool valid() const noexcept { return static_cast<bool>(state_); }
+    bool is_ready() const { return expect_state()->is_ready(); }
+
+    /* Once: then it is not valid any more. */
+    T get() {
+        wait();
+        return detail::state_ref(std::move(state_))->result.take();
+    }
+    void wait() const { expect_state()->wait(); }
+    template <class Rep, class Period>
+    future_status wait_for(const std::chrono::duration<Rep, Period> &span) const {
+        return status(expect_state()->wait_by([&](const event &one) { return one.wait_for(span); }));
+    }
+    template <class Clock, class Duration>
+    future_status wait_until(const std::chrono::time_point<Clock, Duration> &moment) const {
+        return status(expect_state()->wait_by([&](const event &one) { return one.wait_until(moment); }));
+    }
+
+    /* co_await: as get(), but the coroutine alone waits, and goes on on a thread of its own. */
+    auto operator co_await() {
+        struct awaiter {
+            future *self;
+            bool await_ready() const { return self->is_ready(); }
+            bool await_suspend(std::coroutine_handle<> coroutine) const {
+                return self->state_->await(coroutine);
+            }
+            T await_resume() const { return self->get(); }
+        };
+        return awaiter{this};
+    }
+
+    /* As a future of async(). */
+    void wait_at_the_end() { expect_state()->is_async = true; }
+
+    thrum_wait_t waiting() const { return expect_state()->waiting(); }
+
+  private:
+    static future_status status(bool is_ready) {
+        return is_ready ? future_status::ready : future_status::timeout;
+    }
+    const detail::state_ref<detail::state<T>> &expect_state() const {
+        if (!state_) [[unlikely]]
+            throw future_error(future_errc::no_state);
+        return state_;
+    }
+
+    detail::state_ref<detail::state<T>> state_;
+};
+
+template <class T>
+class promise {
+  public:
+    promise() : state_(new detail::state<T>) {}
+    promise(promise &&) noexcept = default;
+    promise &operator=(promise &&other) noexcept {
+        promise(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~promise() {
+        if (state_ && state_->claim()) {
+            state_->result.fail(std::make_exception_ptr(future_error(future_errc::broken_promise)));
+            state_->publish();
+        }
+    }
+    void swap(promise &other) noexcept {
+        std::swap(state_, other.state_);
+        std::swap(has_future_, other.has_future_);
+    }
+
+    future<T> get_future() {
+        if (std::exchange(has_future_, true))
+            throw future_error(future_errc::future_already_retrieved);
+        return future<T>(expect_state());
+    }
+
+    /* Who sees the value may destroy the promise at once: from then on it is not touched. */
+    void set_value() requires std::is_void_v<T> {
+        const auto state = claim();
+        state->result.set();
+        state->publish();
+    }
+    template <class U>
+    requires(!std::is_void_v<T>) void set_value(U &&value) {
+        const auto state = claim();
+        try {
+            state->result.set(std::forward<U>(value));
+        } catch (...) { /* what came in its place */
+            state->result.fail(std::current_exception());
+        }
+        state->publish();
+    }
+    void set_exception(std::exception_ptr thrown) {
+        const auto state = claim();
+        state->result.fail(std::move(thrown));
+        state->publish();
+    }
+
+  private:
+    const detail::state_ref<detail::state<T>> &expect_state() const {
+        if (!state_) [[unlikely]]
+            throw future_error(future_errc::no_state);
+        return state_;
+    }
+    detail::state_ref<detail::state<T>> claim() const {
+        if (!expect_state()->claim())
+            throw future_error(future_errc::promise_already_satisfied);
+        return state_;
+    }
+
+    detail::state_ref<detail::state<T>> state_;
+    bool has_future_ = false;
+};
+
+namespace detail {
+
+/* Of a thread that runs `work`, which holds it until it has ended. */
+template <class T, class Work>
+class async_state final : public state<T> {
+  public:
+    explicit async_state(Work work) : state<T>(2), work_(std::move(work)) {}
+
+    static future<T> start(const thrum_attr_t *attr, Work work) {
+        state_ref<state<T>> mine(new async_state(std::move(work)));
+        state_ref<state<T>> the_threads(mine.get());
+        check(thrum_spawn(nullptr, attr, run, static_cast<async_state *>(the_threads.get())), "thrum::async");
+        static_cast<void>(the_threads.release());
+        mine->is_async = true;
+        return future<T>(std::move(mine));
+    }
+
+  private:
+    static void *run(void *arg) {
+        const end end{static_cast<async_state *>(arg)};
+        end.self->result.run(std::move(end.self->work_));
+        return nullptr;
+    }
+    struct end { /* also where the thread ends within */
+        async_state *self;
+        ~end() {
+            self->publish();
+            self->leave();
+        }
+    };
+
+    Work work_;
+};
+
+} // namespace detail
+
+/* A thread that runs f(args...). Throws std::system_error with thrum_spawn's errors. */
+template <class F, class... Args>
+requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+auto async(const attributes &how, F &&f, Args &&...args) {
+    using T = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+    auto work = detail::bind(std::forward<F>(f), std::forward<Args>(args)...);
+    return detail::async_state<T, decltype(work)>::start(how.native(), std::move(work));
+}
+template <class F, class... Args>
+requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+auto async(F &&f, Args &&...args) {
+    using T = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+    auto work = detail::bind(std::forward<F>(f), std::forward<Args>(args)...);
+    return detail::async_state<T, decltype(work)>::start(nullptr, std::move(work));
+}
+
+} // namespace thrum
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* std::latch for thrum's threads: counts down to zero once.
+ *
+ *     thrum::latch ready(2);
+ *     thrum::thread one([&] { ready.count_down(); }), two([&] { ready.count_down(); });
+ *     ready.wait();
+ */
+#ifndef THRUM_HPP_LATCH_HPP
+#define THRUM_HPP_LATCH_HPP
+
+#include <cstddef>
+
+#include "thrum/hpp/detail/time.hpp"
+
+namespace thrum {
+
+class latch {
+  public:
+    constexpr explicit latch(std::ptrdiff_t count) noexcept
+        : native_ THRUM_LATCH_INIT(static_cast<std::uint64_t>(count)) {}
+    latch(const latch &) = delete;
+    latch &operator=(const latch &) = delete;
+
+    /* By more than is left: std::system_error (EINVAL). */
+    void count_down(std::ptrdiff_t by = 1) {
+        detail::check(thrum_latch_count_down(&native_, detail::count_of(by)), "thrum::latch::count_down");
+    }
+    bool try_wait() const noexcept { return thrum_latch_try_wait(&native_) == 0; }
+    void wait() const { thrum_latch_wait(&native_); }
+    void arrive_and_wait(std::ptrdiff_t by = 1) {
+        count_down(by);
+        wait();
+    }
+
+    thrum_wait_t waiting() const noexcept { return {THRUM_WAIT_LATCH, 0, &native_, nullptr, {}}; }
+
+  private:
+    mutable thrum_latch_t native_;
+};
+
+} // namespace thrum
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Mutexes, for std::lock_guard, std::unique_lock, std::shared_lock and std::scoped_lock.
+ *
+ *     thrum::mutex mutex;
+ *     long count = 0;
+ *     {
+ *         const std::lock_guard lock(mutex);
+ *         count++;
+ *     }
+ *
+ * They are handed on in the order in which they were asked for, and work between ULTs and kernel threads. All can wait
+ * with a deadline, so timed_mutex is the same as mutex. Constant initialisation; nothing happens at their end. */
+#ifndef THRUM_HPP_MUTEX_HPP
+#define THRUM_HPP_MUTEX_HPP
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <shared_mutex>
+#include <type_traits>
+#include <utility>
+
+#include "thrum/hpp/detail/time.hpp"
+
+namespace thrum {
+
+/* `Kind`: what thrum_mutex_init takes. */
+template <unsigned Kind>
+class basic_mutex {
+  public:
+    using native_handle_type = thrum_mutex_t *;
+
+    constexpr basic_mutex() noexcept = default;
+    basic_mutex(const basic_mutex &) = delete;
+    basic_mutex &operator=(const basic_mutex &) = delete;
+
+    void lock() { thrum_mutex_lock(&native_); }
+    bool try_lock() { return thrum_mutex_try_lock(&native_) == 0; }
+    void unlock() { thrum_mutex_unlock(&native_); }
+
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &span) {
+        return thrum_mutex_lock_until(&native_, detail::moment_after(span)) == 0;
+    }
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &moment) {
+        return detail::wait_until(
+                   moment, [this](std::uint64_t ns) { return thrum_mutex_lock_until(&native_, ns); }) == 0;
+    }
+
+    native_handle_type native_handle() noexcept { return &native_; }
+
+  private:
+    thrum_mutex_t native_ = {{Kind}};
+};
+
+using mutex = basic_mutex<0>;
+using timed_mutex = mutex;
+using recursive_mutex = basic_mutex<THRUM_MUTEX_RECURSIVE>;
+using recursive_timed_mutex = recursive_mutex;
+/* The waiter of the highest priority gets it. */
+using priority_mutex = basic_mutex<THRUM_MUTEX_PRIORITY>;
+
+class shared_mutex {
+  public:
+    using native_handle_type = thrum_rwlock_t *;
+
+    constexpr shared_mutex() noexcept = default;
+    shared_mutex(const shared_mutex &) = delete;
+    shared_mutex &operator=(const shared_mutex &) = delete;
+
+    void lock() { thrum_rwlock_write_lock(&native_); }
+    bool try_lock() { return thrum_rwlock_try_write_lock(&native_) == 0; }
+    void unlock() { thrum_rwlock_unlock(&native_); }
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &span) {
+        return thrum_rwlock_write_lock_until(&native_, detail::moment_after(span)) == 0;
+    }
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &moment) {
+        return detail::wait_until(moment, [this](std::uint64_t ns) {
+                   return thrum_rwlock_write_lock_until(&native_, ns);
+               }) == 0;
+    }
+
+    void lock_shared() { thrum_rwlock_read_lock(&native_); }
+    bool try_lock_shared() { return thrum_rwlock_try_read_lock(&native_) == 0; }
+    void unlock_shared() { thrum_rwlock_unlock(&native_); }
+    template <class Rep, class Period>
+    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &span) {
+        return thrum_rwlock_read_lock_until(&native_, detail::moment_after(span)) == 0;
+    }
+    template <class Clock, class Duration>
+    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &moment) {
+        return detail::wait_until(moment, [this](std::uint64_t ns) {
+                   return thrum_rwlock_read_lock_until(&native_, ns);
+               }) == 0;
+    }
+
+    native_handle_type native_handle() noexcept { return &native_; }
+
+  private:
+    thrum_rwlock_t native_ = THRUM_RWLOCK_INIT;
+};
+
+using shared_timed_mutex = shared_mutex;
+
+class once_flag {
+  public:
+    constexpr once_flag() noexcept = default;
+    once_flag(const once_flag &) = delete;
+    once_flag &operator=(const once_flag &) = delete;
+
+  private:
+    template <class F, class... Args>
+    friend void call_once(once_flag &flag, F &&f, Args &&...args);
+    thrum_once_t native_ = THRUM_ONCE_INIT;
+};
+
+/* The first caller calls it; all return when that is done. If it throws, the next one calls it. */
+template <class F, class... Args>
+void call_once(once_flag &flag, F &&f, Args &&...args) {
+    auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };
+    thrum_once_call(
+        &flag.native_, [](void *arg) { (*static_cast<decltype(call) *>(arg))(); }, &call);
+}
+
+} // namespace thrum
+
+#endif

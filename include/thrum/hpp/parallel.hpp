@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Loops and sums by many threads.
+ *
+ *     std::vector<double> numbers(1000000, 2);
+ *     thrum::for_each(numbers, [](double &x) { x = x * x; });
+ *     thrum::for_each(std::size_t{0}, numbers.size(), [&](std::size_t i) { numbers[i] += 1; });
+ *     const double sum = thrum::reduce(numbers.begin(), numbers.end(), 0.0);
+ *     const long squares = thrum::reduce(0, 1000, 0L, std::plus(), [](long i) { return i * i; });
+ *
+ * A range is halved until no more than `grain` elements are left, which are done in order by one thread; unless told,
+ * it is an eighth of what there is for each worker. Where a thread is not to be had its part is done by the caller.
+ * Of several exceptions the first in the range's order is thrown when all parts have ended. */
+#ifndef THRUM_HPP_PARALLEL_HPP
+#define THRUM_HPP_PARALLEL_HPP
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+#include "thrum/hpp/branch.hpp"
+
+namespace thrum {
+
+/* Where a loop begins and ends: numbers, or iterators that can be moved by any distance. */
+template <class I>
+concept loop_index = std::integral<I> || std::random_access_iterator<I>;
+
+namespace detail {
+
+template <class I>
+decltype(auto) element(I first, std::size_t i) {
+    if constexpr (std::integral<I>)
+        return static_cast<I>(first + static_cast<I>(i));
+    else
+        return first[static_cast<std::iter_difference_t<I>>(i)];
+}
+
+template <class I>
+std::size_t count(I first, I last) {
+    if constexpr (std::integral<I>)
+        return first < last ? static_cast<std::size_t>(last) - static_cast<std::size_t>(first) : 0;
+    else
+        return static_cast<std::size_t>(last - first);
+}
+
+inline std::size_t grain_for(std::size_t count, std::size_t grain) {
+    const std::size_t parts = std::size_t{8} * std::max(thrum_workers(), 1U);
+    return grain != 0 ? grain : std::max<std::size_t>(count / parts, 1);
+}
+
+template <class I, class F>
+struct loop {
+    I first;
+    std::size_t grain;
+    F &body;
+
+    void run(std::size_t begin, std::size_t end) {
+        if (end - begin <= grain) {
+            for (std::size_t i = begin; i < end; i++)
+                std::invoke(body, element(first, i));
+            return;
+        }
+        const std::size_t middle = begin + (end - begin) / 2;
+        parallel_invoke([=, this] { run(begin, middle); }, [=, this] { run(middle, end); });
+    }
+};
+
+template <class T, class I, class Op, class Map>
+struct sum {
+    I first;
+    std::size_t grain;
+    Op &op;
+    Map &map;
+
+    T of(std::size_t begin, std::size_t end) { /* not empty */
+        if (end - begin <= grain) {
+            T result = std::invoke(map, element(first, begin));
+            for (std::size_t i = begin + 1; i < end; i++)
+                result = std::invoke(op, std::move(result), std::invoke(map, element(first, i)));
+            return result;
+        }
+        const std::size_t middle = begin + (end - begin) / 2;
+        branch low(std::nothrow, [=, this] { return of(begin, middle); });
+        outcome<T> high;
+        high.run([=, this] { return of(middle, end); });
+        T result = low.join();
+        return std::invoke(op, std::move(result), high.take());
+    }
+};
+
+} // namespace detail
+
+template <loop_index I, class F>
+void for_each(I first, I last, F f, std::size_t grain = 0) {
+    const std::size_t count = detail::count(first, last);
+    if (count != 0)
+        detail::loop<I, F>{first, detail::grain_for(count, grain), f}.run(0, count);
+}
+
+template <class Range, class F>
+requires requires(Range &range) {
+    { std::begin(range) } -> std::random_access_iterator;
+    { std::end(range) } -> std::same_as<decltype(std::begin(range))>;
+}
+void for_each(Range &&range, F f, std::size_t grain = 0) {
+    for_each(std::begin(range), std::end(range), std::ref(f), grain);
+}
+
+/* op(init, op(op(map(first), map(first + 1)), op(...))): op has to be associative; it need not be commutative. */
+template <loop_index I, class T, class Op = std::plus<>, class Map = std::identity>
+T reduce(I first, I last, T init, Op op = {}, Map map = {}, std::size_t grain = 0) {
+    const std::size_t count = detail::count(first, last);
+    if (count == 0)
+        return init;
+    detail::sum<T, I, Op, Map> sum{first, detail::grain_for(count, grain), op, map};
+    return std::invoke(op, std::move(init), sum.of(0, count));
+}
+
+} // namespace thrum
+
+#endif

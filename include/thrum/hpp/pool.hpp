@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pools, where threads wait to be run, and schedulers of one's own, which say who is next.
+ *
+ *     thrum::runtime runtime(2);
+ *     thrum::pool urgent, later;
+ *     thrum::scheduler scheduler([&] { // on each turn: who runs now, or null
+ *         const thrum_t thread = urgent.pop();
+ *         return thread != nullptr ? thread : later.pop();
+ *     }, urgent, later);
+ *     scheduler.run_on(1); // this worker's choice from now on
+ *     thrum::thread(thrum::attributes().pool(urgent.native_handle()), [] { std::puts("hello"); }).join();
+ *
+ * <thrum/pool.h> says more. */
+#ifndef THRUM_HPP_POOL_HPP
+#define THRUM_HPP_POOL_HPP
+
+#include <cerrno>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "thrum/hpp/detail/time.hpp"
+#include "thrum/pool.h"
+
+namespace thrum {
+
+/* Empty at its end, and used by nobody any more. */
+class pool {
+  public:
+    using native_handle_type = thrum_pool_t;
+
+    explicit pool(thrum_pool_kind kind = THRUM_POOL_FIFO) {
+        detail::check(thrum_pool_create(&native_, kind), "thrum::pool");
+    }
+    pool(const pool &) = delete;
+    pool &operator=(const pool &) = delete;
+    ~pool() { thrum_pool_destroy(native_); }
+
+    std::size_t size() const noexcept { return thrum_pool_size(native_); }
+    /* The caller has to run it or push it; null: there is none. */
+    thrum_t pop() noexcept { return thrum_pool_pop(native_); }
+    void push(thrum_t thread) noexcept { thrum_pool_push(native_, thread); }
+    native_handle_type native_handle() const noexcept { return native_; }
+
+  private:
+    thrum_pool_t native_;
+};
+
+/* `Choose` is called by the worker for each turn. It must not wait. */
+template <class Choose>
+class scheduler {
+  public:
+    /* These pools are all that it may choose from; they outlive it. */
+    template <class... Pools>
+    explicit scheduler(Choose choose, const Pools &...pools) : choose_(std::move(choose)) {
+        const thrum_pool_t natives[] = {pools.native_handle()...};
+        detail::check(thrum_sched_create_user(&native_, run, this, natives, sizeof...(pools)),
+                      "thrum::scheduler");
+    }
+    scheduler(const scheduler &) = delete;
+    scheduler &operator=(const scheduler &) = delete;
+    /* Its worker goes back to its own queue. */
+    ~scheduler() {
+        if (worker_ != THRUM_ANY_WORKER)
+            thrum_worker_set_sched(worker_, nullptr);
+        while (thrum_sched_destroy(native_) == EBUSY)
+            thrum_sleep(50 * THRUM_US);
+    }
+
+    /* Once. Throws std::system_error: EINVAL no such worker. */
+    void run_on(unsigned worker) {
+        detail::check(thrum_worker_set_sched(worker, native_), "thrum::scheduler::run_on");
+        worker_ = worker;
+    }
+
+  private:
+    static void run(thrum_sched_t sched, void *arg) {
+        auto *self = static_cast<scheduler *>(arg);
+        while (!thrum_sched_stopping(sched)) {
+            if (const thrum_t thread = std::invoke(self->choose_); thread != nullptr)
+                thrum_run(thread);
+            else
+                thrum_sched_idle(sched);
+        }
+    }
+
+    Choose choose_;
+    thrum_sched_t native_ = nullptr;
+    unsigned worker_ = THRUM_ANY_WORKER;
+};
+
+} // namespace thrum
+
+#endif

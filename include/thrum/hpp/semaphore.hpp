@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* std::counting_semaphore for thrum's threads.
+ *
+ *     thrum::counting_semaphore connections(4); // at most four at a time
+ *     connections.acquire();
+ *     connections.release();
+ *
+ * First come, first served. release() neither waits nor yields. */
+#ifndef THRUM_HPP_SEMAPHORE_HPP
+#define THRUM_HPP_SEMAPHORE_HPP
+
+#include <chrono>
+#include <cstddef>
+
+#include "thrum/hpp/detail/time.hpp"
+
+namespace thrum {
+
+template <std::ptrdiff_t Max = THRUM_SEM_MAX>
+class counting_semaphore {
+    static_assert(0 <= Max && Max <= THRUM_SEM_MAX);
+
+  public:
+    constexpr explicit counting_semaphore(std::ptrdiff_t permits) noexcept
+        : native_ THRUM_SEM_INIT(permits) {}
+    counting_semaphore(const counting_semaphore &) = delete;
+    counting_semaphore &operator=(const counting_semaphore &) = delete;
+
+    static constexpr std::ptrdiff_t max() noexcept { return Max; }
+
+    /* More than THRUM_SEM_MAX in all: std::system_error (EOVERFLOW). More than max() is undefined, as in the
+     * standard. */
+    void release(std::ptrdiff_t permits = 1) {
+        detail::check(thrum_sem_post_many(&native_, detail::count_of(permits)),
+                      "thrum::counting_semaphore::release");
+    }
+    void acquire() { thrum_sem_wait(&native_); }
+    bool try_acquire() noexcept { return thrum_sem_try_wait(&native_) == 0; }
+    template <class Rep, class Period>
+    bool try_acquire_for(const std::chrono::duration<Rep, Period> &span) {
+        return thrum_sem_wait_until(&native_, detail::moment_after(span)) == 0;
+    }
+    template <class Clock, class Duration>
+    bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &moment) {
+        return detail::wait_until(
+                   moment, [this](std::uint64_t ns) { return thrum_sem_wait_until(&native_, ns); }) == 0;
+    }
+
+    thrum_wait_t waiting() noexcept { return {THRUM_WAIT_SEM, 0, &native_, nullptr, {}}; }
+
+  private:
+    thrum_sem_t native_;
+};
+
+using binary_semaphore = counting_semaphore<1>;
+
+} // namespace thrum
+
+#endif

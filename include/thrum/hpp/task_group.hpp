@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads that are waited for together.
+ *
+ *     std::vector<int> sizes(100);
+ *     thrum::task_group group;
+ *     for (int &size : sizes)
+ *         group.run([&size] { size = 1; });
+ *     group.wait();
+ *
+ * wait() throws the first exception that left one of them; the others run to their ends all the same, which
+ * stopping() may tell them to come to. A group may be used again after wait(). One that is destroyed waits, and
+ * forgets exceptions. run() may also be called by the group's threads; wait() by its owner alone. */
+#ifndef THRUM_HPP_TASK_GROUP_HPP
+#define THRUM_HPP_TASK_GROUP_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <utility>
+
+#include "thrum/hpp/attributes.hpp"
+#include "thrum/hpp/detail/launch.hpp"
+#include "thrum/hpp/detail/outcome.hpp"
+#include "thrum/hpp/event.hpp"
+
+namespace thrum {
+
+class task_group {
+  public:
+    task_group() = default;
+    explicit task_group(const attributes &how) : how_(how), native_(how_.native()) {}
+    task_group(const task_group &) = delete;
+    ~task_group() { wait_for_all(); }
+
+    /* Throws std::system_error with thrum_spawn's errors. */
+    template <class F>
+    void run(F &&f) {
+        detail::check(
+            detail::launch(nullptr, native_, task<std::decay_t<F>>{member(this), std::forward<F>(f)}),
+            "thrum::task_group::run");
+    }
+
+    void wait() {
+        wait_for_all();
+        failed_.store(false, std::memory_order_relaxed);
+        if (thrown_ != nullptr)
+            std::rethrow_exception(std::exchange(thrown_, nullptr));
+    }
+
+    /* One has thrown already. */
+    bool stopping() const noexcept { return failed_.load(std::memory_order_relaxed); }
+
+  private:
+    /* One of those that are waited for, until it is destroyed. */
+    class member {
+      public:
+        explicit member(task_group *group) noexcept : group_(group) {
+            group->left_.fetch_add(1, std::memory_order_relaxed);
+        }
+        member(member &&other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
+        ~member() {
+            if (group_ != nullptr)
+                group_->leave();
+        }
+        task_group *operator->() const noexcept { return group_; }
+
+      private:
+        task_group *group_;
+    };
+
+    template <class Work>
+    struct task {
+        member group; /* destroyed last */
+        Work work;
+
+        void operator()() && {
+            detail::outcome<void> outcome;
+            outcome.run([this] { static_cast<void>(std::invoke(std::move(work))); });
+            std::exception_ptr thrown = outcome.thrown();
+            if (thrown != nullptr && !group->failed_.exchange(true, std::memory_order_relaxed))
+                group->thrown_ = std::move(thrown);
+        }
+    };
+
+    /* Nothing of the group may be touched after it: the owner may have gone on. */
+    void leave() noexcept {
+        if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+            all_left_.set();
+    }
+    /* Also where the owner is made to end while it waits: its destructor waits again. */
+    struct owner_is_back {
+        std::atomic<std::size_t> &left;
+        ~owner_is_back() { left.fetch_add(1, std::memory_order_relaxed); }
+    };
+    void wait_for_all() {
+        const bool others = left_.fetch_sub(1, std::memory_order_acq_rel) != 1;
+        const owner_is_back back{left_};
+        if (others) {
+            all_left_.wait();
+            all_left_.reset();
+        }
+    }
+
+    attributes how_;
+    const thrum_attr_t *native_ = nullptr;
+    std::atomic<std::size_t> left_{1}; /* threads, and the owner until it waits */
+    event all_left_;
+    std::atomic<bool> failed_{false};
+    std::exception_ptr thrown_; /* of who has set failed_ */
+};
+
+} // namespace thrum
+
+#endif

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* thrum::thread has the shape of std::jthread: it stops and joins its thread at its end.
+ *
+ *     thrum::thread ticker([](std::stop_token stop) {
+ *         while (!stop.stop_requested()) {
+ *             std::puts("tick");
+ *             thrum::this_thread::sleep_for(std::chrono::milliseconds(100));
+ *         }
+ *     });
+ *     thrum::this_thread::sleep_for(std::chrono::seconds(1));
+ *     // here it is asked to stop, and waited for
+ *
+ * As in the standard, an exception that leaves the thread's function ends the program (std::terminate): branch.hpp and
+ * future.hpp hand exceptions on. The function and its arguments are moved or copied, so may be move-only.
+ *
+ * STOP TOKENS are the standard's. Functions given to a std::stop_callback must not wait, yield or start threads: the
+ * standard library tells threads apart by the kernel's, and who waits in one may go on on another. Setting a
+ * thrum::event, or releasing a semaphore, is all right. */
+#ifndef THRUM_HPP_THREAD_HPP
+#define THRUM_HPP_THREAD_HPP
+
+#include <unistd.h>
+
+#include <chrono>
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "thrum/hpp/attributes.hpp"
+#include "thrum/hpp/detail/launch.hpp"
+
+namespace thrum {
+
+namespace detail {
+inline thrum_mutex_t stop_sources = THRUM_MUTEX_INIT; /* see thread::get_stop_source */
+}
+
+class thread;
+
+namespace this_thread {
+inline auto get_id() noexcept;
+}
+
+class thread {
+  public:
+    /* Of all threads, kernel threads too; that of no thread is the least. */
+    class id {
+      public:
+        id() noexcept = default;
+        friend auto operator<=>(id, id) noexcept = default;
+        template <class Char, class Traits>
+        friend std::basic_ostream<Char, Traits> &operator<<(std::basic_ostream<Char, Traits> &out, id one) {
+            return out << one.number_;
+        }
+
+      private:
+        friend class thread;
+        friend auto this_thread::get_id() noexcept;
+        friend struct std::hash<id>;
+        explicit id(std::uint64_t number) noexcept : number_(number) {}
+
+        std::uint64_t number_ = 0;
+    };
+    using native_handle_type = thrum_t;
+
+    thread() noexcept = default;
+
+    /* Runs f(args...), or f(token, args...) if that can be called. Throws std::system_error with thrum_spawn's
+     * errors. */
+    template <class F, class... Args>
+    requires(!std::same_as<std::remove_cvref_t<F>, thread> &&
+             !std::same_as<std::remove_cvref_t<F>, attributes>) explicit thread(F &&f, Args &&...args) {
+        start(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+    template <class F, class... Args>
+    explicit thread(const attributes &how, F &&f, Args &&...args) {
+        start(how.native(), std::forward<F>(f), std::forward<Args>(args)...);
+    }
+
+    thread(thread &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), stop_(std::move(other.stop_)) {}
+    thread &operator=(thread &&other) noexcept {
+        thread(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~thread() {
+        if (joinable()) {
+            stop_.request_stop();
+            join();
+        }
+    }
+
+    void swap(thread &other) noexcept {
+        std::swap(handle_, other.handle_);
+        stop_.swap(other.stop_);
+    }
+    friend void swap(thread &a, thread &b) noexcept { a.swap(b); }
+
+    bool joinable() const noexcept { return handle_ != nullptr; }
+    /* Throws std::system_error: invalid_argument there is none; resource_deadlock_would_occur it is the caller. */
+    void join() {
+        expect_thread();
+        detail::check(thrum_join(handle_, nullptr), "thrum::thread::join");
+        handle_ = nullptr;
+    }
+    void detach() {
+        expect_thread();
+        detail::check(thrum_detach(handle_), "thrum::thread::detach");
+        handle_ = nullptr;
+    }
+
+    id get_id() const noexcept { return joinable() ? id(thrum_id(handle_)) : id(); }
+    native_handle_type native_handle() const noexcept { return handle_; }
+    /* How many threads can run at a time. */
+    static unsigned hardware_concurrency() noexcept { return thrum_workers(); }
+
+    /* A thread whose function takes no token gets a stop source when somebody asks for it. */
+    std::stop_source get_stop_source() const {
+        if (!joinable())
+            return stop_;
+        thrum_mutex_lock(&detail::stop_sources);
+        if (!stop_.stop_possible())
+            stop_ = std::stop_source();
+        std::stop_source source = stop_;
+        thrum_mutex_unlock(&detail::stop_sources);
+        return source;
+    }
+    std::stop_token get_stop_token() const { return get_stop_source().get_token(); }
+    bool request_stop() { return get_stop_source().request_stop(); }
+
+  private:
+    void expect_thread() const {
+        if (!joinable()) [[unlikely]]
+            detail::fail(EINVAL, "thrum::thread");
+    }
+
+    template <class F, class... Args>
+    void start(const thrum_attr_t *attr, F &&f, Args &&...args) {
+        if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<Args>...>) {
+            stop_ = std::stop_source();
+            launch(attr, detail::bind(std::forward<F>(f), stop_.get_token(), std::forward<Args>(args)...));
+        } else if constexpr (sizeof...(Args) > 0) {
+            launch(attr, detail::bind(std::forward<F>(f), std::forward<Args>(args)...));
+        } else {
+            launch(attr, std::forward<F>(f));
+        }
+    }
+
+    template <class Work>
+    void launch(const thrum_attr_t *attr, Work &&work) {
+        static_assert(std::is_invocable_v<std::decay_t<Work>>, "it has to be callable with these arguments");
+        detail::check(detail::launch(&handle_, attr, std::forward<Work>(work)), "thrum::thread");
+    }
+
+    thrum_t handle_ = nullptr;
+    mutable std::stop_source stop_{std::nostopstate};
+};
+
+namespace this_thread {
+
+inline auto get_id() noexcept {
+    const thrum_t self = thrum_self();
+    if (self != nullptr)
+        return thread::id(thrum_id(self));
+    return thread::id(static_cast<std::uint64_t>(gettid()) | UINT64_C(1) << 63); /* a kernel thread */
+}
+
+inline void yield() noexcept {
+    thrum_yield();
+}
+
+template <class Rep, class Period>
+void sleep_for(const std::chrono::duration<Rep, Period> &span) {
+    thrum_sleep(detail::nanoseconds_of(span));
+}
+
+template <class Clock, class Duration>
+void sleep_until(const std::chrono::time_point<Clock, Duration> &moment) {
+    detail::wait_until(moment, [](std::uint64_t ns) {
+        thrum_sleep_until(ns);
+        return ETIMEDOUT;
+    });
+}
+
+} // namespace this_thread
+
+} // namespace thrum
+
+template <>
+struct std::hash<thrum::thread::id> {
+    std::size_t operator()(thrum::thread::id one) const noexcept {
+        return std::hash<std::uint64_t>()(one.number_);
+    }
+};
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* libthrum from C++20: the standard library's thread support, for threads that cost nanoseconds.
+ *
+ *     #include <cstdio>
+ *     #include <thrum/thrum.hpp>
+ *
+ *     int main() {
+ *         thrum::future<int> answer = thrum::async([] { return 6 * 7; });
+ *         thrum::thread thread([] { std::puts("hello"); });
+ *         thread.join();
+ *         return answer.get() == 42 ? 0 : 1;
+ *     }
+ *
+ *     c++ -std=c++20 hello.cpp $(pkg-config --cflags --libs thrum)
+ *
+ * Names, arguments and exceptions are those of the standard where it has the thing. What is here is inline over the
+ * functions of <thrum/thrum.h>, which says who may call what, and what becomes of thread-local variables: use them
+ * between two waits, not across one. Each header below can be included by itself, and docs/cpp.md shows them
+ * together. */
+#ifndef THRUM_THRUM_HPP
+#define THRUM_THRUM_HPP
+
+#if __cplusplus < 202002L
+#error "thrum.hpp needs C++20: -std=c++20, or target_compile_features(... cxx_std_20)"
+#endif
+
+#include "thrum/hpp/attributes.hpp"
+#include "thrum/hpp/barrier.hpp"
+#include "thrum/hpp/branch.hpp"
+#include "thrum/hpp/channel.hpp"
+#include "thrum/hpp/condition_variable.hpp"
+#include "thrum/hpp/event.hpp"
+#include "thrum/hpp/executor.hpp"
+#include "thrum/hpp/future.hpp"
+#include "thrum/hpp/latch.hpp"
+#include "thrum/hpp/mutex.hpp"
+#include "thrum/hpp/parallel.hpp"
+#include "thrum/hpp/pool.hpp"
+#include "thrum/hpp/runtime.hpp"
+#include "thrum/hpp/semaphore.hpp"
+#include "thrum/hpp/task.hpp"
+#include "thrum/hpp/task_group.hpp"
+#include "thrum/hpp/thread.hpp"
+#include "thrum/hpp/when_any.hpp"
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See memory.h. */
+#include "os/memory.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+static bool succeeded(int result, int error_before) {
+    errno = error_before;
+    return result == 0;
+}
+
+void *memory_map(size_t bytes, int flags) {
+    int error = errno;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    errno = error;
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+bool memory_advise(void *memory, size_t bytes, int advice) {
+    int error = errno;
+    return succeeded(madvise(memory, bytes, advice), error);
+}
+
+bool memory_forbid(void *memory, size_t bytes) {
+    int error = errno;
+    return succeeded(mprotect(memory, bytes, PROT_NONE), error);
+}
+
+bool memory_is_resident(void *memory, size_t bytes, unsigned char *pages) {
+    int error = errno;
+    return succeeded(mincore(memory, bytes, pages), error);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Memory from the kernel. libc's functions, but errno stays as it is: a library that says that it does not touch errno
+ * must not when it finds no memory either. */
+#ifndef THRUM_OS_MEMORY_H
+#define THRUM_OS_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Private and zeroed; `flags`: others that mmap(2) is to have. NULL: there is none to be had. */
+void *memory_map(size_t bytes, int flags);
+
+/* False: the kernel does not know it, or will not have it. */
+bool memory_advise(void *memory, size_t bytes, int advice);
+
+/* Neither read nor written from now on. False: the kernel has no room to remember it. */
+bool memory_forbid(void *memory, size_t bytes);
+
+/* Sets a byte for each page: whether it has memory. False: not all of it is mapped. */
+bool memory_is_resident(void *memory, size_t bytes, unsigned char *pages);
+
+#endif

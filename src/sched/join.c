@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Joining: until a thread has ended, for its result. What stands in its `join` word meanwhile: unit.h. */
+#include <errno.h>
+
+#include "base/container_of.h"
+#include "sched/life.h"
+#include "sched/patience.h"
+#include "thrum/thrum.h"
+
+/* It is next in our own queue and never ran: run it on a call, from which it returns to us. */
+static bool join_by_running(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                            struct thrum_unit *unit) {
+    if (next == NULL || next != unit || load_relaxed(&unit->sp) != UNIT_NEW)
+        return false;
+    if (load_relaxed(&self->kind) != UNIT_ULT ||
+        load_relaxed(&unit->kind) != UNIT_ULT) /* it would be in the queue, for thieves */
+        return false;
+    if (unit->stack_class == STACK_CLASS_USER || unit->measured)
+        return false;
+    unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);
+    if (unit->stack_top == NULL)
+        return false;
+    unit_announce(self);
+    store_relaxed(&unit->join, self);
+    run_child(worker, self, unit, NULL);
+    return true;
+}
+
+/* The tasklets that come before it, and itself if it is one, on our own stack. True: it has ended. Else *next comes then,
+ * or nothing. */
+static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, struct thrum_unit **next,
+                                                       struct thrum_unit *unit) {
+    do {
+        if (*next == unit) {
+            tasklet_call(worker, unit);
+            store_relaxed(&unit->join, JOIN_ENDED); /* nobody else may look at it: we join it */
+            return true;
+        }
+        tasklet_run(worker, *next);
+        if (load_acquire(&unit->join) == JOIN_ENDED)
+            return true;
+        *next = pick(worker);
+    } while (*next != NULL && load_relaxed(&(*next)->kind) == UNIT_TASKLET);
+    return false;
+}
+
+static void join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                            struct thrum_unit *unit) {
+    struct thrum_unit *nobody = JOIN_NONE;
+    unit_announce(self);
+    if (!cas_acq_rel(&unit->join, &nobody, self)) { /* it has ended meanwhile */
+        if (next != NULL)
+            unit_wake(worker, next);
+    } else if (worker == NULL) {
+        unit_block_external(self);
+    } else {
+        switch_to(worker, self, next != NULL ? next : worker->loop);
+    }
+}
+
+/* It has ended: its result, and its descriptor back unless its handle is to be kept. Leaves. */
+static inline __attribute__((always_inline)) void collect(struct worker *worker, struct thrum_unit *unit,
+                                                          void **result, bool keep) {
+    annotate_happens_after(unit);
+    if (result != NULL)
+        *result = unit->arg;
+    if (!keep)
+        unit_free(worker, unit);
+    leave();
+}
+
+static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep);
+
+static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, void **result, bool keep) {
+    struct worker *worker = enter();
+    if (load_acquire(&unit->join) != JOIN_ENDED) {
+        struct thrum_unit *self = unit_self(worker);
+        if (unit == self) {
+            leave();
+            return EDEADLK;
+        }
+        if (__builtin_expect(!unit_may_wait(self), 0)) {
+            leave();
+            return EPERM;
+        }
+        if (__builtin_expect(self->cancellable, 0)) {
+            leave();
+            return join_until(unit, result, CANCEL_FAR, keep);
+        }
+        if (worker == NULL && !load_acquire(&scheduler.open)) {
+            leave();
+            return ESRCH;
+        }
+        struct thrum_unit *next = worker != NULL ? pick(worker) : NULL;
+        bool has_ended = next != NULL && __builtin_expect(load_relaxed(&next->kind) == UNIT_TASKLET, 0) &&
+                         join_by_tasklets(worker, &next, unit);
+        if (!has_ended && (worker == NULL || !join_by_running(worker, self, next, unit)))
+            join_by_waiting(worker, self, next, unit);
+        worker = worker_here();
+    }
+    collect(worker, unit, result, keep);
+    return 0;
+}
+
+int thrum_join(thrum_t unit, void **result) {
+    return join(unit, result, false);
+}
+
+int thrum_join_keep(thrum_t unit, void **result) {
+    return join(unit, result, true);
+}
+
+static int try_join(struct thrum_unit *unit, void **result, bool keep) {
+    struct worker *worker = enter();
+    if (load_acquire(&unit->join) == JOIN_ENDED) {
+        collect(worker, unit, result, keep);
+        return 0;
+    }
+    int error = EBUSY;
+    if (worker != NULL && unit == worker->current)
+        error = EDEADLK;
+    else if (worker == NULL && !load_acquire(&scheduler.open))
+        error = ESRCH;
+    leave();
+    return error;
+}
+
+int thrum_try_join(thrum_t unit, void **result) {
+    return try_join(unit, result, false);
+}
+
+struct join_wait {
+    struct patience patience;
+    struct thrum_unit *unit;
+    bool timed_out;
+};
+
+/* `unit` is still there: the joiner does not give it back before it has stopped the timer. */
+static bool stop_joining(struct patience *patience) {
+    struct join_wait *wait = container_of(patience, struct join_wait, patience);
+    struct thrum_unit *timed = join_timed(patience->unit);
+    if (!cas_acq_rel(&wait->unit->join, &timed, JOIN_NONE))
+        return false;
+    wait->timed_out = true;
+    return true;
+}
+
+static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep) {
+    int error = try_join(unit, result, keep);
+    if (error != EBUSY)
+        return error;
+    if (deadline <= timer_now())
+        return ETIMEDOUT;
+    if (!unit_here_may_wait())
+        return EPERM;
+    struct worker *worker = enter();
+    struct thrum_unit *self = unit_self(worker), *nobody = JOIN_NONE;
+    struct join_wait wait = {.patience = {.unit = self, .give_up = stop_joining}, .unit = unit};
+    unit_announce(self);
+    if (cas_acq_rel(&unit->join, &nobody, join_timed(self))) { /* else it has ended meanwhile */
+        wait.patience.timer.deadline = cancel_point(worker, deadline);
+        unit_block_patiently(worker, &wait.patience);
+        worker = worker_here();
+    }
+    if (!wait.timed_out) {
+        collect(worker, unit, result, keep);
+        return 0;
+    }
+    leave();
+    return cancel_act(ETIMEDOUT);
+}
+
+int thrum_join_until(thrum_t unit, void **result, uint64_t deadline) {
+    return deadline != TIMER_NEVER ? join_until(unit, result, deadline, false) : thrum_join(unit, result);
+}
+
+int thrum_detach(thrum_t unit) {
+    struct worker *worker = enter();
+    struct thrum_unit *nobody = JOIN_NONE;
+    int error = 0;
+    if (!cas_acq_rel(&unit->join, &nobody, JOIN_DETACHED)) {
+        if (nobody == JOIN_ENDED)
+            unit_free(worker, unit);
+        else
+            error = EINVAL;
+    }
+    leave();
+    return error;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A unit's beginning and its end, as far as spawning and joining share them. All inside. */
+#ifndef THRUM_SCHED_LIFE_H
+#define THRUM_SCHED_LIFE_H
+
+#include "arch_context.h"
+#include "context/depot.h"
+#include "sched/trim.h"
+#include "sched/worker.h"
+
+/* An external kernel thread has no cache of its own. */
+static inline __attribute__((always_inline)) struct thrum_unit *unit_new(struct worker *worker) {
+    return __builtin_expect(worker != NULL, 1) ? depot_get(&unit_depot, &worker->units)
+                                               : depot_get_shared(&unit_depot);
+}
+
+static inline __attribute__((always_inline)) void unit_free(struct worker *worker, struct thrum_unit *unit) {
+    if (__builtin_expect(unit->kind == UNIT_BOUND, 0)) {
+        worker_unbind(unit->bound);
+        unit->bound = NULL;
+        unit->kind = UNIT_ULT;
+    }
+    if (__builtin_expect(worker != NULL, 1)) {
+        depot_put(&unit_depot, &worker->units, unit);
+    } else {
+        depot_put_shared(&unit_depot, unit);
+        trim_tell();
+    }
+}
+
+/* Runs the child now, on a call. `parent` is `self` if it is to be in the queue meanwhile, else NULL. */
+static inline __attribute__((always_inline)) void run_child(struct worker *worker, struct thrum_unit *self,
+                                                            struct thrum_unit *child,
+                                                            struct thrum_unit *parent) {
+    worker->current = child;
+    if (switch_is_slow(worker))
+        call_slow(worker, self, child, parent);
+    else
+        arch_call(&self->sp, unit_first_frame(child), child, parent);
+}
+
+#endif

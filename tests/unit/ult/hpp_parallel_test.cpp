@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// thrum::branch, task_group, and the loops and sums made of them.
+#include <array>
+#include <numeric>
+
+#include "faults.hpp"
+#include "hpp.hpp"
+
+namespace {
+
+class HppBranch : public Hpp {};
+
+int fib(int n) {
+    if (n < 2)
+        return n;
+    thrum::branch one([n] { return fib(n - 1); });
+    const int two = fib(n - 2);
+    return one.join() + two;
+}
+
+TEST_P(HppBranch, ForksAndJoins) {
+    everywhere([] { EXPECT_EQ(fib(ULT_TSAN ? 10 : 15), ULT_TSAN ? 55 : 610); });
+}
+
+TEST_P(HppBranch, ReturnsWhatItsFunctionDoes) {
+    everywhere([] {
+        thrum::branch moved([held = Counted(5)]() mutable { return std::move(held); });
+        EXPECT_EQ(moved.join().value(), 5);
+        int place = 0;
+        thrum::branch reference([&place]() -> int & { return place; });
+        EXPECT_EQ(&reference.join(), &place);
+        thrum::branch throws([]() -> int { throw Thrown("in a branch"); });
+        EXPECT_THROW(throws.join(), Thrown);
+        {
+            const thrum::branch forgotten([] { throw Thrown(); });
+        }
+        thrum::branch ends_within([held = Counted()] { thrum_exit(nullptr); });
+        EXPECT_THROW(ends_within.join(), thrum::future_error);
+    });
+}
+
+TEST_P(HppBranch, BothAtATime) {
+    everywhere([] {
+        thrum::latch both(2);
+        thrum::parallel_invoke([&] { both.arrive_and_wait(); }, [&] { both.arrive_and_wait(); });
+        bool ended = false;
+        EXPECT_THROW(thrum::parallel_invoke([] { throw Thrown(); }, [&] { ended = true; }), Thrown);
+        EXPECT_TRUE(ended);
+        ended = false;
+        EXPECT_THROW(thrum::parallel_invoke(
+                         [&] {
+                             thrum::this_thread::sleep_for(1ms);
+                             ended = true;
+                         },
+                         [] { throw Thrown(); }),
+                     Thrown);
+        EXPECT_TRUE(ended);
+    });
+}
+
+ULT_OVER_WORKERS(HppBranch);
+
+class HppTaskGroup : public Hpp {};
+
+TEST_P(HppTaskGroup, WaitsForAll) {
+    everywhere([] {
+        thrum::task_group group;
+        std::atomic<int> ended{0};
+        for (int round = 1; round <= 3; round++) {
+            for (int i = 0; i < 50; i++)
+                group.run([&ended, held = Counted()] {
+                    if (held.value() == 0)
+                        thrum::this_thread::yield();
+                    ended++;
+                });
+            group.wait();
+            EXPECT_EQ(ended, 50 * round);
+        }
+    });
+}
+
+TEST_P(HppTaskGroup, ItsThreadsMayRunMore) {
+    everywhere([] {
+        std::atomic<int> ended{0};
+        struct Tree {
+            thrum::task_group &group;
+            std::atomic<int> &ended;
+            void grow(int depth) const {
+                ended++;
+                for (int i = 0; depth > 0 && i < 2; i++)
+                    group.run([this, depth] { grow(depth - 1); });
+            }
+        };
+        {
+            thrum::task_group group;
+            const Tree tree{group, ended};
+            tree.grow(7);
+            group.wait();
+            EXPECT_EQ(ended, 255);
+            tree.grow(3); // the destructor waits as well
+            group.wait();
+        }
+        EXPECT_EQ(ended, 270);
+    });
+}
+
+TEST_P(HppTaskGroup, ThrowsTheFirstException) {
+    everywhere([] {
+        thrum::task_group group;
+        std::atomic<int> ended{0};
+        for (int i = 0; i < 20; i++)
+            group.run([&, i] {
+                ended++;
+                if (i % 2 == 0)
+                    throw Thrown(std::to_string(i));
+            });
+        EXPECT_THROW(group.wait(), Thrown);
+        EXPECT_EQ(ended, 20);
+        group.wait(); // it is as new
+        EXPECT_FALSE(group.stopping());
+        group.run([] { throw Thrown(); });
+        EXPECT_TRUE(eventually([&] { return group.stopping(); }));
+        group.run([held = Counted()] { thrum_exit(nullptr); });
+    });
+}
+
+TEST_P(HppTaskGroup, WithAttributes) {
+    thrum::pool pool;
+    thrum::scheduler all([&] { return pool.pop(); }, pool);
+    all.run_on(workers() - 1);
+    std::atomic<int> ended{0};
+    thrum::task_group group(thrum::attributes().pool(pool.native_handle()));
+    for (int i = 0; i < 20; i++)
+        group.run([&] { ended++; });
+    group.wait();
+    EXPECT_EQ(ended, 20);
+}
+
+ULT_OVER_WORKERS(HppTaskGroup);
+
+class HppParallel : public Hpp {};
+
+TEST_P(HppParallel, ForEach) {
+    everywhere([] {
+        for (const std::size_t count : {0, 1, 2, 7, 100, 1001})
+            for (const std::size_t grain : {0, 1, 3, 5000}) {
+                std::vector<std::atomic<int>> seen(count);
+                thrum::for_each(
+                    seen, [](std::atomic<int> &one) { one++; }, grain);
+                thrum::for_each(
+                    std::size_t{0}, count, [&](std::size_t i) { seen[i]++; }, grain);
+                thrum::for_each(
+                    seen.begin(), seen.end(), [](auto &one) { one++; }, grain);
+                EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](auto &one) { return one == 3; }))
+                    << count << ", " << grain;
+            }
+        int array[] = {1, 2, 3};
+        thrum::for_each(array, [](int &one) { one *= 2; });
+        EXPECT_EQ(array[2], 6);
+        std::atomic<int> sum{0};
+        thrum::for_each(
+            -5, 6, [&](int i) { sum += i * i; }, 2);
+        EXPECT_EQ(sum, 110);
+        thrum::for_each(6, -5, [&](int) { sum = 0; });
+        EXPECT_EQ(sum, 110);
+    });
+}
+
+TEST_P(HppParallel, Reduce) {
+    everywhere([] {
+        std::vector<long> numbers(1000);
+        std::iota(numbers.begin(), numbers.end(), 1L);
+        EXPECT_EQ(thrum::reduce(numbers.begin(), numbers.end(), 0L), 500500);
+        EXPECT_EQ(thrum::reduce(
+                      1, 1001, 5L, std::plus(), [](long i) { return i; }, 7),
+                  500505);
+        EXPECT_EQ(thrum::reduce(numbers.begin(), numbers.begin(), 3L), 3);
+        // Not commutative, and of what is not trivial.
+        std::string expected;
+        for (int i = 0; i < 200; i++)
+            expected += std::to_string(i);
+        EXPECT_EQ(thrum::reduce(
+                      0, 200, std::string(), std::plus(), [](int i) { return std::to_string(i); }, 3),
+                  expected);
+    });
+}
+
+// The first in order, and no part is still running.
+TEST_P(HppParallel, ThrowsTheFirstException) {
+    everywhere([] {
+        std::atomic<int> running{0};
+        for (int round = 0; round < 10; round++) {
+            try {
+                thrum::for_each(
+                    0, 64,
+                    [&](int i) {
+                        running++;
+                        thrum::this_thread::yield();
+                        running--;
+                        if (i % 10 == 5)
+                            throw Thrown(std::to_string(i));
+                    },
+                    1);
+                ADD_FAILURE() << "nothing was thrown";
+            } catch (const Thrown &thrown) {
+                EXPECT_STREQ(thrown.what(), "5");
+            }
+            EXPECT_EQ(running, 0);
+            EXPECT_THROW(thrum::reduce(
+                             0, 64, 0, std::plus(), [](int i) { return i == 40 ? throw Thrown() : i; }, 1),
+                         Thrown);
+        }
+    });
+}
+
+// With no memory for threads the caller does it all.
+TEST_P(HppParallel, WithoutMemoryForThreads) {
+    thrum::event go;
+    std::vector<thrum::thread> threads;
+    faults.mmap.after(0, 1 << 30, ENOMEM);
+    try {
+        for (int i = 0; i < 100000; i++)
+            threads.emplace_back([&] { go.wait(); });
+        ADD_FAILURE() << "there was always memory";
+    } catch (const std::system_error &error) {
+        EXPECT_EQ(error.code(), std::errc::resource_unavailable_try_again);
+    }
+    const auto never = [](Counted) -> thrum::task<> { co_return; };
+    EXPECT_THROW(static_cast<void>(thrum::async([] {})), std::system_error);
+    EXPECT_THROW(static_cast<void>(thrum::async(never(Counted()))), std::system_error);
+    EXPECT_THROW(thrum::branch([] {}).join(), std::system_error);
+    thrum::task_group group;
+    EXPECT_THROW(group.run([held = Counted()] {}), std::system_error);
+    group.wait();
+    thrum::branch alone(std::nothrow, [] { return 5; });
+    EXPECT_EQ(alone.join(), 5);
+    EXPECT_EQ(thrum::reduce(0, 1000, 0, std::plus(), std::identity(), 1), 499500);
+    go.set();
+    threads.clear();
+    faults_clear();
+}
+
+ULT_OVER_WORKERS(HppParallel);
+
+} // namespace
