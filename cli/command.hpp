@@ -15,7 +15,7 @@ namespace thrum {
 // Exit codes of `thrum` itself. Those of `thrum run` are env(1)'s, so that a script can tell a
 // failure of thrum from one of the program. `thrum compare` adds 128 + signal where it is interrupted.
 enum ExitCode : int {
-    kFailed = 1,    // counters: the process cannot be read; compare: the program failed
+    kFailed = 1,    // counters, ps: the process cannot be read; compare: the program failed
     kUsage = 2,     // the command line is wrong
     kRefused = 125, // run, compare: thrum can do nothing for this program
     kNotExecutable = 126,
@@ -46,5 +46,6 @@ class Help : public CLI::Formatter {
 void add_run(CLI::App &app, const std::vector<std::string> &behind_mark);
 void add_compare(CLI::App &app, const std::vector<std::string> &behind_mark);
 void add_counters(CLI::App &app);
+void add_ps(CLI::App &app);
 
 } // namespace thrum

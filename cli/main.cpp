@@ -127,6 +127,7 @@ int main(int argc, char **argv) try {
     thrum::add_run(app, behind_mark);
     thrum::add_compare(app, behind_mark);
     thrum::add_counters(app);
+    thrum::add_ps(app);
     add_help_command(app);
     return after_output(run_command_line(app, shown, argv));
 } catch (const std::exception &error) {

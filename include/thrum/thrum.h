@@ -265,6 +265,22 @@ unsigned thrum_priority(thrum_t thread);
  * From: ULT, external. Errors: ESRCH it has ended. */
 int thrum_stack_used(thrum_t thread, size_t *used, size_t *size);
 
+/* --- seeing inside ------------------------------------------------------------------------------------ */
+
+/* Writes to the file descriptor what all workers and threads are at: each thread's state, what it waits for and who has
+ * that, its worker or pool, priority, stack use and function; and threads that wait for each other, in a cycle of owners
+ * and joiners, as such. `most` threads at most, 0: all. The others go on meanwhile: what is told is true of each by
+ * itself. Of its own stack it needs 16 KiB. `thrum ps` tells the same of another process, with names and backtraces.
+ *
+ *     static void on_quit(int signal) {
+ *         (void)signal;
+ *         thrum_dump(2, 1000);
+ *     }
+ *
+ * From: anywhere, also signal handlers. Errors: ESRCH no runtime; EPERM the kernel does not let the process read its
+ * memory by process_vm_readv(2), as in some sandboxes; those of write(2). After what the Go runtime does on SIGQUIT. */
+int thrum_dump(int file, size_t most);
+
 /* --- values of one's own ------------------------------------------------------------------------------ */
 
 /* As pthread_key_create and so on, but of ULTs. From: ULT; create and delete also external. A destructor is called

@@ -74,6 +74,18 @@ int thrum_worker_stop(unsigned number);
  * an external kernel thread. From: anywhere, also signal handlers. */
 int thrum_worker_self(void);
 
+/* What a worker has done so far, also while it was another's (one that was stopped keeps its counts, and the next in
+ * its place goes on with them). Each is exact, but they are not read at one moment. */
+struct thrum_worker_counters {
+    uint64_t switches;   /* to a thread, or back to its own loop, by other than calls and returns */
+    uint64_t steals;     /* threads taken from other workers */
+    uint64_t parks;      /* how often it found nothing to do, and slept */
+    uint64_t migrations; /* threads that thrum_migrate sent to it */
+};
+
+/* From: anywhere, also signal handlers. Errors: EINVAL there is no such worker. */
+int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *counters);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -9,11 +9,6 @@
 #include "os/clock.h"
 #include "os/memory.h"
 
-struct depot_chunk {
-    struct depot_chunk *next;
-    uint32_t idle; /* under trim_lock: so many of its objects have lain in the depot for long; or GOING */
-};
-
 #define GOING UINT32_MAX
 
 /* All depots' magazines; never unmapped, less than 10 bytes an object. */

@@ -39,7 +39,12 @@ struct depot_shape {
     size_t size;                                                 /* for the functions above */
 };
 
-struct depot_chunk;
+/* A chunk begins with it. */
+struct depot_chunk {
+    struct depot_chunk *next;
+    uint32_t
+        idle; /* under trim_lock: so many of its objects have lain in the depot for long; or depot.c's GOING */
+};
 
 /* A worker's. `loaded` is worked on; `spare` is full or empty, so that one who goes back and forth about the edge of a
  * magazine does not go to the depot each time. */

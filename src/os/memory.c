@@ -3,7 +3,10 @@
 #include "os/memory.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 static bool succeeded(int result, int error_before) {
     errno = error_before;
@@ -25,6 +28,13 @@ bool memory_advise(void *memory, size_t bytes, int advice) {
 bool memory_forbid(void *memory, size_t bytes) {
     int error = errno;
     return succeeded(mprotect(memory, bytes, PROT_NONE), error);
+}
+
+bool memory_copy(const void *from, void *to, size_t bytes) {
+    int error = errno;
+    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
+    ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+    return succeeded(copied == (ssize_t)bytes ? 0 : -1, error);
 }
 
 bool memory_is_resident(void *memory, size_t bytes, unsigned char *pages) {

@@ -16,6 +16,9 @@ bool memory_advise(void *memory, size_t bytes, int advice);
 /* Neither read nor written from now on. False: the kernel has no room to remember it. */
 bool memory_forbid(void *memory, size_t bytes);
 
+/* A copy by the kernel's hand. False: not all of it is mapped, or the kernel lets nobody do this. */
+bool memory_copy(const void *from, void *to, size_t bytes);
+
 /* Sets a byte for each page: whether it has memory. False: not all of it is mapped. */
 bool memory_is_resident(void *memory, size_t bytes, unsigned char *pages);
 

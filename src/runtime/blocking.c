@@ -183,15 +183,16 @@ static __attribute__((noinline)) void set_error_here(int error) {
 static int call_elsewhere(struct call *call) {
     struct worker *worker = enter();
     call->caller = worker->current;
-    unit_announce(call->caller);
+    unit_await(call->caller, AWAITS_CALL, NULL);
     if (!send_to_newest(call)) {
+        unit_await_no_more(call->caller);
         leave();
         call->wait = 1;
         int error = thread_new(call);
         if (error != 0)
             return error;
         worker = enter();
-        unit_announce(call->caller);
+        unit_await(call->caller, AWAITS_CALL, NULL);
         store_release(&call->wait, 0);
         futex_wake(&call->wait, 1);
     }

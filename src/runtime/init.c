@@ -25,9 +25,8 @@
 enum state { STOPPED, CHANGING, RUNNING };
 
 static struct {
-    uint32_t state;            /* enum state; by cas from STOPPED or RUNNING to CHANGING */
-    struct thrum_unit primary; /* what ran on the thread that called thrum_init */
-    bool joined_in;            /* ... and that there is such a one */
+    uint32_t state; /* enum state; by cas from STOPPED or RUNNING to CHANGING */
+    bool joined_in; /* there is a scheduler.primary */
 } runtime;
 
 /* When there are no workers. */
@@ -57,6 +56,7 @@ static int start(uint32_t count, bool join_in) {
     timekeeper_init();
     scheduler.shared = (struct fifo){.count = 0};
     scheduler.orphans = 0;
+    scheduler.primary.kind = UNIT_FREE; /* unless the caller is to be it */
     store_relaxed(&scheduler.stopping, 0);
     ticks_per_us();
     annotate_init();
@@ -66,7 +66,7 @@ static int start(uint32_t count, bool join_in) {
     overflow_start();
     places_start(count);
     blocking_start();
-    error = workers_start(count, join_in ? &runtime.primary : NULL);
+    error = workers_start(count, join_in ? &scheduler.primary : NULL);
     if (error != 0)
         forget();
     return error;
@@ -138,7 +138,7 @@ int scheduler_start_default(void) {
 
 int thrum_fini(void) {
     const struct worker *worker = worker_here();
-    if (worker == NULL || !runtime.joined_in || worker->current != &runtime.primary)
+    if (worker == NULL || !runtime.joined_in || worker->current != &scheduler.primary)
         return EPERM;
     workers_close();
     store_release(&runtime.state, CHANGING);

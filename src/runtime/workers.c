@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "context/annotate.h"
 #include "os/memory.h"
@@ -78,6 +79,7 @@ static void exceptions_find(void) {
 static void thread_begin(struct worker *worker) {
     if (exceptions_here != NULL)
         worker->exceptions = exceptions_here();
+    worker->tid = gettid();
     ARCH_TLS_STORE(thrum_worker, worker);
     annotate_thread_begin(&worker->annotate);
     overflow_thread_begin(memory_of(worker));
@@ -284,10 +286,12 @@ static int add(unsigned *number) {
 
 /* The caller is `self`, who waits until the worker's kernel thread has done its last. */
 static bool see_off(struct member *member, struct worker *here, struct thrum_unit *self) {
-    unit_announce(self);
+    unit_await(self, AWAITS_WORKER, &member->worker);
     member->waiting = self;
-    if (!worker_ask_to_leave(&member->worker))
+    if (!worker_ask_to_leave(&member->worker)) {
+        unit_await_no_more(self);
         return false;
+    }
     fetch_sub_relaxed(&scheduler.running, 1U);
     if (here == &member->worker)
         here->until_slow = 1; /* it is to look at once */
@@ -326,6 +330,17 @@ int thrum_worker_stop(unsigned number) {
     int error = change.open ? stop(number) : ESRCH;
     thrum_mutex_unlock(&change.mutex);
     return error;
+}
+
+int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *counters) {
+    if (number >= load_acquire(&scheduler.count))
+        return EINVAL;
+    const struct worker *worker = scheduler.workers[number];
+    *counters = (struct thrum_worker_counters){.switches = load_relaxed(&worker->counters.switches),
+                                               .steals = load_relaxed(&worker->counters.steals),
+                                               .parks = load_relaxed(&worker->counters.parks),
+                                               .migrations = load_relaxed(&worker->counters.migrations)};
+    return 0;
 }
 
 int thrum_worker_self(void) {

@@ -20,9 +20,10 @@ static bool join_by_running(struct worker *worker, struct thrum_unit *self, stru
     unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);
     if (unit->stack_top == NULL)
         return false;
-    unit_announce(self);
+    unit_await(self, AWAITS_END, unit);
     store_relaxed(&unit->join, self);
     run_child(worker, self, unit, NULL);
+    unit_await_no_more(self);
     return true;
 }
 
@@ -47,7 +48,7 @@ static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, st
 static void join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                             struct thrum_unit *unit) {
     struct thrum_unit *nobody = JOIN_NONE;
-    unit_announce(self);
+    unit_await(self, AWAITS_END, unit);
     if (!cas_acq_rel(&unit->join, &nobody, self)) { /* it has ended meanwhile */
         if (next != NULL)
             unit_wake(worker, next);
@@ -56,6 +57,7 @@ static void join_by_waiting(struct worker *worker, struct thrum_unit *self, stru
     } else {
         switch_to(worker, self, next != NULL ? next : worker->loop);
     }
+    unit_await_no_more(self);
 }
 
 /* It has ended: its result, and its descriptor back unless its handle is to be kept. Leaves. */
@@ -156,12 +158,13 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
     struct worker *worker = enter();
     struct thrum_unit *self = unit_self(worker), *nobody = JOIN_NONE;
     struct join_wait wait = {.patience = {.unit = self, .give_up = stop_joining}, .unit = unit};
-    unit_announce(self);
+    unit_await(self, AWAITS_END, unit);
     if (cas_acq_rel(&unit->join, &nobody, join_timed(self))) { /* else it has ended meanwhile */
         wait.patience.timer.deadline = cancel_point(worker, deadline);
         unit_block_patiently(worker, &wait.patience);
         worker = worker_here();
     }
+    unit_await_no_more(self);
     if (!wait.timed_out) {
         collect(worker, unit, result, keep);
         return 0;

@@ -18,8 +18,8 @@ static inline __attribute__((always_inline)) void unit_free(struct worker *worke
     if (__builtin_expect(unit->kind == UNIT_BOUND, 0)) {
         worker_unbind(unit->bound);
         unit->bound = NULL;
-        unit->kind = UNIT_ULT;
     }
+    store_relaxed(&unit->kind, (uint8_t)UNIT_FREE);
     if (__builtin_expect(worker != NULL, 1)) {
         depot_put(&unit_depot, &worker->units, unit);
     } else {

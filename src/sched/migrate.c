@@ -52,6 +52,7 @@ static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct
         from = unit->bound;
     if (error == 0 && to != NULL) {
         set_bound(unit, to);
+        fetch_add_relaxed(&to->counters.migrations, 1);
     } else if (error == 0) {
         if (pool != NULL)
             store_release(&unit->pool, pool); /* the kind may say already that it counts */

@@ -23,6 +23,8 @@ static void block_external(struct patience *patience) {
     struct thrum_unit *unit = patience->unit;
     if (unit_block_external_until(unit, patience->timer.deadline) || !patience->give_up(patience))
         unit_block_external(unit); /* woken, or about to be */
+    else
+        unit_await_no_more(unit);
 }
 
 void unit_block_patiently(struct worker *worker, struct patience *patience) {
@@ -35,8 +37,10 @@ void unit_block_patiently(struct worker *worker, struct patience *patience) {
     patience->timer.fire = time_out;
     patience->watch.give_up = be_cancelled;
     if (is_point && !cancel_watch(self, &patience->watch)) {
-        if (patience->give_up(patience))
+        if (patience->give_up(patience)) {
+            unit_await_no_more(self);
             return;
+        }
         is_point = has_timer = false; /* somebody else is about to wake us */
     }
     if (has_timer)

@@ -18,7 +18,7 @@ void thrum_sleep_until(uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     if (!unit_may_wait(wait.unit))
         unit_cannot_wait("thrum_sleep");
-    unit_announce(wait.unit);
+    unit_await(wait.unit, AWAITS_TIME, NULL);
     unit_block_until(worker, &wait, cancel_point(worker, deadline));
     leave();
     cancel_act(ETIMEDOUT);

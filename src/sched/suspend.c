@@ -38,8 +38,10 @@ static void block(struct worker *worker, struct thrum_unit *self) {
     bool is_point = cancel_is_point(self);
     if (is_point && !cancel_watch(self, &suspension.watch)) {
         uint32_t suspended = PERMIT_SUSPENDED;
-        if (cas_acq_rel(&self->permit, &suspended, PERMIT_NONE))
+        if (cas_acq_rel(&self->permit, &suspended, PERMIT_NONE)) {
+            unit_await_no_more(self);
             return;
+        }
         is_point = false; /* somebody else is about to wake us */
     }
     unit_block(worker, self);
@@ -57,11 +59,13 @@ int thrum_suspend(void) {
     uint32_t permit = PERMIT_NONE;
     self->escaped = true; /* who resumes it has its handle */
     store_relaxed(&self->extras, true);
-    unit_announce(self);
-    if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED))
+    unit_await(self, AWAITS_RESUME, NULL);
+    if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED)) {
         block(worker, self);
-    else
+    } else {
+        unit_await_no_more(self);
         exchange_acq_rel(&self->permit, (uint32_t)PERMIT_NONE);
+    }
     leave();
     return cancel_act(ETIMEDOUT), 0;
 }
@@ -91,6 +95,7 @@ void thrum_switch_to(thrum_t unit) {
             worker->obeys) {
             unit_wake(worker, unit);
         } else {
+            unit_await_no_more(unit);
             unit_announce(self);
             if (!yield_ring_push(&worker->yields, self))
                 run_queue_overflow(self);

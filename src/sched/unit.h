@@ -36,12 +36,14 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "sched/awaits.h"
 
 struct thrum_unit;
 struct worker;
 struct thrum_pool;
 
 enum unit_kind {
+    UNIT_FREE, /* nobody's; what new memory says */
     UNIT_ULT,
     UNIT_BOUND,   /* a ULT that runs on one worker only */
     UNIT_POOLED,  /* a ULT that has a pool */
@@ -69,8 +71,11 @@ struct thrum_unit {
     void *arg;               /* the result, once it has ended */
     struct thrum_unit *next; /* in at most one list: a free list, a shared queue, a waiter list */
     char *stack_top;
-    struct thrum_unit
-        *begetting;      /* while it waits in the run queue for the child that it was left for: that child */
+    union {
+        uint64_t awaits;              /* awaits.h; its kind is AWAITS_NOTHING while the other is meant */
+        struct thrum_unit *begetting; /* while it waits in the run queue for the child that it was left for:
+                                         that child */
+    };
     uint8_t kind;        /* enum unit_kind; changed by migrate.c alone */
     uint8_t stack_class; /* r/o while it has a stack */
     bool escaped;        /* somebody but its creator may have its handle */

@@ -27,6 +27,7 @@ bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadlin
     }
     if (deadline <= timer_now() && give_up(wait)) {
         (void)cancel_is_point(wait->unit); /* that was it */
+        unit_await_no_more(wait->unit);
         return false;
     }
     struct claim_wait claim = {.patience = {.unit = wait->unit, .give_up = give_up_claim}, .wait = wait};

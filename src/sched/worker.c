@@ -109,7 +109,7 @@ static struct thrum_unit *steal_where(struct worker *worker, bool near) {
             continue;
         struct thrum_unit *unit = steal_from(victim);
         if (unit != NULL) {
-            worker->counters.steals++;
+            count_one(&worker->counters.steals);
             return unit;
         }
     }
@@ -302,7 +302,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
             arch_relax();
         if (spin && arch_ticks() - since < SEARCH_US * ticks_per_us())
             continue;
-        worker->counters.parks++;
+        count_one(&worker->counters.parks);
         idle_park(&scheduler.idle, &worker->parking, work_somewhere, timekeeper_until);
         timekeeper_wakes(worker);
         since = arch_ticks();

@@ -49,6 +49,7 @@ struct worker {
     uint32_t until_slow;                  /* picks until the next that looks further, or 1: each does */
     bool obeys;                           /* a scheduler chooses: pick() gives nothing */
     uint32_t id;                          /* r/o */
+    int32_t tid;                          /* of the kernel thread that it is, or was */
     struct exception_globals *exceptions; /* NULL: not a C++ program, and not annotate_on */
     struct depot_cache units;
     struct depot_cache stacks[STACK_CLASSES];
@@ -71,6 +72,7 @@ struct worker {
     uint64_t random;
     struct {
         uint64_t switches, steals, parks;
+        uint64_t migrations; /* threads that thrum_migrate sent here; by anybody */
     } counters;
     struct exception_globals no_exceptions;
     struct annotate_thread annotate;
@@ -94,6 +96,7 @@ extern struct scheduler {
     uint32_t stopping;
     struct fifo shared; /* from outside, and what rings could not take */
     struct idle idle;
+    struct thrum_unit primary; /* what ran on the thread that called thrum_init */
 } scheduler;
 
 extern struct depot unit_depot;
@@ -124,6 +127,11 @@ static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit
     if (__builtin_expect(!deque_push(&worker->deque, unit), 0))
         run_queue_overflow(unit);
     idle_wake_check(&scheduler.idle);
+}
+
+/* One of its counters: its own to write, anybody's to read. */
+static inline void count_one(uint64_t *counter) {
+    store_relaxed(counter, load_relaxed(counter) + 1);
 }
 
 /* --- switching ---------------------------------------------------------------------------------------- */
@@ -161,7 +169,7 @@ static inline void switch_to(struct worker *worker, struct thrum_unit *self, str
     if (!unit_ready(worker, next))
         next = worker->loop;
     worker->current = next;
-    worker->counters.switches++;
+    count_one(&worker->counters.switches);
     if (switch_is_slow(worker))
         switch_slow(worker, self, next);
     else
@@ -177,8 +185,20 @@ static inline struct thrum_unit *unit_self(struct worker *worker) {
     return __builtin_expect(worker != NULL, 1) ? worker->current : unit_external();
 }
 
+/* It goes where others find it. */
 static inline void unit_announce(struct thrum_unit *self) {
     store_relaxed(&self->sp, UNIT_ON_CPU);
+}
+
+/* Likewise, to wait there for what others do. */
+static inline void unit_await(struct thrum_unit *self, enum awaits kind, const void *object) {
+    store_relaxed(&self->awaits, awaits_make(kind, object));
+    unit_announce(self);
+}
+
+/* It does not wait, or nobody will have said that it does no longer. */
+static inline void unit_await_no_more(struct thrum_unit *self) {
+    store_relaxed(&self->awaits, 0);
 }
 
 /* Tasklets and schedulers stand on a stack that others need: they must not wait. */
@@ -210,6 +230,7 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit);
 /* `worker` is the caller's, or NULL. */
 static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
     annotate_happens_before(unit);
+    unit_await_no_more(unit);
     if (__builtin_expect(worker == NULL || load_relaxed(&unit->kind) != UNIT_ULT, 0))
         unit_wake_elsewhere(worker, unit);
     else

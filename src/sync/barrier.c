@@ -59,7 +59,7 @@ static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t 
         return 0;
     }
     waiter.tag = barrier->generation;
-    waiter_announce(wait.unit);
+    waiter_await(wait.unit, AWAITS_BARRIER, barrier);
     waiters_add(&barrier->queue.waiters, &waiter);
     word_unlock(&barrier->queue.word, word | WORD_WAITERS);
     return waiter_block(worker, &wait, deadline) || give_up(barrier, &waiter) ? 0 : ETIMEDOUT;

@@ -28,7 +28,7 @@ static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *m
     struct wait wait = {.unit = unit_self(worker)};
     deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    waiter_announce(wait.unit);
+    waiter_await(wait.unit, AWAITS_COND, cond);
     uint32_t word = word_lock(&cond->queue.word);
     if (MISUSE_IS_WATCHED && !is_its_mutex(cond, mutex))
         misuse(EINVAL, "thrum_cond_wait: others wait for this condition with another mutex");

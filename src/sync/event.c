@@ -25,7 +25,7 @@ void event_set(struct event *event) {
         set_slow(event);
 }
 
-int event_wait(struct event *event, uint64_t deadline) {
+int event_wait(struct event *event, enum awaits kind, uint64_t deadline) {
     if (event_is_set(event))
         return 0;
     struct worker *worker = enter();
@@ -33,7 +33,7 @@ int event_wait(struct event *event, uint64_t deadline) {
     int error = 0;
     if (word & EVENT_SET)
         word_unlock(&event->queue.word, word);
-    else if (!queue_wait(worker, &event->queue, word, cancel_point(worker, deadline)))
+    else if (!queue_wait(worker, &event->queue, kind, word, cancel_point(worker, deadline)))
         error = ETIMEDOUT;
     leave();
     return cancel_act(error);
@@ -64,11 +64,11 @@ int thrum_event_try_wait(thrum_event_t *event) {
 }
 
 void thrum_event_wait(thrum_event_t *event) {
-    event_wait(event_of(event), TIMER_NEVER);
+    event_wait(event_of(event), AWAITS_EVENT, TIMER_NEVER);
 }
 
 int thrum_event_wait_until(thrum_event_t *event, uint64_t deadline) {
-    return event_wait(event_of(event), deadline);
+    return event_wait(event_of(event), AWAITS_EVENT, deadline);
 }
 
 int thrum_event_destroy(thrum_event_t *event) {

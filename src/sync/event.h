@@ -34,8 +34,8 @@ static inline bool event_is_set(struct event *event) {
 
 /* From outside. */
 void event_set(struct event *event);
-/* 0 or ETIMEDOUT. */
-int event_wait(struct event *event, uint64_t deadline);
+/* 0 or ETIMEDOUT. `kind`: what the event is part of, and begins. */
+int event_wait(struct event *event, enum awaits kind, uint64_t deadline);
 
 static inline bool event_has_waiters(const struct event *event) {
     return load_acquire(&event->queue.word) & WORD_WAITERS;

@@ -43,13 +43,13 @@ int thrum_eventual_try_get(thrum_eventual_t *object, void **value) {
 
 void *thrum_eventual_get(thrum_eventual_t *object) {
     struct eventual *eventual = eventual_of(object);
-    event_wait(&eventual->event, TIMER_NEVER);
+    event_wait(&eventual->event, AWAITS_EVENTUAL, TIMER_NEVER);
     return eventual->value;
 }
 
 int thrum_eventual_get_until(thrum_eventual_t *object, void **value, uint64_t deadline) {
     struct eventual *eventual = eventual_of(object);
-    return give(eventual, event_wait(&eventual->event, deadline), value);
+    return give(eventual, event_wait(&eventual->event, AWAITS_EVENTUAL, deadline), value);
 }
 
 int thrum_eventual_reset(thrum_eventual_t *eventual) {

@@ -44,11 +44,11 @@ int thrum_future_try_wait(thrum_future_t *future) {
 }
 
 void thrum_future_wait(thrum_future_t *future) {
-    event_wait(&future_of(future)->event, TIMER_NEVER);
+    event_wait(&future_of(future)->event, AWAITS_FUTURE, TIMER_NEVER);
 }
 
 int thrum_future_wait_until(thrum_future_t *future, uint64_t deadline) {
-    return event_wait(&future_of(future)->event, deadline);
+    return event_wait(&future_of(future)->event, AWAITS_FUTURE, deadline);
 }
 
 int thrum_future_reset(thrum_future_t *object) {

@@ -42,11 +42,11 @@ int thrum_latch_try_wait(thrum_latch_t *latch) {
 }
 
 void thrum_latch_wait(thrum_latch_t *latch) {
-    event_wait(&latch_of(latch)->event, TIMER_NEVER);
+    event_wait(&latch_of(latch)->event, AWAITS_LATCH, TIMER_NEVER);
 }
 
 int thrum_latch_wait_until(thrum_latch_t *latch, uint64_t deadline) {
-    return event_wait(&latch_of(latch)->event, deadline);
+    return event_wait(&latch_of(latch)->event, AWAITS_LATCH, deadline);
 }
 
 int thrum_latch_destroy(thrum_latch_t *latch) {

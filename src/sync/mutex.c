@@ -6,9 +6,8 @@
 
 /* --- under SPIN --------------------------------------------------------------------------------------- */
 
-static void own(struct mutex *mutex, uint32_t word, struct thrum_unit *unit) {
-    if (owner_is_kept(word))
-        store_relaxed(&mutex->owner, unit);
+static void own(struct mutex *mutex, struct thrum_unit *unit) {
+    store_relaxed(&mutex->owner, unit);
 }
 
 static void enlist(struct mutex *mutex, uint32_t word, struct waiter *waiter) {
@@ -22,7 +21,14 @@ static void enlist(struct mutex *mutex, uint32_t word, struct waiter *waiter) {
     waiters_add_before(list, waiter, before);
 }
 
+/* Those of a condition variable, which are claimed, no longer wait for that. */
+static void awaits_this(const struct mutex *mutex, const struct waiter *waiter) {
+    store_relaxed(&waiter->wait->unit->awaits, awaits_make(AWAITS_MUTEX, mutex));
+}
+
 struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain) {
+    for (const struct waiter *waiter = chain->first; waiter != NULL; waiter = waiter->next)
+        awaits_this(mutex, waiter);
     uint32_t word = word_lock(&mutex->word);
     struct waiter *heir = NULL;
     if (__builtin_expect(word & MUTEX_PRIORITY, 0)) {
@@ -33,7 +39,7 @@ struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain) {
     }
     if (!(word & MUTEX_LOCKED)) { /* nobody but the chain is in the list */
         heir = waiters_take(&mutex->queue.waiters);
-        own(mutex, word, heir->wait->unit);
+        own(mutex, heir->wait->unit);
         word |= MUTEX_LOCKED;
     }
     word_unlock(&mutex->word, queue_word(&mutex->queue, word));
@@ -44,9 +50,10 @@ bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
     uint32_t word = word_lock(&mutex->word);
     bool free = !(word & MUTEX_LOCKED);
     if (free) {
-        own(mutex, word, waiter->wait->unit);
+        own(mutex, waiter->wait->unit);
         word_unlock(&mutex->word, word | MUTEX_LOCKED);
     } else {
+        awaits_this(mutex, waiter);
         enlist(mutex, word, waiter);
         word_unlock(&mutex->word, word | WORD_WAITERS);
     }
@@ -59,7 +66,7 @@ bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
 static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    waiter_announce(wait.unit);
+    waiter_await(wait.unit, AWAITS_MUTEX, mutex);
     enlist(mutex, word, &waiter);
     word_unlock(&mutex->word, word | WORD_WAITERS);
     if (waiter_block(worker, &wait, deadline))
@@ -85,7 +92,7 @@ int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadl
     word = word_lock(&mutex->word);
     if (word & MUTEX_LOCKED)
         return wait_for_it(worker, mutex, word, deadline);
-    own(mutex, word, self);
+    own(mutex, self);
     word_unlock(&mutex->word, word | MUTEX_LOCKED);
     return 0;
 }
@@ -96,12 +103,20 @@ static __attribute__((noinline)) int lock_slow(struct mutex *mutex, uint64_t dea
     return error;
 }
 
+/* For those who ask what a program is at. Not of external kernel threads, whose unit is not to be had for nothing. */
+static inline void note_owner(struct mutex *mutex) {
+    const struct worker *worker = worker_here();
+    own(mutex, worker != NULL ? worker->current : NULL);
+}
+
 /* Plain ones only. */
 static inline bool lock_fast(struct mutex *mutex) {
     uint32_t word = 0;
     if (MISUSE_IS_WATCHED || __builtin_expect(load_relaxed(&mutex->word) != 0, 0))
         return false; /* a load costs less than a cas that fails */
     bool mine = cas_acquire(&mutex->word, &word, MUTEX_LOCKED);
+    if (__builtin_expect(mine, 1))
+        note_owner(mutex);
     annotate_happens_after(&mutex->word);
     return __builtin_expect(mine, 1);
 }
@@ -131,7 +146,7 @@ int thrum_mutex_try_lock(thrum_mutex_t *object) {
         if (word & MUTEX_LOCKED)
             error = EBUSY;
         else
-            own(mutex, word, self);
+            own(mutex, self);
         word_unlock(&mutex->word, word | MUTEX_LOCKED);
     }
     leave();
@@ -144,7 +159,7 @@ int thrum_mutex_try_lock(thrum_mutex_t *object) {
 static int hand_over(struct worker *worker, struct mutex *mutex) {
     uint32_t word = word_lock(&mutex->word);
     struct waiter *heir = waiters_take(&mutex->queue.waiters);
-    own(mutex, word, heir != NULL ? heir->wait->unit : NULL);
+    own(mutex, heir != NULL ? heir->wait->unit : NULL);
     word = queue_word(&mutex->queue, word);
     word_unlock(&mutex->word, heir != NULL ? word : word & ~(uint32_t)MUTEX_LOCKED);
     if (heir != NULL)

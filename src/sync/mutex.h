@@ -30,8 +30,9 @@ struct mutex {
             uint32_t word, depth; /* the owner's: how often it has it, less one */
         };
     };
-    struct thrum_unit
-        *owner; /* kept where owner_is_kept; written by who gives or takes the mutex, read by all */
+    /* Written by who gives or takes the mutex, read by all. Where not owner_is_kept it is for src/inspect alone: who takes a
+     * plain one writes it when it has it, and another may stand there before, or nobody. */
+    struct thrum_unit *owner;
 };
 
 _Static_assert(sizeof(struct mutex) <= sizeof(thrum_mutex_t), "thrum/sync.h leaves room for it");

@@ -46,7 +46,7 @@ static bool run_or_wait(struct queue *queue) {
     if (word == ONCE_DONE || mine)
         word_unlock(&queue->word, mine ? ONCE_RUNNING : word);
     else
-        queue_wait(worker, queue, word, TIMER_NEVER);
+        queue_wait(worker, queue, AWAITS_ONCE, word, TIMER_NEVER);
     leave();
     return mine;
 }

@@ -10,10 +10,11 @@ void queue_leave(struct queue *queue, struct waiter *waiter) {
     word_unlock(&queue->word, queue_word(queue, word));
 }
 
-bool queue_wait(struct worker *worker, struct queue *queue, uint32_t word, uint64_t deadline) {
+bool queue_wait(struct worker *worker, struct queue *queue, enum awaits kind, uint32_t word,
+                uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    waiter_announce(wait.unit);
+    waiter_await(wait.unit, kind, queue);
     waiters_add(&queue->waiters, &waiter);
     word_unlock(&queue->word, word | WORD_WAITERS);
     if (waiter_block(worker, &wait, deadline))

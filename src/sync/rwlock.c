@@ -6,33 +6,15 @@
  *   - a writer that unlocks lets in all readers that wait, and only if there are none the next writer: a reader waits
  *     for one writer at most, besides those readers that were there before it.
  *
- * word: RWLOCK_WRITING, or the number of readers from bit RWLOCK_SHIFT on; WORD_WAITERS: one of the two lists is not
- *   empty, so new readers may not just come in; WORD_SPIN.
  * Invariant, outside SPIN: readers wait only while a writer has it or waits; nobody waits where nobody has it.
  *
  * Each store that lets the lock go is the last that the unlocker does to it. While an unlocking writer claims readers in
  * batches it still has the lock. A writer that gives up and lets waiting readers in does so batch by batch. */
+#include "sync/rwlock.h"
+
 #include <errno.h>
 
 #include "sync/misuse.h"
-#include "sync/waiters.h"
-#include "sync/word.h"
-#include "thrum/sync.h"
-
-enum { RWLOCK_WRITING = 1, RWLOCK_SHIFT = 3, RWLOCK_READER = 1 << RWLOCK_SHIFT };
-
-struct rwlock {
-    uint32_t word;
-    uint32_t spare;
-    struct waiters readers, writers; /* under SPIN */
-    struct thrum_unit *writer;       /* where misuse is watched */
-};
-
-_Static_assert(sizeof(struct rwlock) <= sizeof(thrum_rwlock_t), "thrum/sync.h leaves room for it");
-
-static struct rwlock *rwlock_of(thrum_rwlock_t *lock) {
-    return (struct rwlock *)(void *)lock;
-}
 
 static uint32_t with_waiters(const struct rwlock *lock, uint32_t word) {
     bool any = lock->readers.first != NULL || lock->writers.first != NULL;
@@ -40,8 +22,7 @@ static uint32_t with_waiters(const struct rwlock *lock, uint32_t word) {
 }
 
 static void note_writer(struct rwlock *lock, struct thrum_unit *unit) {
-    if (MISUSE_IS_WATCHED)
-        store_relaxed(&lock->writer, unit);
+    store_relaxed(&lock->writer, unit);
 }
 
 /* --- locking ------------------------------------------------------------------------------------------ */
@@ -58,7 +39,7 @@ static bool may_write(const struct rwlock *lock, uint32_t word) {
 /* SPIN is held; gives it back. False: the deadline came first, and the waiter may still be in the list. */
 static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *list, struct waiter *waiter,
                     uint32_t word, uint64_t deadline) {
-    waiter_announce(waiter->wait->unit);
+    waiter_await(waiter->wait->unit, list == &lock->readers ? AWAITS_READ : AWAITS_WRITE, lock);
     waiters_add(list, waiter);
     word_unlock(&lock->word, word | WORD_WAITERS);
     return waiter_block(worker, waiter->wait, deadline);

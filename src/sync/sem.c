@@ -25,7 +25,7 @@ static __attribute__((noinline)) int wait_slow(struct sem *sem, uint64_t deadlin
     int error = 0;
     if (word >= SEM_ONE)
         word_unlock(&sem->queue.word, word - SEM_ONE);
-    else if (!queue_wait(worker, &sem->queue, word, cancel_point(worker, deadline)))
+    else if (!queue_wait(worker, &sem->queue, AWAITS_SEM, word, cancel_point(worker, deadline)))
         error = ETIMEDOUT;
     leave();
     return cancel_act(error);

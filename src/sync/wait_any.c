@@ -250,13 +250,15 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
     struct item *end;
-    waiter_announce(wait.unit);
+    waiter_await(wait.unit, AWAITS_ANY, NULL);
     int error = enlist_all(first, &wait, &end);
     if (error == 0) {
         error = unit_block_until(worker, &wait, cancel_point(worker, deadline)) ? 0 : ETIMEDOUT;
     } else if (!wait_claim(&wait)) { /* somebody was quicker, and wakes us */
         unit_block(worker, wait.unit);
         error = 0;
+    } else {
+        unit_await_no_more(wait.unit);
     }
     *ready = withdraw_all(first, end);
     leave();

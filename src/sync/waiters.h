@@ -132,11 +132,11 @@ static inline struct waiter *waiters_take(struct waiters *list) {
 
 __attribute__((cold)) _Noreturn void waiter_cannot_wait(void);
 
-/* It is about to wait: as unit_announce. Tasklets and schedulers stand on a stack that others need. */
-static inline void waiter_announce(struct thrum_unit *self) {
+/* It is about to wait: as unit_await. Tasklets and schedulers stand on a stack that others need. */
+static inline void waiter_await(struct thrum_unit *self, enum awaits kind, const void *object) {
     if (__builtin_expect(self->kind == UNIT_TASKLET || self->kind == UNIT_LOOP, 0))
         waiter_cannot_wait();
-    unit_announce(self);
+    unit_await(self, kind, object);
 }
 
 static inline void waiter_wake(struct worker *worker, struct waiter *waiter) {

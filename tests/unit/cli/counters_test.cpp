@@ -126,7 +126,7 @@ TEST(Counters, AnotherLibraryOfThatName) {
     Running running({mine.thrum(), "run", kProbe, "hold"});
     expect_failed(counters(running.pid()), "the libthrum-cache.so in process " +
                                                std::to_string(running.pid()) +
-                                               " has no counters; it is not the one of this thrum");
+                                               " has no thrum_cache_counters; it is not the one of this thrum");
 }
 
 TEST(Counters, CountersOfAnotherVersion) {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "elf.hpp"
+
+namespace thrum::process {
+
+namespace {
+
+std::string proc_path(pid_t pid, const char *file) {
+    return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+// The whole of a file in /proc, or nothing and errno.
+std::optional<std::string> read_all(const std::string &path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return std::nullopt;
+    std::string text;
+    char block[4096];
+    ssize_t got;
+    while ((got = read(fd, block, sizeof block)) > 0)
+        text.append(block, static_cast<std::size_t>(got));
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return got < 0 ? std::nullopt : std::optional(text);
+}
+
+// kernel.yama.ptrace_scope; 0 where the kernel has none.
+int ptrace_scope() {
+    const auto text = read_all("/proc/sys/kernel/yama/ptrace_scope");
+    return text ? std::atoi(text->c_str()) : 0;
+}
+
+// "START-END PERMISSIONS OFFSET DEVICE INODE PATH", where PATH may end in " (deleted)".
+struct Mapping {
+    std::uint64_t start = 0, offset = 0;
+    std::string path;
+};
+
+std::optional<Mapping> parse_mapping(const std::string &line) {
+    Mapping mapping;
+    std::string skipped, permissions, device, inode;
+    char dash;
+    std::istringstream fields(line);
+    fields >> std::hex >> mapping.start >> dash >> skipped >> permissions >> mapping.offset >> device >>
+        inode;
+    if (!fields)
+        return std::nullopt;
+    std::getline(fields >> std::ws, mapping.path);
+    return mapping;
+}
+
+bool is_library(const std::string &path, const std::string &library) {
+    return path.compare(path.rfind('/') + 1, library.size(), library) == 0;
+}
+
+// Where the library's file begins in the process; 0 where it has none.
+std::uint64_t find_library(pid_t pid, const std::string &library) {
+    const auto maps = read_all(proc_path(pid, "maps"));
+    if (!maps)
+        throw unreadable(pid, errno);
+    std::istringstream lines(*maps);
+    for (std::string line; std::getline(lines, line);)
+        if (const auto mapping = parse_mapping(line))
+            if (mapping->offset == 0 && is_library(mapping->path, library))
+                return mapping->start;
+    return 0;
+}
+
+} // namespace
+
+pid_t parse(const std::string &text) {
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    const long pid = digits && text.size() <= 10 ? std::strtol(text.c_str(), nullptr, 10) : 0;
+    if (pid < 1 || pid > INT32_MAX)
+        throw Failure(kUsage, "PID is a process number from 1 on, not '" + text + "'");
+    return static_cast<pid_t>(pid);
+}
+
+std::string name(pid_t pid) {
+    std::string name = read_all(proc_path(pid, "comm")).value_or("?");
+    return name.substr(0, name.find('\n'));
+}
+
+Failure unreadable(pid_t pid, int error) {
+    const std::string process = "process " + std::to_string(pid);
+    if (error == ENOENT || error == ESRCH)
+        return {kFailed, "there is no " + process};
+    if (error != EPERM && error != EACCES)
+        return {kFailed, "cannot read " + process + ": " + std::strerror(error)};
+    const int scope = ptrace_scope();
+    return {kFailed, "no permission to read " + process +
+                         (scope == 0 ? "; try as its user or as root"
+                                     : "; kernel.yama.ptrace_scope is " + std::to_string(scope) +
+                                           ": try as root, or with that set to 0 as its user")};
+}
+
+std::optional<std::uint64_t> find_symbol(pid_t pid, const std::string &library, const std::string &symbol) {
+    const std::uint64_t start = find_library(pid, library);
+    if (start == 0)
+        return std::nullopt;
+    char probe;
+    if (!elf::read_process(pid, start, &probe, 1))
+        throw unreadable(pid, errno);
+    if (const auto image = elf::Image::from_process(pid, start))
+        if (const auto found = image->find_symbol(symbol))
+            return found->address;
+    throw Failure(kFailed, "the " + library + " in process " + std::to_string(pid) + " has no " + symbol +
+                               "; it is not the one of this thrum");
+}
+
+} // namespace thrum::process

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Another process, as /proc and its memory show it: what `thrum counters` and `thrum ps` have in common.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "command.hpp"
+
+namespace thrum::process {
+
+// A PID from the command line; throws Failure where it is none.
+pid_t parse(const std::string &text);
+
+// As ps(1) has it under COMMAND.
+std::string name(pid_t pid);
+
+// Why the process cannot be read, and what to do about it; `error` is that of the failed read.
+Failure unreadable(pid_t pid, int error);
+
+// Where it has this symbol of the library whose file's name begins so; nothing where it has no such library. Throws
+// Failure where it cannot be read, or the library has no such symbol.
+std::optional<std::uint64_t> find_symbol(pid_t pid, const std::string &library, const std::string &symbol);
+
+} // namespace thrum::process

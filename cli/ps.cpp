@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum ps PID`: what the workers and user-level threads of a process are at, read from its memory while it goes on.
+// src/inspect, which thrum_dump is made of too, knows how to read it; this adds names, backtraces and JSON.
+#include <cerrno>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backtrace.hpp"
+#include "command.hpp"
+#include "elf.hpp"
+#include "inspect/inspect.h"
+#include "inspect/report.h"
+#include "process.hpp"
+#include "text.hpp"
+
+namespace thrum {
+
+namespace {
+
+constexpr const char *kLibthrum = "libthrum.so";
+
+struct Options {
+    std::string pid;
+    std::uint64_t most = 1000;
+    bool backtrace = false, json = false;
+};
+
+class Look {
+  public:
+    Look(pid_t pid, const Options &options);
+    void print_text();
+    void print_json();
+
+  private:
+    static bool read(void *look, std::uint64_t address, void *to, std::size_t size);
+    const char *function(std::uint64_t address);
+    std::vector<std::string> frames(const struct inspect_thread &thread) const;
+    void print_frames(const struct inspect_thread &thread) const;
+    std::string json(const struct inspect_thread &thread);
+    std::string json_workers() const;
+    std::string json_threads(struct inspect_summary *summary);
+    std::string json_deadlocks() const;
+
+    pid_t pid_;
+    Options options_;
+    struct inspect_source source_;
+    Backtracer backtracer_;
+    std::map<std::uint64_t, std::string> functions_;
+    std::map<int, pid_t> worker_tids_;
+};
+
+bool Look::read(void *look, std::uint64_t address, void *to, std::size_t size) {
+    return elf::read_process(static_cast<Look *>(look)->pid_, address, to, size);
+}
+
+Look::Look(pid_t pid, const Options &options)
+    : pid_(pid), options_(options), source_{read, this, 0}, backtracer_(pid) {
+    const auto image = process::find_symbol(pid, kLibthrum, INSPECT_IMAGE);
+    if (!image)
+        throw Failure(kFailed, "process " + std::to_string(pid) + " does not use libthrum");
+    source_.image = *image;
+    if (const char *wrong = inspect_check(&source_))
+        throw Failure(kFailed, "process " + std::to_string(pid) + ": " + wrong);
+    const auto note = [](void *tids, const struct inspect_worker *worker) {
+        (*static_cast<std::map<int, pid_t> *>(tids))[static_cast<int>(worker->number)] = worker->tid;
+        return true;
+    };
+    inspect_workers(&source_, note, &worker_tids_);
+}
+
+// Many threads begin in few functions.
+const char *Look::function(std::uint64_t address) {
+    const auto [at, is_new] = functions_.try_emplace(address);
+    if (is_new)
+        at->second = backtracer_.function(address);
+    return at->second.empty() ? nullptr : at->second.c_str();
+}
+
+std::vector<std::string> Look::frames(const struct inspect_thread &thread) const {
+    std::uint64_t registers[INSPECT_REGISTERS], known;
+    if (thread.state == INSPECT_RUNS) {
+        const auto tid = worker_tids_.find(thread.worker);
+        return tid != worker_tids_.end() ? backtracer_.frames_of_thread(tid->second)
+                                         : std::vector<std::string>();
+    }
+    if (!inspect_registers(&source_, &thread, registers, &known))
+        return {};
+    return backtracer_.frames(registers, known, registers[INSPECT_REGISTERS - 1]);
+}
+
+// --- text -------------------------------------------------------------------------------------------------
+
+void Look::print_frames(const struct inspect_thread &thread) const {
+    for (const std::string &frame : frames(thread))
+        std::cout << "    " << frame << '\n';
+}
+
+void Look::print_text() {
+    struct inspect_report report = {};
+    report.context = this;
+    report.most = options_.most;
+    report.line = [](void *, const char *line, std::size_t length) {
+        std::cout.write(line, static_cast<std::streamsize>(length));
+    };
+    report.name = [](void *look, std::uint64_t address) {
+        return static_cast<Look *>(look)->function(address);
+    };
+    if (options_.backtrace)
+        report.after = [](void *look, const struct inspect_thread *thread) {
+            static_cast<Look *>(look)->print_frames(*thread);
+        };
+    std::cout << "process " << pid_ << " (" << process::name(pid_) << "), ";
+    if (!inspect_print(&source_, &report))
+        throw Failure(kFailed, "process " + std::to_string(pid_) + " has ended its runtime meanwhile");
+}
+
+// --- JSON -------------------------------------------------------------------------------------------------
+
+std::string json_address(std::uint64_t address) {
+    char text[32];
+    std::snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(address));
+    return address != 0 ? text : "null";
+}
+
+std::string joined(const std::vector<std::string> &items) {
+    std::string text;
+    for (const std::string &item : items)
+        text += (text.empty() ? "" : ", ") + item;
+    return "[" + text + "]";
+}
+
+constexpr const char *kStates[] = {"runs", "new", "ready", "waits", "ended"};
+constexpr const char *kWorkerStates[] = {"runs", "searches", "parked", "stopped"};
+
+std::string Look::json(const struct inspect_thread &thread) {
+    const char *name = thread.function != 0 ? function(thread.function) : nullptr;
+    const bool on_stack = thread.stack_pointer > thread.stack_low && thread.stack_pointer < thread.stack_top;
+    std::string text =
+        "{\"thread\": " + json_address(thread.handle) +
+        ", \"id\": " + (thread.id != 0 ? std::to_string(thread.id) : "null") +
+        ", \"name\": " + json_string(thread.name) + ", \"kind\": " +
+        (thread.is_main      ? "\"main\""
+         : thread.is_tasklet ? "\"tasklet\""
+                             : "\"thread\"") +
+        ", \"state\": \"" + kStates[thread.state] +
+        "\", \"worker\": " + (thread.worker != INSPECT_NOWHERE ? std::to_string(thread.worker) : "null") +
+        ", \"pool\": " + json_address(thread.pool) + ", \"priority\": " + std::to_string(thread.priority) +
+        ", \"stack_used\": " + (on_stack ? std::to_string(thread.stack_top - thread.stack_pointer) : "null") +
+        ", \"stack_size\": " + std::to_string(thread.stack_top - thread.stack_low) +
+        ", \"function\": " + (name != nullptr ? json_string(name) : json_address(thread.function));
+    if (thread.state == INSPECT_WAITS)
+        text += std::string(", \"waits_for\": \"") + inspect_awaits(thread.awaits) +
+                "\", \"object\": " + json_address(thread.object) +
+                ", \"owner\": " + json_address(thread.owner);
+    if (options_.backtrace) {
+        std::vector<std::string> lines = frames(thread);
+        for (std::string &line : lines)
+            line = json_string(line);
+        text += ", \"backtrace\": " + joined(lines);
+    }
+    return text + "}";
+}
+
+std::string Look::json_workers() const {
+    std::vector<std::string> list;
+    const auto add = [](void *items, const struct inspect_worker *worker) {
+        const std::string current = worker->state == INSPECT_AT_WORK ? json_address(worker->current) : "null";
+        static_cast<std::vector<std::string> *>(items)->push_back(
+            "{\"worker\": " + std::to_string(worker->number) + ", \"tid\": " + std::to_string(worker->tid) +
+            ", \"state\": \"" + kWorkerStates[worker->state] + "\", \"thread\": " + current +
+            ", \"switches\": " + std::to_string(worker->switches) + ", \"steals\": " +
+            std::to_string(worker->steals) + ", \"parks\": " + std::to_string(worker->parks) +
+            ", \"migrations\": " + std::to_string(worker->migrations) +
+            ", \"queued\": " + std::to_string(worker->queued) + "}");
+        return true;
+    };
+    inspect_workers(&source_, add, &list);
+    return joined(list);
+}
+
+std::string Look::json_threads(struct inspect_summary *summary) {
+    struct Context {
+        Look *look;
+        std::vector<std::string> list;
+    } context = {this, {}};
+    const auto add = [](void *at, const struct inspect_thread *thread) {
+        auto &to = *static_cast<Context *>(at);
+        if (to.list.size() < to.look->options_.most)
+            to.list.push_back(to.look->json(*thread));
+        return true;
+    };
+    inspect_threads(&source_, summary, add, &context);
+    return joined(context.list);
+}
+
+std::string Look::json_deadlocks() const {
+    struct Context {
+        const struct inspect_source *source;
+        std::uint64_t steps;
+        std::vector<std::string> list;
+    } context = {&source_, 1000000, {}};
+    const auto add = [](void *at, const struct inspect_thread *thread) {
+        auto &to = *static_cast<Context *>(at);
+        std::uint64_t members[4096];
+        const std::size_t length = inspect_cycle(to.source, thread, members, 4096, &to.steps);
+        std::vector<std::string> handles;
+        for (std::size_t i = 0; i < length; i++)
+            handles.push_back(json_address(members[i]));
+        if (length != 0)
+            to.list.push_back(joined(handles));
+        return to.steps != 0;
+    };
+    inspect_threads(&source_, nullptr, add, &context);
+    return joined(context.list);
+}
+
+void Look::print_json() {
+    struct inspect_summary summary;
+    const std::string threads = json_threads(&summary);
+    std::string counts;
+    for (int i = 0; i < INSPECT_STATES; i++)
+        counts += (i == 0 ? "" : ", ") + json_string(kStates[i]) + ": " + std::to_string(summary.threads[i]);
+    std::cout << "{\"pid\": " << pid_ << ", \"program\": " << json_string(process::name(pid_))
+              << ", \"libthrum\": " << json_string(summary.version) << ", \"counts\": {" << counts
+              << "}, \"whole\": " << (summary.is_whole ? "true" : "false")
+              << ", \"workers\": " << json_workers() << ", \"threads\": " << threads
+              << ", \"deadlocks\": " << json_deadlocks() << "}\n";
+}
+
+void show(const Options &options) {
+    if (options.pid.empty())
+        throw Failure(kUsage, "which process? thrum ps PID");
+    Options wanted = options;
+    if (wanted.most == 0)
+        wanted.most = UINT64_MAX;
+    Look look(process::parse(options.pid), wanted);
+    if (options.json)
+        look.print_json();
+    else
+        look.print_text();
+}
+
+} // namespace
+
+void add_ps(CLI::App &app) {
+    auto options = std::make_shared<Options>();
+    CLI::App *command =
+        app.add_subcommand("ps", "Show the user-level threads of a process that uses libthrum");
+    command->formatter(std::make_shared<Help>("thrum ps [OPTIONS] PID"));
+    command->add_option("PID", options->pid, "The process to look at")->type_name("");
+    command
+        ->add_flag("-b,--backtrace", options->backtrace,
+                   "With who called whom; stops running threads for a moment")
+        ->disable_flag_override();
+    command->add_option("-n,--most", options->most, "Show so many threads at most; 0: all")
+        ->type_name("N")
+        ->capture_default_str();
+    command->add_flag("--json", options->json, "Print one JSON object")->disable_flag_override();
+    command->footer(
+        "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1)).");
+    command->callback([options] { show(*options); });
+}
+
+} // namespace thrum

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See image.h. */
+#include "inspect/image.h"
+
+__attribute__((visibility("default"))) const struct inspect_image thrum_image = {
+    .magic = INSPECT_MAGIC,
+    .version = THRUM_VERSION,
+    .shape = INSPECT_SHAPE,
+    .scheduler = &scheduler,
+    .units = &unit_depot,
+};

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where libthrum has what inspect.h looks at, and what that is like: exported, so that it is found from outside by one
+ * symbol. Who reads it has been built from the same declarations, or sees by `shape` that it has not. */
+#ifndef THRUM_INSPECT_IMAGE_H
+#define THRUM_INSPECT_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "context/depot.h"
+#include "sched/worker.h"
+#include "sync/mutex.h"
+#include "sync/rwlock.h"
+
+#define INSPECT_MAGIC "thrum\n\1"
+
+#define INSPECT_SHAPE                                                                                        \
+    {                                                                                                        \
+        sizeof(struct thrum_unit), sizeof(struct worker), offsetof(struct thrum_unit, awaits),               \
+            offsetof(struct thrum_unit, kind), offsetof(struct thrum_unit, pool),                            \
+            offsetof(struct thrum_unit, name), offsetof(struct worker, deque),                               \
+            offsetof(struct worker, timers), offsetof(struct worker, stay),                                  \
+            offsetof(struct worker, counters), offsetof(struct scheduler, count),                            \
+            offsetof(struct scheduler, primary), offsetof(struct depot, chunks), sizeof(struct depot_chunk), \
+            offsetof(struct mutex, owner), offsetof(struct rwlock, writer), UNIT_EXTERNAL, AWAITS_KINDS,     \
+            STACK_CLASS_BITS, WORKERS_MAX                                                                    \
+    }
+
+struct inspect_image {
+    char magic[8];
+    char version[16];
+    uint32_t shape[20];
+    const struct scheduler *scheduler;
+    const struct depot *units;
+};
+
+extern const struct inspect_image thrum_image;
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the threads of a process are at, read from its memory without its help: nothing there stands still for it, no lock
+ * is taken, and no memory that has gone is touched, as all is copied through a function that may fail. So the same code
+ * serves thrum_dump, also in a signal handler, and the command, which looks at another process.
+ *
+ * What it tells is true of each thread by itself at some moment, not of all of them at one. Addresses are those of the
+ * process that is looked at.
+ *
+ * For C++, too. Stands on nothing but what it includes. */
+#ifndef THRUM_INSPECT_INSPECT_H
+#define THRUM_INSPECT_INSPECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct inspect_source {
+    /* Copies `size` bytes; false where that is impossible. */
+    bool (*read)(void *context, uint64_t address, void *to, size_t size);
+    void *context;
+    uint64_t image; /* where the process has THRUM_IMAGE */
+};
+
+#define INSPECT_IMAGE "thrum_image" /* the symbol */
+
+enum inspect_state {
+    INSPECT_RUNS,
+    INSPECT_NEW, /* it has not begun */
+    INSPECT_READY,
+    INSPECT_WAITS,
+    INSPECT_ENDED, /* it has not been joined */
+    INSPECT_STATES
+};
+
+enum inspect_worker_state { INSPECT_AT_WORK, INSPECT_SEARCHING, INSPECT_PARKED, INSPECT_STOPPED };
+
+enum { INSPECT_NOWHERE = -1, INSPECT_NAME_SIZE = 16, INSPECT_REGISTERS = 33 };
+
+struct inspect_thread {
+    uint64_t handle; /* its thrum_t */
+    uint64_t id;     /* 0: it has none yet */
+    char name[INSPECT_NAME_SIZE];
+    enum inspect_state state;
+    bool is_tasklet, is_main, is_external;
+    int32_t worker; /* INSPECT_RUNS: where; else the one that it is bound to, or INSPECT_NOWHERE */
+    uint64_t pool;  /* 0: none */
+    uint8_t priority;
+    uint64_t function; /* 0: not known */
+    uint64_t stack_low, stack_top;
+    uint64_t stack_pointer; /* 0: it is in registers, or there is none */
+    /* INSPECT_WAITS: */
+    uint8_t awaits;  /* enum awaits; inspect_awaits says it in words */
+    uint64_t object; /* what it waits for; 0: nothing with an address */
+    uint64_t
+        owner; /* the thread that it waits for: who is to end, or has the object; 0: nobody that is known */
+};
+
+struct inspect_worker {
+    uint32_t number;
+    int32_t tid;
+    enum inspect_worker_state state;
+    uint64_t current; /* INSPECT_AT_WORK: the thread that it runs */
+    uint64_t switches, steals, parks, migrations;
+    uint64_t queued; /* in its run queue and its inbox */
+    bool has_timers;
+};
+
+struct inspect_summary {
+    char version[16];
+    uint64_t workers;
+    uint64_t threads[INSPECT_STATES];
+    uint64_t
+        waiting_for_outside; /* of the waiting ones: until a moment, for a call, or with a deadline: not for threads */
+    bool is_whole;           /* false: memory went while it was looked at, so that threads are missing */
+};
+
+/* NULL, or why this process cannot be looked at. */
+const char *inspect_check(const struct inspect_source *source);
+
+/* Calls `tell` for each; false from it ends that. False: there is no runtime. `summary` may be NULL. */
+bool inspect_workers(const struct inspect_source *source,
+                     bool (*tell)(void *context, const struct inspect_worker *worker), void *context);
+bool inspect_threads(const struct inspect_source *source, struct inspect_summary *summary,
+                     bool (*tell)(void *context, const struct inspect_thread *thread), void *context);
+
+/* One thread by its handle; false where none is there. */
+bool inspect_find(const struct inspect_source *source, uint64_t handle, struct inspect_thread *thread);
+
+/* "a mutex", "the end of", ... */
+const char *inspect_awaits(uint8_t awaits);
+
+/* If this thread waits, by way of owners, for itself: who is in that cycle, it first, at most `max` of them; returns how
+ * many there are. 0: it does not; or another of the cycle has the lower handle and will tell of it. Looks twice, with a
+ * rest in between: only what has stayed is told. *steps, of which each takes some, is counted down to 0, where this gives
+ * up. */
+size_t inspect_cycle(const struct inspect_source *source, const struct inspect_thread *thread,
+                     uint64_t *members, size_t max, uint64_t *steps);
+
+/* What its registers were when it was switched out, by their DWARF numbers, those that are known; which: bits of *known.
+ * The last, INSPECT_REGISTERS - 1, is the address where it goes on. False: it runs, or its stack cannot be read. */
+bool inspect_registers(const struct inspect_source *source, const struct inspect_thread *thread,
+                       uint64_t registers[INSPECT_REGISTERS], uint64_t *known);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

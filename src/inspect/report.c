@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See report.h. */
+#include "inspect/report.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "sched/awaits.h"
+
+/* Where the columns of the two tables begin. */
+enum {
+    W_KERNEL = 8,
+    W_STATE = 23,
+    W_SWITCHES = 51,
+    W_STEALS = 63,
+    W_PARKS = 75,
+    W_MIGRATIONS = 87,
+    W_QUEUED = 99
+};
+enum {
+    T_ID = 16,
+    T_NAME = 25,
+    T_STATE = 42,
+    T_WHERE = 50,
+    T_PRIORITY = 67,
+    T_STACK = 77,
+    T_FUNCTION = 95,
+    T_WAITS = 117
+};
+
+struct printing {
+    const struct inspect_source *source;
+    const struct inspect_report *report;
+    uint64_t printed;
+    uint64_t steps; /* for inspect_cycle */
+    bool has_timers;
+};
+
+/* --- a line ------------------------------------------------------------------------------------------- */
+
+static void put(const struct printing *printing, struct text *text) {
+    text->bytes[text->length++] = '\n';
+    printing->report->line(printing->report->context, text->bytes, text->length);
+    text->length = 0;
+}
+
+/* There is a space before the next column at least. */
+static void column(struct text *text, size_t at) {
+    do
+        text_add(text, " ");
+    while (text->length < at && text->length < sizeof text->bytes - 1);
+}
+
+static void add_address(struct text *text, uint64_t address) {
+    char digits[19];
+    size_t at = sizeof digits - 1;
+    digits[at] = '\0';
+    do {
+        digits[--at] = "0123456789abcdef"[address % 16];
+        address /= 16;
+    } while (address != 0);
+    text_add(text, "0x");
+    text_add(text, digits + at);
+}
+
+static void add_name(struct text *text, const struct inspect_thread *thread) {
+    text_add(text, thread->name[0] != '\0' ? thread->name
+                   : thread->is_main       ? "(main)"
+                   : thread->is_external   ? "(external)"
+                   : thread->is_tasklet    ? "(tasklet)"
+                                           : "-");
+}
+
+/* As others call it. */
+static void add_thread(const struct printing *printing, struct text *text, uint64_t handle) {
+    struct inspect_thread thread;
+    add_address(text, handle);
+    if (!inspect_find(printing->source, handle, &thread))
+        return;
+    text_add(text, " ");
+    add_name(text, &thread);
+}
+
+static void add_function(const struct printing *printing, struct text *text, uint64_t address) {
+    const struct inspect_report *report = printing->report;
+    const char *name = report->name != NULL ? report->name(report->context, address) : NULL;
+    if (name != NULL)
+        text_add(text, name);
+    else
+        add_address(text, address);
+}
+
+static void add_counted(struct text *text, uint64_t number, const char *what) {
+    text_add_number(text, number);
+    text_add(text, what);
+}
+
+/* --- workers ------------------------------------------------------------------------------------------ */
+
+static bool print_worker(void *context, const struct inspect_worker *worker) {
+    static const char *const states[] = {"runs ", "searches", "parked", "stopped"};
+    struct printing *printing = context;
+    struct text text = {.length = 0};
+    text_add_number(&text, worker->number);
+    column(&text, W_KERNEL);
+    text_add_number(&text, (uint64_t)worker->tid);
+    column(&text, W_STATE);
+    text_add(&text, states[worker->state]);
+    if (worker->state == INSPECT_AT_WORK)
+        add_thread(printing, &text, worker->current);
+    column(&text, W_SWITCHES);
+    text_add_number(&text, worker->switches);
+    column(&text, W_STEALS);
+    text_add_number(&text, worker->steals);
+    column(&text, W_PARKS);
+    text_add_number(&text, worker->parks);
+    column(&text, W_MIGRATIONS);
+    text_add_number(&text, worker->migrations);
+    column(&text, W_QUEUED);
+    text_add_number(&text, worker->queued);
+    put(printing, &text);
+    printing->has_timers |= worker->has_timers;
+    return true;
+}
+
+static void print_workers(struct printing *printing) {
+    struct text text = {.length = 0};
+    text_add(&text, "WORKER");
+    column(&text, W_KERNEL);
+    text_add(&text, "KERNEL THREAD");
+    column(&text, W_STATE);
+    text_add(&text, "STATE");
+    column(&text, W_SWITCHES);
+    text_add(&text, "SWITCHES");
+    column(&text, W_STEALS);
+    text_add(&text, "STEALS");
+    column(&text, W_PARKS);
+    text_add(&text, "PARKS");
+    column(&text, W_MIGRATIONS);
+    text_add(&text, "MIGRATIONS");
+    column(&text, W_QUEUED);
+    text_add(&text, "QUEUED");
+    put(printing, &text);
+    inspect_workers(printing->source, print_worker, printing);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------ */
+
+static void add_where(struct text *text, const struct inspect_thread *thread) {
+    if (thread->worker != INSPECT_NOWHERE) {
+        text_add(text, "worker ");
+        text_add_number(text, (uint64_t)thread->worker);
+    } else if (thread->pool != 0) {
+        add_address(text, thread->pool);
+    } else {
+        text_add(text, "any");
+    }
+}
+
+static void add_stack(struct text *text, const struct inspect_thread *thread) {
+    bool known = thread->stack_pointer > thread->stack_low && thread->stack_pointer < thread->stack_top;
+    if (thread->stack_top == 0) {
+        text_add(text, "-");
+        return;
+    }
+    if (known)
+        text_add_number(text, thread->stack_top - thread->stack_pointer);
+    else
+        text_add(text, "?");
+    text_add(text, " of ");
+    text_add_number(text, thread->stack_top - thread->stack_low);
+}
+
+static void add_wait(const struct printing *printing, struct text *text,
+                     const struct inspect_thread *thread) {
+    text_add(text, inspect_awaits(thread->awaits));
+    text_add(text, " ");
+    if (thread->awaits == AWAITS_END) {
+        add_thread(printing, text, thread->owner);
+        return;
+    }
+    if (thread->object != 0)
+        add_address(text, thread->object);
+    if (thread->owner != 0) {
+        text_add(text, ", held by ");
+        add_thread(printing, text, thread->owner);
+    }
+}
+
+static bool print_thread(void *context, const struct inspect_thread *thread) {
+    static const char *const states[] = {"runs", "new", "ready", "waits", "ended"};
+    struct printing *printing = context;
+    struct text text = {.length = 0};
+    if (printing->printed == printing->report->most)
+        return false;
+    printing->printed++;
+    add_address(&text, thread->handle);
+    column(&text, T_ID);
+    if (thread->id != 0)
+        text_add_number(&text, thread->id);
+    else
+        text_add(&text, "-");
+    column(&text, T_NAME);
+    add_name(&text, thread);
+    column(&text, T_STATE);
+    text_add(&text, states[thread->state]);
+    column(&text, T_WHERE);
+    add_where(&text, thread);
+    column(&text, T_PRIORITY);
+    text_add_number(&text, thread->priority);
+    column(&text, T_STACK);
+    add_stack(&text, thread);
+    column(&text, T_FUNCTION);
+    if (thread->function != 0)
+        add_function(printing, &text, thread->function);
+    else
+        text_add(&text, "-");
+    if (thread->state == INSPECT_WAITS) {
+        column(&text, T_WAITS);
+        add_wait(printing, &text, thread);
+    }
+    put(printing, &text);
+    if (printing->report->after != NULL)
+        printing->report->after(printing->report->context, thread);
+    return true;
+}
+
+static void print_threads(struct printing *printing, uint64_t count) {
+    struct text text = {.length = 0};
+    text_add(&text, "THREAD");
+    column(&text, T_ID);
+    text_add(&text, "ID");
+    column(&text, T_NAME);
+    text_add(&text, "NAME");
+    column(&text, T_STATE);
+    text_add(&text, "STATE");
+    column(&text, T_WHERE);
+    text_add(&text, "WORKER OR POOL");
+    column(&text, T_PRIORITY);
+    text_add(&text, "PRIORITY");
+    column(&text, T_STACK);
+    text_add(&text, "STACK");
+    column(&text, T_FUNCTION);
+    text_add(&text, "FUNCTION");
+    column(&text, T_WAITS);
+    text_add(&text, "WAITS FOR");
+    put(printing, &text);
+    inspect_threads(printing->source, NULL, print_thread, printing);
+    if (count > printing->printed) {
+        text_add(&text, "... and ");
+        add_counted(&text, count - printing->printed, " more");
+        put(printing, &text);
+    }
+}
+
+/* --- what is wrong ------------------------------------------------------------------------------------ */
+
+enum { MEMBERS = 16 };
+
+static void print_member(const struct printing *printing, uint64_t handle) {
+    struct inspect_thread thread;
+    struct text text = {.length = 0};
+    text_add(&text, "  ");
+    add_thread(printing, &text, handle);
+    if (inspect_find(printing->source, handle, &thread) && thread.state == INSPECT_WAITS) {
+        text_add(&text, " waits for ");
+        add_wait(printing, &text, &thread);
+    }
+    put(printing, &text);
+}
+
+static bool print_cycle(void *context, const struct inspect_thread *thread) {
+    struct printing *printing = context;
+    uint64_t members[MEMBERS];
+    size_t length = inspect_cycle(printing->source, thread, members, MEMBERS, &printing->steps);
+    if (length != 0) {
+        struct text text = {.length = 0};
+        text_add(&text, "DEADLOCK: ");
+        add_counted(&text, length, length == 1 ? " thread waits for itself" : " threads wait for each other");
+        put(printing, &text);
+        for (size_t i = 0; i < length && i < MEMBERS; i++)
+            print_member(printing, members[i]);
+    }
+    return printing->steps != 0;
+}
+
+static void print_line(const struct printing *printing, const char *line) {
+    struct text text = {.length = 0};
+    text_add(&text, line);
+    put(printing, &text);
+}
+
+static void print_findings(struct printing *printing, const struct inspect_summary *summary) {
+    const uint64_t *threads = summary->threads;
+    inspect_threads(printing->source, NULL, print_cycle, printing);
+    if (printing->steps == 0)
+        print_line(printing,
+                   "There are too many chains of waiting threads to search all of them for cycles.");
+    if (threads[INSPECT_WAITS] != 0 && summary->waiting_for_outside == 0 && !printing->has_timers &&
+        threads[INSPECT_RUNS] + threads[INSPECT_NEW] + threads[INSPECT_READY] == 0)
+        print_line(printing,
+                   "HINT: all threads wait, and none for a moment or a blocking call: unless a kernel thread "
+                   "from outside wakes one, none will run again.");
+    if (!summary->is_whole)
+        print_line(printing, "Memory went while it was read: some threads are missing here.");
+}
+
+/* --- all ---------------------------------------------------------------------------------------------- */
+
+static void print_summary(const struct printing *printing, const struct inspect_summary *summary) {
+    static const char *const states[] = {" running, ", " new, ", " ready, ", " waiting, ", " ended"};
+    struct text text = {.length = 0};
+    uint64_t all = 0;
+    for (unsigned i = 0; i < INSPECT_STATES; i++)
+        all += summary->threads[i];
+    text_add(&text, "libthrum ");
+    text_add(&text, summary->version);
+    text_add(&text, ": ");
+    add_counted(&text, summary->workers, summary->workers == 1 ? " worker, " : " workers, ");
+    add_counted(&text, all, all == 1 ? " thread: " : " threads: ");
+    for (unsigned i = 0; i < INSPECT_STATES; i++)
+        add_counted(&text, summary->threads[i], states[i]);
+    put(printing, &text);
+}
+
+bool inspect_print(const struct inspect_source *source, const struct inspect_report *report) {
+    enum { STEPS = 1000000 };
+    struct printing printing = {.source = source, .report = report, .steps = STEPS};
+    struct inspect_summary summary;
+    uint64_t all = 0;
+    if (!inspect_threads(source, &summary, NULL, NULL))
+        return false;
+    for (unsigned i = 0; i < INSPECT_STATES; i++)
+        all += summary.threads[i];
+    print_summary(&printing, &summary);
+    print_workers(&printing);
+    print_threads(&printing, all);
+    print_findings(&printing, &summary);
+    return true;
+}

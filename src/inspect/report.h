@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What inspect.h tells, as a text: thrum_dump's and `thrum ps`'s. */
+#ifndef THRUM_INSPECT_REPORT_H
+#define THRUM_INSPECT_REPORT_H
+
+#include "inspect/inspect.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct inspect_report {
+    void (*line)(void *context, const char *line, size_t length); /* with its end of line */
+    /* What is known of an address in the code; NULL: nothing. The text may be gone at the next call. May be NULL. */
+    const char *(*name)(void *context, uint64_t address);
+    /* After the line of this thread. May be NULL. */
+    void (*after)(void *context, const struct inspect_thread *thread);
+    void *context;
+    uint64_t most; /* so many threads at most */
+};
+
+/* False: there is no runtime. */
+bool inspect_print(const struct inspect_source *source, const struct inspect_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See inspect.h. Everything is read by copying, as it may be gone, or be something else, at any moment: nothing that was
+ * read is believed without bounds. */
+#include <string.h>
+
+#include "inspect/image.h"
+#include "inspect/memory.h"
+
+enum { CHUNKS_MAX = 1 << 24, UNITS_AT_ONCE = 16 };
+
+/* One look at a process. */
+struct view {
+    const struct inspect_source *source;
+    struct inspect_image image;
+    uint32_t workers;
+    bool has_current;
+    uint64_t current[WORKERS_MAX]; /* if has_current: what each of them runs */
+};
+
+/* --- is it one of ours? ------------------------------------------------------------------------------- */
+
+static const char *read_image(const struct inspect_source *source, struct inspect_image *image) {
+    static const uint32_t shape[] = INSPECT_SHAPE;
+    _Static_assert(sizeof shape == sizeof image->shape, "image.h");
+    if (!memory_get(source, source->image, image, sizeof *image))
+        return "its memory cannot be read";
+    if (memcmp(image->magic, INSPECT_MAGIC, sizeof image->magic) != 0)
+        return "its libthrum is none that this thrum knows";
+    image->version[sizeof image->version - 1] = '\0';
+    if (memcmp(image->shape, shape, sizeof shape) != 0)
+        return "its libthrum is of another version than this thrum";
+    return NULL;
+}
+
+const char *inspect_check(const struct inspect_source *source) {
+    struct inspect_image image;
+    uint32_t open;
+    const char *wrong = read_image(source, &image);
+    if (wrong != NULL)
+        return wrong;
+    if (!memory_field(source, image.scheduler, struct scheduler, open, &open))
+        return "its memory cannot be read";
+    return open ? NULL : "it has no runtime of libthrum just now";
+}
+
+/* --- workers ------------------------------------------------------------------------------------------ */
+
+static uint64_t worker_at(const struct view *view, uint32_t number) {
+    uint64_t worker = 0;
+    memory_get(view->source,
+               (uintptr_t)view->image.scheduler + offsetof(struct scheduler, workers) +
+                   number * sizeof(void *),
+               &worker, sizeof worker);
+    return worker;
+}
+
+static uint64_t current_of(const struct view *view, uint32_t number) {
+    uint64_t current = 0;
+    if (view->has_current)
+        return view->current[number];
+    memory_field(view->source, worker_at(view, number), struct worker, current, &current);
+    return current;
+}
+
+static bool open_view(struct view *view, const struct inspect_source *source) {
+    uint32_t open;
+    view->source = source;
+    view->has_current = false;
+    if (read_image(source, &view->image) != NULL ||
+        !memory_field(source, view->image.scheduler, struct scheduler, open, &open) || !open ||
+        !memory_field(source, view->image.scheduler, struct scheduler, count, &view->workers))
+        return false;
+    if (view->workers > WORKERS_MAX)
+        view->workers = WORKERS_MAX;
+    return true;
+}
+
+/* For many questions. */
+static void note_current(struct view *view) {
+    for (uint32_t i = 0; i < view->workers; i++)
+        view->current[i] = current_of(view, i);
+    view->has_current = true;
+}
+
+static bool is_loop(const struct view *view, uint64_t unit) {
+    uint8_t kind = UNIT_LOOP;
+    memory_field(view->source, unit, struct thrum_unit, kind, &kind);
+    return kind == UNIT_LOOP;
+}
+
+static enum inspect_worker_state worker_state(const struct view *view, uint64_t worker, uint64_t current) {
+    uint32_t stay = WORKER_LEAVING, parking = PARKING_AWAKE;
+    memory_field(view->source, worker, struct worker, stay, &stay);
+    memory_field(view->source, worker, struct worker, parking.state, &parking);
+    if (stay == WORKER_LEAVING)
+        return INSPECT_STOPPED;
+    if (!is_loop(view, current))
+        return INSPECT_AT_WORK;
+    return parking == PARKING_PARKED || parking == PARKING_LOOK ? INSPECT_PARKED : INSPECT_SEARCHING;
+}
+
+static uint64_t length(int64_t head, int64_t tail) {
+    return tail > head ? (uint64_t)(tail - head) : 0;
+}
+
+static uint64_t queued(const struct view *view, uint64_t worker) {
+    int64_t deque[2] = {0, 0}, yields[2] = {0, 0};
+    uint32_t inbox = 0;
+    memory_field(view->source, worker, struct worker, deque.head, &deque[0]);
+    memory_field(view->source, worker, struct worker, deque.tail, &deque[1]);
+    memory_field(view->source, worker, struct worker, yields.head, &yields[0]);
+    memory_field(view->source, worker, struct worker, yields.tail, &yields[1]);
+    memory_field(view->source, worker, struct worker, inbox.count, &inbox);
+    return length(deque[0], deque[1]) + length(yields[0], yields[1]) + inbox;
+}
+
+static bool describe_worker(const struct view *view, uint32_t number, struct inspect_worker *told) {
+    uint64_t worker = worker_at(view, number), timers = TIMER_NEVER;
+    *told = (struct inspect_worker){.number = number, .current = current_of(view, number)};
+    if (!memory_field(view->source, worker, struct worker, tid, &told->tid) ||
+        !memory_field(view->source, worker, struct worker, counters.switches, &told->switches) ||
+        !memory_field(view->source, worker, struct worker, counters.steals, &told->steals) ||
+        !memory_field(view->source, worker, struct worker, counters.parks, &told->parks) ||
+        !memory_field(view->source, worker, struct worker, counters.migrations, &told->migrations) ||
+        !memory_field(view->source, worker, struct worker, timers.next, &timers))
+        return false;
+    told->state = worker_state(view, worker, told->current);
+    told->queued = queued(view, worker);
+    told->has_timers = timers != TIMER_NEVER;
+    return true;
+}
+
+bool inspect_workers(const struct inspect_source *source,
+                     bool (*tell)(void *context, const struct inspect_worker *worker), void *context) {
+    struct view view;
+    if (!open_view(&view, source))
+        return false;
+    for (uint32_t i = 0; i < view.workers; i++) {
+        struct inspect_worker worker;
+        if (describe_worker(&view, i, &worker) && !tell(context, &worker))
+            break;
+    }
+    return true;
+}
+
+/* --- threads ------------------------------------------------------------------------------------------ */
+
+static int32_t who_runs(const struct view *view, uint64_t handle) {
+    for (uint32_t i = 0; i < view->workers; i++)
+        if (current_of(view, i) == handle)
+            return (int32_t)i;
+    return INSPECT_NOWHERE;
+}
+
+static int32_t number_of(const struct view *view, const struct worker *worker) {
+    uint32_t number;
+    bool known = worker != NULL && memory_field(view->source, worker, struct worker, id, &number);
+    return known && number < WORKERS_MAX ? (int32_t)number : INSPECT_NOWHERE;
+}
+
+/* Who has it, for what it waits. */
+static uint64_t owner_of(const struct view *view, enum awaits awaits, uint64_t object) {
+    uint32_t word = 0;
+    uint64_t owner = 0;
+    if (awaits == AWAITS_END)
+        return object;
+    if (awaits == AWAITS_MUTEX && memory_field(view->source, object, struct mutex, word, &word) &&
+        word & MUTEX_LOCKED)
+        memory_field(view->source, object, struct mutex, owner, &owner);
+    if ((awaits == AWAITS_READ || awaits == AWAITS_WRITE) &&
+        memory_field(view->source, object, struct rwlock, word, &word) && word & RWLOCK_WRITING)
+        memory_field(view->source, object, struct rwlock, writer, &owner);
+    return owner;
+}
+
+static void describe_wait(const struct view *view, const struct thrum_unit *unit,
+                          struct inspect_thread *told) {
+    told->state = INSPECT_WAITS;
+    told->awaits = (uint8_t)(unit->awaits >> AWAITS_SHIFT);
+    told->object = unit->awaits & ((UINT64_C(1) << AWAITS_SHIFT) - 1);
+    told->owner = owner_of(view, (enum awaits)told->awaits, told->object);
+}
+
+static void describe_state(const struct view *view, const struct thrum_unit *unit,
+                           struct inspect_thread *told) {
+    if (unit->join == JOIN_ENDED)
+        told->state = INSPECT_ENDED;
+    else if (unit->awaits >> AWAITS_SHIFT != AWAITS_NOTHING)
+        describe_wait(view, unit, told);
+    else if (told->is_external || (told->worker = who_runs(view, told->handle)) != INSPECT_NOWHERE)
+        told->state = INSPECT_RUNS;
+    else
+        told->state = unit->sp == UNIT_NEW ? INSPECT_NEW : INSPECT_READY;
+    if (unit->kind == UNIT_BOUND && told->worker == INSPECT_NOWHERE)
+        told->worker = number_of(view, unit->bound);
+}
+
+/* Those that have begun and not ended. */
+static void describe_stack(const struct view *view, const struct thrum_unit *unit,
+                           struct inspect_thread *told) {
+    if (unit->stack_top == NULL || told->is_tasklet || told->state == INSPECT_NEW ||
+        told->state == INSPECT_ENDED)
+        return;
+    uint64_t top = (uintptr_t)unit->stack_top, low = 0;
+    if (unit->stack_class < STACK_CLASSES)
+        low = top - stack_class_size(unit->stack_class);
+    else
+        memory_field(view->source, top - sizeof(struct unit_head), struct unit_head, low, &low);
+    if (low == 0 || low >= top)
+        return;
+    told->stack_low = low;
+    told->stack_top = top;
+}
+
+/* False: nobody's, or none that a user knows. */
+static bool describe(const struct view *view, uint64_t handle, const struct thrum_unit *unit,
+                     struct inspect_thread *told) {
+    if (unit->kind == UNIT_FREE || unit->kind == UNIT_LOOP || unit->kind > UNIT_EXTERNAL)
+        return false;
+    *told = (struct inspect_thread){.handle = handle,
+                                    .id = unit->extras || unit->is_primary ? unit->id : 0,
+                                    .is_tasklet = unit->kind == UNIT_TASKLET,
+                                    .is_main = unit->is_primary,
+                                    .is_external = unit->kind == UNIT_EXTERNAL,
+                                    .worker = INSPECT_NOWHERE,
+                                    .priority = unit->priority};
+    if (unit->extras || unit->is_primary)
+        memcpy(told->name, unit->name, sizeof told->name - 1);
+    if (unit->kind == UNIT_POOLED || told->is_tasklet)
+        told->pool = (uintptr_t)unit->pool;
+    describe_state(view, unit, told);
+    describe_stack(view, unit, told);
+    if (told->state != INSPECT_ENDED && !told->is_external && !told->is_main)
+        told->function = (uintptr_t)unit->fn;
+    bool switched_out = told->state == INSPECT_READY || told->state == INSPECT_WAITS;
+    if (switched_out && !told->is_external && unit->sp != UNIT_ON_CPU && unit->sp != UNIT_NEW)
+        told->stack_pointer = (uintptr_t)unit->sp;
+    return true;
+}
+
+bool inspect_find(const struct inspect_source *source, uint64_t handle, struct inspect_thread *thread) {
+    struct view view;
+    struct thrum_unit unit;
+    return handle % _Alignof(struct thrum_unit) == 0 && open_view(&view, source) &&
+           memory_get(source, handle, &unit, sizeof unit) && describe(&view, handle, &unit, thread);
+}
+
+/* --- all of them -------------------------------------------------------------------------------------- */
+
+struct telling {
+    struct view view;
+    struct inspect_summary *summary;
+    bool (*tell)(void *context, const struct inspect_thread *thread);
+    void *context;
+};
+
+static bool waits_for_outside(const struct inspect_thread *thread) {
+    return thread->awaits == AWAITS_TIME || thread->awaits == AWAITS_CALL || thread->awaits == AWAITS_WORKER;
+}
+
+static bool tell_of(struct telling *telling, uint64_t handle, const struct thrum_unit *unit) {
+    struct inspect_thread thread;
+    if (!describe(&telling->view, handle, unit, &thread))
+        return true;
+    telling->summary->threads[thread.state]++;
+    telling->summary->waiting_for_outside += thread.state == INSPECT_WAITS && waits_for_outside(&thread);
+    return telling->tell(telling->context, &thread);
+}
+
+/* The units of a chunk lie one behind the other. */
+static bool tell_of_chunk(struct telling *telling, uint64_t chunk, const struct depot_shape *shape,
+                          bool *go_on) {
+    struct thrum_unit units[UNITS_AT_ONCE];
+    for (unsigned at = 0; at < shape->per_chunk && *go_on; at += UNITS_AT_ONCE) {
+        unsigned count = shape->per_chunk - at < UNITS_AT_ONCE ? shape->per_chunk - at : UNITS_AT_ONCE;
+        uint64_t first = chunk + shape->size * (at + 1);
+        if (!memory_get(telling->view.source, first, units, count * sizeof *units))
+            return false;
+        for (unsigned i = 0; i < count && *go_on; i++)
+            *go_on = tell_of(telling, first + i * sizeof *units, &units[i]);
+    }
+    return true;
+}
+
+/* False: a chunk went while it was looked at, and with it the way to the rest. */
+static bool tell_of_all(struct telling *telling, bool *go_on) {
+    const struct inspect_source *source = telling->view.source;
+    struct depot_shape shape;
+    struct depot_chunk header;
+    uint64_t chunk;
+    if (!memory_field(source, telling->view.image.units, struct depot, shape, &shape) ||
+        !memory_field(source, telling->view.image.units, struct depot, chunks, &chunk))
+        return false;
+    if (shape.size != sizeof(struct thrum_unit) || shape.per_chunk > shape.chunk / shape.size)
+        return false;
+    for (unsigned i = 0; chunk != 0 && *go_on && i < CHUNKS_MAX; i++) {
+        if (!memory_get(source, chunk, &header, sizeof header) ||
+            !tell_of_chunk(telling, chunk, &shape, go_on))
+            return false;
+        chunk = (uintptr_t)header.next;
+    }
+    return true;
+}
+
+static bool say_nothing(void *context, const struct inspect_thread *thread) {
+    (void)context, (void)thread;
+    return true;
+}
+
+bool inspect_threads(const struct inspect_source *source, struct inspect_summary *summary,
+                     bool (*tell)(void *context, const struct inspect_thread *thread), void *context) {
+    struct inspect_summary unwanted;
+    struct telling telling = {.summary = summary != NULL ? summary : &unwanted,
+                              .tell = tell != NULL ? tell : say_nothing,
+                              .context = context};
+    *telling.summary = (struct inspect_summary){.is_whole = false};
+    if (!open_view(&telling.view, source))
+        return false;
+    note_current(&telling.view);
+    memcpy(telling.summary->version, telling.view.image.version, sizeof telling.summary->version);
+    telling.summary->workers = telling.view.workers;
+    struct thrum_unit primary;
+    bool go_on = true;
+    if (memory_field(source, telling.view.image.scheduler, struct scheduler, primary, &primary))
+        go_on =
+            tell_of(&telling, (uintptr_t)telling.view.image.scheduler + offsetof(struct scheduler, primary),
+                    &primary);
+    telling.summary->is_whole = tell_of_all(&telling, &go_on);
+    return true;
+}

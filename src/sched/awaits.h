@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a unit waits for, written down for those who look at a program from outside (src/inspect); nothing here decides by
+ * it.
+ *
+ * `awaits` of a unit: one of these in the uppermost byte, and below it the address of what it waits for. Written by the
+ * unit before it announces itself; cleared by whoever wakes it (unit_wake), or by itself where it does not wait after
+ * all, or where who ended had it go on directly (join.c). So it is set while the unit waits, and for a moment before.
+ * Who is moved from one object to another (sync/mutex.h) gets it changed by whom it has been claimed by. */
+#ifndef THRUM_SCHED_AWAITS_H
+#define THRUM_SCHED_AWAITS_H
+
+#include <stdint.h>
+
+enum awaits {
+    AWAITS_NOTHING,
+    AWAITS_TIME,   /* thrum_sleep */
+    AWAITS_RESUME, /* thrum_suspend */
+    AWAITS_END,    /* of a unit */
+    AWAITS_CALL,   /* thrum_blocking */
+    AWAITS_WORKER, /* thrum_worker_stop: that one's end */
+    AWAITS_ANY,    /* thrum_wait_any: nothing alone */
+    AWAITS_MUTEX,
+    AWAITS_COND,
+    AWAITS_READ, /* of a readers-writer lock */
+    AWAITS_WRITE,
+    AWAITS_SEM,
+    AWAITS_BARRIER,
+    AWAITS_EVENT,
+    AWAITS_LATCH,
+    AWAITS_EVENTUAL,
+    AWAITS_FUTURE,
+    AWAITS_ONCE,
+    AWAITS_SEND, /* to a channel */
+    AWAITS_RECEIVE,
+    AWAITS_KINDS
+};
+
+enum { AWAITS_SHIFT = 56 };
+
+static inline uint64_t awaits_make(enum awaits kind, const void *object) {
+    return (uint64_t)kind << AWAITS_SHIFT | (uintptr_t)object;
+}
+
+#endif

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What thrum_dump says: each state, each thing that a thread can wait for, who is in whose way; and that it may be asked
+// at any moment.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <thrum/pool.h>
+#include <thrum/worker.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "ult.hpp"
+
+namespace {
+
+std::string dump(std::size_t most = 0, int expected = 0) {
+    const int file = memfd_create("dump", 0);
+    EXPECT_EQ(thrum_dump(file, most), expected);
+    std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_END)), '\0');
+    EXPECT_EQ(pread(file, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    close(file);
+    return text;
+}
+
+std::string address_of(const void *object) {
+    std::ostringstream text;
+    text << object;
+    return text.str();
+}
+
+// The line that begins so, or "".
+std::string line_of(const std::string &text, const std::string &beginning) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        if (line.compare(0, beginning.size(), beginning) == 0)
+            return line;
+    return "";
+}
+
+std::string line_of(const std::string &text, thrum_t thread) {
+    return line_of(text, address_of(thread) + " ");
+}
+
+bool has(const std::string &text, const std::string &piece) {
+    return text.find(piece) != std::string::npos;
+}
+
+bool is_listed_as(thrum_t thread, const std::string &state) {
+    return eventually([&] { return has(line_of(dump(), thread), state); });
+}
+
+class Dump : public Ult {};
+
+// Each kind of waiting: a thread that does, and the line that says so.
+TEST_P(Dump, SaysWhatThreadsWaitFor) {
+    thrum_mutex_t mutex = THRUM_MUTEX_INIT, outer = THRUM_MUTEX_INIT;
+    thrum_cond_t cond = THRUM_COND_INIT;
+    thrum_rwlock_t read, write;
+    thrum_sem_t sem;
+    thrum_barrier_t barrier;
+    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_latch_t latch;
+    thrum_eventual_t eventual;
+    thrum_channel_t full, empty;
+    thrum_rwlock_init(&read);
+    thrum_rwlock_init(&write);
+    thrum_sem_init(&sem, 0);
+    thrum_barrier_init(&barrier, 2);
+    thrum_latch_init(&latch, 1);
+    thrum_eventual_init(&eventual);
+    thrum_channel_init(&full, 0, 0, nullptr);
+    thrum_channel_init(&empty, 0, 0, nullptr);
+    thrum_mutex_lock(&mutex);
+    thrum_rwlock_write_lock(&read);
+    thrum_rwlock_read_lock(&write);
+    Light sleeper([] { thrum_sleep(300 * THRUM_MS); });
+    const std::vector<std::pair<Light::Work, std::string>> waits = {
+        {[&] { thrum_mutex_lock(&mutex), thrum_mutex_unlock(&mutex); }, "mutex " + address_of(&mutex)},
+        {[&] { thrum_mutex_lock(&outer), thrum_cond_wait(&cond, &outer), thrum_mutex_unlock(&outer); },
+         "condition " + address_of(&cond)},
+        {[&] { thrum_rwlock_read_lock(&read), thrum_rwlock_unlock(&read); },
+         "rwlock (read) " + address_of(&read)},
+        {[&] { thrum_rwlock_write_lock(&write), thrum_rwlock_unlock(&write); },
+         "rwlock (write) " + address_of(&write)},
+        {[&] { thrum_sem_wait(&sem); }, "semaphore " + address_of(&sem)},
+        {[&] { thrum_barrier_wait(&barrier); }, "barrier " + address_of(&barrier)},
+        {[&] { thrum_event_wait(&event); }, "event " + address_of(&event)},
+        {[&] { thrum_latch_wait(&latch); }, "latch " + address_of(&latch)},
+        {[&] { thrum_eventual_get(&eventual); }, "eventual " + address_of(&eventual)},
+        {[&] { thrum_channel_send(&full, nullptr); }, "channel (send) " + address_of(&full)},
+        {[&] { thrum_channel_receive(&empty, nullptr); }, "channel (receive) " + address_of(&empty)},
+        {[&] { thrum_suspend(); }, "thrum_resume"},
+        {[] { thrum_sleep(300 * THRUM_MS); }, "a moment"},
+        {[&] { thrum_event_wait_until(&event, thrum_now() + 60 * THRUM_S); }, "event " + address_of(&event)},
+        {[&] {
+             thrum_wait_t wait = {THRUM_WAIT_EVENT, 0, &event, nullptr, {}};
+             thrum_wait_any(&wait, 1, UINT64_MAX, nullptr);
+         },
+         "any of several"},
+        {[&] { sleeper.join(); }, "the end of " + address_of(sleeper.handle())},
+    };
+    std::vector<Light> lights;
+    lights.reserve(waits.size());
+    for (const auto &wait : waits)
+        lights.emplace_back(wait.first);
+    for (std::size_t i = 0; i < waits.size(); i++)
+        EXPECT_TRUE(is_listed_as(lights[i].handle(), waits[i].second)) << waits[i].second << "\n" << dump();
+    const std::string text = dump();
+    EXPECT_TRUE(has(line_of(text, lights[0].handle()), "held by " + address_of(thrum_self()) + " (main)"))
+        << text;
+    EXPECT_TRUE(has(line_of(text, lights[2].handle()), "held by " + address_of(thrum_self()) + " (main)"))
+        << text;
+    EXPECT_FALSE(has(text, "DEADLOCK")) << text;
+    EXPECT_FALSE(has(text, "HINT")) << text;
+
+    thrum_mutex_unlock(&mutex);
+    thrum_cond_signal(&cond);
+    thrum_rwlock_unlock(&read);
+    thrum_rwlock_unlock(&write);
+    thrum_sem_post(&sem);
+    thrum_barrier_wait(&barrier);
+    thrum_event_set(&event);
+    thrum_latch_count_down(&latch, 1);
+    thrum_eventual_set(&eventual, nullptr);
+    thrum_channel_receive(&full, nullptr);
+    thrum_channel_send(&empty, nullptr);
+    thrum_resume(lights[11].handle());
+    for (Light &light : lights)
+        EXPECT_TRUE(is_listed_as(light.handle(), "ended")) << dump();
+    lights.clear();
+    sleeper.join();
+    thrum_channel_destroy(&full);
+    thrum_channel_destroy(&empty);
+}
+
+std::size_t count_of(const std::string &text, const std::string &piece) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1))
+        count++;
+    return count;
+}
+
+// A condition's waiter that was signalled while another has the mutex waits for that.
+TEST_P(Dump, ASignalledWaiterWaitsForTheMutex) {
+    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_cond_t cond = THRUM_COND_INIT;
+    std::vector<Light> lights;
+    for (int i = 0; i < 3; i++)
+        lights.emplace_back([&] {
+            thrum_mutex_lock(&mutex);
+            thrum_cond_wait(&cond, &mutex);
+            thrum_mutex_unlock(&mutex);
+        });
+    for (const Light &light : lights)
+        EXPECT_TRUE(is_listed_as(light.handle(), "condition"));
+    thrum_mutex_lock(&mutex);
+    thrum_cond_signal(&cond);
+    EXPECT_EQ(count_of(dump(), "mutex " + address_of(&mutex)), 1U) << dump();
+    EXPECT_EQ(count_of(dump(), "condition " + address_of(&cond)), 2U) << dump();
+    thrum_cond_broadcast(&cond);
+    EXPECT_EQ(count_of(dump(), "mutex " + address_of(&mutex)), 3U) << dump();
+    thrum_mutex_unlock(&mutex);
+}
+
+TEST_P(Dump, SaysWhatThreadsAre) {
+    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_pool_t pool = nullptr;
+    ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
+    thrum_attr_t in_pool = attr_queued(), bound = attr_queued();
+    thrum_attr_set_pool(&in_pool, pool);
+    thrum_attr_set_priority(&in_pool, 7);
+    thrum_attr_set_worker(&bound, workers() - 1);
+    thrum_attr_set_stack_size(&bound, 256 * 1024);
+    Light named([&] { thrum_event_wait(&event); }), unserved([] {}, &in_pool),
+        fixed([&] { thrum_event_wait(&event); }, &bound);
+    thrum_set_name(named.handle(), "the named one");
+    const uint64_t id = thrum_id(named.handle());
+    ASSERT_TRUE(is_listed_as(named.handle(), "event"));
+    ASSERT_TRUE(is_listed_as(fixed.handle(), "event"));
+    const std::string text = dump();
+    EXPECT_TRUE(has(line_of(text, named.handle()), " " + std::to_string(id) + " ")) << text;
+    EXPECT_TRUE(has(line_of(text, named.handle()), "the named one")) << text;
+    EXPECT_TRUE(has(line_of(text, named.handle()), " of 65536 ")) << text;
+    EXPECT_TRUE(has(line_of(text, fixed.handle()), "worker " + std::to_string(workers() - 1) + " ")) << text;
+    EXPECT_TRUE(has(line_of(text, fixed.handle()), " of 262144 ")) << text;
+    EXPECT_TRUE(has(line_of(text, unserved.handle()), "new ")) << text;
+    EXPECT_TRUE(has(line_of(text, unserved.handle()), address_of(pool) + " ")) << text;
+    EXPECT_TRUE(has(line_of(text, unserved.handle()), " 7 ")) << text;
+    EXPECT_TRUE(has(line_of(text, thrum_self()), "(main)")) << text;
+    EXPECT_TRUE(has(line_of(text, thrum_self()), "runs")) << text;
+    thrum_event_set(&event);
+    thrum_sched_t sched = nullptr;
+    thrum_t serving = nullptr;
+    ASSERT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool, 1), 0);
+    ASSERT_EQ(thrum_sched_spawn(&serving, nullptr, sched), 0);
+    unserved.join();
+    thrum_sched_stop(sched);
+    thrum_join(serving, nullptr);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
+    EXPECT_EQ(thrum_pool_destroy(pool), 0);
+}
+
+// The numbers of the first line are those of the table.
+TEST_P(Dump, CountsThreads) {
+    thrum_event_t event = THRUM_EVENT_INIT;
+    {
+        std::vector<Light> lights;
+        for (int i = 0; i < 1000; i++)
+            lights.emplace_back([&] { thrum_event_wait(&event); });
+        EXPECT_TRUE(eventually([] {
+            return has(dump(1), "1001 threads: 1 running, 0 new, 0 ready, 1000 waiting, 0 ended");
+        })) << dump(1);
+        EXPECT_TRUE(has(dump(10), "\n... and 991 more\n"));
+        thrum_event_set(&event);
+        EXPECT_TRUE(eventually([] {
+            return has(dump(1), "1001 threads: 1 running, 0 new, 0 ready, 0 waiting, 1000 ended");
+        })) << dump(1);
+    }
+    EXPECT_TRUE(has(dump(), " 1 thread: 1 running")) << dump();
+}
+
+// --- who is in whose way ------------------------------------------------------------------------------------
+
+// Two that have a mutex each and want the other's; a deadline ends it.
+TEST_P(Dump, MutexesInACycle) {
+    thrum_mutex_t first = THRUM_MUTEX_INIT, second = THRUM_MUTEX_INIT;
+    std::atomic<int> holding{0};
+    std::atomic<bool> over{false};
+    const auto take = [&](thrum_mutex_t *own, thrum_mutex_t *other) {
+        thrum_mutex_lock(own);
+        holding++;
+        while (holding < 2)
+            thrum_yield();
+        while (!over && thrum_mutex_lock_until(other, thrum_now() + 200 * THRUM_MS) != 0) {
+        }
+        thrum_mutex_unlock(own);
+        if (!over.exchange(true))
+            thrum_mutex_unlock(other);
+    };
+    Light one([&] { take(&first, &second); }), two([&] { take(&second, &first); });
+    thrum_set_name(one.handle(), "one");
+    thrum_set_name(two.handle(), "two");
+    std::string text;
+    EXPECT_TRUE(eventually([&] { return has(text = dump(), "DEADLOCK: 2 threads wait for each other\n"); }))
+        << text;
+    EXPECT_TRUE(has(text, "  " + address_of(one.handle()) + " one waits for mutex " + address_of(&second) +
+                              ", held by " + address_of(two.handle()) + " two\n"))
+        << text;
+    EXPECT_TRUE(has(text, "  " + address_of(two.handle()) + " two waits for mutex " + address_of(&first) +
+                              ", held by " + address_of(one.handle()) + " one\n"))
+        << text;
+    EXPECT_EQ(text.find("DEADLOCK"), text.rfind("DEADLOCK")) << "it is told once";
+    over = true;
+}
+
+// Joiners of each other, in a ring, with a lock for writing in it; cancelled in the end.
+TEST_P(Dump, JoinersInACycle) {
+    constexpr int kRing = 5;
+    thrum_rwlock_t lock;
+    thrum_rwlock_init(&lock);
+    std::vector<thrum_t> handles(kRing);
+    std::atomic<int> ready{0};
+    std::atomic<bool> over{false};
+    std::vector<Light> lights;
+    lights.reserve(kRing);
+    for (int i = 0; i < kRing; i++)
+        lights.emplace_back([&, i] {
+            if (i == 0)
+                thrum_rwlock_write_lock(&lock);
+            ready++;
+            while (ready <= kRing)
+                thrum_yield();
+            const auto deadline = [] { return thrum_now() + 200 * THRUM_MS; };
+            while (!over && i == kRing - 1 && thrum_rwlock_read_lock_until(&lock, deadline()) != 0) {
+            }
+            while (!over && i < kRing - 1 &&
+                   thrum_join_until(handles[static_cast<unsigned>(i) + 1], nullptr, deadline()) != 0) {
+            }
+            if (i == 0)
+                thrum_rwlock_unlock(&lock);
+        });
+    for (unsigned i = 0; i < kRing; i++)
+        handles[i] = lights[i].handle();
+    ready++;
+    std::string text;
+    EXPECT_TRUE(eventually([&] { return has(text = dump(), "DEADLOCK: 5 threads wait for each other\n"); }))
+        << text;
+    EXPECT_TRUE(
+        has(text, " waits for rwlock (read) " + address_of(&lock) + ", held by " + address_of(handles[0])))
+        << text;
+    EXPECT_TRUE(has(text, " waits for the end of " + address_of(handles[1]))) << text;
+    over = true;
+}
+
+// Somebody who waits for a cycle is not in it; who waits for one that runs is in none.
+TEST_P(Dump, NoCycle) {
+    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_lock(&mutex);
+    std::vector<Light> chain;
+    chain.reserve(20);
+    chain.emplace_back([&] {
+        thrum_mutex_lock(&mutex);
+        thrum_mutex_unlock(&mutex);
+    });
+    thrum_t last = chain.back().handle();
+    for (int i = 0; i < 10; i++) {
+        chain.emplace_back([last] {
+            while (thrum_join_until(last, nullptr, 0) == EBUSY ||
+                   thrum_join_until(last, nullptr, 0) == ETIMEDOUT)
+                thrum_sleep(THRUM_MS);
+        });
+    }
+    EXPECT_TRUE(is_listed_as(chain[0].handle(), "mutex"));
+    EXPECT_FALSE(has(dump(), "DEADLOCK")) << dump();
+    thrum_mutex_unlock(&mutex);
+}
+
+ULT_OVER_WORKERS(Dump);
+
+// --- whenever it is asked -------------------------------------------------------------------------------------
+
+class DumpPlain : public UltPlain {};
+
+TEST_F(DumpPlain, WithoutARuntime) {
+    EXPECT_EQ(dump(0, ESRCH), "");
+    ASSERT_EQ(thrum_init(nullptr), 0);
+    EXPECT_TRUE(has(dump(), " 1 thread: 1 running"));
+    ASSERT_EQ(thrum_fini(), 0);
+    EXPECT_EQ(dump(0, ESRCH), "");
+}
+
+TEST_F(DumpPlain, WhereItCannotBeWritten) {
+    ASSERT_EQ(thrum_init(nullptr), 0);
+    errno = 0;
+    EXPECT_EQ(thrum_dump(-1, 0), EBADF);
+    EXPECT_EQ(errno, 0) << "errno is not touched";
+    ASSERT_EQ(thrum_fini(), 0);
+}
+
+// All that there is waits, and a kernel thread from outside is the only one who could change that.
+TEST_F(DumpPlain, EverythingWaits) {
+    std::string text;
+    ASSERT_EQ(thrum_init(nullptr), 0);
+    thrum_event_t event = THRUM_EVENT_INIT;
+    External external([&] {
+        EXPECT_TRUE(eventually([&] { return has(text = dump(), "\nHINT: all threads wait"); })) << text;
+        thrum_event_set(&event);
+    });
+    Light light([&] { thrum_event_wait(&event); });
+    light.join();
+    external.join();
+    ASSERT_EQ(thrum_fini(), 0);
+}
+
+TEST_F(DumpPlain, AMutexTakenTwice) {
+    EXPECT_EQ(in_child([] {
+                  thrum_init(nullptr);
+                  static thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+                  thrum_t thread;
+                  thrum_attr_t attr = attr_queued();
+                  thrum_spawn(
+                      &thread, &attr,
+                      [](void *) -> void * {
+                          thrum_mutex_lock(&mutex);
+                          thrum_mutex_lock_until(&mutex, thrum_now() + 10 * THRUM_S);
+                          return nullptr;
+                      },
+                      nullptr);
+                  return eventually([] { return has(dump(), "DEADLOCK: 1 thread waits for itself\n"); }) ? 0
+                                                                                                         : 1;
+              }),
+#ifdef THRUM_DEBUG
+              SIGABRT // where misuse is watched
+#else
+              0
+#endif
+    );
+}
+
+std::atomic<int> dumped;
+int null_file;
+void on_signal(int) {
+    if (thrum_dump(null_file, 0) == 0)
+        dumped++;
+}
+
+// While threads are made, wait, move and end, and stacks and descriptors come and go.
+TEST_F(DumpPlain, InASignalHandler) {
+    struct sigaction action = {}, before;
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigaction(SIGURG, &action, &before);
+    const thrum_config config = {2};
+    ASSERT_EQ(thrum_init(&config), 0);
+    std::atomic<bool> over{false};
+    dumped = 0;
+    null_file = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    Light busy([&] {
+        while (!over) {
+            std::vector<Light> lights;
+            for (int i = 0; i < 100; i++)
+                lights.emplace_back([] { thrum_yield(); }, nullptr);
+        }
+    });
+    for (int i = 0; i < 2000 / kStressDivisor; i++) {
+        kill(getpid(), SIGURG);
+        thrum_sleep(100 * THRUM_US);
+    }
+    over = true;
+    busy.join();
+    EXPECT_GT(dumped, 0);
+    close(null_file);
+    ASSERT_EQ(thrum_fini(), 0);
+    sigaction(SIGURG, &before, nullptr);
+}
+
+// --- counters -------------------------------------------------------------------------------------------------
+
+thrum_worker_counters all_counters() {
+    thrum_worker_counters sum = {};
+    thrum_worker_counters one;
+    for (unsigned i = 0; thrum_worker_get_counters(i, &one) == 0; i++) {
+        sum.switches += one.switches;
+        sum.steals += one.steals;
+        sum.parks += one.parks;
+        sum.migrations += one.migrations;
+    }
+    return sum;
+}
+
+TEST_P(Dump, CountersOfWorkers) {
+    thrum_worker_counters counters;
+    EXPECT_EQ(thrum_worker_get_counters(workers() - 1, &counters), 0);
+    EXPECT_EQ(thrum_worker_get_counters(workers(), &counters), EINVAL);
+    const auto before = all_counters();
+    Light one([] {
+        for (int i = 0; i < 1000; i++)
+            thrum_yield();
+    }),
+        two([] {
+            for (int i = 0; i < 1000; i++)
+                thrum_yield();
+        });
+    one.join();
+    two.join();
+    Light moved([this] { thrum_migrate(thrum_self(), workers() - 1); });
+    moved.join();
+    thrum_sleep(20 * THRUM_MS);
+    const auto after = all_counters();
+    EXPECT_GT(after.switches, before.switches);
+    EXPECT_GT(after.parks, before.parks);
+    EXPECT_EQ(after.migrations, before.migrations + 1);
+    if (workers() == 1) {
+        EXPECT_GE(after.switches, before.switches + 1000); // the two of them in turns
+    }
+}
+
+} // namespace
