@@ -13,8 +13,7 @@ struct view {
     const struct inspect_source *source;
     struct inspect_image image;
     uint32_t workers;
-    bool has_current;
-    uint64_t current[WORKERS_MAX]; /* if has_current: what each of them runs */
+    const uint64_t *current; /* what each of them runs; NULL: to be read when it is asked for */
 };
 
 /* --- is it one of ours? ------------------------------------------------------------------------------- */
@@ -56,7 +55,7 @@ static uint64_t worker_at(const struct view *view, uint32_t number) {
 
 static uint64_t current_of(const struct view *view, uint32_t number) {
     uint64_t current = 0;
-    if (view->has_current)
+    if (view->current != NULL)
         return view->current[number];
     memory_field(view->source, worker_at(view, number), struct worker, current, &current);
     return current;
@@ -65,7 +64,7 @@ static uint64_t current_of(const struct view *view, uint32_t number) {
 static bool open_view(struct view *view, const struct inspect_source *source) {
     uint32_t open;
     view->source = source;
-    view->has_current = false;
+    view->current = NULL;
     if (read_image(source, &view->image) != NULL ||
         !memory_field(source, view->image.scheduler, struct scheduler, open, &open) || !open ||
         !memory_field(source, view->image.scheduler, struct scheduler, count, &view->workers))
@@ -76,10 +75,10 @@ static bool open_view(struct view *view, const struct inspect_source *source) {
 }
 
 /* For many questions. */
-static void note_current(struct view *view) {
+static void note_current(struct view *view, uint64_t current[WORKERS_MAX]) {
     for (uint32_t i = 0; i < view->workers; i++)
-        view->current[i] = current_of(view, i);
-    view->has_current = true;
+        current[i] = current_of(view, i);
+    view->current = current;
 }
 
 static bool is_loop(const struct view *view, uint64_t unit) {
@@ -310,13 +309,14 @@ static bool say_nothing(void *context, const struct inspect_thread *thread) {
 bool inspect_threads(const struct inspect_source *source, struct inspect_summary *summary,
                      bool (*tell)(void *context, const struct inspect_thread *thread), void *context) {
     struct inspect_summary unwanted;
+    uint64_t current[WORKERS_MAX];
     struct telling telling = {.summary = summary != NULL ? summary : &unwanted,
                               .tell = tell != NULL ? tell : say_nothing,
                               .context = context};
     *telling.summary = (struct inspect_summary){.is_whole = false};
     if (!open_view(&telling.view, source))
         return false;
-    note_current(&telling.view);
+    note_current(&telling.view, current);
     memcpy(telling.summary->version, telling.view.image.version, sizeof telling.summary->version);
     telling.summary->workers = telling.view.workers;
     struct thrum_unit primary;
