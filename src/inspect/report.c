@@ -7,25 +7,19 @@
 #include "base/text.h"
 #include "sched/awaits.h"
 
-/* Where the columns of the two tables begin. */
-enum {
-    W_KERNEL = 8,
-    W_STATE = 23,
-    W_SWITCHES = 51,
-    W_STEALS = 63,
-    W_PARKS = 75,
-    W_MIGRATIONS = 87,
-    W_QUEUED = 99
+struct column {
+    const char *title;
+    size_t at;
 };
-enum {
-    T_ID = 16,
-    T_NAME = 25,
-    T_STATE = 42,
-    T_WHERE = 50,
-    T_PRIORITY = 67,
-    T_STACK = 77,
-    T_FUNCTION = 95,
-    T_WAITS = 117
+
+static const struct column worker_columns[] = {
+    {"WORKER", 0},  {"KERNEL THREAD", 8}, {"STATE", 23},      {"SWITCHES", 51},
+    {"STEALS", 63}, {"PARKS", 75},        {"MIGRATIONS", 87}, {"QUEUED", 99},
+};
+
+static const struct column thread_columns[] = {
+    {"THREAD", 0},    {"ID", 16},    {"NAME", 25},     {"STATE", 42},      {"WORKER OR POOL", 50},
+    {"PRIORITY", 67}, {"STACK", 77}, {"FUNCTION", 95}, {"WAITS FOR", 117},
 };
 
 struct printing {
@@ -44,11 +38,27 @@ static void put(const struct printing *printing, struct text *text) {
     text->length = 0;
 }
 
-/* There is a space before the next column at least. */
-static void column(struct text *text, size_t at) {
+/* A line of a table, and the column that it has come to. */
+struct row {
+    struct text text;
+    const struct column *column;
+};
+
+/* On to the next column; there is a space before it at least. */
+static struct text *next(struct row *row) {
+    row->column++;
     do
-        text_add(text, " ");
-    while (text->length < at && text->length < sizeof text->bytes - 1);
+        text_add(&row->text, " ");
+    while (row->text.length < row->column->at && row->text.length < sizeof row->text.bytes - 1);
+    return &row->text;
+}
+
+static void print_titles(const struct printing *printing, const struct column *columns, size_t count) {
+    struct row row = {.column = columns};
+    text_add(&row.text, columns->title);
+    for (size_t i = 1; i < count; i++)
+        text_add(next(&row), columns[i].title);
+    put(printing, &row.text);
 }
 
 static void add_address(struct text *text, uint64_t address) {
@@ -83,9 +93,11 @@ static void add_thread(const struct printing *printing, struct text *text, uint6
 
 static void add_function(const struct printing *printing, struct text *text, uint64_t address) {
     const struct inspect_report *report = printing->report;
-    const char *name = report->name != NULL ? report->name(report->context, address) : NULL;
+    const char *name = report->name != NULL && address != 0 ? report->name(report->context, address) : NULL;
     if (name != NULL)
         text_add(text, name);
+    else if (address == 0)
+        text_add(text, "-");
     else
         add_address(text, address);
 }
@@ -100,48 +112,20 @@ static void add_counted(struct text *text, uint64_t number, const char *what) {
 static bool print_worker(void *context, const struct inspect_worker *worker) {
     static const char *const states[] = {"runs ", "searches", "parked", "stopped"};
     struct printing *printing = context;
-    struct text text = {.length = 0};
-    text_add_number(&text, worker->number);
-    column(&text, W_KERNEL);
-    text_add_number(&text, (uint64_t)worker->tid);
-    column(&text, W_STATE);
-    text_add(&text, states[worker->state]);
+    struct row row = {.column = worker_columns};
+    text_add_number(&row.text, worker->number);
+    text_add_number(next(&row), (uint64_t)worker->tid);
+    text_add(next(&row), states[worker->state]);
     if (worker->state == INSPECT_AT_WORK)
-        add_thread(printing, &text, worker->current);
-    column(&text, W_SWITCHES);
-    text_add_number(&text, worker->switches);
-    column(&text, W_STEALS);
-    text_add_number(&text, worker->steals);
-    column(&text, W_PARKS);
-    text_add_number(&text, worker->parks);
-    column(&text, W_MIGRATIONS);
-    text_add_number(&text, worker->migrations);
-    column(&text, W_QUEUED);
-    text_add_number(&text, worker->queued);
-    put(printing, &text);
+        add_thread(printing, &row.text, worker->current);
+    text_add_number(next(&row), worker->switches);
+    text_add_number(next(&row), worker->steals);
+    text_add_number(next(&row), worker->parks);
+    text_add_number(next(&row), worker->migrations);
+    text_add_number(next(&row), worker->queued);
+    put(printing, &row.text);
     printing->has_timers |= worker->has_timers;
     return true;
-}
-
-static void print_workers(struct printing *printing) {
-    struct text text = {.length = 0};
-    text_add(&text, "WORKER");
-    column(&text, W_KERNEL);
-    text_add(&text, "KERNEL THREAD");
-    column(&text, W_STATE);
-    text_add(&text, "STATE");
-    column(&text, W_SWITCHES);
-    text_add(&text, "SWITCHES");
-    column(&text, W_STEALS);
-    text_add(&text, "STEALS");
-    column(&text, W_PARKS);
-    text_add(&text, "PARKS");
-    column(&text, W_MIGRATIONS);
-    text_add(&text, "MIGRATIONS");
-    column(&text, W_QUEUED);
-    text_add(&text, "QUEUED");
-    put(printing, &text);
-    inspect_workers(printing->source, print_worker, printing);
 }
 
 /* --- threads ------------------------------------------------------------------------------------------ */
@@ -187,70 +171,41 @@ static void add_wait(const struct printing *printing, struct text *text,
     }
 }
 
+static void add_id(struct text *text, uint64_t id) {
+    if (id != 0)
+        text_add_number(text, id);
+    else
+        text_add(text, "-");
+}
+
 static bool print_thread(void *context, const struct inspect_thread *thread) {
     static const char *const states[] = {"runs", "new", "ready", "waits", "ended"};
     struct printing *printing = context;
-    struct text text = {.length = 0};
+    struct row row = {.column = thread_columns};
     if (printing->printed == printing->report->most)
         return false;
     printing->printed++;
-    add_address(&text, thread->handle);
-    column(&text, T_ID);
-    if (thread->id != 0)
-        text_add_number(&text, thread->id);
-    else
-        text_add(&text, "-");
-    column(&text, T_NAME);
-    add_name(&text, thread);
-    column(&text, T_STATE);
-    text_add(&text, states[thread->state]);
-    column(&text, T_WHERE);
-    add_where(&text, thread);
-    column(&text, T_PRIORITY);
-    text_add_number(&text, thread->priority);
-    column(&text, T_STACK);
-    add_stack(&text, thread);
-    column(&text, T_FUNCTION);
-    if (thread->function != 0)
-        add_function(printing, &text, thread->function);
-    else
-        text_add(&text, "-");
-    if (thread->state == INSPECT_WAITS) {
-        column(&text, T_WAITS);
-        add_wait(printing, &text, thread);
-    }
-    put(printing, &text);
+    add_address(&row.text, thread->handle);
+    add_id(next(&row), thread->id);
+    add_name(next(&row), thread);
+    text_add(next(&row), states[thread->state]);
+    add_where(next(&row), thread);
+    text_add_number(next(&row), thread->priority);
+    add_stack(next(&row), thread);
+    add_function(printing, next(&row), thread->function);
+    if (thread->state == INSPECT_WAITS)
+        add_wait(printing, next(&row), thread);
+    put(printing, &row.text);
     if (printing->report->after != NULL)
         printing->report->after(printing->report->context, thread);
     return true;
 }
 
-static void print_threads(struct printing *printing, uint64_t count) {
+static void print_rest(const struct printing *printing, uint64_t count) {
     struct text text = {.length = 0};
-    text_add(&text, "THREAD");
-    column(&text, T_ID);
-    text_add(&text, "ID");
-    column(&text, T_NAME);
-    text_add(&text, "NAME");
-    column(&text, T_STATE);
-    text_add(&text, "STATE");
-    column(&text, T_WHERE);
-    text_add(&text, "WORKER OR POOL");
-    column(&text, T_PRIORITY);
-    text_add(&text, "PRIORITY");
-    column(&text, T_STACK);
-    text_add(&text, "STACK");
-    column(&text, T_FUNCTION);
-    text_add(&text, "FUNCTION");
-    column(&text, T_WAITS);
-    text_add(&text, "WAITS FOR");
+    text_add(&text, "... and ");
+    add_counted(&text, count, " more");
     put(printing, &text);
-    inspect_threads(printing->source, NULL, print_thread, printing);
-    if (count > printing->printed) {
-        text_add(&text, "... and ");
-        add_counted(&text, count - printing->printed, " more");
-        put(printing, &text);
-    }
 }
 
 /* --- what is wrong ------------------------------------------------------------------------------------ */
@@ -333,8 +288,12 @@ bool inspect_print(const struct inspect_source *source, const struct inspect_rep
     for (unsigned i = 0; i < INSPECT_STATES; i++)
         all += summary.threads[i];
     print_summary(&printing, &summary);
-    print_workers(&printing);
-    print_threads(&printing, all);
+    print_titles(&printing, worker_columns, sizeof worker_columns / sizeof *worker_columns);
+    inspect_workers(source, print_worker, &printing);
+    print_titles(&printing, thread_columns, sizeof thread_columns / sizeof *thread_columns);
+    inspect_threads(source, NULL, print_thread, &printing);
+    if (all > printing.printed)
+        print_rest(&printing, all - printing.printed);
     print_findings(&printing, &summary);
     return true;
 }
