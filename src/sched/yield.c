@@ -7,13 +7,15 @@ static bool belongs_elsewhere(const struct worker *worker, const struct thrum_un
     return unit_place(self) == UNIT_BOUND && load_relaxed(&self->bound) != worker;
 }
 
+/* While some are in the shared queue, which did not fit into a ring, others go behind them: else those that had got into
+ * the ring would take turns, and the rest would wait. */
 static void yield_push(struct worker *worker, struct thrum_unit *self) {
     enum unit_kind place = unit_place(self); /* from the push on it may be anybody's */
     if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker)
         fifo_push(&worker->inbox, self);
     else if (place != UNIT_ULT)
         unit_wake_elsewhere(NULL, self);
-    else if (!yield_ring_push(&worker->yields, self))
+    else if (!fifo_is_empty(&scheduler.shared) || !yield_ring_push(&worker->yields, self))
         fifo_push(&scheduler.shared, self);
     idle_wake_check(&scheduler.idle);
 }
@@ -21,6 +23,8 @@ static void yield_push(struct worker *worker, struct thrum_unit *self) {
 /* A scheduler that obeys nobody has nobody to give way to but others. Who is to run on another worker goes there. */
 static struct thrum_unit *yield_to_whom(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *next = pick(worker);
+    if (next == NULL && !worker->obeys && !fifo_is_empty(&scheduler.shared))
+        next = fifo_pop(&scheduler.shared);
     if (next != NULL)
         return next;
     bool leaves = (worker->obeys && self != worker->loop) || belongs_elsewhere(worker, self);

@@ -587,6 +587,35 @@ TEST_P(Yield, OfThousands) {
     });
 }
 
+// Nor do those that fit into it take turns without the others: until all have yielded five times nobody does so often that
+// the sum is many times that. (With several workers that may be, where one of them has to wait for a CPU.)
+TEST_P(Yield, IsFairToThousands) {
+    const unsigned count = workers();
+    in_ult([count] {
+        constexpr std::size_t kThreads = 5000;
+        constexpr long kRounds = 5;
+        std::atomic<long> behind{kThreads}, sum{0};
+        {
+            std::vector<std::unique_ptr<Light>> threads;
+            Gate gate;
+            for (std::size_t i = 0; i < kThreads; i++)
+                threads.push_back(std::make_unique<Light>([&] {
+                    gate.pass();
+                    for (long round = 0; behind > 0; round++) {
+                        if (round == kRounds)
+                            behind--;
+                        sum++;
+                        thrum_yield();
+                    }
+                }));
+            gate.let_all_pass();
+        }
+        if (count == 1) {
+            EXPECT_LT(sum, 10 * static_cast<long>(kThreads) * kRounds);
+        }
+    });
+}
+
 // One who waits by yielding must not keep from running what it waits for, wherever that is queued.
 TEST_P(Yield, LetsTheQueuedRun) {
     from_both([] {
