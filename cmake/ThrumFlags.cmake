@@ -39,6 +39,14 @@ if(CMAKE_C_COMPILER_ID MATCHES "Clang")
     list(APPEND thrum_warnings -Wno-unknown-warning-option)
 endif()
 
+# For code that runs on a thread's stack of libthrum's: it touches each page on its way down, and so the guard below.
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-fstack-clash-protection THRUM_HAVE_STACK_CLASH_PROTECTION)
+set(THRUM_STACK_FLAGS_PC "")
+if(THRUM_HAVE_STACK_CLASH_PROTECTION)
+    set(THRUM_STACK_FLAGS_PC " -fstack-clash-protection")
+endif()
+
 function(thrum_includes target)
     target_include_directories(${target} PUBLIC
         "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"

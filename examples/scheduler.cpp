@@ -28,7 +28,7 @@ int main() {
 
     std::vector<thrum::thread> threads;
     for (std::size_t i = 0; i < customers.size(); i++)
-        threads.emplace_back(thrum::attributes().pool(customers[i].native_handle()), [&turns, i] {
+        threads.emplace_back(thrum::attributes().pool(customers[i]), [&turns, i] {
             while (turns[0] + turns[1] + turns[2] < 100000) {
                 turns[i]++;
                 thrum::this_thread::yield();

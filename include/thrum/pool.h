@@ -2,9 +2,10 @@
 /* Pools and schedulers: where threads wait to be run, and who runs next.
  *
  * By default every worker has a run queue of its own (newest first; idle workers steal the oldest) and the scheduler
- * that goes with it, and nothing here is needed. A *pool* is another place to wait: a thread with the attribute
- * `pool` goes there whenever it can run. A *scheduler* decides which of its pools a worker looks at next; it is either
- * one of the library's or a function of the user's own, which pops threads and runs them:
+ * that goes with it, and nothing here is needed. A *pool* is another place to wait: a thread with the attribute `pool`
+ * goes there whenever it can run, and stays there until some scheduler that has the pool takes it: without one, for
+ * ever, as nobody can know whether one is to come. A *scheduler* decides which of its pools a worker looks at next; it
+ * is either one of the library's or a function of the user's own, which pops threads and runs them:
  *
  *     static void evens_first(thrum_sched_t sched, void *arg) {
  *         (void)arg;
@@ -63,7 +64,8 @@ thrum_t *thrum_link(thrum_t thread);
 int thrum_pool_create(thrum_pool_t *pool, enum thrum_pool_kind kind);
 int thrum_pool_create_user(thrum_pool_t *pool, const struct thrum_pool_ops *ops, void *data);
 
-/* Nobody waits in it, and no scheduler or thread is to use it any more. Errors: EBUSY it is not empty. */
+/* Nobody waits in it, and no scheduler or thread is to use it any more. Errors: EBUSY it is not empty, or a scheduler
+ * that was created with it has not been destroyed. */
 int thrum_pool_destroy(thrum_pool_t pool);
 
 size_t thrum_pool_size(thrum_pool_t pool);
@@ -88,12 +90,16 @@ enum thrum_sched_kind {
 /* `pools` are `count`, 1 to 64, and outlive the scheduler. Errors: ENOMEM; EINVAL not a kind, no pool or too many. */
 int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
                        unsigned count);
-/* `run` returns when thrum_sched_stopping says so. It runs on its worker's own stack, where it must not wait: what may
- * wait answers EPERM there, or says so in one line and aborts where it has no error to answer. It has to end by returning.
- * Stacked, by thrum_sched_spawn, it is a thread as others are: it may wait, thrum_exit, and be cancelled. */
+/* `run` returns when thrum_sched_stopping says so. If it returns before, that is as after thrum_sched_stop: it is not
+ * called again, and what is in its pools waits there for another scheduler. It runs on its worker's own stack, where it
+ * must not wait: what may wait answers EPERM there, or says so in one line and aborts where it has no error to answer.
+ * It has to end by returning. Stacked, by thrum_sched_spawn, it is a thread as others are: it may wait, thrum_exit, and
+ * be cancelled. */
 int thrum_sched_create_user(thrum_sched_t *sched, void (*run)(thrum_sched_t sched, void *data), void *data,
                             const thrum_pool_t *pools, unsigned count);
-/* No worker and no thread has it; none does when the runtime has ended. Errors: EBUSY one does. */
+/* No worker and no thread has it; none does when the runtime has ended. Errors: EBUSY one does: also one that has been
+ * told to go, by thrum_worker_set_sched or thrum_sched_stop, and has not come to it yet. Who cannot join a thread for
+ * that tries again, and yields or sleeps in between. */
 int thrum_sched_destroy(thrum_sched_t sched);
 
 /* What a scheduler function calls. From: that function only. */

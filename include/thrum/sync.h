@@ -94,10 +94,10 @@ typedef struct {
     }
 
 void thrum_cond_init(thrum_cond_t *cond);
-/* Unlocks the mutex, however often it is locked, waits to be signalled, and has the mutex as before when it returns, also
- * with ETIMEDOUT. There are no spurious wake-ups, but the condition may be over again: check it in a loop. All who wait
- * for a condition at a time use the same mutex. A signal that comes before the moment counts, even if the mutex is not to
- * be had until later. */
+/* Unlocks the mutex, which the caller has, however often it is locked, waits to be signalled, and has the mutex as
+ * before when it returns, also with ETIMEDOUT. Without having it: undefined. There are no spurious wake-ups, but the
+ * condition may be over again: check it in a loop. All who wait for a condition at a time use the same mutex. A signal
+ * that comes before the moment counts, even if the mutex is not to be had until later. */
 void thrum_cond_wait(thrum_cond_t *cond, thrum_mutex_t *mutex);
 int thrum_cond_wait_until(thrum_cond_t *cond, thrum_mutex_t *mutex, uint64_t moment);
 /* Wakes one, or all that wait now; with or without the mutex. They move over to the mutex's queue rather than wake up
@@ -374,7 +374,8 @@ typedef struct {
  * thread. *which is its place; may be NULL. If several are ready it is the first of them. A moment of 0 does not wait.
  * The array may be used again as it is.
  *
- * Errors: ETIMEDOUT; EINVAL none is there to wait for, `what` is not one of the above, or somebody else joins. */
+ * Errors: ETIMEDOUT; EINVAL none is there to wait for, an `object` is NULL, `what` is not one of the above, or a thread
+ * that would have to be waited for is joined by somebody else, or is detached. */
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t moment, size_t *which);
 
 #pragma GCC visibility pop

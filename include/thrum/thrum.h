@@ -45,9 +45,11 @@ extern "C" {
 
 /* --- the runtime -------------------------------------------------------------------------------------- */
 
+/* What is 0 is as the environment says, or else as usual. */
 struct thrum_config {
-    unsigned
-        workers; /* 0: THRUM_WORKERS, or else as many as the process may use CPUs (affinity, control group) */
+    unsigned workers;     /* THRUM_WORKERS; as many as the process may use CPUs (affinity, control group) */
+    size_t stack_size;    /* THRUM_STACK_SIZE; 64 KiB. Where attributes do not say, and rounded as there */
+    uint64_t reserved[6]; /* 0, which later versions take for what they do today */
 };
 
 /* Starts the workers. The caller becomes a ULT that is bound to the first of them and stays on its own kernel thread.
@@ -63,13 +65,15 @@ struct thrum_config {
  * the C library, and pthread_exit in a ULT is then not its own.
  *
  * From: an external kernel thread, when no runtime is running.
- * Errors: EBUSY a runtime is running; EINVAL config->workers is more than 1024, or a THRUM_ variable in the
- * environment that is needed is not what it may be, which a line on stderr explains; ENOMEM, EAGAIN no memory, or no
- * kernel thread, to be had. */
+ * Errors: EBUSY a runtime is running; EINVAL config->workers is more than 1024, config->stack_size more than 1 GiB or
+ * something else not 0, or a THRUM_ variable in the environment that is needed is not what it may be, which a line on
+ * stderr explains; ENOMEM, EAGAIN no memory, or no kernel thread, to be had. */
 int thrum_init(const struct thrum_config *config);
 
 /* Stops the workers and frees all stacks. Threads that have not ended never run again; whoever still waits for one
- * waits for ever: join them first. No other kernel thread may be in a call of this library meanwhile.
+ * waits for ever, and objects that they hold or wait for are to be initialised again before they are used: join them
+ * first. A worker stops when what runs on it waits, yields or ends: this waits for a thread that computes without any of
+ * that, and for ever for one that does so for ever. No other kernel thread may be in a call of this library meanwhile.
  *
  * From: the thread that called thrum_init.
  * Errors: EPERM somebody else. */
@@ -78,6 +82,10 @@ int thrum_fini(void);
 /* How many workers there are; 0 without a runtime. Their numbers have gaps once some were stopped (<thrum/worker.h>).
  * From: anywhere, also signal handlers. */
 unsigned thrum_workers(void);
+
+/* How many thrum_init would start that is not told. 0: THRUM_WORKERS is not what it may be, after a line on stderr.
+ * From: anywhere. */
+unsigned thrum_workers_default(void);
 
 /* --- threads ------------------------------------------------------------------------------------------ */
 
@@ -113,7 +121,10 @@ void thrum_attr_init(thrum_attr_t *attr);
 /* Errors: EINVAL not one of the flags above. */
 int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags);
 /* At least so many bytes; rounded up to a power of two from 16 KiB. All sizes cost the same, and memory is only used
- * for what is touched. Errors: EINVAL more than 1 GiB. */
+ * for what is touched. Unless told, config->stack_size. Errors: EINVAL more than 1 GiB.
+ *
+ * Below each stack is a guard of 8 KiB (64 on aarch64). A function with larger arrays may step across it unless it is
+ * compiled with -fstack-clash-protection, which pkg-config's and CMake's thrum say where the compiler has it. */
 int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
 
 /* The thread runs on `size` bytes from `memory` on, which are the user's until it has been joined (never, for a detached
@@ -137,8 +148,8 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  * *thread is set when this returns; the new thread, which may run before that, has thrum_self.
  *
  * From: ULT, external.
- * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count); EINVAL `attr`
- * names a worker that there is not, or one and a pool, or is not for a tasklet. */
+ * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count); EINVAL `fn`
+ * is NULL, or `attr` names a worker that there is not, or one and a pool, or is not for a tasklet. */
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 
 /* Makes `count` of them, thread i with fn(args + i * stride), and sets threads[0 .. count); by halves, so that idle
@@ -150,12 +161,14 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
 int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, void *(*fn)(void *),
                      void *args, size_t stride);
 
-/* Waits until it has ended; *result is what its function returned. The handle is then used up: a second join, or a
- * detach, is undefined, as is joining by two at once.
+/* Waits until it has ended; *result is what its function returned. The handle is then used up, as it is when a thread
+ * that was detached ends: to use it after that is undefined. (Debug builds answer EINVAL to a join or a detach as long
+ * as the descriptor has not become another thread's.) So is the join of a thread that another joins or detaches at that
+ * very moment; where he is seen to wait already it is EINVAL.
  *
- * From: ULT, external.
- * Errors: EDEADLK it is the caller; ESRCH there is no runtime that could run it to its end, as in the child of a fork;
- * EPERM it has not ended, and the caller is a tasklet, or a scheduler. With thrum_fini all handles are used up. */
+ * From: ULT, external. Errors: EDEADLK it is the caller; EINVAL it is NULL, somebody else waits for its end, or it is
+ * detached; ESRCH there is no runtime that could run it to its end, as in the child of a fork; EPERM it has not ended,
+ * and the caller is a tasklet, or a scheduler. With thrum_fini all handles are used up. */
 int thrum_join(thrum_t thread, void **result);
 
 /* The same, but the handle is good for more: for one thrum_revive, thrum_join, which then does not wait, or
@@ -167,10 +180,11 @@ int thrum_join_keep(thrum_t thread, void **result);
  * in tables. After Argobots' ABT_thread_revive.
  *
  * From: ULT, external.
- * Errors: EBUSY it has not ended; EAGAIN no memory for a stack. */
+ * Errors: EBUSY it has not ended; EAGAIN no memory for a stack; EINVAL it or `fn` is NULL. */
 int thrum_revive(thrum_t thread, void *(*fn)(void *), void *arg);
 
-/* Nobody will join it. The handle is used up. From: ULT, external. Errors: EINVAL somebody waits in a join. */
+/* Nobody will join it. The handle is used up. From: ULT, external. Errors: EINVAL it is NULL, somebody waits in a join,
+ * or it is detached already. */
 int thrum_detach(thrum_t thread);
 
 /* Lets others run. Does nothing on an external kernel thread. From: anywhere. */

@@ -3,34 +3,39 @@
  *
  * A chunk: one page for the depot's header, then stacks, lowest address first:
  *
- *   | guard page | usable: the class's size, a page for the colour, a page | ...
+ *   | guard | usable: the class's size, a page for the colour, sometimes a page | ...
  *
  * The stride is an odd number of pages and tops are lowered by a colour, so that not all of them share one set of the
- * caches. Not by more than half a page: a unit that waits and has called little touches one page. */
+ * caches. Not by more than half a page: a unit that waits and has called little touches one page.
+ *
+ * Code that was not compiled for it steps across a small guard. Two pages fit in where there would be one to waste; with
+ * more, fewer stacks fit into a chunk, which is a mapping: with four pages 99 instead of 107. */
 #include "context/stack.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "arch_stack.h"
 #include "context/annotate.h"
 #include "os/memory.h"
 #include "os/signals.h"
 
-enum { SLACK_PAGES = 3, COLOUR = 512, COLOURS = 4, CHUNK_STACKS = 64 };
+enum { COLOUR = 512, COLOURS = 4, CHUNK_STACKS = 64 };
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
 
 struct depot stack_depots[STACK_CLASSES];
+size_t stack_default_size = STACK_SIZE_UNLESS_TOLD;
 
 /* r/o after stack_init. */
-static size_t page_size;
+static size_t page_size, guard_size;
 static bool has_guard_advice;
 
 unsigned stack_class_of(size_t size) {
-    unsigned stack_class = 0;
+    unsigned stack_class = STACK_CLASS_DEFAULT + 1;
     while (stack_class < STACK_CLASSES && stack_class_size(stack_class) < size)
         stack_class++;
     return stack_class;
@@ -41,7 +46,7 @@ static size_t page_up(size_t n) {
 }
 
 static size_t stride(size_t size) {
-    return page_up(size) + SLACK_PAGES * page_size;
+    return (page_up(size) + guard_size + page_size) | page_size;
 }
 
 static char *bottom_of(const struct depot_shape *shape, char *chunk, unsigned i) {
@@ -69,16 +74,16 @@ static bool find_guard_advice(void) {
     return works;
 }
 
-static bool guard(char *page) {
-    return (has_guard_advice && memory_advise(page, page_size, MADV_GUARD_INSTALL)) ||
-           memory_forbid(page, page_size);
+static bool guard(char *low) {
+    return (has_guard_advice && memory_advise(low, guard_size, MADV_GUARD_INSTALL)) ||
+           memory_forbid(low, guard_size);
 }
 
 static bool open_chunk(const struct depot_shape *shape, char *chunk) {
     for (unsigned i = 0; i < shape->per_chunk; i++) {
         if (!guard(bottom_of(shape, chunk, i)))
             return false;
-        char *low = bottom_of(shape, chunk, i) + page_size;
+        char *low = bottom_of(shape, chunk, i) + guard_size;
         annotate_stack_new((struct annotate_stack){low, (size_t)(top_of(shape, chunk, i) - low)});
     }
     annotate_stacks_new((struct annotate_stack){chunk, shape->chunk});
@@ -86,7 +91,8 @@ static bool open_chunk(const struct depot_shape *shape, char *chunk) {
 }
 
 static void give_back(const struct depot_shape *shape, char *top) {
-    memory_advise(bottom_below(top, shape->size) + page_size, stride(shape->size) - page_size, MADV_DONTNEED);
+    memory_advise(bottom_below(top, shape->size) + guard_size, stride(shape->size) - guard_size,
+                  MADV_DONTNEED);
 }
 
 static size_t power_of_two_above(size_t size) {
@@ -110,8 +116,10 @@ static struct depot_shape shape_of(size_t size) {
                                 .size = size};
 }
 
-void stack_init(void) {
+void stack_init(size_t size) {
     page_size = (size_t)getpagesize();
+    guard_size = page_up(ARCH_STACK_GUARD);
+    stack_default_size = size;
     has_guard_advice = !annotate_wants_mapped_guards() && find_guard_advice();
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         stack_depots[i].shape = shape_of(stack_class_size(i));
@@ -128,7 +136,7 @@ void stack_destroy(void) {
 }
 
 char *stack_low(const char *top, unsigned stack_class) {
-    return bottom_below(top, stack_class_size(stack_class)) + page_size;
+    return bottom_below(top, stack_class_size(stack_class)) + guard_size;
 }
 
 void stack_give_back(char *top, unsigned stack_class) {
@@ -136,5 +144,9 @@ void stack_give_back(char *top, unsigned stack_class) {
 }
 
 size_t stack_guard_size(void) {
+    return guard_size;
+}
+
+size_t stack_page_size(void) {
     return page_size;
 }

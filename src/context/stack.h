@@ -2,9 +2,11 @@
 /* Stacks of units.
  *
  * They come in classes, powers of two from 16 KiB to 1 GiB, each with a depot of its own, so that any size is as
- * cheap as any other. A stack is named by its top, 16-aligned; tops are spread over the sets of the CPU's caches. The
- * lowest page of each is a guard, made by MADV_GUARD_INSTALL where the kernel has it (6.13), which needs no mapping
- * of its own, else by mprotect, which fails at vm.max_map_count: then there is no stack, and spawn answers EAGAIN. */
+ * cheap as any other. The default is a class by itself, of a size that is known when the runtime starts: so the threads
+ * that take it need not ask. A stack is named by its top, 16-aligned; tops are spread over the sets of the CPU's caches.
+ * Below each is a guard (ARCH_STACK_GUARD), made by MADV_GUARD_INSTALL where the kernel has it (6.13), which needs no
+ * mapping of its own, else by mprotect, which fails at vm.max_map_count: then there is no stack, and spawn answers
+ * EAGAIN. */
 #ifndef THRUM_CONTEXT_STACK_H
 #define THRUM_CONTEXT_STACK_H
 
@@ -15,29 +17,37 @@
 #include "context/depot.h"
 
 enum {
-    STACK_CLASS_BITS = 14, /* of the smallest */
-    STACK_CLASSES = 17,
-    STACK_CLASS_DEFAULT = 2, /* 64 KiB */
-    STACK_CLASS_NONE = 254,  /* a tasklet */
-    STACK_CLASS_USER = 255,  /* the user's own memory */
+    STACK_CLASS_DEFAULT = 0,
+    STACK_CLASS_BITS = 14, /* of the smallest of the others, which is class 1 */
+    STACK_CLASSES = 18,
+    STACK_CLASS_NONE = 254, /* a tasklet */
+    STACK_CLASS_USER = 255, /* the user's own memory */
 };
 
+enum { STACK_SIZE_UNLESS_TOLD = 64 * 1024 };
+
+/* Of the default class; r/o after stack_init. */
+extern size_t stack_default_size;
+
 static inline size_t stack_class_size(unsigned stack_class) {
-    return (size_t)1 << (STACK_CLASS_BITS + stack_class);
+    return stack_class == STACK_CLASS_DEFAULT ? stack_default_size
+                                              : (size_t)1 << (STACK_CLASS_BITS - 1 + stack_class);
 }
 
-/* The smallest class of at least `size` bytes; STACK_CLASSES if there is none. */
+/* The smallest class of at least `size` bytes, but not the default one; STACK_CLASSES if there is none. */
 unsigned stack_class_of(size_t size);
 
 extern struct depot stack_depots[STACK_CLASSES];
 
-void stack_init(void);
+/* `size` is that of a class: the default class's. */
+void stack_init(size_t size);
 void stack_destroy(void);
 void stack_fork_child(void);
 
-/* The usable part of a stack reaches down to here; the guard is the page below. */
+/* The usable part of a stack reaches down to here; the guard is below. */
 char *stack_low(const char *top, unsigned stack_class);
 size_t stack_guard_size(void);
+size_t stack_page_size(void);
 
 /* Its memory goes back to the system, which gives zeros when it is touched again. */
 void stack_give_back(char *top, unsigned stack_class);

@@ -8,4 +8,5 @@ __attribute__((visibility("default"))) const struct inspect_image thrum_image = 
     .shape = INSPECT_SHAPE,
     .scheduler = &scheduler,
     .units = &unit_depot,
+    .stacks = stack_depots,
 };

@@ -23,7 +23,7 @@
             offsetof(struct worker, counters), offsetof(struct scheduler, count),                            \
             offsetof(struct scheduler, primary), offsetof(struct depot, chunks), sizeof(struct depot_chunk), \
             offsetof(struct mutex, owner), offsetof(struct rwlock, writer), UNIT_EXTERNAL, AWAITS_KINDS,     \
-            STACK_CLASS_BITS, WORKERS_MAX                                                                    \
+            STACK_CLASSES, WORKERS_MAX                                                                       \
     }
 
 struct inspect_image {
@@ -32,6 +32,7 @@ struct inspect_image {
     uint32_t shape[20];
     const struct scheduler *scheduler;
     const struct depot *units;
+    const struct depot *stacks; /* STACK_CLASSES of them */
 };
 
 extern const struct inspect_image thrum_image;

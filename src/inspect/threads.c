@@ -200,11 +200,13 @@ static void describe_stack(const struct view *view, const struct thrum_unit *uni
     if (unit->stack_top == NULL || told->is_tasklet || told->state == INSPECT_NEW ||
         told->state == INSPECT_ENDED)
         return;
-    uint64_t top = (uintptr_t)unit->stack_top, low = 0;
-    if (unit->stack_class < STACK_CLASSES)
-        low = top - stack_class_size(unit->stack_class);
-    else
+    uint64_t top = (uintptr_t)unit->stack_top, low = 0, size;
+    if (unit->stack_class >= STACK_CLASSES)
         memory_field(view->source, top - sizeof(struct unit_head), struct unit_head, low, &low);
+    else if (memory_field(view->source,
+                          (uintptr_t)view->image.stacks + unit->stack_class * sizeof(struct depot),
+                          struct depot, shape.size, &size))
+        low = top - size;
     if (low == 0 || low >= top)
         return;
     told->stack_low = low;

@@ -3,11 +3,18 @@
 #ifndef THRUM_RUNTIME_CONFIG_H
 #define THRUM_RUNTIME_CONFIG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "thrum/thrum.h"
 
-/* 0 or EINVAL. */
-int config_workers(const struct thrum_config *config, uint32_t *workers);
+/* How the runtime is to be. */
+struct settings {
+    uint32_t workers;
+    size_t stack_size; /* of the default class: a power of two */
+};
+
+/* `config` may be NULL. 0, or EINVAL, after a line if it is the environment that is wrong. */
+int config_read(const struct thrum_config *config, struct settings *settings);
 
 #endif

@@ -45,7 +45,7 @@ static __attribute__((constructor)) void register_early(void) {
 }
 
 /* With `join_in` the caller becomes the first worker, else all have kernel threads of their own. */
-static int start(uint32_t count, bool join_in) {
+static int start(const struct settings *settings, bool join_in) {
     int error = overflow_configure();
     if (error == 0)
         error = places_configure();
@@ -62,11 +62,11 @@ static int start(uint32_t count, bool join_in) {
     annotate_init();
     exit_init();
     trim_init();
-    stack_init();
+    stack_init(settings->stack_size);
     overflow_start();
-    places_start(count);
+    places_start(settings->workers);
     blocking_start();
-    error = workers_start(count, join_in ? &scheduler.primary : NULL);
+    error = workers_start(settings->workers, join_in ? &scheduler.primary : NULL);
     if (error != 0)
         forget();
     return error;
@@ -103,10 +103,10 @@ static int watch_forks(void) {
 
 /* --- starting and stopping ---------------------------------------------------------------------------- */
 
-static int change_to_running(uint32_t workers, bool join_in) {
+static int change_to_running(const struct settings *settings, bool join_in) {
     int error = watch_forks();
     if (error == 0)
-        error = start(workers, join_in);
+        error = start(settings, join_in);
     runtime.joined_in = join_in;
     store_release(&scheduler.open, error == 0);
     store_release(&runtime.state, error == 0 ? RUNNING : STOPPED);
@@ -114,22 +114,24 @@ static int change_to_running(uint32_t workers, bool join_in) {
 }
 
 int thrum_init(const struct thrum_config *config) {
-    uint32_t workers, state = STOPPED;
-    int error = config_workers(config, &workers);
+    struct settings settings;
+    uint32_t state = STOPPED;
+    int error = config_read(config, &settings);
     if (error != 0)
         return error;
     if (!cas_acq_rel(&runtime.state, &state, CHANGING))
         return EBUSY;
-    return change_to_running(workers, true);
+    return change_to_running(&settings, true);
 }
 
 /* A program that never calls thrum_init: its first spawn comes here. */
 int scheduler_start_default(void) {
-    uint32_t workers, state;
-    int error = config_workers(NULL, &workers);
+    struct settings settings;
+    uint32_t state;
+    int error = config_read(NULL, &settings);
     while (error == 0 && (state = load_acquire(&runtime.state)) != RUNNING) {
         if (state == STOPPED && cas_acq_rel(&runtime.state, &state, CHANGING))
-            error = change_to_running(workers, false);
+            error = change_to_running(&settings, false);
         else
             sched_yield(); /* another thread is at it */
     }

@@ -51,6 +51,16 @@ static void add_size(struct text *text, size_t size) {
     text_add(text, large ? " MiB" : " KiB");
 }
 
+/* As thrum_get_name has it: who sets it meanwhile may leave a half of each. */
+static void add_name(struct text *text, const struct thrum_unit *unit) {
+    uint64_t words[] = {load_relaxed(&unit->name[0]), load_relaxed(&unit->name[1]), 0};
+    if (words[0] == 0)
+        return;
+    text_add(text, " '");
+    text_add(text, (const char *)words);
+    text_add(text, "'");
+}
+
 static void say(const struct worker *worker, const struct thrum_unit *unit) {
     struct text text;
     text_start(&text);
@@ -60,14 +70,18 @@ static void say(const struct worker *worker, const struct thrum_unit *unit) {
     } else {
         text_add(&text, "thread ");
         add_address(&text, unit);
+        add_name(&text, unit);
         text_add(&text, " on worker ");
     }
     text_add_number(&text, worker->id);
     text_add(&text, ": it needs more than the ");
     add_size(&text, stack_class_size(unit->stack_class));
     text_add(&text, " of its stack");
+    text_add(&text, "; make it larger with ");
     if (unit->kind != UNIT_LOOP)
-        text_add(&text, "; make it larger with thrum_attr_set_stack_size()");
+        text_add(&text, "thrum_attr_set_stack_size()");
+    if (unit->stack_class == STACK_CLASS_DEFAULT)
+        text_add(&text, unit->kind != UNIT_LOOP ? ", or all with THRUM_STACK_SIZE" : "THRUM_STACK_SIZE");
     text_finish(&text);
 }
 
@@ -181,19 +195,19 @@ void overflow_stop(void) {
 }
 
 size_t overflow_stack_bytes(void) {
-    return overflow.wanted ? ALTERNATE + stack_guard_size() : 0;
+    return overflow.wanted ? ALTERNATE + stack_page_size() : 0;
 }
 
 void overflow_thread_begin(char *low) {
-    stack_t now, ours = {.ss_sp = low + stack_guard_size(), .ss_size = ALTERNATE};
+    stack_t now, ours = {.ss_sp = low + stack_page_size(), .ss_size = ALTERNATE};
     if (!overflow.wanted || sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE))
         return;
-    memory_forbid(low, stack_guard_size()); /* else it has none */
+    memory_forbid(low, stack_page_size()); /* else it has none */
     sigaltstack(&ours, NULL);
 }
 
 void overflow_thread_end(const char *low) {
     stack_t now, none = {.ss_flags = SS_DISABLE};
-    if (overflow.wanted && sigaltstack(NULL, &now) == 0 && now.ss_sp == low + stack_guard_size())
+    if (overflow.wanted && sigaltstack(NULL, &now) == 0 && now.ss_sp == low + stack_page_size())
         sigaltstack(&none, NULL);
 }

@@ -66,7 +66,7 @@ enum { PAGES_AT_ONCE = 256 };
 
 /* The lowest page of a stack that has memory. */
 static char *lowest_touched(char *low, char *top) {
-    size_t page = stack_guard_size();
+    size_t page = stack_page_size();
     unsigned char touched[PAGES_AT_ONCE];
     for (char *at = (char *)((uintptr_t)low & ~(page - 1)); at < top; at += page * PAGES_AT_ONCE) {
         size_t pages = ((size_t)(top - at) + page - 1) / page;

@@ -3,9 +3,17 @@
 #include <errno.h>
 
 #include "base/container_of.h"
+#include "base/misuse.h"
 #include "sched/life.h"
 #include "sched/patience.h"
 #include "thrum/thrum.h"
+
+/* A handle that is used up. Its descriptor may be another thread's by now, which nobody can tell. Until then it says that
+ * nobody joins it, in debug builds. */
+static inline void use_up(struct thrum_unit *unit) {
+    if (MISUSE_IS_WATCHED)
+        store_relaxed(&unit->join, JOIN_DETACHED);
+}
 
 /* It is next in our own queue and never ran: run it on a call, from which it returns to us. */
 static bool join_by_running(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
@@ -45,19 +53,23 @@ static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, st
     return false;
 }
 
-static void join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                            struct thrum_unit *unit) {
+/* 0, or EINVAL: somebody else joins it, or has detached it. */
+static int join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                           struct thrum_unit *unit) {
     struct thrum_unit *nobody = JOIN_NONE;
     unit_await(self, AWAITS_END, unit);
-    if (!cas_acq_rel(&unit->join, &nobody, self)) { /* it has ended meanwhile */
+    if (!cas_acq_rel(&unit->join, &nobody, self)) { /* it has ended meanwhile, unless it is misused */
+        unit_await_no_more(self);
         if (next != NULL)
             unit_wake(worker, next);
-    } else if (worker == NULL) {
-        unit_block_external(self);
-    } else {
-        switch_to(worker, self, next != NULL ? next : worker->loop);
+        return nobody == JOIN_ENDED ? 0 : EINVAL;
     }
+    if (worker == NULL)
+        unit_block_external(self);
+    else
+        switch_to(worker, self, next != NULL ? next : worker->loop);
     unit_await_no_more(self);
+    return 0;
 }
 
 /* It has ended: its result, and its descriptor back unless its handle is to be kept. Leaves. */
@@ -66,20 +78,29 @@ static inline __attribute__((always_inline)) void collect(struct worker *worker,
     annotate_happens_after(unit);
     if (result != NULL)
         *result = unit->arg;
-    if (!keep)
+    if (!keep) {
+        use_up(unit);
         unit_free(worker, unit);
+    }
     leave();
 }
 
 static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep);
 
 static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, void **result, bool keep) {
+    if (__builtin_expect(unit == NULL, 0))
+        return EINVAL;
     struct worker *worker = enter();
-    if (load_acquire(&unit->join) != JOIN_ENDED) {
+    const struct thrum_unit *joiner = load_acquire(&unit->join);
+    if (joiner != JOIN_ENDED) {
         struct thrum_unit *self = unit_self(worker);
         if (unit == self) {
             leave();
             return EDEADLK;
+        }
+        if (__builtin_expect(joiner != JOIN_NONE, 0)) {
+            leave();
+            return EINVAL;
         }
         if (__builtin_expect(!unit_may_wait(self), 0)) {
             leave();
@@ -96,9 +117,14 @@ static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, v
         struct thrum_unit *next = worker != NULL ? pick(worker) : NULL;
         bool has_ended = next != NULL && __builtin_expect(load_relaxed(&next->kind) == UNIT_TASKLET, 0) &&
                          join_by_tasklets(worker, &next, unit);
+        int error = 0;
         if (!has_ended && (worker == NULL || !join_by_running(worker, self, next, unit)))
-            join_by_waiting(worker, self, next, unit);
+            error = join_by_waiting(worker, self, next, unit);
         worker = worker_here();
+        if (__builtin_expect(error != 0, 0)) {
+            leave();
+            return error;
+        }
     }
     collect(worker, unit, result, keep);
     return 0;
@@ -113,12 +139,15 @@ int thrum_join_keep(thrum_t unit, void **result) {
 }
 
 static int try_join(struct thrum_unit *unit, void **result, bool keep) {
+    if (unit == NULL)
+        return EINVAL;
     struct worker *worker = enter();
-    if (load_acquire(&unit->join) == JOIN_ENDED) {
+    const struct thrum_unit *joiner = load_acquire(&unit->join);
+    if (joiner == JOIN_ENDED) {
         collect(worker, unit, result, keep);
         return 0;
     }
-    int error = EBUSY;
+    int error = joiner == JOIN_NONE ? EBUSY : EINVAL;
     if (worker != NULL && unit == worker->current)
         error = EDEADLK;
     else if (worker == NULL && !load_acquire(&scheduler.open))
@@ -159,10 +188,14 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
     struct thrum_unit *self = unit_self(worker), *nobody = JOIN_NONE;
     struct join_wait wait = {.patience = {.unit = self, .give_up = stop_joining}, .unit = unit};
     unit_await(self, AWAITS_END, unit);
-    if (cas_acq_rel(&unit->join, &nobody, join_timed(self))) { /* else it has ended meanwhile */
+    if (cas_acq_rel(&unit->join, &nobody, join_timed(self))) {
         wait.patience.timer.deadline = cancel_point(worker, deadline);
         unit_block_patiently(worker, &wait.patience);
         worker = worker_here();
+    } else if (nobody != JOIN_ENDED) {
+        unit_await_no_more(self);
+        leave();
+        return EINVAL;
     }
     unit_await_no_more(self);
     if (!wait.timed_out) {
@@ -178,14 +211,18 @@ int thrum_join_until(thrum_t unit, void **result, uint64_t deadline) {
 }
 
 int thrum_detach(thrum_t unit) {
+    if (unit == NULL)
+        return EINVAL;
     struct worker *worker = enter();
     struct thrum_unit *nobody = JOIN_NONE;
     int error = 0;
     if (!cas_acq_rel(&unit->join, &nobody, JOIN_DETACHED)) {
-        if (nobody == JOIN_ENDED)
+        if (nobody == JOIN_ENDED) {
+            use_up(unit);
             unit_free(worker, unit);
-        else
+        } else {
             error = EINVAL;
+        }
     }
     leave();
     return error;

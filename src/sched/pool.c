@@ -73,14 +73,14 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
 
 int thrum_pool_destroy(thrum_pool_t pool) {
     enter();
-    bool empty = pool_is_empty(pool);
-    if (empty) {
+    bool unused = load_acquire(&pool->scheds) == 0 && pool_is_empty(pool);
+    if (unused) {
         if (pool->ops.destroy != NULL)
             pool->ops.destroy(pool->data);
         put(&memory.pools, pool);
     }
     leave();
-    return empty ? 0 : EBUSY;
+    return unused ? 0 : EBUSY;
 }
 
 size_t thrum_pool_size(thrum_pool_t pool) {

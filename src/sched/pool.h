@@ -9,6 +9,7 @@
 struct thrum_pool {
     struct thrum_pool_ops ops; /* r/o */
     void *data;                /* r/o */
+    uint32_t scheds; /* that were made with it and are there; a pool is counted as often as it was given */
 };
 
 /* The unit can run: puts it there and sees that one of the workers whose scheduler looks there is awake. */

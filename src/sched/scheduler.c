@@ -94,8 +94,10 @@ int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sch
     sched->data = data;
     sched->count = count;
     sched->random = (uintptr_t)sched;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         sched->pools[i] = pools[i];
+        fetch_add_relaxed(&pools[i]->scheds, 1U);
+    }
     *result = sched;
     return 0;
 }
@@ -116,6 +118,8 @@ int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const t
 int thrum_sched_destroy(thrum_sched_t sched) {
     if (load_acquire(&sched->used) == load_acquire(&runtimes))
         return EBUSY;
+    for (unsigned i = 0; i < sched->count; i++)
+        fetch_sub_release(&sched->pools[i]->scheds, 1U);
     enter();
     lock_acquire(&memory.lock);
     slab_free_locked(&memory.slab, sched);

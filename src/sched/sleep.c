@@ -16,8 +16,7 @@ void thrum_sleep_until(uint64_t deadline) {
     }
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
-    if (!unit_may_wait(wait.unit))
-        unit_cannot_wait("thrum_sleep");
+    unit_expect_may_wait(wait.unit, AWAITS_TIME);
     unit_await(wait.unit, AWAITS_TIME, NULL);
     unit_block_until(worker, &wait, cancel_point(worker, deadline));
     leave();

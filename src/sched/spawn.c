@@ -19,6 +19,7 @@
 
 #include "base/assert.h"
 #include "base/container_of.h"
+#include "base/misuse.h"
 #include "sched/attributes.h"
 #include "sched/cancel.h"
 #include "sched/keys.h"
@@ -40,9 +41,11 @@ struct depot unit_depot = {.shape = {.chunk = 64 * 1024,
 /* From here the descriptor is the joiner's. */
 void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *joiner = exchange_acq_rel(&self->join, JOIN_ENDED);
-    if (joiner == JOIN_DETACHED)
+    if (joiner == JOIN_DETACHED) {
+        if (MISUSE_IS_WATCHED)
+            store_relaxed(&self->join, JOIN_DETACHED); /* who joins it nevertheless is told so */
         unit_free(worker, self);
-    else if (__builtin_expect(join_watch_of(joiner) != NULL, 0))
+    } else if (__builtin_expect(join_watch_of(joiner) != NULL, 0))
         join_watch_of(joiner)->ended(worker, join_watch_of(joiner));
     else if (joiner != JOIN_NONE)
         unit_wake(worker, join_unit(joiner));
@@ -378,6 +381,8 @@ static __attribute__((noinline)) int spawn_tasklet(struct worker *worker, thrum_
 }
 
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+    if (__builtin_expect(fn == NULL, 0))
+        return EINVAL;
     struct worker *worker = enter();
     if (__builtin_expect(worker == NULL && !load_acquire(&scheduler.open), 0)) {
         leave();
@@ -414,6 +419,8 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
 }
 
 int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
+    if (unit == NULL || fn == NULL)
+        return EINVAL;
     struct worker *worker = enter();
     int error = load_acquire(&unit->join) != JOIN_ENDED ? EBUSY : has_stack_for(worker, unit) ? 0 : EAGAIN;
     if (error == 0) {

@@ -3,11 +3,8 @@
 #include "sched/worker.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
-#include "base/text.h"
 #include "os/futex.h"
 #include "os/membarrier.h"
 #include "os/ticks.h"
@@ -199,18 +196,6 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     depart(worker, self, child, &left);
     arch_call(&self->sp, unit_first_frame(child), child, parent);
     arrive(self, &left);
-}
-
-bool unit_here_may_wait(void) {
-    const struct worker *worker = enter();
-    bool may = worker == NULL || unit_may_wait(worker->current);
-    leave();
-    return may;
-}
-
-_Noreturn void unit_cannot_wait(const char *what) {
-    text_line("misuse: a tasklet or a scheduler must not wait, as it would have to in ", what, NULL);
-    abort();
 }
 
 struct thrum_unit *unit_external(void) {

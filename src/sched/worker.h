@@ -20,6 +20,7 @@
 #include "sched/deque.h"
 #include "sched/fifo.h"
 #include "sched/idle.h"
+#include "sched/may_wait.h"
 #include "sched/timer.h"
 #include "sched/unit.h"
 #include "sched/yield_ring.h"
@@ -200,17 +201,6 @@ static inline void unit_await(struct thrum_unit *self, enum awaits kind, const v
 static inline void unit_await_no_more(struct thrum_unit *self) {
     store_relaxed(&self->awaits, 0);
 }
-
-/* Tasklets and schedulers stand on a stack that others need: they must not wait. */
-static inline bool unit_may_wait(const struct thrum_unit *self) {
-    return self->kind != UNIT_TASKLET && self->kind != UNIT_LOOP;
-}
-
-/* May the caller? */
-bool unit_here_may_wait(void);
-
-/* Where there is no error to answer: ends the process with a line. `what`: the function. */
-_Noreturn void unit_cannot_wait(const char *what);
 
 void unit_block_external(struct thrum_unit *self);
 /* False: nobody has woken it when the deadline (ns, CLOCK_MONOTONIC) came. */

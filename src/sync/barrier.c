@@ -7,7 +7,7 @@
  * done with the barrier, which who took part may free. */
 #include <errno.h>
 
-#include "sync/misuse.h"
+#include "base/misuse.h"
 #include "sync/queue.h"
 #include "thrum/sync.h"
 

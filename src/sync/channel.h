@@ -15,7 +15,7 @@
 #ifndef THRUM_SYNC_CHANNEL_H
 #define THRUM_SYNC_CHANNEL_H
 
-#include "sync/misuse.h"
+#include "base/misuse.h"
 #include "sync/store.h"
 #include "sync/waiters.h"
 #include "thrum/sync.h"

@@ -26,6 +26,8 @@ static bool is_its_mutex(const struct cond *cond, const struct mutex *mutex) {
  * us finds us. */
 static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
+    if (MISUSE_IS_WATCHED && !mutex_is_callers(worker, mutex))
+        misuse(EPERM, "thrum_cond_wait: the caller does not have this mutex");
     deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     waiter_await(wait.unit, AWAITS_COND, cond);

@@ -9,7 +9,7 @@
 #ifndef THRUM_SYNC_EVENT_H
 #define THRUM_SYNC_EVENT_H
 
-#include "sync/misuse.h"
+#include "base/misuse.h"
 #include "sync/queue.h"
 #include "thrum/sync.h"
 

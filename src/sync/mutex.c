@@ -167,6 +167,11 @@ static int hand_over(struct worker *worker, struct mutex *mutex) {
     return 0;
 }
 
+bool mutex_is_callers(struct worker *worker, const struct mutex *mutex) {
+    uint32_t word = load_relaxed(&mutex->word);
+    return word & MUTEX_LOCKED && (!owner_is_kept(word) || load_relaxed(&mutex->owner) == unit_self(worker));
+}
+
 int mutex_unlock_inside(struct worker *worker, struct mutex *mutex) {
     uint32_t word = load_relaxed(&mutex->word);
     if (!(word & MUTEX_LOCKED))

@@ -17,7 +17,7 @@
 #ifndef THRUM_SYNC_MUTEX_H
 #define THRUM_SYNC_MUTEX_H
 
-#include "sync/misuse.h"
+#include "base/misuse.h"
 #include "sync/queue.h"
 #include "thrum/sync.h"
 
@@ -51,6 +51,9 @@ struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain);
 
 /* Likewise for one alone. True: it owns the mutex, and the caller must wake it. */
 bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
+
+/* Inside. Where the owner is kept; else whether anybody has it. */
+bool mutex_is_callers(struct worker *worker, const struct mutex *mutex);
 
 /* Inside; `worker` may be another one when these return. Lock: 0, ETIMEDOUT or EDEADLK. Unlock: 0 or EPERM. */
 int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline);

@@ -18,7 +18,8 @@ static inline uint32_t queue_word(const struct queue *queue, uint32_t word) {
 }
 
 /* The caller has SPIN, which this gives back: it waits in the list until it is claimed and woken. False: the deadline
- * came first, and it is off the list. `kind`: what the queue is part of, and begins. `worker` may be another one when this returns. */
+ * came first, and it is off the list. `worker` may be another one when this returns. `kind`: what the queue is part of,
+ * and begins. */
 bool queue_wait(struct worker *worker, struct queue *queue, enum awaits kind, uint32_t word,
                 uint64_t deadline);
 

@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-#include "sync/misuse.h"
+#include "base/misuse.h"
 
 static uint32_t with_waiters(const struct rwlock *lock, uint32_t word) {
     bool any = lock->readers.first != NULL || lock->writers.first != NULL;

@@ -8,7 +8,7 @@
 #ifndef THRUM_SYNC_SEM_H
 #define THRUM_SYNC_SEM_H
 
-#include "sync/misuse.h"
+#include "base/misuse.h"
 #include "sync/queue.h"
 #include "thrum/sync.h"
 

@@ -144,8 +144,10 @@ static void channel_withdraw(struct item *item) {
 
 /* --- threads ------------------------------------------------------------------------------------------ */
 
+/* Whether somebody else joins it is only asked where it has to be waited for. */
 static int join_attempt(struct item *item) {
-    return thrum_try_join(item->object, item->value);
+    int error = thrum_try_join(item->object, item->value);
+    return error == EINVAL ? EBUSY : error;
 }
 
 /* The thread's end has found us in its `join`. The item may be gone once watch_done is set, unless we have claimed the
@@ -165,7 +167,7 @@ static int join_enlist(struct item *item) {
     store_relaxed(&item->watch_done, 0);
     if (cas_acq_rel(&thread->join, &joiner, join_by_watch(&item->watch)))
         return 0;
-    return joiner == JOIN_ENDED ? EBUSY : misuse(EINVAL, "thrum_wait_any: somebody else joins this thread");
+    return joiner == JOIN_ENDED ? EBUSY : EINVAL; /* somebody else joins it, or it is detached */
 }
 
 static void join_withdraw(struct item *item) {
@@ -274,7 +276,7 @@ static void collect(struct item *item) {
 
 static bool are_known(const struct item *items, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (items[i].what >= KINDS)
+        if (items[i].what >= KINDS || items[i].object == NULL)
             return false;
     return count > 0;
 }

@@ -2,12 +2,7 @@
 /* See waiters.h. */
 #include "sync/waiters.h"
 
-#include "sync/misuse.h"
 #include "thrum/thrum.h"
-
-void waiter_cannot_wait(void) {
-    misuse_end("a tasklet or a scheduler would have to wait for an object, which it must not");
-}
 
 /* --- who gives up ------------------------------------------------------------------------------------- */
 

@@ -130,12 +130,9 @@ static inline struct waiter *waiters_take(struct waiters *list) {
     return waiter;
 }
 
-__attribute__((cold)) _Noreturn void waiter_cannot_wait(void);
-
-/* It is about to wait: as unit_await. Tasklets and schedulers stand on a stack that others need. */
+/* It is about to wait: as unit_await, unless it must not. */
 static inline void waiter_await(struct thrum_unit *self, enum awaits kind, const void *object) {
-    if (__builtin_expect(self->kind == UNIT_TASKLET || self->kind == UNIT_LOOP, 0))
-        waiter_cannot_wait();
+    unit_expect_may_wait(self, kind);
     unit_await(self, kind, object);
 }
 

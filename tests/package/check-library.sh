@@ -12,6 +12,12 @@ user=$source/tests/package/user
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() { echo "check-library: $*" >&2; exit 1; }
+overflows() {
+    local status=0
+    said=$(ulimit -c 0; "$1" 2>&1) || status=$?
+    ((status == 139)) && [[ $said == *"thrum: stack overflow in thread"* && $said != *"went on"* ]] ||
+        fail "$1: status $status, $said"
+}
 quietly() { "$@" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "failed: $*"; }; }
 
 DESTDIR=$scratch/dest quietly "$cmake" --install "$build" --prefix /opt/thrum
@@ -36,6 +42,9 @@ if command -v pkg-config >/dev/null; then
     quietly "$cxx" -std=c++11 "${strict[@]}" "$user/user.cpp" -o "$scratch/cpp" "${flags[@]}"
     quietly "$scratch/cpp"
 
+    quietly "$cc" "${strict[@]}" "$user/deep.c" -o "$scratch/deep" "${flags[@]}"
+    overflows "$scratch/deep"
+
     # What <thrum/thrum.h> says that one should try first.
     if command -v python3 >/dev/null; then
         python3 "$source/tests/package/check-snippets.py" --print "$prefix/include/thrum/thrum.h" >"$scratch/hello.c"
@@ -43,7 +52,7 @@ if command -v pkg-config >/dev/null; then
         [[ $("$scratch/hello") == "hello, world" ]] || fail "the example in thrum.h says $("$scratch/hello")"
     fi
 
-    quietly "$cc" "${strict[@]}" "$user/unload.c" -o "$scratch/unload" "${flags[0]}" -ldl
+    quietly "$cc" "${strict[@]}" "$user/unload.c" -o "$scratch/unload" $(pkg-config --cflags-only-I thrum) -ldl
     quietly "$scratch/unload" "$library"
 fi
 
@@ -54,6 +63,7 @@ quietly "$cmake" --build "$scratch/project"
 for language in c cpp; do
     env -u LD_LIBRARY_PATH "$scratch/project/user-$language" || fail "user-$language: status $?"
 done
+overflows "$scratch/project/user-deep"
 
 # --- manual pages ---
 # Those that have none yet.

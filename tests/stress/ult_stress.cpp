@@ -239,7 +239,9 @@ void be_busy(std::uint64_t seed, double end) {
 void round(std::uint64_t seed) {
     static constexpr std::array<unsigned, 8> kWorkers = {1, 2, 2, 3, 4, 8, 16, 64};
     const thrum_config config{only_workers > 0 ? static_cast<unsigned>(only_workers)
-                                               : kWorkers[Random(seed).below(kWorkers.size())]};
+                                               : kWorkers[Random(seed).below(kWorkers.size())],
+                              0,
+                              {}};
     CHECK(thrum_init(&config) == 0);
     CHECK(thrum_key_create(&key, value_gone) == 0);
     threads_begin(seed);

@@ -14,6 +14,8 @@
 
 namespace thrum {
 
+class pool;
+
 class attributes {
   public:
     attributes() noexcept { thrum_attr_init(&native_); }
@@ -38,6 +40,7 @@ class attributes {
         thrum_attr_set_deadline(&native_, deadline);
         return *this;
     }
+    attributes &pool(const thrum::pool &pool) noexcept; /* defined in pool.hpp */
     attributes &pool(thrum_pool_t pool) noexcept {
         thrum_attr_set_pool(&native_, pool);
         return *this;

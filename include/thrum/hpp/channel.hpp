@@ -10,12 +10,20 @@
  *     lines.close();
  *
  * Without an argument it holds nothing: who sends waits for who receives; thrum::unbounded, and nobody waits to send.
- * What is small and can be copied as bytes travels so; of everything else, which may be move-only, a pointer does. */
+ * What is small and can be copied as bytes travels so; of everything else, which may be move-only, a pointer does. A
+ * value that was not sent is still the caller's:
+ *
+ *     thrum::channel<std::unique_ptr<int>> numbers(1);
+ *     auto number = std::make_unique<int>(6);
+ *     while (!numbers.try_send(std::move(number)))
+ *         thrum::this_thread::yield(); // it is there for the next try
+ */
 #ifndef THRUM_HPP_CHANNEL_HPP
 #define THRUM_HPP_CHANNEL_HPP
 
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -41,12 +49,24 @@ class parcel {
     static constexpr bool is_bytes = std::is_trivially_copyable_v<T> && sizeof(T) <= 64;
     static constexpr std::size_t size = is_bytes ? sizeof(T) : sizeof(T *);
 
-    parcel() noexcept = default; /* for one that is to be received */
-    explicit parcel(T &&value) {
+    parcel() noexcept = default; /* for one that is to be received, or filled by pack() */
+    void pack(T &&value) {
         if constexpr (is_bytes)
             std::construct_at(reinterpret_cast<T *>(bytes_), std::move(value));
         else
             put(new T(std::move(value)));
+    }
+    /* Back to where it came from. */
+    void unpack(T &value) {
+        if constexpr (!is_bytes) {
+            const std::unique_ptr<T> held(content());
+            if constexpr (std::is_move_assignable_v<T>) {
+                value = std::move(*held);
+            } else {
+                std::destroy_at(std::addressof(value));
+                std::construct_at(std::addressof(value), std::move(*held));
+            }
+        }
     }
     T open() {
         if constexpr (is_bytes)
@@ -92,33 +112,52 @@ class channel {
         thrum_channel_destroy(&native_);
     }
 
-    /* These are false where it is closed, or closed while they wait; the others also where the time is up. Then the
-     * value is lost. Without a bound: std::bad_alloc. */
-    bool send(T value) {
-        return send_by(std::move(value), [](auto *to, void *from) { return thrum_channel_send(to, from); });
-    }
-    bool try_send(T value) {
-        return send_by(std::move(value),
-                       [](auto *to, void *from) { return thrum_channel_try_send(to, from); });
-    }
+    /* These are false where it is closed, or closed while they wait; the others also where the time is up. Then `value`
+     * is as it was, also where its thread ends while it waits. Without a bound: std::bad_alloc. */
+    bool send(T &&value) { return send_by(value, thrum_channel_send); }
+    bool try_send(T &&value) { return send_by(value, thrum_channel_try_send); }
     template <class Rep, class Period>
-    bool send_for(T value, const std::chrono::duration<Rep, Period> &span) {
-        return send_by(std::move(value), [end = detail::moment_after(span)](auto *to, void *from) {
+    bool send_for(T &&value, const std::chrono::duration<Rep, Period> &span) {
+        return send_by(value, [end = detail::moment_after(span)](auto *to, const void *from) {
             return thrum_channel_send_until(to, from, end);
         });
     }
+    template <class Clock, class Duration>
+    bool send_until(T &&value, const std::chrono::time_point<Clock, Duration> &moment) {
+        return send_by(value, [&moment](auto *to, const void *from) {
+            return detail::wait_until(
+                moment, [=](std::uint64_t ns) { return thrum_channel_send_until(to, from, ns); });
+        });
+    }
+    /* Of a copy. */
+    bool send(const T &value) requires std::copy_constructible<T> { return send(T(value)); }
+    bool try_send(const T &value) requires std::copy_constructible<T> { return try_send(T(value)); }
+    template <class Rep, class Period>
+    bool send_for(const T &value,
+                  const std::chrono::duration<Rep, Period> &span) requires std::copy_constructible<T> {
+        return send_for(T(value), span);
+    }
+    template <class Clock, class Duration>
+    bool
+    send_until(const T &value,
+               const std::chrono::time_point<Clock, Duration> &moment) requires std::copy_constructible<T> {
+        return send_until(T(value), moment);
+    }
 
     /* Nothing where it is closed and empty; with the others, also where nothing has come. */
-    std::optional<T> receive() {
-        return receive_by([](auto *from, void *to) { return thrum_channel_receive(from, to); });
-    }
-    std::optional<T> try_receive() {
-        return receive_by([](auto *from, void *to) { return thrum_channel_try_receive(from, to); });
-    }
+    std::optional<T> receive() { return receive_by(thrum_channel_receive); }
+    std::optional<T> try_receive() { return receive_by(thrum_channel_try_receive); }
     template <class Rep, class Period>
     std::optional<T> receive_for(const std::chrono::duration<Rep, Period> &span) {
         return receive_by([end = detail::moment_after(span)](auto *from, void *to) {
             return thrum_channel_receive_until(from, to, end);
+        });
+    }
+    template <class Clock, class Duration>
+    std::optional<T> receive_until(const std::chrono::time_point<Clock, Duration> &moment) {
+        return receive_by([&moment](auto *from, void *to) {
+            return detail::wait_until(
+                moment, [=](std::uint64_t ns) { return thrum_channel_receive_until(from, to, ns); });
         });
     }
 
@@ -171,6 +210,41 @@ class channel {
     };
     receiving_t receiving(std::optional<T> &value) noexcept { return {this, &value}; }
 
+    /* For when_any: sends what is in `value`, which is empty once it was sent; it is not where the channel is closed, or
+     * another was ready. */
+    class sending_t {
+      public:
+        sending_t(channel *to, std::optional<T> *value) noexcept : to_(to), value_(value) {}
+        sending_t(const sending_t &) = delete;
+        ~sending_t() { take_back(); }
+        thrum_wait_t waiting() {
+            if (!packed_)
+                parcel_.pack(std::move(value_->value()));
+            packed_ = true;
+            return {THRUM_WAIT_SEND, 0, &to_->native_, parcel_.bytes(), {}};
+        }
+        void waited(int error) {
+            if (error == ENOMEM)
+                throw std::bad_alloc(); /* the value goes back at our end */
+            if (error != 0)
+                return take_back();
+            packed_ = false;
+            value_->reset();
+        }
+
+      private:
+        void take_back() {
+            if (std::exchange(packed_, false))
+                parcel_.unpack(**value_);
+        }
+
+        channel *to_;
+        std::optional<T> *value_;
+        parcel parcel_;
+        bool packed_ = false; /* the value is in the parcel, and ours */
+    };
+    sending_t sending(std::optional<T> &value) noexcept { return {this, &value}; }
+
   private:
     static std::size_t bytes_of(std::size_t capacity) {
         if (capacity > static_cast<std::size_t>(PTRDIFF_MAX) / parcel::size)
@@ -178,19 +252,21 @@ class channel {
         return capacity * parcel::size;
     }
 
-    struct discard_unless_sent { /* also where its thread ends while it waits */
+    struct take_back_unless_sent { /* also where its thread ends while it waits */
         parcel *unsent;
-        ~discard_unless_sent() {
+        T *value;
+        ~take_back_unless_sent() {
             if (unsent != nullptr)
-                unsent->discard();
+                unsent->unpack(*value);
         }
     };
 
     template <class Send>
-    bool send_by(T &&value, Send send) {
-        parcel sent(std::move(value));
-        discard_unless_sent guard{&sent};
-        const int error = send(&native_, sent.bytes());
+    bool send_by(T &value, Send send_native) {
+        parcel sent;
+        sent.pack(std::move(value));
+        take_back_unless_sent guard{&sent, std::addressof(value)};
+        const int error = send_native(&native_, sent.bytes());
         if (error == 0)
             guard.unsent = nullptr;
         else if (error == ENOMEM)
@@ -198,9 +274,9 @@ class channel {
         return error == 0;
     }
     template <class Receive>
-    std::optional<T> receive_by(Receive receive) {
+    std::optional<T> receive_by(Receive receive_native) {
         parcel received;
-        if (receive(&native_, received.bytes()) != 0)
+        if (receive_native(&native_, received.bytes()) != 0)
             return std::nullopt;
         return received.open();
     }

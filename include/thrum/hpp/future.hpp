@@ -6,12 +6,17 @@
  *
  * As in the standard: get() waits, and takes the value or throws; a future of async() waits for its thread when it is
  * destroyed; a promise that is destroyed without a value leaves std::future_error (broken_promise). Beyond it,
- * futures can be awaited by coroutines (task.hpp) and be among others that when_any waits for. */
+ * futures can be awaited by coroutines (task.hpp) and be among others that when_any waits for.
+ *
+ * A runtime's threads never run again when it has ended (runtime.hpp). Who waits then for a future of async() whose thread
+ * had not ended gets std::system_error (ESRCH), as from thrum_join, and its destructor does not wait; unless another
+ * runtime has begun: then it waits for ever, as does who waits for a promise that was such a thread's. */
 #ifndef THRUM_HPP_FUTURE_HPP
 #define THRUM_HPP_FUTURE_HPP
 
 #include <chrono>
 #include <concepts>
+#include <coroutine>
 #include <exception>
 #include <functional>
 #include <future>
@@ -43,7 +48,7 @@ class [[nodiscard]] future {
         return *this;
     }
     ~future() {
-        if (state_ && state_->is_async)
+        if (state_ && state_->is_async && !state_->is_lost())
             state_->wait();
     }
     void swap(future &other) noexcept { std::swap(state_, other.state_); }
@@ -56,41 +61,48 @@ class [[nodiscard]] future {
         wait();
         return detail::state_ref(std::move(state_))->result.take();
     }
-    void wait() const { expect_state()->wait(); }
+    void wait() const { expect_outcome()->wait(); }
     template <class Rep, class Period>
     future_status wait_for(const std::chrono::duration<Rep, Period> &span) const {
-        return status(expect_state()->wait_by([&](const event &one) { return one.wait_for(span); }));
+        return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_for(span); }));
     }
     template <class Clock, class Duration>
     future_status wait_until(const std::chrono::time_point<Clock, Duration> &moment) const {
-        return status(expect_state()->wait_by([&](const event &one) { return one.wait_until(moment); }));
+        return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_until(moment); }));
     }
 
     /* co_await: as get(), but the coroutine alone waits, and goes on on a thread of its own. */
-    auto operator co_await() {
-        struct awaiter {
-            future *self;
-            bool await_ready() const { return self->is_ready(); }
-            bool await_suspend(std::coroutine_handle<> coroutine) const {
-                return self->state_->await(coroutine);
-            }
-            T await_resume() const { return self->get(); }
-        };
-        return awaiter{this};
-    }
+    auto operator co_await() noexcept { return awaiter{this, {}}; }
 
     /* As a future of async(). */
     void wait_at_the_end() { expect_state()->is_async = true; }
 
-    thrum_wait_t waiting() const { return expect_state()->waiting(); }
+    thrum_wait_t waiting() const { return expect_outcome()->waiting(); }
 
   private:
+    struct awaiter {
+        future *self;
+        detail::continuation waiting;
+        bool await_ready() const { return self->is_ready(); }
+        template <class Promise>
+        bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+            waiting = {coroutine, detail::loop_place_of(coroutine)};
+            return self->expect_outcome()->await(&waiting);
+        }
+        T await_resume() const { return self->get(); }
+    };
+
     static future_status status(bool is_ready) {
         return is_ready ? future_status::ready : future_status::timeout;
     }
     const detail::state_ref<detail::state<T>> &expect_state() const {
         if (!state_) [[unlikely]]
             throw future_error(future_errc::no_state);
+        return state_;
+    }
+    const detail::state_ref<detail::state<T>> &expect_outcome() const {
+        if (expect_state()->is_lost()) [[unlikely]]
+            detail::fail(ESRCH, "thrum::future");
         return state_;
     }
 

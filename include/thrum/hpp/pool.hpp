@@ -8,7 +8,7 @@
  *         return thread != nullptr ? thread : later.pop();
  *     }, urgent, later);
  *     scheduler.run_on(1); // this worker's choice from now on
- *     thrum::thread(thrum::attributes().pool(urgent.native_handle()), [] { std::puts("hello"); }).join();
+ *     thrum::thread(thrum::attributes().pool(urgent), [] { std::puts("hello"); }).join();
  *
  * <thrum/pool.h> says more. */
 #ifndef THRUM_HPP_POOL_HPP
@@ -20,6 +20,7 @@
 #include <memory>
 #include <utility>
 
+#include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/time.hpp"
 #include "thrum/pool.h"
 
@@ -46,6 +47,10 @@ class pool {
   private:
     thrum_pool_t native_;
 };
+
+inline attributes &attributes::pool(const thrum::pool &pool) noexcept {
+    return this->pool(pool.native_handle());
+}
 
 /* `Choose` is called by the worker for each turn. It must not wait. */
 template <class Choose>

@@ -10,15 +10,18 @@
 #ifndef THRUM_HPP_RUNTIME_HPP
 #define THRUM_HPP_RUNTIME_HPP
 
+#include <cstddef>
+
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
 
 class runtime {
   public:
-    /* 0: THRUM_WORKERS, or as many as there are CPUs. Throws std::system_error with thrum_init's errors. */
-    explicit runtime(unsigned workers = 0) {
-        const thrum_config config{workers};
+    /* 0: THRUM_WORKERS, or as many as there are CPUs; THRUM_STACK_SIZE, or 64 KiB. Throws std::system_error with
+     * thrum_init's errors. */
+    explicit runtime(unsigned workers = 0, std::size_t stack_size = 0) {
+        const thrum_config config{workers, stack_size, {}};
         detail::check(thrum_init(&config), "thrum::runtime");
     }
     runtime(const runtime &) = delete;

@@ -13,7 +13,8 @@
  *
  * A task does nothing until it is awaited, or given to async(), which begins it on a thread. One that awaits a future
  * has no stack meanwhile, and goes on on a thread of its own: so it may also wait as any other (mutexes, channels,
- * get()). Exceptions go to who awaits. thrum_exit and thrum_cancel are not for threads that run coroutines. */
+ * get()). Tasks that await each other need no stack for that, however many or deep, also where the compiler does not
+ * optimise. Exceptions go to who awaits. thrum_exit and thrum_cancel are not for threads that run coroutines. */
 #ifndef THRUM_HPP_TASK_HPP
 #define THRUM_HPP_TASK_HPP
 
@@ -31,24 +32,65 @@ class task;
 
 namespace detail {
 
+template <class T>
+inline constexpr bool keeps_its_place = false; /* what is awaited, while the coroutine is suspended for it */
+template <class T>
+inline constexpr bool keeps_its_place<future<T>> = true;
+template <class T>
+inline constexpr bool keeps_its_place<task<T>> = true;
+
+template <class Awaitable>
+decltype(auto) awaiter_of(Awaitable &&object) {
+    if constexpr (requires { std::forward<Awaitable>(object).operator co_await(); })
+        return std::forward<Awaitable>(object).operator co_await();
+    else if constexpr (requires { operator co_await(std::forward<Awaitable>(object)); })
+        return operator co_await(std::forward<Awaitable>(object));
+    else
+        return std::forward<Awaitable>(object);
+}
+
+/* Somebody else's: who knows where the task goes on, so its loop is forgotten. */
+template <class Awaiter>
+struct outside_awaiter {
+    Awaiter inner;
+    loop_place *place;
+    decltype(auto) await_ready() { return inner.await_ready(); }
+    template <class Promise>
+    decltype(auto) await_suspend(std::coroutine_handle<Promise> coroutine) {
+        place->next = nullptr;
+        return inner.await_suspend(coroutine);
+    }
+    decltype(auto) await_resume() { return inner.await_resume(); }
+};
+
 /* When it ends, the coroutine that awaits it goes on in its place. */
 struct task_end {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept {
-        return ended.promise().awaits;
+        const auto &promise = ended.promise();
+        return promise.leave_to(promise.awaits.coroutine, promise.awaits.place);
     }
     void await_resume() const noexcept {}
 };
 
 template <class T>
-struct task_promise_base {
+struct task_promise_base : loop_place {
     outcome<T> result;
-    std::coroutine_handle<> awaits;
+    continuation awaits; /* who awaits it */
 
     std::suspend_always initial_suspend() const noexcept { return {}; }
     task_end final_suspend() const noexcept { return {}; }
     void unhandled_exception() noexcept { result.fail(std::current_exception()); }
+
+    template <class Awaitable>
+    decltype(auto) await_transform(Awaitable &&object) {
+        if constexpr (keeps_its_place<std::remove_cvref_t<Awaitable>>)
+            return std::forward<Awaitable>(object);
+        else
+            return outside_awaiter<decltype(awaiter_of(std::forward<Awaitable>(object)))>{
+                awaiter_of(std::forward<Awaitable>(object)), this};
+    }
 };
 
 template <class T>
@@ -85,21 +127,23 @@ class [[nodiscard]] task {
     }
 
     /* Once. */
-    auto operator co_await() &&noexcept {
-        struct awaiter {
-            std::coroutine_handle<promise_type> coroutine;
-            bool await_ready() const noexcept { return false; }
-            std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaits) const noexcept {
-                coroutine.promise().awaits = awaits;
-                return coroutine;
-            }
-            T await_resume() const { return coroutine.promise().result.take(); }
-        };
-        return awaiter{coroutine_};
-    }
+    auto operator co_await() &&noexcept { return awaiter{coroutine_}; }
 
   private:
     friend promise_type;
+
+    struct awaiter {
+        std::coroutine_handle<promise_type> coroutine;
+        bool await_ready() const noexcept { return false; }
+        template <class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaits) const noexcept {
+            detail::loop_place *place = detail::loop_place_of(awaits);
+            coroutine.promise().awaits = {awaits, place};
+            return place != nullptr ? place->leave_to(coroutine, &coroutine.promise()) : coroutine;
+        }
+        T await_resume() const { return coroutine.promise().result.take(); }
+    };
+
     explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
 
     std::coroutine_handle<promise_type> coroutine_;
@@ -117,7 +161,8 @@ inline task<void> task_promise<void>::get_return_object() noexcept {
 
 /* A coroutine that nobody awaits: it frees itself. */
 struct driver {
-    struct promise_type {
+    struct promise_type : loop_place {
+        continuation begin;
         driver get_return_object() noexcept {
             return {std::coroutine_handle<promise_type>::from_promise(*this)};
         }
@@ -126,7 +171,7 @@ struct driver {
         void return_void() const noexcept {}
         [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
     };
-    std::coroutine_handle<> coroutine;
+    std::coroutine_handle<promise_type> coroutine;
 };
 
 template <class T>
@@ -150,8 +195,10 @@ template <class T>
 future<T> async(task<T> work) {
     promise<T> result;
     future<T> value = result.get_future();
-    const std::coroutine_handle<> coroutine = detail::drive<T>(std::move(work), std::move(result)).coroutine;
-    if (const int error = thrum_spawn(nullptr, nullptr, detail::resume, coroutine.address()); error != 0) {
+    const auto coroutine = detail::drive<T>(std::move(work), std::move(result)).coroutine;
+    coroutine.promise().begin = {coroutine, &coroutine.promise()};
+    if (const int error = thrum_spawn(nullptr, nullptr, detail::resume, &coroutine.promise().begin);
+        error != 0) {
         coroutine.destroy();
         detail::fail(error, "thrum::async");
     }

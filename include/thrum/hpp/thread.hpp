@@ -115,10 +115,23 @@ class thread {
         handle_ = nullptr;
     }
 
+    /* For when_any, which joins it. */
+    thrum_wait_t waiting() const {
+        expect_thread();
+        return {THRUM_WAIT_JOIN, 0, handle_, nullptr, {}};
+    }
+    void waited(int error) {
+        detail::check(error, "thrum::thread");
+        handle_ = nullptr;
+    }
+
     id get_id() const noexcept { return joinable() ? id(thrum_id(handle_)) : id(); }
     native_handle_type native_handle() const noexcept { return handle_; }
-    /* How many threads can run at a time. */
-    static unsigned hardware_concurrency() noexcept { return thrum_workers(); }
+    /* How many threads can run at a time; where none has been made yet: will be able to. */
+    static unsigned hardware_concurrency() noexcept {
+        const unsigned workers = thrum_workers();
+        return workers != 0 ? workers : thrum_workers_default();
+    }
 
     /* A thread whose function takes no token gets a stop source when somebody asks for it. */
     std::stop_source get_stop_source() const {

@@ -22,7 +22,7 @@ unsigned stacks_class_of(size_t size) {
 }
 
 void stacks_init(void) {
-    stack_init();
+    stack_init(STACK_SIZE_UNLESS_TOLD);
 }
 
 void stacks_destroy(void) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // thrum::channel, when_any, pools, schedulers and executors.
+#include <memory>
 #include <numeric>
 #include <string>
 
@@ -78,6 +79,73 @@ TEST_P(HppChannel, TriesAndWaitsNoLongerThan) {
     });
 }
 
+// Bytes, and a pointer to what cannot be assigned.
+TEST_P(HppChannel, WhatIsNotSentIsStillTheSenders) {
+    struct Constant {
+        explicit Constant(int value) : held(std::make_unique<int>(value)) {}
+        Constant(Constant &&) = default;
+        std::unique_ptr<int> held;
+        const int after = 5;
+    };
+    everywhere([] {
+        thrum::channel<std::unique_ptr<int>> channel(1);
+        auto first = std::make_unique<int>(1), second = std::make_unique<int>(2);
+        EXPECT_TRUE(channel.try_send(std::move(first)));
+        EXPECT_EQ(first, nullptr);
+        const int *place = second.get();
+        EXPECT_FALSE(channel.try_send(std::move(second)));
+        EXPECT_EQ(second.get(), place);
+        EXPECT_FALSE(channel.send_for(std::move(second), 1ms));
+        EXPECT_EQ(second.get(), place);
+        EXPECT_FALSE(channel.send_until(std::move(second), std::chrono::system_clock::now() + 1ms));
+        EXPECT_EQ(second.get(), place);
+        channel.close();
+        EXPECT_FALSE(channel.send(std::move(second)));
+        EXPECT_EQ(second.get(), place);
+        thrum::channel<Constant> constants;
+        Constant constant(6);
+        EXPECT_FALSE(constants.try_send(std::move(constant)));
+        EXPECT_EQ(*constant.held + constant.after, 11);
+        thrum::channel<int> numbers;
+        int number = 7;
+        EXPECT_FALSE(numbers.try_send(std::move(number)));
+        EXPECT_FALSE(numbers.try_send(number));
+        EXPECT_EQ(number, 7);
+    });
+}
+
+// Its thread ends while it waits.
+TEST_P(HppChannel, WhatIsNotSentIsStillThereWhereItsThreadIsCancelled) {
+    auto value = std::make_unique<int>(3);
+    thrum::channel<std::unique_ptr<int>> nobody;
+    std::atomic<bool> begun{false};
+    thrum::thread sends(thrum::attributes().cancellable(), [&] {
+        begun = true;
+        nobody.send(std::move(value));
+    });
+    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+    thrum_cancel(sends.native_handle());
+    sends.join();
+    ASSERT_NE(value, nullptr);
+    EXPECT_EQ(*value, 3);
+}
+
+TEST_P(HppChannel, WaitsUntil) {
+    everywhere([] {
+        const auto soon = [] { return std::chrono::steady_clock::now() + 2ms; };
+        thrum::channel<std::string> one(1);
+        EXPECT_FALSE(one.receive_until(soon()));
+        EXPECT_FALSE(one.receive_until(std::chrono::system_clock::now() + 2ms));
+        EXPECT_TRUE(one.send_until("first", soon()));
+        const std::string copied = "second";
+        EXPECT_FALSE(one.send_until(copied, soon()));
+        EXPECT_EQ(one.receive_until(soon()), "first");
+        EXPECT_TRUE(one.send_for(copied, 1h));
+        EXPECT_EQ(one.receive(), "second");
+        EXPECT_EQ(copied, "second");
+    });
+}
+
 TEST_P(HppChannel, WhatIsLeftIsDestroyed) {
     for (const std::size_t capacity : {std::size_t{4}, thrum::unbounded}) {
         thrum::channel<Counted> channel(capacity);
@@ -134,6 +202,73 @@ TEST_P(HppWhenAny, OfTheOthers) {
         EXPECT_EQ(thrum::when_any(event, latch, permits), 1U);
         event.set();
         EXPECT_EQ(thrum::when_any(event, latch, permits), 0U);
+    });
+}
+
+TEST_P(HppWhenAny, Sends) {
+    everywhere([] {
+        thrum::channel<std::unique_ptr<int>> full(1);
+        thrum::event event;
+        std::optional<std::unique_ptr<int>> value = std::make_unique<int>(8), other;
+        EXPECT_EQ(thrum::when_any(event, full.sending(value)), 1U);
+        EXPECT_FALSE(value);
+        value = std::make_unique<int>(9);
+        const int *place = value->get();
+        EXPECT_FALSE(thrum::when_any_for(1ms, event, full.sending(value)));
+        ASSERT_TRUE(value);
+        EXPECT_EQ(value->get(), place);
+        event.set();
+        EXPECT_EQ(thrum::when_any(event, full.sending(value)), 0U);
+        EXPECT_EQ(value->get(), place);
+        event.reset();
+        thrum::thread receives([&] { EXPECT_EQ(**full.receive(), 8); });
+        EXPECT_EQ(thrum::when_any(full.sending(value), event), 0U);
+        EXPECT_FALSE(value);
+        receives.join();
+        value = std::make_unique<int>(10);
+        full.close();
+        EXPECT_EQ(thrum::when_any(full.sending(value), event), 0U);
+        ASSERT_TRUE(value) << "it is closed";
+        EXPECT_EQ(**value, 10);
+        EXPECT_THROW(thrum::when_any(full.sending(other)), std::bad_optional_access);
+    });
+}
+
+TEST_P(HppWhenAny, Joins) {
+    everywhere([] {
+        thrum::event never, go;
+        thrum::thread first([&] { go.wait(); }), none;
+        EXPECT_FALSE(thrum::when_any_for(1ms, never, first));
+        EXPECT_TRUE(first.joinable());
+        go.set();
+        EXPECT_EQ(thrum::when_any(never, first), 1U);
+        EXPECT_FALSE(first.joinable());
+        EXPECT_THROW(thrum::when_any(never, none), std::system_error);
+        std::vector<thrum::thread> threads;
+        for (int i = 0; i < 10; i++)
+            threads.emplace_back([] { thrum::this_thread::yield(); });
+        while (!threads.empty()) {
+            const auto which = thrum::when_any(std::span(threads));
+            EXPECT_FALSE(threads[which].joinable());
+            threads.erase(threads.begin() + static_cast<long>(which));
+        }
+    });
+}
+
+TEST_P(HppWhenAny, NoLongerThanUntil) {
+    everywhere([] {
+        thrum::event one;
+        std::array<thrum::event, 3> more;
+        const auto end = std::chrono::steady_clock::now() + 2ms;
+        EXPECT_FALSE(thrum::when_any_until(end, one));
+        EXPECT_GE(std::chrono::steady_clock::now(), end);
+        EXPECT_FALSE(thrum::when_any_until(std::chrono::system_clock::now() + 2ms, one));
+        EXPECT_FALSE(thrum::when_any_for(1ms, std::span(more)));
+        EXPECT_FALSE(thrum::when_any_until(std::chrono::system_clock::now() + 1ms, std::span(more)));
+        more[2].set();
+        EXPECT_EQ(thrum::when_any_for(1h, std::span(more)), 2U);
+        EXPECT_EQ(thrum::when_any_until(end, std::span(more)), 2U) << "it is ready";
+        EXPECT_EQ(thrum::when_any_until(end, one, more[2]), 1U);
     });
 }
 

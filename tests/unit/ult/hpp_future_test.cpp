@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // thrum::future, promise, async, and coroutines that await them.
+#include <optional>
 #include <string>
 
 #include "hpp.hpp"
@@ -120,6 +121,42 @@ TEST_P(HppFuture, APromiseMayGoWhenItsValueIsSeen) {
 }
 
 ULT_OVER_WORKERS(HppFuture);
+
+class HppFuturePlain : public UltPlain {};
+
+// Its thread never runs again.
+TEST_F(HppFuturePlain, OfAnEndedRuntimeIsAnError) {
+    std::optional<thrum::future<int>> lost;
+    {
+        const thrum::runtime runtime(2);
+        static std::atomic<const void *> held; // what a lost thread has stays: LeakSanitizer is to find it
+        held = nullptr;
+        lost.emplace(thrum::async([place = 0]() mutable {
+            held = &place;
+            return thrum_suspend();
+        }));
+        EXPECT_TRUE(eventually([] { return held != nullptr; }));
+    }
+    const auto error_of = [](const auto &wait) {
+        try {
+            wait();
+        } catch (const std::system_error &error) {
+            return error.code().value();
+        }
+        return 0;
+    };
+    EXPECT_EQ(error_of([&] { lost->get(); }), ESRCH);
+    EXPECT_EQ(error_of([&] { lost->wait(); }), ESRCH);
+    EXPECT_EQ(error_of([&] { static_cast<void>(lost->wait_for(1h)); }), ESRCH);
+    EXPECT_EQ(error_of([&] { thrum::when_any(*lost); }), ESRCH);
+    EXPECT_TRUE(lost->valid());
+    lost.reset();                // does not wait
+    thrum::promise<int> promise; // one that needs no runtime is as it was
+    thrum::future<int> future = promise.get_future();
+    std::thread setter([&] { promise.set_value(4); });
+    EXPECT_EQ(future.get(), 4);
+    setter.join();
+}
 
 class HppTask : public Hpp {};
 

@@ -130,7 +130,7 @@ TEST_P(HppTaskGroup, WithAttributes) {
     thrum::scheduler all([&] { return pool.pop(); }, pool);
     all.run_on(workers() - 1);
     std::atomic<int> ended{0};
-    thrum::task_group group(thrum::attributes().pool(pool.native_handle()));
+    thrum::task_group group(thrum::attributes().pool(pool));
     for (int i = 0; i < 20; i++)
         group.run([&] { ended++; });
     group.wait();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -217,6 +218,26 @@ TEST_P(HppThread, MayEndFromWithin) {
         thread.join();
         EXPECT_FALSE(passed);
     });
+}
+
+class HppThreadPlain : public UltPlain {};
+
+TEST_F(HppThreadPlain, KnowsHowManyWillRunAtATime) {
+    const unsigned before = thrum::thread::hardware_concurrency();
+    EXPECT_GT(before, 0U);
+    {
+        const thrum::runtime runtime;
+        EXPECT_EQ(thrum::thread::hardware_concurrency(), before);
+        EXPECT_EQ(runtime.workers(), before);
+    }
+    setenv("THRUM_WORKERS", "7", 1);
+    EXPECT_EQ(thrum::thread::hardware_concurrency(), 7U);
+    setenv("THRUM_WORKERS", "x", 1);
+    const std::string said = stderr_of([] { EXPECT_EQ(thrum_workers_default(), 0U); });
+    unsetenv("THRUM_WORKERS");
+    EXPECT_NE(said.find("THRUM_WORKERS is 'x'"), std::string::npos) << said;
+    const thrum::runtime runtime(3);
+    EXPECT_EQ(thrum::thread::hardware_concurrency(), 3U);
 }
 
 ULT_OVER_WORKERS(HppThread);

@@ -41,7 +41,7 @@ End end_of(const std::function<void()> &work) {
     End end{};
     end.said = stderr_of([&] {
         end.status = in_child([&work] {
-            const thrum_config config{2};
+            const thrum_config config{2, 0, {}};
             if (const int error = thrum_init(&config); error != 0)
                 return error;
             work();
@@ -62,10 +62,12 @@ bool exited_with(const End &end, int status) {
     return WIFEXITED(end.status) && WEXITSTATUS(end.status) == status;
 }
 
-std::string line_of(const std::string &thread, const std::string &worker, const std::string &size) {
+std::string line_of(const std::string &thread, const std::string &worker, const std::string &size,
+                    bool has_default_size = true) {
     return "thrum: stack overflow in thread " + thread + " on worker " + worker +
            ": it needs more than the " + size +
-           " of its stack; make it larger with thrum_attr_set_stack_size\\(\\)\n";
+           " of its stack; make it larger with thrum_attr_set_stack_size\\(\\)" +
+           (has_default_size ? ", or all with THRUM_STACK_SIZE\n" : "\n");
 }
 
 bool says(const End &end, const std::string &line) {
@@ -156,7 +158,32 @@ TEST_F(StackOverflow, OfALargerStackSaysHowLargeItWas) {
     const thrum_attr_t attr = attr_stack(2 << 20);
     const End end = end_of([&attr] { Light([] { descend(0); }, &attr); });
     EXPECT_TRUE(is_killed(end)) << end.status;
-    EXPECT_TRUE(says(end, line_of("0x[0-9a-f]+", "[01]", "2 MiB"))) << end.said;
+    EXPECT_TRUE(says(end, line_of("0x[0-9a-f]+", "[01]", "2 MiB", false))) << end.said;
+}
+
+TEST_F(StackOverflow, NamesTheNameThatItHas) {
+    const End end = end_of([] {
+        in_ult([] {
+            EXPECT_EQ(thrum_set_name(thrum_self(), "fifteen letters"), 0);
+            descend(0);
+        });
+    });
+    EXPECT_TRUE(says(end, line_of("0x[0-9a-f]+ 'fifteen letters'", "[01]", "64 KiB"))) << end.said;
+}
+
+// Larger than a page, smaller than the guard: its only access is far below the last one.
+__attribute__((noinline)) void step_down(int depth) {
+    volatile char frame[6 * 1024];
+    frame[0] = static_cast<char>(depth);
+    if (depth < deepest)
+        step_down(depth + 1);
+    frame[1] = frame[0];
+}
+
+TEST_F(StackOverflow, ByLargeFramesHitsTheGuard) {
+    const End end = end_of([] { in_ult([] { step_down(0); }); });
+    EXPECT_TRUE(is_killed(end)) << end.status;
+    EXPECT_TRUE(says(end, line_of("0x[0-9a-f]+", "[01]", "64 KiB"))) << end.said;
 }
 
 // Each level is a call of the library, too, so that any of its instructions may be the one that faults.
@@ -314,7 +341,7 @@ void *same_handler(const struct sigaction &action) {
 TEST_F(StackOverflowHandler, IsThereAgainAtTheEnd) {
     handle(exit_42, SA_NODEFER);
     struct sigaction action;
-    const thrum_config config{2};
+    const thrum_config config{2, 0, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     sigaction(SIGSEGV, nullptr, &action);
     EXPECT_NE(same_handler(action), reinterpret_cast<void *>(exit_42));
@@ -336,7 +363,7 @@ TEST_F(StackOverflowHandler, ThatReplacesOursAndPassesSignalsOnMakesNoCircle) {
     const End end = end_of([] {
         sigaction(SIGSEGV, nullptr, &passed_to);
         handle(pass_on, SA_ONSTACK);
-        const thrum_config config{2};
+        const thrum_config config{2, 0, {}};
         if (thrum_fini() != 0 || thrum_init(&config) != 0)
             _exit(1);
         in_ult([] { descend(0); });
@@ -367,7 +394,7 @@ TEST_F(StackOverflowVariable, OffLeavesTheHandlerAlone) {
     setenv("THRUM_OVERFLOW", "off", 1);
     struct sigaction before, now;
     sigaction(SIGSEGV, nullptr, &before);
-    const thrum_config config{2};
+    const thrum_config config{2, 0, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     sigaction(SIGSEGV, nullptr, &now);
     ASSERT_EQ(thrum_fini(), 0);
@@ -382,7 +409,7 @@ TEST_F(StackOverflowVariable, OnIsWhatItIsAnyway) {
 
 TEST_F(StackOverflowVariable, AnythingElseIsRefusedInOneLine) {
     setenv("THRUM_OVERFLOW", "perhaps", 1);
-    const thrum_config config{2};
+    const thrum_config config{2, 0, {}};
     int error = 0;
     const std::string said = stderr_of([&] { error = thrum_init(&config); });
     EXPECT_EQ(error, EINVAL);

@@ -160,6 +160,39 @@ TEST_P(Pool, IsNotDestroyedWithThreadsInIt) {
     EXPECT_EQ(counter, 1);
 }
 
+TEST_P(Pool, IsNotDestroyedWhileASchedulerHasIt) {
+    thrum_pool_t pool = nullptr, other = nullptr;
+    thrum_sched_t first = nullptr, second = nullptr;
+    ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
+    ASSERT_EQ(thrum_pool_create(&other, THRUM_POOL_FIFO), 0);
+    const thrum_pool_t both[] = {other, pool, pool};
+    ASSERT_EQ(thrum_sched_create(&first, THRUM_SCHED_FIRST, &pool, 1), 0);
+    ASSERT_EQ(thrum_sched_create_user(
+                  &second, [](thrum_sched_t, void *) {}, nullptr, both, 3),
+              0);
+    EXPECT_EQ(thrum_pool_destroy(pool), EBUSY);
+    EXPECT_EQ(thrum_sched_destroy(first), 0);
+    EXPECT_EQ(thrum_pool_destroy(pool), EBUSY);
+    EXPECT_EQ(thrum_pool_destroy(other), EBUSY);
+    EXPECT_EQ(thrum_sched_destroy(second), 0);
+    EXPECT_EQ(thrum_pool_destroy(pool), 0);
+    EXPECT_EQ(thrum_pool_destroy(other), 0);
+}
+
+// Nobody serves it: what waits there is not lost, and not taken by others.
+TEST_P(Pool, WithoutASchedulerKeepsWhatItHas) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    const thrum_attr_t attr = pool.attr();
+    std::atomic<long> counter{0};
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_spawn(&thread, &attr, count, &counter), 0);
+    EXPECT_EQ(thrum_join_until(thread, nullptr, thrum_now() + 5 * THRUM_MS), ETIMEDOUT);
+    EXPECT_EQ(thrum_pool_size(pool.pool), 1U);
+    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(counter, 1);
+}
+
 // --- no unit lost or run twice ----------------------------------------------------------------------------
 
 class PoolStress : public Ult {};
@@ -391,7 +424,7 @@ TEST_P(Tasklet, HasNeitherStackNorWorkerAndIsNotCancelled) {
 TEST_P(Tasklet, RunsWhileTheFirstThreadYields) {
     for (int round = 0; round < 10; round++) {
         ASSERT_EQ(thrum_fini(), 0);
-        const thrum_config config{workers()};
+        const thrum_config config{workers(), 0, {}};
         ASSERT_EQ(thrum_init(&config), 0);
         const thrum_attr_t attr = attr_tasklet();
         std::atomic<long> counter{0};

@@ -21,7 +21,7 @@
 namespace {
 
 int init(unsigned workers) {
-    const thrum_config config{workers};
+    const thrum_config config{workers, 0, {}};
     return thrum_init(&config);
 }
 
@@ -120,6 +120,86 @@ TEST_F(Runtime, RefusesTooManyInItsConfig) {
     EXPECT_EQ(init(UINT_MAX), EINVAL);
     EXPECT_EQ(thrum_workers(), 0U);
 }
+
+// --- the default size of stacks ---------------------------------------------------------------------------
+
+class StackSize : public UltPlain {
+  protected:
+    void TearDown() override {
+        unsetenv("THRUM_STACK_SIZE");
+        UltPlain::TearDown();
+    }
+
+    // Of a thread with no attributes, and with such as say nothing of it.
+    static std::size_t size_now(std::size_t configured) {
+        const thrum_config config{2, configured, {}};
+        EXPECT_EQ(thrum_init(&config), 0);
+        std::size_t sizes[2] = {0, 0};
+        const auto measure = [&sizes](int i) {
+            std::size_t used = 0;
+            EXPECT_EQ(thrum_stack_used(thrum_self(), &used, &sizes[i]), 0);
+        };
+        const thrum_attr_t queued = attr_queued();
+        Light([&] { measure(0); }).join();
+        Light([&] { measure(1); }, &queued).join();
+        EXPECT_EQ(sizes[0] / 8192, sizes[1] / 8192) << "but for the colour";
+        EXPECT_EQ(thrum_fini(), 0);
+        return sizes[0];
+    }
+    static void expect_about(std::size_t expected, std::size_t configured) {
+        const std::size_t size = size_now(configured);
+        EXPECT_GE(size, expected);
+        EXPECT_LT(size, expected + 3 * 4096);
+    }
+};
+
+TEST_F(StackSize, IsWhatTheConfigurationOrTheEnvironmentSays) {
+    expect_about(64U << 10, 0);
+    expect_about(256U << 10, 200U << 10);
+    setenv("THRUM_STACK_SIZE", "", 1);
+    expect_about(64U << 10, 0);
+    setenv("THRUM_STACK_SIZE", "131072", 1);
+    expect_about(128U << 10, 0);
+    expect_about(16U << 10, 1); // what the program says is stronger
+    const std::pair<const char *, std::size_t> sizes[] = {{"1", 16U << 10},   {"100k", 128U << 10},
+                                                          {"32K", 32U << 10}, {"1m", 1U << 20},
+                                                          {"3M", 4U << 20},   {"1g", 1U << 30}};
+    for (const auto &[text, size] : sizes) {
+        setenv("THRUM_STACK_SIZE", text, 1);
+        expect_about(size, 0);
+    }
+}
+
+TEST_F(StackSize, OfOneThatSaysSoIsItsOwn) {
+    const thrum_config config{1, 1U << 20, {}};
+    ASSERT_EQ(thrum_init(&config), 0);
+    const thrum_attr_t attr = attr_stack(32U << 10);
+    std::size_t used = 0, size = 0;
+    Light([&] { EXPECT_EQ(thrum_stack_used(thrum_self(), &used, &size), 0); }, &attr).join();
+    EXPECT_LT(size, 64U << 10);
+    ASSERT_EQ(thrum_fini(), 0);
+}
+
+TEST_F(StackSize, IsRefusedInOneLine) {
+    for (const char *bad :
+         {"0", "x", "-1", "64kb", "2g", "1025m", "99999999999999999999", " 1m", "1.5m", "k"}) {
+        setenv("THRUM_STACK_SIZE", bad, 1);
+        const std::string text = stderr_of([] { EXPECT_EQ(thrum_init(nullptr), EINVAL); });
+        EXPECT_EQ(text, std::string("thrum: THRUM_STACK_SIZE is '") + bad +
+                            "'; it takes a number of bytes, or of k, m or g, up to 1g\n");
+    }
+    const thrum_config too_large{1, (1U << 30) + 1, {}};
+    EXPECT_EQ(thrum_init(&too_large), EINVAL);
+}
+
+TEST_F(StackSize, WhatALaterVersionKnowsIsRefused) {
+    thrum_config config{1, 0, {}};
+    config.reserved[5] = 1;
+    EXPECT_EQ(thrum_init(&config), EINVAL);
+    EXPECT_EQ(sizeof config, 64U);
+}
+
+// --- once -------------------------------------------------------------------------------------------------
 
 TEST_F(Runtime, IsThereOnce) {
     ASSERT_EQ(init(2), 0);

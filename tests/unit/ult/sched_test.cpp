@@ -119,6 +119,24 @@ TEST_P(SchedLife, AFunctionThatReturnsIsNotCalledAgain) {
     EXPECT_EQ(times, 1);
 }
 
+// What is left in its pools waits for the next scheduler.
+TEST_P(SchedLife, AFunctionThatReturnsEarlyLeavesItsPools) {
+    const Served served(1);
+    std::atomic<int> times{0};
+    std::atomic<bool> ran{false};
+    const thrum_attr_t attr = served.attr();
+    Light waits([&ran] { ran = true; }, &attr);
+    const thrum_sched_t sched = users(return_at_once, &times, served);
+    ASSERT_EQ(thrum_worker_set_sched(workers() - 1, sched), 0);
+    EXPECT_TRUE(eventually([&] { return thrum_sched_destroy(sched) == 0; }));
+    expect_default(workers() - 1);
+    EXPECT_EQ(times, 1);
+    EXPECT_FALSE(ran);
+    ASSERT_EQ(thrum_worker_set_sched(workers() - 1, served.scheds[0]), 0);
+    waits.join();
+    EXPECT_EQ(thrum_worker_set_sched(workers() - 1, nullptr), 0);
+}
+
 void leave_by_exit(thrum_sched_t, void *result) {
     thrum_exit(result);
 }
@@ -173,7 +191,7 @@ TEST_F(SchedRuntimes, NobodyHasItWhenTheRuntimeHasEnded) {
         for (thrum_sched_t *sched : {&first, &last, &stacked})
             ASSERT_EQ(thrum_sched_create(sched, THRUM_SCHED_FIRST, &pool, 1), 0);
         for (int round = 0; round < 2; round++) {
-            const thrum_config config{workers};
+            const thrum_config config{workers, 0, {}};
             ASSERT_EQ(thrum_init(&config), 0);
             EXPECT_EQ(thrum_worker_set_sched(0, first), 0);
             EXPECT_EQ(thrum_sched_destroy(first), EBUSY);
@@ -335,7 +353,7 @@ TEST_F(MayNotSleep, ATaskletOrAScheduler) {
         int status = 0;
         const std::string said = stderr_of([&] {
             status = in_child([&work] {
-                const thrum_config config{2};
+                const thrum_config config{2, 0, {}};
                 if (thrum_init(&config) == 0)
                     work();
                 thrum_sleep(THRUM_S);

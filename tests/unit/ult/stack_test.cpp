@@ -19,8 +19,8 @@
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
-constexpr unsigned kDefault = 2; // 64 KiB
+constexpr std::size_t kPage = 4096, kGuard = 8192;
+constexpr unsigned kDefault = 0; // 64 KiB, unless a runtime was told
 
 // Whether the kernel can read there; a guard page gives EFAULT.
 class Reader {
@@ -58,10 +58,11 @@ class Stacks : public UltPlain {
 };
 
 TEST_F(Stacks, ClassesArePowersOfTwo) {
-    EXPECT_EQ(stacks_size(0), 16U << 10);
+    EXPECT_EQ(stacks_size(kDefault), 64U << 10);
+    EXPECT_EQ(stacks_size(1), 16U << 10);
     EXPECT_EQ(stacks_size(stacks_classes() - 1), 1U << 30);
-    EXPECT_EQ(stacks_class_of(0), 0U);
-    for (unsigned i = 0; i < stacks_classes(); i++) {
+    EXPECT_EQ(stacks_class_of(0), 1U);
+    for (unsigned i = 1; i < stacks_classes(); i++) {
         EXPECT_EQ(stacks_class_of(stacks_size(i)), i);
         EXPECT_EQ(stacks_class_of(stacks_size(i) - 1), i);
         EXPECT_EQ(stacks_class_of(stacks_size(i) + 1), i + 1);
@@ -80,7 +81,8 @@ TEST_F(Stacks, EachHasItsSizeAndAGuardBelow) {
         EXPECT_TRUE(reader.can_read(top - 1)) << "class " << i;
         EXPECT_TRUE(reader.can_read(low)) << "class " << i;
         EXPECT_FALSE(reader.can_read(low - 1)) << "class " << i;
-        EXPECT_FALSE(reader.can_read(low - kPage)) << "class " << i;
+        for (std::size_t below = kPage; below <= kGuard; below += kPage)
+            EXPECT_FALSE(reader.can_read(low - below)) << below << " below class " << i;
         stacks_put(i, top);
     }
 }
@@ -95,7 +97,7 @@ TEST_F(Stacks, DoNotOverlap) {
         }
         std::sort(tops.begin(), tops.end());
         for (std::size_t k = 1; k < tops.size(); k++)
-            ASSERT_GE(stacks_low(tops[k], i) - kPage, tops[k - 1]) << "class " << i;
+            ASSERT_GE(stacks_low(tops[k], i) - kGuard, tops[k - 1]) << "class " << i;
         for (char *top : tops)
             stacks_put(i, top);
     }
@@ -373,7 +375,7 @@ TEST_F(Overflow, EndsTheProcess) {
         for (const std::size_t size : {std::size_t{16} << 10, std::size_t{64} << 10, std::size_t{1} << 20}) {
             const int status = in_child([&] {
                 signal(SIGSEGV, SIG_DFL);
-                const thrum_config config{workers};
+                const thrum_config config{workers, 0, {}};
                 if (thrum_init(&config) != 0)
                     return 1;
                 const thrum_attr_t attr = attr_stack(size);

@@ -287,7 +287,7 @@ ULT_OVER_WORKERS(Gone);
 // In a process of its own, which is aborted.
 class NoWaiter : public UltPlain, public testing::WithParamInterface<unsigned> {
   protected:
-    static void expect_report(const std::function<void()> &work) {
+    static void expect_report(const std::string &function, const std::function<void()> &work) {
         int status = 0;
         const std::string said = stderr_of([&] {
             status = in_child([&] {
@@ -299,9 +299,9 @@ class NoWaiter : public UltPlain, public testing::WithParamInterface<unsigned> {
             });
         });
         EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
-        EXPECT_EQ(
-            said.substr(0, said.find('\n')),
-            "thrum: misuse: a tasklet or a scheduler would have to wait for an object, which it must not");
+        EXPECT_EQ(said.substr(0, said.find('\n')),
+                  "thrum: misuse: a tasklet or a scheduler must not wait, as it would have to in " +
+                      function);
     }
 };
 
@@ -313,6 +313,10 @@ struct Held {
     thrum_barrier_t barrier = THRUM_BARRIER_INIT(2);
     thrum_rwlock_t rwlock = THRUM_RWLOCK_INIT;
     thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
+    thrum_latch_t latch = THRUM_LATCH_INIT(1);
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    void *values[1] = {nullptr};
+    thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
 
     void wait_for(int which) {
         int number = 0;
@@ -329,16 +333,26 @@ struct Held {
         case 4: thrum_barrier_wait(&barrier); break;
         case 5: thrum_rwlock_read_lock(&rwlock); break;
         case 6: thrum_channel_receive(&channel, &number); break;
+        case 7: thrum_channel_send(&channel, &number); break;
+        case 8: thrum_rwlock_write_lock(&rwlock); break;
+        case 9: thrum_latch_wait(&latch); break;
+        case 10: thrum_eventual_get(&eventual); break;
+        case 11: thrum_future_wait(&future); break;
         default: thrum_wait_any(&any, 1, kNever, nullptr);
         }
     }
 };
 
 TEST_P(NoWaiter, Tasklet) {
-    for (int which = 0; which < 8; which++) {
+    const char *const functions[] = {"thrum_mutex_lock",      "thrum_cond_wait",    "thrum_sem_wait",
+                                     "thrum_event_wait",      "thrum_barrier_wait", "thrum_rwlock_read_lock",
+                                     "thrum_channel_receive", "thrum_channel_send", "thrum_rwlock_write_lock",
+                                     "thrum_latch_wait",      "thrum_eventual_get", "thrum_future_wait",
+                                     "thrum_wait_any"};
+    for (int which = 0; which < 13; which++) {
         if (which == 1) // its mutex is another's
             continue;
-        expect_report([which] {
+        expect_report(functions[which], [which] {
             static Held held;
             static int what;
             what = which;
@@ -359,7 +373,7 @@ TEST_P(NoWaiter, Tasklet) {
 }
 
 TEST_P(NoWaiter, Scheduler) {
-    expect_report([] {
+    expect_report("thrum_mutex_lock", [] {
         static Held held;
         static thrum_pool_t pool;
         thrum_pool_create(&pool, THRUM_POOL_FIFO);

@@ -26,6 +26,38 @@ TEST_P(WaitAny, ChecksWhatItIsGiven) {
     EXPECT_EQ(thrum_wait_any(&wait, 1, kNever, nullptr), EINVAL);
 }
 
+// In debug builds, too.
+TEST_P(WaitAny, RefusesAThreadThatIsNotItsOwnToJoin) {
+    thrum_event_t go = THRUM_EVENT_INIT, left = THRUM_EVENT_INIT;
+    Light joined([&go] { thrum_event_wait(&go); });
+    const thrum_t handle = joined.handle(); // the joiner takes it
+    Light joiner([&joined] { joined.join(); });
+    EXPECT_TRUE(eventually([&] { return thrum_try_join(handle, nullptr) == EINVAL; }));
+    std::pair<thrum_event_t *, thrum_event_t *> events{&go, &left};
+    thrum_t detached = nullptr;
+    const auto wait = [](void *arg) -> void * {
+        auto *both = static_cast<std::pair<thrum_event_t *, thrum_event_t *> *>(arg);
+        thrum_event_wait(both->first);
+        thrum_event_set(both->second);
+        return nullptr;
+    };
+    ASSERT_EQ(thrum_spawn(&detached, nullptr, wait, &events), 0);
+    ASSERT_EQ(thrum_detach(detached), 0);
+    for (const thrum_t other : {handle, detached}) {
+        thrum_event_t never = THRUM_EVENT_INIT;
+        thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &never), item(THRUM_WAIT_JOIN, other)};
+        EXPECT_EQ(thrum_wait_any(waits, 2, kNever, nullptr), EINVAL);
+        EXPECT_EQ(waiting(never), 0);
+        thrum_event_set(&never); // what is ready is done
+        EXPECT_EQ(thrum_wait_any(waits, 2, kNever, nullptr), 0);
+    }
+    thrum_wait_t none = item(THRUM_WAIT_JOIN, nullptr);
+    EXPECT_EQ(thrum_wait_any(&none, 1, kNever, nullptr), EINVAL);
+    thrum_event_set(&go);
+    joiner.join();
+    thrum_event_wait(&left);
+}
+
 TEST_P(WaitAny, TakesTheFirstThatIsReady) {
     thrum_event_t event = THRUM_EVENT_INIT;
     thrum_sem_t one = THRUM_SEM_INIT(1), two = THRUM_SEM_INIT(1);

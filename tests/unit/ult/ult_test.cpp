@@ -287,6 +287,85 @@ TEST_P(Join, OfOneThatHasEndedLongAgo) {
     });
 }
 
+int join_until_soon(thrum_t thread) {
+    return thrum_join_until(thread, nullptr, thrum_now() + THRUM_MS);
+}
+
+void expect_not_joinable(thrum_t thread) {
+    EXPECT_EQ(thrum_join(thread, nullptr), EINVAL);
+    EXPECT_EQ(thrum_join_keep(thread, nullptr), EINVAL);
+    EXPECT_EQ(join_until_soon(thread), EINVAL);
+    EXPECT_EQ(thrum_try_join(thread, nullptr), EINVAL);
+    EXPECT_EQ(thrum_detach(thread), EINVAL);
+}
+
+TEST_P(Join, OfOneThatSomebodyJoins) {
+    for (const bool timed : {false, true}) {
+        Gate gate;
+        const thrum_t waiter = spawn(pass, &gate);
+        const auto wait = [&] {
+            const uint64_t moment = thrum_now() + 60 * THRUM_S;
+            EXPECT_EQ(timed ? thrum_join_until(waiter, nullptr, moment) : thrum_join(waiter, nullptr), 0);
+        };
+        Light first(wait);
+        // Until the first one waits the answer is that it has not ended, or the time is up.
+        EXPECT_TRUE(eventually([&] { return thrum_try_join(waiter, nullptr) == EINVAL; }));
+        expect_not_joinable(waiter);
+        in_ult([&] { expect_not_joinable(waiter); });
+        External([&] { expect_not_joinable(waiter); }).join();
+        gate.let_all_pass();
+    }
+}
+
+TEST_P(Join, OfOneThatIsDetached) {
+    struct Guest {
+        Gate gate;
+        std::atomic<bool> left{false};
+        static void *stay(void *arg) {
+            auto *guest = static_cast<Guest *>(arg);
+            guest->gate.pass();
+            guest->left = true;
+            return nullptr;
+        }
+    } guest;
+    const thrum_t waiter = spawn(Guest::stay, &guest);
+    ASSERT_EQ(thrum_detach(waiter), 0);
+    expect_not_joinable(waiter);
+    in_ult([&] { expect_not_joinable(waiter); });
+    External([&] { expect_not_joinable(waiter); }).join();
+    guest.gate.let_all_pass();
+    EXPECT_TRUE(eventually([&] { return guest.left.load(); }));
+}
+
+#ifdef THRUM_DEBUG
+TEST_P(Join, OfAHandleThatIsUsedUp) {
+    const thrum_t joined = spawn(same, nullptr);
+    EXPECT_EQ(thrum_join(joined, nullptr), 0);
+    expect_not_joinable(joined);
+    const thrum_t gone = spawn(same, nullptr);
+    EXPECT_EQ(thrum_join_keep(gone, nullptr), 0);
+    EXPECT_EQ(thrum_detach(gone), 0);
+    expect_not_joinable(gone);
+}
+#endif
+
+TEST_P(Join, OfNothing) {
+    from_both([] {
+        expect_not_joinable(nullptr);
+        EXPECT_EQ(thrum_revive(nullptr, same, nullptr), EINVAL);
+        thrum_t thread = nullptr;
+        thrum_t threads[2];
+        const thrum_attr_t queued = attr_queued();
+        EXPECT_EQ(thrum_spawn(&thread, nullptr, nullptr, nullptr), EINVAL);
+        EXPECT_EQ(thrum_spawn(nullptr, &queued, nullptr, nullptr), EINVAL);
+        EXPECT_EQ(thrum_spawn_many(2, threads, nullptr, nullptr, nullptr, 0), EINVAL);
+        thread = spawn(same, nullptr);
+        EXPECT_EQ(thrum_join_keep(thread, nullptr), 0);
+        EXPECT_EQ(thrum_revive(thread, nullptr, nullptr), EINVAL);
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    });
+}
+
 // Each is spawned here and joined by the next.
 TEST_P(Join, ByOthersThanTheSpawner) {
     from_both([] {

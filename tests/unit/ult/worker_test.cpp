@@ -288,9 +288,9 @@ TEST_P(Worker, ItsMagazinesGoToTheOthers) {
         });
         expect_stops(number);
         if (round == 4)
-            chunks = stacks_chunks(2) + units_chunks();
+            chunks = stacks_chunks(0) + units_chunks();
     }
-    EXPECT_LE(stacks_chunks(2) + units_chunks(), chunks + 1 + workers());
+    EXPECT_LE(stacks_chunks(0) + units_chunks(), chunks + 1 + workers());
 }
 
 TEST_P(Worker, IsNotStoppedWhileItsThreadWaitsInTheKernel) {
@@ -392,7 +392,7 @@ ULT_OVER_WORKERS(WorkerSched);
 // --- without a runtime, without memory or threads, at the end ---------------------------------------------
 
 int init(unsigned workers) {
-    const thrum_config config{workers};
+    const thrum_config config{workers, 0, {}};
     return thrum_init(&config);
 }
 

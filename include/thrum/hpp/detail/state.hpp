@@ -5,7 +5,7 @@
  *
  *   null       nothing yet
  *   waited()   a thread is about to wait for the event
- *   else       the coroutine that awaits it
+ *   else       the continuation of the coroutine that awaits it
  *   ready()    the outcome is there, and the future's alone to read
  *
  *   null -> waited() (who waits); null, waited() -> a coroutine (the future); all -> ready() (who has written the
@@ -19,6 +19,7 @@
 #include <atomic>
 #include <coroutine>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "thrum/hpp/attributes.hpp"
@@ -27,8 +28,47 @@
 
 namespace thrum::detail {
 
+/* What the promise of a coroutine has that goes on with others, and they with it, in the loop of resume(): compilers that
+ * do not optimise would let the calls of one another pile up on the stack. Only who runs has a place in a loop, and
+ * hands it on; null: it runs otherwise. */
+struct loop_place {
+    std::coroutine_handle<> *next = nullptr;
+
+    /* By its coroutine, which is suspended: what await_suspend returns for `other` to go on. */
+    std::coroutine_handle<> leave_to(std::coroutine_handle<> other,
+                                     loop_place *place_of_other) const noexcept {
+        if (place_of_other != nullptr)
+            place_of_other->next = next;
+        if (next == nullptr)
+            return other;
+        *next = other;
+        return std::noop_coroutine();
+    }
+};
+
+template <class Promise>
+loop_place *loop_place_of(std::coroutine_handle<Promise> coroutine) noexcept {
+    if constexpr (std::is_base_of_v<loop_place, Promise>)
+        return &coroutine.promise();
+    else
+        return nullptr;
+}
+
+/* A coroutine that is to go on. Stands in its own frame. */
+struct continuation {
+    std::coroutine_handle<> coroutine;
+    loop_place *place = nullptr;
+};
+
+/* One that waits for something else may go on elsewhere, in another loop, before it has returned to this one: so only
+ * what is ours is looked at. */
 inline void *resume(void *address) {
-    std::coroutine_handle<>::from_address(address).resume();
+    const continuation first = *static_cast<const continuation *>(address);
+    std::coroutine_handle<> next = first.coroutine;
+    if (first.place != nullptr)
+        first.place->next = &next;
+    while (next)
+        std::exchange(next, nullptr).resume();
     return nullptr;
 }
 
@@ -63,10 +103,10 @@ class state_base {
 
     bool is_ready() const noexcept { return word_.load(std::memory_order_acquire) == ready(); }
     /* False: it is ready, and the coroutine need not wait. */
-    bool await(std::coroutine_handle<> coroutine) noexcept {
+    bool await(continuation *waiting) noexcept {
         void *before = word_.load(std::memory_order_acquire);
         while (before != ready())
-            if (word_.compare_exchange_weak(before, coroutine.address(), std::memory_order_acq_rel))
+            if (word_.compare_exchange_weak(before, waiting, std::memory_order_acq_rel))
                 return true;
         return false;
     }
@@ -84,6 +124,10 @@ class state_base {
             event_.set();
         return event_.waiting();
     }
+
+    /* Its thread belonged to a runtime that has ended, and never runs again. (Where there is another one by now nobody can
+     * tell.) */
+    bool is_lost() const noexcept { return is_async && !is_ready() && thrum_workers() == 0; }
 
     /* It waits for the outcome at its end, since its thread may use what stands in the caller's frame. The future's
      * own */

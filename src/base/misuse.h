@@ -2,8 +2,8 @@
 /* What a program must not do with an object: unlock what is not its own, destroy what is in use. Debug builds say so in
  * one line and abort; release builds answer with the error where they can tell. What nobody could go on from is
  * misuse_end()'s, in any build. */
-#ifndef THRUM_SYNC_MISUSE_H
-#define THRUM_SYNC_MISUSE_H
+#ifndef THRUM_BASE_MISUSE_H
+#define THRUM_BASE_MISUSE_H
 
 #include <stdlib.h>
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tasklets and schedulers stand on a stack that others need: they must not wait. What may wait asks here first, and
+ * answers EPERM, or ends the process with a line where it has no error to answer. */
+#ifndef THRUM_SCHED_MAY_WAIT_H
+#define THRUM_SCHED_MAY_WAIT_H
+
+#include <stdbool.h>
+
+#include "sched/unit.h"
+
+static inline bool unit_may_wait(const struct thrum_unit *self) {
+    return self->kind != UNIT_TASKLET && self->kind != UNIT_LOOP;
+}
+
+/* May the caller? */
+bool unit_here_may_wait(void);
+
+/* `kind`: what it would have to wait for, which tells the public function that was called. */
+__attribute__((cold)) _Noreturn void unit_cannot_wait(enum awaits kind);
+
+static inline void unit_expect_may_wait(const struct thrum_unit *self, enum awaits kind) {
+    if (__builtin_expect(!unit_may_wait(self), 0))
+        unit_cannot_wait(kind);
+}
+
+#endif
