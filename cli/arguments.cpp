@@ -70,8 +70,9 @@ std::optional<std::string> variable(const char *name) {
 
 // --standby for a mode that has no such threads would be ignored without a word.
 void check_standby(const CLI::App &command) {
+    const CLI::Option *standby = command.get_option_no_throw("--standby");
     const std::string mode = variable(kMode).value_or("reuse");
-    if (command.count("--standby") != 0 && mode != "standby" && mode != "standby-helping")
+    if (standby != nullptr && standby->count() != 0 && mode != "standby" && mode != "standby-helping")
         throw Failure(kUsage, "--standby is for --mode standby and --mode standby-helping, not for " + mode);
 }
 

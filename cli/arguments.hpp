@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command lines of run.cpp and compare.cpp have in common: a program with its arguments, and the options
-// that tune the cache, each of which sets its environment variable.
+// What the command lines of run.cpp, compare.cpp and trace.cpp have in common: a program with its arguments, and, of the
+// first two, the options that tune the cache, each of which sets its environment variable.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of functions in another process, and who called whom there, by way of elfutils' libdw. Nothing where a module has
-// neither symbols nor unwind tables.
+// Who called whom in another process, by way of elfutils' libdw. Nothing where a module has no unwind tables. Names for
+// the addresses: symbols.hpp.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace thrum {
+
+// Addresses within the calls, innermost first.
+using Backtrace = std::vector<std::uint64_t>;
 
 class Backtracer {
   public:
@@ -20,16 +22,11 @@ class Backtracer {
     Backtracer(const Backtracer &) = delete;
     Backtracer &operator=(const Backtracer &) = delete;
 
-    // "function", or "" where none is known.
-    std::string function(std::uint64_t address) const;
-
-    // "function (file:line)", innermost first. Registers by their DWARF numbers; which are known: bits of `known`; `pc`:
-    // where it goes on.
-    std::vector<std::string> frames(const std::uint64_t *registers, std::uint64_t known,
-                                    std::uint64_t pc) const;
+    // From registers by their DWARF numbers; which are known: bits of `known`; `pc`: where it goes on.
+    Backtrace from_registers(const std::uint64_t *registers, std::uint64_t known, std::uint64_t pc) const;
 
     // Of a kernel thread, which is stopped for that moment.
-    std::vector<std::string> frames_of_thread(pid_t tid) const;
+    Backtrace of_thread(pid_t tid) const;
 
   private:
     struct State;

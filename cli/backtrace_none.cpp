@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// backtrace.hpp where libdw is not to be had (a build for another processor): nothing is known.
+// backtrace.hpp where a build has no elfutils: nothing is known.
 #include "backtrace.hpp"
 
 namespace thrum {
@@ -10,15 +10,11 @@ struct Backtracer::State {};
 Backtracer::Backtracer(pid_t) {}
 Backtracer::~Backtracer() = default;
 
-std::string Backtracer::function(std::uint64_t) const {
-    return "";
-}
-
-std::vector<std::string> Backtracer::frames(const std::uint64_t *, std::uint64_t, std::uint64_t) const {
+Backtrace Backtracer::from_registers(const std::uint64_t *, std::uint64_t, std::uint64_t) const {
     return {};
 }
 
-std::vector<std::string> Backtracer::frames_of_thread(pid_t) const {
+Backtrace Backtracer::of_thread(pid_t) const {
     return {};
 }
 

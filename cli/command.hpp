@@ -13,15 +13,17 @@
 namespace thrum {
 
 // Exit codes of `thrum` itself. Those of `thrum run` are env(1)'s, so that a script can tell a
-// failure of thrum from one of the program. `thrum compare` adds 128 + signal where it is interrupted.
+// failure of thrum from one of the program. `thrum compare` adds 128 + signal where it is interrupted, `thrum trace`
+// where that ends the program.
 enum ExitCode : int {
-    kFailed = 1,    // counters, ps: the process cannot be read; compare: the program failed
+    kFailed = 1,    // counters, ps: the process cannot be read; compare: the program failed; trace: there is none
     kUsage = 2,     // the command line is wrong
     kRefused = 125, // run, compare: thrum can do nothing for this program
     kNotExecutable = 126,
     kNotFound = 127,
 };
 
+// Without a line: what there is to say has been said, as by a program that fails.
 class Failure : public std::runtime_error {
   public:
     Failure(int code, const std::string &line) : std::runtime_error(line), code_(code) {}
@@ -47,5 +49,6 @@ void add_run(CLI::App &app, const std::vector<std::string> &behind_mark);
 void add_compare(CLI::App &app, const std::vector<std::string> &behind_mark);
 void add_counters(CLI::App &app);
 void add_ps(CLI::App &app);
+void add_trace(CLI::App &app, const std::vector<std::string> &behind_mark);
 
 } // namespace thrum

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -92,14 +93,17 @@ int run_command_line(CLI::App &app, int argc, char **argv) {
         print_line(who_speaks(app), describe(app, error) + "; see " + who_speaks(app) + " --help");
         return thrum::kUsage;
     } catch (const thrum::Failure &failure) {
-        print_line(who_speaks(app), failure.what());
+        if (*failure.what() != '\0')
+            print_line(who_speaks(app), failure.what());
         return failure.code();
     }
 }
 
 // How many of the words come before the first "--" of a command that starts a program; with others, all.
 int words_before_mark(int argc, char **argv) {
-    if (argc < 2 || (std::strcmp(argv[1], "run") != 0 && std::strcmp(argv[1], "compare") != 0))
+    const char *const starters[] = {"run", "compare", "trace"};
+    if (argc < 2 || std::none_of(std::begin(starters), std::end(starters),
+                                 [argv](const char *name) { return std::strcmp(argv[1], name) == 0; }))
         return argc;
     return static_cast<int>(std::find(argv, argv + argc, std::string("--")) - argv);
 }
@@ -128,6 +132,7 @@ int main(int argc, char **argv) try {
     thrum::add_compare(app, behind_mark);
     thrum::add_counters(app);
     thrum::add_ps(app);
+    thrum::add_trace(app, behind_mark);
     add_help_command(app);
     return after_output(run_command_line(app, shown, argv));
 } catch (const std::exception &error) {

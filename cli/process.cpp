@@ -66,10 +66,7 @@ bool is_library(const std::string &path, const std::string &library) {
 
 // Where the library's file begins in the process; 0 where it has none.
 std::uint64_t find_library(pid_t pid, const std::string &library) {
-    const auto maps = read_all(proc_path(pid, "maps"));
-    if (!maps)
-        throw unreadable(pid, errno);
-    std::istringstream lines(*maps);
+    std::istringstream lines(maps(pid));
     for (std::string line; std::getline(lines, line);)
         if (const auto mapping = parse_mapping(line))
             if (mapping->offset == 0 && is_library(mapping->path, library))
@@ -90,6 +87,13 @@ pid_t parse(const std::string &text) {
 std::string name(pid_t pid) {
     std::string name = read_all(proc_path(pid, "comm")).value_or("?");
     return name.substr(0, name.find('\n'));
+}
+
+std::string maps(pid_t pid) {
+    const auto text = read_all(proc_path(pid, "maps"));
+    if (!text)
+        throw unreadable(pid, errno);
+    return *text;
 }
 
 Failure unreadable(pid_t pid, int error) {

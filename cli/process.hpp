@@ -19,6 +19,9 @@ pid_t parse(const std::string &text);
 // As ps(1) has it under COMMAND.
 std::string name(pid_t pid);
 
+// The text of its maps file; throws Failure where it cannot be read.
+std::string maps(pid_t pid);
+
 // Why the process cannot be read, and what to do about it; `error` is that of the failed read.
 Failure unreadable(pid_t pid, int error);
 

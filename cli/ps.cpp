@@ -16,6 +16,7 @@
 #include "inspect/inspect.h"
 #include "inspect/report.h"
 #include "process.hpp"
+#include "symbols.hpp"
 #include "text.hpp"
 
 namespace thrum {
@@ -39,6 +40,7 @@ class Look {
   private:
     static bool read(void *look, std::uint64_t address, void *to, std::size_t size);
     const char *function(std::uint64_t address);
+    Backtrace backtrace(const struct inspect_thread &thread) const;
     std::vector<std::string> frames(const struct inspect_thread &thread) const;
     void print_frames(const struct inspect_thread &thread) const;
     std::string json(const struct inspect_thread &thread);
@@ -50,6 +52,7 @@ class Look {
     Options options_;
     struct inspect_source source_;
     Backtracer backtracer_;
+    Symbols symbols_;
     std::map<std::uint64_t, std::string> functions_;
     std::map<int, pid_t> worker_tids_;
 };
@@ -59,7 +62,7 @@ bool Look::read(void *look, std::uint64_t address, void *to, std::size_t size) {
 }
 
 Look::Look(pid_t pid, const Options &options)
-    : pid_(pid), options_(options), source_{read, this, 0}, backtracer_(pid) {
+    : pid_(pid), options_(options), source_{read, this, 0}, backtracer_(pid), symbols_(process::maps(pid)) {
     const auto image = process::find_symbol(pid, kLibthrum, INSPECT_IMAGE);
     if (!image)
         throw Failure(kFailed, "process " + std::to_string(pid) + " does not use libthrum");
@@ -77,20 +80,26 @@ Look::Look(pid_t pid, const Options &options)
 const char *Look::function(std::uint64_t address) {
     const auto [at, is_new] = functions_.try_emplace(address);
     if (is_new)
-        at->second = backtracer_.function(address);
+        at->second = short_name(symbols_.at(address));
     return at->second.empty() ? nullptr : at->second.c_str();
 }
 
-std::vector<std::string> Look::frames(const struct inspect_thread &thread) const {
+Backtrace Look::backtrace(const struct inspect_thread &thread) const {
     std::uint64_t registers[INSPECT_REGISTERS], known;
     if (thread.state == INSPECT_RUNS) {
         const auto tid = worker_tids_.find(thread.worker);
-        return tid != worker_tids_.end() ? backtracer_.frames_of_thread(tid->second)
-                                         : std::vector<std::string>();
+        return tid != worker_tids_.end() ? backtracer_.of_thread(tid->second) : Backtrace();
     }
     if (!inspect_registers(&source_, &thread, registers, &known))
         return {};
-    return backtracer_.frames(registers, known, registers[INSPECT_REGISTERS - 1]);
+    return backtracer_.from_registers(registers, known, registers[INSPECT_REGISTERS - 1]);
+}
+
+std::vector<std::string> Look::frames(const struct inspect_thread &thread) const {
+    std::vector<std::string> lines;
+    for (const std::uint64_t address : backtrace(thread))
+        lines.push_back(describe(symbols_.at(address), address));
+    return lines;
 }
 
 // --- text -------------------------------------------------------------------------------------------------

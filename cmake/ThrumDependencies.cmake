@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What is taken from elsewhere: CLI11 (the command) and GoogleTest (the tests), both as Debian
-# packages, neither needed by the libraries. For another machine's processor (a cross build) Debian
-# has the headers and the sources at hand but no target libraries, so both are taken from there.
+# What is taken from elsewhere: CLI11 and elfutils (the command) and GoogleTest (the tests), all as Debian
+# packages, none needed by the libraries. For another machine's processor (a cross build) Debian
+# has the headers and the sources at hand but no target libraries, so CLI11 and GoogleTest are taken from there,
+# and the command does without elfutils.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
@@ -40,8 +41,8 @@ endif()
 if(NOT TARGET CLI11::CLI11)
     message(WARNING "CLI11 not found (Debian: libcli11-dev): bin/thrum is left out")
 endif()
-if(NOT TARGET PkgConfig::LIBDW AND NOT CMAKE_CROSSCOMPILING)
-    message(WARNING "libdw not found (Debian: libdw-dev): thrum ps shows neither names nor backtraces")
+if(NOT TARGET PkgConfig::LIBDW)
+    message(WARNING "elfutils not found (Debian: libdw-dev): bin/thrum knows neither the names of functions nor backtraces")
 endif()
 if(THRUM_BUILD_TESTS AND NOT TARGET GTest::gtest)
     message(WARNING "GoogleTest not found (Debian: libgtest-dev): the unit tests are left out")

@@ -10,7 +10,7 @@ source scripts/chroot.sh
 chroot_possible
 [[ -e build/debug/lib/libthrum-cache.so ]] || { echo "build the debug preset first" >&2; exit 1; }
 
-packages="cmake libstdc++6 procps binutils python3 gdb musl" # what the tests call; no compiler
+packages="cmake libstdc++6 procps binutils python3 gdb musl libdw1t64" # what the tests call; no compiler
 if [[ ! -e $chroots/trixie.packages || $(<"$chroots/trixie.packages") != "$packages" ]]; then
     chroot_fresh trixie trixie
     # shellcheck disable=SC2016 # expanded in the chroot

@@ -33,7 +33,7 @@ extern void __tsan_switch_to_fiber(void *fiber, unsigned flags) WEAK;
 extern void __tsan_acquire(void *object) WEAK;
 extern void __tsan_release(void *object) WEAK;
 
-bool annotate_on;
+bool annotate_on, watch_on;
 static bool asan, lsan, tsan, valgrind; /* r/o after annotate_init */
 
 void annotate_init(void) {
@@ -42,7 +42,7 @@ void annotate_init(void) {
     tsan = __tsan_get_current_fiber != NULL && __tsan_create_fiber != NULL && __tsan_destroy_fiber != NULL &&
            __tsan_switch_to_fiber != NULL && __tsan_acquire != NULL && __tsan_release != NULL;
     valgrind = RUNNING_ON_VALGRIND != 0;
-    annotate_on = asan || tsan;
+    annotate_on = watch_on = asan || tsan;
 }
 
 /* --- kernel threads ----------------------------------------------------------------------------------- */

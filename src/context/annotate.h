@@ -24,6 +24,10 @@
 /* Some tool wants to be told about switches; r/o after annotate_init. */
 extern bool annotate_on __attribute__((visibility("hidden")));
 
+/* Somebody wants to be told: a tool, or the trace (sched/trace.h). What the scheduler's fast paths test, so that two cost
+ * as little as one. r/o while there are workers. */
+extern bool watch_on __attribute__((visibility("hidden")));
+
 /* Before there is any stack or worker. */
 void annotate_init(void);
 
@@ -84,12 +88,12 @@ void annotate_release(void *object);
 void annotate_acquire(void *object);
 
 static inline void annotate_happens_before(void *object) {
-    if (__builtin_expect(annotate_on, 0))
+    if (__builtin_expect(watch_on, 0))
         annotate_release(object);
 }
 
 static inline void annotate_happens_after(void *object) {
-    if (__builtin_expect(annotate_on, 0))
+    if (__builtin_expect(watch_on, 0))
         annotate_acquire(object);
 }
 

@@ -9,23 +9,19 @@
 
 enum { ENOUGH_NS = 1000 * 1000 };
 
-/* Both clocks at one time: ticks before and after the other clock, the closest of a few tries. */
-struct moment {
-    uint64_t ticks, ns, apart; /* apart: how many ticks `ticks` may be wrong */
-};
-
 static uint64_t rate; /* 0 until known; then never changes */
-static struct moment first;
+static struct ticks_moment first;
 static uint32_t state; /* of `first` */
 enum { UNTOUCHED, AT_WORK, DONE };
 
-static struct moment now(void) {
+/* Ticks before and after the other clock, the closest of a few tries. */
+struct ticks_moment ticks_moment(void) {
     enum { TRIES = 4 };
-    struct moment best = {0, 0, UINT64_MAX};
+    struct ticks_moment best = {0, 0, UINT64_MAX};
     for (int i = 0; i < TRIES; i++) {
         uint64_t before = arch_ticks(), ns = clock_monotonic_ns(), apart = arch_ticks() - before;
         if (apart < best.apart)
-            best = (struct moment){before + apart / 2, ns, apart};
+            best = (struct ticks_moment){before + apart / 2, ns, apart};
     }
     return best;
 }
@@ -34,14 +30,14 @@ static uint64_t measure(void) {
     uint32_t seen = UNTOUCHED;
     if (load_acquire(&state) != DONE) {
         if (cas_acquire(&state, &seen, AT_WORK)) {
-            first = now();
+            first = ticks_moment();
             store_release(&state, DONE);
         }
         return 0;
     }
     if (clock_monotonic_ns() - first.ns < ENOUGH_NS)
         return 0;
-    struct moment last = now();
+    struct ticks_moment last = ticks_moment();
     uint64_t ticks = last.ticks - first.ticks, us = (last.ns - first.ns) / 1000;
     if ((first.apart + last.apart) > ticks / 50) /* somebody came in between; it gets better as time passes */
         return 0;

@@ -12,6 +12,7 @@
 #include "runtime/config.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
+#include "runtime/trace_file.h"
 #include "runtime/workers.h"
 #include "sched/exit.h"
 #include "sched/keys.h"
@@ -35,6 +36,7 @@ static void forget(void) {
     scheduler_forget();
     depot_destroy(&unit_depot);
     stack_destroy();
+    trace_forget();
     overflow_stop();
 }
 
@@ -49,6 +51,8 @@ static int start(const struct settings *settings, bool join_in) {
     int error = overflow_configure();
     if (error == 0)
         error = places_configure();
+    if (error == 0)
+        error = trace_file_configure();
     if (error != 0)
         return error;
     scheduler.fenced = !membarrier_register();
@@ -60,6 +64,7 @@ static int start(const struct settings *settings, bool join_in) {
     store_relaxed(&scheduler.stopping, 0);
     ticks_per_us();
     annotate_init();
+    trace_file_start();
     exit_init();
     trim_init();
     stack_init(settings->stack_size);
@@ -78,6 +83,7 @@ static int start(const struct settings *settings, bool join_in) {
  * of a process without a runtime. What the others held is lost; nothing of it is unmapped, the caller may stand on it. */
 static void fork_child(void) {
     ARCH_TLS_STORE(thrum_worker, NULL);
+    trace_file_fork_child();
     store_relaxed(&scheduler.open, 0);
     store_relaxed(&scheduler.count, 0);
     lock_reset(&scheduler.shared.lock);
@@ -143,10 +149,13 @@ int thrum_fini(void) {
     if (worker == NULL || !runtime.joined_in || worker->current != &scheduler.primary)
         return EPERM;
     workers_close();
+    trace_run(enter(), &runtime.primary, THRUM_TRACE_END);
+    leave();
     store_release(&runtime.state, CHANGING);
     store_release(&scheduler.open, 0);
     workers_stop();
     blocking_stop();
+    trace_file_write();
     workers_delete();
     forget();
     store_release(&runtime.state, STOPPED);

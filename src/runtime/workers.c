@@ -208,8 +208,11 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
         delete_slots(made);
         return error;
     }
-    if (primary != NULL)
+    if (primary != NULL) {
         thread_begin(scheduler.workers[0]);
+        trace_run(enter(), primary, THRUM_TRACE_BEGIN);
+        leave();
+    }
     scheduler.running = count;
     store_release(&scheduler.count, count);
     error = start_threads(primary != NULL);

@@ -14,6 +14,10 @@
 /* Changes of place: under this, one at a time. Who wakes looks without it. */
 static struct lock change;
 
+/* In the place of a worker's number (<thrum/trace.h>). */
+#define TRACE_ANYWHERE (~UINT64_C(0))
+#define TRACE_POOL     (~UINT64_C(1))
+
 static struct worker *bind_worker(uint32_t id) {
     if (id >= load_acquire(&scheduler.count))
         return NULL;
@@ -84,7 +88,7 @@ static void move_now(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *next = pick(worker);
     unit_announce(self);
     unit_wake_elsewhere(NULL, self);
-    switch_to(worker, self, next != NULL ? next : worker->loop);
+    switch_as(worker, self, next != NULL ? next : worker->loop, THRUM_TRACE_MOVE);
 }
 
 int thrum_migrate(thrum_t unit, unsigned id) {
@@ -95,6 +99,8 @@ int thrum_migrate(thrum_t unit, unsigned id) {
         error = EINVAL;
     if (error == 0 && (error = move(unit, is_self, to, NULL)) != 0 && to != NULL)
         worker_unbind(to);
+    if (error == 0)
+        trace_migrate(worker, unit, to != NULL ? id : TRACE_ANYWHERE);
     if (error == 0 && to != NULL && is_self && to != worker)
         move_now(worker, unit);
     leave();
@@ -107,6 +113,8 @@ int thrum_migrate_to_pool(thrum_t unit, thrum_pool_t pool) {
     struct worker *worker = enter();
     bool is_self = worker != NULL && unit == worker->current;
     int error = move(unit, is_self, NULL, pool);
+    if (error == 0)
+        trace_migrate(worker, unit, TRACE_POOL);
     if (error == 0 && is_self)
         move_now(worker, unit);
     leave();

@@ -109,10 +109,12 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_begin(struct worker 
     annotate_happens_after(self);
     if (load_relaxed(&self->kind) == UNIT_LOOP)
         annotate_is_loop(&worker->annotate);
+    trace_run(worker, self, THRUM_TRACE_BEGIN);
 }
 
 static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *worker,
                                                                 struct thrum_unit *self) {
+    trace_run(worker, self, THRUM_TRACE_END);
     annotate_happens_before(self);
     annotate_end(&worker->annotate, unit_stack(worker, self));
 }
@@ -122,7 +124,7 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *w
  * is known: it is left first. */
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *maker, bool *again) {
-    if (__builtin_expect(annotate_on, 0))
+    if (__builtin_expect(watch_on, 0))
         tell_end(worker, self);
     struct thrum_unit *next = worker->loop;
     *again = false;
@@ -161,7 +163,7 @@ static inline __attribute__((always_inline)) struct worker *enter_at_end(const s
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
     struct worker *worker = worker_here();
-    if (__builtin_expect(annotate_on, 0))
+    if (__builtin_expect(watch_on, 0))
         tell_begin(worker, self, fresh);
     if (parent != NULL) {
         parent->begetting = self;
@@ -182,13 +184,13 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
         bool again;
         struct thrum_unit *next = finish(worker, self, maker, &again);
         if (!again) {
-            if (__builtin_expect(annotate_on, 0))
+            if (__builtin_expect(watch_on, 0))
                 annotate_leave_for_good(unit_stack(worker, next));
             return next;
         }
         self = next;
         maker = NULL;
-        if (__builtin_expect(annotate_on, 0))
+        if (__builtin_expect(watch_on, 0))
             tell_begin(worker, self, false);
     }
 }
@@ -209,7 +211,7 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
     struct thrum_unit *next = finish(worker, self, NULL, &again);
     if (again)
         return run(next, NULL, false);
-    if (__builtin_expect(annotate_on, 0))
+    if (__builtin_expect(watch_on, 0))
         annotate_leave_for_good(unit_stack(worker, next));
     return next;
 }
@@ -443,17 +445,29 @@ int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
 
 /* --- tasklets ----------------------------------------------------------------------------------------- */
 
+static __attribute__((noinline)) void tell_tasklet(struct worker *worker, struct thrum_unit *tasklet) {
+    annotate_happens_after(tasklet);
+    trace_run(worker, tasklet, THRUM_TRACE_TASKLET);
+}
+
+static __attribute__((noinline)) void tell_tasklet_end(struct worker *worker, struct thrum_unit *tasklet) {
+    trace_run(worker, tasklet, THRUM_TRACE_TASKLET_END);
+    annotate_happens_before(tasklet);
+}
+
 void tasklet_call(struct worker *worker, struct thrum_unit *tasklet) {
     struct thrum_unit *host = worker->current;
     worker->current = tasklet;
-    annotate_happens_after(tasklet);
+    if (__builtin_expect(watch_on, 0))
+        tell_tasklet(worker, tasklet);
     leave();
     void *result = tasklet->fn(tasklet->arg);
     if (__builtin_expect(load_relaxed(&tasklet->extras), 0) && tasklet->values != NULL)
         keys_destroy(tasklet);
     enter_at_end(tasklet);
     tasklet->arg = result;
-    annotate_happens_before(tasklet);
+    if (__builtin_expect(watch_on, 0))
+        tell_tasklet_end(worker, tasklet);
     worker->current = host;
 }
 

@@ -100,7 +100,7 @@ void thrum_switch_to(thrum_t unit) {
             if (!yield_ring_push(&worker->yields, self))
                 run_queue_overflow(self);
             idle_wake_check(&scheduler.idle);
-            switch_to(worker, self, unit);
+            switch_as(worker, self, unit, THRUM_TRACE_YIELD);
         }
     }
     leave();

@@ -107,6 +107,7 @@ static struct thrum_unit *steal_where(struct worker *worker, bool near) {
         struct thrum_unit *unit = steal_from(victim);
         if (unit != NULL) {
             count_one(&worker->counters.steals);
+            trace_steal(worker, unit, at);
             return unit;
         }
     }
@@ -161,7 +162,9 @@ struct annotate_stack unit_stack(const struct worker *worker, const struct thrum
 /* Inlined, as annotate.h wants it. */
 static inline __attribute__((always_inline)) void depart(struct worker *worker, struct thrum_unit *self,
                                                          const struct thrum_unit *next,
-                                                         struct annotate_left *left) {
+                                                         struct annotate_left *left,
+                                                         enum thrum_trace_kind why) {
+    trace_run(worker, self, why);
     self->exceptions.caught = worker->exceptions->caught;
     self->exceptions.uncaught = worker->exceptions->uncaught;
     *worker->exceptions = (struct exception_globals){NULL, 0};
@@ -174,15 +177,16 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
     if (annotate_on)
         annotate_come_back(left);
     annotate_happens_after(self);
+    trace_run(worker_here(), self, THRUM_TRACE_GO_ON);
     struct exception_globals *exceptions = worker_here()->exceptions;
     exceptions->caught = self->exceptions.caught;
     exceptions->uncaught = self->exceptions.uncaught;
 }
 
 __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_unit *self,
-                                           struct thrum_unit *next) {
+                                           struct thrum_unit *next, enum thrum_trace_kind why) {
     struct annotate_left left;
-    depart(worker, self, next, &left);
+    depart(worker, self, next, &left, why);
     arch_switch(&self->sp, next);
     arrive(self, &left);
 }
@@ -193,7 +197,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     annotate_happens_before(child);
     if (annotate_on)
         annotate_make(&worker->annotate);
-    depart(worker, self, child, &left);
+    depart(worker, self, child, &left, parent != NULL ? THRUM_TRACE_BEGET : THRUM_TRACE_WAIT);
     arch_call(&self->sp, unit_first_frame(child), child, parent);
     arrive(self, &left);
 }
@@ -217,6 +221,11 @@ bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline) {
             return load_acquire(&self->wake) != 0;
     annotate_happens_after(self);
     return true;
+}
+
+__attribute__((noinline)) void unit_wake_watched(struct worker *worker, struct thrum_unit *unit) {
+    annotate_happens_before(unit);
+    trace_wake(worker, unit);
 }
 
 void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
@@ -272,6 +281,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
     if (__builtin_expect(scheduler.nodes > 1, 0))
         store_relaxed(&scheduler.node_of[worker->id], topology_here());
     bool spin = idle_search(&scheduler.idle);
+    trace_worker(worker, THRUM_TRACE_SEARCH);
     store_release(&worker->idle_sched, sched);
     for (uint64_t since = arch_ticks();;) {
         enter();
@@ -281,6 +291,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
             store_relaxed(&worker->idle_sched, NULL);
             timekeeper_leave(worker);
             idle_found(&scheduler.idle, work_for_anybody);
+            trace_worker(worker, THRUM_TRACE_FOUND);
             return unit;
         }
         for (int i = 0; i < RELAX; i++)
@@ -288,7 +299,9 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
         if (spin && arch_ticks() - since < SEARCH_US * ticks_per_us())
             continue;
         count_one(&worker->counters.parks);
+        trace_worker(worker, THRUM_TRACE_PARK);
         idle_park(&scheduler.idle, &worker->parking, work_somewhere, timekeeper_until);
+        trace_worker(worker, THRUM_TRACE_UNPARK);
         timekeeper_wakes(worker);
         since = arch_ticks();
     }
@@ -314,7 +327,7 @@ void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
     see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
     worker->loop = self;
-    switch_to(worker, self, unit);
+    switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
     worker->loop = outer;
     see_to_what_was_left(worker);
@@ -351,14 +364,17 @@ int worker_init(struct worker *worker, uint32_t id) {
     worker->base.kind = UNIT_LOOP;
     timers_init(&worker->timers);
     worker_ready(worker);
-    return deque_init(&worker->deque, scheduler.fenced);
+    int error = deque_init(&worker->deque, scheduler.fenced);
+    if (error == 0)
+        trace_ring_init(&worker->trace);
+    return error;
 }
 
 void worker_ready(struct worker *worker) {
     worker->until_slow = FAIR_EVERY;
     worker->obeys = false;
     worker->current = worker->loop = &worker->base;
-    worker->exceptions = annotate_on ? &worker->no_exceptions : NULL;
+    worker->exceptions = watch_on ? &worker->no_exceptions : NULL;
     store_release(&worker->stay, WORKER_CLOSED);
 }
 
@@ -424,5 +440,6 @@ void worker_hand_over(struct worker *worker) {
 
 void worker_destroy(struct worker *worker) {
     worker_flush(worker);
+    trace_ring_destroy(&worker->trace);
     deque_destroy(&worker->deque);
 }

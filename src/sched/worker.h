@@ -22,6 +22,7 @@
 #include "sched/idle.h"
 #include "sched/may_wait.h"
 #include "sched/timer.h"
+#include "sched/trace.h"
 #include "sched/unit.h"
 #include "sched/yield_ring.h"
 
@@ -51,7 +52,7 @@ struct worker {
     bool obeys;                           /* a scheduler chooses: pick() gives nothing */
     uint32_t id;                          /* r/o */
     int32_t tid;                          /* of the kernel thread that it is, or was */
-    struct exception_globals *exceptions; /* NULL: not a C++ program, and not annotate_on */
+    struct exception_globals *exceptions; /* NULL: not a C++ program, and not watch_on */
     struct depot_cache units;
     struct depot_cache stacks[STACK_CLASSES];
     struct deque deque;         /* thieves too */
@@ -78,6 +79,7 @@ struct worker {
     struct exception_globals no_exceptions;
     struct annotate_thread annotate;
     struct thrum_sched *woken_for; /* it has left the search for this one's pools, and run nothing since */
+    struct trace_ring trace;
 };
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
@@ -144,15 +146,16 @@ static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
     return __builtin_expect(load_relaxed(&unit->sp) != UNIT_NEW, 1) || unit_make_frame(worker, unit);
 }
 
-/* Is there more to it than registers: exceptions in flight, or tools to be told (annotate.h)? */
+/* Is there more to it than registers: exceptions in flight, or somebody to be told (annotate.h, trace.h)? */
 static inline bool switch_is_slow(const struct worker *worker) {
     const struct exception_globals *exceptions = worker->exceptions;
     return __builtin_expect(
-        exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0 || annotate_on), 0);
+        exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0 || watch_on), 0);
 }
 
-/* arch_switch and arch_call with all that. */
-void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next);
+/* arch_switch and arch_call with all that. `why` it is left, for the trace. */
+void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                 enum thrum_trace_kind why);
 void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
                struct thrum_unit *parent);
 
@@ -165,16 +168,22 @@ void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
 /* The stack that it stands on: its own, or its kernel thread's. For annotations. */
 struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit);
 
-/* The caller is inside, has announced itself, and is inside again, perhaps on another worker, when it returns. */
-static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+/* The caller is inside, has announced itself, and is inside again, perhaps on another worker, when it returns. `why` is
+ * looked at where there is a trace. */
+static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                             enum thrum_trace_kind why) {
     if (!unit_ready(worker, next))
         next = worker->loop;
     worker->current = next;
     count_one(&worker->counters.switches);
     if (switch_is_slow(worker))
-        switch_slow(worker, self, next);
+        switch_slow(worker, self, next, why);
     else
         arch_switch(&self->sp, next);
+}
+
+static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+    switch_as(worker, self, next, THRUM_TRACE_WAIT);
 }
 
 /* --- waiting and waking ------------------------------------------------------------------------------- */
@@ -216,10 +225,13 @@ static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
 }
 
 void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit);
+/* Tells that it is about to be woken. */
+void unit_wake_watched(struct worker *worker, struct thrum_unit *unit);
 
 /* `worker` is the caller's, or NULL. */
 static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
-    annotate_happens_before(unit);
+    if (__builtin_expect(watch_on, 0))
+        unit_wake_watched(worker, unit);
     unit_await_no_more(unit);
     if (__builtin_expect(worker == NULL || load_relaxed(&unit->kind) != UNIT_ULT, 0))
         unit_wake_elsewhere(worker, unit);

@@ -39,7 +39,7 @@ void thrum_yield(void) {
         if (next != NULL) {
             unit_announce(self);
             yield_push(worker, self);
-            switch_to(worker, self, next);
+            switch_as(worker, self, next, THRUM_TRACE_YIELD);
         }
     }
     leave();

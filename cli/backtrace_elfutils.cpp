@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backtrace.hpp"
 
-#include <cxxabi.h>
 #include <elfutils/libdwfl.h>
-
-#include <cstdlib>
 
 #include "elf.hpp"
 
@@ -20,44 +17,9 @@ struct SwitchedOut {
     std::uint64_t known, pc;
 };
 
-std::string demangled(const char *symbol) {
-    int status = 0;
-    char *text = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
-    std::string name = status == 0 ? text : symbol;
-    std::free(text);
-    return name;
-}
-
-std::string base_name(const std::string &path) {
-    return path.substr(path.rfind('/') + 1);
-}
-
-std::string function_at(Dwfl *dwfl, Dwarf_Addr address) {
-    Dwfl_Module *module = dwfl_addrmodule(dwfl, address);
-    const char *symbol = module != nullptr ? dwfl_module_addrname(module, address) : nullptr;
-    return symbol != nullptr ? demangled(symbol) : "";
-}
-
-// "file:line", or the module's name.
-std::string place_of(Dwfl *dwfl, Dwarf_Addr address) {
-    Dwfl_Module *module = dwfl_addrmodule(dwfl, address);
-    if (module == nullptr)
-        return "";
-    if (Dwfl_Line *line = dwfl_module_getsrc(module, address)) {
-        int number = 0;
-        const char *file = dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr);
-        if (file != nullptr)
-            return base_name(file) + ":" + std::to_string(number);
-    }
-    const char *name =
-        dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
-    return name != nullptr ? base_name(name) : "";
-}
-
 struct Frames {
-    Dwfl *dwfl;
     bool is_running; // the first address is not that behind a call
-    std::vector<std::string> lines;
+    Backtrace addresses;
 };
 
 int add_frame(Dwfl_Frame *frame, void *context) {
@@ -66,11 +28,9 @@ int add_frame(Dwfl_Frame *frame, void *context) {
     bool exact = false;
     if (!dwfl_frame_pc(frame, &pc, &exact))
         return DWARF_CB_ABORT;
-    const bool behind_call = !exact || (frames.lines.empty() && !frames.is_running);
-    const Dwarf_Addr address = behind_call ? pc - 1 : pc;
-    const std::string function = function_at(frames.dwfl, address), place = place_of(frames.dwfl, address);
-    frames.lines.push_back((function.empty() ? "?" : function) + (place.empty() ? "" : " (" + place + ")"));
-    return frames.lines.size() < kFramesMax ? DWARF_CB_OK : DWARF_CB_ABORT;
+    const bool behind_call = !exact || (frames.addresses.empty() && !frames.is_running);
+    frames.addresses.push_back(behind_call ? pc - 1 : pc);
+    return frames.addresses.size() < kFramesMax ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
 // --- a process whose threads are its user-level threads, one at a time ------------------------------------
@@ -143,29 +103,25 @@ Backtracer::Backtracer(pid_t pid) : state_(new State{{pid, {}}, modules_of(pid),
 
 Backtracer::~Backtracer() = default;
 
-std::string Backtracer::function(std::uint64_t address) const {
-    return state_->switched_out ? function_at(state_->switched_out.get(), address) : "";
-}
-
-std::vector<std::string> Backtracer::frames(const std::uint64_t *registers, std::uint64_t known,
-                                            std::uint64_t pc) const {
-    Frames frames{state_->switched_out.get(), false, {}};
+Backtrace Backtracer::from_registers(const std::uint64_t *registers, std::uint64_t known,
+                                     std::uint64_t pc) const {
+    Frames frames{false, {}};
     state_->target.thread = {registers, known, pc};
     if (state_->can_unwind)
-        dwfl_getthread_frames(frames.dwfl, state_->target.pid, add_frame, &frames);
-    return frames.lines;
+        dwfl_getthread_frames(state_->switched_out.get(), state_->target.pid, add_frame, &frames);
+    return frames.addresses;
 }
 
-std::vector<std::string> Backtracer::frames_of_thread(pid_t tid) const {
+Backtrace Backtracer::of_thread(pid_t tid) const {
     if (!state_->running) {
         state_->running = modules_of(state_->target.pid);
         if (state_->running)
             dwfl_linux_proc_attach(state_->running.get(), state_->target.pid, false);
     }
-    Frames frames{state_->running.get(), true, {}};
-    if (frames.dwfl != nullptr)
-        dwfl_getthread_frames(frames.dwfl, tid, add_frame, &frames);
-    return frames.lines;
+    Frames frames{true, {}};
+    if (state_->running)
+        dwfl_getthread_frames(state_->running.get(), tid, add_frame, &frames);
+    return frames.addresses;
 }
 
 } // namespace thrum

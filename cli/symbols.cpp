@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a symbol is written.
+#include "symbols.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace thrum {
+
+namespace {
+
+std::string hexadecimal(std::uint64_t number) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+// Where the brackets that open at `at` close, or the end.
+std::size_t closing(const std::string &name, std::size_t at) {
+    int depth = 0;
+    for (; at < name.size(); at++) {
+        const char c = name[at];
+        depth += c == '<' || c == '(' || c == '{' || c == '[' ? 1 : 0;
+        depth -= c == '>' || c == ')' || c == '}' || c == ']' ? 1 : 0;
+        if (depth == 0)
+            break;
+    }
+    return at;
+}
+
+bool has_at(const std::string &text, std::size_t at, const char *piece) {
+    return text.compare(at, std::strlen(piece), piece) == 0;
+}
+
+bool ends_with(const std::string &text, const std::string &end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Is what follows the parameters no part of the name: nothing, a qualifier, or a compiler's remark?
+bool is_over(const std::string &name, std::size_t at) {
+    return at >= name.size() || has_at(name, at, " const") || has_at(name, at, " &") ||
+           has_at(name, at, " [");
+}
+
+// Of "void *f<T>(int)::{lambda(int)#1}::operator()(int) const" the part "f::{lambda(int)#1}::operator()".
+std::string without_types(const std::string &name) {
+    std::string plain;
+    for (std::size_t at = 0; at < name.size(); at++) {
+        const bool is_operator = ends_with(plain, "operator");
+        const std::size_t close =
+            std::string("<({[").find(name[at]) == std::string::npos ? at : closing(name, at);
+        if (name[at] == ' ' && !is_operator) {
+            plain.clear(); // it was the type of the result
+        } else if (name[at] == '{' || has_at(name, at, "(anonymous namespace)") ||
+                   (is_operator && has_at(name, at, "()"))) {
+            plain += name.substr(at, close + 1 - at);
+        } else if (name[at] == '(') {
+            if (is_over(name, close + 1))
+                break;
+        } else if (name[at] != '<' || is_operator) {
+            plain += name[at];
+            continue;
+        }
+        at = close;
+    }
+    return plain.substr(std::min(plain.find_first_not_of("*&"), plain.size()));
+}
+
+// "A" of "f<A, B>(...)"; empty: it is made from no template.
+std::string first_argument(const std::string &name) {
+    const std::size_t open = name.find('<');
+    if (open == std::string::npos)
+        return "";
+    std::size_t end = open + 1;
+    while (end < name.size() && name[end] != ',' && name[end] != '>')
+        end = std::string("<({[").find(name[end]) == std::string::npos ? end + 1 : closing(name, end) + 1;
+    return name.substr(open + 1, end - open - 1);
+}
+
+// What a thread of <thrum/thrum.hpp> was made to run: the first argument of the template of ours that calls it, which
+// may be made from another in turn. Empty: the function is not ours.
+std::string callable_of(const std::string &function) {
+    const std::string result = "void* ";
+    std::string name = has_at(function, 0, result.c_str()) ? function.substr(result.size()) : function,
+                callable;
+    while (has_at(name, 0, "thrum::") && !(name = first_argument(name)).empty())
+        callable = name;
+    return callable;
+}
+
+} // namespace
+
+std::string short_name(const Symbol &symbol) {
+    const std::string callable = callable_of(symbol.function);
+    const std::string name = callable.empty() ? symbol.function : callable, plain = without_types(name);
+    return plain.empty() ? name : plain;
+}
+
+std::string describe(const Symbol &symbol, std::uint64_t address) {
+    if (symbol.module.empty())
+        return hexadecimal(address);
+    const std::string offset = symbol.offset != 0 ? "+" + hexadecimal(symbol.offset) : "";
+    if (symbol.function.empty())
+        return symbol.module + offset;
+    const std::string name = short_name(symbol);
+    if (symbol.file.empty() || !callable_of(symbol.function).empty()) // its line is that of what calls it
+        return name + offset + " in " + symbol.module;
+    return name + " (" + symbol.file + ":" + std::to_string(symbol.line) + ")";
+}
+
+} // namespace thrum

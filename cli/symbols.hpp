@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names for addresses of a process: from the text of its /proc/PID/maps and the files that stand there, with their
+// debugging information where there is any (elfutils). The process may have ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace thrum {
+
+// What is known of an address; strings are empty, and numbers 0, where it is not.
+struct Symbol {
+    std::string function; // demangled, with its parameters
+    std::string file;     // of the source, its last component
+    int line = 0;
+    std::string module;       // the program or library, its last component
+    std::uint64_t offset = 0; // from the function's beginning; without a function, from the module's
+};
+
+// The function alone, without the types of its result and parameters and of what a template was made from. Of the functions
+// that <thrum/thrum.hpp> starts callables with, the callable; where that is a pointer to a function, its type. Empty without a function.
+std::string short_name(const Symbol &symbol);
+
+// "function (file:line)", "function+0x1c in module", "module+0x1234", or "0x7f..." where it lies nowhere.
+std::string describe(const Symbol &symbol, std::uint64_t address);
+
+class Symbols {
+  public:
+    // `maps`: the text of /proc/PID/maps.
+    explicit Symbols(const std::string &maps);
+    ~Symbols();
+    Symbols(const Symbols &) = delete;
+    Symbols &operator=(const Symbols &) = delete;
+
+    // Where an instruction is: of a return address, one less. Asked twice, it is looked up once.
+    const Symbol &at(std::uint64_t address) const;
+
+  private:
+    class Modules;
+    std::unique_ptr<Modules> modules_;
+};
+
+} // namespace thrum

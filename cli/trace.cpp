@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum trace [-o OUT.json] [--] PROG [ARGS...]`: runs a program with THRUM_TRACE, so that libthrum in it writes down what
+// its threads did, and turns that into what Perfetto shows. `thrum trace --convert RAW [-o OUT.json]` does the second
+// part alone.
+//
+// Each process of the program's, as those that it forks, writes a file of its own into a folder beside OUT.json; all
+// of them are in the result.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arguments.hpp"
+#include "command.hpp"
+#include "program.hpp"
+#include "text.hpp"
+#include "trace_file.hpp"
+#include "trace_json.hpp"
+
+namespace thrum {
+
+namespace {
+
+struct Options {
+    std::string out = "trace.json";
+    std::string raw; // to be converted; empty: a program is run
+    unsigned long events = 0;
+};
+
+// --- the result --------------------------------------------------------------------------------------
+
+class Output {
+  public:
+    // Opened before the program runs, which may take long; what is there already stays until there is something new.
+    explicit Output(const std::string &path)
+        : path_(path), is_new_(!std::filesystem::exists(path)), file_(std::fopen(path.c_str(), "ae")) {
+        if (file_ == nullptr)
+            fail();
+    }
+    ~Output() {
+        if (file_ != nullptr)
+            std::fclose(file_);
+        if (is_new_ && !written_)
+            std::remove(path_.c_str());
+    }
+    Output(const Output &) = delete;
+    Output &operator=(const Output &) = delete;
+
+    TraceSummary write(const std::vector<TraceSection> &sections) {
+        if (ftruncate(fileno(file_), 0) != 0 && errno != EINVAL) // a pipe has nothing to be cut
+            fail();
+        const TraceSummary summary = write_trace_json(sections, file_);
+        const bool failed = std::ferror(file_) != 0;
+        written_ = std::fclose(std::exchange(file_, nullptr)) == 0 && !failed;
+        if (!written_)
+            fail();
+        return summary;
+    }
+
+  private:
+    [[noreturn]] void fail() const {
+        throw Failure(kFailed, "cannot write " + path_ + ": " + std::strerror(errno));
+    }
+
+    std::string path_;
+    bool is_new_;
+    std::FILE *file_;
+    bool written_ = false;
+};
+
+void report(const std::string &path, const TraceSummary &summary) {
+    std::cerr << "thrum trace: " << path << " has "
+              << counted(static_cast<double>(summary.threads), "thread");
+    if (summary.tasklets != 0)
+        std::cerr << " and " << counted(static_cast<double>(summary.tasklets), "tasklet");
+    std::cerr << " in " << counted(static_cast<double>(summary.runs), "run") << " on "
+              << counted(static_cast<double>(summary.workers), "worker");
+    if (summary.lost != 0)
+        std::cerr << "; the " << counted(static_cast<double>(summary.lost), "oldest event")
+                  << " had no room (--events)";
+    std::cerr << "; open it at https://ui.perfetto.dev\n";
+}
+
+// --- running the program -----------------------------------------------------------------------------
+
+// Where its processes write to; gone with what is in it at the end.
+class Folder {
+  public:
+    explicit Folder(const std::string &beside) {
+        path_ = std::filesystem::absolute(beside).parent_path().string() + "/.thrum-trace.XXXXXX";
+        if (path_.find("%p") != std::string::npos)
+            throw Failure(kUsage, "the folder of '" + beside + "' must not have a %p in its name");
+        if (mkdtemp(path_.data()) == nullptr)
+            throw Failure(kFailed, "cannot make a folder beside " + beside + ": " + std::strerror(errno));
+    }
+    ~Folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    Folder(const Folder &) = delete;
+    Folder &operator=(const Folder &) = delete;
+
+    // For THRUM_TRACE: libthrum puts the number of the process in the place of %p.
+    std::string pattern() const { return path_ + "/%p"; }
+    std::vector<std::string> files() const {
+        std::vector<std::string> names;
+        for (const auto &entry : std::filesystem::directory_iterator(path_))
+            names.push_back(entry.path().string());
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+  private:
+    std::string path_;
+};
+
+// Ctrl-C is for the program; what is written down when that ends is worth having.
+class Deaf {
+  public:
+    Deaf() {
+        for (std::size_t i = 0; i < kCount; i++)
+            sigaction(kSignals[i], &ignore_, &before_[i]);
+    }
+    ~Deaf() { restore(); }
+    Deaf(const Deaf &) = delete;
+    Deaf &operator=(const Deaf &) = delete;
+    void restore() const {
+        for (std::size_t i = 0; i < kCount; i++)
+            sigaction(kSignals[i], &before_[i], nullptr);
+    }
+
+  private:
+    static constexpr int kSignals[] = {SIGINT, SIGQUIT};
+    static constexpr std::size_t kCount = 2;
+    struct sigaction ignore_ = make_ignore(), before_[kCount];
+
+    static struct sigaction make_ignore() {
+        struct sigaction action = {};
+        action.sa_handler = SIG_IGN;
+        return action;
+    }
+};
+
+[[noreturn]] void be_program(const std::string &path, const std::vector<std::string> &words) {
+    try {
+        become_program(path, words);
+    } catch (const Failure &failure) {
+        std::fprintf(stderr, "thrum trace: %s\n", failure.what());
+        _exit(failure.code());
+    }
+}
+
+// The status as from waitpid.
+int run_program(const std::string &path, const std::vector<std::string> &words) {
+    const Deaf deaf;
+    const pid_t pid = fork();
+    if (pid < 0)
+        throw Failure(kFailed, std::string("cannot make a process: ") + std::strerror(errno));
+    if (pid == 0) {
+        deaf.restore();
+        be_program(path, words);
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            throw Failure(kFailed, std::string("cannot wait for the program: ") + std::strerror(errno));
+    return status;
+}
+
+int code_of(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string how_it_ended(int status) {
+    if (WIFSIGNALED(status))
+        return "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+               strsignal(WTERMSIG(status)) + ")";
+    return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+// Of those processes that have written something; one that outlives the program may be at it.
+std::vector<TraceSection> read_all(const std::vector<std::string> &files) {
+    std::vector<TraceSection> sections;
+    for (const std::string &file : files)
+        try {
+            if (std::filesystem::file_size(file) != 0)
+                for (TraceSection &section : read_trace(file))
+                    sections.push_back(std::move(section));
+        } catch (const Failure &failure) {
+            std::cerr << "thrum trace: left out: " << failure.what() << '\n';
+        }
+    return sections;
+}
+
+Failure nothing_to_show(const std::string &program, const std::vector<std::string> &files, int status) {
+    const int code = code_of(status) != 0 ? code_of(status) : static_cast<int>(kFailed);
+    if (files.empty())
+        return {code, program + " used no libthrum: it is not linked with it, or spawned no thread; it " +
+                          how_it_ended(status)};
+    return {code, program + " left no trace, which is written by thrum_fini() or exit(); it " +
+                      how_it_ended(status)};
+}
+
+void trace(const Options &options, const std::vector<std::string> &words) {
+    const std::string path = find_program(words.front());
+    Output output(options.out);
+    const Folder folder(options.out);
+    setenv("THRUM_TRACE", folder.pattern().c_str(), 1);
+    if (options.events != 0)
+        setenv("THRUM_TRACE_EVENTS", std::to_string(options.events).c_str(), 1);
+    const int status = run_program(path, words);
+    const std::vector<std::string> files = folder.files();
+    const std::vector<TraceSection> sections = read_all(files);
+    if (sections.empty())
+        throw nothing_to_show(words.front(), files, status);
+    report(options.out, output.write(sections));
+    if (code_of(status) != 0)
+        throw Failure(code_of(status), "");
+}
+
+void convert(const Options &options) {
+    const std::vector<TraceSection> sections = read_trace(options.raw);
+    report(options.out, Output(options.out).write(sections));
+}
+
+void trace_or_convert(const CLI::App &command, const Options &options,
+                      const std::vector<std::string> &behind_mark) {
+    const bool has_program = !command.remaining().empty() || behind_mark.size() > 1;
+    if (options.raw.empty())
+        trace(options, program_words(command, behind_mark));
+    else if (has_program)
+        throw Failure(kUsage, "either --convert a file or run a program, not both");
+    else
+        convert(options);
+}
+
+} // namespace
+
+void add_trace(CLI::App &app, const std::vector<std::string> &behind_mark) {
+    auto options = std::make_shared<Options>();
+    CLI::App *command =
+        app.add_subcommand("trace", "Run a program of libthrum's and show what its threads did");
+    command->formatter(std::make_shared<Help>("thrum trace [OPTIONS] [--] PROG [ARGS...]\n"
+                                              "       thrum trace [OPTIONS] --convert RAW"));
+    command->prefix_command();
+    command
+        ->add_option_function<std::string>(
+            "-o,--output",
+            [options](const std::string &name) {
+                check_file_name("-o", name);
+                options->out = name;
+            },
+            "Write to FILE, for https://ui.perfetto.dev (default: trace.json)")
+        ->type_name("FILE")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command
+        ->add_option_function<std::string>(
+            "--events",
+            [options](const std::string &text) {
+                options->events = whole_number("--events", text, 16, 1000000000);
+            },
+            "Keep the last N events of each worker (16 to 1000000000; default\n1000000) [THRUM_TRACE_EVENTS]")
+        ->type_name("N")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command
+        ->add_option_function<std::string>(
+            "--convert",
+            [options](const std::string &name) {
+                check_file_name("--convert", name);
+                options->raw = name;
+            },
+            "Run nothing: convert RAW, a file that a program wrote for THRUM_TRACE")
+        ->type_name("RAW")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command->footer("Exit code: the program's, 128 + N where signal N ended it; 1 there is no trace, or it\n"
+                    "cannot be written, 2 wrong command line, 126 not executable, 127 not found. More in\n"
+                    "thrum-trace(1).");
+    command->callback([command, options, behind_mark] { trace_or_convert(*command, *options, behind_mark); });
+}
+
+} // namespace thrum

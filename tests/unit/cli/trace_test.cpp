@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum trace`: what it shows of a program (check-trace.py looks at the result), and each reason why it cannot.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <regex>
+
+#include "place.hpp"
+#include "symbols.hpp"
+
+namespace {
+
+const std::string kProbe = CLI_PROBE;
+
+// Numbers in what was said: "threads 12 tasklets 5".
+std::vector<long> numbers_in(const std::string &text) {
+    std::vector<long> numbers;
+    const std::regex number("[0-9]+");
+    for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at)
+        numbers.push_back(std::stol(at->str()));
+    return numbers;
+}
+
+#ifdef CLI_TRACED
+
+const std::string kTraced = CLI_TRACED;
+
+struct Traced {
+    Ended ended;
+    std::string out;
+};
+
+Traced trace(const Words &words, unsigned workers, const Words &options = {}) {
+    Traced traced{{}, place().path("trace.json")};
+    Words all{place().thrum(), "trace", "-o", traced.out};
+    all.insert(all.end(), options.begin(), options.end());
+    all.push_back("--");
+    all.insert(all.end(), words.begin(), words.end());
+    traced.ended = spawn(all, with({{"THRUM_WORKERS", std::to_string(workers)}}));
+    return traced;
+}
+
+// As trace.cpp reports it: the last is of how many runs the result consists.
+std::string runs_reported(const std::string &err) {
+    std::smatch match;
+    return std::regex_search(err, match, std::regex("in ([0-9]+) runs")) ? match[1].str() : "none";
+}
+
+void expect_sound(const Traced &traced, Words expected) {
+    Words words{CLI_PYTHON, CLI_CHECK_TRACE, traced.out};
+    words.insert(words.end(), expected.begin(), expected.end());
+    const Ended check = spawn(words);
+    EXPECT_EQ(check.code(), 0) << check.out << check.err << traced.ended.err;
+}
+
+// What the program itself says that it made.
+Words as_said(const Traced &traced) {
+    const std::vector<long> said = numbers_in(traced.ended.out);
+    if (said.size() != 2) {
+        ADD_FAILURE() << traced.ended.out << traced.ended.err;
+        return {};
+    }
+    return {"threads=" + std::to_string(said[0]), "tasklets=" + std::to_string(said[1]),
+            "runs=" + runs_reported(traced.ended.err)};
+}
+
+void expect_all_there(const Traced &traced, const Words &more) {
+    Words expected = as_said(traced);
+    expected.insert(expected.end(), more.begin(), more.end());
+    expect_sound(traced, expected);
+}
+
+class Trace : public testing::TestWithParam<unsigned> {};
+
+TEST_P(Trace, ShowsAllThatHappened) {
+    const Traced traced = trace({kTraced, "fini"}, GetParam());
+    EXPECT_EQ(traced.ended.code(), 0) << traced.ended.err;
+    const std::string workers = std::to_string(GetParam());
+    expect_all_there(traced, {"processes=1", "workers=" + workers, "parked=1", "orphans=1"});
+}
+
+TEST_P(Trace, OfAProgramThatExits) {
+    const Traced traced = trace({kTraced, "exit"}, GetParam());
+    EXPECT_EQ(traced.ended.code(), 5) << "the program's";
+    const long threads = numbers_in(traced.ended.out).at(0);
+    expect_all_there(traced, {"ended=" + std::to_string(threads - 2)}); // main and the one that waits
+}
+
+TEST_P(Trace, OfAProgramThatNeverCallsInit) {
+    const Traced traced = trace({kTraced, "outside"}, GetParam());
+    EXPECT_EQ(traced.ended.code(), 0) << traced.ended.err;
+    expect_all_there(traced, {});
+}
+
+TEST_P(Trace, OfAChildOfFork) {
+    const Traced traced = trace({kTraced, "fork"}, GetParam());
+    EXPECT_EQ(traced.ended.code(), 0) << traced.ended.err;
+    const std::vector<long> said = numbers_in(traced.ended.out);
+    expect_sound(traced,
+                 {"processes=2", "threads=" + std::to_string(said.at(0) + 2),
+                  "ended=" + std::to_string(said.at(0) + 1)}); // main of the parent goes on to its end
+}
+
+TEST_P(Trace, OfTwoRuntimes) {
+    const Traced traced = trace({kTraced, "twice"}, GetParam());
+    EXPECT_EQ(traced.ended.code(), 0) << traced.ended.err;
+    expect_all_there(traced, {"processes=1"});
+}
+
+TEST_P(Trace, KeepsTheNewest) {
+    const Traced traced = trace({kTraced, "fini"}, GetParam(), {"--events", "64"});
+    EXPECT_EQ(traced.ended.code(), 0) << traced.ended.err;
+    expect_sound(traced, {"whole=0"});
+    EXPECT_NE(traced.ended.err.find("oldest events had no room (--events)"), std::string::npos)
+        << traced.ended.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, Trace, testing::Values(1U, 2U, 4U));
+
+TEST(TraceCommand, KilledOrLeft) {
+    const Traced killed = trace({kTraced, "kill"}, 2);
+    EXPECT_EQ(killed.ended.code(), 128 + SIGKILL);
+    EXPECT_EQ(killed.ended.err,
+              "thrum trace: " + kTraced +
+                  " left no trace, which is written by thrum_fini() or exit(); it was ended by "
+                  "signal 9 (Killed)\n");
+    EXPECT_FALSE(std::filesystem::exists(killed.out));
+    const Traced left = trace({kTraced, "leave"}, 2);
+    EXPECT_EQ(left.ended.code(), 7);
+    EXPECT_NE(left.ended.err.find("; it ended with exit code 7\n"), std::string::npos) << left.ended.err;
+}
+
+// The folder that the program's processes write to is gone.
+TEST(TraceCommand, LeavesNothingBeside) {
+    trace({kTraced, "fini"}, 2);
+    for (const auto &entry : std::filesystem::directory_iterator(place().path(".")))
+        EXPECT_EQ(entry.path().filename().string().find(".thrum-trace"), std::string::npos) << entry.path();
+}
+
+TEST(TraceCommand, ConvertsWhatAProgramWrote) {
+    const std::string raw = place().path("raw"), out = place().path("converted.json");
+    const Ended ran = spawn({kTraced, "fini"}, with({{"THRUM_TRACE", raw}, {"THRUM_WORKERS", "2"}}));
+    EXPECT_EQ(ran.code(), 0) << ran.err;
+    EXPECT_EQ(ran.err, "");
+    const Ended converted = spawn({place().thrum(), "trace", "--convert", raw, "-o", out});
+    EXPECT_EQ(converted.code(), 0) << converted.err;
+    const std::vector<long> said = numbers_in(ran.out);
+    expect_sound({converted, out}, {"threads=" + std::to_string(said.at(0)), "workers=2"});
+
+    const std::string whole = read_file(raw);
+    const std::string cut = place().write("cut", whole.substr(0, whole.size() - 1));
+    const Ended refused = spawn({place().thrum(), "trace", "--convert", cut});
+    EXPECT_EQ(refused.code(), 1);
+    EXPECT_EQ(refused.err,
+              "thrum trace: " + cut + " is cut short: the disk was full, or it is still being written\n");
+    std::string newer = whole;
+    newer[8] = 99;
+    const Ended unknown = spawn({place().thrum(), "trace", "--convert", place().write("newer", newer)});
+    EXPECT_NE(unknown.err.find(" is a trace of version 99, and this thrum reads version 1\n"),
+              std::string::npos)
+        << unknown.err;
+}
+
+// However it is damaged, the answer is a result or a line.
+TEST(TraceCommand, ConvertsOrRefusesWhatIsDamaged) {
+    const std::string raw = place().path("raw");
+    const Ended ran = spawn({kTraced, "fini"}, with({{"THRUM_TRACE", raw}, {"THRUM_TRACE_EVENTS", "50"}}));
+    EXPECT_EQ(ran.code(), 0) << ran.err;
+    const std::string whole = read_file(raw);
+    for (std::size_t i = 0; i < 40; i++) {
+        std::string damaged = whole;
+        for (std::size_t at = i * 13 + 12; at < damaged.size(); at += 97)
+            damaged[at] = static_cast<char>(damaged[at] ^ (1U << (at + i) % 8));
+        const Ended ended = spawn({place().thrum(), "trace", "--convert", place().write("damaged", damaged),
+                                   "-o", place().path("damaged.json")});
+        EXPECT_TRUE(ended.code() == 0 || ended.code() == 1) << ended.status << ended.err;
+    }
+}
+
+#endif
+
+void expect_refused(const Words &words, int code, const std::string &line) {
+    Words all{place().thrum(), "trace"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Ended ended = spawn(all);
+    EXPECT_EQ(ended.err, "thrum trace: " + line + "\n");
+    EXPECT_EQ(ended.code(), code);
+}
+
+TEST(TraceCommand, NotOfLibthrum) {
+    const std::string out = place().path("none.json");
+    expect_refused(
+        {"-o", out, kProbe, "exit", "0"}, 1,
+        kProbe + " used no libthrum: it is not linked with it, or spawned no thread; it ended with exit "
+                 "code 0");
+    EXPECT_FALSE(std::filesystem::exists(out));
+    expect_refused(
+        {"-o", out, kProbe, "exit", "3"}, 3,
+        kProbe + " used no libthrum: it is not linked with it, or spawned no thread; it ended with exit "
+                 "code 3");
+    const std::string old = place().write("old.json", "something else\n");
+    spawn({place().thrum(), "trace", "-o", old, kProbe, "exit", "0"});
+    EXPECT_EQ(read_file(old), "something else\n") << "there is nothing new to put in its place";
+}
+
+TEST(TraceCommand, SaysWhatIsWrong) {
+    const std::string text = place().write("text", "twelve words\n");
+    expect_refused(
+        {"--convert", text}, 1,
+        text + " is not a trace: expected is a file that libthrum wrote for THRUM_TRACE, which begins with "
+               "'thrumtrc'");
+    const std::string empty = place().write("empty", "");
+    expect_refused({"--convert", empty}, 1,
+                   empty + " is empty: the process was ended by a signal or by _exit(), or is still running");
+    expect_refused({"--convert", "/nowhere/at-all"}, 1,
+                   "cannot read /nowhere/at-all: No such file or directory");
+    expect_refused({"-o", "/nowhere/out", kProbe}, 1, "cannot write /nowhere/out: No such file or directory");
+    expect_refused({"-o", "", kProbe}, 2, "-o takes the name of a file, not ''");
+    expect_refused({"--events", "few", kProbe}, 2,
+                   "--events takes a whole number from 16 to 1000000000, not 'few'");
+    expect_refused({"--convert", text, kProbe}, 2, "either --convert a file or run a program, not both");
+    expect_refused({"/nowhere/program"}, 127, "/nowhere/program: No such file or directory");
+    expect_refused({}, 2, "which program? thrum trace [OPTIONS] -- PROG ARGS...");
+}
+
+// --- names ------------------------------------------------------------------------------------------------
+
+std::string shortened(const std::string &function) {
+    thrum::Symbol symbol;
+    symbol.function = function;
+    return thrum::short_name(symbol);
+}
+
+TEST(SymbolNames, AreShort) {
+    EXPECT_EQ(shortened("plain_c"), "plain_c");
+    EXPECT_EQ(shortened("plain.constprop.0"), "plain.constprop.0");
+    EXPECT_EQ(shortened("f(int, char (*)(double))"), "f");
+    EXPECT_EQ(shortened("void *f<int>(int) const"), "f");
+    EXPECT_EQ(shortened("std::vector<int, std::allocator<int> > a::g<b<c> >(void (*)(int))"), "a::g");
+    EXPECT_EQ(shortened("(anonymous namespace)::worker(void*)"), "(anonymous namespace)::worker");
+    EXPECT_EQ(shortened("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda(int)#1}::operator()");
+    EXPECT_EQ(shortened("a::operator<(a const&)"), "a::operator<");
+    EXPECT_EQ(shortened("f<int>(int)::{lambda()#2}::_FUN(void*)"), "f::{lambda()#2}::_FUN");
+}
+
+TEST(SymbolNames, AreThoseOfCallables) {
+    EXPECT_EQ(shortened("void* thrum::detail::run_from_heap<main::{lambda()#1}>(void*)"),
+              "main::{lambda()#1}");
+    EXPECT_EQ(
+        shortened("thrum::branch<thrum::invoke<quick<int*>(int*)::{lambda()#3}, x>(x)::{lambda()#1}>(void*)"),
+        "quick::{lambda()#3}");
+    EXPECT_EQ(
+        shortened("void* thrum::detail::run_from_heap<thrum::detail::bind<void (&)(int), int>(void (&)(int), "
+                  "int&&)::{lambda()#1}>(void*)"),
+        "void (&)(int)");
+}
+
+TEST(SymbolNames, AreFoundInThisProgram) {
+    const thrum::Symbols symbols(read_file("/proc/self/maps"));
+    const auto address = reinterpret_cast<std::uint64_t>(&numbers_in);
+    EXPECT_EQ(thrum::describe(symbols.at(0x10), 0x10), "0x10");
+    const thrum::Symbol &symbol = symbols.at(address);
+    EXPECT_EQ(symbol.module, "cli-test");
+#ifdef CLI_ELFUTILS
+    EXPECT_EQ(thrum::describe(symbol, address).find("(anonymous namespace)::numbers_in (trace_test.cpp:"), 0U)
+        << thrum::describe(symbol, address);
+#endif
+    const thrum::Symbols none("");
+    EXPECT_EQ(thrum::describe(none.at(address), 0x1234), "0x1234");
+    const thrum::Symbols nonsense("twelve\nwords in no order\n\n-\n");
+    EXPECT_EQ(thrum::describe(nonsense.at(address), 0x1234), "0x1234");
+}
+
+} // namespace

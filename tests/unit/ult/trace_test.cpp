@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The event trace: the file that THRUM_TRACE names. What `thrum trace` makes of it is tested in tests/unit/cli.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thrum/trace.h>
+#include <thrum/worker.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "faults.hpp"
+#include "ult.hpp"
+
+namespace {
+
+struct Ring {
+    thrum_trace_ring head;
+    std::vector<thrum_trace_event> events;
+};
+
+struct Section {
+    thrum_trace_header header;
+    std::vector<Ring> rings;
+    std::string maps;
+};
+
+template <typename Object>
+void take(std::istream &from, Object *to, std::size_t times) {
+    from.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(times * sizeof *to));
+}
+
+std::vector<Section> read_trace(const std::string &path) {
+    std::vector<Section> sections;
+    std::ifstream file(path, std::ios::binary);
+    while (file.peek() != std::ifstream::traits_type::eof()) {
+        Section section{};
+        take(file, &section.header, 1);
+        for (unsigned i = 0; file && i < section.header.rings; i++) {
+            Ring ring{};
+            take(file, &ring.head, 1);
+            ring.events.resize(ring.head.events);
+            take(file, ring.events.data(), ring.events.size());
+            section.rings.push_back(std::move(ring));
+        }
+        section.maps.resize(section.header.maps_bytes);
+        take(file, section.maps.data(), section.maps.size());
+        if (!file || std::memcmp(section.header.magic, THRUM_TRACE_MAGIC, sizeof section.header.magic) != 0) {
+            ADD_FAILURE() << path << " is not whole";
+            break;
+        }
+        sections.push_back(std::move(section));
+    }
+    return sections;
+}
+
+unsigned kind_of(const thrum_trace_event &event) {
+    return event.what & THRUM_TRACE_KIND_MASK;
+}
+
+// How often each kind is there.
+std::map<unsigned, std::size_t> count_kinds(const Section &section) {
+    std::map<unsigned, std::size_t> counts;
+    for (const Ring &ring : section.rings)
+        for (const thrum_trace_event &event : ring.events)
+            counts[kind_of(event)]++;
+    return counts;
+}
+
+// A folder of the test's own, the variables that say to trace into it, and what a child that was told to writes there.
+class TraceFile : public UltPlain {
+  protected:
+    void SetUp() override {
+        char name[] = "/tmp/thrum-trace-XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        folder_ = name;
+        UltPlain::SetUp();
+    }
+    void TearDown() override {
+        UltPlain::TearDown();
+        std::filesystem::remove_all(folder_);
+    }
+
+    std::string path(const std::string &name = "trace") const { return folder_ + "/" + name; }
+    std::vector<std::string> files() const {
+        std::vector<std::string> names;
+        for (const auto &entry : std::filesystem::directory_iterator(folder_))
+            names.push_back(entry.path().filename().string());
+        return names;
+    }
+    // In a child; what it wrote to stderr is in `said`.
+    void run(const std::string &file, const char *events, const std::function<int()> &work,
+             int expected = 0) {
+        int status = -1;
+        said = stderr_of([&] {
+            status = in_child([&] {
+                setenv("THRUM_TRACE", file.c_str(), 1);
+                if (events != nullptr)
+                    setenv("THRUM_TRACE_EVENTS", events, 1);
+                return work();
+            });
+        });
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == expected) << status << " " << said;
+    }
+
+    std::string said;
+
+  private:
+    std::string folder_;
+};
+
+constexpr int kThreads = 20;
+
+// Spawns some, and waits for them; 0 if all is well.
+int some_threads() {
+    std::array<thrum_t, kThreads> threads{};
+    for (thrum_t &thread : threads)
+        if (thrum_spawn(
+                &thread, nullptr,
+                [](void *arg) {
+                    thrum_yield();
+                    return arg;
+                },
+                nullptr) != 0)
+            return 1;
+    for (const thrum_t thread : threads)
+        if (thrum_join(thread, nullptr) != 0)
+            return 2;
+    return 0;
+}
+
+int a_runtime(unsigned workers = 2) {
+    const thrum_config config{workers};
+    if (thrum_init(&config) != 0)
+        return 10;
+    const int wrong = some_threads();
+    return wrong != 0 ? wrong : thrum_fini();
+}
+
+TEST_F(TraceFile, IsNotThereUnlessItIsAskedFor) {
+    run("", nullptr, [] { return a_runtime(); });
+    EXPECT_EQ(said, "");
+    EXPECT_TRUE(files().empty());
+}
+
+TEST_F(TraceFile, HasEachBeginningAndEnd) {
+    run(path(), nullptr, [] { return a_runtime(); });
+    EXPECT_EQ(said, "");
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 1u);
+    const Section &section = sections[0];
+    EXPECT_EQ(section.header.version, static_cast<unsigned>(THRUM_TRACE_VERSION));
+    EXPECT_EQ(section.rings.size(), 3u) << "two workers, and all others";
+    EXPECT_LT(section.header.begin.ns, section.header.end.ns);
+    EXPECT_NE(section.maps.find("unit-ult"), std::string::npos);
+    auto counts = count_kinds(section);
+    EXPECT_EQ(counts[THRUM_TRACE_BEGIN], kThreads + 1u);
+    EXPECT_EQ(counts[THRUM_TRACE_END], kThreads + 1u);
+    EXPECT_GE(counts[THRUM_TRACE_SPAWN], static_cast<std::size_t>(kThreads)) << "the maker stays where it is";
+    EXPECT_EQ(counts[THRUM_TRACE_SEARCH], counts[THRUM_TRACE_FOUND]);
+    EXPECT_EQ(counts[THRUM_TRACE_PARK], counts[THRUM_TRACE_UNPARK]);
+    for (const Ring &ring : section.rings)
+        for (std::size_t i = 1; i < ring.events.size(); i++)
+            EXPECT_LE(ring.events[i - 1].ticks, ring.events[i].ticks + 100000) << "about in order";
+}
+
+TEST_F(TraceFile, IsRelativeToWhereTheProgramWas) {
+    run("relative", nullptr, [this] {
+        if (chdir(path(".").c_str()) != 0)
+            return 1;
+        const thrum_config config{1};
+        if (thrum_init(&config) != 0 || chdir("/") != 0)
+            return 2;
+        return thrum_fini();
+    });
+    EXPECT_EQ(read_trace(path("relative")).size(), 1u);
+}
+
+TEST_F(TraceFile, IsWrittenAtExit) {
+    run(
+        path(), nullptr,
+        [] {
+            const thrum_config config{2};
+            if (thrum_init(&config) != 0 || some_threads() != 0)
+                return 1;
+            exit(7); // the workers still run
+        },
+        7);
+    EXPECT_EQ(said, "");
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 1u);
+    EXPECT_EQ(count_kinds(sections[0])[THRUM_TRACE_END], static_cast<std::size_t>(kThreads));
+}
+
+// From a thread, and while others spawn all the time: what is in the file is whole nevertheless.
+TEST_F(TraceFile, IsWrittenAtExitAmongBusyWorkers) {
+    run(path(), "256", [] {
+        const thrum_config config{4};
+        if (thrum_init(&config) != 0)
+            return 1;
+        for (int i = 0; i < 20; i++)
+            thrum_spawn(
+                nullptr, nullptr,
+                [](void *) -> void * {
+                    for (;;)
+                        some_threads();
+                },
+                nullptr);
+        thrum_sleep(20 * THRUM_MS);
+        exit(0);
+    });
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 1u);
+    for (const Ring &ring : sections[0].rings)
+        for (const thrum_trace_event &event : ring.events)
+            EXPECT_TRUE(kind_of(event) >= THRUM_TRACE_BEGIN && kind_of(event) <= THRUM_TRACE_UNPARK);
+}
+
+TEST_F(TraceFile, IsLostWhereTheProcessIsEndedOtherwise) {
+    run(path(), nullptr, [] {
+        const thrum_config config{1};
+        if (thrum_init(&config) != 0)
+            return 1;
+        _exit(0);
+    });
+    EXPECT_EQ(std::filesystem::file_size(path()), 0u) << "but it is there: who finds it knows";
+}
+
+TEST_F(TraceFile, HoldsAllRuntimesOfAProcess) {
+    run(path(), nullptr, [] {
+        const int wrong = a_runtime(1);
+        return wrong != 0 ? wrong : a_runtime(2);
+    });
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 2u);
+    EXPECT_EQ(sections[0].rings.size(), 2u);
+    EXPECT_EQ(sections[1].rings.size(), 3u);
+    run(path(), nullptr, [] { return a_runtime(1); });
+    EXPECT_EQ(read_trace(path()).size(), 1u) << "another process begins anew";
+}
+
+// 0 if a thread ran there.
+int a_thread_on(unsigned worker) {
+    thrum_attr_t attr;
+    thrum_t thread = nullptr;
+    thrum_attr_init(&attr);
+    if (thrum_attr_set_worker(&attr, worker) != 0)
+        return 1;
+    if (thrum_spawn(
+            &thread, &attr, [](void *arg) { return arg; }, nullptr) != 0)
+        return 2;
+    return thrum_join(thread, nullptr);
+}
+
+// Two of them, one after the other, in one slot: one ring.
+TEST_F(TraceFile, OfWorkersThatComeAndGo) {
+    run(path(), nullptr, [] {
+        const thrum_config config{1};
+        if (thrum_init(&config) != 0)
+            return 1;
+        for (int i = 0; i < 2; i++) {
+            unsigned number = 0;
+            if (thrum_worker_add(&number) != 0 || a_thread_on(number) != 0 || thrum_worker_stop(number) != 0)
+                return 2;
+        }
+        return thrum_fini();
+    });
+    EXPECT_EQ(said, "");
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 1u);
+    ASSERT_EQ(sections[0].rings.size(), 3u);
+    std::map<unsigned, int> kinds;
+    for (const thrum_trace_event &event : sections[0].rings[1].events)
+        kinds[kind_of(event)]++;
+    EXPECT_EQ(kinds[THRUM_TRACE_BEGIN], 2);
+    EXPECT_EQ(kinds[THRUM_TRACE_END], 2);
+}
+
+TEST_F(TraceFile, OfThreadsOutside) {
+    run(path(), nullptr, [] {
+        if (some_threads() != 0) // no thrum_init: this is no worker
+            return 1;
+        exit(0);
+    });
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 1u);
+    const Ring &outside = sections[0].rings.back();
+    EXPECT_EQ(outside.head.worker, THRUM_TRACE_OUTSIDE);
+    EXPECT_EQ(outside.events.size(), static_cast<std::size_t>(kThreads));
+}
+
+// --- what goes wrong --------------------------------------------------------------------------------------
+
+TEST_F(TraceFile, ThatCannotBeMade) {
+    run("/nowhere/trace", nullptr, [] { return a_runtime(); });
+    EXPECT_EQ(said, "thrum: the trace cannot be written to /nowhere/trace: there is no such folder\n");
+    run(path("."), nullptr, [] { return a_runtime(); });
+    EXPECT_EQ(said, "thrum: the trace cannot be written to " + path(".") + ": it is a folder\n");
+    run("/tmp/" + std::string(5000, 'x'), nullptr, [] { return a_runtime(); });
+    EXPECT_NE(said.find("the trace cannot be written to /tmp/xxxx"), std::string::npos) << said;
+}
+
+TEST_F(TraceFile, ThatCannotBeWritten) {
+    if (access("/dev/full", W_OK) != 0)
+        GTEST_SKIP() << "there is no device that is always full";
+    run("/dev/full", nullptr, [] { return a_runtime(); });
+    EXPECT_EQ(said, "thrum: the trace cannot be written to /dev/full: no space left\n");
+}
+
+TEST_F(TraceFile, OfABadNumberOfEvents) {
+    for (const char *events : {"many", "15", "-1", "1000000001", "100000000000000000000000", "20 "}) {
+        run(path(), events, [] { return thrum_init(nullptr) == EINVAL ? 0 : 1; });
+        EXPECT_EQ(said, std::string("thrum: THRUM_TRACE_EVENTS is '") + events +
+                            "'; it takes a number from 16 to 1000000000\n");
+    }
+}
+
+TEST_F(TraceFile, KeepsTheNewestEvents) {
+    run(path(), "16", [] { return a_runtime(1); });
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 1u);
+    const Ring &ring = sections[0].rings[0];
+    EXPECT_EQ(ring.events.size(), 15u);
+    EXPECT_GT(ring.head.lost, 50u);
+    EXPECT_EQ(kind_of(ring.events.back()), static_cast<unsigned>(THRUM_TRACE_END)) << "main's";
+}
+
+// Whichever mapping it is that fails: the runtime does not start, or spawns no thread, or a ring is left out, or
+// somebody does without.
+TEST_F(TraceFile, WithoutMemoryForARing) {
+    int left_out = 0;
+    for (int well = 0; well < 16; well++) {
+        run(path(), nullptr, [well] {
+            faults.mmap.after(well, 1, ENOMEM);
+            const int wrong = a_runtime(2);
+            faults_clear();
+            return wrong == 10 || wrong == 1 ? 0 : wrong; // thrum_init or thrum_spawn said so
+        });
+        if (said.empty())
+            continue;
+        EXPECT_EQ(
+            said,
+            "thrum: no memory for the trace of a worker, which is left out; THRUM_TRACE_EVENTS makes it "
+            "smaller\n");
+        const std::vector<Section> sections = read_trace(path());
+        ASSERT_EQ(sections.size(), 1u);
+        ASSERT_EQ(sections[0].rings.size(), 3u);
+        left_out++;
+    }
+    EXPECT_EQ(left_out, 3) << "of two workers, and of the threads outside";
+}
+
+// --- children ---------------------------------------------------------------------------------------------
+
+int with_a_child(const std::function<int()> &in_the_child) {
+    const thrum_config config{2};
+    if (thrum_init(&config) != 0 || some_threads() != 0)
+        return 1;
+    const pid_t child = fork();
+    if (child == 0)
+        exit(in_the_child()); // not _exit: what is done at exit must not be done here
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0)
+        return 2;
+    return thrum_fini();
+}
+
+// Sanitizers that look after threads or memory are not up to it (CMakeLists.txt knows this by the suite's name).
+class TraceUltFork : public TraceFile {};
+
+TEST_F(TraceUltFork, FileIsNotTheChilds) {
+    run(path(), nullptr, [] { return with_a_child([] { return 0; }); });
+    EXPECT_EQ(said, "");
+    ASSERT_EQ(read_trace(path()).size(), 1u);
+    run(path(), nullptr, [] { return with_a_child([] { return a_runtime(); }); });
+    EXPECT_EQ(said, "");
+    EXPECT_EQ(read_trace(path()).size(), 1u) << "its runtime is not traced";
+}
+
+TEST_F(TraceUltFork, FileOfAChildHasTheChildsNumber) {
+    run(path("%p"), nullptr, [] { return with_a_child([] { return a_runtime(); }); });
+    EXPECT_EQ(said, "");
+    ASSERT_EQ(files().size(), 2u);
+    for (const std::string &file : files()) {
+        const std::vector<Section> sections = read_trace(path(file));
+        ASSERT_EQ(sections.size(), 1u);
+        EXPECT_EQ(std::to_string(sections[0].header.pid), file);
+    }
+}
+
+} // namespace
