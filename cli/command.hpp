@@ -16,8 +16,9 @@ namespace thrum {
 // failure of thrum from one of the program. `thrum compare` adds 128 + signal where it is interrupted, `thrum trace`
 // where that ends the program.
 enum ExitCode : int {
-    kFailed = 1,    // counters, ps: the process cannot be read; compare: the program failed; trace: there is none
-    kUsage = 2,     // the command line is wrong
+    kFailed =
+        1,      // counters, ps: the process cannot be read; compare: the program failed; trace: there is none
+    kUsage = 2, // the command line is wrong
     kRefused = 125, // run, compare: thrum can do nothing for this program
     kNotExecutable = 126,
     kNotFound = 127,

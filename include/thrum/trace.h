@@ -5,12 +5,17 @@
  * It consists of one section for each runtime that the process had, one behind the other. A section, all in the byte
  * order of the machine and with nothing in between:
  *
- *     struct thrum_trace_header
- *     for each of `rings`:   struct thrum_trace_ring, and `events` times struct thrum_trace_event, oldest first
- *     `maps_bytes` bytes:    the text of /proc/self/maps when it was written, to find names of functions with
+ *   struct thrum_trace_header
+ *   for each of `rings`:   struct thrum_trace_ring, and `events` times struct thrum_trace_event, oldest first
+ *   `maps_bytes` bytes:    the text of /proc/self/maps when it was written, to find names of functions with
  *
  * A descriptor serves many units one after another: a unit is its address from a SPAWN or BEGIN to the next END. Of the
  * oldest events the beginning may be lost, and then a unit is first seen going on.
+ *
+ *     struct thrum_trace_header header;
+ *     FILE *file = fopen("run.trace", "rb");
+ *     if (file != NULL && fread(&header, sizeof header, 1, file) == 1 && header.version == THRUM_TRACE_VERSION)
+ *         printf("process %llu, %u rings\n", (unsigned long long)header.pid, header.rings);
  */
 #ifndef THRUM_TRACE_H
 #define THRUM_TRACE_H

@@ -15,7 +15,7 @@ static uint32_t state; /* of `first` */
 enum { UNTOUCHED, AT_WORK, DONE };
 
 /* Ticks before and after the other clock, the closest of a few tries. */
-struct ticks_moment ticks_moment(void) {
+struct ticks_moment ticks_now(void) {
     enum { TRIES = 4 };
     struct ticks_moment best = {0, 0, UINT64_MAX};
     for (int i = 0; i < TRIES; i++) {
@@ -30,14 +30,14 @@ static uint64_t measure(void) {
     uint32_t seen = UNTOUCHED;
     if (load_acquire(&state) != DONE) {
         if (cas_acquire(&state, &seen, AT_WORK)) {
-            first = ticks_moment();
+            first = ticks_now();
             store_release(&state, DONE);
         }
         return 0;
     }
     if (clock_monotonic_ns() - first.ns < ENOUGH_NS)
         return 0;
-    struct ticks_moment last = ticks_moment();
+    struct ticks_moment last = ticks_now();
     uint64_t ticks = last.ticks - first.ticks, us = (last.ns - first.ns) / 1000;
     if ((first.apart + last.apart) > ticks / 50) /* somebody came in between; it gets better as time passes */
         return 0;

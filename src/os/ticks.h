@@ -17,6 +17,6 @@ struct ticks_moment {
     uint64_t ticks, ns; /* CLOCK_MONOTONIC */
     uint64_t apart;     /* how many ticks `ticks` may be wrong */
 };
-struct ticks_moment ticks_moment(void);
+struct ticks_moment ticks_now(void);
 
 #endif

@@ -149,7 +149,7 @@ int thrum_fini(void) {
     if (worker == NULL || !runtime.joined_in || worker->current != &scheduler.primary)
         return EPERM;
     workers_close();
-    trace_run(enter(), &runtime.primary, THRUM_TRACE_END);
+    trace_run(enter(), &scheduler.primary, THRUM_TRACE_END);
     leave();
     store_release(&runtime.state, CHANGING);
     store_release(&scheduler.open, 0);

@@ -171,7 +171,7 @@ int trace_file_configure(void) {
 void trace_file_start(void) {
     if (!file.wanted)
         return;
-    file.begin = ticks_moment();
+    file.begin = ticks_now();
     trace_start(file.events);
 }
 
@@ -248,7 +248,7 @@ static int write_rings(long fd, uint32_t workers) {
 }
 
 static int write_section(long fd, const struct maps *maps) {
-    struct ticks_moment end = ticks_moment();
+    struct ticks_moment end = ticks_now();
     uint32_t workers = load_acquire(&scheduler.count);
     struct thrum_trace_header header = {
         .version = THRUM_TRACE_VERSION,
