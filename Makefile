@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench casestudy soak soak-ult format lint install clean help
+.PHONY: all run test test-all bench casestudy growth soak soak-ult format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -28,6 +28,11 @@ casestudy: ## the experiments of docs/casestudy.md, with figures: build/casestud
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET) --target bench-casestudy
 	@scripts/casestudy.sh build/$(PRESET)
+
+growth:    ## how cost grows (docs/growth.md): measured, simulated, figures: build/growth
+	@cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET) --target bench-growth bench-growth-peers
+	@scripts/growth.sh build/$(PRESET)
 
 soak:      ## the tests again and again (DURATION=600 seconds, after building)
 	@scripts/soak.sh $(DURATION)

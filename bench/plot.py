@@ -6,7 +6,8 @@
     build/release/bench/spawn --full --creators 1,2,4,8,16,32 --json >build/spawn.json
     bench/plot.py build/spawn.json docs/figures/spawn
 
-and what the experiments of the case study measured (casestudy/figure.py). The bars are the intervals of the medians,
+and what the experiments of the case study measured (casestudy/figure.py), and bench/growth, whose figures are several:
+TARGET-threads and so on (growth/figure.py). The bars are the intervals of the medians,
 which the table has in brackets. The only use of matplotlib; python3-matplotlib of Debian belongs to /usr/bin/python3,
 hence the first line.
 """
@@ -15,9 +16,11 @@ import os
 import sys
 
 from casestudy import figure
+from growth import figure as growth
 
 TABLES = {"spawn": "std::thread, create and join", "stdasync": "std::async and get",
           "create_detach": "std::thread, create and detach"}
+KNOWN = (*TABLES, *figure.EXPERIMENTS, *growth.BENCHMARKS)
 SERIES = (("default", "default", "o", "#c44e52"), ("cache", "cache", "s", "#4c72b0"))
 
 
@@ -30,13 +33,13 @@ def read(path):
     try:
         with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
             result = json.load(file)
-        known = result["benchmark"] in TABLES or result["benchmark"] in figure.EXPERIMENTS
+        known = result["benchmark"] in KNOWN
         tables = list(result["tables"].values()) if known else []
         empty = not tables or not all(table["rows"] for table in tables)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Failure(f"{path}: {type(error).__name__}: {error}") from error
     if empty:
-        raise Failure(f"{path}: not the --json of {', '.join([*TABLES, *figure.EXPERIMENTS])}")
+        raise Failure(f"{path}: not the --json of {', '.join(KNOWN)}")
     return result
 
 
@@ -91,14 +94,18 @@ def draw(result, target):
     from matplotlib import pyplot
 
     if result["benchmark"] in TABLES:
-        picture = draw_creators(pyplot, result)
+        pictures = {"": draw_creators(pyplot, result)}
+    elif result["benchmark"] in growth.BENCHMARKS:
+        pictures = growth.draw(pyplot, result, machine(result))
     else:
-        picture = figure.draw(pyplot, result, machine(result))
+        pictures = {"": figure.draw(pyplot, result, machine(result))}
     folder = os.path.dirname(target)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    picture.savefig(target + ".svg", metadata={"Date": None})
-    picture.savefig(target + ".png", dpi=150, metadata={"Software": None})
+    for suffix, picture in pictures.items():
+        picture.savefig(target + suffix + ".svg", metadata={"Date": None})
+        picture.savefig(target + suffix + ".png", dpi=150, metadata={"Software": None})
+        print(f"{target}{suffix}.svg, {target}{suffix}.png")
 
 
 def main():
@@ -112,7 +119,6 @@ def main():
             raise
         raise Failure(f"{sys.executable} has no matplotlib: apt-get install python3-matplotlib, which is for "
                       "/usr/bin/python3") from error
-    print(f"{sys.argv[2]}.svg, {sys.argv[2]}.png")
 
 
 if __name__ == "__main__":

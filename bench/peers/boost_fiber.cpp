@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "workloads.hpp"
+#include "grains.hpp"
 
 namespace {
 
@@ -76,5 +76,5 @@ struct Fibers {
 } // namespace
 
 int main(int argc, char **argv) {
-    return workloads::main_of<Fibers>(argc, argv);
+    return workloads::main_of<Fibers>(argc, argv, grains::run_wanted<Fibers>);
 }

@@ -4,7 +4,7 @@
 // than 64 queued for each thread a new one runs at once.
 #include <omp.h>
 
-#include "workloads.hpp"
+#include "grains.hpp"
 
 namespace {
 
@@ -49,5 +49,5 @@ struct Gomp {
 } // namespace
 
 int main(int argc, char **argv) {
-    return workloads::main_of<Gomp>(argc, argv);
+    return workloads::main_of<Gomp>(argc, argv, grains::run_wanted<Gomp>);
 }

@@ -6,7 +6,7 @@
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
 
-#include "workloads.hpp"
+#include "grains.hpp"
 
 namespace {
 
@@ -41,5 +41,5 @@ struct Tbb {
 } // namespace
 
 int main(int argc, char **argv) {
-    return workloads::main_of<Tbb>(argc, argv);
+    return workloads::main_of<Tbb>(argc, argv, grains::run_wanted<Tbb>);
 }

@@ -3,7 +3,7 @@
 // libthrum itself: what the others are compared with.
 #include <thrum/thrum.h>
 
-#include "workloads.hpp"
+#include "grains.hpp"
 
 namespace {
 
@@ -118,10 +118,26 @@ void run_own() {
         workloads::measure(batch_with_attributes<1000>);
 }
 
+// "grain-manyNS": as grains.hpp has it.
+void spawn_many() {
+    static thrum_t threads[grains::kMost];
+    const auto count = static_cast<std::size_t>(grains::tasks);
+    check(thrum_spawn_many(count, threads, nullptr, grains::grain, nullptr, 0));
+    for (std::size_t i = 0; i < count; i++)
+        check(thrum_join(threads[i], nullptr));
+}
+
+void run_grains() {
+    if (std::strncmp(workloads::wanted, "grain-many", 10) == 0)
+        grains::measure(spawn_many, std::atof(workloads::wanted + 10));
+    else
+        grains::run_wanted<Thrum>();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     if (argc == 4 && set_attributes(argv[1]))
         return workloads::main_of<Thrum>(argc, argv, run_own);
-    return workloads::main_of<Thrum>(argc, argv);
+    return workloads::main_of<Thrum>(argc, argv, run_grains);
 }
