@@ -124,9 +124,9 @@ TEST(Counters, NoPermission) {
 TEST(Counters, AnotherLibraryOfThatName) {
     const Place mine(CLI_LIBASAN);
     Running running({mine.thrum(), "run", kProbe, "hold"});
-    expect_failed(counters(running.pid()), "the libthrum-cache.so in process " +
-                                               std::to_string(running.pid()) +
-                                               " has no thrum_cache_counters; it is not the one of this thrum");
+    expect_failed(counters(running.pid()),
+                  "the libthrum-cache.so in process " + std::to_string(running.pid()) +
+                      " has no thrum_cache_counters; it is not the one of this thrum");
 }
 
 TEST(Counters, CountersOfAnotherVersion) {
