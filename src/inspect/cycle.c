@@ -9,12 +9,10 @@ enum { LONGEST = 4096, REST_NS = 2000000 };
 
 /* A step: whom it waits for. 0: nobody. */
 static uint64_t next_of(const struct inspect_source *source, uint64_t handle, uint64_t *steps) {
-    struct inspect_thread thread;
     if (*steps == 0)
         return 0;
     --*steps;
-    bool waits = inspect_find(source, handle, &thread) && thread.state == INSPECT_WAITS;
-    return waits ? thread.owner : 0;
+    return inspect_awaited(source, handle);
 }
 
 /* The length of the cycle that leads from `first` back to it, if none in it has a lower handle; a sum over what is in

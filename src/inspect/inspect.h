@@ -90,6 +90,9 @@ bool inspect_threads(const struct inspect_source *source, struct inspect_summary
 /* One thread by its handle; false where none is there. */
 bool inspect_find(const struct inspect_source *source, uint64_t handle, struct inspect_thread *thread);
 
+/* The thread that this one waits for; 0: none that is known, or it does not wait. Asks less than inspect_find. */
+uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle);
+
 /* "a mutex", "the end of", ... */
 const char *inspect_awaits(uint8_t awaits);
 

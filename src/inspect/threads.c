@@ -6,7 +6,7 @@
 #include "inspect/image.h"
 #include "inspect/memory.h"
 
-enum { CHUNKS_MAX = 1 << 24, UNITS_AT_ONCE = 16 };
+enum { CHUNKS_MAX = 1 << 20, UNITS_AT_ONCE = 16 };
 
 /* One look at a process. */
 struct view {
@@ -214,9 +214,14 @@ static void describe_stack(const struct view *view, const struct thrum_unit *uni
 }
 
 /* False: nobody's, or none that a user knows. */
+static bool is_users(const struct thrum_unit *unit) {
+    return unit->kind != UNIT_FREE && unit->kind != UNIT_LOOP && unit->kind <= UNIT_EXTERNAL;
+}
+
+/* False: as is_users. */
 static bool describe(const struct view *view, uint64_t handle, const struct thrum_unit *unit,
                      struct inspect_thread *told) {
-    if (unit->kind == UNIT_FREE || unit->kind == UNIT_LOOP || unit->kind > UNIT_EXTERNAL)
+    if (!is_users(unit))
         return false;
     *told = (struct inspect_thread){.handle = handle,
                                     .id = unit->extras || unit->is_primary ? unit->id : 0,
@@ -244,6 +249,18 @@ bool inspect_find(const struct inspect_source *source, uint64_t handle, struct i
     struct thrum_unit unit;
     return handle % _Alignof(struct thrum_unit) == 0 && open_view(&view, source) &&
            memory_get(source, handle, &unit, sizeof unit) && describe(&view, handle, &unit, thread);
+}
+
+uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle) {
+    struct view view;
+    struct thrum_unit unit;
+    struct inspect_thread thread;
+    if (handle % _Alignof(struct thrum_unit) != 0 || !open_view(&view, source) ||
+        !memory_get(source, handle, &unit, sizeof unit) || !is_users(&unit) || unit.join == JOIN_ENDED ||
+        unit.awaits >> AWAITS_SHIFT == AWAITS_NOTHING)
+        return 0;
+    describe_wait(&view, &unit, &thread);
+    return thread.owner;
 }
 
 /* --- all of them -------------------------------------------------------------------------------------- */

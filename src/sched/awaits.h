@@ -3,7 +3,7 @@
  * it.
  *
  * `awaits` of a unit: one of these in the uppermost byte, and below it the address of what it waits for. Written by the
- * unit before it announces itself; cleared by whoever wakes it (unit_wake), or by itself where it does not wait after
+ * unit before it announces itself; cleared by whoever wakes it (unit_wake, thrum_switch_to), or by itself where it does not wait after
  * all, or where who ended had it go on directly (join.c). So it is set while the unit waits, and for a moment before.
  * Who is moved from one object to another (sync/mutex.h) gets it changed by whom it has been claimed by. */
 #ifndef THRUM_SCHED_AWAITS_H

@@ -113,7 +113,7 @@ void trace_run(struct worker *worker, const struct thrum_unit *unit, enum thrum_
         return;
     bool comes = begins(kind);
     trace_unit(worker, unit, kind, comes ? (uint64_t)(uintptr_t)unit->fn : 0);
-    if (!comes && has_name(unit))
+    if (!comes && trace_is_on() && has_name(unit)) /* again: at most one event is on its way when it stops */
         put(&worker->trace, load_relaxed(&unit->name[0]), unit, THRUM_TRACE_NAME,
             load_relaxed(&unit->name[1]));
 }

@@ -76,7 +76,7 @@ struct thrum_unit {
         struct thrum_unit *begetting; /* while it waits in the run queue for the child that it was left for:
                                          that child */
     };
-    uint8_t kind;        /* enum unit_kind; changed by migrate.c alone */
+    uint8_t kind;        /* enum unit_kind; of a living one changed by migrate.c alone */
     uint8_t stack_class; /* r/o while it has a stack */
     bool escaped;        /* somebody but its creator may have its handle */
     uint8_t priority;

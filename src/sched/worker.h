@@ -195,6 +195,13 @@ static inline struct thrum_unit *unit_self(struct worker *worker) {
     return __builtin_expect(worker != NULL, 1) ? worker->current : unit_external();
 }
 
+/* For those who ask what a program is at: the caller's unit, but NULL on an external kernel thread, whose is not to be had
+ * for nothing. */
+static inline struct thrum_unit *unit_to_note(void) {
+    const struct worker *worker = worker_here();
+    return worker != NULL ? worker->current : NULL;
+}
+
 /* It goes where others find it. */
 static inline void unit_announce(struct thrum_unit *self) {
     store_relaxed(&self->sp, UNIT_ON_CPU);

@@ -103,12 +103,6 @@ static __attribute__((noinline)) int lock_slow(struct mutex *mutex, uint64_t dea
     return error;
 }
 
-/* For those who ask what a program is at. Not of external kernel threads, whose unit is not to be had for nothing. */
-static inline void note_owner(struct mutex *mutex) {
-    const struct worker *worker = worker_here();
-    own(mutex, worker != NULL ? worker->current : NULL);
-}
-
 /* Plain ones only. */
 static inline bool lock_fast(struct mutex *mutex) {
     uint32_t word = 0;
@@ -116,7 +110,7 @@ static inline bool lock_fast(struct mutex *mutex) {
         return false; /* a load costs less than a cas that fails */
     bool mine = cas_acquire(&mutex->word, &word, MUTEX_LOCKED);
     if (__builtin_expect(mine, 1))
-        note_owner(mutex);
+        own(mutex, unit_to_note());
     annotate_happens_after(&mutex->word);
     return __builtin_expect(mine, 1);
 }

@@ -133,8 +133,10 @@ static bool read_fast(struct rwlock *lock) {
 static bool write_fast(struct rwlock *lock) {
     uint32_t word = 0;
     bool mine = !MISUSE_IS_WATCHED && cas_acquire(&lock->word, &word, RWLOCK_WRITING);
-    if (mine)
+    if (mine) {
+        note_writer(lock, unit_to_note());
         annotate_happens_after(&lock->word);
+    }
     return mine;
 }
 

@@ -66,7 +66,11 @@ static void *makes_many(void *arg) {
 static void *has_a_name(void *arg) {
     check(thrum_set_name(thrum_self(), "fifteen-letters"));
     check(thrum_join(make(0, yields, NULL), NULL));
-    thrum_sleep(3 * THRUM_MS); // all workers park
+    struct thrum_worker_counters counters = {.parks = 0};
+    while (counters.parks == 0) { // the first worker parks
+        thrum_sleep(3 * THRUM_MS);
+        check(thrum_worker_get_counters(0, &counters));
+    }
     return arg;
 }
 

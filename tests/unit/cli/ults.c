@@ -2,8 +2,12 @@
 //
 // For `thrum ps` to look at: two threads in each other's way, one that waits for the first, one that computes and never gives its worker back. Says
 // "ready" and ends when its stdin is closed.
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <thrum/thrum.h>
 #include <unistd.h>
 
@@ -47,7 +51,18 @@ static void *compute_for_ever(void *unused) {
     return unused;
 }
 
+// As the process sees it itself.
+static int all_wait(void) {
+    char text[256] = "";
+    const int file = memfd_create("dump", 0);
+    if (thrum_dump(file, 1) != 0 || pread(file, text, sizeof text - 1, 0) < 0)
+        _exit(1);
+    close(file);
+    return strstr(text, " 3 waiting") != NULL;
+}
+
 int main(void) {
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); // who looks may be no forebear of ours
     const struct thrum_config config = {.workers = 3};
     thrum_attr_t queued;
     char end;
@@ -59,13 +74,13 @@ int main(void) {
     thrum_spawn(&two, &queued, second_then_first, NULL);
     thrum_set_name(one, "one");
     thrum_set_name(two, "two");
-    thrum_sleep(20 * THRUM_MS);
     thrum_spawn(&third, &queued, wait_for_the_first, NULL);
     thrum_attr_set_worker(&queued, 2); /* not the one that main needs */
     thrum_spawn(&fourth, &queued, compute_for_ever, NULL);
     while (!__atomic_load_n(&spinning, __ATOMIC_SEQ_CST))
         thrum_sleep(THRUM_MS);
-    thrum_sleep(20 * THRUM_MS);
+    while (!all_wait())
+        thrum_sleep(THRUM_MS);
     puts("ready");
     fflush(stdout);
     while (read(STDIN_FILENO, &end, 1) > 0) {

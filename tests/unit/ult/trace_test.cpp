@@ -376,7 +376,14 @@ int with_a_child(const std::function<int()> &in_the_child) {
 }
 
 // Sanitizers that look after threads or memory are not up to it (CMakeLists.txt knows this by the suite's name).
-class TraceUltFork : public TraceFile {};
+class TraceUltFork : public TraceFile {
+  protected:
+    void SetUp() override {
+        TraceFile::SetUp();
+        if (ULT_EMULATED)
+            GTEST_SKIP() << "the emulator cannot start threads in a forked child of several";
+    }
+};
 
 TEST_F(TraceUltFork, FileIsNotTheChilds) {
     run(path(), nullptr, [] { return with_a_child([] { return 0; }); });

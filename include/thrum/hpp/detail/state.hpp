@@ -127,7 +127,7 @@ class state_base {
 
     /* Its thread belonged to a runtime that has ended, and never runs again. (Where there is another one by now nobody can
      * tell.) */
-    bool is_lost() const noexcept { return is_async && !is_ready() && thrum_workers() == 0; }
+    bool is_lost() const noexcept { return is_async && thrum_workers() == 0 && !is_ready(); }
 
     /* It waits for the outcome at its end, since its thread may use what stands in the caller's frame. The future's
      * own */
