@@ -192,8 +192,6 @@ Environment &Environment::set(const std::string &name, const std::string &value)
     return *this;
 }
 
-namespace {
-
 std::vector<char *> pointers(const std::vector<std::string> &words) {
     std::vector<char *> list;
     for (const std::string &word : words)
@@ -201,6 +199,8 @@ std::vector<char *> pointers(const std::vector<std::string> &words) {
     list.push_back(nullptr);
     return list;
 }
+
+namespace {
 
 std::string read_to_end(int descriptor) {
     std::string text;

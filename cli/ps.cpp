@@ -143,9 +143,6 @@ std::string joined(const std::vector<std::string> &items) {
     return "[" + text + "]";
 }
 
-constexpr const char *kStates[] = {"runs", "new", "ready", "waits", "ended"};
-constexpr const char *kWorkerStates[] = {"runs", "searches", "parked", "stopped"};
-
 std::string Look::json(const struct inspect_thread &thread) {
     const char *name = thread.function != 0 ? function(thread.function) : nullptr;
     const bool on_stack = thread.stack_pointer > thread.stack_low && thread.stack_pointer < thread.stack_top;
@@ -156,7 +153,7 @@ std::string Look::json(const struct inspect_thread &thread) {
         (thread.is_main      ? "\"main\""
          : thread.is_tasklet ? "\"tasklet\""
                              : "\"thread\"") +
-        ", \"state\": \"" + kStates[thread.state] +
+        ", \"state\": \"" + inspect_state_word(thread.state) +
         "\", \"worker\": " + (thread.worker != INSPECT_NOWHERE ? std::to_string(thread.worker) : "null") +
         ", \"pool\": " + json_address(thread.pool) + ", \"priority\": " + std::to_string(thread.priority) +
         ", \"stack_used\": " + (on_stack ? std::to_string(thread.stack_top - thread.stack_pointer) : "null") +
@@ -181,7 +178,7 @@ std::string Look::json_workers() const {
         const std::string current = worker->state == INSPECT_AT_WORK ? json_address(worker->current) : "null";
         static_cast<std::vector<std::string> *>(items)->push_back(
             "{\"worker\": " + std::to_string(worker->number) + ", \"tid\": " + std::to_string(worker->tid) +
-            ", \"state\": \"" + kWorkerStates[worker->state] + "\", \"thread\": " + current +
+            ", \"state\": \"" + inspect_worker_state_word(worker->state) + "\", \"thread\": " + current +
             ", \"switches\": " + std::to_string(worker->switches) + ", \"steals\": " +
             std::to_string(worker->steals) + ", \"parks\": " + std::to_string(worker->parks) +
             ", \"migrations\": " + std::to_string(worker->migrations) +
@@ -212,7 +209,7 @@ std::string Look::json_deadlocks() const {
         const struct inspect_source *source;
         std::uint64_t steps;
         std::vector<std::string> list;
-    } context = {&source_, 1000000, {}};
+    } context = {&source_, INSPECT_STEPS, {}};
     const auto add = [](void *at, const struct inspect_thread *thread) {
         auto &to = *static_cast<Context *>(at);
         std::uint64_t members[4096];
@@ -233,7 +230,8 @@ void Look::print_json() {
     const std::string threads = json_threads(&summary);
     std::string counts;
     for (int i = 0; i < INSPECT_STATES; i++)
-        counts += (i == 0 ? "" : ", ") + json_string(kStates[i]) + ": " + std::to_string(summary.threads[i]);
+        counts += (i == 0 ? "" : ", ") + json_string(inspect_state_word(static_cast<enum inspect_state>(i))) +
+                  ": " + std::to_string(summary.threads[i]);
     std::cout << "{\"pid\": " << pid_ << ", \"program\": " << json_string(process::name(pid_))
               << ", \"libthrum\": " << json_string(summary.version) << ", \"counts\": {" << counts
               << "}, \"whole\": " << (summary.is_whole ? "true" : "false")

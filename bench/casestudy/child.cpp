@@ -21,14 +21,6 @@ namespace casestudy {
 
 namespace {
 
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (const std::string &word : words)
-        list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
-}
-
 double seconds(const timeval &time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
@@ -56,7 +48,8 @@ Child::Child(const std::vector<std::string> &command, const bench::Environment &
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         throw bench::Failure(std::string("cannot make a pipe: ") + std::strerror(errno));
-    const std::vector<char *> words = pointers(command), variables = pointers(environment.variables());
+    const std::vector<char *> words = bench::pointers(command),
+                              variables = bench::pointers(environment.variables());
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);

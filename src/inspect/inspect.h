@@ -96,10 +96,15 @@ uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle);
 /* "a mutex", "the end of", ... */
 const char *inspect_awaits(uint8_t awaits);
 
+/* "runs", "parked", ... */
+const char *inspect_state_word(enum inspect_state state);
+const char *inspect_worker_state_word(enum inspect_worker_state state);
+
 /* If this thread waits, by way of owners, for itself: who is in that cycle, it first, at most `max` of them; returns how
  * many there are. 0: it does not; or another of the cycle has the lower handle and will tell of it. Looks twice, with a
  * rest in between: only what has stayed is told. *steps, of which each takes some, is counted down to 0, where this gives
- * up. */
+ * up; INSPECT_STEPS are enough for all of a process. */
+enum { INSPECT_STEPS = 1000000 };
 size_t inspect_cycle(const struct inspect_source *source, const struct inspect_thread *thread,
                      uint64_t *members, size_t max, uint64_t *steps);
 

@@ -110,14 +110,15 @@ static void add_counted(struct text *text, uint64_t number, const char *what) {
 /* --- workers ------------------------------------------------------------------------------------------ */
 
 static bool print_worker(void *context, const struct inspect_worker *worker) {
-    static const char *const states[] = {"runs ", "searches", "parked", "stopped"};
     struct printing *printing = context;
     struct row row = {.column = worker_columns};
     text_add_number(&row.text, worker->number);
     text_add_number(next(&row), (uint64_t)worker->tid);
-    text_add(next(&row), states[worker->state]);
-    if (worker->state == INSPECT_AT_WORK)
+    text_add(next(&row), inspect_worker_state_word(worker->state));
+    if (worker->state == INSPECT_AT_WORK) {
+        text_add(&row.text, " ");
         add_thread(printing, &row.text, worker->current);
+    }
     text_add_number(next(&row), worker->switches);
     text_add_number(next(&row), worker->steals);
     text_add_number(next(&row), worker->parks);
@@ -179,7 +180,6 @@ static void add_id(struct text *text, uint64_t id) {
 }
 
 static bool print_thread(void *context, const struct inspect_thread *thread) {
-    static const char *const states[] = {"runs", "new", "ready", "waits", "ended"};
     struct printing *printing = context;
     struct row row = {.column = thread_columns};
     if (printing->printed == printing->report->most)
@@ -188,7 +188,7 @@ static bool print_thread(void *context, const struct inspect_thread *thread) {
     add_address(&row.text, thread->handle);
     add_id(next(&row), thread->id);
     add_name(next(&row), thread);
-    text_add(next(&row), states[thread->state]);
+    text_add(next(&row), inspect_state_word(thread->state));
     add_where(next(&row), thread);
     text_add_number(next(&row), thread->priority);
     add_stack(next(&row), thread);
@@ -279,8 +279,7 @@ static void print_summary(const struct printing *printing, const struct inspect_
 }
 
 bool inspect_print(const struct inspect_source *source, const struct inspect_report *report) {
-    enum { STEPS = 1000000 };
-    struct printing printing = {.source = source, .report = report, .steps = STEPS};
+    struct printing printing = {.source = source, .report = report, .steps = INSPECT_STEPS};
     struct inspect_summary summary;
     uint64_t all = 0;
     if (!inspect_threads(source, &summary, NULL, NULL))

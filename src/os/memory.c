@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <unistd.h>
+
+#include "os/syscall.h"
 
 static bool succeeded(int result, int error_before) {
     errno = error_before;
@@ -31,10 +32,8 @@ bool memory_forbid(void *memory, size_t bytes) {
 }
 
 bool memory_copy(const void *from, void *to, size_t bytes) {
-    int error = errno;
     struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
-    ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-    return succeeded(copied == (ssize_t)bytes ? 0 : -1, error);
+    return sys(SYS_process_vm_readv, sys(SYS_getpid), &local, 1, &remote, 1, 0) == (long)bytes;
 }
 
 bool memory_is_resident(void *memory, size_t bytes, unsigned char *pages) {

@@ -8,24 +8,18 @@
  * registered again, as a new thread has it. */
 #include <linux/futex.h>
 #include <stddef.h>
-#include <sys/uio.h>
 
 #include "base/rows.h"
 #include "kthread/fresh/fresh.h"
+#include "os/memory.h"
 
 enum { KERNELS_LIMIT = 2048 };
-
-/* False where the list leads out of memory; the kernel gives up there too. */
-static bool read_memory(const void *from, void *to, size_t size) {
-    struct iovec local = {to, size}, remote = {(void *)(uintptr_t)from, size};
-    return sys(SYS_process_vm_readv, sys(SYS_getpid), &local, 1, &remote, 1, 0) == (long)size;
-}
 
 static bool held_by_caller(const struct robust_list *entry, long offset, uint32_t tid) {
     uint32_t word;
     const char *futex =
         (const char *)((uintptr_t)entry & ~(uintptr_t)1) + offset; /* bit 0 marks a PI futex */
-    return entry != NULL && read_memory(futex, &word, sizeof word) && (word & FUTEX_TID_MASK) == tid;
+    return entry != NULL && memory_copy(futex, &word, sizeof word) && (word & FUTEX_TID_MASK) == tid;
 }
 
 /* A list that runs in a circle beside its head, as a copied head's does, is left after one round (Brent's
@@ -33,7 +27,7 @@ static bool held_by_caller(const struct robust_list *entry, long offset, uint32_
 static bool walk(const struct robust_list_head *head) {
     struct robust_list_head copy;
     uint32_t tid = (uint32_t)sys(SYS_gettid);
-    if (!read_memory(head, &copy, sizeof copy))
+    if (!memory_copy(head, &copy, sizeof copy))
         return false;
     if (held_by_caller(copy.list_op_pending, copy.futex_offset, tid))
         return true;
@@ -43,7 +37,7 @@ static bool walk(const struct robust_list_head *head) {
             return true;
         if ((i & (i + 1)) == 0)
             passed = entry;
-        if (!read_memory((void *)((uintptr_t)entry & ~(uintptr_t)1), &entry, sizeof(void *)))
+        if (!memory_copy((void *)((uintptr_t)entry & ~(uintptr_t)1), &entry, sizeof(void *)))
             return false;
     }
     return false;

@@ -29,12 +29,7 @@ struct PoolOf {
     ~PoolOf() { EXPECT_EQ(thrum_pool_destroy(pool), 0); }
     PoolOf(const PoolOf &) = delete;
     PoolOf &operator=(const PoolOf &) = delete;
-    thrum_attr_t attr() const {
-        thrum_attr_t attr;
-        thrum_attr_init(&attr);
-        thrum_attr_set_pool(&attr, pool);
-        return attr;
-    }
+    thrum_attr_t attr() const { return attr_pool(pool); }
     thrum_pool_t pool = nullptr;
 };
 

@@ -34,12 +34,7 @@ struct Served {
     }
     Served(const Served &) = delete;
     Served &operator=(const Served &) = delete;
-    thrum_attr_t attr() const {
-        thrum_attr_t attr;
-        thrum_attr_init(&attr);
-        thrum_attr_set_pool(&attr, pool);
-        return attr;
-    }
+    thrum_attr_t attr() const { return attr_pool(pool); }
     thrum_pool_t pool = nullptr;
     std::vector<thrum_sched_t> scheds;
 };

@@ -102,6 +102,13 @@ thrum_attr_t attr_stack(std::size_t size) {
     return attr;
 }
 
+thrum_attr_t attr_pool(thrum_pool_t pool) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    thrum_attr_set_pool(&attr, pool);
+    return attr;
+}
+
 // After a while it sleeps in between: on a busy machine what it waits for needs the CPU.
 bool eventually(const std::function<bool()> &condition) {
     constexpr int kPatience = 200;

@@ -93,6 +93,7 @@ void detached(Light::Work work);
 
 thrum_attr_t attr_queued();
 thrum_attr_t attr_stack(std::size_t size);
+thrum_attr_t attr_pool(thrum_pool_t pool);
 
 // Waits, letting others run, until it is true; false after 20 seconds. From ULTs and external threads.
 bool eventually(const std::function<bool()> &condition);

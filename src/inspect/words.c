@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What threads wait for, in words. */
+/* States, and what threads wait for, in words. */
 #include "sched/awaits.h"
 
 #include "inspect/inspect.h"
@@ -18,4 +18,14 @@ const char *inspect_awaits(uint8_t awaits) {
         [AWAITS_SEND] = "channel (send)",  [AWAITS_RECEIVE] = "channel (receive)",
     };
     return awaits < AWAITS_KINDS ? words[awaits] : "?";
+}
+
+const char *inspect_state_word(enum inspect_state state) {
+    static const char *const words[INSPECT_STATES] = {"runs", "new", "ready", "waits", "ended"};
+    return words[state];
+}
+
+const char *inspect_worker_state_word(enum inspect_worker_state state) {
+    static const char *const words[] = {"runs", "searches", "parked", "stopped"};
+    return words[state];
 }
