@@ -36,7 +36,7 @@ static bool has_guard_advice;
 
 unsigned stack_class_of(size_t size) {
     unsigned stack_class = STACK_CLASS_DEFAULT + 1;
-    while (stack_class < STACK_CLASSES && stack_class_size(stack_class) < size)
+    while (stack_class < STACK_CLASSES && stack_fixed_size(stack_class) < size)
         stack_class++;
     return stack_class;
 }

@@ -29,9 +29,13 @@ enum { STACK_SIZE_UNLESS_TOLD = 64 * 1024 };
 /* Of the default class; r/o after stack_init. */
 extern size_t stack_default_size;
 
+/* Of all but the default class: needs no runtime, and may be asked for while another thread starts one. */
+static inline size_t stack_fixed_size(unsigned stack_class) {
+    return (size_t)1 << (STACK_CLASS_BITS - 1 + stack_class);
+}
+
 static inline size_t stack_class_size(unsigned stack_class) {
-    return stack_class == STACK_CLASS_DEFAULT ? stack_default_size
-                                              : (size_t)1 << (STACK_CLASS_BITS - 1 + stack_class);
+    return stack_class == STACK_CLASS_DEFAULT ? stack_default_size : stack_fixed_size(stack_class);
 }
 
 /* The smallest class of at least `size` bytes, but not the default one; STACK_CLASSES if there is none. */

@@ -106,7 +106,7 @@ static int read_stack_size(size_t wanted, size_t *size) {
         error = stack_size_by_environment(size);
     if (*size == 0)
         *size = STACK_SIZE_UNLESS_TOLD;
-    *size = stack_class_size(stack_class_of(*size));
+    *size = stack_fixed_size(stack_class_of(*size));
     return error;
 }
 

@@ -52,7 +52,8 @@ if command -v pkg-config >/dev/null; then
         [[ $("$scratch/hello") == "hello, world" ]] || fail "the example in thrum.h says $("$scratch/hello")"
     fi
 
-    quietly "$cc" "${strict[@]}" "$user/unload.c" -o "$scratch/unload" $(pkg-config --cflags-only-I thrum) -ldl
+    read -ra include < <(pkg-config --cflags-only-I thrum)
+    quietly "$cc" "${strict[@]}" "$user/unload.c" -o "$scratch/unload" "${include[@]}" -ldl
     quietly "$scratch/unload" "$library"
 fi
 

@@ -487,7 +487,7 @@ TEST_P(Dump, CountersOfWorkers) {
         });
     one.join();
     two.join();
-    Light moved([this] { thrum_migrate(thrum_self(), workers() - 1); });
+    Light moved([] { thrum_migrate(thrum_self(), workers() - 1); });
     moved.join();
     EXPECT_TRUE(eventually([&] {
         thrum_sleep(5 * THRUM_MS);
