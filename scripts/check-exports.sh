@@ -23,7 +23,7 @@ done
 found=$("$readelf" --dyn-syms -W "$library" |
     awk '$7 != "UND" && $7 != "ABS" && ($5 == "GLOBAL" || $5 == "WEAK") && NF >= 8 {
         sub(/@.*/, "", $8)
-        print $8
+        if ($8 !~ /^__odr_asan\./) print $8 # of AddressSanitizer, one for each variable
     }' |
     sort -u)
 

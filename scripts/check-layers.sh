@@ -19,10 +19,11 @@ awk '
         if (path ~ /^src\/kthread\//) return 4
         if (path ~ /^src\/context\//) return 5
         if (path ~ /^src\/sched\//) return 6
-        if (path ~ /^src\/sync\//) return 7
-        if (path ~ /^src\/inspect\//) return 8
-        if (path ~ /^src\/runtime\//) return 9
-        return path ~ /^cache\// ? 10 : 11
+        if (path ~ /^src\/sync\//) return 8
+        if (path ~ /^src\/preempt\//) return 7
+        if (path ~ /^src\/inspect\//) return 9
+        if (path ~ /^src\/runtime\//) return 10
+        return path ~ /^cache\// ? 11 : 12
     }
     function layer_of_header(name, own) {
         if (name ~ /^thrum\//) return 0
@@ -32,9 +33,10 @@ awk '
         if (name ~ /^kthread\//) return 4
         if (name ~ /^context\//) return 5
         if (name ~ /^sched\//) return 6
-        if (name ~ /^sync\//) return 7
-        if (name ~ /^inspect\//) return 8
-        if (name ~ /^runtime\//) return 9
+        if (name ~ /^sync\//) return 8
+        if (name ~ /^preempt\//) return 7
+        if (name ~ /^inspect\//) return 9
+        if (name ~ /^runtime\//) return 10
         if (name ~ /\//) return -1 # a folder that is not in the list
         return own
     }
@@ -45,8 +47,8 @@ awk '
         if (system_header && name !~ /^thrum\//) next
         own = layer_of_file(FILENAME)
         layer = layer_of_header(name, own)
-        if (layer < 0 || layer > own || (own == 11 && layer != 0 && layer != 11 && name !~ /^inspect\/(inspect|report)\.h$/) ||
-            (own == 10 && layer > 4 && layer < 10)) {
+        if (layer < 0 || layer > own || (own == 12 && layer != 0 && layer != 12 && name !~ /^inspect\/(inspect|report)\.h$/) ||
+            (own == 11 && layer > 4 && layer < 11)) {
             printf "%s:%d: includes %s\n", FILENAME, FNR, name
             bad++
         }

@@ -118,7 +118,7 @@ class UserLevelThreads : public Crew {
             const std::function<void(unsigned)> *task;
             unsigned number;
         };
-        const thrum_config config{size_, 0, {}};
+        const thrum_config config{size_, 0, {}, {}};
         std::vector<Job> jobs(count);
         std::vector<thrum_t> threads(count);
         check(thrum_init(&config), "thrum_init");

@@ -241,7 +241,7 @@ int main(int argc, char **argv) {
     count = std::strtoul(argv[3], nullptr, 10);
     workloads::scale = std::atof(argv[4]);
     alarm(300); // a benchmark that hangs has failed
-    const thrum_config config{static_cast<unsigned>(std::atoi(argv[2])), 0, {}};
+    const thrum_config config{static_cast<unsigned>(std::atoi(argv[2])), 0, {}, {}};
     thrum_t thread;
     check(thrum_init(&config));
     check(thrum_spawn(&thread, nullptr, run, nullptr));

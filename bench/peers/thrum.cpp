@@ -30,14 +30,14 @@ struct Thrum {
         return nullptr;
     }
     static void run(unsigned workers, void (*body)()) {
-        const thrum_config config{workers, 0, {}};
+        const thrum_config config{workers, 0, {}, {}};
         check(thrum_init(&config));
         thrum_t thread;
         check(thrum_spawn(&thread, nullptr, call, reinterpret_cast<void *>(body)));
         check(thrum_join(thread, nullptr));
     }
     static void life(unsigned workers) {
-        const thrum_config config{workers, 0, {}};
+        const thrum_config config{workers, 0, {}, {}};
         check(thrum_init(&config));
         check(thrum_fini());
     }

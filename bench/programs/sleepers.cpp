@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     const auto number = [argv](int i) { return std::strtoul(argv[i], nullptr, 10); };
-    const thrum_config config{static_cast<unsigned>(number(2)), 0, {}};
+    const thrum_config config{static_cast<unsigned>(number(2)), 0, {}, {}};
     check(thrum_init(&config));
     if (sleeps) {
         const Slept slept = sleep_all(number(3), number(4), number(5));

@@ -46,8 +46,9 @@ enum thrum_pool_kind {
 };
 
 /* A pool of the user's own. Each function gets `data`; any worker, and any external kernel thread that wakes a
- * thread, may call push, so the functions lock for themselves. They run where the caller cannot be preempted: they must
- * be brief, must not wait for another thread and must call nothing of this library but what says so. */
+ * thread, may call push, so the functions lock for themselves. All but destroy run where the caller cannot be
+ * preempted: they must be brief, must not wait for another thread, hence take no lock that is taken elsewhere as well
+ * (malloc has such), and must call nothing of this library but what says so. */
 struct thrum_pool_ops {
     void (*push)(void *data, thrum_t thread); /* cannot fail: link threads through thrum_link */
     thrum_t (*pop)(void *data);               /* NULL: empty */

@@ -38,6 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "thrum/preempt.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -47,9 +49,10 @@ extern "C" {
 
 /* What is 0 is as the environment says, or else as usual. */
 struct thrum_config {
-    unsigned workers;     /* THRUM_WORKERS; as many as the process may use CPUs (affinity, control group) */
-    size_t stack_size;    /* THRUM_STACK_SIZE; 64 KiB. Where attributes do not say, and rounded as there */
-    uint64_t reserved[6]; /* 0, which later versions take for what they do today */
+    unsigned workers;  /* THRUM_WORKERS; as many as the process may use CPUs (affinity, control group) */
+    size_t stack_size; /* THRUM_STACK_SIZE; 64 KiB. Where attributes do not say, and rounded as there */
+    struct thrum_preempt_config preempt; /* <thrum/preempt.h> */
+    uint64_t reserved[4];                /* 0, which later versions take for what they do today */
 };
 
 /* Starts the workers. The caller becomes a ULT that is bound to the first of them and stays on its own kernel thread.
@@ -141,6 +144,13 @@ int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker);
 int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority);
 /* For deadline pools: any number, the smallest runs first. */
 void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline);
+/* Whether it is preempted, and what it keeps then: enum thrum_preempt_mode. Unless told, as the runtime. Where the runtime
+ * preempts nobody (THRUM_PREEMPT_NONE) it may not ask for more: thrum_spawn says EINVAL then, and where the runtime does
+ * not have what the mode needs (<thrum/preempt.h>). Errors: EINVAL no such mode. */
+int thrum_attr_set_preempt(thrum_attr_t *attr, unsigned mode);
+/* Its time slice, in microseconds; 0: the runtime's. Errors: EINVAL less than THRUM_SLICE_MIN, or more than
+ * THRUM_SLICE_MAX. */
+int thrum_attr_set_slice(thrum_attr_t *attr, unsigned slice);
 /* Where it waits when it can run; NULL, which is usual: in the run queue of the worker that finds out that it can. */
 void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
 

@@ -70,17 +70,19 @@ int thrum_worker_add(unsigned *number);
  * one, or one that threads are bound to; EPERM a tasklet, or a scheduler. After Argobots' ABT_xstream_join. */
 int thrum_worker_stop(unsigned number);
 
-/* The number of the worker that the caller runs on now; a ULT that waits or yields may be on another afterwards. -1 on
- * an external kernel thread. From: anywhere, also signal handlers. */
+/* The number of the worker that the caller runs on now; a ULT that waits, yields or is preempted may be on another
+ * afterwards. -1 on an external kernel thread. From: anywhere, also signal handlers. */
 int thrum_worker_self(void);
 
 /* What a worker has done so far, also while it was another's (one that was stopped keeps its counts, and the next in
  * its place goes on with them). Each is exact, but they are not read at one moment. */
 struct thrum_worker_counters {
-    uint64_t switches;   /* to a thread, or back to its own loop, by other than calls and returns */
-    uint64_t steals;     /* threads taken from other workers */
-    uint64_t parks;      /* how often it found nothing to do, and slept */
-    uint64_t migrations; /* threads that thrum_migrate sent to it */
+    uint64_t switches;    /* to a thread, or back to its own loop, by other than calls and returns */
+    uint64_t steals;      /* threads taken from other workers */
+    uint64_t parks;       /* how often it found nothing to do, and slept */
+    uint64_t migrations;  /* threads that thrum_migrate sent to it */
+    uint64_t preemptions; /* <thrum/preempt.h> */
+    uint64_t ticks;       /* interrupts, also those after which the thread went on */
 };
 
 /* From: anywhere, also signal handlers. Errors: EINVAL there is no such worker. */

@@ -9,8 +9,10 @@
 #ifndef THRUM_OS_LOCK_H
 #define THRUM_OS_LOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "os/futex.h"
 
@@ -18,8 +20,13 @@ struct lock {
     uint32_t word;
 };
 
+/* For an assertion. libthrum alone has it (sched/may_lock.c): its threads take turns on a kernel thread, which would
+ * sleep here for good if it were the holder that had to give way. */
+bool lock_may_be_taken(void) __attribute__((weak, visibility("hidden")));
+
 static inline void lock_acquire(struct lock *lock) {
     uint32_t seen = 0;
+    thrum_assert(!lock_may_be_taken || lock_may_be_taken());
     if (cas_acquire(&lock->word, &seen, 1))
         return;
     while (exchange_acquire(&lock->word, 2) != 0)

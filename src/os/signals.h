@@ -27,6 +27,18 @@ static inline sigbits signals_mask_get(void) {
     return old;
 }
 
+static inline sigbits signals_bit(int signal) {
+    return UINT64_C(1) << (signal - 1);
+}
+
+static inline void signals_block(sigbits some) {
+    sys(SYS_rt_sigprocmask, SIG_BLOCK, &some, 0, sizeof some);
+}
+
+static inline void signals_unblock(sigbits some) {
+    sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &some, 0, sizeof some);
+}
+
 /* Blocked and pending, for this thread or for the process. */
 static inline sigbits signals_pending(void) {
     sigbits pending = 0;

@@ -10,8 +10,8 @@
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/lock.h"
+#include "os/thread.h"
 #include "runtime/places.h"
-#include "runtime/workers.h"
 #include "sched/worker.h"
 #include "thrum/worker.h"
 
@@ -154,17 +154,20 @@ static void *thread_main(void *arg) {
     return NULL;
 }
 
+static void count_thread(int32_t by) {
+    enter();
+    lock_acquire(&pool.lock);
+    store_relaxed(&pool.threads, pool.threads + (uint32_t)by);
+    lock_release(&pool.lock);
+    leave();
+}
+
 static int thread_new(struct call *call) {
     pthread_t handle;
-    lock_acquire(&pool.lock);
-    store_relaxed(&pool.threads, pool.threads + 1);
-    lock_release(&pool.lock);
-    int error = workers_thread_new(&handle, thread_main, call);
-    if (error != 0) {
-        lock_acquire(&pool.lock);
-        store_relaxed(&pool.threads, pool.threads - 1);
-        lock_release(&pool.lock);
-    }
+    count_thread(1);
+    int error = thread_make_quiet(&handle, 0, thread_main, call);
+    if (error != 0)
+        count_thread(-1);
     return error;
 }
 

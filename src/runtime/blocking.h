@@ -4,7 +4,7 @@
  * They are plain threads of libc's, made when none is free, and not those of src/kthread: that layer makes a used
  * thread like a new one for a program that must not notice, which nobody asks for here, and finds its threads by a
  * mark beside libc's descriptor of each, of which there can be one library's in a process: under `thrum run` it is the
- * cache's, and these threads are then made from the cache.
+ * cache's, which leaves these threads alone, since they say which signals they block (os/thread.h).
  *
  * A call goes, under the lock, to the thread that has become free last; the thread sleeps on a word of its own. One
  * that has slept for blocking_keep_ns takes itself off the list and ends.

@@ -3,8 +3,10 @@
 #include "runtime/config.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "context/stack.h"
@@ -110,6 +112,103 @@ static int read_stack_size(size_t wanted, size_t *size) {
     return error;
 }
 
+/* --- preemption --------------------------------------------------------------------------------------- */
+
+struct choice {
+    const char *name;
+    unsigned value;
+};
+
+/* `wanted`, or if it is 0 what the variable says: one of the choices, of which the first is the usual one. */
+static int read_choice(unsigned wanted, const char *name, const char *takes, const struct choice *choices,
+                       unsigned count, unsigned *value) {
+    const char *said = variable(name);
+    *value = wanted != 0 ? wanted : choices[0].value;
+    if (wanted != 0 || said == NULL)
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(said, choices[i].name) == 0) {
+            *value = choices[i].value;
+            return 0;
+        }
+    struct text text;
+    text_start(&text);
+    text_add(&text, name);
+    text_add(&text, " is '");
+    text_add(&text, said);
+    text_add(&text, "'; it takes ");
+    text_add(&text, takes);
+    text_finish(&text);
+    return EINVAL;
+}
+
+static int read_mode(unsigned wanted, enum thrum_preempt_mode *mode) {
+    static const struct choice choices[] = {
+        {"none", THRUM_PREEMPT_NONE},
+        {"yield", THRUM_PREEMPT_YIELD},
+        {"lend", THRUM_PREEMPT_LEND},
+    };
+    unsigned value;
+    int error = read_choice(wanted, "THRUM_PREEMPT", "none, yield or lend", choices,
+                            sizeof choices / sizeof *choices, &value);
+    *mode = (enum thrum_preempt_mode)value;
+    return error == 0 && value > THRUM_PREEMPT_LEND ? EINVAL : error;
+}
+
+static int read_source(unsigned wanted, enum thrum_tick_source *source) {
+    static const struct choice choices[] = {{"timer", THRUM_TICK_TIMER}};
+    unsigned value;
+    int error = read_choice(wanted, "THRUM_TICK", "timer", choices, sizeof choices / sizeof *choices, &value);
+    *source = (enum thrum_tick_source)value;
+    return error == 0 && value > THRUM_TICK_TIMER ? EINVAL : error;
+}
+
+static int read_slice(unsigned wanted, uint64_t *ns) {
+    enum { UNLESS_TOLD = 10000 };
+    const char *value = variable("THRUM_SLICE");
+    char *end = NULL;
+    unsigned long slice = wanted != 0 ? wanted : value != NULL ? number(value, &end) : UNLESS_TOLD;
+    *ns = slice * UINT64_C(1000);
+    if (slice >= THRUM_SLICE_MIN && slice <= THRUM_SLICE_MAX && (end == NULL || *end == '\0'))
+        return 0;
+    if (end != NULL)
+        text_line("THRUM_SLICE is '", value, "'; it takes microseconds, from 50 to 1000000");
+    return EINVAL;
+}
+
+static bool is_real_time(long signal) {
+    return signal >= SIGRTMIN && signal <= SIGRTMAX;
+}
+
+static int read_signal(int wanted, int *signal) {
+    enum { UNLESS_TOLD = 4 }; /* after SIGRTMIN */
+    const char *value = variable("THRUM_SIGNAL");
+    char *end = NULL;
+    *signal = wanted != 0 ? wanted : SIGRTMIN + UNLESS_TOLD;
+    if (wanted == 0 && value != NULL) {
+        bool relative = strncmp(value, "rtmin+", 6) == 0;
+        unsigned long given = number(relative ? value + 6 : value, &end);
+        *signal =
+            *end != '\0' || given > (unsigned long)SIGRTMAX ? 0 : (int)given + (relative ? SIGRTMIN : 0);
+    }
+    if (is_real_time(*signal))
+        return 0;
+    if (end != NULL)
+        text_line("THRUM_SIGNAL is '", value, "'; it takes the number of a real-time signal, or rtmin+N");
+    return EINVAL;
+}
+
+/* What is not used is not looked at. */
+static int read_preempt(const struct thrum_preempt_config *config, struct preempt_settings *settings) {
+    int error = read_mode(config->mode, &settings->mode);
+    if (error != 0 || settings->mode == THRUM_PREEMPT_NONE)
+        return error;
+    error = read_source(config->source, &settings->source);
+    if (error == 0)
+        error = read_slice(config->slice, &settings->slice);
+    return error != 0 ? error : read_signal(config->signal, &settings->signal);
+}
+
 /* --- all of them -------------------------------------------------------------------------------------- */
 
 /* Later versions may have more to say there. */
@@ -127,7 +226,10 @@ int config_read(const struct thrum_config *config, struct settings *settings) {
     if (!is_understood(config))
         return EINVAL;
     int error = read_workers(config->workers, &settings->workers);
-    return error != 0 ? error : read_stack_size(config->stack_size, &settings->stack_size);
+    if (error == 0)
+        error = read_stack_size(config->stack_size, &settings->stack_size);
+    settings->preempt = (struct preempt_settings){.mode = THRUM_PREEMPT_NONE};
+    return error != 0 ? error : read_preempt(&config->preempt, &settings->preempt);
 }
 
 unsigned thrum_workers_default(void) {

@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "preempt/preempt.h"
 #include "thrum/thrum.h"
 
 /* How the runtime is to be. */
 struct settings {
     uint32_t workers;
     size_t stack_size; /* of the default class: a power of two */
+    struct preempt_settings preempt;
 };
 
 /* `config` may be NULL. 0, or EINVAL, after a line if it is the environment that is wrong. */

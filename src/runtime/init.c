@@ -8,6 +8,7 @@
 #include "context/annotate.h"
 #include "os/membarrier.h"
 #include "os/ticks.h"
+#include "preempt/preempt.h"
 #include "runtime/blocking.h"
 #include "runtime/config.h"
 #include "runtime/overflow.h"
@@ -32,6 +33,7 @@ static struct {
 
 /* When there are no workers. */
 static void forget(void) {
+    preempt_stop();
     keys_fini();
     scheduler_forget();
     depot_destroy(&unit_depot);
@@ -71,7 +73,9 @@ static int start(const struct settings *settings, bool join_in) {
     overflow_start();
     places_start(settings->workers);
     blocking_start();
-    error = workers_start(settings->workers, join_in ? &scheduler.primary : NULL);
+    error = preempt_start(&settings->preempt, settings->workers, workers_exceptions());
+    if (error == 0)
+        error = workers_start(settings->workers, join_in ? &scheduler.primary : NULL);
     if (error != 0)
         forget();
     return error;
@@ -89,6 +93,7 @@ static void fork_child(void) {
     lock_reset(&scheduler.shared.lock);
     migrate_fork_child();
     workers_fork_child();
+    preempt_fork_child();
     blocking_fork_child();
     depot_fork_child(&unit_depot);
     stack_fork_child();
@@ -145,14 +150,17 @@ int scheduler_start_default(void) {
 }
 
 int thrum_fini(void) {
-    const struct worker *worker = worker_here();
-    if (worker == NULL || !runtime.joined_in || worker->current != &scheduler.primary)
+    const struct worker *worker = enter();
+    bool is_primary = worker != NULL && runtime.joined_in && worker->current == &scheduler.primary;
+    leave();
+    if (!is_primary)
         return EPERM;
     workers_close();
     trace_run(enter(), &scheduler.primary, THRUM_TRACE_END);
     leave();
     store_release(&runtime.state, CHANGING);
     store_release(&scheduler.open, 0);
+    preempt_close();
     workers_stop();
     blocking_stop();
     trace_file_write();

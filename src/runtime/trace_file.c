@@ -300,10 +300,12 @@ void trace_file_write(void) {
 }
 
 /* After all of the program's own exit handlers and destructors. Workers run on, and a thread may be about to stop the
- * runtime, which has to wait for ever: for the lock, which is not given back. */
+ * runtime, which has to wait for ever: for the lock, which is not given back. Nor is the caller preempted any more, who
+ * may be a thread of ours. */
 static __attribute__((destructor)) void write_at_exit(void) {
     if (!is_mine())
         return;
+    enter();
     lock_acquire(&file.lock);
     if (is_mine())
         write_file();

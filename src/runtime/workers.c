@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "context/annotate.h"
+#include "os/loaded.h"
 #include "os/memory.h"
-#include "os/signals.h"
-#include "runtime/loaded.h"
+#include "os/thread.h"
+#include "preempt/preempt.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
 #include "sched/worker.h"
@@ -67,16 +68,17 @@ struct exception_globals *__cxa_get_globals(void) __attribute__((weak));
 static struct exception_globals *(*exceptions_here)(void);
 
 /* A C program may have loaded it with a plugin. */
-static void exceptions_find(void) {
+struct exception_globals *(*workers_exceptions(void))(void) {
     static const char *const names[] = {"libstdc++.so.6", "libc++abi.so.1"};
     if (exceptions_here == NULL)
         exceptions_here = __cxa_get_globals;
     for (unsigned i = 0; i < sizeof names / sizeof *names && exceptions_here == NULL; i++)
         *(void **)&exceptions_here = loaded_symbol(names[i], "__cxa_get_globals");
+    return exceptions_here;
 }
 
 /* By the kernel thread that is this worker, before it runs anything; and at its end. */
-static void thread_begin(struct worker *worker) {
+static void thread_begin(struct worker *worker, struct thrum_unit *primary) {
     if (exceptions_here != NULL)
         worker->exceptions = exceptions_here();
     worker->tid = gettid();
@@ -84,6 +86,7 @@ static void thread_begin(struct worker *worker) {
     annotate_thread_begin(&worker->annotate);
     overflow_thread_begin(memory_of(worker));
     places_enter(worker->id);
+    preempt_worker_begin(worker, primary);
 }
 
 static void thread_end(struct worker *worker) {
@@ -96,12 +99,13 @@ static void thread_end(struct worker *worker) {
 /* From the wake-up on the slot may be somebody else's. */
 static void *worker_thread(void *arg) {
     struct member *member = arg;
-    thread_begin(&member->worker);
+    thread_begin(&member->worker, NULL);
     worker_loop(&member->worker);
     bool leaves = worker_is_leaving(&member->worker);
     enter();
     if (leaves)
         worker_hand_over(&member->worker);
+    preempt_worker_end(&member->worker);
     thread_end(&member->worker);
     if (leaves)
         unit_wake(NULL, member->waiting);
@@ -109,25 +113,10 @@ static void *worker_thread(void *arg) {
     return NULL;
 }
 
-static sigbits bit_of(int signal) {
-    return UINT64_C(1) << (signal - 1);
-}
-
-/* Those that a fault raises: where they are blocked, the kernel ends the process past all handlers. */
-static sigbits raised_by_faults(void) {
-    return bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGTRAP) |
-           bit_of(SIGSYS);
-}
-
-int workers_thread_new(pthread_t *handle, void *(*fn)(void *), void *arg) {
-    sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC & ~raised_by_faults());
-    int error = pthread_create(handle, NULL, fn, arg);
-    signals_mask_set(mask);
-    return error;
-}
-
 static int thread_new(struct member *member) {
-    int error = workers_thread_new(&member->handle, worker_thread, member);
+    int error = preempt_worker_ready(&member->worker)
+                    ? thread_make_quiet(&member->handle, 0, worker_thread, member)
+                    : EAGAIN;
     member->has_thread = error == 0;
     return error;
 }
@@ -154,12 +143,17 @@ static int become_first(struct worker *worker, struct thrum_unit *primary) {
     store_relaxed(&worker->base.sp, UNIT_NEW);
     if (!unit_make_frame(worker, &worker->base))
         return ENOMEM;
+    if (!preempt_worker_ready(worker))
+        return EAGAIN;
     *primary = (struct thrum_unit){.kind = UNIT_BOUND, .bound = worker, .escaped = true, .is_primary = true};
     worker->current = primary;
     return 0;
 }
 
+/* The caller has no more ticks from here on: one would take it to its loop, which ends. */
 void workers_stop(void) {
+    if (worker_here() != NULL)
+        preempt_worker_end(worker_here());
     store_release(&scheduler.stopping, 1);
     for (uint32_t i = 0; i < scheduler.count; i++)
         idle_wake_this(&scheduler.idle, &scheduler.workers[i]->parking);
@@ -198,7 +192,6 @@ static int start_threads(uint32_t first) {
 
 int workers_start(uint32_t count, struct thrum_unit *primary) {
     uint32_t made = 0;
-    exceptions_find();
     while (made < count && member_new(made))
         made++;
     int error = made == count ? 0 : ENOMEM;
@@ -209,7 +202,7 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
         return error;
     }
     if (primary != NULL) {
-        thread_begin(scheduler.workers[0]);
+        thread_begin(scheduler.workers[0], primary);
         trace_run(enter(), primary, THRUM_TRACE_BEGIN);
         leave();
     }
@@ -276,7 +269,9 @@ static int add(unsigned *number) {
         return error;
     error = thread_new(member_of(slot));
     if (error != 0) {
+        enter();
         worker_close(scheduler.workers[slot]);
+        leave();
         return error;
     }
     worker_open(scheduler.workers[slot]);
@@ -342,7 +337,9 @@ int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *cou
     *counters = (struct thrum_worker_counters){.switches = load_relaxed(&worker->counters.switches),
                                                .steals = load_relaxed(&worker->counters.steals),
                                                .parks = load_relaxed(&worker->counters.parks),
-                                               .migrations = load_relaxed(&worker->counters.migrations)};
+                                               .migrations = load_relaxed(&worker->counters.migrations),
+                                               .preemptions = load_relaxed(&worker->counters.preemptions),
+                                               .ticks = load_relaxed(&worker->counters.ticks)};
     return 0;
 }
 

@@ -19,7 +19,6 @@
 #ifndef THRUM_RUNTIME_WORKERS_H
 #define THRUM_RUNTIME_WORKERS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,8 +36,8 @@ void workers_delete(void);
 
 void workers_fork_child(void);
 
-/* A kernel thread that takes no signals that are meant for the program: all are blocked but those that a fault raises.
- * 0 or EAGAIN. */
-int workers_thread_new(pthread_t *handle, void *(*fn)(void *), void *arg);
+/* What finds the calling kernel thread's C++ exceptions in flight; NULL: the program has no C++. Before workers_start. */
+struct exception_globals;
+struct exception_globals *(*workers_exceptions(void))(void);
 
 #endif

@@ -63,6 +63,20 @@ int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority) {
     return 0;
 }
 
+int thrum_attr_set_preempt(thrum_attr_t *attr, unsigned mode) {
+    if (mode > THRUM_PREEMPT_LEND)
+        return EINVAL;
+    writable(attr)->preempt = (uint8_t)mode;
+    return 0;
+}
+
+int thrum_attr_set_slice(thrum_attr_t *attr, unsigned slice) {
+    if (slice != 0 && (slice < THRUM_SLICE_MIN || slice > THRUM_SLICE_MAX))
+        return EINVAL;
+    writable(attr)->slice = slice;
+    return 0;
+}
+
 void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline) {
     writable(attr)->deadline = deadline;
 }

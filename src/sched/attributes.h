@@ -8,10 +8,12 @@
 struct attributes {
     uint32_t flags;
     uint8_t stack_class, priority;
+    uint8_t preempt; /* enum thrum_preempt_mode */
     struct thrum_pool *pool;
     uint64_t deadline;
     char *stack_top, *stack_low; /* of the user's own */
     uint32_t worker;             /* 1 + the one that it is bound to; 0: none */
+    uint32_t slice;              /* us */
 };
 
 _Static_assert(sizeof(struct attributes) <= sizeof(thrum_attr_t), "thrum.h leaves room for it");

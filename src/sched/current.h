@@ -40,4 +40,9 @@ static inline void leave(void) {
         preempt_pending();
 }
 
+/* How many regions are open. */
+static inline uint32_t regions_open(void) {
+    return ARCH_TLS_LOAD32(thrum_nopreempt) & ~NOPREEMPT_NOT_PENDING;
+}
+
 #endif

@@ -44,6 +44,12 @@ void idle_wake_one(struct idle *idle) {
         claim(idle, &scheduler.workers[keeper]->parking);
 }
 
+void idle_wake_resting(struct idle *idle) {
+    uint32_t count = load_relaxed(&idle->count);
+    if ((int32_t)count < IDLE_SEARCHING && count % IDLE_SEARCHING == 0)
+        tick_wake_resting();
+}
+
 bool idle_look_again(struct parking *parking) {
     uint32_t state = PARKING_PARKED;
     if (cas_acq_rel(&parking->state, &state, PARKING_LOOK))
@@ -54,7 +60,11 @@ bool idle_look_again(struct parking *parking) {
 /* A worker that is awake sees its inbox before it parks: (1) and (2) of idle.h with the word in place of the count. */
 bool idle_wake_this(struct idle *idle, struct parking *parking) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return claim(idle, parking);
+    if (claim(idle, parking))
+        return true;
+    if (load_relaxed(&idle->resting) != 0)
+        tick_wake_resting();
+    return false;
 }
 
 bool idle_search(struct idle *idle) {
@@ -71,13 +81,14 @@ static void fence(const struct idle *idle) {
 }
 
 /* The fence only where nothing is seen without it: then there is little to do, and time for it. */
-void idle_found(struct idle *idle, bool (*work_for_anybody)(void)) {
+void idle_found(struct idle *idle, bool (*work_is_there)(void)) {
     uint32_t before = fetch_sub_seq_cst(&idle->count, (uint32_t)IDLE_SEARCHING);
-    if ((int32_t)before >= 2 * IDLE_SEARCHING || before % IDLE_SEARCHING == 0)
+    bool others_rest = load_relaxed(&idle->resting) != 0;
+    if ((int32_t)before >= 2 * IDLE_SEARCHING || (before % IDLE_SEARCHING == 0 && !others_rest))
         return;
-    if (!work_for_anybody()) {
+    if (!work_is_there()) {
         fence(idle);
-        if (!work_for_anybody())
+        if (!work_is_there())
             return;
     }
     idle_wake_check(idle);

@@ -33,7 +33,8 @@ enum { IDLE_PARKED = 1, IDLE_SEARCHING = 1 << 16 };
 
 struct idle {
     _Alignas(128) uint32_t count;
-    bool fenced; /* r/o: pushers fence, since there is no membarrier */
+    uint32_t resting; /* tick.h: workers that run a unit without ticks */
+    bool fenced;      /* r/o: pushers fence, since there is no membarrier */
 };
 
 enum parking_state { PARKING_AWAKE, PARKING_PARKED, PARKING_WOKEN, PARKING_LOOK };
@@ -43,6 +44,8 @@ struct parking {
 };
 
 void idle_wake_one(struct idle *idle);
+/* Nobody is there who would run it soon, unless somebody searches. */
+void idle_wake_resting(struct idle *idle);
 
 /* After a push. */
 static inline void idle_wake_check(struct idle *idle) {
@@ -52,13 +55,15 @@ static inline void idle_wake_check(struct idle *idle) {
     uint32_t count = load_relaxed(&idle->count);
     if (__builtin_expect(count % IDLE_SEARCHING != 0 && (int32_t)count < IDLE_SEARCHING, 0))
         idle_wake_one(idle);
+    else if (__builtin_expect(load_relaxed(&idle->resting) != 0, 0))
+        idle_wake_resting(idle);
 }
 
 /* A worker begins to search. False: enough others do, it had better look once and park. */
 bool idle_search(struct idle *idle);
 
-/* It found work, and searches no longer. If nobody else does, and work_for_anybody() sees more, another is woken. */
-void idle_found(struct idle *idle, bool (*work_for_anybody)(void));
+/* It found work, and searches no longer. If nobody else does, and work_is_there() sees more, another is woken. */
+void idle_found(struct idle *idle, bool (*work_is_there)(void));
 
 /* A searching worker parks until it is woken or until until() (ns, CLOCK_MONOTONIC; TIMER_NEVER: no deadline; asked
  * before each sleep), unless work_somewhere() says that there is some. It searches again when this returns. */

@@ -32,6 +32,7 @@ static inline __attribute__((always_inline)) void unit_free(struct worker *worke
 static inline __attribute__((always_inline)) void run_child(struct worker *worker, struct thrum_unit *self,
                                                             struct thrum_unit *child,
                                                             struct thrum_unit *parent) {
+    thrum_assert(regions_open() == 1);
     worker->current = child;
     if (switch_is_slow(worker))
         call_slow(worker, self, child, parent);

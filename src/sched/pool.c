@@ -14,16 +14,20 @@ static struct {
 } memory = {.pools = SLAB_INIT(struct thrum_pool), .memory = SLAB_INIT(char[POOL_MEMORY])};
 
 static void *get(struct slab *slab) {
+    enter();
     lock_acquire(&memory.lock);
     void *object = slab_alloc_locked(slab);
     lock_release(&memory.lock);
+    leave();
     return object;
 }
 
 static void put(struct slab *slab, void *object) {
+    enter();
     lock_acquire(&memory.lock);
     slab_free_locked(slab, object);
     lock_release(&memory.lock);
+    leave();
 }
 
 void *pool_memory_get(void) {
@@ -44,14 +48,11 @@ static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
     return EINVAL;
 }
 
-/* The slabs are taken in non-preemptible regions: their lock is also wanted by those. */
 int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
-    enter();
     struct thrum_pool *pool = get(&memory.pools);
     int error = pool != NULL ? init_kind(pool, kind) : ENOMEM;
     if (error != 0 && pool != NULL)
         put(&memory.pools, pool);
-    leave();
     if (error == 0)
         *result = pool;
     return error;
@@ -60,9 +61,7 @@ int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
 int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *ops, void *data) {
     if (ops->push == NULL || ops->pop == NULL || ops->size == NULL)
         return EINVAL;
-    enter();
     struct thrum_pool *pool = get(&memory.pools);
-    leave();
     if (pool == NULL)
         return ENOMEM;
     pool->ops = *ops;
@@ -71,16 +70,14 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
     return 0;
 }
 
+/* Nobody else uses it any more: `destroy` is called outside, as the user's own may well call free(). */
 int thrum_pool_destroy(thrum_pool_t pool) {
-    enter();
-    bool unused = load_acquire(&pool->scheds) == 0 && pool_is_empty(pool);
-    if (unused) {
-        if (pool->ops.destroy != NULL)
-            pool->ops.destroy(pool->data);
-        put(&memory.pools, pool);
-    }
-    leave();
-    return unused ? 0 : EBUSY;
+    if (load_acquire(&pool->scheds) != 0 || thrum_pool_size(pool) != 0)
+        return EBUSY;
+    if (pool->ops.destroy != NULL)
+        pool->ops.destroy(pool->data);
+    put(&memory.pools, pool);
+    return 0;
 }
 
 size_t thrum_pool_size(thrum_pool_t pool) {

@@ -166,9 +166,11 @@ thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i) {
 }
 
 bool thrum_sched_stopping(thrum_sched_t sched) {
-    const struct worker *worker = worker_here();
-    return load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping) ||
-           (worker->sched == sched && load_acquire(&worker->wanted_sched) != sched);
+    const struct worker *worker = enter();
+    bool stopping = load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping) ||
+                    (worker->sched == sched && load_acquire(&worker->wanted_sched) != sched);
+    leave();
+    return stopping;
 }
 
 /* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. */
@@ -200,9 +202,10 @@ void thrum_run(thrum_t unit) {
         thrum_yield();
 }
 
+/* One that is stacked could be preempted: not while its worker searches, or is parked. */
 void thrum_sched_idle(thrum_sched_t sched) {
-    struct thrum_unit *unit = worker_search(worker_here(), sched);
     struct worker *worker = enter();
+    struct thrum_unit *unit = worker_search(worker, sched);
     bool give_way = unit == NULL && is_stacked(worker); /* the worker may have been called away */
     if (unit != NULL || give_way || thrum_sched_stopping(sched))
         pass_on(sched);
@@ -234,6 +237,8 @@ static bool looks_at(const struct thrum_sched *sched, const struct thrum_pool *p
 /* (1) and (2) of idle.h, with all workers that look at this pool in the place of the count. */
 void scheduler_wake_for(const struct thrum_pool *pool) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (load_relaxed(&scheduler.idle.resting) != 0)
+        tick_wake_resting();
     if (load_relaxed(&scheduler.idle.count) % IDLE_SEARCHING == 0)
         return;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
@@ -247,9 +252,11 @@ void scheduler_wake_for(const struct thrum_pool *pool) {
 /* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. If it is still
  * wanted when its function returns it was stopped, or the runtime stops. */
 void scheduler_run(struct worker *worker) {
+    enter();
     lock_acquire(&worker->sched_lock);
     struct thrum_sched *sched = worker->sched = worker->wanted_sched;
     lock_release(&worker->sched_lock);
+    leave();
     if (sched == NULL)
         return;
     worker->obeys = true;

@@ -225,6 +225,7 @@ static __attribute__((noinline)) void clear_extras(struct thrum_unit *unit) {
     unit->deadline = 0;
     unit->name[0] = unit->name[1] = 0;
     unit->has_cleanups = false;
+    unit->slice = 0;
 }
 
 static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, struct thrum_unit *join) {
@@ -242,6 +243,7 @@ static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, st
     unit->cancellable = false;
     unit->at_cancel_point = false;
     unit->measured = false;
+    unit->preempt = THRUM_PREEMPT_DEFAULT;
 }
 
 /* Without `extras` it is 0. */
@@ -259,6 +261,14 @@ static void announce_user_stack(struct thrum_unit *unit) {
     head->annotation = annotate_stack_new(stack);
 }
 
+/* False: the runtime does not preempt in this way. */
+static bool set_preempt(struct thrum_unit *unit, const struct attributes *attributes) {
+    unit->preempt = attributes->preempt;
+    unit->slice = attributes->slice;
+    unit->extras |= attributes->slice != 0;
+    return tick_can_preempt((enum thrum_preempt_mode)attributes->preempt, attributes->slice);
+}
+
 /* False: `attributes` contradict themselves, or the runtime that there is. */
 static bool unit_set_attributes(struct thrum_unit *unit, const struct attributes *attributes) {
     unit->stack_class = attributes->stack_class;
@@ -272,6 +282,9 @@ static bool unit_set_attributes(struct thrum_unit *unit, const struct attributes
         unit_head_of(unit)->low = attributes->stack_low;
         announce_user_stack(unit);
     }
+    if (__builtin_expect(attributes->preempt != 0 || attributes->slice != 0, 0) &&
+        !set_preempt(unit, attributes))
+        return false;
     if (attributes->pool != NULL)
         unit->kind = UNIT_POOLED;
     if (attributes->worker == 0)
@@ -427,13 +440,16 @@ int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     int error = load_acquire(&unit->join) != JOIN_ENDED ? EBUSY : has_stack_for(worker, unit) ? 0 : EAGAIN;
     if (error == 0) {
         annotate_happens_after(unit);
+        uint32_t slice = unit->slice;
         if (unit->extras)
             clear_extras(unit);
+        unit->slice = slice;
         unit->fn = fn;
         unit->arg = arg;
         unit->begetting = NULL;
         unit->escaped = true;
-        unit->extras = unit->at_cancel_point = false;
+        unit->extras = slice != 0;
+        unit->at_cancel_point = false;
         if (unit->stack_class == STACK_CLASS_USER)
             announce_user_stack(unit);
         store_relaxed(&unit->join, JOIN_NONE);

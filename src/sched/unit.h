@@ -81,9 +81,10 @@ struct thrum_unit {
     bool escaped;        /* somebody but its creator may have its handle */
     uint8_t priority;
     bool extras; /* some of those below may not be as empty as a new thread must find them; set by anybody */
-    bool cancellable;     /* r/o */
+    bool cancellable : 1; /* r/o */
+    bool measured : 1;    /* its stack is to begin untouched; r/o */
     bool at_cancel_point; /* its next wait may be ended by thrum_cancel (cancel.h); its own */
-    bool measured;        /* its stack is to begin untouched; r/o */
+    uint8_t preempt;      /* enum thrum_preempt_mode; r/o */
     /* --- second cache line: not touched by spawn, switch and join --- */
     struct worker *bound;       /* UNIT_BOUND: to this one */
     struct unit_values *values; /* keys.c */
@@ -104,8 +105,11 @@ struct thrum_unit {
     uintptr_t cancel; /* cancel.h */
     uint64_t id;      /* 0: nobody has asked for it yet */
     uint64_t name[2]; /* about.c */
+    struct tcb *tcb;  /* tcb.h: its own, or NULL: its worker's; its own to write */
+    uint32_t slice;   /* us; 0: the runtime's; r/o */
     bool has_cleanups;
     bool is_primary; /* what ran on the thread that called thrum_init; r/o */
+    bool took_tcb;   /* `tcb` was its worker's; it gives it back when it goes on */
 } __attribute__((aligned(64)));
 
 /* The uppermost bytes of each stack of a ULT's own. */

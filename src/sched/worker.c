@@ -17,14 +17,12 @@
 __thread struct worker *thrum_worker;
 __thread uint32_t thrum_nopreempt = NOPREEMPT_NOT_PENDING;
 
+bool tcb_is_cheap;
+struct exception_globals tcb_own_exceptions = {.caught = &tcb_own_exceptions};
+
 struct scheduler scheduler;
 
 enum { SEARCH_US = 100, RELAX = 32, FAIR_US = 100 };
-
-/* Nothing asks for a preemption yet, so none can be pending. */
-void preempt_pending(void) {
-    thrum_assert(false);
-}
 
 /* --- choosing ----------------------------------------------------------------------------------------- */
 
@@ -45,10 +43,14 @@ static struct thrum_unit *pick_starving(struct worker *worker) {
 }
 
 /* Whoever called worker_search has something else to do; the loop itself has, with `sched` NULL. */
-static bool is_called_away(struct worker *worker, const struct thrum_sched *sched) {
+static bool is_called_away(const struct worker *worker, const struct thrum_sched *sched) {
     return load_relaxed(&scheduler.stopping) || worker_is_leaving(worker) ||
            load_acquire(&worker->wanted_sched) != worker->sched ||
            (sched != NULL && (scheduler_has_work(sched) || load_acquire(&sched->stopping)));
+}
+
+bool worker_is_called_away(const struct worker *worker) {
+    return is_called_away(worker, NULL);
 }
 
 /* By the clock, not by the number of picks: the oldest of the deque is a branch of its own, and if each few picks began
@@ -128,6 +130,18 @@ static struct thrum_unit *look_around(struct worker *worker) {
     return unit != NULL ? unit : steal(worker);
 }
 
+struct thrum_unit *pick_fairly(struct worker *worker) {
+    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
+        timers_look(worker);
+    trim_look(worker);
+    if (is_called_away(worker, NULL))
+        worker->obeys = true;
+    if (worker->obeys)
+        return NULL;
+    struct thrum_unit *unit = pick_starving(worker);
+    return unit != NULL ? unit : steal(worker);
+}
+
 /* --- units -------------------------------------------------------------------------------------------- */
 
 bool unit_make_frame(struct worker *worker, struct thrum_unit *unit) {
@@ -183,23 +197,45 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
     exceptions->uncaught = self->exceptions.uncaught;
 }
 
+/* See tcb.h. */
+static inline __attribute__((always_inline)) void put_own_down(struct worker *worker) {
+    tcb_install(worker, worker->tcb);
+    worker->exceptions = worker->tcb->exceptions;
+}
+
+static inline __attribute__((always_inline)) void take_own_up(const struct thrum_unit *self) {
+    struct worker *worker = worker_here();
+    tcb_install(worker, self->tcb);
+    worker->exceptions = &tcb_own_exceptions;
+}
+
 __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_unit *self,
                                            struct thrum_unit *next, enum thrum_trace_kind why) {
     struct annotate_left left;
+    bool has_own = self->tcb != NULL;
+    if (has_own)
+        put_own_down(worker);
     depart(worker, self, next, &left, why);
     arch_switch(&self->sp, next);
     arrive(self, &left);
+    if (has_own)
+        take_own_up(self);
 }
 
 __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_unit *self,
                                          struct thrum_unit *child, struct thrum_unit *parent) {
     struct annotate_left left;
+    bool has_own = self->tcb != NULL;
+    if (has_own)
+        put_own_down(worker);
     annotate_happens_before(child);
     if (annotate_on)
         annotate_make(&worker->annotate);
     depart(worker, self, child, &left, parent != NULL ? THRUM_TRACE_BEGET : THRUM_TRACE_WAIT);
     arch_call(&self->sp, unit_first_frame(child), child, parent);
     arrive(self, &left);
+    if (has_own)
+        take_own_up(self);
 }
 
 struct thrum_unit *unit_external(void) {
@@ -253,8 +289,7 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
 
 /* --- the loop ----------------------------------------------------------------------------------------- */
 
-/* Is there something that any worker would run, or see to? */
-static bool work_for_anybody(void) {
+bool work_for_anybody(void) {
     if (!fifo_is_empty(&scheduler.shared) || trim_is_wanted())
         return true;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
@@ -281,12 +316,12 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
     if (__builtin_expect(scheduler.nodes > 1, 0))
         store_relaxed(&scheduler.node_of[worker->id], topology_here());
     bool spin = idle_search(&scheduler.idle);
+    if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_REST, 0))
+        tick_end(worker);
     trace_worker(worker, THRUM_TRACE_SEARCH);
     store_release(&worker->idle_sched, sched);
     for (uint64_t since = arch_ticks();;) {
-        enter();
         struct thrum_unit *unit = look_around(worker);
-        leave();
         if (unit != NULL || is_called_away(worker, sched)) {
             store_relaxed(&worker->idle_sched, NULL);
             timekeeper_leave(worker);
@@ -327,6 +362,8 @@ void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
     see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
     worker->loop = self;
+    if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_OFF, 0))
+        tick_begin(worker);
     switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
     worker->loop = outer;
@@ -336,8 +373,8 @@ void worker_run(struct worker *worker, struct thrum_unit *unit) {
 static void loop_by_default(struct worker *worker) {
     while (!is_called_away(worker, NULL)) {
         worker->obeys = false; /* it may have been called away, and called back before it got here */
-        struct thrum_unit *unit = worker_search(worker, NULL);
         enter();
+        struct thrum_unit *unit = worker_search(worker, NULL);
         if (unit != NULL)
             worker_run(worker, unit);
         leave();

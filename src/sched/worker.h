@@ -12,6 +12,7 @@
 
 #include "arch_context.h"
 #include "arch_ticks.h"
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "context/annotate.h"
 #include "context/depot.h"
@@ -21,19 +22,14 @@
 #include "sched/fifo.h"
 #include "sched/idle.h"
 #include "sched/may_wait.h"
+#include "sched/tcb.h"
+#include "sched/tick.h"
 #include "sched/timer.h"
 #include "sched/trace.h"
 #include "sched/unit.h"
 #include "sched/yield_ring.h"
 
 struct thrum_sched;
-
-/* What libstdc++ and libc++abi keep per kernel thread about exceptions in flight: the Itanium C++ ABI's
- * __cxa_eh_globals. It belongs to the unit. */
-struct exception_globals {
-    void *caught;
-    unsigned uncaught;
-};
 
 /* OPEN -> CLOSED -> LEAVING by who stops it, or back to OPEN if threads are bound to it. LEAVING -> CLOSED -> OPEN by
  * who makes a new worker of the slot, or back to LEAVING without a kernel thread for it. One at a time
@@ -46,13 +42,15 @@ enum worker_stay {
 
 struct worker {
     struct thrum_unit *current;
-    uint32_t turn;                        /* pick_slow's, as the next */
-    uint64_t fair_since;                  /* ticks */
-    uint32_t until_slow;                  /* picks until the next that looks further, or 1: each does */
-    bool obeys;                           /* a scheduler chooses: pick() gives nothing */
-    uint32_t id;                          /* r/o */
-    int32_t tid;                          /* of the kernel thread that it is, or was */
-    struct exception_globals *exceptions; /* NULL: not a C++ program, and not watch_on */
+    uint32_t turn;       /* pick_slow's, as the next */
+    uint64_t fair_since; /* ticks */
+    uint32_t until_slow; /* picks until the next that looks further, or 1: each does */
+    bool obeys;          /* a scheduler chooses: pick() gives nothing */
+    uint32_t id;         /* r/o */
+    int32_t tid;         /* of the kernel thread that it is, or was */
+    struct exception_globals
+        *exceptions; /* of the block that is installed; NULL: not a C++ program, and not watch_on.
+                                             tcb_own_exceptions: its unit has a block of its own */
     struct depot_cache units;
     struct depot_cache stacks[STACK_CLASSES];
     struct deque deque;         /* thieves too */
@@ -75,11 +73,16 @@ struct worker {
     struct {
         uint64_t switches, steals, parks;
         uint64_t migrations; /* threads that thrum_migrate sent here; by anybody */
+        uint64_t preemptions, ticks;
     } counters;
     struct exception_globals no_exceptions;
     struct annotate_thread annotate;
     struct thrum_sched *woken_for; /* it has left the search for this one's pools, and run nothing since */
     struct trace_ring trace;
+    struct tcb *tcb;     /* what units run on that have none of their own; NULL: nobody takes one along */
+    struct tcb *reserve; /* to go on with when one does (preempt/lend.c) */
+    struct tcb home;     /* its kernel thread's own */
+    struct tick tick;
 };
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
@@ -107,6 +110,15 @@ extern struct depot unit_depot;
 /* --- choosing ----------------------------------------------------------------------------------------- */
 
 struct thrum_unit *pick_slow(struct worker *worker);
+
+/* For a unit that is interrupted: oldest first, from all queues that this worker looks at, and from others'. */
+struct thrum_unit *pick_fairly(struct worker *worker);
+
+/* Is there something that any worker would run, or see to? */
+bool work_for_anybody(void);
+
+/* Its loop is to do something else than run units; it is stopped, or another scheduler is wanted. */
+bool worker_is_called_away(const struct worker *worker);
 
 static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct worker *worker) {
     struct thrum_unit *unit = deque_pop(&worker->deque);
@@ -159,6 +171,15 @@ void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_un
 void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
                struct thrum_unit *parent);
 
+/* yield.c: where it goes that could go on. It has announced itself. */
+void unit_give_way(struct worker *worker, struct thrum_unit *self);
+
+/* It is bound to another worker now. */
+bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self);
+
+/* To whom; NULL: there is nobody else. `fairly`: even those that would have to be looked for. */
+struct thrum_unit *unit_give_way_to(struct worker *worker, struct thrum_unit *self, bool fairly);
+
 /* The lowest byte of its stack; it has one. */
 char *unit_stack_low(const struct thrum_unit *unit);
 
@@ -168,10 +189,11 @@ void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
 /* The stack that it stands on: its own, or its kernel thread's. For annotations. */
 struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit);
 
-/* The caller is inside, has announced itself, and is inside again, perhaps on another worker, when it returns. `why` is
- * looked at where there is a trace. */
+/* The caller is inside, once (the count is the kernel thread's, and whoever goes on leaves once), has announced itself,
+ * and is inside again, perhaps on another worker, when it returns. `why` is looked at where there is a trace. */
 static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                              enum thrum_trace_kind why) {
+    thrum_assert(regions_open() == 1);
     if (!unit_ready(worker, next))
         next = worker->loop;
     worker->current = next;
@@ -196,10 +218,12 @@ static inline struct thrum_unit *unit_self(struct worker *worker) {
 }
 
 /* For those who ask what a program is at: the caller's unit, but NULL on an external kernel thread, whose is not to be had
- * for nothing. */
+ * for nothing, and where it is preempted in between. (Moved away and back again between two of these loads it would
+ * get another's: nothing but a report depends on it.) */
 static inline struct thrum_unit *unit_to_note(void) {
     const struct worker *worker = worker_here();
-    return worker != NULL ? worker->current : NULL;
+    struct thrum_unit *self = worker != NULL ? load_relaxed(&worker->current) : NULL;
+    return worker_here() == worker ? self : NULL;
 }
 
 /* It goes where others find it. */
@@ -301,7 +325,7 @@ void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);
 void tasklet_call(struct worker *worker, struct thrum_unit *tasklet);
 
 /* Something to run that is nobody's in particular. NULL: the scheduler stops, or `sched` (NULL: none) has work again or
- * is to stop. Searches, parks, searches. The caller is outside. */
+ * is to stop. Searches, parks, searches. Inside: a scheduler that is stacked could be preempted. */
 struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched);
 
 #endif

@@ -3,13 +3,13 @@
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
-static bool belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self) {
+bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self) {
     return unit_place(self) == UNIT_BOUND && load_relaxed(&self->bound) != worker;
 }
 
 /* While some are in the shared queue, which did not fit into a ring, others go behind them: else those that had got into
  * the ring would take turns, and the rest would wait. */
-static void yield_push(struct worker *worker, struct thrum_unit *self) {
+void unit_give_way(struct worker *worker, struct thrum_unit *self) {
     enum unit_kind place = unit_place(self); /* from the push on it may be anybody's */
     if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker)
         fifo_push(&worker->inbox, self);
@@ -21,13 +21,13 @@ static void yield_push(struct worker *worker, struct thrum_unit *self) {
 }
 
 /* A scheduler that obeys nobody has nobody to give way to but others. Who is to run on another worker goes there. */
-static struct thrum_unit *yield_to_whom(struct worker *worker, struct thrum_unit *self) {
-    struct thrum_unit *next = pick(worker);
+struct thrum_unit *unit_give_way_to(struct worker *worker, struct thrum_unit *self, bool fairly) {
+    struct thrum_unit *next = fairly ? pick_fairly(worker) : pick(worker);
     if (next == NULL && !worker->obeys && !fifo_is_empty(&scheduler.shared))
         next = fifo_pop(&scheduler.shared);
     if (next != NULL)
         return next;
-    bool leaves = (worker->obeys && self != worker->loop) || belongs_elsewhere(worker, self);
+    bool leaves = (worker->obeys && self != worker->loop) || unit_belongs_elsewhere(worker, self);
     return leaves ? worker->loop : NULL;
 }
 
@@ -35,10 +35,10 @@ void thrum_yield(void) {
     struct worker *worker = enter();
     if (worker != NULL && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
         load_relaxed(&worker->current->kind) != UNIT_TASKLET) {
-        struct thrum_unit *self = worker->current, *next = yield_to_whom(worker, self);
+        struct thrum_unit *self = worker->current, *next = unit_give_way_to(worker, self, false);
         if (next != NULL) {
             unit_announce(self);
-            yield_push(worker, self);
+            unit_give_way(worker, self);
             switch_as(worker, self, next, THRUM_TRACE_YIELD);
         }
     }

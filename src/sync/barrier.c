@@ -24,14 +24,20 @@ static struct barrier *barrier_of(thrum_barrier_t *barrier) {
     return (struct barrier *)(void *)barrier;
 }
 
-/* SPIN is held; gives it back. */
+/* SPIN is held; gives it back. Not preempted in between where some are held until they are dismissed: they do not sleep,
+ * and might keep us from going on. */
 static void open_for_all(struct barrier *barrier, uint32_t word) {
     struct waiters taken = {.keeps_all = true};
     uint32_t generation = barrier->generation++;
+    bool holds = barrier->queue.waiters.contested;
     barrier->arrived = 0;
+    if (holds)
+        enter(); /* a second time */
     word = waiters_take_all(&barrier->queue.waiters, &barrier->queue.word, word, generation, &taken);
     word_unlock(&barrier->queue.word, queue_word(&barrier->queue, word));
     waiters_wake(&taken, 0);
+    if (holds)
+        leave();
 }
 
 /* True: it was too late to give up. */

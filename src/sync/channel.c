@@ -8,7 +8,7 @@
 
 /* --- the lock ----------------------------------------------------------------------------------------- */
 
-/* Who closes is preempted at worst: others run meanwhile. */
+/* Who closes is not preempted before it is done: it is on another worker. */
 uint32_t channel_lock(struct channel *channel) {
     for (unsigned tries = 0;; tries++) {
         enter();
@@ -207,9 +207,11 @@ int thrum_channel_close(thrum_channel_t *object) {
         return EPIPE;
     }
     struct waiters taken = {.first = NULL};
+    enter(); /* a second time, for waiters_take_all leaves: a tasklet here that met CLOSING could not let us go on */
     waiters_take_all(&channel->receivers, &channel->word, CHANNEL_CLOSING, 0, &taken);
     waiters_take_all(&channel->senders, &channel->word, CHANNEL_CLOSING, 0, &taken);
     word_unlock(&channel->word, CHANNEL_CLOSED);
+    leave();
     waiters_wake(&taken, EPIPE);
     leave();
     return 0;

@@ -20,7 +20,7 @@ void waiter_dismiss(struct waiter *waiter) {
     store_release(&waiter->fate, FATE_DISMISSED);
 }
 
-/* The waker may be on this worker, and preempted: it is let run. */
+/* The waker is on another worker, and busy; ours may do something else meanwhile. */
 static void wait_for_dismissal(const struct waiter *waiter) {
     for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_DISMISSED; tries++) {
         leave();

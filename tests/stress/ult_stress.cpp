@@ -241,6 +241,7 @@ void round(std::uint64_t seed) {
     const thrum_config config{only_workers > 0 ? static_cast<unsigned>(only_workers)
                                                : kWorkers[Random(seed).below(kWorkers.size())],
                               0,
+                              {},
                               {}};
     CHECK(thrum_init(&config) == 0);
     CHECK(thrum_key_create(&key, value_gone) == 0);

@@ -21,7 +21,7 @@ class runtime {
     /* 0: THRUM_WORKERS, or as many as there are CPUs; THRUM_STACK_SIZE, or 64 KiB. Throws std::system_error with
      * thrum_init's errors. */
     explicit runtime(unsigned workers = 0, std::size_t stack_size = 0) {
-        const thrum_config config{workers, stack_size, {}};
+        const thrum_config config{workers, stack_size, {}, {}};
         detail::check(thrum_init(&config), "thrum::runtime");
     }
     runtime(const runtime &) = delete;

@@ -43,6 +43,30 @@
                          : "memory");                                                                        \
     })
 
+/* The same of a 32-bit word. */
+#define ARCH_TLS_LOAD32(name)                                                                                \
+    ({                                                                                                       \
+        uint32_t word_;                                                                                      \
+        uintptr_t offset_, base_;                                                                            \
+        __asm__ volatile(ARCH_TLS_OFFSET_(name, "%1") "mrs %2, tpidr_el0\n\tldr %w0, [%2, %1]"               \
+                         : "=&r"(word_), "=&r"(offset_), "=&r"(base_)                                        \
+                         :                                                                                   \
+                         : "memory");                                                                        \
+        word_;                                                                                               \
+    })
+
+#define ARCH_TLS_STORE32(name, value)                                                                        \
+    ({                                                                                                       \
+        uintptr_t offset_, base_;                                                                            \
+        __asm__ volatile(ARCH_TLS_OFFSET_(name, "%0") "mrs %1, tpidr_el0\n\tstr %w2, [%1, %0]"               \
+                         : "=&r"(offset_), "=&r"(base_)                                                      \
+                         : "r"((uint32_t)(value))                                                            \
+                         : "memory");                                                                        \
+    })
+
+/* The top bit. By a signal handler, which nothing interrupts that changes the word for good. */
+#define ARCH_TLS_CLEAR_TOP(name) ARCH_TLS_STORE32(name, ARCH_TLS_LOAD32(name) & UINT32_C(0x7fffffff))
+
 /* A 32-bit word; gives the new value. */
 #define ARCH_TLS_ADD_(name, operation)                                                                       \
     ({                                                                                                       \

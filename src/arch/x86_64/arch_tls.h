@@ -6,6 +6,9 @@
 #ifndef THRUM_ARCH_TLS_H
 #define THRUM_ARCH_TLS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #define ARCH_TLS_LOAD(name)                                                                                  \
     ({                                                                                                       \
         __typeof__(name) value_;                                                                             \
@@ -23,6 +26,28 @@
                          : "r"((__typeof__(name))(value))                                                    \
                          : "rax", "memory");                                                                 \
     })
+
+/* The same of a 32-bit word. */
+#define ARCH_TLS_LOAD32(name)                                                                                \
+    ({                                                                                                       \
+        uintptr_t value_;                                                                                    \
+        __asm__ volatile("movq " #name "@gottpoff(%%rip), %0\n\tmovl %%fs:(%0), %k0"                         \
+                         : "=r"(value_)                                                                      \
+                         :                                                                                   \
+                         : "memory");                                                                        \
+        (uint32_t) value_;                                                                                   \
+    })
+
+#define ARCH_TLS_STORE32(name, value)                                                                        \
+    __asm__ volatile("movq " #name "@gottpoff(%%rip), %%rax\n\tmovl %0, %%fs:(%%rax)"                        \
+                     :                                                                                       \
+                     : "r"((uint32_t)(value))                                                                \
+                     : "rax", "memory")
+
+/* The top bit. */
+#define ARCH_TLS_CLEAR_TOP(name)                                                                             \
+    __asm__ volatile("movq " #name "@gottpoff(%%rip), %%rax\n\tandl $0x7fffffff, %%fs:(%%rax)" ::            \
+                         : "rax", "memory", "cc")
 
 /* A 32-bit word. */
 #define ARCH_TLS_INCREMENT(name)                                                                             \

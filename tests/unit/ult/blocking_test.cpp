@@ -270,7 +270,7 @@ ULT_OVER_WORKERS(Blocking);
 // --- life of the threads ----------------------------------------------------------------------------------
 
 int init(unsigned workers) {
-    const thrum_config config{workers, 0, {}};
+    const thrum_config config{workers, 0, {}, {}};
     return thrum_init(&config);
 }
 

@@ -49,19 +49,23 @@ void stacks_flush(unsigned stack_class) {
 
 bool depots_trim_now(void) {
     unsigned all = UINT32_MAX;
+    enter();
     bool more = depot_trim(&unit_depot, UINT64_MAX, &all);
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         more = depot_trim(&stack_depots[i], UINT64_MAX, &all) || more;
+    leave();
     return more;
 }
 
 /* The header's first word, in depot.c: the next chunk. */
 static size_t chunks_of(struct depot *depot) {
     size_t count = 0;
+    enter();
     lock_acquire(&depot->lock);
     for (void *chunk = depot->chunks; chunk != NULL; chunk = *(void **)chunk)
         count++;
     lock_release(&depot->lock);
+    leave();
     return count;
 }
 
@@ -84,6 +88,7 @@ void magazines_prepare(size_t count) {
         .shape = {.chunk = CHUNK, .per_chunk = CHUNK / OBJECT - 1, .object = small_object, .size = OBJECT}};
     struct depot_cache cache = {NULL, NULL};
     char *list = NULL; /* of those taken, each leads to the next */
+    enter();
     for (size_t i = 0; i < count * MAGAZINE_SIZE; i++) {
         char *object = depot_get(&depot, &cache);
         if (object == NULL)
@@ -98,4 +103,5 @@ void magazines_prepare(size_t count) {
     }
     depot_flush(&depot, &cache);
     depot_destroy(&depot);
+    leave();
 }

@@ -291,7 +291,7 @@ TEST_F(UncaughtException, Terminates) {
     for (const unsigned workers : {1U, 2U}) {
         const int status = in_child([workers] {
             std::set_terminate([] { _exit(77); });
-            const thrum_config config{workers, 0, {}};
+            const thrum_config config{workers, 0, {}, {}};
             if (thrum_init(&config) != 0)
                 return 1;
             in_ult([] { throw 1; });

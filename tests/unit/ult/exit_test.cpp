@@ -249,7 +249,7 @@ TEST_P(Exit, WhereItCannotBe) {
     };
     auto in_fresh_runtime = [](const std::function<void()> &work) {
         return in_child([&] {
-            const thrum_config config{2, 0, {}};
+            const thrum_config config{2, 0, {}, {}};
             EXPECT_EQ(thrum_init(&config), 0);
             work();
             return 0;

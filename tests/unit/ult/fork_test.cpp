@@ -149,7 +149,7 @@ TEST_P(UltFork, ChildOfAUltMayReturnAfterItHasBegunARuntime) {
         const pid_t answer = fork();
         if (answer == 0) {
             limit_child();
-            const thrum_config config{1, 0, {}};
+            const thrum_config config{1, 0, {}, {}};
             if (thrum_init(&config) != 0)
                 _exit(1);
         } else {

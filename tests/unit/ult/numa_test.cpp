@@ -126,7 +126,7 @@ class Places : public UltPlain {
         UltPlain::TearDown();
     }
     static int init(unsigned workers) {
-        const thrum_config config{workers, 0, {}};
+        const thrum_config config{workers, 0, {}, {}};
         return thrum_init(&config);
     }
     // What worker `number` may use.

@@ -41,7 +41,7 @@ End end_of(const std::function<void()> &work) {
     End end{};
     end.said = stderr_of([&] {
         end.status = in_child([&work] {
-            const thrum_config config{2, 0, {}};
+            const thrum_config config{2, 0, {}, {}};
             if (const int error = thrum_init(&config); error != 0)
                 return error;
             work();
@@ -341,7 +341,7 @@ void *same_handler(const struct sigaction &action) {
 TEST_F(StackOverflowHandler, IsThereAgainAtTheEnd) {
     handle(exit_42, SA_NODEFER);
     struct sigaction action;
-    const thrum_config config{2, 0, {}};
+    const thrum_config config{2, 0, {}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     sigaction(SIGSEGV, nullptr, &action);
     EXPECT_NE(same_handler(action), reinterpret_cast<void *>(exit_42));
@@ -363,7 +363,7 @@ TEST_F(StackOverflowHandler, ThatReplacesOursAndPassesSignalsOnMakesNoCircle) {
     const End end = end_of([] {
         sigaction(SIGSEGV, nullptr, &passed_to);
         handle(pass_on, SA_ONSTACK);
-        const thrum_config config{2, 0, {}};
+        const thrum_config config{2, 0, {}, {}};
         if (thrum_fini() != 0 || thrum_init(&config) != 0)
             _exit(1);
         in_ult([] { descend(0); });
@@ -394,7 +394,7 @@ TEST_F(StackOverflowVariable, OffLeavesTheHandlerAlone) {
     setenv("THRUM_OVERFLOW", "off", 1);
     struct sigaction before, now;
     sigaction(SIGSEGV, nullptr, &before);
-    const thrum_config config{2, 0, {}};
+    const thrum_config config{2, 0, {}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     sigaction(SIGSEGV, nullptr, &now);
     ASSERT_EQ(thrum_fini(), 0);
@@ -409,7 +409,7 @@ TEST_F(StackOverflowVariable, OnIsWhatItIsAnyway) {
 
 TEST_F(StackOverflowVariable, AnythingElseIsRefusedInOneLine) {
     setenv("THRUM_OVERFLOW", "perhaps", 1);
-    const thrum_config config{2, 0, {}};
+    const thrum_config config{2, 0, {}, {}};
     int error = 0;
     const std::string said = stderr_of([&] { error = thrum_init(&config); });
     EXPECT_EQ(error, EINVAL);

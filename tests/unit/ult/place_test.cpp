@@ -250,7 +250,7 @@ TEST_P(UserStack, OfTheFirstThread) {
     for (int round = 0; round < 20; round++) {
         std::vector<char> memory(THRUM_STACK_MIN);
         ASSERT_EQ(thrum_fini(), 0);
-        const thrum_config config{workers(), 0, {}};
+        const thrum_config config{workers(), 0, {}, {}};
         ASSERT_EQ(thrum_init(&config), 0);
         thrum_attr_t attr;
         thrum_attr_init(&attr);

@@ -419,7 +419,7 @@ TEST_P(Tasklet, HasNeitherStackNorWorkerAndIsNotCancelled) {
 TEST_P(Tasklet, RunsWhileTheFirstThreadYields) {
     for (int round = 0; round < 10; round++) {
         ASSERT_EQ(thrum_fini(), 0);
-        const thrum_config config{workers(), 0, {}};
+        const thrum_config config{workers(), 0, {}, {}};
         ASSERT_EQ(thrum_init(&config), 0);
         const thrum_attr_t attr = attr_tasklet();
         std::atomic<long> counter{0};

@@ -21,7 +21,7 @@
 namespace {
 
 int init(unsigned workers) {
-    const thrum_config config{workers, 0, {}};
+    const thrum_config config{workers, 0, {}, {}};
     return thrum_init(&config);
 }
 
@@ -132,7 +132,7 @@ class StackSize : public UltPlain {
 
     // Of a thread with no attributes, and with such as say nothing of it.
     static std::size_t size_now(std::size_t configured) {
-        const thrum_config config{2, configured, {}};
+        const thrum_config config{2, configured, {}, {}};
         EXPECT_EQ(thrum_init(&config), 0);
         std::size_t sizes[2] = {0, 0};
         const auto measure = [&sizes](int i) {
@@ -171,7 +171,7 @@ TEST_F(StackSize, IsWhatTheConfigurationOrTheEnvironmentSays) {
 }
 
 TEST_F(StackSize, OfOneThatSaysSoIsItsOwn) {
-    const thrum_config config{1, 1U << 20, {}};
+    const thrum_config config{1, 1U << 20, {}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     const thrum_attr_t attr = attr_stack(32U << 10);
     std::size_t used = 0, size = 0;
@@ -188,13 +188,13 @@ TEST_F(StackSize, IsRefusedInOneLine) {
         EXPECT_EQ(text, std::string("thrum: THRUM_STACK_SIZE is '") + bad +
                             "'; it takes a number of bytes, or of k, m or g, up to 1g\n");
     }
-    const thrum_config too_large{1, (1U << 30) + 1, {}};
+    const thrum_config too_large{1, (1U << 30) + 1, {}, {}};
     EXPECT_EQ(thrum_init(&too_large), EINVAL);
 }
 
 TEST_F(StackSize, WhatALaterVersionKnowsIsRefused) {
-    thrum_config config{1, 0, {}};
-    config.reserved[5] = 1;
+    thrum_config config{1, 0, {}, {}};
+    config.reserved[3] = 1;
     EXPECT_EQ(thrum_init(&config), EINVAL);
     EXPECT_EQ(sizeof config, 64U);
 }

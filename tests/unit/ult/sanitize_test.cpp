@@ -25,7 +25,7 @@ namespace {
 std::string said_by(unsigned workers, const std::function<void()> &work, int *status = nullptr) {
     return stderr_of([&] {
         const int end = in_child([&] {
-            const thrum_config config{workers, 0, {}};
+            const thrum_config config{workers, 0, {}, {}};
             if (thrum_init(&config) != 0)
                 return 1;
             work();
@@ -208,7 +208,7 @@ TEST_P(Sanitize, ManyRuntimesOneAfterAnotherAreSilent) {
     EXPECT_EQ(said_by(
                   GetParam(),
                   [] {
-                      const thrum_config config{GetParam(), 0, {}};
+                      const thrum_config config{GetParam(), 0, {}, {}};
                       for (int i = 0; i < 5; i++)
                           if (thrum_fini() != 0 || thrum_init(&config) != 0)
                               _exit(1);

@@ -186,7 +186,7 @@ TEST_F(SchedRuntimes, NobodyHasItWhenTheRuntimeHasEnded) {
         for (thrum_sched_t *sched : {&first, &last, &stacked})
             ASSERT_EQ(thrum_sched_create(sched, THRUM_SCHED_FIRST, &pool, 1), 0);
         for (int round = 0; round < 2; round++) {
-            const thrum_config config{workers, 0, {}};
+            const thrum_config config{workers, 0, {}, {}};
             ASSERT_EQ(thrum_init(&config), 0);
             EXPECT_EQ(thrum_worker_set_sched(0, first), 0);
             EXPECT_EQ(thrum_sched_destroy(first), EBUSY);
@@ -348,7 +348,7 @@ TEST_F(MayNotSleep, ATaskletOrAScheduler) {
         int status = 0;
         const std::string said = stderr_of([&] {
             status = in_child([&work] {
-                const thrum_config config{2, 0, {}};
+                const thrum_config config{2, 0, {}, {}};
                 if (thrum_init(&config) == 0)
                     work();
                 thrum_sleep(THRUM_S);

@@ -375,7 +375,7 @@ TEST_F(Overflow, EndsTheProcess) {
         for (const std::size_t size : {std::size_t{16} << 10, std::size_t{64} << 10, std::size_t{1} << 20}) {
             const int status = in_child([&] {
                 signal(SIGSEGV, SIG_DFL);
-                const thrum_config config{workers, 0, {}};
+                const thrum_config config{workers, 0, {}, {}};
                 if (thrum_init(&config) != 0)
                     return 1;
                 const thrum_attr_t attr = attr_stack(size);

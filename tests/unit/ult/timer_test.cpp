@@ -224,7 +224,7 @@ TEST_F(SleepPlain, WithoutARuntime) {
 
 TEST_F(SleepPlain, ANewRuntimeKnowsNothingOfTheLastOnesSleepers) {
     for (int i = 0; i < 5; i++) {
-        const thrum_config config{4, 0, {}};
+        const thrum_config config{4, 0, {}, {}};
         ASSERT_EQ(thrum_init(&config), 0);
         for (uint64_t j = 0; j < 10; j++)
             leave_behind(j % 2 != 0 ? THRUM_MS : kHour);
@@ -243,7 +243,7 @@ TEST_P(Sleep, InAForksChild) {
     const int status = in_child([] {
         const uint64_t moment = thrum_now() + THRUM_MS;
         thrum_sleep_until(moment);
-        const thrum_config config{2, 0, {}};
+        const thrum_config config{2, 0, {}, {}};
         if (thrum_now() < moment || thrum_init(&config) != 0)
             return 1;
         for (int i = 0; i < 10; i++) {

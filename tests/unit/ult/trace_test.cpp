@@ -140,7 +140,7 @@ int some_threads() {
 }
 
 int a_runtime(unsigned workers = 2) {
-    const thrum_config config{workers, 0, {}};
+    const thrum_config config{workers, 0, {}, {}};
     if (thrum_init(&config) != 0)
         return 10;
     const int wrong = some_threads();
@@ -178,7 +178,7 @@ TEST_F(TraceFile, IsRelativeToWhereTheProgramWas) {
     run("relative", nullptr, [this] {
         if (chdir(path(".").c_str()) != 0)
             return 1;
-        const thrum_config config{1, 0, {}};
+        const thrum_config config{1, 0, {}, {}};
         if (thrum_init(&config) != 0 || chdir("/") != 0)
             return 2;
         return thrum_fini();
@@ -190,7 +190,7 @@ TEST_F(TraceFile, IsWrittenAtExit) {
     run(
         path(), nullptr,
         [] {
-            const thrum_config config{2, 0, {}};
+            const thrum_config config{2, 0, {}, {}};
             if (thrum_init(&config) != 0 || some_threads() != 0)
                 return 1;
             exit(7); // the workers still run
@@ -205,7 +205,7 @@ TEST_F(TraceFile, IsWrittenAtExit) {
 // From a thread, and while others spawn all the time: what is in the file is whole nevertheless.
 TEST_F(TraceFile, IsWrittenAtExitAmongBusyWorkers) {
     run(path(), "256", [] {
-        const thrum_config config{4, 0, {}};
+        const thrum_config config{4, 0, {}, {}};
         if (thrum_init(&config) != 0)
             return 1;
         for (int i = 0; i < 20; i++)
@@ -228,7 +228,7 @@ TEST_F(TraceFile, IsWrittenAtExitAmongBusyWorkers) {
 
 TEST_F(TraceFile, IsLostWhereTheProcessIsEndedOtherwise) {
     run(path(), nullptr, [] {
-        const thrum_config config{1, 0, {}};
+        const thrum_config config{1, 0, {}, {}};
         if (thrum_init(&config) != 0)
             return 1;
         _exit(0);
@@ -265,7 +265,7 @@ int a_thread_on(unsigned worker) {
 // Two of them, one after the other, in one slot: one ring.
 TEST_F(TraceFile, OfWorkersThatComeAndGo) {
     run(path(), nullptr, [] {
-        const thrum_config config{1, 0, {}};
+        const thrum_config config{1, 0, {}, {}};
         if (thrum_init(&config) != 0)
             return 1;
         for (int i = 0; i < 2; i++) {
@@ -363,7 +363,7 @@ TEST_F(TraceFile, WithoutMemoryForARing) {
 // --- children ---------------------------------------------------------------------------------------------
 
 int with_a_child(const std::function<int()> &in_the_child) {
-    const thrum_config config{2, 0, {}};
+    const thrum_config config{2, 0, {}, {}};
     if (thrum_init(&config) != 0 || some_threads() != 0)
         return 1;
     const pid_t child = fork();

@@ -225,7 +225,7 @@ void warm_up() {
         return;
     warm = true;
     magazines_prepare(kMagazines);
-    const thrum_config config{2, 0, {}};
+    const thrum_config config{2, 0, {}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     in_ult([] {});
     ASSERT_EQ(thrum_fini(), 0);
@@ -253,7 +253,7 @@ void LeakCheck::expect_nothing_left() const {
 
 void Ult::SetUp() {
     before_ = std::make_unique<LeakCheck>();
-    const thrum_config config{workers(), 0, {}};
+    const thrum_config config{workers(), 0, {}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     ASSERT_EQ(thrum_workers(), workers());
 }

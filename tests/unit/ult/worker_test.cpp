@@ -392,7 +392,7 @@ ULT_OVER_WORKERS(WorkerSched);
 // --- without a runtime, without memory or threads, at the end ---------------------------------------------
 
 int init(unsigned workers) {
-    const thrum_config config{workers, 0, {}};
+    const thrum_config config{workers, 0, {}, {}};
     return thrum_init(&config);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See loaded.h. */
-#include "runtime/loaded.h"
+#include "os/loaded.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* libthrum: preemption. A thread that never waits must not keep others from running.
+ *
+ *     static void *compute(void *left) {
+ *         while (*(volatile long *)left > 0) // never waits, and yet others get their turn
+ *             --*(volatile long *)left;
+ *         return NULL;
+ *     }
+ *
+ *     struct thrum_config config = {.preempt = {.mode = THRUM_PREEMPT_LEND, .slice = 1000}};
+ *     thrum_init(&config);
+ *
+ * Without being told to (here, or by THRUM_PREEMPT in the environment) nobody is preempted. Else each worker that has
+ * more than one thread to run is interrupted once a slice by a real-time signal, of which the handler lets the next
+ * thread run; the preempted one goes on later, perhaps on another worker, where it was. What such a thread takes with
+ * it until then is its mode:
+ *
+ *   mode     keeps its thread-locals         safe for
+ *   NONE     is never preempted              everything
+ *   YIELD    no: others use the same ones    code without the C library: malloc breaks within seconds
+ *   LEND     while it is preempted           everything but PI mutexes and what depends on gettid()
+ *
+ * Where a slice is asked for, others wait two of them at most for a thread that computes, as long as the kernel gives
+ * the worker its CPU. A worker that has one thread to run, and nobody else any, is not interrupted.
+ *
+ * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
+ * (signal(7)); poll, epoll_wait, nanosleep and some others return EINTR. A thread that must not see that stands in
+ * thrum_nopreempt_begin and _end, or calls by thrum_blocking. Nobody is preempted in a signal handler of the program's
+ * that runs on an alternate stack or with signals blocked. thrum-preemption(7) has all of it.
+ *
+ * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (20 with AMX) are left of it, the
+ * thread goes on until more are.
+ */
+#ifndef THRUM_PREEMPT_H
+#define THRUM_PREEMPT_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+enum thrum_preempt_mode {
+    THRUM_PREEMPT_DEFAULT, /* of a thread: as the runtime. Of the runtime: as THRUM_PREEMPT says, else NONE */
+    THRUM_PREEMPT_NONE,
+    THRUM_PREEMPT_YIELD,
+    THRUM_PREEMPT_LEND,
+};
+
+enum { THRUM_SLICE_MIN = 50, THRUM_SLICE_MAX = 1000000 }; /* microseconds */
+
+/* How interrupts come. */
+enum thrum_tick_source {
+    THRUM_TICK_DEFAULT, /* as THRUM_TICK says, else TIMER */
+    THRUM_TICK_TIMER,   /* each worker has a timer of the kernel's, one after another */
+};
+
+/* In struct thrum_config. What is 0 is as the environment says. */
+struct thrum_preempt_config {
+    unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: none, yield, lend */
+    unsigned slice;  /* microseconds; THRUM_SLICE; 10000 */
+    unsigned source; /* enum thrum_tick_source; THRUM_TICK: timer */
+    int signal;      /* THRUM_SIGNAL: a number, or rtmin+N; SIGRTMIN + 4 */
+};
+
+/* In a region the caller is not preempted: a preemption that comes meanwhile takes place at its end. Regions may stand in
+ * each other. They are the caller's own: it must not wait in one, nor end.
+ * From: ULT; elsewhere without effect. */
+void thrum_nopreempt_begin(void);
+void thrum_nopreempt_end(void);
+
+/* If others are to run by now, they do. For loops in threads that are not preempted; costs a load and a branch.
+ * From: ULT; elsewhere without effect. */
+void thrum_safepoint(void);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

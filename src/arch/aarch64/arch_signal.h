@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Moving a signal's frame to another stack: that is what the kernel has put on the alternate stack, and what it wants to
+ * find when the handler returns.
+ *
+ *   from low to high: the siginfo; the context, with records of vector registers in it, of which one may point to more
+ *   behind it; a frame record, to which x29 points; to the end of the stack */
+#ifndef THRUM_ARCH_SIGNAL_H
+#define THRUM_ARCH_SIGNAL_H
+
+#include <asm/sigcontext.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum { ARCH_SIGNAL_INFO = 128 };
+
+static inline char *arch_signal_frame(ucontext_t *context) {
+    return (char *)context - ARCH_SIGNAL_INFO;
+}
+
+/* Has been copied from `distance` bytes further up: a multiple of ARCH_SIGNAL_ALIGN. */
+enum { ARCH_SIGNAL_ALIGN = 64 };
+
+static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
+    ucontext_t *context = (ucontext_t *)(void *)(frame + ARCH_SIGNAL_INFO);
+    char *at = (char *)context->uc_mcontext.__reserved;
+    for (const char *end = at + sizeof context->uc_mcontext.__reserved; at < end;) {
+        struct _aarch64_ctx *record = (struct _aarch64_ctx *)(void *)at;
+        if (record->magic == 0 || record->size == 0)
+            break;
+        if (record->magic == EXTRA_MAGIC)
+            ((struct extra_context *)(void *)record)->datap -= (uint64_t)distance;
+        at += record->size;
+    }
+    return context;
+}
+
+/* As if the kernel had called fn(context, argument) on that stack. `resume` is the present handler's return address. */
+static inline _Noreturn void arch_signal_call(ucontext_t *context, const void *resume,
+                                              void (*fn)(ucontext_t *, int), int argument) {
+    register ucontext_t *first __asm__("x0") = context;
+    register int second __asm__("w1") = argument;
+    __asm__ volatile("mov sp, %0\n\tmov x29, xzr\n\tmov x30, %1\n\tbr %2"
+                     :
+                     : "r"(arch_signal_frame(context)), "r"(resume), "r"(fn), "r"(first), "r"(second)
+                     : "memory");
+    __builtin_unreachable();
+}
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A timer of the kernel's that sends a signal to one kernel thread (timer_create(2), SIGEV_THREAD_ID). By raw system
+ * calls: what libc has keeps a list of its own. Setting one is for anybody, signal handlers too. */
+#ifndef THRUM_OS_ALARM_H
+#define THRUM_OS_ALARM_H
+
+#include <stdint.h>
+
+struct alarm {
+    int32_t id;
+};
+
+/* 0 or EAGAIN. */
+int alarm_make(struct alarm *alarm, int32_t tid, int signal);
+void alarm_delete(const struct alarm *alarm);
+
+/* First at `first` (ns, CLOCK_MONOTONIC), then each `period` ns, 0: once. `first` 0: never. */
+void alarm_set(const struct alarm *alarm, uint64_t first, uint64_t period);
+
+#endif

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See donors.h. */
+#include "preempt/donors.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/auxv.h>
+
+#include "base/atomic.h"
+#include "os/futex.h"
+#include "os/lock.h"
+#include "os/syscall.h"
+#include "os/thread.h"
+#include "preempt/preempt.h"
+#include "sched/tcb.h"
+
+/* Destructors of thread-local variables run there in the end, which are the program's. */
+enum { STACK = 256 * 1024 };
+
+/* Lies on its own stack. */
+struct donor {
+    struct tcb tcb; /* first */
+    pthread_t handle;
+    uint32_t end; /* futex: 1: it is to */
+    struct donor *next;
+};
+
+static struct {
+    struct lock lock;
+    struct tcb *spares; /* under lock, as the next two */
+    uint32_t count;     /* of them */
+    struct donor *all;
+    uint32_t made;  /* futex: how many there ever were; by those who begin */
+    uint32_t low;   /* fewer spares than that are few; r/o */
+    uint32_t asked; /* futex, the provider's: 1: make some, 2: end */
+    pthread_t provider;
+    bool has_provider;
+    struct exception_globals *(*exceptions_here)(void); /* r/o */
+} donors;
+
+enum { NOBODY_ASKS, ASK_FOR_MORE, ASK_TO_END };
+
+/* --- one of them -------------------------------------------------------------------------------------- */
+
+/* libc's, where it registers its threads (2.35). */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+#ifdef __aarch64__
+#define RSEQ_SIGNATURE 0xd428bc00U
+#else
+#define RSEQ_SIGNATURE 0x53053053U
+#endif
+
+/* The kernel wants the length that it was told at first: 32 up to libc 2.40, then what the kernel has, rounded up. */
+static void give_up_rseq(void) {
+    enum { UNREGISTER = 1, FIRST_LENGTH = 32 };
+    if (&__rseq_size == NULL || __rseq_size == 0)
+        return;
+    uintptr_t area = arch_tcb() + (uintptr_t)__rseq_offset;
+    unsigned long feature =
+        (getauxval(AT_RSEQ_FEATURE_SIZE) + FIRST_LENGTH - 1) / FIRST_LENGTH * FIRST_LENGTH;
+    if (sys(SYS_rseq, area, FIRST_LENGTH, UNREGISTER, RSEQ_SIGNATURE) != 0 && feature > FIRST_LENGTH)
+        sys(SYS_rseq, area, feature, UNREGISTER, RSEQ_SIGNATURE);
+}
+
+static void give_locked(struct tcb *tcb) {
+    tcb->next = donors.spares;
+    donors.spares = tcb;
+    donors.count++;
+}
+
+static void *donor_main(void *unused) {
+    struct donor self = {.tcb.base = arch_tcb(), .handle = pthread_self()};
+    (void)unused;
+    give_up_rseq();
+    self.tcb.exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &self.tcb.none;
+    lock_acquire(&donors.lock);
+    self.next = donors.all;
+    donors.all = &self;
+    give_locked(&self.tcb);
+    lock_release(&donors.lock);
+    fetch_add_release(&donors.made, 1U);
+    futex_wake(&donors.made, INT32_MAX);
+    while (load_acquire(&self.end) == 0)
+        futex_wait(&self.end, 0);
+    return NULL;
+}
+
+static int make_one(void) {
+    pthread_t handle;
+    uint32_t before = load_acquire(&donors.made);
+    int error = thread_make_quiet(&handle, STACK, donor_main, NULL);
+    while (error == 0 && load_acquire(&donors.made) == before)
+        futex_wait(&donors.made, before);
+    return error;
+}
+
+/* --- the provider ------------------------------------------------------------------------------------- */
+
+/* Where the system gives no more threads it is asked again by the next who lacks one. */
+static void *provider_main(void *unused) {
+    (void)unused;
+    for (;;) {
+        uint32_t asked = exchange_acquire(&donors.asked, NOBODY_ASKS);
+        if (asked == ASK_TO_END)
+            return NULL;
+        if (asked == ASK_FOR_MORE)
+            donors_make(donors.low * 2 + load_relaxed(&preempt.owners));
+        else
+            futex_wait(&donors.asked, NOBODY_ASKS);
+    }
+}
+
+static void ask_for_more(void) {
+    uint32_t nobody = NOBODY_ASKS;
+    if (load_relaxed(&donors.asked) == NOBODY_ASKS && cas_acq_rel(&donors.asked, &nobody, ASK_FOR_MORE))
+        futex_wake(&donors.asked, 1);
+}
+
+/* --- for those who borrow ----------------------------------------------------------------------------- */
+
+int donors_make(uint32_t count) {
+    int error = 0;
+    while (error == 0 && load_relaxed(&donors.count) < count)
+        error = make_one();
+    return error;
+}
+
+struct tcb *donors_take(uint32_t keep) {
+    lock_acquire(&donors.lock);
+    struct tcb *tcb = donors.count > keep ? donors.spares : NULL;
+    if (tcb != NULL) {
+        donors.spares = tcb->next;
+        donors.count--;
+    }
+    bool few = donors.count < donors.low + keep;
+    lock_release(&donors.lock);
+    if (few)
+        ask_for_more();
+    return tcb;
+}
+
+void donors_give(struct tcb *tcb) {
+    lock_acquire(&donors.lock);
+    give_locked(tcb);
+    lock_release(&donors.lock);
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void)) {
+    donors.exceptions_here = exceptions_here;
+    donors.low = 2;
+    store_relaxed(&donors.asked, NOBODY_ASKS);
+    int error = donors_make(count);
+    if (error == 0)
+        error = thread_make_quiet(&donors.provider, STACK, provider_main, NULL);
+    donors.has_provider = error == 0;
+    if (error != 0)
+        donors_stop();
+    return error;
+}
+
+/* A donor's record is gone with it. */
+void donors_stop(void) {
+    if (donors.has_provider) {
+        store_release(&donors.asked, ASK_TO_END);
+        futex_wake(&donors.asked, 1);
+        pthread_join(donors.provider, NULL);
+        donors.has_provider = false;
+    }
+    for (struct donor *donor; (donor = donors.all) != NULL;) {
+        pthread_t handle = donor->handle;
+        donors.all = donor->next;
+        store_release(&donor->end, 1);
+        futex_wake(&donor->end, 1);
+        pthread_join(handle, NULL);
+    }
+    donors.spares = NULL;
+    donors.count = 0;
+}
+
+void donors_fork_child(void) {
+    lock_reset(&donors.lock);
+    donors.all = NULL;
+    donors.spares = NULL;
+    donors.count = 0;
+    donors.has_provider = false;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Donors: kernel threads that sleep until the runtime ends, and lend their thread control blocks meanwhile.
+ *
+ * A block is lent to one at a time. Those that nobody has are spares, in a list under a lock. When few are left one more
+ * kernel thread, the provider, makes more: pthread_create takes locks of libc, which a preempted unit may hold, so nobody
+ * who runs units may wait for it. There are as many as units were preempted at one time, and some.
+ *
+ * The kernel writes the number of the CPU beside a block (rseq(2)), of the CPU on which its own kernel thread runs: that
+ * is not true of who has borrowed it, so a donor gives up its registration.
+ *
+ * A thread's block is on its stack, which goes with it: they end when nobody runs on a block of theirs. */
+#ifndef THRUM_PREEMPT_DONORS_H
+#define THRUM_PREEMPT_DONORS_H
+
+#include <stdint.h>
+
+struct exception_globals;
+struct tcb;
+
+/* `count` of them at once, and the provider. 0 or EAGAIN, then there are none. */
+int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void));
+void donors_stop(void);
+void donors_fork_child(void);
+
+/* So many spares at least, if need be new ones; they may be taken by others meanwhile. The caller is not inside. 0 or
+ * EAGAIN. */
+int donors_make(uint32_t count);
+
+/* NULL: there are no more than `keep` spares; more are being made. Inside. */
+struct tcb *donors_take(uint32_t keep);
+void donors_give(struct tcb *tcb);
+
+#endif

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The handler, and what it does later if it came in a non-preemptible region.
+ *
+ * It runs on the alternate stack of the kernel thread: in the middle of a switch the present stack may be another worker's
+ * already. A unit that is to be preempted waits in the middle of its handler, perhaps to go on with another kernel thread
+ * under it; so the handler first moves to that unit's stack, with the frame to which it will return. The signal is blocked
+ * as long as a handler runs, and let in for whoever runs in between, so that there is room for one frame on each stack. At
+ * its end the kernel installs the signal mask and the alternate stack that it found at the beginning, which may be another
+ * kernel thread's: they are replaced by the present ones.
+ *
+ * Libc's thread-locals are the unit's before and after, so errno is saved as any handler has to; nothing here may touch
+ * them in between. */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "arch_fault.h"
+#include "arch_signal.h"
+#include "os/signals.h"
+#include "preempt/preempt.h"
+#include "sched/worker.h"
+#include "thrum/thrum.h"
+
+static struct sigaction before;
+
+/* --- whom, and how ------------------------------------------------------------------------------------ */
+
+static bool is_thread(const struct thrum_unit *unit) {
+    enum unit_kind kind = (enum unit_kind)load_relaxed(&unit->kind);
+    return kind == UNIT_ULT || kind == UNIT_BOUND || kind == UNIT_POOLED;
+}
+
+static enum thrum_preempt_mode mode_of(const struct thrum_unit *unit) {
+    return unit->preempt != THRUM_PREEMPT_DEFAULT ? (enum thrum_preempt_mode)unit->preempt
+                                                  : preempt.settings.mode;
+}
+
+static uint64_t slice_of(const struct thrum_unit *unit) {
+    return unit->slice != 0 ? unit->slice * UINT64_C(1000) : preempt.settings.slice;
+}
+
+/* Now and then to where all workers look: those that never wait would stay in the queues that they came to, however
+ * long these are. */
+static void put_back(struct worker *worker, struct thrum_unit *self) {
+    enum { BY_ITSELF = 4 };
+    bool to_all = load_relaxed(&worker->counters.preemptions) % BY_ITSELF == 0;
+    if (to_all && unit_place(self) == UNIT_ULT)
+        unit_wake_elsewhere(NULL, self);
+    else
+        unit_give_way(worker, self);
+}
+
+static void change_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+    unit_announce(self);
+    put_back(worker, self);
+    if (self->tcb == NULL) {
+        switch_as(worker, self, next, THRUM_TRACE_YIELD);
+        return;
+    }
+    if (!unit_ready(worker, next))
+        next = worker->loop;
+    worker->current = next;
+    count_one(&worker->counters.switches);
+    switch_slow(worker, self, next, THRUM_TRACE_YIELD);
+}
+
+/* In the handler: the signal is blocked. */
+static void let_signal_in(void) {
+    signals_unblock(signals_bit(preempt.settings.signal));
+}
+
+static void keep_signal_out(void) {
+    signals_block(signals_bit(preempt.settings.signal));
+}
+
+/* `self` is the present unit, which goes on when this returns. */
+static void preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                        bool in_handler) {
+    bool lends = preempt.lends && self->tcb == NULL && mode_of(self) != THRUM_PREEMPT_YIELD;
+    if (lends) {
+        struct tcb *spare;
+        next = lend_whom(worker, next, &spare);
+        if (next == NULL)
+            return;
+        lend_take_along(worker, self, spare);
+    }
+    count_one(&worker->counters.preemptions);
+    bool counts = unit_place(self) != UNIT_POOLED; /* there may be no scheduler left for its pool */
+    if (counts)
+        fetch_add_relaxed(&preempt.away, 1U);
+    if (in_handler)
+        let_signal_in();
+    change_to(worker, self, next);
+    if (in_handler)
+        keep_signal_out();
+    if (counts)
+        fetch_sub_release(&preempt.away, 1U);
+    if (lends)
+        lend_bring_back(worker_here(), self);
+}
+
+/* At a tick: for whom the present unit is to be preempted, which is then the caller's to run; NULL: it goes on. Inside. */
+static struct thrum_unit *for_whom(struct worker *worker) {
+    struct thrum_unit *self = worker->current, *next = NULL;
+    count_one(&worker->counters.ticks);
+    if (load_relaxed(&preempt.closing))
+        return NULL;
+    if (!is_thread(self)) {
+        if (load_relaxed(&self->kind) == UNIT_LOOP)
+            tick_off(worker);
+        return NULL;
+    }
+    if (!tick_ends_slice(worker, self, slice_of(self)))
+        return NULL;
+    if (mode_of(self) == THRUM_PREEMPT_NONE) {
+        store_relaxed(&worker->tick.wanted, true);
+        return NULL;
+    }
+    if (!timers_are_empty(&worker->timers))
+        timers_look(worker);
+    if (tick_has_others(worker) || unit_belongs_elsewhere(worker, self))
+        next = unit_give_way_to(worker, self, true);
+    if (next != NULL)
+        tick_go_on(worker);
+    else
+        tick_rest(worker);
+    return next;
+}
+
+/* --- the signal --------------------------------------------------------------------------------------- */
+
+/* Not inlined: the compiler takes errno to be in the same place all the time. */
+static __attribute__((noinline)) int error_here(void) {
+    return errno;
+}
+
+static __attribute__((noinline)) void set_error_here(int error) {
+    errno = error;
+}
+
+/* The kernel thread is another than that which took the signal: the frame says what it is to have. */
+static void make_frame_ours(ucontext_t *context) {
+    sigbits mask = signals_mask_get() & ~signals_bit(preempt.settings.signal);
+    memcpy(&context->uc_sigmask, &mask, sizeof mask);
+    sigaltstack(NULL, &context->uc_stack);
+}
+
+/* On an alternate stack, or with signals blocked that its worker does not block: then it is mostly a handler of the
+ * program's that was interrupted, and the signal mask and the stack that the kernel keeps for that are the kernel
+ * thread's. A mask that stays is the worker's new one. */
+static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
+    enum { STAYS = 8 };
+    struct tick *tick = &worker->tick;
+    sigbits mask;
+    memcpy(&mask, &context->uc_sigmask, sizeof mask);
+    if (context->uc_stack.ss_flags & SS_ONSTACK)
+        return true;
+    tick->seen = mask != tick->mask && mask == tick->other ? tick->seen + 1 : 0;
+    tick->other = mask;
+    if (tick->seen == STAYS)
+        tick->mask = mask;
+    return mask != tick->mask;
+}
+
+/* Where its frame goes on the unit's own stack; NULL: there is no room, which the next tick may find. */
+static char *place_for(const struct thrum_unit *unit, const ucontext_t *context, const char *frame,
+                       size_t size) {
+    enum { FUNCTIONS = 4096 }; /* that are called on top of it */
+    char *place = (char *)arch_fault_sp(context) - ARCH_RED_ZONE - size;
+    place -= (uintptr_t)(place - (uintptr_t)frame) % ARCH_SIGNAL_ALIGN;
+    if (unit->stack_top != NULL && place - FUNCTIONS < unit_stack_low(unit))
+        return NULL;
+    return place;
+}
+
+/* On the unit's stack. `error` is its errno. */
+static void preempt_here(ucontext_t *context, int error) {
+    struct worker *worker = worker_here();
+    struct thrum_unit *next = worker->tick.next;
+    int32_t tid = worker->tid;
+    do {
+        ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
+        preempt_for(worker, worker->current, next, true);
+        worker = worker_here();
+    } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) && /* another tick came meanwhile */
+             (next = for_whom(worker)) != NULL);
+    ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
+    if (worker->tid != tid)
+        make_frame_ours(context);
+    leave();
+    set_error_here(error);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *argument) {
+    ucontext_t *context = argument;
+    struct worker *worker = worker_here();
+    (void)signal, (void)info;
+    if (worker == NULL)
+        return;
+    if (regions_open() != 0) {
+        if (load_relaxed(&worker->parking.state) == PARKING_AWAKE)
+            ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
+        else
+            tick_off(worker);
+        return;
+    }
+    if (is_in_handler(worker, context))
+        return;
+    enter();
+    char *frame = arch_signal_frame(context);
+    size_t size = (size_t)((char *)context->uc_stack.ss_sp + context->uc_stack.ss_size - frame);
+    char *place = place_for(worker->current, context, frame, size);
+    struct thrum_unit *next = place != NULL ? for_whom(worker) : NULL;
+    if (next == NULL) {
+        leave();
+        return;
+    }
+    worker->tick.next = next;
+    memcpy(place, frame, size);
+    arch_signal_call(arch_signal_moved(place, frame - place), __builtin_return_address(0), preempt_here,
+                     error_here());
+}
+
+/* Once more if another has come meanwhile. */
+void preempt_pending(void) {
+    do {
+        ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
+        struct worker *worker = worker_here();
+        struct thrum_unit *next = worker != NULL ? for_whom(worker) : NULL;
+        if (next != NULL)
+            preempt_for(worker, worker->current, next, false);
+    } while (ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt));
+}
+
+/* --- by the unit itself ------------------------------------------------------------------------------- */
+
+void thrum_safepoint(void) {
+    struct worker *worker = worker_here();
+    if (worker == NULL || __builtin_expect(!load_relaxed(&worker->tick.wanted), 1))
+        return;
+    worker = enter();
+    store_relaxed(&worker->tick.wanted, false);
+    struct thrum_unit *self = worker->current;
+    struct thrum_unit *next = is_thread(self) ? unit_give_way_to(worker, self, true) : NULL;
+    if (next != NULL)
+        change_to(worker, self, next);
+    leave();
+}
+
+/* On an external kernel thread there is nothing that they would keep away. */
+void thrum_nopreempt_begin(void) {
+    ARCH_TLS_INCREMENT(thrum_nopreempt);
+}
+
+void thrum_nopreempt_end(void) {
+    leave();
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+int handler_install(void) {
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    return sigaction(preempt.settings.signal, &action, &before) == 0 ? 0 : EINVAL;
+}
+
+/* One that is still on its way must not end the process. */
+void handler_remove(void) {
+    if (before.sa_handler == SIG_DFL)
+        before.sa_handler = SIG_IGN;
+    sigaction(preempt.settings.signal, &before, NULL);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lending: a preempted unit takes its thread control block along, and its worker goes on with a spare one.
+ *
+ * Spares may run out, and who makes new ones (donors.h) may wait for a lock of libc's that a preempted unit has. So nothing
+ * waits for a spare, and whoever was preempted gets its turn:
+ *
+ *   - Each worker has one in reserve, besides that which it runs on. To change to a unit that has taken one along needs
+ *     no more: the reserve is what it is switched to on, and is free again when that has its own back.
+ *   - To change to a unit that has one for life needs one that stays behind it: for each such unit one spare is kept back,
+ *     which comes free again when one of the first kind goes on.
+ *   - To change to any other needs one of the rest. Without, it waits in the queue. */
+#include "preempt/donors.h"
+#include "preempt/preempt.h"
+#include "sched/worker.h"
+
+/* Is there what it takes to change to `next`? */
+static bool may_change_to(const struct thrum_unit *next, struct tcb **spare) {
+    if (load_relaxed(&next->took_tcb))
+        *spare = donors_take(0); /* else it will be given back at once */
+    else if ((*spare = donors_take(next->tcb != NULL ? 0 : load_relaxed(&preempt.owners))) == NULL)
+        return false;
+    return true;
+}
+
+static struct thrum_unit *next_of_search(struct worker *worker) {
+    struct thrum_unit *unit = fifo_pop(&worker->inbox);
+    if (unit == NULL)
+        unit = yield_ring_pop(&worker->yields);
+    return unit != NULL ? unit : fifo_pop(&scheduler.shared);
+}
+
+/* The others go to the ends of their queues. */
+static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
+    uint32_t count =
+        load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&scheduler.shared.count);
+    struct thrum_unit *unit;
+    for (uint32_t i = 0; i < count && (unit = next_of_search(worker)) != NULL; i++) {
+        if (may_change_to(unit, spare))
+            return unit;
+        if (unit_place(unit) == UNIT_BOUND)
+            fifo_push(&worker->inbox, unit);
+        else
+            fifo_push(&scheduler.shared, unit);
+    }
+    return NULL;
+}
+
+struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
+    if (worker->reserve == NULL)
+        worker->reserve = donors_take(0);
+    if (worker->reserve != NULL && may_change_to(next, spare))
+        return next;
+    if (next == worker->loop)
+        return NULL;
+    unit_wake(worker, next);
+    return worker->reserve != NULL ? search(worker, spare) : NULL;
+}
+
+void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {
+    self->tcb = worker->tcb;
+    store_relaxed(&self->took_tcb, true);
+    worker->tcb = worker->reserve;
+    worker->reserve = spare;
+}
+
+void lend_bring_back(struct worker *worker, struct thrum_unit *self) {
+    struct tcb *free = worker->tcb;
+    worker->tcb = self->tcb;
+    worker->exceptions = worker->tcb->exceptions;
+    self->tcb = NULL;
+    store_relaxed(&self->took_tcb, false);
+    if (worker->reserve == NULL)
+        worker->reserve = free;
+    else
+        donors_give(free);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Preemption: how long does a unit keep what it runs on?
+ *
+ *   1. A tick (tick.c) interrupts the kernel thread of a worker: handler.c. If a non-preemptible region is open there
+ *      (sched/current.h) it is noted in the word that counts them, and takes place when the last is left.
+ *   2. Whose slice is over, and who else is to run, is found out. If nobody is, the worker rests: no more ticks.
+ *   3. By the unit's mode: it keeps nothing, its thread control block (lend.c), or its kernel thread. It goes where one
+ *      goes that yields, in the middle of the handler, whose frame lies on its stack.
+ *   4. Somebody goes on with it, as with any other: it takes back what it kept, and returns from the handler.
+ *
+ * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to go on with: that of
+ * a unit that takes its own along is replaced first, and who cannot replace it does not preempt (lend.c). */
+#ifndef THRUM_PREEMPT_PREEMPT_H
+#define THRUM_PREEMPT_PREEMPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "thrum/preempt.h"
+
+struct thrum_unit;
+struct worker;
+struct tcb;
+struct exception_globals;
+
+struct preempt_settings {
+    enum thrum_preempt_mode mode; /* not DEFAULT */
+    enum thrum_tick_source source;
+    uint64_t slice; /* ns */
+    int signal;
+};
+
+/* r/o while there are workers, but for the last four. */
+extern struct preempt {
+    struct preempt_settings settings;
+    bool on;          /* mode is not NONE */
+    bool lends;       /* workers run on blocks that donors have lent */
+    uint64_t period;  /* ns: of ticks, the shortest slice that anybody asked for */
+    uint32_t owners;  /* units that have a block for life */
+    uint32_t closing; /* nobody is preempted any more */
+    uint32_t away;    /* units that were, and have not gone on since; not those in pools */
+} preempt;
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+/* Before there are workers, of which `workers` are to be. `exceptions_here`: of the calling kernel thread; NULL: the
+ * program has no C++. 0, EAGAIN, EINVAL. */
+int preempt_start(const struct preempt_settings *settings, uint32_t workers,
+                  struct exception_globals *(*exceptions_here)(void));
+/* By the primary unit, while all workers run still: lets whoever was preempted, perhaps with a lock of libc's in its hands,
+ * go on to where it waits, yields or ends. */
+void preempt_close(void);
+/* When there are none any more. */
+void preempt_stop(void);
+void preempt_fork_child(void);
+
+/* Before a worker's kernel thread is made, or `worker` of that which calls thrum_init. False: nothing to be had for it. */
+bool preempt_worker_ready(struct worker *worker);
+/* By the kernel thread that is to be the worker; `primary`: what runs on it goes on as that unit, else NULL. And at its
+ * end, when it runs nothing any more. */
+void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
+void preempt_worker_end(struct worker *worker);
+
+/* A runtime of this mode has blocks to lend. */
+bool preempt_lends(enum thrum_preempt_mode mode);
+
+/* --- handler.c ---------------------------------------------------------------------------------------- */
+
+int handler_install(void);
+void handler_remove(void);
+
+/* --- tick.c ------------------------------------------------------------------------------------------- */
+
+void tick_thread_begin(struct worker *worker);
+void tick_thread_end(struct worker *worker);
+
+/* Is there somebody else that it could run? */
+bool tick_has_others(const struct worker *worker);
+/* There is not. On the worker, inside. */
+void tick_rest(struct worker *worker);
+/* It has, though it rested. */
+void tick_go_on(struct worker *worker);
+/* It is in its loop. */
+void tick_off(struct worker *worker);
+
+/* Is the present unit's slice over, of so many ns? At a tick, once. */
+bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice);
+
+/* --- lend.c ------------------------------------------------------------------------------------------- */
+
+/* May the present unit of `worker`, which has no block of its own, be preempted in favour of `next`? Else whom it may be
+ * preempted for; NULL: nobody. `next` is put back then. *spare is for lend_take_along. */
+struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
+
+/* The unit takes its worker's block along, and that goes on with another; and the other way round. Inside. */
+void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
+void lend_bring_back(struct worker *worker, struct thrum_unit *self);
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See sched/tick.h. */
+#include "sched/tick.h"
+
+#include "os/clock.h"
+#include "os/membarrier.h"
+#include "preempt/preempt.h"
+#include "sched/scheduler.h"
+#include "sched/worker.h"
+
+/* Workers tick one after another: when many signals come at one time their kernel threads wait for each other in the
+ * kernel. */
+static uint64_t next_phase(const struct worker *worker, uint64_t period) {
+    uint32_t count = load_acquire(&scheduler.count);
+    uint64_t phase = period * worker->id / (count > worker->id ? count : worker->id + 1);
+    uint64_t now = timer_now();
+    return now - (now - phase) % period + period;
+}
+
+static void ask(struct worker *worker) {
+    uint64_t period = load_relaxed(&preempt.period);
+    store_relaxed(&worker->tick.period, period);
+    alarm_set(&worker->tick.alarm, next_phase(worker, period), period);
+}
+
+void tick_begin(struct worker *worker) {
+    store_relaxed(&worker->tick.state, TICK_ON);
+    ask(worker);
+}
+
+void tick_off(struct worker *worker) {
+    if (load_relaxed(&worker->tick.state) != TICK_ON)
+        return;
+    alarm_set(&worker->tick.alarm, 0, 0);
+    store_relaxed(&worker->tick.state, TICK_OFF);
+}
+
+static bool leave_rest(struct worker *worker, enum tick_state to) {
+    uint32_t resting = TICK_REST;
+    if (!cas_acq_rel(&worker->tick.state, &resting, to))
+        return false;
+    fetch_sub_relaxed(&scheduler.idle.resting, 1U);
+    return true;
+}
+
+void tick_end(struct worker *worker) {
+    leave_rest(worker, TICK_OFF);
+}
+
+void tick_go_on(struct worker *worker) {
+    if (leave_rest(worker, TICK_ON))
+        ask(worker);
+}
+
+void tick_wake_resting(void) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
+        if (load_relaxed(&scheduler.workers[i]->tick.state) == TICK_REST)
+            tick_go_on(scheduler.workers[i]);
+}
+
+/* What a custom scheduler that is stacked would run it alone knows. */
+bool tick_has_others(const struct worker *worker) {
+    if (worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base)
+        return true;
+    return worker->sched != NULL ? scheduler_has_work(worker->sched) : work_for_anybody();
+}
+
+void tick_rest(struct worker *worker) {
+    if (load_relaxed(&worker->tick.state) == TICK_NEVER || worker->loop != &worker->base)
+        return;
+    uint64_t deadline = load_relaxed(&worker->timers.next);
+    alarm_set(&worker->tick.alarm, deadline == TIMER_NEVER ? 0 : deadline, 0);
+    if (load_relaxed(&worker->tick.state) == TICK_REST)
+        return; /* at a deadline: still */
+    store_relaxed(&worker->tick.state, TICK_REST);
+    fetch_add_seq_cst(&scheduler.idle.resting, 1U);
+    if (scheduler.fenced)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        membarrier_expedited();
+    if (tick_has_others(worker))
+        tick_go_on(worker);
+}
+
+bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice) {
+    struct tick *tick = &worker->tick;
+    uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
+    bool same = tick->unit == unit && tick->switches == switches;
+    tick->ran = same ? tick->ran + 1 : 1;
+    tick->unit = unit;
+    tick->switches = switches;
+    if (period != load_relaxed(&preempt.period) && load_relaxed(&tick->state) == TICK_ON)
+        ask(worker);
+    return tick->ran * period >= slice;
+}
+
+/* --- who asks ----------------------------------------------------------------------------------------- */
+
+/* Those whose next tick is an old period away. One that asks at this moment by itself, for the old one, does so again then. */
+static void ask_all(void) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
+        if (load_relaxed(&scheduler.workers[i]->tick.state) == TICK_ON)
+            ask(scheduler.workers[i]);
+}
+
+/* Also where a tool keeps all from being preempted. */
+static bool has_mode(enum thrum_preempt_mode mode) {
+    bool lends = preempt_lends(preempt.settings.mode);
+    switch (mode) {
+    case THRUM_PREEMPT_DEFAULT:
+    case THRUM_PREEMPT_NONE: return true;
+    case THRUM_PREEMPT_YIELD: return preempt.settings.mode != THRUM_PREEMPT_NONE;
+    case THRUM_PREEMPT_LEND: return lends;
+    default: return false;
+    }
+}
+
+bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
+    uint64_t wanted = slice * UINT64_C(1000), period = load_relaxed(&preempt.period);
+    if (!has_mode(mode))
+        return false;
+    while (preempt.on && wanted != 0 && wanted < period)
+        if (cas_acq_rel(&preempt.period, &period, wanted)) {
+            ask_all();
+            break;
+        }
+    return true;
+}
+
+/* --- its kernel thread -------------------------------------------------------------------------------- */
+
+void tick_thread_begin(struct worker *worker) {
+    bool made = alarm_make(&worker->tick.alarm, worker->tid, preempt.settings.signal) == 0;
+    store_relaxed(&worker->tick.state, made ? TICK_OFF : TICK_NEVER);
+}
+
+void tick_thread_end(struct worker *worker) {
+    if (load_relaxed(&worker->tick.state) == TICK_NEVER)
+        return;
+    leave_rest(worker, TICK_OFF);
+    store_relaxed(&worker->tick.state, TICK_NEVER);
+    alarm_delete(&worker->tick.alarm);
+}

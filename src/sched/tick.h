@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Ticks: what interrupts a worker once a slice, as long as it has somebody else to run. Defined by src/preempt.
+ *
+ *   state  meaning                                               left
+ *   NEVER  the runtime preempts nobody
+ *   OFF    no tick is asked for: the worker searches or sleeps   -> ON by the worker, when it begins to run a unit
+ *   ON     one comes each period                                 -> OFF by the handler, which finds its loop there
+ *                                                                -> REST by the handler, which finds nobody else to run
+ *   REST   none comes, unless at the next deadline of a timer    -> ON (cas) by whoever has made something to run, or
+ *                                                                   the handler at that deadline
+ *                                                                -> OFF (cas) by the worker, when it searches
+ *
+ * No push is missed: who rests (1) asks for no more ticks, (2) is counted in idle.resting, (3) looks everywhere once
+ * more; who pushes does so and then reads idle.resting. As for parking (idle.h) the rare side's fence, between (2) and
+ * (3), makes up for the pushers'. Whoever leaves REST by a cas to ON asks for ticks again, nobody else. While somebody
+ * searches or is parked there is nothing to do: that one will run what was pushed, and looks again when it is the last
+ * who ceases to search (idle_found).
+ *
+ * Modelled in tests/model/tick.pml. */
+#ifndef THRUM_SCHED_TICK_H
+#define THRUM_SCHED_TICK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "os/alarm.h"
+#include "thrum/preempt.h"
+
+struct thrum_unit;
+struct worker;
+
+enum tick_state { TICK_NEVER, TICK_OFF, TICK_ON, TICK_REST };
+
+struct tick {
+    uint32_t state;                /* enum tick_state */
+    bool wanted;                   /* a slice of one that is not preempted is over: for safepoints */
+    bool blocked;                  /* the kernel thread had the signal blocked; r/o */
+    uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
+    uint32_t seen;                 /* how often that in turn */
+    uint32_t ran;                  /* ticks that have found the same unit */
+    const struct thrum_unit *unit; /* at the last tick; a name only */
+    struct thrum_unit *next;       /* the handler's, on its way from one stack to another */
+    char *stack;                   /* alternate; NULL: the kernel thread had one */
+    uint64_t switches;             /* the worker's, then */
+    uint64_t period;               /* ns, of the ticks that were asked for last */
+    struct alarm alarm;            /* r/o while there is a kernel thread */
+};
+
+/* The worker is about to run a unit from its loop; its state is OFF. Inside. */
+void tick_begin(struct worker *worker);
+
+/* It searches: its state is REST. */
+void tick_end(struct worker *worker);
+
+/* Something was pushed while some rest. Inside. */
+void tick_wake_resting(void);
+
+/* Somebody asks for this mode, DEFAULT if he does not care, and a slice (us; 0: no matter which). False: the runtime cannot
+ * do that. */
+bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice);
+
+#endif

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Preemption: who never waits does not keep others from running, and what is interrupted goes on as it was.
+#include <sys/wait.h>
+#include <thrum/worker.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "crew.hpp"
+
+namespace {
+
+// A runtime that preempts, on so many workers.
+class Preempting {
+  public:
+    explicit Preempting(unsigned workers, unsigned mode = THRUM_PREEMPT_LEND, unsigned slice = 200) {
+        thrum_config config{workers, 0, {mode, slice, 0, 0}, {}};
+        error_ = thrum_init(&config);
+        EXPECT_EQ(error_, 0);
+    }
+    ~Preempting() {
+        if (error_ == 0) {
+            EXPECT_EQ(thrum_fini(), 0);
+        }
+    }
+    Preempting(const Preempting &) = delete;
+
+  private:
+    int error_;
+};
+
+uint64_t preemptions() {
+    uint64_t sum = 0;
+    thrum_worker_counters counters{};
+    for (unsigned i = 0; thrum_worker_get_counters(i, &counters) == 0; i++)
+        sum += counters.preemptions;
+    return sum;
+}
+
+uint64_t ticks() {
+    uint64_t sum = 0;
+    thrum_worker_counters counters{};
+    for (unsigned i = 0; thrum_worker_get_counters(i, &counters) == 0; i++)
+        sum += counters.ticks;
+    return sum;
+}
+
+// A ULT in the queue, of the given mode.
+class Thread {
+  public:
+    explicit Thread(std::function<void()> work, unsigned mode = THRUM_PREEMPT_DEFAULT, unsigned slice = 0)
+        : work_(std::make_unique<std::function<void()>>(std::move(work))) {
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED);
+        EXPECT_EQ(thrum_attr_set_preempt(&attr, mode), 0);
+        EXPECT_EQ(thrum_attr_set_slice(&attr, slice), 0);
+        auto run = [](void *function) -> void * {
+            (*static_cast<std::function<void()> *>(function))();
+            return nullptr;
+        };
+        EXPECT_EQ(thrum_spawn(&handle_, &attr, run, work_.get()), 0);
+    }
+    ~Thread() { join(); }
+    Thread(Thread &&other) noexcept
+        : work_(std::move(other.work_)), handle_(std::exchange(other.handle_, nullptr)) {}
+    void join() {
+        if (handle_ != nullptr) {
+            EXPECT_EQ(thrum_join(handle_, nullptr), 0);
+        }
+        handle_ = nullptr;
+    }
+
+  private:
+    std::unique_ptr<std::function<void()>> work_;
+    thrum_t handle_ = nullptr;
+};
+
+void wait_for(const std::atomic<bool> &flag) {
+    while (!flag.load(std::memory_order_relaxed)) {
+    }
+}
+
+int *__attribute__((noinline)) error_place() {
+    __asm__ volatile("" ::: "memory");
+    return &errno;
+}
+
+} // namespace
+
+TEST(Preempt, WhoNeverYieldsDoesNotKeepOthersFromRunning) {
+    const Preempting runtime(1);
+    std::atomic<bool> one{false}, other{false};
+    Thread first([&] {
+        one = true;
+        wait_for(other);
+    });
+    Thread second([&] {
+        other = true;
+        wait_for(one);
+    });
+    first.join();
+    second.join();
+    EXPECT_GE(preemptions(), 1U);
+}
+
+TEST(Preempt, ThePrimaryIsPreemptedToo) {
+    const Preempting runtime(1);
+    std::atomic<bool> flag{false};
+    Thread sets([&] { flag = true; });
+    wait_for(flag);
+    EXPECT_GE(preemptions(), 1U);
+}
+
+TEST(Preempt, RawYieldIsEnoughForCodeWithoutAnyLibrary) {
+    const Preempting runtime(2, THRUM_PREEMPT_YIELD);
+    std::atomic<bool> flag{false};
+    std::vector<Thread> threads;
+    for (int i = 0; i < 8; i++)
+        threads.emplace_back([&] { wait_for(flag); });
+    Thread sets([&] { flag = true; });
+}
+
+// More than there are spare thread control blocks: they have to be made meanwhile.
+TEST(Preempt, ManyMayWaitInABusyLoop) {
+    for (unsigned workers : {1U, 2U, 4U}) {
+        const Preempting runtime(workers);
+        const int count = 100;
+        std::atomic<int> arrived{0};
+        std::vector<Thread> threads;
+        for (int i = 0; i < count; i++)
+            threads.emplace_back([&] {
+                arrived++;
+                while (arrived.load(std::memory_order_relaxed) < count) {
+                }
+            });
+        threads.clear();
+        EXPECT_GE(preemptions(), static_cast<uint64_t>(count) - workers);
+    }
+}
+
+TEST(Preempt, ThreadLocalsAreKept) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+    std::atomic<int> wrong{0};
+    std::vector<Thread> threads;
+    for (int id = 1; id <= 8; id++)
+        threads.emplace_back([&wrong, id] {
+            const uint64_t end = in_ms(200);
+            while (thrum_now() < end) {
+                *error_place() = id;
+                for (volatile int i = 0; i < 1000; i = i + 1) {
+                }
+                wrong += *error_place() != id;
+            }
+        });
+    threads.clear();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_GE(preemptions(), 8U);
+}
+
+// Those of the thread that called thrum_init are nobody else's.
+TEST(Preempt, ThePrimaryHasItsThreadLocalsForItself) {
+    static thread_local int own;
+    const Preempting runtime(1);
+    own = 17;
+    int *const place = &own;
+    std::atomic<int> same{0};
+    std::vector<Thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([&] {
+            same += &own == place;
+            own = 3;
+            thrum_yield();
+        });
+    threads.clear();
+    thrum_yield();
+    EXPECT_EQ(same, 0);
+    EXPECT_EQ(own, 17);
+}
+
+TEST(Preempt, MallocAndStdioSurviveIt) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+    std::atomic<int> wrong{0};
+    std::vector<Thread> threads;
+    for (int id = 0; id < 16; id++)
+        threads.emplace_back([&wrong, id] {
+            const uint64_t end = in_ms(300);
+            unsigned random = static_cast<unsigned>(id) + 1;
+            while (thrum_now() < end) {
+                random = random * 1103515245 + 12345;
+                std::string text(1 + (random >> 16) % 3000, static_cast<char>('a' + id));
+                char line[64];
+                snprintf(line, sizeof line, "%d %f", id, random * 0.5);
+                wrong += atoi(line) != id ||
+                         text.find_first_not_of(static_cast<char>('a' + id)) != std::string::npos;
+            }
+        });
+    threads.clear();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_GE(preemptions(), 16U);
+}
+
+TEST(Preempt, ExceptionsInFlightAreKept) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+    std::atomic<int> wrong{0};
+    std::vector<Thread> threads;
+    for (int id = 0; id < 8; id++)
+        threads.emplace_back([&wrong, id] {
+            const uint64_t end = in_ms(200);
+            while (thrum_now() < end)
+                try {
+                    try {
+                        throw id;
+                    } catch (int) {
+                        for (volatile int i = 0; i < 500; i = i + 1) {
+                        }
+                        throw;
+                    }
+                } catch (int caught) {
+                    wrong += caught != id;
+                }
+        });
+    threads.clear();
+    EXPECT_EQ(wrong, 0);
+}
+
+// --- who is not ---------------------------------------------------------------------------------------------
+
+TEST(Preempt, OfModeNoneOnlyAtSafepoints) {
+    const Preempting runtime(1);
+    std::atomic<int> turns{0};
+    std::atomic<bool> stop{false};
+    Thread others([&] {
+        while (!stop)
+            turns++;
+    });
+    Thread stays(
+        [&] {
+            const int before = turns;
+            const uint64_t end = in_ms(20);
+            while (thrum_now() < end) {
+            }
+            EXPECT_EQ(turns, before);
+            while (turns == before)
+                thrum_safepoint();
+            stop = true;
+        },
+        THRUM_PREEMPT_NONE);
+}
+
+TEST(Preempt, ARegionPutsItOff) {
+    const Preempting runtime(1);
+    std::atomic<int> turns{0};
+    std::atomic<bool> stop{false};
+    Thread others([&] {
+        while (!stop)
+            turns++;
+    });
+    Thread stays([&] {
+        thrum_nopreempt_begin();
+        thrum_nopreempt_begin();
+        thrum_nopreempt_end();
+        const int before = turns;
+        const uint64_t end = in_ms(20);
+        while (thrum_now() < end) {
+        }
+        EXPECT_EQ(turns, before);
+        const uint64_t count = preemptions();
+        thrum_nopreempt_end();
+        EXPECT_GT(preemptions(), count); // the tick that came was not lost
+        stop = true;
+    });
+}
+
+TEST(Preempt, WhoIsAloneIsLeftAlone) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+    uint64_t before = 0, after = 0;
+    Thread alone([&] {
+        uint64_t end = in_ms(20);
+        while (thrum_now() < end) {
+        }
+        before = ticks();
+        end = in_ms(100);
+        while (thrum_now() < end) {
+        }
+        after = ticks();
+    });
+    alone.join();
+    EXPECT_EQ(after, before);
+}
+
+// --- ... and is not, when there is something to do ----------------------------------------------------------
+
+TEST(Preempt, ATimerGoesOffBesideWhoComputes) {
+    const Preempting runtime(1);
+    std::atomic<bool> flag{false};
+    Thread sleeps([&] {
+        thrum_sleep(30 * THRUM_MS);
+        flag = true;
+    });
+    Thread waits([&] { wait_for(flag); });
+}
+
+TEST(Preempt, WorkFromOutsideIsRunBesideWhoComputes) {
+    const Preempting runtime(1);
+    std::atomic<bool> flag{false};
+    std::thread outside([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30)); // the only worker rests by now
+        Thread sets([&] { flag = true; });
+    });
+    wait_for(flag);
+    Thread joins([&] {
+        while (!eventually([] { return true; })) {
+        }
+    });
+    joins.join();
+    outside.join();
+}
+
+TEST(Preempt, AShorterSliceThanTheRuntimesIsKept) {
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, THRUM_SLICE_MAX);
+    std::atomic<bool> flag{false};
+    Thread waits([&] { wait_for(flag); }, THRUM_PREEMPT_DEFAULT, 200);
+    Thread sets([&] { flag = true; });
+    const uint64_t begin = thrum_now();
+    waits.join();
+    EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS); // the first tick is a second away for all others
+}
+
+// --- life ---------------------------------------------------------------------------------------------------
+
+TEST(Preempt, RuntimesFollowEachOther) {
+    for (int i = 0; i < 20; i++) {
+        const Preempting runtime(2);
+        std::atomic<bool> flag{false};
+        Thread waits([&] { wait_for(flag); });
+        Thread sets([&] { flag = true; });
+    }
+}
+
+TEST(Preempt, AtTheEndPreemptedThreadsLetGoOfLibcsLocks) {
+    for (int i = 0; i < 5; i++) {
+        std::atomic<bool> stop{false};
+        std::atomic<int> left{0};
+        {
+            const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+            for (int k = 0; k < 8; k++) {
+                left++;
+                auto run = [](void *arg) -> void * {
+                    auto *flag = static_cast<std::atomic<bool> *>(arg);
+                    while (!*flag) {
+                        free(malloc(100000));
+                        thrum_yield();
+                    }
+                    return nullptr;
+                };
+                EXPECT_EQ(thrum_spawn(nullptr, nullptr, run, &stop), 0);
+            }
+            const uint64_t end = in_ms(20);
+            while (thrum_now() < end) {
+            }
+        }
+        stop = true;
+        free(malloc(100000)); // would wait for ever
+    }
+}
+
+TEST(Preempt, AWorkerThatIsAddedPreempts) {
+    const Preempting runtime(1);
+    unsigned number = 0;
+    ASSERT_EQ(thrum_worker_add(&number), 0);
+    std::atomic<int> arrived{0};
+    std::vector<Thread> threads;
+    for (int i = 0; i < 8; i++)
+        threads.emplace_back([&] {
+            arrived++;
+            while (arrived.load(std::memory_order_relaxed) < 8) {
+            }
+        });
+    threads.clear();
+    EXPECT_EQ(thrum_worker_stop(number), 0);
+}
+
+TEST(Preempt, AChildOfForkGoesOn) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+    std::vector<Thread> threads;
+    for (int id = 0; id < 4; id++)
+        threads.emplace_back([id] {
+            for (int i = 0; i < 5; i++) {
+                const pid_t child = fork();
+                if (child == 0) {
+                    std::string text(1000, static_cast<char>('a' + id));
+                    _exit(text[999] == 'a' + id ? 0 : 1);
+                }
+                int status = -1;
+                while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+                }
+                EXPECT_EQ(status, 0);
+            }
+        });
+}
+
+// --- bad input ----------------------------------------------------------------------------------------------
+
+TEST(Preempt, AttributesAreChecked) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_LEND + 1), EINVAL);
+    EXPECT_EQ(thrum_attr_set_slice(&attr, THRUM_SLICE_MIN - 1), EINVAL);
+    EXPECT_EQ(thrum_attr_set_slice(&attr, THRUM_SLICE_MAX + 1), EINVAL);
+    EXPECT_EQ(thrum_attr_set_slice(&attr, THRUM_SLICE_MIN), 0);
+    EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_LEND), 0);
+    const Preempting runtime(1, THRUM_PREEMPT_NONE);
+    auto nothing = [](void *) -> void * { return nullptr; };
+    thrum_t thread = nullptr;
+    EXPECT_EQ(thrum_spawn(&thread, &attr, nothing, nullptr), EINVAL);
+}
+
+TEST(Preempt, TheConfigurationIsChecked) {
+    for (const thrum_preempt_config &preempt : {thrum_preempt_config{THRUM_PREEMPT_LEND + 1, 0, 0, 0},
+                                                thrum_preempt_config{THRUM_PREEMPT_LEND, 49, 0, 0},
+                                                thrum_preempt_config{THRUM_PREEMPT_LEND, 1000001, 0, 0},
+                                                thrum_preempt_config{THRUM_PREEMPT_LEND, 0, 9, 0},
+                                                thrum_preempt_config{THRUM_PREEMPT_LEND, 0, 0, SIGUSR1}}) {
+        const thrum_config config{1, 0, preempt, {}};
+        EXPECT_EQ(thrum_init(&config), EINVAL);
+    }
+}
+
+namespace {
+// Starts a runtime with this in the environment; what it says on stderr.
+std::string line_of(const char *name, const char *value, int expected) {
+    setenv(name, value, 1);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(thrum_init(nullptr), expected);
+    std::string line = testing::internal::GetCapturedStderr();
+    if (expected == 0) {
+        EXPECT_EQ(thrum_fini(), 0);
+    }
+    unsetenv(name);
+    return line;
+}
+} // namespace
+
+TEST(Preempt, TheEnvironmentIsChecked) {
+    EXPECT_EQ(line_of("THRUM_PREEMPT", "sometimes", EINVAL),
+              "thrum: THRUM_PREEMPT is 'sometimes'; it takes none, yield or lend\n");
+    EXPECT_EQ(line_of("THRUM_PREEMPT", "lend", 0), "");
+    setenv("THRUM_PREEMPT", "lend", 1);
+    EXPECT_EQ(line_of("THRUM_SLICE", "49", EINVAL),
+              "thrum: THRUM_SLICE is '49'; it takes microseconds, from 50 to 1000000\n");
+    EXPECT_EQ(line_of("THRUM_SLICE", "1ms", EINVAL),
+              "thrum: THRUM_SLICE is '1ms'; it takes microseconds, from 50 to 1000000\n");
+    EXPECT_EQ(line_of("THRUM_SLICE", "500", 0), "");
+    EXPECT_EQ(line_of("THRUM_TICK", "sundial", EINVAL), "thrum: THRUM_TICK is 'sundial'; it takes timer\n");
+    EXPECT_EQ(line_of("THRUM_SIGNAL", "10", EINVAL),
+              "thrum: THRUM_SIGNAL is '10'; it takes the number of a real-time signal, or rtmin+N\n");
+    EXPECT_EQ(line_of("THRUM_SIGNAL", "rtmin+40", EINVAL),
+              "thrum: THRUM_SIGNAL is 'rtmin+40'; it takes the number of a real-time signal, or rtmin+N\n");
+    EXPECT_EQ(line_of("THRUM_SIGNAL", "rtmin+6", 0), "");
+    EXPECT_EQ(line_of("THRUM_SIGNAL", "40", 0), "");
+    unsetenv("THRUM_PREEMPT");
+}
