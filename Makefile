@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench casestudy growth soak soak-ult format lint install clean help
+.PHONY: all run test test-all bench casestudy growth soak soak-ult soak-preempt format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -39,6 +39,11 @@ soak:      ## the tests again and again (DURATION=600 seconds, after building)
 
 soak-ult: all ## random graphs of user-level threads (DURATION, and WORKERS and SEED if given)
 	@build/$(PRESET)/tests/stress/stress-ult --seconds $(DURATION) $(WORKERS:%=--workers %) $(SEED:%=--seed %)
+
+soak-preempt: all ## preemption, at all places, in all modes (DURATION=3600 for ten million; SEED if given)
+	@build/$(PRESET)/tests/stress/stress-preempt --seconds $(DURATION) --mode lend,none --workers 1,2,8 \
+	    --threads 8,32,1000 --slice 50,100,1000 --least-hits 1000 \
+	    --least-preemptions $$(($(DURATION) >= 3600 ? 10000000 : 0)) $(SEED:%=--seed %)
 
 format:    ## clang-format, in place
 	@scripts/lint.sh --format

@@ -199,7 +199,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     (void)signal, (void)info;
     if (worker == NULL)
         return;
-    if (regions_open() != 0) {
+    if (ARCH_TLS_LOAD32(thrum_nopreempt) != NOPREEMPT_NOT_PENDING) { /* or about to call preempt_pending */
         if (load_relaxed(&worker->parking.state) == PARKING_AWAKE)
             ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
         else

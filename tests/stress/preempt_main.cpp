@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stress-preempt: threads that are preempted at any moment of anything. Each *torture* (preempt_stress.h) does what a
+// preemption may break, and looks whether it has: malloc, stdio, errno and thread-locals, pthread's locks, exceptions,
+// the loader, kernel threads and processes, registers, stacks, waiting without a wait. Many threads do some of each
+// while ticks come every slice; and some tortures, each in a round of its own, look at preemption itself: that no tick
+// is lost (preempt_turns.cpp), that regions are left alone, that a lack of kernel threads does not hang.
+//
+//     stress-preempt --mode lend --workers 2 --threads 32 --slice 100 --seconds 10 --only malloc,stdio
+//     stress-preempt --mode lend,none --workers 1,2,8 --threads 8,32,1000 --slice 50,100,1000 --seconds 60
+//
+// The second is all combinations, a minute in all. --mode pthread runs the same on kernel threads: what fails there is
+// the test's fault. A run counts only if malloc, free, stdio, the mutexes and the unwinder were hit often enough
+// (--least-hits; preempt_pcs.h). --bites shows that the checks can fail. The seed of a run is printed, --seed N takes it
+// again: the choices are the same then, the interleaving is not.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+#include "preempt_bites.h"
+#include "preempt_crew.h"
+#include "preempt_matrix.h"
+#include "preempt_options.h"
+#include "preempt_report.h"
+#include "preempt_stress.h"
+#include "preempt_watch.h"
+
+Options options;
+
+void fail(const char *file, int line, const char *format, ...) {
+    char text[400];
+    int length = std::snprintf(text, sizeof text, "stress-preempt: %s:%d: ", file, line);
+    va_list arguments;
+    va_start(arguments, format);
+    length +=
+        std::vsnprintf(text + length, sizeof text - 80 - static_cast<std::size_t>(length), format, arguments);
+    va_end(arguments);
+    length = std::min(length, static_cast<int>(sizeof text) - 80);
+    length += std::snprintf(text + length, 80, " (%s, seed %llu)\n", name_of(options.mode),
+                            static_cast<unsigned long long>(options.seed));
+    (void)!write(STDERR_FILENO, text, static_cast<std::size_t>(length));
+    abort();
+}
+
+namespace {
+
+constexpr double kShortest = 0.2; // s, of a round
+constexpr double kLongest = 2;
+constexpr int kPatience = 20; // so many times as long as was asked for, until enough was hit
+
+bool is_wanted(const Torture &torture) {
+    const std::vector<std::string> &only = options.only;
+    return torture.fits() &&
+           (only.empty() || std::find(only.begin(), only.end(), torture.name()) != only.end());
+}
+
+Tortures all_tortures() {
+    Tortures all;
+    for (auto *add :
+         {add_malloc, add_stdio, add_locals, add_mutexes, add_conds, add_throw, add_loader, add_process,
+          add_threads, add_floats, add_deep, add_busy, add_turns, add_regions, add_scarce, add_pressure})
+        add(all);
+    return all;
+}
+
+void names_exist(const Tortures &all) {
+    for (const std::string &name : options.only)
+        if (std::none_of(all.begin(), all.end(),
+                         [&](const auto &torture) { return name == torture->name(); })) {
+            std::fprintf(stderr, "stress-preempt: there is no torture '%s', but", name.c_str());
+            for (const auto &torture : all)
+                std::fprintf(stderr, " %s", torture->name());
+            std::fprintf(stderr, "\n");
+            std::exit(2);
+        }
+}
+
+Report report_now() {
+    return {crew_totals.preemptions, crew_totals.ticks, crew_totals.steps, pcs_ticks(), pcs_counts()};
+}
+
+// Rounds of all that can be mixed, and of what has to be alone in turn, of which there may be more than there is time.
+void torture_all(const Tortures &all) {
+    std::vector<Torture *> mixed_ones, lone;
+    for (const auto &torture : all)
+        if (is_wanted(*torture))
+            (torture->alone() ? lone : mixed_ones).push_back(torture.get());
+    const std::uint64_t begin = thrum_now();
+    const auto total = static_cast<std::uint64_t>(options.seconds * 1e9);
+    Random random(options.seed);
+    std::size_t next = options.seed % std::max<std::size_t>(lone.size(), 1);
+    for (bool mixes = true; !mixed_ones.empty() || !lone.empty(); mixes = !mixes) {
+        const std::uint64_t gone = thrum_now() - begin;
+        if (gone >= total && (mixed_ones.empty() || report_now().is_enough() || gone >= kPatience * total))
+            break;
+        const double left = gone < total ? static_cast<double>(total - gone) * 1e-9 : kLongest;
+        const double seconds = std::clamp(options.seconds / 4, kShortest, kLongest);
+        if (!mixed_ones.empty() && (mixes || lone.empty() || gone >= total))
+            crew_run(mixed_ones, std::min(left + 0.01, seconds), random.next());
+        else if (!lone.empty())
+            crew_run({lone[next++ % lone.size()]}, std::min(left + 0.01, seconds / 2), random.next());
+    }
+}
+
+int run(int report_to) {
+    const Tortures all = all_tortures();
+    names_exist(all);
+    watch_start();
+    torture_all(all);
+    char what[100];
+    std::snprintf(what, sizeof what, "%s, %u workers, %u threads, %u us", name_of(options.mode),
+                  options.workers, options.threads, options.slice);
+    const Report report = report_now();
+    report.print(what);
+    if (report_to >= 0)
+        CHECK(write(report_to, &report, sizeof report) == sizeof report);
+    else
+        std::printf("ticks at %zu places in libc\n", pcs_places());
+    return report.counts() ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const CommandLine line = command_line(argc, argv);
+    options = line.common;
+    options.mode = line.modes[0];
+    options.workers = line.workers[0];
+    options.threads = line.threads[0];
+    options.slice = line.slices[0];
+    if (line.overflow)
+        overflow_run();
+    if (line.report_to < 0)
+        std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
+    std::fflush(stdout);
+    if (line.bites)
+        return bites_run(line);
+    if (line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size() > 1)
+        return matrix_run(line);
+    return run(line.report_to);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See preempt_matrix.h.
+#include "preempt_matrix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "preempt_report.h"
+
+namespace {
+
+// One arena for all, no caches of the thread's: each makes another part of malloc busy.
+constexpr std::array<const char *, 4> kMallocSettings = {
+    "", "glibc.malloc.arena_max=1", "glibc.malloc.tcache_count=0",
+    "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"};
+
+// Until enough was hit: where others have the CPU, the time that was asked for may not do.
+constexpr int kPasses = 5;
+
+std::string joined(const std::vector<std::string> &words) {
+    std::string text;
+    for (const std::string &word : words)
+        text += " " + word;
+    return text;
+}
+
+std::vector<std::string> arguments_of(const CommandLine &line, Mode mode, unsigned workers, unsigned threads,
+                                      unsigned slice, double seconds, std::uint64_t seed) {
+    std::vector<std::string> arguments = {"--mode",    name_of(mode),
+                                          "--workers", std::to_string(workers),
+                                          "--threads", std::to_string(threads),
+                                          "--slice",   std::to_string(slice),
+                                          "--seconds", std::to_string(seconds),
+                                          "--seed",    std::to_string(seed),
+                                          "--stall",   std::to_string(line.common.stall)};
+    if (!line.only.empty())
+        arguments.insert(arguments.end(), {"--only", line.only});
+    if (!line.common.disturbed)
+        arguments.emplace_back("--undisturbed");
+    if (line.common.clock_steps)
+        arguments.emplace_back("--clock-steps");
+    return arguments;
+}
+
+bool run_one(const std::vector<std::string> &arguments, const char *malloc_settings, Report &sum) {
+    int from = -1;
+    const int status = run_self(arguments, malloc_settings, nullptr, &from);
+    Report report;
+    const bool reported = read(from, &report, sizeof report) == sizeof report;
+    close(from);
+    if (status != 0 || !reported) {
+        std::printf("failed, status %#x: GLIBC_TUNABLES='%s' stress-preempt%s\n",
+                    static_cast<unsigned>(status), malloc_settings, joined(arguments).c_str());
+        return false;
+    }
+    sum.add(report);
+    return true;
+}
+
+} // namespace
+
+namespace {
+
+[[noreturn]] void be_self(std::vector<std::string> words, const char *malloc_settings, int said) {
+    std::string program = "stress-preempt";
+    std::vector<char *> list = {program.data()};
+    for (std::string &word : words)
+        list.push_back(word.data());
+    list.push_back(nullptr);
+    setenv("GLIBC_TUNABLES", malloc_settings, 1);
+    if (said >= 0) {
+        const rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        dup2(said, STDOUT_FILENO);
+        dup2(said, STDERR_FILENO);
+    }
+    execv("/proc/self/exe", list.data());
+    _exit(127);
+}
+
+std::string read_all(int from) {
+    std::string text;
+    std::array<char, 4096> some;
+    for (ssize_t count = 0; (count = read(from, some.data(), some.size())) > 0;)
+        text.append(some.data(), static_cast<std::size_t>(count));
+    return text;
+}
+
+} // namespace
+
+int run_self(const std::vector<std::string> &arguments, const char *malloc_settings, std::string *said,
+             int *report_to) {
+    std::array<int, 2> ends = {-1, -1};
+    std::vector<std::string> words = arguments;
+    CHECK_EQ(pipe(ends.data()), 0);
+    if (said == nullptr)
+        words.insert(words.end(), {"--report-to", std::to_string(ends[1])});
+    std::fflush(stdout);
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0)
+        be_self(words, malloc_settings, said != nullptr ? ends[1] : -1);
+    close(ends[1]);
+    if (said != nullptr) {
+        *said = read_all(ends[0]);
+        close(ends[0]);
+    } else {
+        *report_to = ends[0];
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        CHECK_EQ(errno, EINTR);
+    return status;
+}
+
+int matrix_run(const CommandLine &line) {
+    const std::size_t many =
+        line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size();
+    const double seconds = line.common.seconds / static_cast<double>(many);
+    std::uint64_t seed = line.common.seed;
+    std::size_t settings = seed % kMallocSettings.size();
+    Report sum;
+    for (int passes = 0; passes == 0 || (passes < kPasses && !sum.is_enough()); passes++)
+        for (const Mode mode : line.modes)
+            for (const unsigned workers : line.workers)
+                for (const unsigned threads : line.threads)
+                    for (const unsigned slice : line.slices)
+                        if (!run_one(arguments_of(line, mode, workers, threads, slice, seconds, seed++),
+                                     kMallocSettings[settings++ % kMallocSettings.size()], sum))
+                            return 1;
+    sum.print("all");
+    return sum.counts() ? 0 : 1;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See preempt_pcs.h. The handler runs anywhere: it takes no lock, and touches no thread-local variable (but errno, in
+// system calls that do not fail).
+#include "preempt_pcs.h"
+
+#include <link.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace {
+
+// --- texts of modules ---------------------------------------------------------------------------------------
+
+enum Module : unsigned { kLibc, kUnwinder, kOther, kModules };
+
+struct Text {
+    std::uintptr_t from = 0, to = 0;
+    bool has(std::uintptr_t pc) const { return pc >= from && pc < to; }
+};
+std::array<Text, 2> texts; // of kLibc and kUnwinder
+
+constexpr std::size_t kPlacesAtMost = std::size_t{1} << 22; // bytes of libc's text
+std::array<std::atomic<std::uint64_t>, kPlacesAtMost / 64> places;
+
+int look_for_text(dl_phdr_info *info, std::size_t, void *) {
+    static constexpr std::array<const char *, 2> kNames = {"/libc.so.6", "/libgcc_s.so.1"};
+    for (std::size_t i = 0; i < kNames.size(); i++) {
+        if (std::strstr(info->dlpi_name, kNames[i]) == nullptr)
+            continue;
+        for (unsigned k = 0; k < info->dlpi_phnum; k++)
+            if (info->dlpi_phdr[k].p_type == PT_LOAD && (info->dlpi_phdr[k].p_flags & PF_X) != 0) {
+                texts[i].from = info->dlpi_addr + info->dlpi_phdr[k].p_vaddr;
+                texts[i].to = texts[i].from + info->dlpi_phdr[k].p_memsz;
+            }
+    }
+    return 0;
+}
+
+// --- whose stack ----------------------------------------------------------------------------------------------
+
+// From a page to the phase of the actor whose stack it is part of: open addressing, entries are added and changed but
+// never taken out while there are ticks.
+constexpr unsigned kPageBits = 12, kStackPages = 16;
+constexpr std::size_t kEntries = std::size_t{1} << 17;
+
+struct Entry {
+    std::atomic<std::uintptr_t> page{0};
+    std::atomic<const std::atomic<unsigned> *> phase{nullptr};
+};
+std::array<Entry, kEntries> stacks;
+
+// Where it is, or where it goes. There is room: a stack that is used again has its entries already.
+Entry &entry_of(std::uintptr_t page, bool add) {
+    for (std::size_t i = mixed(page) % kEntries;; i = (i + 1) % kEntries) {
+        std::uintptr_t there = stacks[i].page.load(std::memory_order_acquire);
+        if (there == page || (there == 0 && !add))
+            return stacks[i];
+        if (there == 0 && stacks[i].page.compare_exchange_strong(there, page))
+            return stacks[i];
+        if (there == page)
+            return stacks[i];
+    }
+}
+
+unsigned phase_at(std::uintptr_t sp) {
+    const Entry &entry = entry_of(sp >> kPageBits, false);
+    const std::atomic<unsigned> *phase = entry.phase.load(std::memory_order_acquire);
+    return phase != nullptr ? phase->load(std::memory_order_relaxed) : static_cast<unsigned>(kElsewhere);
+}
+
+// --- the handler ----------------------------------------------------------------------------------------------
+
+std::array<std::array<std::atomic<std::uint64_t>, kModules>, kPhases> counts;
+std::atomic<std::uint64_t> ticks{0};
+struct sigaction original;
+int tick_signal = 0;
+bool sends_nested = false;
+
+void note(std::uintptr_t pc, std::uintptr_t sp) {
+    const Module module = texts[kLibc].has(pc) ? kLibc : texts[kUnwinder].has(pc) ? kUnwinder : kOther;
+    counts[phase_at(sp)][module].fetch_add(1, std::memory_order_relaxed);
+    if (module == kLibc && pc - texts[kLibc].from < kPlacesAtMost) {
+        const std::uintptr_t offset = pc - texts[kLibc].from;
+        places[offset / 64].fetch_or(std::uint64_t{1} << offset % 64, std::memory_order_relaxed);
+    }
+}
+
+void on_tick(int signal, siginfo_t *info, void *context) {
+    const auto *const interrupted = static_cast<const ucontext_t *>(context);
+#if defined(__x86_64__)
+    note(static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RIP]),
+         static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RSP]));
+#else
+    note(interrupted->uc_mcontext.pc, interrupted->uc_mcontext.sp);
+#endif
+    // Not from one that was sent so, or it would go on for ever.
+    if (ticks.fetch_add(1, std::memory_order_relaxed) % 64 == 0 && sends_nested)
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+    original.sa_sigaction(signal, info, context);
+}
+
+} // namespace
+
+const char *name_of(Hit hit) {
+    static constexpr std::array<const char *, kHits> kNames = {"malloc", "free", "stdio", "mutex",
+                                                               "unwinder"};
+    return kNames[hit];
+}
+
+HitCounts pcs_counts() {
+    HitCounts hits{};
+    hits[kHitMalloc] = counts[kMalloc][kLibc];
+    hits[kHitFree] = counts[kFree][kLibc];
+    hits[kHitStdio] = counts[kStdio][kLibc];
+    hits[kHitMutex] = counts[kMutex][kLibc];
+    for (const auto &phase : counts)
+        hits[kHitUnwinder] += phase[kUnwinder];
+    return hits;
+}
+
+std::uint64_t pcs_ticks() {
+    return ticks;
+}
+
+std::size_t pcs_places() {
+    std::size_t all = 0;
+    for (const auto &word : places)
+        all += static_cast<std::size_t>(__builtin_popcountll(word));
+    return all;
+}
+
+void pcs_begin(int signal, bool nested) {
+    for (Entry &entry : stacks) {
+        entry.phase = nullptr;
+        entry.page = 0;
+    }
+    dl_iterate_phdr(look_for_text, nullptr);
+    tick_signal = 0;
+    sends_nested = nested;
+    struct sigaction mine;
+    CHECK_EQ(sigaction(signal, nullptr, &original), 0);
+    if ((original.sa_flags & SA_SIGINFO) == 0) // nobody handles it: there are no ticks
+        return;
+    mine = original;
+    mine.sa_sigaction = on_tick;
+    tick_signal = signal;
+    CHECK_EQ(sigaction(signal, &mine, nullptr), 0);
+}
+
+void pcs_end() {
+    if (tick_signal != 0)
+        CHECK_EQ(sigaction(tick_signal, &original, nullptr), 0);
+    tick_signal = 0;
+}
+
+void pcs_here(Actor &actor) {
+    char here = 0;
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(&here) >> kPageBits;
+    for (unsigned i = 0; i < kStackPages; i++)
+        entry_of(page - i, true).phase.store(&actor.phase, std::memory_order_release);
+}

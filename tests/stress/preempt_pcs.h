@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stress-preempt: where ticks hit. Between pcs_begin and pcs_end a handler of ours stands before the one that is
+// installed, notes the program counter that was interrupted, and calls that one.
+//
+// Most of libc's functions have no names in a stripped libc.so. So a program counter in libc's text counts for what the
+// actor says it is in (its Phase), and whose actor's stack it is tells the stack pointer.
+#ifndef TESTS_STRESS_PREEMPT_PCS_H
+#define TESTS_STRESS_PREEMPT_PCS_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "preempt_stress.h"
+
+// What is to be hit, and how often it was since the program's start.
+enum Hit : unsigned { kHitMalloc, kHitFree, kHitStdio, kHitMutex, kHitUnwinder, kHits };
+using HitCounts = std::array<std::uint64_t, kHits>;
+const char *name_of(Hit hit);
+HitCounts pcs_counts();
+
+// All ticks that came, and at how many places in libc.
+std::uint64_t pcs_ticks();
+std::size_t pcs_places();
+
+// While nobody is tortured. `nested`: every now and then another tick is sent from the handler to its own thread.
+void pcs_begin(int signal, bool nested);
+void pcs_end();
+
+// An actor says so when it begins, of the stack that it is on: its phase counts for ticks there. From: the actor.
+void pcs_here(Actor &actor);
+
+#endif

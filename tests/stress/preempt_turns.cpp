@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stress-preempt: is a tick lost? Threads that compute are bound to workers, several to each, and note in a word of
+// their worker's who runs: who finds another's name there knows that its turn begins, whatever the kernel did meanwhile.
+//
+// A turn's length is the time in which the thread is seen to compute: its clock is read every fraction of a microsecond,
+// and steps of more than a few do not count, as there the CPU had something else to do (the kernel, another process,
+// the host). A turn of more than two slices by that measure is a lost tick: others could run, and the CPU was there.
+// But for one excuse: who sends ticks needs a CPU, too. *Metronomes*, threads that sleep from slice to slice as that one
+// does, note when they were late; a long turn while one was late tells nothing.
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <thread>
+
+#include "preempt_stress.h"
+
+namespace {
+
+constexpr std::uint64_t kStep = 4 * THRUM_US, kTolerance = 25 * THRUM_US;
+constexpr std::size_t kNotes = 1 << 14;
+
+struct Span {
+    std::uint64_t from = 0, to = 0;
+};
+
+// Spans that any thread adds; read when nobody does.
+class Notes {
+  public:
+    void clear() { count_ = 0; }
+    void add(std::uint64_t from, std::uint64_t to) {
+        const std::size_t i = count_.fetch_add(1, std::memory_order_relaxed);
+        if (i < kNotes)
+            spans_[i] = {from, to};
+    }
+    std::size_t size() const { return std::min(count_.load(), kNotes); }
+    const Span &operator[](std::size_t i) const { return spans_[i]; }
+    bool full() const { return count_ >= kNotes; }
+
+  private:
+    std::atomic<std::size_t> count_{0};
+    std::vector<Span> spans_ = std::vector<Span>(kNotes);
+};
+
+// --- metronomes -------------------------------------------------------------------------------------------
+
+// With timers, which interrupt whatever runs, one on each CPU that nothing but the host can hold up. A monitor is a
+// thread as others are, and may have to wait for a CPU: so does its metronome.
+class Metronomes {
+  public:
+    void start(bool by_timer) {
+        late_.clear();
+        ticking_ = true;
+        if (!by_timer) {
+            threads_.emplace_back([this] { tick(); });
+            return;
+        }
+        cpu_set_t mine;
+        CHECK_EQ(pthread_getaffinity_np(pthread_self(), sizeof mine, &mine), 0);
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, &mine))
+                threads_.emplace_back([this, cpu] {
+                    cpu_set_t only;
+                    CPU_ZERO(&only);
+                    CPU_SET(cpu, &only);
+                    (void)pthread_setaffinity_np(pthread_self(), sizeof only, &only);
+                    const sched_param highest = {.sched_priority = 1};
+                    (void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &highest); // if it may
+                    tick();
+                });
+    }
+
+    void stop() {
+        ticking_ = false;
+        for (std::thread &thread : threads_)
+            thread.join();
+        threads_.clear();
+    }
+
+    bool late_in(const Span &turn) const {
+        if (late_.full())
+            return true;
+        for (std::size_t i = 0; i < late_.size(); i++)
+            if (late_[i].from <= turn.to && turn.from <= late_[i].to)
+                return true;
+        return false;
+    }
+    std::size_t times_late() const { return late_.size(); }
+
+  private:
+    void tick() {
+        const std::uint64_t period = options.slice_ns();
+        for (std::uint64_t next = thrum_now() + period; ticking_;) {
+            const timespec until = {static_cast<time_t>(next / THRUM_S), static_cast<long>(next % THRUM_S)};
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+            const std::uint64_t now = thrum_now();
+            if (now > next + period / 2)
+                late_.add(next, now);
+            next = std::max(next + period, now);
+        }
+    }
+
+    Notes late_;
+    std::atomic<bool> ticking_{false};
+    std::vector<std::thread> threads_;
+};
+
+// --- turns ------------------------------------------------------------------------------------------------
+
+struct alignas(64) Word {
+    std::atomic<unsigned> runner{~0U};
+    std::atomic<unsigned> present{0}, turns{0};
+};
+
+struct alignas(64) Turn {
+    std::uint64_t before = 0, began = 0, length = 0, longest = 0, computed = 0;
+    unsigned last = 0,
+             waited = 0; // the word's count when its last turn was; the most that others had in between
+    bool long_already = false;
+};
+
+class Turns : public Torture {
+  public:
+    const char *name() const override { return "turns"; }
+    bool alone() const override { return true; }
+    bool bound() const override { return true; }
+    bool fits() const override { return options.has_ults(); }
+    unsigned actors() const override {
+        return std::clamp(options.threads / options.workers, 2U, 32U) * options.workers;
+    }
+
+    void begin(unsigned actors) override {
+        words_ = std::vector<Word>(workers());
+        turns_.assign(actors, {});
+        each_ = actors / workers();
+        long_.clear();
+        metronomes_.start(true);
+    }
+
+    void step(Actor &actor) override {
+        Word &word = words_[actor.number % words_.size()];
+        Turn &turn = turns_[actor.number];
+        if (turn.before == 0) {
+            word.present++;
+            turn.before = thrum_now();
+        }
+        for (int i = 0; i < 1000; i++)
+            look(actor, word, turn);
+    }
+
+    void last_step(Actor &actor) override {
+        if (turns_[actor.number].before != 0)
+            words_[actor.number % words_.size()].present--;
+    }
+
+    void end() override {
+        metronomes_.stop();
+        std::uint64_t longest = 0, computed = 0;
+        unsigned turns = 0, waited = 0;
+        for (const Turn &turn : turns_) {
+            longest = std::max(longest, turn.longest);
+            computed += turn.computed;
+            waited = std::max(waited, turn.waited);
+        }
+        for (const Word &word : words_)
+            turns += word.turns;
+        std::size_t lost = 0;
+        for (std::size_t i = 0; i < long_.size(); i++)
+            if (!metronomes_.late_in(long_[i]))
+                lost++;
+        std::printf(
+            "  turns: %u of %u threads on %zu workers in %.3f s of CPU, %.1f us a turn, the longest %.1f us; "
+            "%zu of more than two slices, %zu of them with no excuse; metronomes late %zu times; "
+            "at most %u turns of others in between\n",
+            turns, static_cast<unsigned>(turns_.size()), words_.size(), static_cast<double>(computed) * 1e-9,
+            turns > 0 ? static_cast<double>(computed) * 1e-3 / turns : 0.0,
+            static_cast<double>(longest) * 1e-3, long_.size(), lost, metronomes_.times_late(), waited);
+        if (lost > 0)
+            fail(__FILE__, __LINE__, "%zu lost ticks: turns of more than two slices while others could run",
+                 lost);
+        // A turn is two slices at the most: so many there are at the least.
+        if (computed > 100 * options.slice_ns() * turns_.size() && turns * 4 * options.slice_ns() < computed)
+            fail(__FILE__, __LINE__, "%u turns in %.3f s of CPU", turns,
+                 static_cast<double>(computed) * 1e-9);
+        if (waited > 16 * each_)
+            fail(__FILE__, __LINE__, "somebody waited for %u turns of others, who are %u", waited, each_ - 1);
+    }
+
+  private:
+    void look(Actor &actor, Word &word, Turn &turn) {
+        safepoint();
+        const std::uint64_t now = thrum_now(), step = now - turn.before;
+        const bool mine = word.runner.load(std::memory_order_relaxed) == actor.number;
+        turn.before = now;
+        if (!mine) {
+            word.runner.store(actor.number, std::memory_order_relaxed);
+            const unsigned count = word.turns.fetch_add(1, std::memory_order_relaxed);
+            if (turn.last != 0 && word.present == each_)
+                turn.waited = std::max(turn.waited, count - turn.last);
+            turn.last = count;
+            turn.length = 0;
+            turn.began = now;
+            turn.long_already = false;
+            return;
+        }
+        if (step > kStep)
+            return;
+        turn.length += step;
+        turn.computed += step;
+        if (word.present != each_ || over) { // somebody has not begun, or may have ended
+            turn.length = 0;
+            return;
+        }
+        turn.longest = std::max(turn.longest, turn.length);
+        if (turn.length > 2 * options.slice_ns() + kTolerance && !turn.long_already) {
+            turn.long_already = true;
+            long_.add(turn.began, now);
+        }
+    }
+
+    std::vector<Word> words_;
+    std::vector<Turn> turns_;
+    unsigned each_ = 1;
+    Notes long_;
+    Metronomes metronomes_;
+};
+
+} // namespace
+
+void add_turns(Tortures &all) {
+    all.push_back(std::make_unique<Turns>());
+}
