@@ -16,9 +16,9 @@
  * it until then is its mode:
  *
  *   mode     keeps its thread-locals         safe for
- *   NONE     is never preempted              everything
+ *   NONE     is never preempted              what waits for no lock that a preempted thread may have
  *   YIELD    no: others use the same ones    code without the C library: malloc breaks within seconds
- *   LEND     while it is preempted           everything but PI mutexes and what depends on gettid()
+ *   LEND     while it is preempted           all but PI mutexes and gettid(); see LIMITS in thrum-preemption(7)
  *
  * Where a slice is asked for, others wait two of them at most for a thread that computes, as long as the kernel gives
  * the worker its CPU. A worker that has one thread to run, and nobody else any, is not interrupted.

@@ -88,6 +88,8 @@ static void *donor_main(void *unused) {
     futex_wake(&donors.made, INT32_MAX);
     while (load_acquire(&self.end) == 0)
         futex_wait(&self.end, 0);
+    ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
+    ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
     return NULL;
 }
 

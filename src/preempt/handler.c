@@ -75,28 +75,44 @@ static void keep_signal_out(void) {
     signals_block(signals_bit(preempt.settings.signal));
 }
 
+static void come_back(bool counts) {
+    if (counts)
+        fetch_sub_release(&preempt.away, 1U);
+}
+
+/* Either the primary, which closes, sees one more away, or this sees that it does. False: `next` is put back. */
+static bool go_away(struct worker *worker, struct thrum_unit *next, bool counts) {
+    if (counts)
+        fetch_add_seq_cst(&preempt.away, 1U);
+    if (!load_seq_cst(&preempt.closing))
+        return true;
+    come_back(counts);
+    if (next != worker->loop)
+        unit_wake(worker, next);
+    return false;
+}
+
 /* `self` is the present unit, which goes on when this returns. */
 static void preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                         bool in_handler) {
     bool lends = preempt.lends && self->tcb == NULL && mode_of(self) != THRUM_PREEMPT_YIELD;
-    if (lends) {
-        struct tcb *spare;
-        next = lend_whom(worker, next, &spare);
-        if (next == NULL)
-            return;
-        lend_take_along(worker, self, spare);
-    }
-    count_one(&worker->counters.preemptions);
     bool counts = unit_place(self) != UNIT_POOLED; /* there may be no scheduler left for its pool */
-    if (counts)
-        fetch_add_relaxed(&preempt.away, 1U);
+    struct tcb *spare;
+    if (!go_away(worker, next, counts))
+        return;
+    if (lends && (next = lend_whom(worker, next, &spare)) == NULL) {
+        come_back(counts);
+        return;
+    }
+    if (lends)
+        lend_take_along(worker, self, spare);
+    count_one(&worker->counters.preemptions);
     if (in_handler)
         let_signal_in();
     change_to(worker, self, next);
     if (in_handler)
         keep_signal_out();
-    if (counts)
-        fetch_sub_release(&preempt.away, 1U);
+    come_back(counts);
     if (lends)
         lend_bring_back(worker_here(), self);
 }
@@ -114,17 +130,16 @@ static struct thrum_unit *for_whom(struct worker *worker) {
     }
     if (!tick_ends_slice(worker, self, slice_of(self)))
         return NULL;
-    if (mode_of(self) == THRUM_PREEMPT_NONE) {
+    if (!timers_are_empty(&worker->timers))
+        timers_look(worker);
+    bool others = tick_has_others(worker) || unit_belongs_elsewhere(worker, self);
+    if (others && mode_of(self) == THRUM_PREEMPT_NONE) {
         store_relaxed(&worker->tick.wanted, true);
         return NULL;
     }
-    if (!timers_are_empty(&worker->timers))
-        timers_look(worker);
-    if (tick_has_others(worker) || unit_belongs_elsewhere(worker, self))
+    if (others)
         next = unit_give_way_to(worker, self, true);
-    if (next != NULL)
-        tick_go_on(worker);
-    else
+    if (next == NULL)
         tick_rest(worker);
     return next;
 }
@@ -140,22 +155,27 @@ static __attribute__((noinline)) void set_error_here(int error) {
     errno = error;
 }
 
-/* The kernel thread is another than that which took the signal: the frame says what it is to have. */
+/* The kernel thread may be another than that which took the signal, and others have run on it since: the frame says what
+ * it is to have. */
 static void make_frame_ours(ucontext_t *context) {
     sigbits mask = signals_mask_get() & ~signals_bit(preempt.settings.signal);
     memcpy(&context->uc_sigmask, &mask, sizeof mask);
     sigaltstack(NULL, &context->uc_stack);
 }
 
+static bool is_on(const stack_t *stack, uintptr_t address) {
+    return address - (uintptr_t)stack->ss_sp < stack->ss_size;
+}
+
 /* On an alternate stack, or with signals blocked that its worker does not block: then it is mostly a handler of the
  * program's that was interrupted, and the signal mask and the stack that the kernel keeps for that are the kernel
  * thread's. A mask that stays is the worker's new one. */
 static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
-    enum { STAYS = 8 };
+    enum { STAYS = 64 };
     struct tick *tick = &worker->tick;
     sigbits mask;
     memcpy(&mask, &context->uc_sigmask, sizeof mask);
-    if (context->uc_stack.ss_flags & SS_ONSTACK)
+    if (is_on(&context->uc_stack, arch_fault_sp(context)))
         return true;
     tick->seen = mask != tick->mask && mask == tick->other ? tick->seen + 1 : 0;
     tick->other = mask;
@@ -164,13 +184,14 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     return mask != tick->mask;
 }
 
-/* Where its frame goes on the unit's own stack; NULL: there is no room, which the next tick may find. */
+/* Where its frame goes on the unit's own stack; NULL: there is no room, or it stands on another one, which the next tick
+ * may find otherwise. */
 static char *place_for(const struct thrum_unit *unit, const ucontext_t *context, const char *frame,
                        size_t size) {
     enum { FUNCTIONS = 4096 }; /* that are called on top of it */
-    char *place = (char *)arch_fault_sp(context) - ARCH_RED_ZONE - size;
+    char *sp = (char *)arch_fault_sp(context), *place = sp - ARCH_RED_ZONE - size;
     place -= (uintptr_t)(place - (uintptr_t)frame) % ARCH_SIGNAL_ALIGN;
-    if (unit->stack_top != NULL && place - FUNCTIONS < unit_stack_low(unit))
+    if (unit->stack_top != NULL && (sp > unit->stack_top || place - FUNCTIONS < unit_stack_low(unit)))
         return NULL;
     return place;
 }
@@ -179,7 +200,6 @@ static char *place_for(const struct thrum_unit *unit, const ucontext_t *context,
 static void preempt_here(ucontext_t *context, int error) {
     struct worker *worker = worker_here();
     struct thrum_unit *next = worker->tick.next;
-    int32_t tid = worker->tid;
     do {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         preempt_for(worker, worker->current, next, true);
@@ -187,8 +207,7 @@ static void preempt_here(ucontext_t *context, int error) {
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) && /* another tick came meanwhile */
              (next = for_whom(worker)) != NULL);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
-    if (worker->tid != tid)
-        make_frame_ours(context);
+    make_frame_ours(context);
     leave();
     set_error_here(error);
 }
@@ -199,6 +218,9 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     (void)signal, (void)info;
     if (worker == NULL)
         return;
+    tick_go_on(worker); /* it may have been the only one that was asked for */
+    if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context))
+        return;
     if (ARCH_TLS_LOAD32(thrum_nopreempt) != NOPREEMPT_NOT_PENDING) { /* or about to call preempt_pending */
         if (load_relaxed(&worker->parking.state) == PARKING_AWAKE)
             ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
@@ -206,8 +228,6 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
             tick_off(worker);
         return;
     }
-    if (is_in_handler(worker, context))
-        return;
     enter();
     char *frame = arch_signal_frame(context);
     size_t size = (size_t)((char *)context->uc_stack.ss_sp + context->uc_stack.ss_size - frame);
@@ -238,7 +258,7 @@ void preempt_pending(void) {
 
 void thrum_safepoint(void) {
     struct worker *worker = worker_here();
-    if (worker == NULL || __builtin_expect(!load_relaxed(&worker->tick.wanted), 1))
+    if (worker == NULL || __builtin_expect(!load_relaxed(&worker->tick.wanted), 1) || regions_open() != 0)
         return;
     worker = enter();
     store_relaxed(&worker->tick.wanted, false);
@@ -262,7 +282,12 @@ void thrum_nopreempt_end(void) {
 
 int handler_install(void) {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    return sigaction(preempt.settings.signal, &action, &before) == 0 ? 0 : EINVAL;
+    struct sigaction now;
+    if (sigaction(preempt.settings.signal, &action, &now) != 0)
+        return EINVAL;
+    if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_signal) /* else this is a child of fork */
+        before = now;
+    return 0;
 }
 
 /* One that is still on its way must not end the process. */

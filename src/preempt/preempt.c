@@ -47,8 +47,8 @@ int preempt_start(const struct preempt_settings *settings, uint32_t workers,
 }
 
 void preempt_close(void) {
-    store_release(&preempt.closing, 1);
-    while (load_acquire(&preempt.away) != 0) {
+    store_seq_cst(&preempt.closing, 1);
+    while (load_seq_cst(&preempt.away) != 0) {
         thrum_yield();
         sched_yield();
     }

@@ -78,8 +78,6 @@ void tick_thread_end(struct worker *worker);
 bool tick_has_others(const struct worker *worker);
 /* There is not. On the worker, inside. */
 void tick_rest(struct worker *worker);
-/* It has, though it rested. */
-void tick_go_on(struct worker *worker);
 /* It is in its loop. */
 void tick_off(struct worker *worker);
 

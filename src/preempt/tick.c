@@ -2,6 +2,7 @@
 /* See sched/tick.h. */
 #include "sched/tick.h"
 
+#include "base/text.h"
 #include "os/clock.h"
 #include "os/membarrier.h"
 #include "preempt/preempt.h"
@@ -29,7 +30,8 @@ void tick_begin(struct worker *worker) {
 }
 
 void tick_off(struct worker *worker) {
-    if (load_relaxed(&worker->tick.state) != TICK_ON)
+    uint32_t state = load_relaxed(&worker->tick.state);
+    if (state != TICK_ON && state != TICK_OFF) /* OFF: somebody asked a moment too late */
         return;
     alarm_set(&worker->tick.alarm, 0, 0);
     store_relaxed(&worker->tick.state, TICK_OFF);
@@ -131,6 +133,9 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
 
 void tick_thread_begin(struct worker *worker) {
     bool made = alarm_make(&worker->tick.alarm, worker->tid, preempt.settings.signal) == 0;
+    if (!made)
+        text_line("a worker gets no timer from the system (ulimit -i?): its threads are not preempted", NULL,
+                  NULL);
     store_relaxed(&worker->tick.state, made ? TICK_OFF : TICK_NEVER);
 }
 

@@ -15,8 +15,7 @@
  * (3), makes up for the pushers'. Whoever leaves REST by a cas to ON asks for ticks again, nobody else. While somebody
  * searches or is parked there is nothing to do: that one will run what was pushed, and looks again when it is the last
  * who ceases to search (idle_found).
- *
- * Modelled in tests/model/tick.pml. */
+ */
 #ifndef THRUM_SCHED_TICK_H
 #define THRUM_SCHED_TICK_H
 
@@ -52,6 +51,9 @@ void tick_begin(struct worker *worker);
 
 /* It searches: its state is REST. */
 void tick_end(struct worker *worker);
+
+/* If it rests it has ticks again: there is something to do, or to be found out. By anybody, signal handlers too. */
+void tick_go_on(struct worker *worker);
 
 /* Something was pushed while some rest. Inside. */
 void tick_wake_resting(void);

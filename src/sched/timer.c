@@ -96,6 +96,8 @@ void timer_start(struct worker *worker, struct timer *timer) {
         return;
     if (worker->until_slow > LOOK_SOON)
         worker->until_slow = LOOK_SOON;
+    if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_REST, 0))
+        tick_go_on(worker);
     timekeeper_tell(deadline);
 }
 

@@ -40,9 +40,13 @@ static inline _Noreturn void arch_signal_call(ucontext_t *context, const void *r
                                               void (*fn)(ucontext_t *, int), int argument) {
     register ucontext_t *first __asm__("x0") = context;
     register int second __asm__("w1") = argument;
+    register char *frame __asm__("x16") = arch_signal_frame(context);
+    register void (*target)(ucontext_t *, int) __asm__("x17") =
+        fn; /* a call, to branch target identification */
+    register const void *link __asm__("x9") = resume;
     __asm__ volatile("mov sp, %0\n\tmov x29, xzr\n\tmov x30, %1\n\tbr %2"
                      :
-                     : "r"(arch_signal_frame(context)), "r"(resume), "r"(fn), "r"(first), "r"(second)
+                     : "r"(frame), "r"(link), "r"(target), "r"(first), "r"(second)
                      : "memory");
     __builtin_unreachable();
 }

@@ -31,7 +31,7 @@ static inline _Noreturn void arch_signal_call(ucontext_t *context, const void *r
     (void)resume; /* it is in the frame */
     __asm__ volatile("movq %0, %%rsp\n\txorl %%ebp, %%ebp\n\tjmp *%1"
                      :
-                     : "r"(arch_signal_frame(context)), "r"(fn), "D"(context), "S"(argument)
+                     : "a"(arch_signal_frame(context)), "d"(fn), "D"(context), "S"(argument)
                      : "memory");
     __builtin_unreachable();
 }
