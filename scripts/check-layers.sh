@@ -19,8 +19,8 @@ awk '
         if (path ~ /^src\/kthread\//) return 4
         if (path ~ /^src\/context\//) return 5
         if (path ~ /^src\/sched\//) return 6
-        if (path ~ /^src\/sync\//) return 8
         if (path ~ /^src\/preempt\//) return 7
+        if (path ~ /^src\/sync\//) return 8
         if (path ~ /^src\/inspect\//) return 9
         if (path ~ /^src\/runtime\//) return 10
         return path ~ /^cache\// ? 11 : 12
@@ -33,8 +33,8 @@ awk '
         if (name ~ /^kthread\//) return 4
         if (name ~ /^context\//) return 5
         if (name ~ /^sched\//) return 6
-        if (name ~ /^sync\//) return 8
         if (name ~ /^preempt\//) return 7
+        if (name ~ /^sync\//) return 8
         if (name ~ /^inspect\//) return 9
         if (name ~ /^runtime\//) return 10
         if (name ~ /\//) return -1 # a folder that is not in the list

@@ -55,15 +55,7 @@ static void put_back(struct worker *worker, struct thrum_unit *self) {
 static void change_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
     unit_announce(self);
     put_back(worker, self);
-    if (self->tcb == NULL) {
-        switch_as(worker, self, next, THRUM_TRACE_YIELD);
-        return;
-    }
-    if (!unit_ready(worker, next))
-        next = worker->loop;
-    worker->current = next;
-    count_one(&worker->counters.switches);
-    switch_slow(worker, self, next, THRUM_TRACE_YIELD);
+    switch_as(worker, self, next, THRUM_TRACE_YIELD);
 }
 
 /* In the handler: the signal is blocked. */

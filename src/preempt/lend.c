@@ -59,6 +59,7 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {
     self->tcb = worker->tcb;
     store_relaxed(&self->took_tcb, true);
+    worker->exceptions = &tcb_own_exceptions;
     worker->tcb = worker->reserve;
     worker->reserve = spare;
 }

@@ -4,8 +4,8 @@
  *   1. A tick (tick.c) interrupts the kernel thread of a worker: handler.c. If a non-preemptible region is open there
  *      (sched/current.h) it is noted in the word that counts them, and takes place when the last is left.
  *   2. Whose slice is over, and who else is to run, is found out. If nobody is, the worker rests: no more ticks.
- *   3. By the unit's mode: it keeps nothing, its thread control block (lend.c), or its kernel thread. It goes where one
- *      goes that yields, in the middle of the handler, whose frame lies on its stack.
+ *   3. By the unit's mode: it keeps nothing, or its thread control block (lend.c). It goes where one goes that yields,
+ *      in the middle of the handler, whose frame lies on its stack.
  *   4. Somebody goes on with it, as with any other: it takes back what it kept, and returns from the handler.
  *
  * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to go on with: that of
