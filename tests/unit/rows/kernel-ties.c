@@ -13,7 +13,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { IDLE = 3, LIFE_MS = 300, LATE_MS = 120, BURN_MS = 150, PATIENCE_MS = 7000 };
+enum { IDLE = 3, LIFE_MS = 300, LATE_MS = 120, CPU_MS = 20, BURN_MS = 300, PATIENCE_MS = 7000 };
 
 static volatile int hits;
 static volatile pid_t hit_tid;
@@ -60,8 +60,8 @@ static void later_threads(void *(*start)(void *)) {
 
 // ---- timers -----------------------------------------------------------------------------------------------------
 
-static void arm(timer_t timer) {
-    const struct itimerspec once = {.it_value = {0, LATE_MS * 1000000L}};
+static void arm(timer_t timer, int ms) {
+    const struct itimerspec once = {.it_value = {0, ms * 1000000L}};
     CHECK_SYS(timer_settime(timer, 0, &once, NULL));
 }
 
@@ -70,7 +70,7 @@ static timer_t timer_for(pid_t tid) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
     event.sigev_notify_thread_id = tid;
     CHECK_SYS(timer_create(CLOCK_MONOTONIC, &event, &timer));
-    arm(timer);
+    arm(timer, LATE_MS);
     return timer;
 }
 
@@ -122,12 +122,13 @@ static void timer_made_by_main(void) {
     CHECK(hits == 0, "the timer for a thread that ended interrupted thread %d", (int)hit_tid);
 }
 
-// CPU time of a thread that is gone stands still.
+// CPU time of a thread that is gone stands still. The kernel looks at such timers only when its tick meets the thread,
+// and where threads take turns of less than a tick it may miss one for tens of ms: hence a timer far below BURN_MS.
 static void *leave_cpu_timer(void *arg) {
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
     CHECK_SYS(timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer));
-    arm(timer);
+    arm(timer, CPU_MS);
     return arg;
 }
 static void cpu_timer_of_ended_thread(void) {
