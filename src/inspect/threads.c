@@ -239,7 +239,7 @@ static bool describe(const struct view *view, uint64_t handle, const struct thru
     if (told->state != INSPECT_ENDED && !told->is_external && !told->is_main)
         told->function = (uintptr_t)unit->fn;
     bool switched_out = told->state == INSPECT_READY || told->state == INSPECT_WAITS;
-    if (switched_out && !told->is_external && unit->sp != UNIT_ON_CPU && unit->sp != UNIT_NEW)
+    if (switched_out && !told->is_external && (intptr_t)unit->sp > 0)
         told->stack_pointer = (uintptr_t)unit->sp;
     return true;
 }

@@ -2,6 +2,7 @@
 /* See donors.h. */
 #include "preempt/donors.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,18 +13,23 @@
 #include "os/lock.h"
 #include "os/syscall.h"
 #include "os/thread.h"
+#include "preempt/carrier.h"
 #include "preempt/preempt.h"
-#include "sched/tcb.h"
 
 /* Destructors of thread-local variables run there in the end, which are the program's. */
 enum { STACK = 256 * 1024 };
 
 /* Lies on its own stack. */
 struct donor {
-    struct tcb tcb; /* first */
+    struct carrier carrier; /* first */
     pthread_t handle;
-    uint32_t end; /* futex: 1: it is to */
     struct donor *next;
+};
+
+/* On the stack of who makes one. */
+struct birth {
+    uint32_t over; /* futex */
+    bool succeeded;
 };
 
 static struct {
@@ -31,7 +37,6 @@ static struct {
     struct tcb *spares; /* under lock, as the next two */
     uint32_t count;     /* of them */
     struct donor *all;
-    uint32_t made;  /* futex: how many there ever were; by those who begin */
     uint32_t low;   /* fewer spares than that are few; r/o */
     uint32_t asked; /* futex, the provider's: 1: make some, 2: end */
     pthread_t provider;
@@ -74,20 +79,37 @@ static void give_locked(struct tcb *tcb) {
     donors.count++;
 }
 
-static void *donor_main(void *unused) {
-    struct donor self = {.tcb.base = arch_tcb(), .handle = pthread_self()};
-    (void)unused;
-    give_up_rseq();
-    self.tcb.exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &self.tcb.none;
+static void list(struct donor *self) {
     lock_acquire(&donors.lock);
-    self.next = donors.all;
-    donors.all = &self;
-    give_locked(&self.tcb);
+    self->next = donors.all;
+    donors.all = self;
+    give_locked(&self->carrier.tcb);
     lock_release(&donors.lock);
-    fetch_add_release(&donors.made, 1U);
-    futex_wake(&donors.made, INT32_MAX);
-    while (load_acquire(&self.end) == 0)
-        futex_wait(&self.end, 0);
+}
+
+/* From the store on the memory may be something else. */
+static void tell(struct birth *birth, bool succeeded) {
+    birth->succeeded = succeeded;
+    store_release(&birth->over, 1);
+    futex_wake(&birth->over, 1);
+}
+
+static void *donor_main(void *arg) {
+    struct donor self = {.carrier = {.tcb.base = arch_tcb(), .idle.kind = UNIT_LOOP},
+                         .handle = pthread_self()};
+    struct tcb *tcb = &self.carrier.tcb;
+    tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
+    if (preempt.lends)
+        give_up_rseq();
+    bool ready = preempt.lends || carrier_begin(&self.carrier);
+    if (ready)
+        list(&self);
+    tell(arg, ready);
+    if (!ready)
+        return NULL;
+    carrier_serve(&self.carrier);
+    if (!preempt.lends)
+        carrier_finish(&self.carrier);
     ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
     return NULL;
@@ -95,11 +117,14 @@ static void *donor_main(void *unused) {
 
 static int make_one(void) {
     pthread_t handle;
-    uint32_t before = load_acquire(&donors.made);
-    int error = thread_make_quiet(&handle, STACK, donor_main, NULL);
-    while (error == 0 && load_acquire(&donors.made) == before)
-        futex_wait(&donors.made, before);
-    return error;
+    struct birth birth = {0};
+    if (thread_make_quiet(&handle, STACK, donor_main, &birth) != 0)
+        return EAGAIN;
+    while (load_acquire(&birth.over) == 0)
+        futex_wait(&birth.over, 0);
+    if (!birth.succeeded)
+        pthread_join(handle, NULL);
+    return birth.succeeded ? 0 : EAGAIN;
 }
 
 /* --- the provider ------------------------------------------------------------------------------------- */
@@ -179,8 +204,7 @@ void donors_stop(void) {
     for (struct donor *donor; (donor = donors.all) != NULL;) {
         pthread_t handle = donor->handle;
         donors.all = donor->next;
-        store_release(&donor->end, 1);
-        futex_wake(&donor->end, 1);
+        carrier_end(&donor->carrier);
         pthread_join(handle, NULL);
     }
     donors.spares = NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Donors: kernel threads that sleep until the runtime ends, and lend their thread control blocks meanwhile.
+/* Donors: kernel threads that sleep until the runtime ends, and lend their thread control blocks meanwhile; or themselves,
+ * as carriers (sched/carrier.h), which are spares and borrowed as blocks are.
  *
  * A block is lent to one at a time. Those that nobody has are spares, in a list under a lock. When few are left one more
  * kernel thread, the provider, makes more: pthread_create takes locks of libc, which a preempted unit may hold, so nobody

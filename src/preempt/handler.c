@@ -84,26 +84,46 @@ static bool go_away(struct worker *worker, struct thrum_unit *next, bool counts)
     return false;
 }
 
+static void change_kernel_thread(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                                 struct tcb *spare) {
+    bool is_own = self->tcb != NULL;
+    if (!is_own)
+        self->tcb = worker->tcb;
+    store_relaxed(&self->took_tcb, !is_own);
+    store_relaxed(&self->sp, UNIT_KEPT);
+    put_back(worker, self);
+    count_one(&worker->counters.switches);
+    carrier_keep(worker, self, next, spare, THRUM_TRACE_YIELD);
+    store_relaxed(&self->took_tcb, false);
+    if (!is_own)
+        self->tcb = NULL;
+}
+
 /* `self` is the present unit, which goes on when this returns. */
 static void preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                         bool in_handler) {
-    bool lends = preempt.lends && self->tcb == NULL && mode_of(self) != THRUM_PREEMPT_YIELD;
+    bool keeps = self->tcb == NULL && mode_of(self) != THRUM_PREEMPT_YIELD;
+    bool lends = preempt.lends && keeps, carries = preempt.carries && (keeps || self->tcb != NULL);
     bool counts = unit_place(self) != UNIT_POOLED; /* there may be no scheduler left for its pool */
-    struct tcb *spare;
+    struct tcb *spare = NULL;
     if (!go_away(worker, next, counts))
         return;
-    if (lends && (next = lend_whom(worker, next, &spare)) == NULL) {
+    if ((lends || (carries && keeps)) && (next = lend_whom(worker, next, &spare)) == NULL) {
         come_back(counts);
         return;
     }
     if (lends)
         lend_take_along(worker, self, spare);
     count_one(&worker->counters.preemptions);
-    if (in_handler)
-        let_signal_in();
-    change_to(worker, self, next);
-    if (in_handler)
-        keep_signal_out();
+    if (carries) {
+        change_kernel_thread(worker, self, next, spare);
+    } else {
+        if (in_handler)
+            let_signal_in();
+        change_to(worker, self, next);
+        if (in_handler)
+            keep_signal_out();
+    }
     come_back(counts);
     if (lends)
         lend_bring_back(worker_here(), self);
@@ -207,9 +227,12 @@ static void preempt_here(ucontext_t *context, int error) {
 static void on_signal(int signal, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     struct worker *worker = worker_here();
-    (void)signal, (void)info;
-    if (worker == NULL)
+    (void)signal;
+    if (worker == NULL) {
+        if (info->si_code == SI_TIMER) /* of a worker that has gone elsewhere (tick.c) */
+            alarm_set(&(struct alarm){info->si_timerid}, 0, 0);
         return;
+    }
     tick_go_on(worker); /* it may have been the only one that was asked for */
     if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context))
         return;

@@ -8,14 +8,23 @@
  *     no more: the reserve is what it is switched to on, and is free again when that has its own back.
  *   - To change to a unit that has one for life needs one that stays behind it: for each such unit one spare is kept back,
  *     which comes free again when one of the first kind goes on.
- *   - To change to any other needs one of the rest. Without, it waits in the queue. */
+ *   - To change to any other needs one of the rest. Without, it waits in the queue.
+ *
+ * With kernel threads (carrier.h) it is the same, but that to change to a unit that has taken one along takes nothing at all,
+ * and that to change to the primary, which has its own for life, takes the reserve that it will be left for when it waits. */
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
 #include "sched/worker.h"
 
 /* Is there what it takes to change to `next`? */
-static bool may_change_to(const struct thrum_unit *next, struct tcb **spare) {
-    if (load_relaxed(&next->took_tcb))
+static bool may_change_to(struct worker *worker, const struct thrum_unit *next, struct tcb **spare) {
+    bool took = load_relaxed(&next->took_tcb);
+    *spare = NULL;
+    if (worker->reserve == NULL && !(took && preempt.carries))
+        return false;
+    if (preempt.carries && next->tcb != NULL)
+        return true;
+    if (took)
         *spare = donors_take(0); /* else it will be given back at once */
     else if ((*spare = donors_take(next->tcb != NULL ? 0 : load_relaxed(&preempt.owners))) == NULL)
         return false;
@@ -35,7 +44,7 @@ static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
         load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&scheduler.shared.count);
     struct thrum_unit *unit;
     for (uint32_t i = 0; i < count && (unit = next_of_search(worker)) != NULL; i++) {
-        if (may_change_to(unit, spare))
+        if (may_change_to(worker, unit, spare))
             return unit;
         if (unit_place(unit) == UNIT_BOUND)
             fifo_push(&worker->inbox, unit);
@@ -48,12 +57,12 @@ static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
 struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
     if (worker->reserve == NULL)
         worker->reserve = donors_take(0);
-    if (worker->reserve != NULL && may_change_to(next, spare))
+    if (may_change_to(worker, next, spare))
         return next;
     if (next == worker->loop)
         return NULL;
     unit_wake(worker, next);
-    return worker->reserve != NULL ? search(worker, spare) : NULL;
+    return search(worker, spare);
 }
 
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {

@@ -6,11 +6,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
 #include "context/annotate.h"
-#include "os/memory.h"
+#include "os/alternate.h"
 #include "os/signals.h"
+#include "preempt/carrier.h"
 #include "preempt/donors.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -26,23 +26,30 @@ bool preempt_lends(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_LEND;
 }
 
+bool preempt_carries(enum thrum_preempt_mode mode) {
+    return mode == THRUM_PREEMPT_KLT;
+}
+
 /* Tools that watch each switch hold signals back, or keep records in thread-locals: nobody is preempted under them. */
-int preempt_start(const struct preempt_settings *settings, uint32_t workers,
-                  struct exception_globals *(*exceptions)(void)) {
+int preempt_start(const struct preempt_settings *settings, const struct preempt_runtime *runtime) {
     bool on = settings->mode != THRUM_PREEMPT_NONE && !annotate_on;
     preempt = (struct preempt){.settings = *settings,
                                .on = on,
                                .lends = on && preempt_lends(settings->mode),
-                               .period = settings->slice};
-    exceptions_here = exceptions;
+                               .carries = on && preempt_carries(settings->mode),
+                               .period = settings->slice,
+                               .place = runtime->place};
+    exceptions_here = runtime->exceptions_here;
     if (!preempt.on)
         return 0;
     tcb_is_cheap = arch_tcb_is_cheap();
     int error = handler_install();
-    if (error == 0 && preempt.lends &&
-        (error = donors_start(workers * BLOCKS_OF_A_WORKER + 1, exceptions)) != 0)
+    if (error == 0 && (preempt.lends || preempt.carries) &&
+        (error = donors_start(runtime->workers * BLOCKS_OF_A_WORKER + 1, exceptions_here)) != 0)
         handler_remove();
     preempt.on = error == 0;
+    if (preempt.on && preempt.carries)
+        carriers_start(runtime->is_over);
     return error;
 }
 
@@ -57,22 +64,24 @@ void preempt_close(void) {
 void preempt_stop(void) {
     if (!preempt.on)
         return;
-    handler_remove();
-    if (preempt.lends)
+    if (preempt.lends || preempt.carries)
         donors_stop();
+    handler_remove();
+    carriers_stop();
     preempt.on = false;
 }
 
 void preempt_fork_child(void) {
-    if (preempt.lends)
+    if (preempt.lends || preempt.carries)
         donors_fork_child();
+    carriers_stop();
     preempt.on = false;
 }
 
 /* --- workers ------------------------------------------------------------------------------------------ */
 
 bool preempt_worker_ready(struct worker *worker) {
-    if (!preempt.lends)
+    if (!preempt.lends && !preempt.carries)
         return true;
     while (worker->tcb == NULL || worker->reserve == NULL) {
         enter();
@@ -87,27 +96,6 @@ bool preempt_worker_ready(struct worker *worker) {
     return true;
 }
 
-enum { STACK = 64 * 1024 };
-
-/* False: there is no alternate stack, and none to be had. */
-static bool own_stack(struct worker *worker) {
-    stack_t now;
-    if (sigaltstack(NULL, &now) == 0 && !(now.ss_flags & SS_DISABLE))
-        return true;
-    worker->tick.stack = memory_map(STACK, 0);
-    stack_t ours = {.ss_sp = worker->tick.stack, .ss_size = STACK};
-    return worker->tick.stack != NULL && sigaltstack(&ours, NULL) == 0;
-}
-
-static void forget_stack(struct worker *worker) {
-    stack_t none = {.ss_flags = SS_DISABLE};
-    if (worker->tick.stack == NULL)
-        return;
-    sigaltstack(&none, NULL);
-    munmap(worker->tick.stack, STACK);
-    worker->tick.stack = NULL;
-}
-
 /* What the primary unit runs on is its own for life. */
 void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     if (!preempt.on)
@@ -116,11 +104,15 @@ void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     worker->tick.blocked = mask & tick;
     worker->tick.mask = worker->tick.other = mask & ~tick;
     signals_unblock(tick);
-    if (preempt.lends) {
+    if (alternate_stack_begin(&worker->tick.stack))
+        tick_thread_begin(worker);
+    if (preempt.lends || preempt.carries) {
         enter();
         worker->home.base = arch_tcb();
         worker->home.exceptions = exceptions_here != NULL ? exceptions_here() : &worker->home.none;
-        if (primary != NULL) {
+        if (preempt.carries) {
+            carrier_adopt_primary(worker, primary);
+        } else if (primary != NULL) {
             primary->tcb = &worker->home;
             fetch_add_relaxed(&preempt.owners, 1U);
             worker->exceptions = &tcb_own_exceptions;
@@ -130,8 +122,6 @@ void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
         }
         leave();
     }
-    if (own_stack(worker))
-        tick_thread_begin(worker);
     if (primary != NULL && load_relaxed(&worker->tick.state) == TICK_OFF)
         tick_begin(worker);
 }
@@ -140,17 +130,27 @@ void preempt_worker_end(struct worker *worker) {
     if (!preempt.on)
         return;
     tick_thread_end(worker);
-    forget_stack(worker);
+    alternate_stack_end(worker->tick.stack);
+    worker->tick.stack = NULL;
     if (worker->tick.blocked)
         signals_block(signals_bit(preempt.settings.signal));
-    if (!preempt.lends)
+    if (!preempt.lends && !preempt.carries)
         return;
     enter();
     if (arch_tcb() != worker->home.base)
         tcb_install(worker, &worker->home);
-    donors_give(worker->tcb);
+    if (preempt.lends)
+        donors_give(worker->tcb); /* else it is this kernel thread's own */
     if (worker->reserve != NULL)
         donors_give(worker->reserve);
     worker->tcb = worker->reserve = NULL;
     leave();
+}
+
+void preempt_worker_start(struct worker *worker) {
+    carrier_start_worker(worker);
+}
+
+_Noreturn void preempt_worker_stop(struct worker *worker) {
+    carrier_end_worker(worker);
 }

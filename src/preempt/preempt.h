@@ -4,8 +4,8 @@
  *   1. A tick (tick.c) interrupts the kernel thread of a worker: handler.c. If a non-preemptible region is open there
  *      (sched/current.h) it is noted in the word that counts them, and takes place when the last is left.
  *   2. Whose slice is over, and who else is to run, is found out. If nobody is, the worker rests: no more ticks.
- *   3. By the unit's mode: it keeps nothing, or its thread control block (lend.c). It goes where one goes that yields,
- *      in the middle of the handler, whose frame lies on its stack.
+ *   3. By the unit's mode: it keeps nothing, or its thread control block (lend.c), or the kernel thread under it
+ *      (carrier.c). It goes where one goes that yields, in the middle of the handler, whose frame lies on its stack.
  *   4. Somebody goes on with it, as with any other: it takes back what it kept, and returns from the handler.
  *
  * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to go on with: that of
@@ -23,6 +23,17 @@ struct worker;
 struct tcb;
 struct exception_globals;
 
+/* What preemption has to know of the layer above. */
+struct preempt_runtime {
+    uint32_t workers; /* that there will be */
+    struct exception_globals *(*exceptions_here)(
+        void);                              /* of the calling kernel thread; NULL: the program has no C++ */
+    void (*place)(uint32_t worker);         /* as in struct preempt */
+    void (*is_over)(struct worker *worker); /* by a kernel thread that runs nothing any more: a worker that
+                                               preempt_worker_start started is. Inside; the worker may be gone when this
+                                               returns */
+};
+
 struct preempt_settings {
     enum thrum_preempt_mode mode; /* not DEFAULT */
     enum thrum_tick_source source;
@@ -35,18 +46,19 @@ extern struct preempt {
     struct preempt_settings settings;
     bool on;          /* mode is not NONE */
     bool lends;       /* workers run on blocks that donors have lent */
+    bool carries;     /* workers run on carriers (sched/carrier.h) */
     uint64_t period;  /* ns: of ticks, the shortest slice that anybody asked for */
     uint32_t owners;  /* units that have a block for life */
     uint32_t closing; /* nobody is preempted any more */
     uint32_t away;    /* units that were, and have not gone on since; not those in pools */
+    void (*place)(
+        uint32_t worker); /* the caller's kernel thread is that worker now; NULL: all may run anywhere; r/o */
 } preempt;
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-/* Before there are workers, of which `workers` are to be. `exceptions_here`: of the calling kernel thread; NULL: the
- * program has no C++. 0, EAGAIN, EINVAL. */
-int preempt_start(const struct preempt_settings *settings, uint32_t workers,
-                  struct exception_globals *(*exceptions_here)(void));
+/* Before there are workers. 0, EAGAIN, EINVAL. */
+int preempt_start(const struct preempt_settings *settings, const struct preempt_runtime *runtime);
 /* By the primary unit, while all workers run still: lets whoever was preempted, perhaps with a lock of libc's in its hands,
  * go on to where it waits, yields or ends. */
 void preempt_close(void);
@@ -61,8 +73,14 @@ bool preempt_worker_ready(struct worker *worker);
 void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
 void preempt_worker_end(struct worker *worker);
 
-/* A runtime of this mode has blocks to lend. */
+/* Where workers run on carriers, in the place of a kernel thread of its own: `worker`, which is ready, and whose loop has a
+ * frame, runs; and by its loop, inside, when that is over. */
+void preempt_worker_start(struct worker *worker);
+_Noreturn void preempt_worker_stop(struct worker *worker);
+
+/* A runtime of this mode has blocks to lend; carriers. */
 bool preempt_lends(enum thrum_preempt_mode mode);
+bool preempt_carries(enum thrum_preempt_mode mode);
 
 /* --- handler.c ---------------------------------------------------------------------------------------- */
 
@@ -81,13 +99,18 @@ void tick_rest(struct worker *worker);
 /* It is in its loop. */
 void tick_off(struct worker *worker);
 
+/* Its kernel thread is another: its ticks go there. */
+void tick_has_moved(struct worker *worker);
+/* It has ended, and its kernel thread goes on as something else. */
+void tick_end_for_good(struct worker *worker);
+
 /* Is the present unit's slice over, of so many ns? At a tick, once. */
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice);
 
 /* --- lend.c ------------------------------------------------------------------------------------------- */
 
-/* May the present unit of `worker`, which has no block of its own, be preempted in favour of `next`? Else whom it may be
- * preempted for; NULL: nobody. `next` is put back then. *spare is for lend_take_along. */
+/* May the present unit of `worker`, which has no block of its own, be preempted in favour of `next`, and keep what it runs
+ * on? Else whom it may be preempted for; NULL: nobody. `next` is put back then. *spare is for lend_take_along. */
 struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
 
 /* The unit takes its worker's block along, and that goes on with another; and the other way round. Inside. */

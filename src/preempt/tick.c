@@ -18,10 +18,17 @@ static uint64_t next_phase(const struct worker *worker, uint64_t period) {
     return now - (now - phase) % period + period;
 }
 
+/* Its timer may just become another (carrier.c): of the old one's ticks the first is the last (handler.c), and the new
+ * one is set there. */
+static void set(const struct worker *worker, uint64_t first, uint64_t period) {
+    struct alarm alarm = {load_relaxed(&worker->tick.alarm.id)};
+    alarm_set(&alarm, first, period);
+}
+
 static void ask(struct worker *worker) {
     uint64_t period = load_relaxed(&preempt.period);
     store_relaxed(&worker->tick.period, period);
-    alarm_set(&worker->tick.alarm, next_phase(worker, period), period);
+    set(worker, next_phase(worker, period), period);
 }
 
 void tick_begin(struct worker *worker) {
@@ -33,7 +40,7 @@ void tick_off(struct worker *worker) {
     uint32_t state = load_relaxed(&worker->tick.state);
     if (state != TICK_ON && state != TICK_OFF) /* OFF: somebody asked a moment too late */
         return;
-    alarm_set(&worker->tick.alarm, 0, 0);
+    set(worker, 0, 0);
     store_relaxed(&worker->tick.state, TICK_OFF);
 }
 
@@ -71,9 +78,7 @@ void tick_rest(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER || worker->loop != &worker->base)
         return;
     uint64_t deadline = load_relaxed(&worker->timers.next);
-    alarm_set(&worker->tick.alarm, deadline == TIMER_NEVER ? 0 : deadline, 0);
-    if (load_relaxed(&worker->tick.state) == TICK_REST)
-        return; /* at a deadline: still */
+    set(worker, deadline == TIMER_NEVER ? 0 : deadline, 0);
     store_relaxed(&worker->tick.state, TICK_REST);
     fetch_add_seq_cst(&scheduler.idle.resting, 1U);
     if (scheduler.fenced)
@@ -107,12 +112,12 @@ static void ask_all(void) {
 
 /* Also where a tool keeps all from being preempted. */
 static bool has_mode(enum thrum_preempt_mode mode) {
-    bool lends = preempt_lends(preempt.settings.mode);
     switch (mode) {
     case THRUM_PREEMPT_DEFAULT:
     case THRUM_PREEMPT_NONE: return true;
     case THRUM_PREEMPT_YIELD: return preempt.settings.mode != THRUM_PREEMPT_NONE;
-    case THRUM_PREEMPT_LEND: return lends;
+    case THRUM_PREEMPT_LEND: return preempt_lends(preempt.settings.mode);
+    case THRUM_PREEMPT_KLT: return preempt_carries(preempt.settings.mode);
     default: return false;
     }
 }
@@ -133,10 +138,22 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
 
 void tick_thread_begin(struct worker *worker) {
     bool made = alarm_make(&worker->tick.alarm, worker->tid, preempt.settings.signal) == 0;
-    if (!made)
+    if (!made) {
+        worker->tick.alarm.id = ALARM_NONE;
         text_line("a worker gets no timer from the system (ulimit -i?): its threads are not preempted", NULL,
                   NULL);
+    }
     store_relaxed(&worker->tick.state, made ? TICK_OFF : TICK_NEVER);
+}
+
+void tick_has_moved(struct worker *worker) {
+    if (load_relaxed(&worker->tick.state) == TICK_ON)
+        ask(worker);
+}
+
+void tick_end_for_good(struct worker *worker) {
+    leave_rest(worker, TICK_OFF);
+    store_relaxed(&worker->tick.state, TICK_NEVER);
 }
 
 void tick_thread_end(struct worker *worker) {

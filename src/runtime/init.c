@@ -73,7 +73,11 @@ static int start(const struct settings *settings, bool join_in) {
     overflow_start();
     places_start(settings->workers);
     blocking_start();
-    error = preempt_start(&settings->preempt, settings->workers, workers_exceptions());
+    const struct preempt_runtime runtime_below = {.workers = settings->workers,
+                                                  .exceptions_here = workers_exceptions(),
+                                                  .place = places_are_bound() ? places_enter : NULL,
+                                                  .is_over = workers_is_over};
+    error = preempt_start(&settings->preempt, &runtime_below);
     if (error == 0)
         error = workers_start(settings->workers, join_in ? &scheduler.primary : NULL);
     if (error != 0)

@@ -64,9 +64,13 @@ static struct cpus cpus_of(uint32_t worker) {
     return cpus;
 }
 
+bool places_are_bound(void) {
+    return places.bind != BIND_NONE && places.count > 0;
+}
+
 /* A CPU that has been taken from the process meanwhile is no place: the worker goes where the kernel likes. */
 void places_enter(uint32_t worker) {
-    if (places.bind != BIND_NONE && places.count > 0) {
+    if (places_are_bound()) {
         struct cpus cpus = cpus_of(worker);
         cpus_allow(&cpus);
     }
@@ -79,6 +83,6 @@ void places_leave(void) {
 }
 
 void places_roam(void) {
-    if (places.bind != BIND_NONE && places.count > 0)
+    if (places_are_bound())
         cpus_allow(&places.allowed);
 }

@@ -11,6 +11,7 @@
 #ifndef THRUM_RUNTIME_PLACES_H
 #define THRUM_RUNTIME_PLACES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What the environment says. 0, or EINVAL after a line about it. */
@@ -18,6 +19,9 @@ int places_configure(void);
 
 /* By who starts a runtime of so many workers. */
 void places_start(uint32_t workers);
+
+/* A worker has CPUs of its own. */
+bool places_are_bound(void);
 
 /* The caller's kernel thread is this worker from now on; is none any more, and has the CPUs back that it had. */
 void places_enter(uint32_t worker);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "context/annotate.h"
+#include "os/futex.h"
 #include "os/loaded.h"
 #include "os/memory.h"
 #include "os/thread.h"
@@ -20,9 +21,10 @@
 
 /* What a slot points to. Its memory begins with an alternate signal stack. */
 struct member {
-    struct worker worker; /* first */
-    pthread_t handle;     /* if has_thread, which only the first worker may have not */
-    bool has_thread;
+    struct worker worker;       /* first */
+    pthread_t handle;           /* if has_thread, which only the first worker may have not */
+    bool has_thread;            /* or runs on carriers */
+    uint32_t over;              /* futex: on carriers, 1 when it is no longer */
     struct thrum_unit *waiting; /* for its end; set before it is asked to leave */
 };
 
@@ -113,16 +115,55 @@ static void *worker_thread(void *arg) {
     return NULL;
 }
 
+/* The same on carriers; its loop has a stack of its own there. */
+static void *carried_loop(void *arg) {
+    struct worker *worker = arg;
+    worker_loop(worker);
+    enter();
+    if (worker_is_leaving(worker))
+        worker_hand_over(worker);
+    preempt_worker_stop(worker);
+}
+
+void workers_is_over(struct worker *worker) {
+    struct member *member = (struct member *)(void *)worker;
+    struct thrum_unit *waiting = worker_is_leaving(worker) ? member->waiting : NULL;
+    store_release(&member->over, 1); /* from here on it may be gone */
+    futex_wake(&member->over, 1);
+    if (waiting != NULL)
+        unit_wake(NULL, waiting);
+}
+
+static bool make_loop(struct worker *worker, void *(*fn)(void *)) {
+    worker->base.fn = fn;
+    worker->base.arg = worker;
+    worker->base.stack_class = STACK_CLASS_DEFAULT;
+    worker->base.float_control = arch_float_control();
+    store_relaxed(&worker->base.sp, UNIT_NEW);
+    return unit_make_frame(worker, &worker->base);
+}
+
+static int start_carried(struct member *member) {
+    if (!make_loop(&member->worker, carried_loop))
+        return ENOMEM;
+    store_relaxed(&member->over, 0);
+    preempt_worker_start(&member->worker);
+    return 0;
+}
+
 static int thread_new(struct member *member) {
-    int error = preempt_worker_ready(&member->worker)
-                    ? thread_make_quiet(&member->handle, 0, worker_thread, member)
-                    : EAGAIN;
+    int error = EAGAIN;
+    if (preempt_worker_ready(&member->worker))
+        error = carriers_are_used ? start_carried(member)
+                                  : thread_make_quiet(&member->handle, 0, worker_thread, member);
     member->has_thread = error == 0;
     return error;
 }
 
 static void thread_join(struct member *member) {
-    if (member->has_thread)
+    while (member->has_thread && carriers_are_used && load_acquire(&member->over) == 0)
+        futex_wait(&member->over, 0);
+    if (member->has_thread && !carriers_are_used)
         pthread_join(member->handle, NULL);
     member->has_thread = false;
 }
@@ -136,12 +177,7 @@ static void *run_loop(void *worker) {
 
 /* What runs on the caller goes on as `primary`; the loop gets a stack of its own. */
 static int become_first(struct worker *worker, struct thrum_unit *primary) {
-    worker->base.fn = run_loop;
-    worker->base.arg = worker;
-    worker->base.stack_class = STACK_CLASS_DEFAULT;
-    worker->base.float_control = arch_float_control();
-    store_relaxed(&worker->base.sp, UNIT_NEW);
-    if (!unit_make_frame(worker, &worker->base))
+    if (!make_loop(worker, run_loop))
         return ENOMEM;
     if (!preempt_worker_ready(worker))
         return EAGAIN;

@@ -40,4 +40,8 @@ void workers_fork_child(void);
 struct exception_globals;
 struct exception_globals *(*workers_exceptions(void))(void);
 
+/* struct preempt_runtime's. */
+struct worker;
+void workers_is_over(struct worker *worker);
+
 #endif

@@ -64,7 +64,7 @@ int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority) {
 }
 
 int thrum_attr_set_preempt(thrum_attr_t *attr, unsigned mode) {
-    if (mode > THRUM_PREEMPT_LEND)
+    if (mode > THRUM_PREEMPT_KLT)
         return EINVAL;
     writable(attr)->preempt = (uint8_t)mode;
     return 0;

@@ -9,6 +9,8 @@
  *   UNIT_ON_CPU  it runs, or is just leaving: it has announced itself somewhere     the unit itself, before it
  *   (NULL)       (a run queue, a waiter list) but its registers are not saved yet   announces itself
  *   UNIT_NEW     it never ran; it has no stack, but one of the user's own           who creates it
+ *   UNIT_KEPT    it keeps its kernel thread, which has to go on (carrier.h)         the unit itself, before it
+ *                                                                                   announces itself
  *   else         its saved stack pointer: it may be gone on with                    arch_switch, as its last act
  *
  * A unit that announces itself sets UNIT_ON_CPU first; arch_switch stores the real one when all registers are saved;
@@ -53,7 +55,8 @@ enum unit_kind {
 };
 
 #define UNIT_ON_CPU NULL
-#define UNIT_NEW    ((void *)1)
+#define UNIT_NEW    ((void *)-1)
+#define UNIT_KEPT   ((void *)-2)
 
 #define JOIN_NONE     ((struct thrum_unit *)0)
 #define JOIN_ENDED    ((struct thrum_unit *)1)
@@ -105,8 +108,9 @@ struct thrum_unit {
     uintptr_t cancel; /* cancel.h */
     uint64_t id;      /* 0: nobody has asked for it yet */
     uint64_t name[2]; /* about.c */
-    struct tcb *tcb;  /* tcb.h: its own, or NULL: its worker's; its own to write */
-    uint32_t slice;   /* us; 0: the runtime's; r/o */
+    struct tcb
+        *tcb; /* tcb.h: its own, or NULL: its worker's; its own to write. carrier.h: its kernel thread's */
+    uint32_t slice; /* us; 0: the runtime's; r/o */
     bool has_cleanups;
     bool is_primary; /* what ran on the thread that called thrum_init; r/o */
     bool took_tcb;   /* `tcb` was its worker's; it gives it back when it goes on */

@@ -18,6 +18,7 @@ __thread struct worker *thrum_worker;
 __thread uint32_t thrum_nopreempt = NOPREEMPT_NOT_PENDING;
 
 bool tcb_is_cheap;
+bool carriers_are_used;
 struct exception_globals tcb_own_exceptions = {.caught = &tcb_own_exceptions};
 
 struct scheduler scheduler;
@@ -145,6 +146,10 @@ struct thrum_unit *pick_fairly(struct worker *worker) {
 /* --- units -------------------------------------------------------------------------------------------- */
 
 bool unit_make_frame(struct worker *worker, struct thrum_unit *unit) {
+    if (load_relaxed(&unit->sp) == UNIT_KEPT) {
+        worker->kept = unit;
+        return false;
+    }
     if (load_relaxed(&unit->kind) == UNIT_TASKLET) {
         worker->tasklet = unit; /* the loop runs it */
         return false;
@@ -213,6 +218,10 @@ __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_u
                                            struct thrum_unit *next, enum thrum_trace_kind why) {
     struct annotate_left left;
     bool has_own = self->tcb != NULL;
+    if (has_own && carriers_are_used) {
+        carrier_keep(worker, self, next, NULL, why);
+        return;
+    }
     if (has_own)
         put_own_down(worker);
     depart(worker, self, next, &left, why);
@@ -226,6 +235,11 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
                                          struct thrum_unit *child, struct thrum_unit *parent) {
     struct annotate_left left;
     bool has_own = self->tcb != NULL;
+    if (has_own && carriers_are_used) {
+        thrum_assert(parent == NULL); /* it is the primary, which is bound */
+        carrier_keep(worker, self, child, NULL, THRUM_TRACE_WAIT);
+        return;
+    }
     if (has_own)
         put_own_down(worker);
     annotate_happens_before(child);
@@ -357,15 +371,34 @@ static void see_to_what_was_left(struct worker *worker) {
     }
 }
 
+/* ... and those that keep a kernel thread: one after another, until the loop `self`, the caller, is not gone to for such. */
+static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct thrum_unit *self) {
+    for (struct thrum_unit *kept; (kept = worker->kept) != NULL; worker = worker_here()) {
+        worker->kept = NULL;
+        if (load_relaxed(&worker->tick.state) == TICK_OFF)
+            tick_begin(worker);
+        carrier_go_to(worker, self, kept);
+        see_to_what_was_left(worker_here());
+    }
+}
+
 /* Goes back to the loop `self`, which the caller is, when the unit waits, yields or ends. Inside. */
 void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
     see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
     worker->loop = self;
+    if (__builtin_expect(worker->kept != NULL, 0))
+        go_to_kept(worker, self);
+    worker = worker_here();
     if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_OFF, 0))
         tick_begin(worker);
     switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
+    if (__builtin_expect(worker->kept != NULL, 0)) {
+        see_to_what_was_left(worker);
+        go_to_kept(worker, self);
+        worker = worker_here();
+    }
     worker->loop = outer;
     see_to_what_was_left(worker);
 }
@@ -384,6 +417,7 @@ static void loop_by_default(struct worker *worker) {
 void worker_loop(struct worker *worker) {
     enter();
     see_to_what_was_left(worker); /* gone to for that, it begins only now */
+    go_to_kept(worker, &worker->base);
     leave();
     while (!load_relaxed(&scheduler.stopping) && !worker_is_leaving(worker)) {
         if (load_acquire(&worker->wanted_sched) != NULL)

@@ -17,6 +17,7 @@
 #include "context/annotate.h"
 #include "context/depot.h"
 #include "context/stack.h"
+#include "sched/carrier.h"
 #include "sched/current.h"
 #include "sched/deque.h"
 #include "sched/fifo.h"
@@ -63,6 +64,7 @@ struct worker {
     struct thrum_unit base;     /* its own loop, on a stack of its own or its kernel thread's */
     struct thrum_unit *tasklet; /* for the loop to run: whoever left for the loop could not */
     struct thrum_unit *ended;   /* ... to say so of, once it has left its stack, which is the user's own */
+    struct thrum_unit *kept;    /* ... to go to its kernel thread for */
     struct thrum_sched *sched;  /* whose function runs on `base`; NULL: the default */
     struct lock sched_lock;
     struct thrum_sched *wanted_sched; /* written under sched_lock, read by anybody */
@@ -79,7 +81,9 @@ struct worker {
     struct annotate_thread annotate;
     struct thrum_sched *woken_for; /* it has left the search for this one's pools, and run nothing since */
     struct trace_ring trace;
-    struct tcb *tcb;     /* what units run on that have none of their own; NULL: nobody takes one along */
+    struct tcb
+        *tcb; /* what units run on that have none of their own; NULL: nobody takes one along. Where there
+                            are carriers: that of its carrier */
     struct tcb *reserve; /* to go on with when one does (preempt/lend.c) */
     struct tcb home;     /* its kernel thread's own */
     struct tick tick;
@@ -153,9 +157,9 @@ static inline void count_one(uint64_t *counter) {
 
 bool unit_make_frame(struct worker *worker, struct thrum_unit *unit);
 
-/* Gives a new one a stack. False: there is none, it is queued again. */
+/* Gives a new one a stack. False: there is none, it is queued again; or the loop has to see to it. */
 static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
-    return __builtin_expect(load_relaxed(&unit->sp) != UNIT_NEW, 1) || unit_make_frame(worker, unit);
+    return __builtin_expect((intptr_t)load_relaxed(&unit->sp) >= 0, 1) || unit_make_frame(worker, unit);
 }
 
 /* Is there more to it than registers: exceptions in flight, or somebody to be told (annotate.h, trace.h)? */

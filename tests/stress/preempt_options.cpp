@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr std::array<Mode, 4> kModes = {Mode::kPthread, Mode::kNone, Mode::kYield, Mode::kLend};
+constexpr std::array<Mode, 5> kModes = {Mode::kPthread, Mode::kNone, Mode::kYield, Mode::kLend, Mode::kKlt};
 
 [[noreturn]] void usage() {
     std::fprintf(
@@ -22,7 +22,7 @@ constexpr std::array<Mode, 4> kModes = {Mode::kPthread, Mode::kNone, Mode::kYiel
         "                      [--seconds S] [--only TORTURE,...] [--seed N]\n"
         "                      [--least-hits N] [--least-preemptions N] [--stall S] [--undisturbed]\n"
         "                      [--clock-steps] [--bites]\n"
-        "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend\n");
+        "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend, klt\n");
     std::exit(2);
 }
 
@@ -122,7 +122,7 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
 } // namespace
 
 const char *name_of(Mode mode) {
-    static constexpr std::array<const char *, 4> kNames = {"pthread", "none", "yield", "lend"};
+    static constexpr std::array<const char *, 5> kNames = {"pthread", "none", "yield", "lend", "klt"};
     return kNames[static_cast<std::size_t>(mode == Mode::kPthread ? 0 : static_cast<unsigned>(mode))];
 }
 

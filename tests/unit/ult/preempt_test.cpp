@@ -90,10 +90,24 @@ int *__attribute__((noinline)) error_place() {
     return &errno;
 }
 
+class Interrupted : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (ULT_ASAN || ULT_TSAN)
+            GTEST_SKIP() << "under sanitizers nobody is preempted";
+    }
+};
+
+// In all modes that keep what the C library has of a thread.
+class SafeMode : public Interrupted, public testing::WithParamInterface<unsigned> {};
+
+INSTANTIATE_TEST_SUITE_P(Modes, SafeMode, testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_KLT),
+                         [](const auto &mode) { return mode.param == THRUM_PREEMPT_LEND ? "Lend" : "Klt"; });
+
 } // namespace
 
-TEST(Preempt, WhoNeverYieldsDoesNotKeepOthersFromRunning) {
-    const Preempting runtime(1);
+TEST_P(SafeMode, WhoNeverYieldsDoesNotKeepOthersFromRunning) {
+    const Preempting runtime(1, GetParam());
     std::atomic<bool> one{false}, other{false};
     Thread first([&] {
         one = true;
@@ -108,15 +122,15 @@ TEST(Preempt, WhoNeverYieldsDoesNotKeepOthersFromRunning) {
     EXPECT_GE(preemptions(), 1U);
 }
 
-TEST(Preempt, ThePrimaryIsPreemptedToo) {
-    const Preempting runtime(1);
+TEST_P(SafeMode, ThePrimaryIsPreemptedToo) {
+    const Preempting runtime(1, GetParam());
     std::atomic<bool> flag{false};
     Thread sets([&] { flag = true; });
     wait_for(flag);
     EXPECT_GE(preemptions(), 1U);
 }
 
-TEST(Preempt, RawYieldIsEnoughForCodeWithoutAnyLibrary) {
+TEST_F(Interrupted, RawYieldIsEnoughForCodeWithoutAnyLibrary) {
     const Preempting runtime(2, THRUM_PREEMPT_YIELD);
     std::atomic<bool> flag{false};
     std::vector<Thread> threads;
@@ -126,9 +140,9 @@ TEST(Preempt, RawYieldIsEnoughForCodeWithoutAnyLibrary) {
 }
 
 // More than there are spare thread control blocks: they have to be made meanwhile.
-TEST(Preempt, ManyMayWaitInABusyLoop) {
+TEST_P(SafeMode, ManyMayWaitInABusyLoop) {
     for (unsigned workers : {1U, 2U, 4U}) {
-        const Preempting runtime(workers);
+        const Preempting runtime(workers, GetParam());
         const int count = 100;
         std::atomic<int> arrived{0};
         std::vector<Thread> threads;
@@ -143,8 +157,8 @@ TEST(Preempt, ManyMayWaitInABusyLoop) {
     }
 }
 
-TEST(Preempt, ThreadLocalsAreKept) {
-    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+TEST_P(SafeMode, ThreadLocalsAreKept) {
+    const Preempting runtime(2, GetParam(), 50);
     std::atomic<int> wrong{0};
     std::vector<Thread> threads;
     for (int id = 1; id <= 8; id++)
@@ -163,9 +177,9 @@ TEST(Preempt, ThreadLocalsAreKept) {
 }
 
 // Those of the thread that called thrum_init are nobody else's.
-TEST(Preempt, ThePrimaryHasItsThreadLocalsForItself) {
+TEST_P(SafeMode, ThePrimaryHasItsThreadLocalsForItself) {
     static thread_local int own;
-    const Preempting runtime(1);
+    const Preempting runtime(1, GetParam());
     own = 17;
     int *const place = &own;
     std::atomic<int> same{0};
@@ -182,8 +196,8 @@ TEST(Preempt, ThePrimaryHasItsThreadLocalsForItself) {
     EXPECT_EQ(own, 17);
 }
 
-TEST(Preempt, MallocAndStdioSurviveIt) {
-    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+TEST_P(SafeMode, MallocAndStdioSurviveIt) {
+    const Preempting runtime(2, GetParam(), 50);
     std::atomic<int> wrong{0};
     std::vector<Thread> threads;
     for (int id = 0; id < 16; id++)
@@ -204,8 +218,8 @@ TEST(Preempt, MallocAndStdioSurviveIt) {
     EXPECT_GE(preemptions(), 16U);
 }
 
-TEST(Preempt, ExceptionsInFlightAreKept) {
-    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+TEST_P(SafeMode, ExceptionsInFlightAreKept) {
+    const Preempting runtime(2, GetParam(), 50);
     std::atomic<int> wrong{0};
     std::vector<Thread> threads;
     for (int id = 0; id < 8; id++)
@@ -230,8 +244,8 @@ TEST(Preempt, ExceptionsInFlightAreKept) {
 
 // --- who is not ---------------------------------------------------------------------------------------------
 
-TEST(Preempt, OfModeNoneOnlyAtSafepoints) {
-    const Preempting runtime(1);
+TEST_P(SafeMode, OfModeNoneOnlyAtSafepoints) {
+    const Preempting runtime(1, GetParam());
     std::atomic<int> turns{0};
     std::atomic<bool> stop{false};
     Thread others([&] {
@@ -252,8 +266,8 @@ TEST(Preempt, OfModeNoneOnlyAtSafepoints) {
         THRUM_PREEMPT_NONE);
 }
 
-TEST(Preempt, ARegionPutsItOff) {
-    const Preempting runtime(1);
+TEST_P(SafeMode, ARegionPutsItOff) {
+    const Preempting runtime(1, GetParam());
     std::atomic<int> turns{0};
     std::atomic<bool> stop{false};
     Thread others([&] {
@@ -276,8 +290,8 @@ TEST(Preempt, ARegionPutsItOff) {
     });
 }
 
-TEST(Preempt, WhoIsAloneIsLeftAlone) {
-    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+TEST_P(SafeMode, WhoIsAloneIsLeftAlone) {
+    const Preempting runtime(2, GetParam(), 50);
     uint64_t before = 0, after = 0;
     Thread alone([&] {
         uint64_t end = in_ms(20);
@@ -295,8 +309,8 @@ TEST(Preempt, WhoIsAloneIsLeftAlone) {
 
 // --- ... and is not, when there is something to do ----------------------------------------------------------
 
-TEST(Preempt, ATimerGoesOffBesideWhoComputes) {
-    const Preempting runtime(1);
+TEST_P(SafeMode, ATimerGoesOffBesideWhoComputes) {
+    const Preempting runtime(1, GetParam());
     std::atomic<bool> flag{false};
     Thread sleeps([&] {
         thrum_sleep(30 * THRUM_MS);
@@ -305,8 +319,8 @@ TEST(Preempt, ATimerGoesOffBesideWhoComputes) {
     Thread waits([&] { wait_for(flag); });
 }
 
-TEST(Preempt, WorkFromOutsideIsRunBesideWhoComputes) {
-    const Preempting runtime(1);
+TEST_P(SafeMode, WorkFromOutsideIsRunBesideWhoComputes) {
+    const Preempting runtime(1, GetParam());
     std::atomic<bool> flag{false};
     std::thread outside([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(30)); // the only worker rests by now
@@ -321,8 +335,8 @@ TEST(Preempt, WorkFromOutsideIsRunBesideWhoComputes) {
     outside.join();
 }
 
-TEST(Preempt, AShorterSliceThanTheRuntimesIsKept) {
-    const Preempting runtime(1, THRUM_PREEMPT_LEND, THRUM_SLICE_MAX);
+TEST_P(SafeMode, AShorterSliceThanTheRuntimesIsKept) {
+    const Preempting runtime(1, GetParam(), THRUM_SLICE_MAX);
     std::atomic<bool> flag{false};
     Thread waits([&] { wait_for(flag); }, THRUM_PREEMPT_DEFAULT, 200);
     Thread sets([&] { flag = true; });
@@ -333,21 +347,21 @@ TEST(Preempt, AShorterSliceThanTheRuntimesIsKept) {
 
 // --- life ---------------------------------------------------------------------------------------------------
 
-TEST(Preempt, RuntimesFollowEachOther) {
+TEST_P(SafeMode, RuntimesFollowEachOther) {
     for (int i = 0; i < 20; i++) {
-        const Preempting runtime(2);
+        const Preempting runtime(2, GetParam());
         std::atomic<bool> flag{false};
         Thread waits([&] { wait_for(flag); });
         Thread sets([&] { flag = true; });
     }
 }
 
-TEST(Preempt, AtTheEndPreemptedThreadsLetGoOfLibcsLocks) {
+TEST_P(SafeMode, AtTheEndPreemptedThreadsLetGoOfLibcsLocks) {
     for (int i = 0; i < 5; i++) {
         std::atomic<bool> stop{false};
         std::atomic<int> left{0};
         {
-            const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+            const Preempting runtime(2, GetParam(), 50);
             for (int k = 0; k < 8; k++) {
                 left++;
                 auto run = [](void *arg) -> void * {
@@ -369,8 +383,8 @@ TEST(Preempt, AtTheEndPreemptedThreadsLetGoOfLibcsLocks) {
     }
 }
 
-TEST(Preempt, AWorkerThatIsAddedPreempts) {
-    const Preempting runtime(1);
+TEST_P(SafeMode, AWorkerThatIsAddedPreempts) {
+    const Preempting runtime(1, GetParam());
     unsigned number = 0;
     ASSERT_EQ(thrum_worker_add(&number), 0);
     std::atomic<int> arrived{0};
@@ -385,8 +399,8 @@ TEST(Preempt, AWorkerThatIsAddedPreempts) {
     EXPECT_EQ(thrum_worker_stop(number), 0);
 }
 
-TEST(Preempt, AChildOfForkGoesOn) {
-    const Preempting runtime(2, THRUM_PREEMPT_LEND, 50);
+TEST_P(SafeMode, AChildOfForkGoesOn) {
+    const Preempting runtime(2, GetParam(), 50);
     std::vector<Thread> threads;
     for (int id = 0; id < 4; id++)
         threads.emplace_back([id] {
@@ -409,7 +423,7 @@ TEST(Preempt, AChildOfForkGoesOn) {
 TEST(Preempt, AttributesAreChecked) {
     thrum_attr_t attr;
     thrum_attr_init(&attr);
-    EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_LEND + 1), EINVAL);
+    EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_KLT + 1), EINVAL);
     EXPECT_EQ(thrum_attr_set_slice(&attr, THRUM_SLICE_MIN - 1), EINVAL);
     EXPECT_EQ(thrum_attr_set_slice(&attr, THRUM_SLICE_MAX + 1), EINVAL);
     EXPECT_EQ(thrum_attr_set_slice(&attr, THRUM_SLICE_MIN), 0);
@@ -421,7 +435,7 @@ TEST(Preempt, AttributesAreChecked) {
 }
 
 TEST(Preempt, TheConfigurationIsChecked) {
-    for (const thrum_preempt_config &preempt : {thrum_preempt_config{THRUM_PREEMPT_LEND + 1, 0, 0, 0},
+    for (const thrum_preempt_config &preempt : {thrum_preempt_config{THRUM_PREEMPT_KLT + 1, 0, 0, 0},
                                                 thrum_preempt_config{THRUM_PREEMPT_LEND, 49, 0, 0},
                                                 thrum_preempt_config{THRUM_PREEMPT_LEND, 1000001, 0, 0},
                                                 thrum_preempt_config{THRUM_PREEMPT_LEND, 0, 9, 0},
@@ -448,7 +462,7 @@ std::string line_of(const char *name, const char *value, int expected) {
 
 TEST(Preempt, TheEnvironmentIsChecked) {
     EXPECT_EQ(line_of("THRUM_PREEMPT", "sometimes", EINVAL),
-              "thrum: THRUM_PREEMPT is 'sometimes'; it takes none, yield or lend\n");
+              "thrum: THRUM_PREEMPT is 'sometimes'; it takes none, yield, lend or klt\n");
     EXPECT_EQ(line_of("THRUM_PREEMPT", "lend", 0), "");
     setenv("THRUM_PREEMPT", "lend", 1);
     EXPECT_EQ(line_of("THRUM_SLICE", "49", EINVAL),

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See sched/carrier.h.
+ *
+ * A handoff costs what the kernel takes to wake one thread and to put another to sleep. The timer that makes a worker's
+ * ticks belongs to a kernel thread: it is set anew on the other side. */
+#include "preempt/carrier.h"
+
+#include <stddef.h>
+#include <unistd.h>
+
+#include "os/alternate.h"
+#include "os/futex.h"
+#include "os/signals.h"
+#include "preempt/donors.h"
+#include "preempt/preempt.h"
+#include "sched/worker.h"
+
+enum carrier_order { ORDER_NONE, ORDER_CARRY, ORDER_END };
+
+static void (*worker_is_over)(struct worker *worker);
+
+/* Of the thread that called thrum_init. */
+static struct carrier primary_carrier;
+
+static struct carrier *carrier_of(struct tcb *tcb) {
+    return (struct carrier *)(void *)tcb;
+}
+
+static bool is_kept(const struct thrum_unit *unit) {
+    return load_relaxed(&unit->sp) == UNIT_KEPT;
+}
+
+/* --- orders ------------------------------------------------------------------------------------------- */
+
+static void give_order(struct carrier *carrier, enum carrier_order order) {
+    store_release(&carrier->order, order);
+    futex_wake(&carrier->order, 1);
+}
+
+/* An order to end stays. */
+static enum carrier_order wait_for_order(struct carrier *self) {
+    uint32_t order;
+    while ((order = load_acquire(&self->order)) == ORDER_NONE)
+        futex_wait(&self->order, ORDER_NONE);
+    if (order == ORDER_CARRY)
+        store_relaxed(&self->order, ORDER_NONE);
+    return (enum carrier_order)order;
+}
+
+void carrier_end(struct carrier *carrier) {
+    give_order(carrier, ORDER_END);
+}
+
+/* --- a worker comes and goes -------------------------------------------------------------------------- */
+
+/* `self` is the caller's, and has been sent its worker. Inside. */
+static struct worker *take_on(struct carrier *self) {
+    struct worker *worker = self->worker;
+    struct tick *tick = &worker->tick;
+    worker->tcb = &self->tcb;
+    worker->exceptions = self->tcb.exceptions;
+    store_relaxed(&worker->tid, self->tid);
+    store_relaxed(&tick->alarm.id, self->alarm.id);
+    tick->mask = tick->other = self->mask;
+    if (preempt.place != NULL && self->place != worker->id + 1) {
+        preempt.place(worker->id);
+        self->place = worker->id + 1;
+    }
+    ARCH_TLS_STORE(thrum_worker, worker);
+    tick_has_moved(worker);
+    return worker;
+}
+
+/* The caller's kernel thread `self` carries it no longer. Where nobody rests nobody sets its timer meanwhile. */
+static void let_go(struct carrier *self, struct worker *worker) {
+    tick_go_on(worker);
+    alarm_set(&self->alarm, 0, 0);
+    ARCH_TLS_STORE(thrum_worker, NULL);
+}
+
+static void send(struct worker *worker, struct carrier *to) {
+    to->worker = worker;
+    give_order(to, ORDER_CARRY);
+}
+
+/* --- keeping ------------------------------------------------------------------------------------------ */
+
+/* Its unit is lost: the runtime ends without it. */
+static _Noreturn void abandon(struct carrier *here, struct thrum_unit *self) {
+    arch_switch(&self->sp, &here->idle);
+    __builtin_unreachable();
+}
+
+void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next, struct tcb *spare,
+                  enum thrum_trace_kind why) {
+    struct carrier *here = carrier_of(worker->tcb), *there = NULL;
+    trace_run(worker, self, why);
+    store_relaxed(&self->sp, UNIT_KEPT);
+    if (is_kept(next)) {
+        there = carrier_of(next->tcb);
+    } else {
+        thrum_assert(worker->reserve != NULL);
+        there = carrier_of(worker->reserve);
+        worker->reserve = spare;
+    }
+    worker->current = next;
+    let_go(here, worker);
+    send(worker, there);
+    if (wait_for_order(here) == ORDER_END)
+        abandon(here, self);
+    worker = take_on(here);
+    worker->current = self;
+    if (!load_relaxed(&self->took_tcb))
+        worker->exceptions = &tcb_own_exceptions;
+    trace_run(worker, self, THRUM_TRACE_GO_ON);
+}
+
+void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit) {
+    worker->current = unit;
+    count_one(&worker->counters.switches);
+    arch_switch(&self->sp, &carrier_of(worker->tcb)->idle);
+}
+
+/* --- a carrier's own loop ----------------------------------------------------------------------------- */
+
+/* It carries nobody from here on, and may be asked to at once. Inside. */
+static void lay_down(struct carrier *self, struct worker *worker) {
+    if (worker->reserve == NULL)
+        worker->reserve = &self->tcb;
+    else
+        donors_give(&self->tcb);
+}
+
+/* The worker has ended, and nothing of it is touched from the last call on. Inside. */
+static void worker_end(struct carrier *self, struct worker *worker) {
+    tick_end_for_good(worker);
+    struct tcb *reserve = worker->reserve;
+    worker->tcb = worker->reserve = NULL;
+    donors_give(&self->tcb);
+    if (reserve != NULL)
+        donors_give(reserve);
+    worker_is_over(worker);
+}
+
+static void carry(struct carrier *self) {
+    ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
+    struct worker *worker = take_on(self);
+    struct thrum_unit *next = worker->current;
+    if (!unit_ready(worker, next))
+        worker->current = next = worker->loop;
+    arch_switch(&self->idle.sp, next);
+    worker = worker_here();
+    if (worker == NULL)
+        return; /* abandon() */
+    next = worker->current;
+    let_go(self, worker);
+    if (next != NULL) {
+        lay_down(self, worker);
+        send(worker, carrier_of(next->tcb));
+    } else {
+        worker_end(self, worker);
+    }
+    ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
+}
+
+void carrier_serve(struct carrier *self) {
+    while (wait_for_order(self) == ORDER_CARRY)
+        carry(self);
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+static bool begin(struct carrier *self) {
+    sigbits tick = signals_bit(preempt.settings.signal);
+    self->tid = gettid();
+    if (alarm_make(&self->alarm, self->tid, preempt.settings.signal) != 0)
+        return false;
+    self->mask = signals_mask_get() & ~tick;
+    signals_unblock(tick);
+    return true;
+}
+
+bool carrier_begin(struct carrier *self) {
+    if (!alternate_stack_begin(&self->stack))
+        return false;
+    if (begin(self))
+        return true;
+    alternate_stack_end(self->stack);
+    return false;
+}
+
+void carrier_finish(struct carrier *self) {
+    signals_block(signals_bit(preempt.settings.signal));
+    alarm_delete(&self->alarm);
+    alternate_stack_end(self->stack);
+}
+
+void carriers_start(void (*is_over)(struct worker *worker)) {
+    worker_is_over = is_over;
+    carriers_are_used = true;
+}
+
+void carriers_stop(void) {
+    carriers_are_used = false;
+}
+
+void carrier_start_worker(struct worker *worker) {
+    store_relaxed(&worker->tick.state, TICK_OFF);
+    send(worker, carrier_of(worker->tcb));
+}
+
+_Noreturn void carrier_end_worker(struct worker *worker) {
+    worker->current = NULL;
+    arch_switch(&worker->base.sp, &carrier_of(worker->tcb)->idle);
+    __builtin_unreachable();
+}
+
+/* Its timer, mask and stack are there already. */
+void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary) {
+    struct carrier *self = &primary_carrier;
+    *self = (struct carrier){.tcb = worker->home, .tid = worker->tid, .mask = worker->tick.mask};
+    if (self->tcb.exceptions == &worker->home.none)
+        self->tcb.exceptions = &self->tcb.none;
+    self->alarm = worker->tick.alarm;
+    self->place = worker->id + 1;
+    self->idle.kind = UNIT_LOOP;
+    worker->tcb = primary->tcb = &self->tcb;
+    worker->exceptions = &tcb_own_exceptions;
+    fetch_add_relaxed(&preempt.owners, 1U);
+}
