@@ -78,6 +78,21 @@ class Symbols::Modules {
         if (Dwfl_Line *line = dwfl_module_getsrc(module, address))
             symbol.file =
                 last_component(dwfl_lineinfo(line, nullptr, &symbol.line, nullptr, nullptr, nullptr));
+        else
+            find_line_in_units(module, address, symbol);
+    }
+
+    // Clang writes no table of which unit has which addresses.
+    static void find_line_in_units(Dwfl_Module *module, std::uint64_t address, Symbol &symbol) {
+        Dwarf_Addr bias = 0;
+        for (Dwarf_Die *unit = nullptr; (unit = dwfl_module_nextcu(module, unit, &bias)) != nullptr;) {
+            if (dwarf_haspc(unit, address - bias) != 1)
+                continue;
+            Dwarf_Line *line = dwarf_getsrc_die(unit, address - bias);
+            if (line != nullptr && dwarf_lineno(line, &symbol.line) == 0)
+                symbol.file = last_component(dwarf_linesrc(line, nullptr, nullptr));
+            return;
+        }
     }
 
     std::unique_ptr<Dwfl, decltype(&dwfl_end)> dwfl_;
