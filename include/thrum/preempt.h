@@ -19,8 +19,8 @@
  *   NONE     is never preempted              what waits for no lock that a preempted thread may have
  *   YIELD    no: others use the same ones    code without the C library: malloc breaks within seconds
  *   LEND     while it is preempted           all but PI mutexes and gettid(); see LIMITS in thrum-preemption(7)
- *   KLT      while it is preempted, and the  everything; each that is preempted needs a kernel thread
- *            kernel thread under it
+ *   OWN_TLS  for life, and begins with new    as LEND; and they are the same after a wait
+ *   KLT      and the kernel thread under it  everything; each that is preempted needs a kernel thread
  *
  * Where a slice is asked for, others wait two of them at most for a thread that computes, as long as the kernel gives
  * the worker its CPU. A worker that has one thread to run, and nobody else any, is not interrupted.
@@ -46,6 +46,7 @@ enum thrum_preempt_mode {
     THRUM_PREEMPT_NONE,
     THRUM_PREEMPT_YIELD,
     THRUM_PREEMPT_LEND,
+    THRUM_PREEMPT_OWN_TLS,
     THRUM_PREEMPT_KLT,
 };
 
@@ -59,7 +60,7 @@ enum thrum_tick_source {
 
 /* In struct thrum_config. What is 0 is as the environment says. */
 struct thrum_preempt_config {
-    unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: none, yield, lend, klt */
+    unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: none, yield, lend, own-tls, klt */
     unsigned slice;  /* microseconds; THRUM_SLICE; 10000 */
     unsigned source; /* enum thrum_tick_source; THRUM_TICK: timer */
     int signal;      /* THRUM_SIGNAL: a number, or rtmin+N; SIGRTMIN + 4 */

@@ -22,14 +22,16 @@ enum { STACK = 256 * 1024 };
 /* Lies on its own stack. */
 struct donor {
     struct carrier carrier; /* first */
+    struct private_donor private;
     pthread_t handle;
-    struct donor *next;
+    struct donor *next, *before; /* under lock, in `all` or `ended` */
 };
 
 /* On the stack of who makes one. */
 struct birth {
-    uint32_t over; /* futex */
-    bool succeeded;
+    uint32_t over;       /* futex */
+    bool is_private;     /* r/o */
+    struct donor *donor; /* NULL: it failed */
 };
 
 static struct {
@@ -37,14 +39,15 @@ static struct {
     struct tcb *spares; /* under lock, as the next two */
     uint32_t count;     /* of them */
     struct donor *all;
-    uint32_t low;   /* fewer spares than that are few; r/o */
-    uint32_t asked; /* futex, the provider's: 1: make some, 2: end */
+    struct donor *ended; /* private ones whose thread has */
+    uint32_t low;        /* fewer spares than that are few; r/o */
+    uint32_t asked;      /* futex, the provider's: 1: make some, 2: end */
     pthread_t provider;
     bool has_provider;
     struct exception_globals *(*exceptions_here)(void); /* r/o */
 } donors;
 
-enum { NOBODY_ASKS, ASK_FOR_MORE, ASK_TO_END };
+enum { NOBODY_ASKS, ASK_TO_LOOK, ASK_TO_END };
 
 /* --- one of them -------------------------------------------------------------------------------------- */
 
@@ -79,32 +82,50 @@ static void give_locked(struct tcb *tcb) {
     donors.count++;
 }
 
-static void list(struct donor *self) {
+static void push_locked(struct donor **list, struct donor *donor) {
+    donor->next = *list;
+    donor->before = NULL;
+    if (*list != NULL)
+        (*list)->before = donor;
+    *list = donor;
+}
+
+static void take_out_locked(struct donor **list, struct donor *donor) {
+    if (donor->before != NULL)
+        donor->before->next = donor->next;
+    else
+        *list = donor->next;
+    if (donor->next != NULL)
+        donor->next->before = donor->before;
+}
+
+static void list(struct donor *self, bool is_spare) {
     lock_acquire(&donors.lock);
-    self->next = donors.all;
-    donors.all = self;
-    give_locked(&self->carrier.tcb);
+    push_locked(&donors.all, self);
+    if (is_spare)
+        give_locked(&self->carrier.tcb);
     lock_release(&donors.lock);
 }
 
 /* From the store on the memory may be something else. */
-static void tell(struct birth *birth, bool succeeded) {
-    birth->succeeded = succeeded;
+static void tell(struct birth *birth, struct donor *donor) {
+    birth->donor = donor;
     store_release(&birth->over, 1);
     futex_wake(&birth->over, 1);
 }
 
 static void *donor_main(void *arg) {
+    struct birth *birth = arg;
     struct donor self = {.carrier = {.tcb.base = arch_tcb(), .idle.kind = UNIT_LOOP},
                          .handle = pthread_self()};
-    struct tcb *tcb = &self.carrier.tcb;
+    struct tcb *tcb = self.private.tcb = &self.carrier.tcb;
     tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
     if (preempt.lends)
         give_up_rseq();
     bool ready = preempt.lends || carrier_begin(&self.carrier);
     if (ready)
-        list(&self);
-    tell(arg, ready);
+        list(&self, !birth->is_private);
+    tell(birth, ready ? &self : NULL);
     if (!ready)
         return NULL;
     carrier_serve(&self.carrier);
@@ -115,16 +136,37 @@ static void *donor_main(void *arg) {
     return NULL;
 }
 
-static int make_one(void) {
+/* NULL: there is none to be had. */
+static struct donor *make_one(bool is_private) {
     pthread_t handle;
-    struct birth birth = {0};
+    struct birth birth = {.is_private = is_private};
     if (thread_make_quiet(&handle, STACK, donor_main, &birth) != 0)
-        return EAGAIN;
+        return NULL;
     while (load_acquire(&birth.over) == 0)
         futex_wait(&birth.over, 0);
-    if (!birth.succeeded)
+    if (birth.donor == NULL)
         pthread_join(handle, NULL);
-    return birth.succeeded ? 0 : EAGAIN;
+    return birth.donor;
+}
+
+/* Its record is gone with it. */
+static void end_and_join(struct donor *donor) {
+    pthread_t handle = donor->handle;
+    carrier_end(&donor->carrier);
+    pthread_join(handle, NULL);
+}
+
+static void join_ended(void) {
+    struct donor *donor;
+    do {
+        lock_acquire(&donors.lock);
+        donor = donors.ended;
+        if (donor != NULL)
+            take_out_locked(&donors.ended, donor);
+        lock_release(&donors.lock);
+        if (donor != NULL)
+            end_and_join(donor);
+    } while (donor != NULL);
 }
 
 /* --- the provider ------------------------------------------------------------------------------------- */
@@ -136,26 +178,44 @@ static void *provider_main(void *unused) {
         uint32_t asked = exchange_acquire(&donors.asked, NOBODY_ASKS);
         if (asked == ASK_TO_END)
             return NULL;
-        if (asked == ASK_FOR_MORE)
-            donors_make(donors.low * 2 + load_relaxed(&preempt.owners));
-        else
+        if (asked == NOBODY_ASKS) {
             futex_wait(&donors.asked, NOBODY_ASKS);
+            continue;
+        }
+        join_ended();
+        donors_make(donors.low * 2 + preempt_owners_at_once());
     }
 }
 
-static void ask_for_more(void) {
+static void ask_provider(void) {
     uint32_t nobody = NOBODY_ASKS;
-    if (load_relaxed(&donors.asked) == NOBODY_ASKS && cas_acq_rel(&donors.asked, &nobody, ASK_FOR_MORE))
+    if (load_relaxed(&donors.asked) == NOBODY_ASKS && cas_acq_rel(&donors.asked, &nobody, ASK_TO_LOOK))
         futex_wake(&donors.asked, 1);
 }
 
 /* --- for those who borrow ----------------------------------------------------------------------------- */
 
 int donors_make(uint32_t count) {
-    int error = 0;
-    while (error == 0 && load_relaxed(&donors.count) < count)
-        error = make_one();
-    return error;
+    while (load_relaxed(&donors.count) < count)
+        if (make_one(false) == NULL)
+            return EAGAIN;
+    return 0;
+}
+
+struct private_donor *donors_make_private(void) {
+    struct donor *donor = make_one(true);
+    return donor != NULL ? &donor->private : NULL;
+}
+
+void donors_end_private(struct tcb *tcb) {
+    struct donor *donor = (struct donor *)(void *)tcb;
+    enter();
+    lock_acquire(&donors.lock);
+    take_out_locked(&donors.all, donor);
+    push_locked(&donors.ended, donor);
+    lock_release(&donors.lock);
+    ask_provider();
+    leave();
 }
 
 struct tcb *donors_take(uint32_t keep) {
@@ -168,7 +228,7 @@ struct tcb *donors_take(uint32_t keep) {
     bool few = donors.count < donors.low + keep;
     lock_release(&donors.lock);
     if (few)
-        ask_for_more();
+        ask_provider();
     return tcb;
 }
 
@@ -193,7 +253,6 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
     return error;
 }
 
-/* A donor's record is gone with it. */
 void donors_stop(void) {
     if (donors.has_provider) {
         store_release(&donors.asked, ASK_TO_END);
@@ -201,11 +260,10 @@ void donors_stop(void) {
         pthread_join(donors.provider, NULL);
         donors.has_provider = false;
     }
+    join_ended();
     for (struct donor *donor; (donor = donors.all) != NULL;) {
-        pthread_t handle = donor->handle;
         donors.all = donor->next;
-        carrier_end(&donor->carrier);
-        pthread_join(handle, NULL);
+        end_and_join(donor);
     }
     donors.spares = NULL;
     donors.count = 0;
@@ -213,7 +271,7 @@ void donors_stop(void) {
 
 void donors_fork_child(void) {
     lock_reset(&donors.lock);
-    donors.all = NULL;
+    donors.all = donors.ended = NULL;
     donors.spares = NULL;
     donors.count = 0;
     donors.has_provider = false;

@@ -27,6 +27,17 @@ void donors_fork_child(void);
  * EAGAIN. */
 int donors_make(uint32_t count);
 
+/* One that nobody has had, and nobody else will have, for a thread that calls fn(arg); its own to write. NULL: the system has
+ * none. The caller is not inside. */
+struct private_donor {
+    struct tcb *tcb; /* r/o */
+    void *(*fn)(void *);
+    void *arg;
+};
+struct private_donor *donors_make_private(void);
+/* It ends, soon, and with it the record. */
+void donors_end_private(struct tcb *tcb);
+
 /* NULL: there are no more than `keep` spares; more are being made. Inside. */
 struct tcb *donors_take(uint32_t keep);
 void donors_give(struct tcb *tcb);

@@ -260,13 +260,15 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
 
 /* Once more if another has come meanwhile. */
 void preempt_pending(void) {
-    do {
+    for (;;) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         struct worker *worker = worker_here();
         struct thrum_unit *next = worker != NULL ? for_whom(worker) : NULL;
         if (next != NULL)
             preempt_for(worker, worker->current, next, false);
-    } while (ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt));
+        if (!ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt))
+            return;
+    }
 }
 
 /* --- by the unit itself ------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  *
  *   - Each worker has one in reserve, besides that which it runs on. To change to a unit that has taken one along needs
  *     no more: the reserve is what it is switched to on, and is free again when that has its own back.
- *   - To change to a unit that has one for life needs one that stays behind it: for each such unit one spare is kept back,
- *     which comes free again when one of the first kind goes on.
+ *   - To change to a unit that has one for life needs one that stays behind it: for each such unit, but at most for each
+ *     worker, one spare is kept back, which comes free again when one of the first kind goes on.
  *   - To change to any other needs one of the rest. Without, it waits in the queue.
  *
  * With kernel threads (carrier.h) it is the same, but that to change to a unit that has taken one along takes nothing at all,
@@ -26,7 +26,7 @@ static bool may_change_to(struct worker *worker, const struct thrum_unit *next, 
         return true;
     if (took)
         *spare = donors_take(0); /* else it will be given back at once */
-    else if ((*spare = donors_take(next->tcb != NULL ? 0 : load_relaxed(&preempt.owners))) == NULL)
+    else if ((*spare = donors_take(next->tcb != NULL ? 0 : preempt_owners_at_once())) == NULL)
         return false;
     return true;
 }

@@ -12,6 +12,7 @@
 #include "os/signals.h"
 #include "preempt/carrier.h"
 #include "preempt/donors.h"
+#include "sched/own.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -23,11 +24,16 @@ enum { BLOCKS_OF_A_WORKER = 2 };
 static struct exception_globals *(*exceptions_here)(void);
 
 bool preempt_lends(enum thrum_preempt_mode mode) {
-    return mode == THRUM_PREEMPT_LEND;
+    return mode == THRUM_PREEMPT_LEND || mode == THRUM_PREEMPT_OWN_TLS;
 }
 
 bool preempt_carries(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_KLT;
+}
+
+uint32_t preempt_owners_at_once(void) {
+    uint32_t owners = load_relaxed(&preempt.owners), workers = load_acquire(&scheduler.count);
+    return owners < workers ? owners : workers;
 }
 
 /* Tools that watch each switch hold signals back, or keep records in thread-locals: nobody is preempted under them. */
@@ -50,6 +56,7 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
         carriers_start(runtime->is_over);
+    own_is_possible = preempt.on && preempt.lends;
     return error;
 }
 
@@ -68,6 +75,7 @@ void preempt_stop(void) {
         donors_stop();
     handler_remove();
     carriers_stop();
+    own_is_possible = false;
     preempt.on = false;
 }
 
@@ -75,6 +83,7 @@ void preempt_fork_child(void) {
     if (preempt.lends || preempt.carries)
         donors_fork_child();
     carriers_stop();
+    own_is_possible = false;
     preempt.on = false;
 }
 

@@ -82,6 +82,9 @@ _Noreturn void preempt_worker_stop(struct worker *worker);
 bool preempt_lends(enum thrum_preempt_mode mode);
 bool preempt_carries(enum thrum_preempt_mode mode);
 
+/* How many units that have a block for life can have left a worker's idle at one time. */
+uint32_t preempt_owners_at_once(void);
+
 /* --- handler.c ---------------------------------------------------------------------------------------- */
 
 int handler_install(void);

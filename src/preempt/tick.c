@@ -116,7 +116,8 @@ static bool has_mode(enum thrum_preempt_mode mode) {
     case THRUM_PREEMPT_DEFAULT:
     case THRUM_PREEMPT_NONE: return true;
     case THRUM_PREEMPT_YIELD: return preempt.settings.mode != THRUM_PREEMPT_NONE;
-    case THRUM_PREEMPT_LEND: return preempt_lends(preempt.settings.mode);
+    case THRUM_PREEMPT_LEND:
+    case THRUM_PREEMPT_OWN_TLS: return preempt_lends(preempt.settings.mode);
     case THRUM_PREEMPT_KLT: return preempt_carries(preempt.settings.mode);
     default: return false;
     }

@@ -147,10 +147,11 @@ static int read_mode(unsigned wanted, enum thrum_preempt_mode *mode) {
         {"none", THRUM_PREEMPT_NONE},
         {"yield", THRUM_PREEMPT_YIELD},
         {"lend", THRUM_PREEMPT_LEND},
+        {"own-tls", THRUM_PREEMPT_OWN_TLS},
         {"klt", THRUM_PREEMPT_KLT},
     };
     unsigned value;
-    int error = read_choice(wanted, "THRUM_PREEMPT", "none, yield, lend or klt", choices,
+    int error = read_choice(wanted, "THRUM_PREEMPT", "none, yield, lend, own-tls or klt", choices,
                             sizeof choices / sizeof *choices, &value);
     *mode = (enum thrum_preempt_mode)value;
     return error == 0 && value > THRUM_PREEMPT_KLT ? EINVAL : error;

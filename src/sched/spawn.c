@@ -24,6 +24,7 @@
 #include "sched/cancel.h"
 #include "sched/keys.h"
 #include "sched/life.h"
+#include "sched/own.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -159,6 +160,14 @@ static inline __attribute__((always_inline)) struct worker *enter_at_end(const s
     return worker;
 }
 
+/* Its function is over, and it runs still. */
+static __attribute__((noinline)) void end_extras(struct thrum_unit *self) {
+    if (self->values != NULL)
+        keys_destroy(self);
+    if (self->tcb != NULL)
+        own_end(self);
+}
+
 /* `fresh`: the stack was come to by a switch; else another has just ended on it. */
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
@@ -177,8 +186,8 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
         parent = NULL;
         leave();
         void *result = self->fn(self->arg);
-        if (__builtin_expect(load_relaxed(&self->extras), 0) && self->values != NULL)
-            keys_destroy(self);
+        if (__builtin_expect(load_relaxed(&self->extras), 0))
+            end_extras(self);
         worker = enter_at_end(self);
         self->arg = result;
         bool again;
@@ -200,8 +209,7 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct th
 }
 
 ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
-    if (self->values != NULL)
-        keys_destroy(self);
+    end_extras(self);
     struct worker *worker = enter_at_end(self);
     if (worker->exceptions != NULL) /* a handler that threw its thread's end again counts it as in flight */
         *worker->exceptions = (struct exception_globals){NULL, 0};
@@ -395,16 +403,13 @@ static __attribute__((noinline)) int spawn_tasklet(struct worker *worker, thrum_
     return error;
 }
 
-int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
-    if (__builtin_expect(fn == NULL, 0))
-        return EINVAL;
+static inline __attribute__((always_inline)) int spawn(thrum_t *thread, const thrum_attr_t *attr,
+                                                       void *(*fn)(void *), void *arg) {
     struct worker *worker = enter();
     if (__builtin_expect(worker == NULL && !load_acquire(&scheduler.open), 0)) {
         leave();
         int error = scheduler_start_default();
-        if (error != 0)
-            return error;
-        enter();
+        return error != 0 ? error : thrum_spawn(thread, attr, fn, arg);
     }
     if (attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_TASKLET)
         return spawn_tasklet(worker, thread, attributes_of(attr), fn, arg);
@@ -433,11 +438,40 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
     return 0;
 }
 
+/* One that has thread-locals of its own, if so it is. */
+static __attribute__((noinline)) int spawn_own(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
+                                               void *arg) {
+    const struct attributes *attributes = attr != NULL ? attributes_of(attr) : NULL;
+    enum thrum_preempt_mode mode =
+        attributes != NULL ? (enum thrum_preempt_mode)attributes->preempt : THRUM_PREEMPT_DEFAULT;
+    bool is_own = own_is_wanted(mode) && (attr == NULL || !(attributes->flags & THRUM_SPAWN_TASKLET));
+    int error = is_own ? own_make(&fn, &arg) : 0;
+    if (error != 0)
+        return error;
+    error = spawn(thread, attr, fn, arg);
+    if (error != 0 && is_own)
+        own_unmake(arg);
+    return error;
+}
+
+int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+    if (__builtin_expect(fn == NULL, 0))
+        return EINVAL;
+    if (__builtin_expect(own_is_possible, 0))
+        return spawn_own(thread, attr, fn, arg);
+    return spawn(thread, attr, fn, arg);
+}
+
+/* It has the mode that it had. */
 int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     if (unit == NULL || fn == NULL)
         return EINVAL;
+    bool is_own = own_is_possible && own_is_wanted((enum thrum_preempt_mode)unit->preempt);
+    int error = is_own ? own_make(&fn, &arg) : 0;
+    if (error != 0)
+        return error;
     struct worker *worker = enter();
-    int error = load_acquire(&unit->join) != JOIN_ENDED ? EBUSY : has_stack_for(worker, unit) ? 0 : EAGAIN;
+    error = load_acquire(&unit->join) != JOIN_ENDED ? EBUSY : has_stack_for(worker, unit) ? 0 : EAGAIN;
     if (error == 0) {
         annotate_happens_after(unit);
         uint32_t slice = unit->slice;
@@ -456,6 +490,8 @@ int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
         enqueue(worker, unit);
     }
     leave();
+    if (error != 0 && is_own)
+        own_unmake(arg);
     return error;
 }
 

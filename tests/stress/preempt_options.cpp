@@ -13,7 +13,8 @@
 
 namespace {
 
-constexpr std::array<Mode, 5> kModes = {Mode::kPthread, Mode::kNone, Mode::kYield, Mode::kLend, Mode::kKlt};
+constexpr std::array<Mode, 6> kModes = {Mode::kPthread, Mode::kNone,   Mode::kYield,
+                                        Mode::kLend,    Mode::kOwnTls, Mode::kKlt};
 
 [[noreturn]] void usage() {
     std::fprintf(
@@ -22,7 +23,7 @@ constexpr std::array<Mode, 5> kModes = {Mode::kPthread, Mode::kNone, Mode::kYiel
         "                      [--seconds S] [--only TORTURE,...] [--seed N]\n"
         "                      [--least-hits N] [--least-preemptions N] [--stall S] [--undisturbed]\n"
         "                      [--clock-steps] [--bites]\n"
-        "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend, klt\n");
+        "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend, own-tls, klt\n");
     std::exit(2);
 }
 
@@ -122,7 +123,8 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
 } // namespace
 
 const char *name_of(Mode mode) {
-    static constexpr std::array<const char *, 5> kNames = {"pthread", "none", "yield", "lend", "klt"};
+    static constexpr std::array<const char *, 6> kNames = {"pthread", "none",    "yield",
+                                                           "lend",    "own-tls", "klt"};
     return kNames[static_cast<std::size_t>(mode == Mode::kPthread ? 0 : static_cast<unsigned>(mode))];
 }
 

@@ -10,7 +10,7 @@
 namespace {
 
 struct alignas(64) Word {
-    std::atomic<unsigned> runner{~0U}, regions{0}, followed{0};
+    std::atomic<unsigned> runner{~0U}, begun{0}, regions{0}, followed{0};
 };
 
 class Regions : public Torture {
@@ -24,12 +24,14 @@ class Regions : public Torture {
     }
 
     void begin(unsigned actors) override {
-        (void)actors;
         words_ = std::vector<Word>(workers());
+        all_ = (1U << actors / workers()) - 1;
     }
 
     void step(Actor &actor) override {
         Word &word = words_[actor.number % words_.size()];
+        word.begun |= 1U << actor.number / words_.size();
+        const bool has_others = word.begun == all_;
         const unsigned depth = 1 + actor.random.below(3);
         for (unsigned i = 0; i < depth; i++)
             thrum_nopreempt_begin();
@@ -42,7 +44,7 @@ class Regions : public Torture {
             CHECK_EQ(word.runner, actor.number);
         }
         thrum_nopreempt_end();
-        if (is_long && !over) {
+        if (is_long && has_others && !over) {
             word.regions++;
             if (word.runner != actor.number)
                 word.followed++;
@@ -66,6 +68,7 @@ class Regions : public Torture {
 
   private:
     std::vector<Word> words_;
+    unsigned all_ = 0; // bits of those who run on one worker
 };
 
 } // namespace

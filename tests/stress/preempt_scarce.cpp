@@ -66,7 +66,8 @@ class Scarce : public Torture {
   public:
     const char *name() const override { return "scarce"; }
     bool alone() const override { return true; }
-    bool fits() const override { return options.preempts(); }
+    // In mode own-tls each thread needs one from the start.
+    bool fits() const override { return options.preempts() && options.mode != Mode::kOwnTls; }
 
     void begin(unsigned actors) override { done_ = std::vector<Done>(actors); }
 

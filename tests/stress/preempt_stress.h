@@ -20,6 +20,7 @@ enum class Mode : unsigned {
     kNone = THRUM_PREEMPT_NONE,
     kYield = THRUM_PREEMPT_YIELD,
     kLend = THRUM_PREEMPT_LEND,
+    kOwnTls = THRUM_PREEMPT_OWN_TLS,
     kKlt = THRUM_PREEMPT_KLT,
 };
 const char *name_of(Mode mode);

@@ -65,7 +65,11 @@
     })
 
 /* The top bit. By a signal handler, which nothing interrupts that changes the word for good. */
-#define ARCH_TLS_CLEAR_TOP(name) ARCH_TLS_STORE32(name, ARCH_TLS_LOAD32(name) & UINT32_C(0x7fffffff))
+#define ARCH_TLS_CLEAR_TOP(name)                                                                             \
+    ({                                                                                                       \
+        uint32_t cleared_ = ARCH_TLS_LOAD32(name) & UINT32_C(0x7fffffff);                                    \
+        ARCH_TLS_STORE32(name, cleared_);                                                                    \
+    })
 
 /* A 32-bit word; gives the new value. */
 #define ARCH_TLS_ADD_(name, operation)                                                                       \

@@ -101,8 +101,12 @@ class Interrupted : public testing::Test {
 // In all modes that keep what the C library has of a thread.
 class SafeMode : public Interrupted, public testing::WithParamInterface<unsigned> {};
 
-INSTANTIATE_TEST_SUITE_P(Modes, SafeMode, testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_KLT),
-                         [](const auto &mode) { return mode.param == THRUM_PREEMPT_LEND ? "Lend" : "Klt"; });
+INSTANTIATE_TEST_SUITE_P(Modes, SafeMode, testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS, THRUM_PREEMPT_KLT),
+                         [](const auto &mode) {
+                             return mode.param == THRUM_PREEMPT_LEND      ? "Lend"
+                                    : mode.param == THRUM_PREEMPT_OWN_TLS ? "OwnTls"
+                                                                          : "Klt";
+                         });
 
 } // namespace
 
@@ -240,6 +244,82 @@ TEST_P(SafeMode, ExceptionsInFlightAreKept) {
         });
     threads.clear();
     EXPECT_EQ(wrong, 0);
+}
+
+// --- thread-locals for life ---------------------------------------------------------------------------------
+
+// Counts itself, on whatever kernel thread that is.
+struct Counted {
+    Counted() { made++; }
+    ~Counted() { gone++; }
+    int value = 7;
+    static std::atomic<int> made, gone;
+};
+std::atomic<int> Counted::made, Counted::gone;
+static thread_local Counted counted;
+
+TEST_F(Interrupted, OwnThreadLocalsBeginAndEndWithTheThread) {
+    Counted::made = Counted::gone = 0;
+    {
+        const Preempting runtime(2, THRUM_PREEMPT_OWN_TLS);
+        for (int round = 0; round < 3; round++) {
+            std::atomic<int> wrong{0};
+            std::vector<Thread> threads;
+            for (int i = 1; i <= 20; i++)
+                threads.emplace_back([&wrong, i] {
+                    int *const place = &counted.value;
+                    wrong += counted.value != 7;
+                    counted.value = i;
+                    for (int k = 0; k < 50; k++) {
+                        thrum_yield(); // perhaps to another worker
+                        wrong += counted.value != i || &counted.value != place;
+                    }
+                });
+            threads.clear();
+            EXPECT_EQ(wrong, 0);
+        }
+        EXPECT_EQ(Counted::made, 60);
+    }
+    EXPECT_EQ(Counted::gone, 60);
+}
+
+TEST_F(Interrupted, OwnThreadLocalsEndWithOneThatExits) {
+    Counted::made = Counted::gone = 0;
+    {
+        const Preempting runtime(1, THRUM_PREEMPT_OWN_TLS);
+        Thread exits([] {
+            counted.value = 1;
+            thrum_exit(nullptr);
+        });
+        Thread joins([&] { exits.join(); });
+    }
+    EXPECT_EQ(Counted::made, 1);
+    EXPECT_EQ(Counted::gone, 1);
+}
+
+// In a runtime that lends, by those who ask for it; and again by who is used again.
+TEST_F(Interrupted, OwnThreadLocalsByAttribute) {
+    Counted::made = Counted::gone = 0;
+    {
+        const Preempting runtime(1);
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_preempt(&attr, THRUM_PREEMPT_OWN_TLS);
+        auto run = [](void *) -> void * {
+            counted.value++;
+            return counted.value == 8 ? nullptr : &counted;
+        };
+        thrum_t thread = nullptr;
+        void *result = &thread;
+        ASSERT_EQ(thrum_spawn(&thread, &attr, run, nullptr), 0);
+        ASSERT_EQ(thrum_join_keep(thread, &result), 0);
+        EXPECT_EQ(result, nullptr);
+        ASSERT_EQ(thrum_revive(thread, run, nullptr), 0);
+        ASSERT_EQ(thrum_join(thread, &result), 0);
+        EXPECT_EQ(result, nullptr);
+    }
+    EXPECT_EQ(Counted::made, 2);
+    EXPECT_EQ(Counted::gone, 2);
 }
 
 // --- who is not ---------------------------------------------------------------------------------------------
@@ -462,7 +542,7 @@ std::string line_of(const char *name, const char *value, int expected) {
 
 TEST(Preempt, TheEnvironmentIsChecked) {
     EXPECT_EQ(line_of("THRUM_PREEMPT", "sometimes", EINVAL),
-              "thrum: THRUM_PREEMPT is 'sometimes'; it takes none, yield, lend or klt\n");
+              "thrum: THRUM_PREEMPT is 'sometimes'; it takes none, yield, lend, own-tls or klt\n");
     EXPECT_EQ(line_of("THRUM_PREEMPT", "lend", 0), "");
     setenv("THRUM_PREEMPT", "lend", 1);
     EXPECT_EQ(line_of("THRUM_SLICE", "49", EINVAL),

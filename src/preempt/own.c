@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See sched/own.h. */
+#include "sched/own.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "preempt/donors.h"
+#include "preempt/preempt.h"
+#include "sched/worker.h"
+
+bool own_is_possible;
+
+bool own_is_wanted(enum thrum_preempt_mode mode) {
+    return (mode != THRUM_PREEMPT_DEFAULT ? mode : preempt.settings.mode) == THRUM_PREEMPT_OWN_TLS;
+}
+
+/* The thread's function as its thread begins. What is called from here finds the thread's own thread-locals. */
+static void *run(void *arg) {
+    struct private_donor *donor = arg;
+    struct worker *worker = enter();
+    struct thrum_unit *self = worker->current;
+    self->tcb = donor->tcb;
+    self->extras = true; /* it is to come to own_end() */
+    tcb_install(worker, self->tcb);
+    worker->exceptions = &tcb_own_exceptions;
+    fetch_add_relaxed(&preempt.owners, 1U);
+    leave();
+    return donor->fn(donor->arg);
+}
+
+int own_make(void *(**fn)(void *), void **arg) {
+    struct private_donor *donor = donors_make_private();
+    if (donor == NULL)
+        return EAGAIN;
+    donor->fn = *fn;
+    donor->arg = *arg;
+    *fn = run;
+    *arg = donor;
+    return 0;
+}
+
+void own_unmake(void *arg) {
+    struct private_donor *donor = arg;
+    donors_end_private(donor->tcb);
+}
+
+/* In a child of fork it is the caller's only one, and no donor's any more. */
+void own_end(struct thrum_unit *self) {
+    struct worker *worker = enter();
+    struct tcb *own = self->tcb;
+    if (worker == NULL) {
+        leave();
+        return;
+    }
+    tcb_install(worker, worker->tcb);
+    worker->exceptions = worker->tcb->exceptions;
+    self->tcb = NULL;
+    fetch_sub_relaxed(&preempt.owners, 1U);
+    leave();
+    donors_end_private(own);
+}

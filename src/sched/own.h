@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads with thread-locals of their own (mode OWN_TLS). Defined by src/preempt/own.c.
+ *
+ * Such a thread has a thread control block for life, that of a kernel thread that was made for it and sleeps meanwhile. It
+ * is installed before the thread's function is called; from there on it is as with the primary (tcb.h). When the thread
+ * has ended the kernel thread ends, too: only then are the destructors of its thread-locals called, there. */
+#ifndef THRUM_SCHED_OWN_H
+#define THRUM_SCHED_OWN_H
+
+#include <stdbool.h>
+
+#include "thrum/preempt.h"
+
+struct thrum_unit;
+
+/* This runtime has what such threads need; r/o while there are workers. */
+extern bool own_is_possible;
+
+/* Is a thread of this mode (as asked for, so perhaps DEFAULT) such a one? */
+bool own_is_wanted(enum thrum_preempt_mode mode);
+
+/* Makes what it runs on, and changes what is to be called into what installs that. 0 or EAGAIN. Not inside. */
+int own_make(void *(**fn)(void *), void **arg);
+/* It was not spawned, after all. Not inside. */
+void own_unmake(void *arg);
+
+/* The caller's function has returned. Not inside. */
+void own_end(struct thrum_unit *self);
+
+#endif
