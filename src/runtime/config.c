@@ -144,11 +144,8 @@ static int read_choice(unsigned wanted, const char *name, const char *takes, con
 
 static int read_mode(unsigned wanted, enum thrum_preempt_mode *mode) {
     static const struct choice choices[] = {
-        {"none", THRUM_PREEMPT_NONE},
-        {"yield", THRUM_PREEMPT_YIELD},
-        {"lend", THRUM_PREEMPT_LEND},
-        {"own-tls", THRUM_PREEMPT_OWN_TLS},
-        {"klt", THRUM_PREEMPT_KLT},
+        {"none", THRUM_PREEMPT_NONE},       {"yield", THRUM_PREEMPT_YIELD}, {"lend", THRUM_PREEMPT_LEND},
+        {"own-tls", THRUM_PREEMPT_OWN_TLS}, {"klt", THRUM_PREEMPT_KLT},
     };
     unsigned value;
     int error = read_choice(wanted, "THRUM_PREEMPT", "none, yield, lend, own-tls or klt", choices,
