@@ -224,6 +224,7 @@ void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary) {
     self->alarm = worker->tick.alarm;
     self->place = worker->id + 1;
     self->idle.kind = UNIT_LOOP;
+    donors_give(worker->tcb); /* it would have been carried by this one */
     worker->tcb = primary->tcb = &self->tcb;
     worker->exceptions = &tcb_own_exceptions;
     fetch_add_relaxed(&preempt.owners, 1U);

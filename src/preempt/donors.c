@@ -15,6 +15,7 @@
 #include "os/thread.h"
 #include "preempt/carrier.h"
 #include "preempt/preempt.h"
+#include "sched/worker.h"
 
 /* Destructors of thread-local variables run there in the end, which are the program's. */
 enum { STACK = 256 * 1024 };
@@ -171,6 +172,16 @@ static void join_ended(void) {
 
 /* --- the provider ------------------------------------------------------------------------------------- */
 
+static void interrupt_starved(void) {
+    enter();
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        struct worker *worker = scheduler.workers[i];
+        if (load_relaxed(&worker->tick.starved) != 0 && exchange_acquire(&worker->tick.starved, 0U) != 0)
+            tick_interrupt(worker);
+    }
+    leave();
+}
+
 /* Where the system gives no more threads it is asked again by the next who lacks one. */
 static void *provider_main(void *unused) {
     (void)unused;
@@ -183,11 +194,12 @@ static void *provider_main(void *unused) {
             continue;
         }
         join_ended();
-        donors_make(donors.low * 2 + preempt_owners_at_once());
+        if (donors_make(donors.low * 2 + preempt_owners_at_once()) == 0)
+            interrupt_starved();
     }
 }
 
-static void ask_provider(void) {
+void donors_ask(void) {
     uint32_t nobody = NOBODY_ASKS;
     if (load_relaxed(&donors.asked) == NOBODY_ASKS && cas_acq_rel(&donors.asked, &nobody, ASK_TO_LOOK))
         futex_wake(&donors.asked, 1);
@@ -214,7 +226,7 @@ void donors_end_private(struct tcb *tcb) {
     take_out_locked(&donors.all, donor);
     push_locked(&donors.ended, donor);
     lock_release(&donors.lock);
-    ask_provider();
+    donors_ask();
     leave();
 }
 
@@ -228,7 +240,7 @@ struct tcb *donors_take(uint32_t keep) {
     bool few = donors.count < donors.low + keep;
     lock_release(&donors.lock);
     if (few)
-        ask_provider();
+        donors_ask();
     return tcb;
 }
 
@@ -253,13 +265,17 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
     return error;
 }
 
+void donors_close(void) {
+    if (!donors.has_provider)
+        return;
+    store_release(&donors.asked, ASK_TO_END);
+    futex_wake(&donors.asked, 1);
+    pthread_join(donors.provider, NULL);
+    donors.has_provider = false;
+}
+
 void donors_stop(void) {
-    if (donors.has_provider) {
-        store_release(&donors.asked, ASK_TO_END);
-        futex_wake(&donors.asked, 1);
-        pthread_join(donors.provider, NULL);
-        donors.has_provider = false;
-    }
+    donors_close();
     join_ended();
     for (struct donor *donor; (donor = donors.all) != NULL;) {
         donors.all = donor->next;

@@ -18,8 +18,13 @@
 struct exception_globals;
 struct tcb;
 
+/* The provider is to look whether there are enough; if so, workers that starve are interrupted anew. */
+void donors_ask(void);
+
 /* `count` of them at once, and the provider. 0 or EAGAIN, then there are none. */
 int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void));
+/* The provider ends, before the workers do; then the others. */
+void donors_close(void);
 void donors_stop(void);
 void donors_fork_child(void);
 

@@ -19,6 +19,7 @@
 #include "arch_fault.h"
 #include "arch_signal.h"
 #include "os/signals.h"
+#include "preempt/donors.h"
 #include "preempt/preempt.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -110,6 +111,8 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         return;
     if ((lends || (carries && keeps)) && (next = lend_whom(worker, next, &spare)) == NULL) {
         come_back(counts);
+        store_release(&worker->tick.starved, 1);
+        donors_ask();
         return;
     }
     if (lends)

@@ -9,9 +9,13 @@
  *   - To change to a unit that has one for life needs one that stays behind it: for each such unit, but at most for each
  *     worker, one spare is kept back, which comes free again when one of the first kind goes on.
  *   - To change to any other needs one of the rest. Without, it waits in the queue.
+ *   - To change to the loop, which may find whom it has not looked at, needs none of those; but then that runs nobody of
+ *     the last kind before there is a reserve again (tcb_is_lacking).
  *
  * With kernel threads (carrier.h) it is the same, but that to change to a unit that has taken one along takes nothing at all,
  * and that to change to the primary, which has its own for life, takes the reserve that it will be left for when it waits. */
+#include <sched.h>
+
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
 #include "sched/worker.h"
@@ -59,10 +63,24 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
         worker->reserve = donors_take(0);
     if (may_change_to(worker, next, spare))
         return next;
-    if (next == worker->loop)
-        return NULL;
+    if (next == worker->loop) {
+        worker->is_short = worker->reserve != NULL;
+        return worker->is_short ? next : NULL;
+    }
     unit_wake(worker, next);
     return search(worker, spare);
+}
+
+bool tcb_is_lacking(struct worker *worker, const struct thrum_unit *unit) {
+    if (worker->reserve == NULL)
+        worker->reserve = donors_take(0);
+    worker->is_short = worker->reserve == NULL;
+    bool is_like_any = unit->tcb == NULL && load_relaxed(&unit->kind) != UNIT_TASKLET;
+    if (worker->is_short && is_like_any) {
+        donors_ask();
+        sched_yield();
+    }
+    return worker->is_short && is_like_any;
 }
 
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {

@@ -18,8 +18,8 @@
 
 struct preempt preempt;
 
-/* What a worker runs on, and its reserve. */
-enum { BLOCKS_OF_A_WORKER = 2 };
+/* What a worker runs on, and its reserve; what is kept back for the primary, and two that may be lent at once. */
+enum { BLOCKS_OF_A_WORKER = 2, OTHER_BLOCKS = 1 + 2 };
 
 static struct exception_globals *(*exceptions_here)(void);
 
@@ -51,12 +51,13 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
     tcb_is_cheap = arch_tcb_is_cheap();
     int error = handler_install();
     if (error == 0 && (preempt.lends || preempt.carries) &&
-        (error = donors_start(runtime->workers * BLOCKS_OF_A_WORKER + 1, exceptions_here)) != 0)
+        (error = donors_start(runtime->workers * BLOCKS_OF_A_WORKER + OTHER_BLOCKS, exceptions_here)) != 0)
         handler_remove();
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
         carriers_start(runtime->is_over);
     own_is_possible = preempt.on && preempt.lends;
+    ticks_are_possible = preempt.on;
     return error;
 }
 
@@ -66,6 +67,7 @@ void preempt_close(void) {
         thrum_yield();
         sched_yield();
     }
+    donors_close();
 }
 
 void preempt_stop(void) {
@@ -75,7 +77,7 @@ void preempt_stop(void) {
         donors_stop();
     handler_remove();
     carriers_stop();
-    own_is_possible = false;
+    own_is_possible = ticks_are_possible = false;
     preempt.on = false;
 }
 
@@ -83,7 +85,7 @@ void preempt_fork_child(void) {
     if (preempt.lends || preempt.carries)
         donors_fork_child();
     carriers_stop();
-    own_is_possible = false;
+    own_is_possible = ticks_are_possible = false;
     preempt.on = false;
 }
 

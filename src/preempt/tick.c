@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/membarrier.h"
+#include "os/syscall.h"
 #include "preempt/preempt.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
@@ -96,9 +97,12 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     tick->ran = same ? tick->ran + 1 : 1;
     tick->unit = unit;
     tick->switches = switches;
+    bool urgent = load_relaxed(&tick->urgent);
+    if (urgent)
+        store_relaxed(&tick->urgent, 0);
     if (period != load_relaxed(&preempt.period) && load_relaxed(&tick->state) == TICK_ON)
         ask(worker);
-    return tick->ran * period >= slice;
+    return urgent || tick->ran * period >= slice;
 }
 
 /* --- who asks ----------------------------------------------------------------------------------------- */
@@ -133,6 +137,20 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
             break;
         }
     return true;
+}
+
+/* --- at once ------------------------------------------------------------------------------------------ */
+
+/* To itself it is as a tick that comes in a region. It may be on its way to another kernel thread (carrier.c), or about to
+ * have ticks from another one: then the next tick finds what is noted here. */
+void tick_interrupt(struct worker *worker) {
+    if (load_relaxed(&worker->tick.state) == TICK_NEVER)
+        return;
+    store_relaxed(&worker->tick.urgent, 1);
+    if (worker == worker_here())
+        ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
+    else
+        sys(SYS_tgkill, sys(SYS_getpid), load_relaxed(&worker->tid), preempt.settings.signal);
 }
 
 /* --- its kernel thread -------------------------------------------------------------------------------- */

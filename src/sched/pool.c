@@ -66,6 +66,7 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
         return ENOMEM;
     pool->ops = *ops;
     pool->data = data;
+    pool->ranks = false;
     *result = pool;
     return 0;
 }
@@ -111,8 +112,10 @@ size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
 }
 
 void pool_push(struct thrum_pool *pool, struct thrum_unit *unit) {
-    pool->ops.push(pool->data, unit);
-    scheduler_wake_for(pool);
+    unsigned priority = unit->priority;
+    pool->ops.push(pool->data, unit); /* from here on it may be gone */
+    if (!scheduler_wake_for(pool) && ticks_are_possible)
+        scheduler_interrupt_for(pool, priority);
 }
 
 void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {

@@ -9,6 +9,7 @@
 struct thrum_pool {
     struct thrum_pool_ops ops; /* r/o */
     void *data;                /* r/o */
+    bool ranks;                /* units of higher priority come first; r/o */
     uint32_t scheds; /* that were made with it and are there; a pool is counted as often as it was given */
 };
 

@@ -62,6 +62,7 @@ static size_t size(void *data) {
 
 int pool_priority_init(struct thrum_pool *pool) {
     pool->data = pool_memory_get();
+    pool->ranks = true;
     pool->ops = (struct thrum_pool_ops){.push = push, .pop = pop, .size = size, .destroy = pool_memory_put};
     return pool->data != NULL ? 0 : ENOMEM;
 }

@@ -235,18 +235,66 @@ static bool looks_at(const struct thrum_sched *sched, const struct thrum_pool *p
 }
 
 /* (1) and (2) of idle.h, with all workers that look at this pool in the place of the count. */
-void scheduler_wake_for(const struct thrum_pool *pool) {
+bool scheduler_wake_for(const struct thrum_pool *pool) {
+    bool somebody_looks = false;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (load_relaxed(&scheduler.idle.resting) != 0)
         tick_wake_resting();
-    if (load_relaxed(&scheduler.idle.count) % IDLE_SEARCHING == 0)
-        return;
+    if (load_relaxed(&scheduler.idle.count) == 0)
+        return false;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
         struct worker *worker = scheduler.workers[i];
-        if (looks_at(load_acquire(&worker->idle_sched), pool) &&
-            idle_wake_this(&scheduler.idle, &worker->parking))
-            return;
+        if (!looks_at(load_acquire(&worker->idle_sched), pool))
+            continue;
+        if (idle_wake_this(&scheduler.idle, &worker->parking))
+            return true;
+        somebody_looks = true;
     }
+    return somebody_looks;
+}
+
+/* --- interrupting ------------------------------------------------------------------------------------- */
+
+enum { RUNS_BEFORE_ALL = 0, COMES_AFTER_ALL = SCHED_POOLS * (THRUM_PRIORITY_MAX + 1) + 1 };
+
+/* The place of a unit of this priority in this pool in the scheduler's order, as far as that is known: by pools, if it
+ * takes from the first that has something, and by priority within one that ranks. */
+static unsigned place_of(const struct thrum_sched *sched, const struct thrum_pool *pool, unsigned priority) {
+    for (unsigned i = 0; i < sched->count; i++)
+        if (sched->pools[i] == pool) {
+            unsigned before = sched->run == run_first ? i : 0;
+            return before * (THRUM_PRIORITY_MAX + 1) + (pool->ranks ? THRUM_PRIORITY_MAX - priority : 0) + 1;
+        }
+    return COMES_AFTER_ALL;
+}
+
+/* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there goes first, and a
+ * loop or a tasklet is not interrupted. All that is looked at is for good, and may be out of date. */
+static unsigned place_of_present(const struct worker *worker, const struct thrum_sched *sched) {
+    const struct thrum_unit *unit = load_relaxed(&worker->current);
+    switch ((enum unit_kind)load_relaxed(&unit->kind)) {
+    case UNIT_ULT: return COMES_AFTER_ALL;
+    case UNIT_POOLED: return place_of(sched, load_relaxed(&unit->pool), unit->priority);
+    default: return RUNS_BEFORE_ALL;
+    }
+}
+
+void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
+    struct worker *last = NULL;
+    unsigned place_of_last = RUNS_BEFORE_ALL;
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        struct worker *worker = scheduler.workers[i];
+        const struct thrum_sched *sched = load_relaxed(&worker->sched);
+        if (!looks_at(sched, pool))
+            continue;
+        unsigned present = place_of_present(worker, sched);
+        if (present > place_of(sched, pool, priority) && present > place_of_last) {
+            last = worker;
+            place_of_last = present;
+        }
+    }
+    if (last != NULL)
+        tick_interrupt(last);
 }
 
 /* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. If it is still
@@ -254,7 +302,8 @@ void scheduler_wake_for(const struct thrum_pool *pool) {
 void scheduler_run(struct worker *worker) {
     enter();
     lock_acquire(&worker->sched_lock);
-    struct thrum_sched *sched = worker->sched = worker->wanted_sched;
+    struct thrum_sched *sched = worker->wanted_sched;
+    store_relaxed(&worker->sched, sched);
     lock_release(&worker->sched_lock);
     leave();
     if (sched == NULL)
@@ -266,7 +315,7 @@ void scheduler_run(struct worker *worker) {
     worker->obeys = false;
     pass_on_the_rest(worker);
     lock_acquire(&worker->sched_lock);
-    worker->sched = NULL;
+    store_relaxed(&worker->sched, NULL);
     if (worker->wanted_sched == sched)
         store_release(&worker->wanted_sched, NULL);
     release(sched);

@@ -29,8 +29,12 @@ struct thrum_sched {
     uint64_t random;
 };
 
-/* Something was pushed there: wakes a parked worker that would look. */
-void scheduler_wake_for(const struct thrum_pool *pool);
+/* Something was pushed there: wakes a parked worker that would look. False: there is none, nor one that looks by itself. */
+bool scheduler_wake_for(const struct thrum_pool *pool);
+
+/* Nobody will look at once. If a worker that looks there runs something that comes later than one of this priority in this
+ * pool, it is interrupted: of several, that which runs what comes last. Inside. */
+void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority);
 
 /* Is there something in one of its pools? */
 bool scheduler_has_work(const struct thrum_sched *sched);

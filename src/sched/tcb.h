@@ -21,6 +21,7 @@
 #include "base/atomic.h"
 #include "sched/current.h"
 
+struct thrum_unit;
 struct worker;
 
 /* What libstdc++ and libc++abi keep per thread control block about exceptions in flight: the Itanium C++ ABI's
@@ -39,6 +40,10 @@ struct tcb {
 
 /* r/o */
 extern bool tcb_is_cheap;
+
+/* The worker, which is short of a block in reserve, has none still, and `unit` would need it if it were preempted: others have
+ * to be run first. Inside. Defined by src/preempt/lend.c. */
+bool tcb_is_lacking(struct worker *worker, const struct thrum_unit *unit);
 
 /* What a worker takes for its exceptions while its unit has a block of its own: it says that some are in flight, so that
  * the switch is a slow one (worker.h). Nobody writes to it. */

@@ -33,6 +33,8 @@ enum tick_state { TICK_NEVER, TICK_OFF, TICK_ON, TICK_REST };
 
 struct tick {
     uint32_t state;                /* enum tick_state */
+    uint32_t urgent;               /* the present unit's slice is over, whatever is left of it; by anybody */
+    uint32_t starved;              /* ... could not be preempted for lack of a block (donors.h) */
     bool wanted;                   /* a slice of one that is not preempted is over: for safepoints */
     bool blocked;                  /* the kernel thread had the signal blocked; r/o */
     uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
@@ -57,6 +59,12 @@ void tick_go_on(struct worker *worker);
 
 /* Something was pushed while some rest. Inside. */
 void tick_wake_resting(void);
+
+/* The runtime preempts; r/o while there are workers. */
+extern bool ticks_are_possible;
+
+/* There is something that goes before what this worker runs. Inside. */
+void tick_interrupt(struct worker *worker);
 
 /* Somebody asks for this mode, DEFAULT if he does not care, and a slice (us; 0: no matter which). False: the runtime cannot
  * do that. */

@@ -19,6 +19,7 @@ __thread uint32_t thrum_nopreempt = NOPREEMPT_NOT_PENDING;
 
 bool tcb_is_cheap;
 bool carriers_are_used;
+bool ticks_are_possible;
 struct exception_globals tcb_own_exceptions = {.caught = &tcb_own_exceptions};
 
 struct scheduler scheduler;
@@ -386,6 +387,10 @@ static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct t
 void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
     see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
+    if (__builtin_expect(worker->is_short, 0) && tcb_is_lacking(worker, unit)) {
+        unit_wake_elsewhere(NULL, unit);
+        return;
+    }
     worker->loop = self;
     if (__builtin_expect(worker->kept != NULL, 0))
         go_to_kept(worker, self);

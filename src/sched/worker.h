@@ -85,6 +85,7 @@ struct worker {
         *tcb; /* what units run on that have none of their own; NULL: nobody takes one along. Where there
                             are carriers: that of its carrier */
     struct tcb *reserve; /* to go on with when one does (preempt/lend.c) */
+    bool is_short;       /* it went on with that, and has none since */
     struct tcb home;     /* its kernel thread's own */
     struct tick tick;
 };

@@ -2,6 +2,7 @@
 //
 // Preemption: who never waits does not keep others from running, and what is interrupted goes on as it was.
 #include <sys/wait.h>
+#include <thrum/pool.h>
 #include <thrum/worker.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "crew.hpp"
+#include "faults.hpp"
 
 namespace {
 
@@ -424,6 +426,111 @@ TEST_P(SafeMode, AShorterSliceThanTheRuntimesIsKept) {
     const uint64_t begin = thrum_now();
     waits.join();
     EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS); // the first tick is a second away for all others
+}
+
+// --- what goes first goes at once ---------------------------------------------------------------------------
+
+// One worker, or all, with pools of their own; slices of a second.
+class Ranked {
+  public:
+    Ranked(unsigned mode, unsigned workers, enum thrum_pool_kind kind, unsigned slice = THRUM_SLICE_MAX)
+        : runtime_(workers + 1, mode, slice) {
+        for (thrum_pool_t &pool : pools_)
+            EXPECT_EQ(thrum_pool_create(&pool, kind), 0);
+        for (unsigned i = 1; i <= workers; i++) {
+            thrum_sched_t sched = nullptr;
+            EXPECT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, pools_, 2), 0);
+            EXPECT_EQ(thrum_worker_set_sched(i, sched), 0);
+            scheds_.push_back(sched);
+        }
+    }
+    ~Ranked() {
+        for (unsigned i = 1; i <= scheds_.size(); i++)
+            EXPECT_EQ(thrum_worker_set_sched(i, nullptr), 0);
+    }
+    Ranked(const Ranked &) = delete;
+
+    Light spawn(unsigned pool, unsigned priority, Light::Work work) {
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_pool(&attr, pools_[pool]);
+        EXPECT_EQ(thrum_attr_set_priority(&attr, priority), 0);
+        return Light(std::move(work), &attr);
+    }
+
+  private:
+    Preempting runtime_;
+    thrum_pool_t pools_[2] = {};
+    std::vector<thrum_sched_t> scheds_;
+};
+
+TEST_P(SafeMode, AThreadOfHigherPriorityRunsAtOnce) {
+    Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
+    std::atomic<bool> begun{false}, flag{false};
+    const uint64_t begin = thrum_now();
+    Light low = ranked.spawn(0, 1, [&] {
+        begun = true;
+        wait_for(flag);
+    });
+    wait_for(begun); // on the primary's worker
+    Light high = ranked.spawn(0, 2, [&] { flag = true; });
+    wait_for(flag);
+    EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS);
+}
+
+TEST_P(SafeMode, AThreadOfAnEarlierPoolRunsAtOnce) {
+    Ranked ranked(GetParam(), 2, THRUM_POOL_FIFO);
+    std::atomic<bool> begun{false}, flag{false}, done{false};
+    const uint64_t begin = thrum_now();
+    Light first = ranked.spawn(0, 0, [&] { wait_for(done); });
+    Light second = ranked.spawn(1, 0, [&] {
+        begun = true;
+        wait_for(flag);
+    });
+    wait_for(begun);
+    Light sets = ranked.spawn(0, 0, [&] { flag = true; });
+    wait_for(flag); // not on the worker that runs one of the first pool
+    done = true;
+    EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS);
+}
+
+// The one that makes it is what it takes the place of.
+TEST_P(SafeMode, OneThatGoesBeforeItsMakerRunsBeforeThatGoesOn) {
+    Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
+    Light maker = ranked.spawn(0, 1, [&] {
+        bool higher = false, lower = false;
+        Light first = ranked.spawn(0, 2, [&] { higher = true; });
+        EXPECT_TRUE(higher);
+        Light second = ranked.spawn(0, 1, [&] { lower = true; });
+        EXPECT_FALSE(lower);
+    });
+}
+
+// --- when kernel threads run out ----------------------------------------------------------------------------
+
+// Who waits in the kernel for a lock lets the preempted one that has it go on, also where that is in a pool.
+TEST_P(SafeMode, TheHolderOfALockRunsHoweverFewAreThere) {
+    if (GetParam() == THRUM_PREEMPT_OWN_TLS)
+        GTEST_SKIP() << "each of its threads needs one from the start";
+    Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO, 200);
+    faults.create.after(0, 1 << 30, EAGAIN);
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    std::atomic<int> held{0};
+    std::vector<Light> threads;
+    for (int i = 0; i < 20; i++)
+        threads.push_back(ranked.spawn(0, 0, [&] {
+            for (int k = 0; k < 5; k++) {
+                pthread_mutex_lock(&mutex);
+                const uint64_t end = thrum_now() + THRUM_MS;
+                while (thrum_now() < end) {
+                }
+                held++;
+                pthread_mutex_unlock(&mutex);
+            }
+        }));
+    threads.clear();
+    EXPECT_EQ(held, 100);
+    faults_clear();
 }
 
 // --- life ---------------------------------------------------------------------------------------------------
