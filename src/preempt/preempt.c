@@ -107,16 +107,26 @@ bool preempt_worker_ready(struct worker *worker) {
     return true;
 }
 
+static bool begin_ticks(struct worker *worker) {
+    if (!alternate_stack_begin(&worker->tick.stack))
+        return false;
+    if (tick_thread_begin(worker))
+        return true;
+    alternate_stack_end(worker->tick.stack);
+    worker->tick.stack = NULL;
+    return false;
+}
+
 /* What the primary unit runs on is its own for life. */
-void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
+bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     if (!preempt.on)
-        return;
+        return true;
+    if (!begin_ticks(worker))
+        return false;
     sigbits mask = signals_mask_get(), tick = signals_bit(preempt.settings.signal);
     worker->tick.blocked = mask & tick;
     worker->tick.mask = worker->tick.other = mask & ~tick;
     signals_unblock(tick);
-    if (alternate_stack_begin(&worker->tick.stack))
-        tick_thread_begin(worker);
     if (preempt.lends || preempt.carries) {
         enter();
         worker->home.base = arch_tcb();
@@ -133,8 +143,9 @@ void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
         }
         leave();
     }
-    if (primary != NULL && load_relaxed(&worker->tick.state) == TICK_OFF)
+    if (primary != NULL)
         tick_begin(worker);
+    return true;
 }
 
 void preempt_worker_end(struct worker *worker) {

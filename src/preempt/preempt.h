@@ -68,9 +68,9 @@ void preempt_fork_child(void);
 
 /* Before a worker's kernel thread is made, or `worker` of that which calls thrum_init. False: nothing to be had for it. */
 bool preempt_worker_ready(struct worker *worker);
-/* By the kernel thread that is to be the worker; `primary`: what runs on it goes on as that unit, else NULL. And at its
- * end, when it runs nothing any more. */
-void preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
+/* By the kernel thread that is to be the worker; `primary`: what runs on it goes on as that unit, else NULL. False: the
+ * system has no timer for it, or no memory. And at its end, when it runs nothing any more. */
+bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
 void preempt_worker_end(struct worker *worker);
 
 /* Where workers run on carriers, in the place of a kernel thread of its own: `worker`, which is ready, and whose loop has a
@@ -92,7 +92,8 @@ void handler_remove(void);
 
 /* --- tick.c ------------------------------------------------------------------------------------------- */
 
-void tick_thread_begin(struct worker *worker);
+/* False: the system has no timer for it. */
+bool tick_thread_begin(struct worker *worker);
 void tick_thread_end(struct worker *worker);
 
 /* Is there somebody else that it could run? */

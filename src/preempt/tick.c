@@ -2,7 +2,6 @@
 /* See sched/tick.h. */
 #include "sched/tick.h"
 
-#include "base/text.h"
 #include "os/clock.h"
 #include "os/membarrier.h"
 #include "os/syscall.h"
@@ -155,14 +154,11 @@ void tick_interrupt(struct worker *worker) {
 
 /* --- its kernel thread -------------------------------------------------------------------------------- */
 
-void tick_thread_begin(struct worker *worker) {
-    bool made = alarm_make(&worker->tick.alarm, worker->tid, preempt.settings.signal) == 0;
-    if (!made) {
-        worker->tick.alarm.id = ALARM_NONE;
-        text_line("a worker gets no timer from the system (ulimit -i?): its threads are not preempted", NULL,
-                  NULL);
-    }
-    store_relaxed(&worker->tick.state, made ? TICK_OFF : TICK_NEVER);
+bool tick_thread_begin(struct worker *worker) {
+    if (alarm_make(&worker->tick.alarm, worker->tid, preempt.settings.signal) != 0)
+        return false;
+    store_relaxed(&worker->tick.state, TICK_OFF);
+    return true;
 }
 
 void tick_has_moved(struct worker *worker) {

@@ -25,8 +25,11 @@ struct member {
     pthread_t handle;           /* if has_thread, which only the first worker may have not */
     bool has_thread;            /* or runs on carriers */
     uint32_t over;              /* futex: on carriers, 1 when it is no longer */
+    uint32_t begun;             /* futex, enum begun: of its kernel thread */
     struct thrum_unit *waiting; /* for its end; set before it is asked to leave */
 };
+
+enum begun { NOT_YET, BEGUN, FAILED };
 
 static struct {
     thrum_mutex_t mutex;
@@ -79,18 +82,6 @@ struct exception_globals *(*workers_exceptions(void))(void) {
     return exceptions_here;
 }
 
-/* By the kernel thread that is this worker, before it runs anything; and at its end. */
-static void thread_begin(struct worker *worker, struct thrum_unit *primary) {
-    if (exceptions_here != NULL)
-        worker->exceptions = exceptions_here();
-    worker->tid = gettid();
-    ARCH_TLS_STORE(thrum_worker, worker);
-    annotate_thread_begin(&worker->annotate);
-    overflow_thread_begin(memory_of(worker));
-    places_enter(worker->id);
-    preempt_worker_begin(worker, primary);
-}
-
 static void thread_end(struct worker *worker) {
     places_leave();
     overflow_thread_end(memory_of(worker));
@@ -98,10 +89,32 @@ static void thread_end(struct worker *worker) {
     ARCH_TLS_STORE(thrum_worker, NULL);
 }
 
+/* By the kernel thread that is this worker, before it runs anything; thread_end is for its end. False: it cannot be. */
+static bool thread_begin(struct worker *worker, struct thrum_unit *primary) {
+    if (exceptions_here != NULL)
+        worker->exceptions = exceptions_here();
+    worker->tid = gettid();
+    ARCH_TLS_STORE(thrum_worker, worker);
+    annotate_thread_begin(&worker->annotate);
+    overflow_thread_begin(memory_of(worker));
+    places_enter(worker->id);
+    if (preempt_worker_begin(worker, primary))
+        return true;
+    thread_end(worker);
+    return false;
+}
+
+static bool tell_begun(struct member *member, bool succeeded) {
+    store_release(&member->begun, succeeded ? BEGUN : FAILED);
+    futex_wake(&member->begun, 1);
+    return succeeded;
+}
+
 /* From the wake-up on the slot may be somebody else's. */
 static void *worker_thread(void *arg) {
     struct member *member = arg;
-    thread_begin(&member->worker, NULL);
+    if (!tell_begun(member, thread_begin(&member->worker, NULL)))
+        return NULL;
     worker_loop(&member->worker);
     bool leaves = worker_is_leaving(&member->worker);
     enter();
@@ -151,11 +164,23 @@ static int start_carried(struct member *member) {
     return 0;
 }
 
+/* What it needs for ticks it can only get on its kernel thread. */
+static int start_thread(struct member *member) {
+    store_relaxed(&member->begun, NOT_YET);
+    int error = thread_make_quiet(&member->handle, 0, worker_thread, member);
+    while (error == 0 && ticks_are_possible && load_acquire(&member->begun) == NOT_YET)
+        futex_wait(&member->begun, NOT_YET);
+    if (error == 0 && load_acquire(&member->begun) == FAILED) {
+        pthread_join(member->handle, NULL);
+        error = EAGAIN;
+    }
+    return error;
+}
+
 static int thread_new(struct member *member) {
     int error = EAGAIN;
     if (preempt_worker_ready(&member->worker))
-        error = carriers_are_used ? start_carried(member)
-                                  : thread_make_quiet(&member->handle, 0, worker_thread, member);
+        error = carriers_are_used ? start_carried(member) : start_thread(member);
     member->has_thread = error == 0;
     return error;
 }
@@ -237,8 +262,11 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
         delete_slots(made);
         return error;
     }
+    if (primary != NULL && !thread_begin(scheduler.workers[0], primary)) {
+        delete_slots(made);
+        return EAGAIN;
+    }
     if (primary != NULL) {
-        thread_begin(scheduler.workers[0], primary);
         trace_run(enter(), primary, THRUM_TRACE_BEGIN);
         leave();
     }

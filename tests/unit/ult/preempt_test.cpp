@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Preemption: who never waits does not keep others from running, and what is interrupted goes on as it was.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
 #include <thrum/worker.h>
@@ -604,6 +605,41 @@ TEST_P(SafeMode, AChildOfForkGoesOn) {
                 EXPECT_EQ(status, 0);
             }
         });
+}
+
+// --- what the system has not --------------------------------------------------------------------------------
+
+// Timers take of what signals may be queued.
+TEST_P(SafeMode, WithoutTimersThereIsNoRuntime) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+    const rlimit none{0, before.rlim_max};
+    const thrum_config config{2, 0, {GetParam(), 0, 0, 0}, {}};
+    ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+    EXPECT_EQ(thrum_init(&config), EAGAIN);
+    ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
+    const Preempting runtime(1, GetParam());
+    unsigned number = 0;
+    ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+    EXPECT_TRUE(thrum_worker_add(&number) == EAGAIN ||
+                GetParam() == THRUM_PREEMPT_KLT); // it may have some left
+    ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
+}
+
+// So many kernel threads, and no more: each number of them up to what it takes.
+TEST_P(SafeMode, WithTooFewKernelThreadsThereIsNoRuntime) {
+    const thrum_config config{2, 0, {GetParam(), 0, 0, 0}, {}};
+    int error = EAGAIN;
+    for (int well = 0; error != 0; well++) {
+        ASSERT_LT(well, 100);
+        faults.create.after(well, 1, EAGAIN);
+        error = thrum_init(&config);
+        EXPECT_TRUE(error == 0 || error == EAGAIN);
+    }
+    faults_clear();
+    Thread computes([] {});
+    computes.join();
+    EXPECT_EQ(thrum_fini(), 0);
 }
 
 // --- bad input ----------------------------------------------------------------------------------------------
