@@ -17,10 +17,13 @@
 
 namespace {
 
+// Microseconds. Where each instruction takes ten times as long so do slices.
+constexpr unsigned kSlice = ULT_EMULATED ? 5000 : 200, kShort = ULT_EMULATED ? 2000 : 50;
+
 // A runtime that preempts, on so many workers.
 class Preempting {
   public:
-    explicit Preempting(unsigned workers, unsigned mode = THRUM_PREEMPT_LEND, unsigned slice = 200) {
+    explicit Preempting(unsigned workers, unsigned mode = THRUM_PREEMPT_LEND, unsigned slice = kSlice) {
         thrum_config config{workers, 0, {mode, slice, 0, 0}, {}};
         error_ = thrum_init(&config);
         EXPECT_EQ(error_, 0);
@@ -166,7 +169,7 @@ TEST_P(SafeMode, ManyMayWaitInABusyLoop) {
 }
 
 TEST_P(SafeMode, ThreadLocalsAreKept) {
-    const Preempting runtime(2, GetParam(), 50);
+    const Preempting runtime(2, GetParam(), kShort);
     std::atomic<int> wrong{0};
     std::vector<Thread> threads;
     for (int id = 1; id <= 8; id++)
@@ -205,7 +208,7 @@ TEST_P(SafeMode, ThePrimaryHasItsThreadLocalsForItself) {
 }
 
 TEST_P(SafeMode, MallocAndStdioSurviveIt) {
-    const Preempting runtime(2, GetParam(), 50);
+    const Preempting runtime(2, GetParam(), kShort);
     std::atomic<int> wrong{0};
     std::vector<Thread> threads;
     for (int id = 0; id < 16; id++)
@@ -227,7 +230,7 @@ TEST_P(SafeMode, MallocAndStdioSurviveIt) {
 }
 
 TEST_P(SafeMode, ExceptionsInFlightAreKept) {
-    const Preempting runtime(2, GetParam(), 50);
+    const Preempting runtime(2, GetParam(), kShort);
     std::atomic<int> wrong{0};
     std::vector<Thread> threads;
     for (int id = 0; id < 8; id++)
@@ -375,7 +378,7 @@ TEST_P(SafeMode, ARegionPutsItOff) {
 }
 
 TEST_P(SafeMode, WhoIsAloneIsLeftAlone) {
-    const Preempting runtime(2, GetParam(), 50);
+    const Preempting runtime(2, GetParam(), kShort);
     uint64_t before = 0, after = 0;
     Thread alone([&] {
         uint64_t end = in_ms(20);
@@ -513,7 +516,7 @@ TEST_P(SafeMode, OneThatGoesBeforeItsMakerRunsBeforeThatGoesOn) {
 TEST_P(SafeMode, TheHolderOfALockRunsHoweverFewAreThere) {
     if (GetParam() == THRUM_PREEMPT_OWN_TLS)
         GTEST_SKIP() << "each of its threads needs one from the start";
-    Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO, 200);
+    Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO, kSlice);
     faults.create.after(0, 1 << 30, EAGAIN);
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     std::atomic<int> held{0};
@@ -550,7 +553,7 @@ TEST_P(SafeMode, AtTheEndPreemptedThreadsLetGoOfLibcsLocks) {
         std::atomic<bool> stop{false};
         std::atomic<int> left{0};
         {
-            const Preempting runtime(2, GetParam(), 50);
+            const Preempting runtime(2, GetParam(), kShort);
             for (int k = 0; k < 8; k++) {
                 left++;
                 auto run = [](void *arg) -> void * {
@@ -589,7 +592,7 @@ TEST_P(SafeMode, AWorkerThatIsAddedPreempts) {
 }
 
 TEST_P(SafeMode, AChildOfForkGoesOn) {
-    const Preempting runtime(2, GetParam(), 50);
+    const Preempting runtime(2, GetParam(), kShort);
     std::vector<Thread> threads;
     for (int id = 0; id < 4; id++)
         threads.emplace_back([id] {
