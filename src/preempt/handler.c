@@ -44,18 +44,16 @@ static uint64_t slice_of(const struct thrum_unit *unit) {
 
 /* Now and then to where all workers look: those that never wait would stay in the queues that they came to, however
  * long these are. */
-static void put_back(struct worker *worker, struct thrum_unit *self) {
+static void put_back(struct worker *worker, struct thrum_unit *self, enum unit_kind place) {
     enum { BY_ITSELF = 4 };
     bool to_all = load_relaxed(&worker->counters.preemptions) % BY_ITSELF == 0;
-    if (to_all && unit_place(self) == UNIT_ULT)
-        unit_wake_elsewhere(NULL, self);
-    else
-        unit_give_way(worker, self);
+    unit_give_way(worker, self, place, to_all);
 }
 
-static void change_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+static void change_to(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
+                      struct thrum_unit *next) {
     unit_announce(self);
-    put_back(worker, self);
+    put_back(worker, self, place);
     switch_as(worker, self, next, THRUM_TRACE_YIELD);
 }
 
@@ -85,14 +83,14 @@ static bool go_away(struct worker *worker, struct thrum_unit *next, bool counts)
     return false;
 }
 
-static void change_kernel_thread(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                                 struct tcb *spare) {
+static void change_kernel_thread(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
+                                 struct thrum_unit *next, struct tcb *spare) {
     bool is_own = self->tcb != NULL;
     if (!is_own)
         self->tcb = worker->tcb;
     store_relaxed(&self->took_tcb, !is_own);
     store_relaxed(&self->sp, UNIT_KEPT);
-    put_back(worker, self);
+    put_back(worker, self, place);
     count_one(&worker->counters.switches);
     carrier_keep(worker, self, next, spare, THRUM_TRACE_YIELD);
     store_relaxed(&self->took_tcb, false);
@@ -103,13 +101,15 @@ static void change_kernel_thread(struct worker *worker, struct thrum_unit *self,
 /* `self` is the present unit, which goes on when this returns. */
 static void preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                         bool in_handler) {
-    bool keeps = self->tcb == NULL && mode_of(self) != THRUM_PREEMPT_YIELD;
-    bool lends = preempt.lends && keeps, carries = preempt.carries && (keeps || self->tcb != NULL);
-    bool counts = unit_place(self) != UNIT_POOLED; /* there may be no scheduler left for its pool */
+    bool owns = self->tcb != NULL; /* for life */
+    bool keeps = owns || mode_of(self) != THRUM_PREEMPT_YIELD;
+    bool lends = preempt.lends && keeps && !owns, carries = preempt.carries && keeps;
+    enum unit_kind place = unit_place(self); /* once: it may be moved meanwhile */
+    bool counts = place != UNIT_POOLED;      /* there may be no scheduler left for its pool */
     struct tcb *spare = NULL;
     if (!go_away(worker, next, counts))
         return;
-    if ((lends || (carries && keeps)) && (next = lend_whom(worker, next, &spare)) == NULL) {
+    if (keeps && (preempt.lends || carries) && (next = lend_whom(worker, next, &spare)) == NULL) {
         come_back(counts);
         store_release(&worker->tick.starved, 1);
         donors_ask();
@@ -119,11 +119,11 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         lend_take_along(worker, self, spare);
     count_one(&worker->counters.preemptions);
     if (carries) {
-        change_kernel_thread(worker, self, next, spare);
+        change_kernel_thread(worker, self, place, next, spare);
     } else {
         if (in_handler)
             let_signal_in();
-        change_to(worker, self, next);
+        change_to(worker, self, place, next);
         if (in_handler)
             keep_signal_out();
     }
@@ -145,7 +145,7 @@ static struct thrum_unit *for_whom(struct worker *worker) {
     }
     if (!tick_ends_slice(worker, self, slice_of(self)))
         return NULL;
-    if (!timers_are_empty(&worker->timers))
+    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
         timers_look(worker);
     bool others = tick_has_others(worker) || unit_belongs_elsewhere(worker, self);
     if (others && mode_of(self) == THRUM_PREEMPT_NONE) {
@@ -285,7 +285,7 @@ void thrum_safepoint(void) {
     struct thrum_unit *self = worker->current;
     struct thrum_unit *next = is_thread(self) ? unit_give_way_to(worker, self, true) : NULL;
     if (next != NULL)
-        change_to(worker, self, next);
+        change_to(worker, self, unit_place(self), next);
     leave();
 }
 

@@ -8,31 +8,49 @@
  *     no more: the reserve is what it is switched to on, and is free again when that has its own back.
  *   - To change to a unit that has one for life needs one that stays behind it: for each such unit, but at most for each
  *     worker, one spare is kept back, which comes free again when one of the first kind goes on.
- *   - To change to any other needs one of the rest. Without, it waits in the queue.
+ *   - To change to any other needs one of the rest. Without, it waits in the queue. From a unit that has one for life it
+ *     takes none; but that one's must be there, or nobody could change back to it.
  *   - To change to the loop, which may find whom it has not looked at, needs none of those; but then that runs nobody of
  *     the last kind before there is a reserve again (tcb_is_lacking).
  *
  * With kernel threads (carrier.h) it is the same, but that to change to a unit that has taken one along takes nothing at all,
- * and that to change to the primary, which has its own for life, takes the reserve that it will be left for when it waits. */
+ * and that to change to the primary, which has its own for life, takes the reserve that it will be left for when it waits.
+ *
+ * Modelled in tests/model/lend.pml. */
 #include <sched.h>
 
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
 #include "sched/worker.h"
 
-/* Is there what it takes to change to `next`? */
+/* Is there what it takes to change from the present unit to `next`? */
 static bool may_change_to(struct worker *worker, const struct thrum_unit *next, struct tcb **spare) {
-    bool took = load_relaxed(&next->took_tcb);
+    bool took = load_relaxed(&next->took_tcb), to_owner = next->tcb != NULL && !took;
+    bool from_owner = worker->current->tcb != NULL;
+    uint32_t keep = to_owner ? 0 : preempt_owners_at_once() - from_owner;
     *spare = NULL;
-    if (worker->reserve == NULL && !(took && preempt.carries))
-        return false;
-    if (preempt.carries && next->tcb != NULL)
+    if (preempt.carries) {
+        if (took || (to_owner && worker->reserve != NULL))
+            return true;
+        return worker->reserve != NULL && (*spare = donors_take(keep)) != NULL;
+    }
+    if (from_owner && next->tcb != NULL)
         return true;
-    if (took)
-        *spare = donors_take(0); /* else it will be given back at once */
-    else if ((*spare = donors_take(next->tcb != NULL ? 0 : preempt_owners_at_once())) == NULL)
+    if (worker->reserve == NULL)
         return false;
-    return true;
+    *spare = donors_take(took ? 0 : keep);
+    bool may = took || *spare != NULL;
+    if (from_owner && *spare != NULL) {
+        donors_give(*spare); /* it was only to be there */
+        *spare = NULL;
+    }
+    return may;
+}
+
+/* The primary's worker needs one to go back to that. */
+static struct tcb *new_reserve(const struct worker *worker) {
+    bool is_primarys = preempt.carries && load_relaxed(&scheduler.primary.bound) == worker;
+    return donors_take(is_primarys ? 0 : preempt_owners_at_once());
 }
 
 static struct thrum_unit *next_of_search(struct worker *worker) {
@@ -59,13 +77,14 @@ static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
 }
 
 struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
+    bool is_free = preempt.lends && worker->current->tcb != NULL; /* its worker's own block lies idle */
     if (worker->reserve == NULL)
-        worker->reserve = donors_take(0);
+        worker->reserve = new_reserve(worker);
     if (may_change_to(worker, next, spare))
         return next;
     if (next == worker->loop) {
-        worker->is_short = worker->reserve != NULL;
-        return worker->is_short ? next : NULL;
+        worker->is_short = true;
+        return worker->reserve != NULL || is_free ? next : NULL;
     }
     unit_wake(worker, next);
     return search(worker, spare);
@@ -73,7 +92,7 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
 
 bool tcb_is_lacking(struct worker *worker, const struct thrum_unit *unit) {
     if (worker->reserve == NULL)
-        worker->reserve = donors_take(0);
+        worker->reserve = new_reserve(worker);
     worker->is_short = worker->reserve == NULL;
     bool is_like_any = unit->tcb == NULL && load_relaxed(&unit->kind) != UNIT_TASKLET;
     if (worker->is_short && is_like_any) {

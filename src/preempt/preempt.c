@@ -94,14 +94,15 @@ void preempt_fork_child(void) {
 bool preempt_worker_ready(struct worker *worker) {
     if (!preempt.lends && !preempt.carries)
         return true;
+    uint32_t keep = preempt_owners_at_once();
     while (worker->tcb == NULL || worker->reserve == NULL) {
         enter();
         if (worker->tcb == NULL)
-            worker->tcb = donors_take(0);
+            worker->tcb = donors_take(keep);
         if (worker->tcb != NULL && worker->reserve == NULL)
-            worker->reserve = donors_take(0);
+            worker->reserve = donors_take(keep);
         leave();
-        if (worker->reserve == NULL && donors_make(1) != 0)
+        if (worker->reserve == NULL && donors_make(keep + 1) != 0)
             return false;
     }
     return true;

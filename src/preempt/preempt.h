@@ -9,7 +9,9 @@
  *   4. Somebody goes on with it, as with any other: it takes back what it kept, and returns from the handler.
  *
  * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to go on with: that of
- * a unit that takes its own along is replaced first, and who cannot replace it does not preempt (lend.c). */
+ * a unit that takes its own along is replaced first, and who cannot replace it does not preempt (lend.c).
+ *
+ * Modelled in tests/model: tick.pml, defer.pml, lend.pml, and how it ends in closing.pml. */
 #ifndef THRUM_PREEMPT_PREEMPT_H
 #define THRUM_PREEMPT_PREEMPT_H
 
@@ -113,8 +115,8 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
 
 /* --- lend.c ------------------------------------------------------------------------------------------- */
 
-/* May the present unit of `worker`, which has no block of its own, be preempted in favour of `next`, and keep what it runs
- * on? Else whom it may be preempted for; NULL: nobody. `next` is put back then. *spare is for lend_take_along. */
+/* May the present unit of `worker` be preempted in favour of `next`? Else whom it may be preempted for; NULL: nobody. `next`
+ * is put back then. *spare is for lend_take_along, if it has no block of its own. */
 struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
 
 /* The unit takes its worker's block along, and that goes on with another; and the other way round. Inside. */

@@ -67,9 +67,10 @@ void tick_wake_resting(void) {
             tick_go_on(scheduler.workers[i]);
 }
 
-/* What a custom scheduler that is stacked would run it alone knows. */
+/* What a custom scheduler that is stacked would run it alone knows. Timers that nobody has any more are for all to fire. */
 bool tick_has_others(const struct worker *worker) {
-    if (worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base)
+    if (worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
+        load_relaxed(&scheduler.orphans))
         return true;
     return worker->sched != NULL ? scheduler_has_work(worker->sched) : work_for_anybody();
 }
@@ -79,8 +80,8 @@ void tick_rest(struct worker *worker) {
         return;
     uint64_t deadline = load_relaxed(&worker->timers.next);
     set(worker, deadline == TIMER_NEVER ? 0 : deadline, 0);
+    fetch_add_seq_cst(&scheduler.idle.resting, 1U); /* first: who ends the rest counts it out */
     store_relaxed(&worker->tick.state, TICK_REST);
-    fetch_add_seq_cst(&scheduler.idle.resting, 1U);
     if (scheduler.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else

@@ -5,7 +5,7 @@
  * non-preemptible regions that are open; the runtime's own code is one: the worker's queues and caches are only ever
  * touched inside, so a preempting signal that finds it open leaves them alone. Its top bit is set while *no*
  * preemption is pending, so that the decrement that leaves the last region with one pending gives zero, and leaving
- * is one read-modify-write and one branch. */
+ * is one read-modify-write and one branch. Modelled in tests/model/defer.pml. */
 #ifndef THRUM_SCHED_CURRENT_H
 #define THRUM_SCHED_CURRENT_H
 

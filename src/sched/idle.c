@@ -32,7 +32,7 @@ static bool wake_where(struct idle *idle, uint32_t keeper, uint8_t node, bool ne
 }
 
 /* Near first: what was pushed lies there. The timekeeper only if there is nobody else: another would have to be woken
- * to take its place. */
+ * to take its place. One whose waker has not counted it out yet may be at rest by now. */
 void idle_wake_one(struct idle *idle) {
     const struct worker *self = worker_here();
     uint8_t node = self != NULL ? load_relaxed(&scheduler.node_of[self->id]) : 0;
@@ -40,8 +40,10 @@ void idle_wake_one(struct idle *idle) {
     if (wake_where(idle, keeper, node, true) ||
         (scheduler.nodes > 1 && wake_where(idle, keeper, node, false)))
         return;
-    if (keeper < load_acquire(&scheduler.count))
-        claim(idle, &scheduler.workers[keeper]->parking);
+    if (keeper < load_acquire(&scheduler.count) && claim(idle, &scheduler.workers[keeper]->parking))
+        return;
+    if (load_relaxed(&idle->resting) != 0)
+        tick_wake_resting();
 }
 
 void idle_wake_resting(struct idle *idle) {

@@ -10,7 +10,9 @@
  *
  * Invariants. A block is at any moment: installed on one kernel thread, or a worker's while a unit with its own runs
  * there, or kept by one unit that does not run, or a worker's reserve, or in the list of spares. Each has its own
- * thrum_worker and thrum_nopreempt; who installs a block writes both first. */
+ * thrum_worker and thrum_nopreempt; who installs a block writes both first.
+ *
+ * Modelled in tests/model/lend.pml, tcb_install in defer.pml. */
 #ifndef THRUM_SCHED_TCB_H
 #define THRUM_SCHED_TCB_H
 

@@ -10,12 +10,13 @@
  *                                                                   the handler at that deadline
  *                                                                -> OFF (cas) by the worker, when it searches
  *
- * No push is missed: who rests (1) asks for no more ticks, (2) is counted in idle.resting, (3) looks everywhere once
- * more; who pushes does so and then reads idle.resting. As for parking (idle.h) the rare side's fence, between (2) and
- * (3), makes up for the pushers'. Whoever leaves REST by a cas to ON asks for ticks again, nobody else. While somebody
- * searches or is parked there is nothing to do: that one will run what was pushed, and looks again when it is the last
+ * No push is missed: who rests (1) asks for no more ticks, (2) is counted in idle.resting and says REST, (3) looks
+ * everywhere once more; who pushes does so and then reads idle.resting. As for parking (idle.h) the rare side's fence,
+ * between (2) and (3), makes up for the pushers'. In (2) the count is first: who ends a rest counts it out. Whoever leaves
+ * REST by a cas to ON asks for ticks again, nobody else. While somebody searches or is parked there is nothing to do: that one will run what was pushed, and looks again when it is the last
  * who ceases to search (idle_found).
- */
+ *
+ * Modelled in tests/model/tick.pml. */
 #ifndef THRUM_SCHED_TICK_H
 #define THRUM_SCHED_TICK_H
 

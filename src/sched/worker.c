@@ -510,8 +510,10 @@ void worker_hand_over(struct worker *worker) {
         give_away(unit);
     worker_flush(worker);
     trim_tell();
-    if (!timers_are_empty(&worker->timers))
+    if (!timers_are_empty(&worker->timers)) {
         store_release(&scheduler.orphans, 1);
+        tick_wake_resting();
+    }
 }
 
 void worker_destroy(struct worker *worker) {

@@ -176,8 +176,9 @@ void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_un
 void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
                struct thrum_unit *parent);
 
-/* yield.c: where it goes that could go on. It has announced itself. */
-void unit_give_way(struct worker *worker, struct thrum_unit *self);
+/* yield.c: where it goes that could go on. It has announced itself. `place` is unit_place's, of a moment ago. `to_all`: where
+ * all workers look, if it may run on any. */
+void unit_give_way(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);
 
 /* It is bound to another worker now. */
 bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self);

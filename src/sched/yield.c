@@ -9,13 +9,14 @@ bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit
 
 /* While some are in the shared queue, which did not fit into a ring, others go behind them: else those that had got into
  * the ring would take turns, and the rest would wait. */
-void unit_give_way(struct worker *worker, struct thrum_unit *self) {
-    enum unit_kind place = unit_place(self); /* from the push on it may be anybody's */
-    if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker)
+void unit_give_way(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all) {
+    if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker) {
         fifo_push(&worker->inbox, self);
-    else if (place != UNIT_ULT)
+        if (load_relaxed(&worker->tick.state) == TICK_REST)
+            tick_go_on(worker); /* nobody else looks there, whoever is woken */
+    } else if (place != UNIT_ULT)
         unit_wake_elsewhere(NULL, self);
-    else if (!fifo_is_empty(&scheduler.shared) || !yield_ring_push(&worker->yields, self))
+    else if (to_all || !fifo_is_empty(&scheduler.shared) || !yield_ring_push(&worker->yields, self))
         fifo_push(&scheduler.shared, self);
     idle_wake_check(&scheduler.idle);
 }
@@ -38,7 +39,7 @@ void thrum_yield(void) {
         struct thrum_unit *self = worker->current, *next = unit_give_way_to(worker, self, false);
         if (next != NULL) {
             unit_announce(self);
-            unit_give_way(worker, self);
+            unit_give_way(worker, self, unit_place(self), false);
             switch_as(worker, self, next, THRUM_TRACE_YIELD);
         }
     }

@@ -3,10 +3,11 @@
 #
 # Searches one model exhaustively with Spin, on one core, and says what it found in one line.
 #
-#   run-spin.sh [--cycles | --violated] MODEL [-D...]
+#   run-spin.sh [--part | --cycles | --violated] MODEL [-D...]
 #
 #   (neither)    passes if no assertion fails, no process waits for ever, and each line of the model was reached.
 #                A line that says "unreached: fine" is let off.
+#   --part       likewise, but some lines are for others of the model's sizes
 #   --cycles     passes if no execution goes on for ever (the models mark no progress, so any cycle counts)
 #   --violated   passes if Spin finds an assertion that fails or a process that waits for ever: for a model with
 #                something left out
@@ -17,10 +18,10 @@ set -u
 
 mode=--safe
 case ${1-} in
---cycles | --violated) mode=$1; shift ;;
+--part | --cycles | --violated) mode=$1; shift ;;
 esac
 if [ $# -eq 0 ]; then
-    echo "usage: run-spin.sh [--cycles | --violated] MODEL [-D...]" >&2
+    echo "usage: run-spin.sh [--part | --cycles | --violated] MODEL [-D...]" >&2
     exit 1
 fi
 model=$1
@@ -102,6 +103,6 @@ if [ "$mode" = --safe ]; then
     fi
 fi
 case $mode in
---safe) echo "$what: no error in $states states, ${seconds:-?} s" ;;
+--safe | --part) echo "$what: no error in $states states, ${seconds:-?} s" ;;
 --cycles) echo "$what: no cycle in $states states, ${seconds:-?} s" ;;
 esac

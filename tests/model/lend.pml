@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Thread control blocks that are lent to preempted units (src/preempt/lend.c, donors.c, preempt_for() in handler.c,
+ * switch_slow() in src/sched/worker.c; src/sched/tcb.h). Run by run-spin.sh; README.md says what is covered and what is
+ * left out.
+ *
+ * Each unit takes a lock of libc's, lets it go, and ends; before, it may give way. A tick may come at any time, also while it
+ * waits for the lock; then any unit of the queue may be the one that it is to be preempted for. Unit 0 is the
+ * primary: it runs on worker 0 only, on that one's home block. The provider needs the same lock to make another block, and
+ * there are EXTRA more to be had.
+ *
+ * Checked: no block is in two places; whoever runs, runs on the block that is his; when all have ended each block is a
+ * worker's, its reserve, a spare, or home. And a preempted unit that has the lock gets its turn though nobody else goes on:
+ * if a worker cannot change to it, another can, or is in the middle of something. (That it will is a matter of the queue's
+ * order.)
+ *
+ * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
+ *   NO_RESERVE       to change to one that has taken a block along needs a spare, too
+ *   NO_KEEP          the last spare is for anybody
+ *   OWNER_UNCHECKED  the primary is preempted for whoever comes, though the last spare stayed behind it
+ *   WAITS            who lacks a spare waits until there is one
+ *   NO_WAIT          who goes on with a unit does not wait until it has left its worker
+ *   NOT_PUT_DOWN     who leaves a unit that has a block of its own goes on with that
+ *   PUT_DOWN_LATE    ... until the unit's stack may be another's
+ *   NOT_GIVEN_BACK   a worker that has both blocks forgets the one that comes free
+ *   RESERVE_TWICE    who goes on with the reserve, without a spare for its place, keeps it as the reserve, too
+ */
+#ifndef WORKERS
+#define WORKERS 1
+#endif
+#ifndef UNITS
+#define UNITS 3
+#endif
+#ifndef EXTRA
+#define EXTRA 0
+#endif
+
+#define FREE     UNITS /* the lock */
+#define PROVIDER (UNITS + 1)
+#define NONE     0
+#define HOME     1
+#define FIRST    (2 + 2 * WORKERS) /* of the spares; the workers' come before */
+#define LOW      2
+#define OWNERS   1
+
+#define BEGINS 0 /* at */
+#define WANTS  1
+#define HAS    2
+#define DONE   3
+
+byte lock = FREE;
+byte at[UNITS];
+byte tcb[UNITS];
+bool took[UNITS], queued[UNITS], on_cpu[UNITS];
+byte installed[WORKERS], present[WORKERS], reserve[WORKERS]; /* present: worker->tcb */
+bool stable[WORKERS];                                        /* it runs a unit that waits for the lock */
+bool spare_is[FIRST + 1 + EXTRA]; /* in the list */
+byte count = 1, made = 1;
+bool asked;
+
+#define me _pid
+
+#ifdef NO_KEEP
+#define KEEP 0
+#else
+#define KEEP OWNERS
+#endif
+
+/* What may_change_to would say. */
+#ifdef NO_RESERVE
+#define enough_for(u) (count > (took[u] || tcb[u] != NONE -> 0 : KEEP))
+#else
+#define enough_for(u) (took[u] || count > (tcb[u] != NONE -> 0 : KEEP))
+#endif
+#define may_change(w, u) (((u) != 0 || (w) == 0) && enough_for(u))
+
+#if WORKERS > 1
+#define nobody_else_goes_on (stable[1 - me] && !may_change(1 - me, lock))
+#else
+#define nobody_else_goes_on true
+#endif
+
+/* donors_give */
+inline give(b) {
+    d_step { assert(!spare_is[b]); spare_is[b] = true; count++; b = NONE }
+}
+
+/* donors_take: the first, if there are more than `keep`; else x is NONE. */
+inline take(x, keep) {
+    d_step {
+        x = NONE;
+        if
+        :: count > keep ->
+            x = FIRST - 2 * WORKERS;
+            do
+            :: spare_is[x] -> break
+            :: else -> x++
+            od;
+            spare_is[x] = false;
+            count--
+        :: else
+        fi;
+        asked = asked || (made <= EXTRA && count < LOW + keep)
+    }
+}
+
+/* No two of those that this worker and what it runs have are the same, nor another's. */
+inline check() {
+    d_step {
+        assert(installed[me] == (tcb[self] != NONE -> tcb[self] : present[me]));
+        assert(present[me] != NONE && present[me] != reserve[me]);
+        assert(!spare_is[present[me]] && !spare_is[reserve[me]] && !spare_is[installed[me]]);
+#if WORKERS > 1
+        assert(installed[0] != installed[1] && present[0] != present[1]);
+        assert(present[0] != reserve[1] && present[1] != reserve[0]);
+        assert(reserve[0] == NONE || reserve[0] != reserve[1]);
+#endif
+        i = 0;
+        do
+        :: i == UNITS -> i = 0; break
+        :: i < UNITS ->
+            assert(tcb[i] == NONE || (tcb[i] != present[me] && tcb[i] != reserve[me] && !spare_is[tcb[i]]));
+            assert(i == self || tcb[i] == NONE || tcb[i] != installed[me]);
+            i++
+        od
+    }
+}
+
+/* From the queue. */
+inline pick(u) {
+    if
+    :: me == 0 && queued[0] -> u = 0
+    :: queued[1] -> u = 1
+#if UNITS > 2
+    :: queued[2] -> u = 2
+#endif
+#if UNITS > 3
+    :: queued[3] -> u = 3
+#endif
+    fi;
+    queued[u] = false
+}
+
+#if UNITS > 3
+#define is_queued ((me == 0 && queued[0]) || queued[1] || queued[2] || queued[3])
+#elif UNITS > 2
+#define is_queued ((me == 0 && queued[0]) || queued[1] || queued[2])
+#else
+#define is_queued ((me == 0 && queued[0]) || queued[1])
+#endif
+
+active [WORKERS] proctype worker() {
+    byte i, self, next, spare;
+    bool has_own;
+
+    atomic {
+        present[me] = 2 + 2 * me;
+        reserve[me] = 3 + 2 * me;
+        if
+        :: me == 0 -> tcb[0] = HOME;
+            spare_is[FIRST] = true;
+            installed[0] = HOME;
+            on_cpu[0] = true;
+            queued[1] = true;
+#if UNITS > 2
+            queued[2] = true;
+#endif
+#if UNITS > 3
+            queued[3] = true;
+#endif
+            goto running
+#if WORKERS > 1
+        :: me != 0 -> installed[me] = present[me]
+#endif
+        fi
+    }
+end_loop:
+    atomic { is_queued -> assert(installed[me] == present[me]); pick(self) }
+resume: /* wait_and_take */
+#ifdef NO_WAIT
+    on_cpu[self] = true;
+#else
+    atomic { !on_cpu[self] -> on_cpu[self] = true }
+#endif
+#ifdef PUT_DOWN_LATE
+    installed[me] = present[me];
+#endif
+    atomic { /* take_own_up, lend_bring_back; who looks at this one looks when it runs */
+        if
+        :: tcb[self] != NONE -> installed[me] = tcb[self]
+        :: tcb[self] == NONE -> goto running
+        fi;
+#if WORKERS > 1
+        assert(installed[0] != installed[1]);
+#endif
+        if
+        :: took[self] ->
+            spare = present[me];
+            present[me] = tcb[self];
+            tcb[self] = NONE;
+            took[self] = false
+        :: !took[self] -> goto running
+        fi
+        if
+        :: reserve[me] == NONE -> reserve[me] = spare; spare = NONE; goto running
+        :: else
+        fi
+    }
+#ifdef NOT_GIVEN_BACK
+    spare = NONE;
+#else
+    give(spare);
+#endif
+
+running:
+    check();
+again:
+    if
+    :: atomic { at[self] == BEGINS -> at[self] = WANTS; stable[me] = true } goto again
+    :: atomic { at[self] == WANTS && lock == FREE -> lock = self; at[self] = HAS; stable[me] = false } goto again
+    :: atomic { at[self] == HAS -> lock = FREE; at[self] = DONE } goto again
+    :: atomic { at[self] == DONE -> has_own = (tcb[self] != NONE) } goto leave
+    /* it gives way, without a signal */
+    :: atomic { at[self] == BEGINS && is_queued -> pick(next); has_own = (tcb[self] != NONE) } goto change
+    /* a tick: preempt_for */
+    :: atomic { is_queued && at[self] != DONE -> stable[me] = false; pick(next); has_own = (tcb[self] != NONE) }
+    fi;
+    if
+    :: has_own ->
+#ifdef OWNER_UNCHECKED
+        goto change
+#endif
+    :: !has_own
+    fi;
+
+    /* lend_whom */
+#ifdef WAITS
+    enough_for(next);
+#endif
+    if
+    :: atomic { took[next] || tcb[next] != NONE -> skip }
+        take(spare, 0)
+    :: atomic { !took[next] && tcb[next] == NONE && !has_own -> skip }
+        take(spare, KEEP)
+    :: atomic { !took[next] && has_own -> skip }
+        take(spare, OWNERS - 1) /* to see whether it is there */
+    fi;
+    atomic {
+        if
+#ifdef NO_RESERVE
+        :: spare == NONE ->
+#else
+        :: spare == NONE && !took[next] ->
+#endif
+            assert(next != lock || !nobody_else_goes_on || at[self] != WANTS);
+            queued[next] = true;
+            next = 0;
+            has_own = false;
+            stable[me] = (at[self] == WANTS);
+            goto again
+        :: else
+        fi
+    }
+    if
+    :: has_own ->
+        if
+        :: spare != NONE -> give(spare)
+        :: spare == NONE
+        fi
+    :: !has_own -> /* lend_take_along */
+        atomic {
+            assert(reserve[me] != NONE);
+            tcb[self] = present[me];
+            took[self] = true;
+            has_own = true;
+            present[me] = reserve[me];
+#ifdef RESERVE_TWICE
+            if
+            :: spare != NONE -> reserve[me] = spare
+            :: else
+            fi;
+#else
+            reserve[me] = spare;
+#endif
+            spare = NONE
+        }
+    fi;
+
+change: /* unit_announce, unit_give_way; switch_slow with put_own_down; arch_switch */
+    queued[self] = true;
+#if !defined(NOT_PUT_DOWN) && !defined(PUT_DOWN_LATE)
+    if
+    :: has_own -> installed[me] = present[me]
+    :: !has_own
+    fi;
+#endif
+    atomic { has_own = false; on_cpu[self] = false; self = next; next = 0 }
+    goto resume;
+
+leave: /* the primary waits for the others; they end */
+    atomic {
+        if
+        :: has_own -> installed[me] = present[me]
+        :: !has_own
+        fi;
+        has_own = false;
+        self = 0
+    }
+    goto end_loop
+} /* unreached: fine */
+
+#if EXTRA > 0
+active proctype provider() {
+    byte b;
+end_asleep:
+    do
+    :: atomic { asked -> asked = false }
+        do
+        :: atomic { count < LOW * 2 + OWNERS && made < 1 + EXTRA && lock == FREE -> lock = PROVIDER; b = FIRST + made; made++ }
+            give(b);
+            lock = FREE
+        :: atomic { count >= LOW * 2 + OWNERS || made == 1 + EXTRA -> break }
+        od
+    od
+} /* unreached: fine */
+#endif
+
+#if UNITS > 3
+#define all_done (at[1] == DONE && at[2] == DONE && at[3] == DONE)
+#elif UNITS > 2
+#define all_done (at[1] == DONE && at[2] == DONE)
+#else
+#define all_done (at[1] == DONE)
+#endif
+
+active proctype verdict() {
+    atomic {
+        timeout;
+        assert(at[0] == DONE && all_done && lock == FREE);
+        assert(count == made && reserve[0] != NONE && reserve[WORKERS - 1] != NONE)
+    }
+}
