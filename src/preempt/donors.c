@@ -66,11 +66,11 @@ extern const unsigned int __rseq_size __attribute__((weak));
 #endif
 
 /* The kernel wants the length that it was told at first: 32 up to libc 2.40, then what the kernel has, rounded up. */
-static void give_up_rseq(void) {
+void donors_give_up_rseq(uintptr_t base) {
     enum { UNREGISTER = 1, FIRST_LENGTH = 32 };
     if (&__rseq_size == NULL || __rseq_size == 0)
         return;
-    uintptr_t area = arch_tcb() + (uintptr_t)__rseq_offset;
+    uintptr_t area = base + (uintptr_t)__rseq_offset;
     unsigned long feature =
         (getauxval(AT_RSEQ_FEATURE_SIZE) + FIRST_LENGTH - 1) / FIRST_LENGTH * FIRST_LENGTH;
     if (sys(SYS_rseq, area, FIRST_LENGTH, UNREGISTER, RSEQ_SIGNATURE) != 0 && feature > FIRST_LENGTH)
@@ -121,8 +121,10 @@ static void *donor_main(void *arg) {
                          .handle = pthread_self()};
     struct tcb *tcb = self.private.tcb = &self.carrier.tcb;
     tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
-    if (preempt.lends)
-        give_up_rseq();
+    if (preempt.lends) {
+        donors_give_up_rseq(tcb->base);
+        libc_signals_donor_begin();
+    }
     bool ready = preempt.lends || carrier_begin(&self.carrier);
     if (ready)
         list(&self, !birth->is_private);
@@ -134,6 +136,8 @@ static void *donor_main(void *arg) {
         carrier_finish(&self.carrier);
     ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
+    if (preempt.lends)
+        libc_signals_donor_end();
     return NULL;
 }
 

@@ -28,6 +28,9 @@ void donors_close(void);
 void donors_stop(void);
 void donors_fork_child(void);
 
+/* The calling kernel thread has the kernel no longer write to that block, which it began with. */
+void donors_give_up_rseq(uintptr_t base);
+
 /* So many spares at least, if need be new ones; they may be taken by others meanwhile. The caller is not inside. 0 or
  * EAGAIN. */
 int donors_make(uint32_t count);

@@ -36,6 +36,13 @@ uint32_t preempt_owners_at_once(void) {
     return owners < workers ? owners : workers;
 }
 
+static int start_keeping(uint32_t workers) {
+    int error = donors_start(workers * BLOCKS_OF_A_WORKER + OTHER_BLOCKS, exceptions_here);
+    if (error == 0 && preempt.lends && (error = libc_signals_wrap()) != 0)
+        donors_stop();
+    return error;
+}
+
 /* Tools that watch each switch hold signals back, or keep records in thread-locals: nobody is preempted under them. */
 int preempt_start(const struct preempt_settings *settings, const struct preempt_runtime *runtime) {
     bool on = settings->mode != THRUM_PREEMPT_NONE && !annotate_on;
@@ -50,8 +57,7 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
         return 0;
     tcb_is_cheap = arch_tcb_is_cheap();
     int error = handler_install();
-    if (error == 0 && (preempt.lends || preempt.carries) &&
-        (error = donors_start(runtime->workers * BLOCKS_OF_A_WORKER + OTHER_BLOCKS, exceptions_here)) != 0)
+    if (error == 0 && (preempt.lends || preempt.carries) && (error = start_keeping(runtime->workers)) != 0)
         handler_remove();
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
@@ -73,6 +79,8 @@ void preempt_close(void) {
 void preempt_stop(void) {
     if (!preempt.on)
         return;
+    if (preempt.lends)
+        libc_signals_unwrap();
     if (preempt.lends || preempt.carries)
         donors_stop();
     handler_remove();
@@ -81,7 +89,14 @@ void preempt_stop(void) {
     preempt.on = false;
 }
 
-void preempt_fork_child(void) {
+/* On a lent block it goes on as the donor, as far as libc is concerned, which unmaps the worker's home block sooner or
+ * later; the kernel would still write the number of the CPU there. */
+void preempt_fork_child(const struct worker *worker) {
+    if (preempt.lends) {
+        if (worker != NULL && worker->home.base != 0 && worker->home.base != arch_tcb())
+            donors_give_up_rseq(worker->home.base);
+        libc_signals_fork_child();
+    }
     if (preempt.lends || preempt.carries)
         donors_fork_child();
     carriers_stop();
@@ -162,6 +177,7 @@ void preempt_worker_end(struct worker *worker) {
     enter();
     if (arch_tcb() != worker->home.base)
         tcb_install(worker, &worker->home);
+    store_relaxed(&worker->home.base, 0); /* it is at home; the slot's next kernel thread has another */
     if (preempt.lends)
         donors_give(worker->tcb); /* else it is this kernel thread's own */
     if (worker->reserve != NULL)

@@ -66,7 +66,8 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
 void preempt_close(void);
 /* When there are none any more. */
 void preempt_stop(void);
-void preempt_fork_child(void);
+/* `worker`: what the kernel thread was that called fork, or NULL. */
+void preempt_fork_child(const struct worker *worker);
 
 /* Before a worker's kernel thread is made, or `worker` of that which calls thrum_init. False: nothing to be had for it. */
 bool preempt_worker_ready(struct worker *worker);
@@ -122,5 +123,17 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
 /* The unit takes its worker's block along, and that goes on with another; and the other way round. Inside. */
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
 void lend_bring_back(struct worker *worker, struct thrum_unit *self);
+
+/* --- libc_signals.c ----------------------------------------------------------------------------------- */
+
+/* Libc's handlers of its own signals find the block of the kernel thread that they are sent to, until _unwrap. When there
+ * are donors, and before anybody runs on what they lend. 0 or EAGAIN. */
+int libc_signals_wrap(void);
+void libc_signals_unwrap(void);
+void libc_signals_fork_child(void);
+
+/* By each donor: before its block can be lent, and when nobody runs on it any more and it is nobody's. */
+void libc_signals_donor_begin(void);
+void libc_signals_donor_end(void);
 
 #endif

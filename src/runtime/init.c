@@ -90,6 +90,7 @@ static int start(const struct settings *settings, bool join_in) {
 /* The caller is the only thread. It may have been a unit: it goes on, on its unit's stack, as an external kernel thread
  * of a process without a runtime. What the others held is lost; nothing of it is unmapped, the caller may stand on it. */
 static void fork_child(void) {
+    const struct worker *worker = worker_here();
     ARCH_TLS_STORE(thrum_worker, NULL);
     trace_file_fork_child();
     store_relaxed(&scheduler.open, 0);
@@ -97,7 +98,7 @@ static void fork_child(void) {
     lock_reset(&scheduler.shared.lock);
     migrate_fork_child();
     workers_fork_child();
-    preempt_fork_child();
+    preempt_fork_child(worker);
     blocking_fork_child();
     depot_fork_child(&unit_depot);
     stack_fork_child();

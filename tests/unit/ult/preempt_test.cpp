@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
-#include <thrum/worker.h>
 
 #include <cerrno>
 #include <csignal>
@@ -12,97 +11,15 @@
 #include <cstring>
 #include <string>
 
-#include "crew.hpp"
 #include "faults.hpp"
+#include "preempt.hpp"
 
 namespace {
-
-// Microseconds. Where each instruction takes ten times as long so do slices.
-constexpr unsigned kSlice = ULT_EMULATED ? 5000 : 200, kShort = ULT_EMULATED ? 2000 : 50;
-
-// A runtime that preempts, on so many workers.
-class Preempting {
-  public:
-    explicit Preempting(unsigned workers, unsigned mode = THRUM_PREEMPT_LEND, unsigned slice = kSlice) {
-        thrum_config config{workers, 0, {mode, slice, 0, 0}, {}};
-        error_ = thrum_init(&config);
-        EXPECT_EQ(error_, 0);
-    }
-    ~Preempting() {
-        if (error_ == 0) {
-            EXPECT_EQ(thrum_fini(), 0);
-        }
-    }
-    Preempting(const Preempting &) = delete;
-
-  private:
-    int error_;
-};
-
-uint64_t preemptions() {
-    uint64_t sum = 0;
-    thrum_worker_counters counters{};
-    for (unsigned i = 0; thrum_worker_get_counters(i, &counters) == 0; i++)
-        sum += counters.preemptions;
-    return sum;
-}
-
-uint64_t ticks() {
-    uint64_t sum = 0;
-    thrum_worker_counters counters{};
-    for (unsigned i = 0; thrum_worker_get_counters(i, &counters) == 0; i++)
-        sum += counters.ticks;
-    return sum;
-}
-
-// A ULT in the queue, of the given mode.
-class Thread {
-  public:
-    explicit Thread(std::function<void()> work, unsigned mode = THRUM_PREEMPT_DEFAULT, unsigned slice = 0)
-        : work_(std::make_unique<std::function<void()>>(std::move(work))) {
-        thrum_attr_t attr;
-        thrum_attr_init(&attr);
-        thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED);
-        EXPECT_EQ(thrum_attr_set_preempt(&attr, mode), 0);
-        EXPECT_EQ(thrum_attr_set_slice(&attr, slice), 0);
-        auto run = [](void *function) -> void * {
-            (*static_cast<std::function<void()> *>(function))();
-            return nullptr;
-        };
-        EXPECT_EQ(thrum_spawn(&handle_, &attr, run, work_.get()), 0);
-    }
-    ~Thread() { join(); }
-    Thread(Thread &&other) noexcept
-        : work_(std::move(other.work_)), handle_(std::exchange(other.handle_, nullptr)) {}
-    void join() {
-        if (handle_ != nullptr) {
-            EXPECT_EQ(thrum_join(handle_, nullptr), 0);
-        }
-        handle_ = nullptr;
-    }
-
-  private:
-    std::unique_ptr<std::function<void()>> work_;
-    thrum_t handle_ = nullptr;
-};
-
-void wait_for(const std::atomic<bool> &flag) {
-    while (!flag.load(std::memory_order_relaxed)) {
-    }
-}
 
 int *__attribute__((noinline)) error_place() {
     __asm__ volatile("" ::: "memory");
     return &errno;
 }
-
-class Interrupted : public testing::Test {
-  protected:
-    void SetUp() override {
-        if (ULT_ASAN || ULT_TSAN)
-            GTEST_SKIP() << "under sanitizers nobody is preempted";
-    }
-};
 
 // In all modes that keep what the C library has of a thread.
 class SafeMode : public Interrupted, public testing::WithParamInterface<unsigned> {};

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Preemption in mode lend against what libc keeps in its thread control blocks: the ids that setuid() gives to all threads,
+// cancellation, thread-local variables of libraries that are loaded meanwhile.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <grp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "preempt.hpp"
+
+namespace {
+
+enum { SLICE = 50, LIMIT = 60, NOBODY = 65534 }; // us, s
+
+// Threads that compute on all workers, so that each runs on a block that is not its own, and is preempted all the time; and
+// some that do something else. All have begun when it is there, so that no more blocks are wanted: to make them takes
+// locks of libc's.
+class Crowd {
+  public:
+    explicit Crowd(unsigned spinners, unsigned others = 0, const std::function<void()> &work = nullptr)
+        : spinners_(spinners) {
+        const unsigned count = spinners + others;
+        for (unsigned i = 0; i < count; i++)
+            threads_.emplace_back([this, i, work] {
+                arrived_++;
+                wait_for(i < spinners_ ? stop_ : go_);
+                if (i >= spinners_)
+                    work();
+            });
+        while (arrived_ < count) {
+        }
+        const uint64_t end = in_ms(20);
+        while (thrum_now() < end) {
+        }
+        go_ = true;
+    }
+    ~Crowd() { stop_ = true; }
+    // ... those others.
+    void join() {
+        while (threads_.size() > spinners_)
+            threads_.pop_back();
+    }
+
+  private:
+    const unsigned spinners_;
+    std::atomic<unsigned> arrived_{0};
+    std::atomic<bool> stop_{false}, go_{false};
+    std::vector<Thread> threads_; // joined before the flags go
+};
+
+// By somebody of each kind: the thread that called thrum_init, an ULT, a kernel thread that is no worker.
+enum class Caller { PRIMARY, ULT, EXTERNAL };
+
+void by(Caller caller, const std::function<void()> &work) {
+    std::atomic<bool> done{false};
+    switch (caller) {
+    case Caller::PRIMARY: work(); break;
+    case Caller::ULT: Thread{work}.join(); break;
+    case Caller::EXTERNAL:
+        std::thread thread([&] {
+            work();
+            done = true;
+        });
+        while (!done)
+            thrum_yield();
+        thread.join();
+    }
+}
+
+// --- ids ----------------------------------------------------------------------------------------------------
+
+int set_own_ids(int times) {
+    int wrong = 0;
+    for (int i = 0; i < times; i++)
+        wrong += setuid(getuid()) != 0 || setgid(getgid()) != 0;
+    return wrong;
+}
+
+int everybody_sets_ids(unsigned workers) {
+    const int times = divided(12);
+    std::atomic<int> wrong{0};
+    const Preempting runtime(workers, THRUM_PREEMPT_LEND, SLICE);
+    const uint64_t before = preemptions();
+    {
+        Crowd crowd(workers + 2, 3, [&] { wrong += set_own_ids(times); });
+        std::thread outside([&] { wrong += set_own_ids(times); });
+        wrong += set_own_ids(times);
+        crowd.join();
+        by(Caller::EXTERNAL, [&] { wrong += set_own_ids(times); });
+        outside.join();
+    }
+    wrong += preemptions() - before < 10;
+    return wrong;
+}
+
+// Does each kernel thread of the process have the line? "Uid:\t1\t2\t3\t4".
+bool all_have(const std::string &wanted) {
+    DIR *tasks = opendir("/proc/self/task");
+    if (tasks == nullptr)
+        return false;
+    int with = 0, without = 0;
+    for (const dirent *task; (task = readdir(tasks)) != nullptr;) {
+        std::ifstream status("/proc/self/task/" + std::string(task->d_name) + "/status");
+        if (task->d_name[0] == '.' || !status)
+            continue; // it is gone
+        bool found = false;
+        for (std::string line; !found && std::getline(status, line);)
+            found = line == wanted;
+        ++(found ? with : without);
+    }
+    closedir(tasks);
+    return with > 0 && without == 0;
+}
+
+bool all_have_ids(const char *name, std::initializer_list<unsigned> ids) {
+    std::ostringstream line;
+    line << name << ":";
+    for (const unsigned id : ids)
+        line << '\t' << id;
+    return eventually([&] { return all_have(line.str()); });
+}
+
+// Root's own, back and forth and then for good. A thread that kept what others have lost would not fail as they do, and libc
+// would abort.
+int ids_change(unsigned workers, Caller caller) {
+    const Preempting runtime(workers, THRUM_PREEMPT_LEND, SLICE);
+    const Crowd crowd(workers + 2);
+    int wrong = 0;
+    for (int i = 0; i < 6; i++)
+        by(caller, [&] { wrong += seteuid(NOBODY) != 0 || setegid(1) != -1 || seteuid(0) != 0; });
+    wrong += !all_have_ids("Uid", {0, 0, 0, 0});
+    by(caller, [&] { wrong += seteuid(NOBODY) != 0; });
+    wrong += !all_have_ids("Uid", {0, NOBODY, 0, NOBODY});
+    by(caller, [&] {
+        const gid_t groups[] = {7, 11, 13};
+        wrong += seteuid(0) != 0 || setgroups(3, groups) != 0 || setresgid(1, 2, 2) != 0 ||
+                 setresuid(NOBODY, NOBODY, NOBODY) != 0;
+    });
+    for (int i = 0; i < 6; i++)
+        by(caller, [&] { wrong += setuid(0) != -1 || errno != EPERM || setegid(1) != 0 || setegid(2) != 0; });
+    wrong += !all_have_ids("Uid", {NOBODY, NOBODY, NOBODY, NOBODY});
+    wrong += !all_have_ids("Gid", {1, 2, 2, 2});
+    wrong += !all_have("Groups:\t7 11 13 ");
+    return wrong;
+}
+
+// --- cancellation -------------------------------------------------------------------------------------------
+
+void *sleep_on(void *) {
+    for (;;)
+        pause();
+}
+
+void *compute_on(void *started) {
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+    static_cast<std::atomic<bool> *>(started)->store(true);
+    for (volatile long i = 0;; i = i + 1) {
+    }
+}
+
+bool is_cancelled(void *(*fn)(void *)) {
+    pthread_t thread;
+    std::atomic<bool> started{fn != compute_on};
+    void *result = nullptr;
+    if (pthread_create(&thread, nullptr, fn, &started) != 0)
+        return false;
+    wait_for(started);
+    return pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED;
+}
+
+int units_cancel_threads(unsigned workers) {
+    std::atomic<int> wrong{0};
+    const Preempting runtime(workers, THRUM_PREEMPT_LEND, SLICE);
+    Crowd crowd(workers + 2, 3, [&] {
+        for (int i = 0; i < divided(8); i++)
+            wrong += !is_cancelled(sleep_on) + !is_cancelled(compute_on);
+    });
+    crowd.join();
+    return wrong;
+}
+
+// Whoever runs on the worker meanwhile was not meant, though the signal comes to its kernel thread.
+int the_primary_is_cancelled() {
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, SLICE);
+    const pthread_t primary = pthread_self();
+    std::vector<Thread> threads;
+    std::atomic<int> running{0};
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([&, i] {
+            running++;
+            while (running < 4) {
+            }
+            if (i == 0) {
+                std::thread([&] { pthread_cancel(primary); }).join();
+                running++;
+            }
+            const uint64_t end = in_ms(50);
+            while (running < 5 || thrum_now() < end)
+                pthread_testcancel();
+            if (running++ == 8)
+                _exit(0); // what becomes of the primary is not said
+        });
+    threads.clear();
+    return 1;
+}
+
+// A unit that means itself means a donor, and that somebody else may run on its block meanwhile.
+int a_unit_cancels_itself() {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, SLICE);
+    Crowd crowd(4, 8, [] {
+        pthread_cancel(pthread_self());
+        const uint64_t end = in_ms(20);
+        while (thrum_now() < end)
+            pthread_testcancel();
+    });
+    crowd.join();
+    return 0;
+}
+
+class PreemptLibc : public Interrupted {
+  protected:
+    void SetUp() override {
+        Interrupted::SetUp();
+        if (ULT_EMULATED)
+            GTEST_SKIP() << "the emulator keeps these signals for itself";
+    }
+};
+
+} // namespace
+
+TEST_F(PreemptLibc, EverybodyMaySetIds) {
+    for (unsigned workers : {1U, 2U, 4U})
+        EXPECT_EQ(in_child([=] { return everybody_sets_ids(workers); }, LIMIT), 0) << workers;
+}
+
+TEST_F(PreemptLibc, IdsAreThoseOfAllThreads) {
+    if (getuid() != 0)
+        GTEST_SKIP() << "only root can have other ids";
+    for (unsigned workers : {1U, 2U, 4U})
+        for (const Caller caller : {Caller::PRIMARY, Caller::ULT, Caller::EXTERNAL})
+            EXPECT_EQ(in_child([=] { return ids_change(workers, caller); }, LIMIT), 0)
+                << workers << " " << static_cast<int>(caller);
+}
+
+TEST_F(PreemptLibc, ThreadsOfTheProgramsAreCancelled) {
+    for (unsigned workers : {1U, 2U, 4U})
+        EXPECT_EQ(in_child([=] { return units_cancel_threads(workers); }, LIMIT), 0) << workers;
+}
+
+TEST_F(PreemptLibc, WhoeverRunsInPlaceOfWhoIsCancelledIsNot) {
+    EXPECT_EQ(in_child(the_primary_is_cancelled, LIMIT), 0);
+}
+
+TEST_F(PreemptLibc, DonorsAreNotCancelled) {
+    EXPECT_EQ(in_child(a_unit_cancels_itself, LIMIT), 0);
+}
+
+// Libc's own handlers are there again afterwards, so that the next runtime finds them.
+TEST_F(PreemptLibc, RuntimesFollowEachOther) {
+    for (int i = 0; i < 5; i++) {
+        {
+            const Preempting runtime(2, THRUM_PREEMPT_LEND, SLICE);
+            const Crowd crowd(3);
+            EXPECT_EQ(set_own_ids(2), 0);
+        }
+        std::thread outside([] { EXPECT_EQ(set_own_ids(2), 0); });
+        EXPECT_EQ(set_own_ids(2), 0);
+        outside.join();
+    }
+}
+
+TEST_F(PreemptLibc, AChildOfForkSetsIds) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, SLICE);
+    const Crowd crowd(3);
+    Thread forks([] {
+        const int status = in_child(
+            [] {
+                int wrong = set_own_ids(2);
+                std::thread outside([&] { wrong += set_own_ids(2); });
+                outside.join();
+                return wrong + everybody_sets_ids(2);
+            },
+            LIMIT);
+        EXPECT_EQ(status, 0);
+    });
+}
+
+// It goes on with a block that was a donor's; libc unmaps that of the worker's kernel thread when the next thread ends, and
+// the kernel must not write there any more.
+TEST_F(PreemptLibc, AChildOfForkDoesNotNeedItsWorkersBlock) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, SLICE);
+    std::atomic<bool> done{false};
+    Thread forks([&] { // the primary has the other worker
+        EXPECT_EQ(in_child([] {
+                      std::thread([] {}).join();
+                      const uint64_t end = in_ms(20);
+                      while (thrum_now() < end)
+                          sched_yield();
+                      return 0;
+                  }),
+                  0);
+        done = true;
+    });
+    wait_for(done);
+}
+
+// Some wait with a block each that was there before.
+TEST_F(PreemptLibc, ThreadLocalsOfALoadedLibraryAreRight) {
+    const Preempting runtime(2, THRUM_PREEMPT_LEND, SLICE);
+    std::atomic<int (*)()> check{nullptr};
+    std::atomic<int> wrong{0}, failed{0};
+    const auto look = [&] {
+        while (check == nullptr && failed == 0) {
+        }
+        const uint64_t end = in_ms(50);
+        while (failed == 0 && thrum_now() < end)
+            wrong += !check.load()();
+    };
+    std::vector<Thread> threads;
+    for (int i = 0; i < 16; i++)
+        threads.emplace_back(look);
+    std::thread outside(look);
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([&] {
+            void *library = dlopen(INITIAL_EXEC_MODULE, RTLD_NOW);
+            void *symbol = library != nullptr ? dlsym(library, "as_it_should_be") : nullptr;
+            failed += symbol == nullptr;
+            check = reinterpret_cast<int (*)()>(symbol);
+        });
+    look();
+    threads.clear();
+    outside.join();
+    for (int i = 0; i < 100; i++) // on more blocks than there are
+        threads.emplace_back(look);
+    threads.clear();
+    EXPECT_EQ(failed, 0);
+    EXPECT_EQ(wrong, 0);
+}
