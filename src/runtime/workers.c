@@ -157,7 +157,10 @@ static bool make_loop(struct worker *worker, void *(*fn)(void *)) {
 }
 
 static int start_carried(struct member *member) {
-    if (!make_loop(&member->worker, carried_loop))
+    enter();
+    bool made = make_loop(&member->worker, carried_loop);
+    leave();
+    if (!made)
         return ENOMEM;
     store_relaxed(&member->over, 0);
     preempt_worker_start(&member->worker);
