@@ -41,7 +41,7 @@ soak-ult: all ## random graphs of user-level threads (DURATION, and WORKERS and 
 	@build/$(PRESET)/tests/stress/stress-ult --seconds $(DURATION) $(WORKERS:%=--workers %) $(SEED:%=--seed %)
 
 soak-preempt: all ## preemption, at all places, in all modes (DURATION=3600 for ten million; SEED if given)
-	@build/$(PRESET)/tests/stress/stress-preempt --seconds $(DURATION) --mode lend,none --workers 1,2,8 \
+	@build/$(PRESET)/tests/stress/stress-preempt --seconds $(DURATION) --mode lend,own-tls,klt,none --workers 1,2,8 \
 	    --threads 8,32,1000 --slice 50,100,1000 --least-hits 1000 \
 	    --least-preemptions $$(($(DURATION) >= 3600 ? 10000000 : 0)) $(SEED:%=--seed %)
 
