@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench casestudy growth soak soak-ult soak-preempt format lint install clean help
+.PHONY: all run test test-all bench bench-preempt casestudy growth soak soak-ult soak-preempt format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -33,6 +33,11 @@ growth:    ## how cost grows (docs/growth.md): measured, simulated, figures: bui
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET) --target bench-growth bench-growth-peers
 	@scripts/growth.sh build/$(PRESET)
+
+bench-preempt: ## what preemption costs (docs/preemption-cost.md), with figures: build/preempt
+	@cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET) --target bench-preempt
+	@scripts/preempt-cost.sh build/$(PRESET)
 
 soak:      ## the tests again and again (DURATION=600 seconds, after building)
 	@scripts/soak.sh $(DURATION)

@@ -6,7 +6,8 @@
 // How they measure: a measurement is a process of its own, because a library is preloaded into a process or
 // it is not. What is compared is measured in one run, in turns, so that whatever else the machine does meets
 // all of it; each comparison is made within a turn, and the median over the turns is reported. CPU time
-// stands beside wall time: on a busy machine it is the steadier of the two. Nothing is pinned to a CPU.
+// stands beside wall time: on a busy machine it is the steadier of the two. Nothing is pinned to a CPU unless the
+// benchmark says so.
 #ifndef THRUM_BENCH_COMMON_HPP
 #define THRUM_BENCH_COMMON_HPP
 

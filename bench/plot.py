@@ -7,20 +7,21 @@
     bench/plot.py build/spawn.json docs/figures/spawn
 
 and what the experiments of the case study measured (casestudy/figure.py), and bench/growth, whose figures are several:
-TARGET-threads and so on (growth/figure.py). The bars are the intervals of the medians,
-which the table has in brackets. The only use of matplotlib; python3-matplotlib of Debian belongs to /usr/bin/python3,
-hence the first line.
+TARGET-threads and so on (growth/figure.py), and what preemption costs (preempt_figure.py). The bars are the intervals of
+the medians, which the table has in brackets. The only use of matplotlib; python3-matplotlib of Debian belongs to
+/usr/bin/python3, hence the first line.
 """
 import json
 import os
 import sys
 
+import preempt_figure as preempt
 from casestudy import figure
 from growth import figure as growth
 
 TABLES = {"spawn": "std::thread, create and join", "stdasync": "std::async and get",
           "create_detach": "std::thread, create and detach"}
-KNOWN = (*TABLES, *figure.EXPERIMENTS, *growth.BENCHMARKS)
+KNOWN = (*TABLES, *figure.EXPERIMENTS, *growth.BENCHMARKS, *preempt.BENCHMARKS)
 SERIES = (("default", "default", "o", "#c44e52"), ("cache", "cache", "s", "#4c72b0"))
 
 
@@ -33,13 +34,13 @@ def read(path):
     try:
         with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
             result = json.load(file)
-        known = result["benchmark"] in KNOWN
+        known = result["benchmark"] in KNOWN and (result["benchmark"] != "ult" or "ult_armed" in result["tables"])
         tables = list(result["tables"].values()) if known else []
         empty = not tables or not all(table["rows"] for table in tables)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Failure(f"{path}: {type(error).__name__}: {error}") from error
     if empty:
-        raise Failure(f"{path}: not the --json of {', '.join(KNOWN)}")
+        raise Failure(f"{path}: not the --json of {', '.join(KNOWN)} (with --armed)")
     return result
 
 
@@ -97,6 +98,8 @@ def draw(result, target):
         pictures = {"": draw_creators(pyplot, result)}
     elif result["benchmark"] in growth.BENCHMARKS:
         pictures = growth.draw(pyplot, result, machine(result))
+    elif result["benchmark"] in preempt.BENCHMARKS:
+        pictures = {"": preempt.draw(pyplot, result, machine(result))}
     else:
         pictures = {"": figure.draw(pyplot, result, machine(result))}
     folder = os.path.dirname(target)

@@ -18,6 +18,8 @@ INTERVAL, NUMBER = "interval", "number"
 CREATORS = ({"default_per_s": INTERVAL, "cache_per_s": INTERVAL, "speedup": INTERVAL,
              "default_cpu_us": NUMBER, "cache_cpu_us": NUMBER, "cpu_speedup": INTERVAL},
             "creators", {1, 2, 8, 32})
+MODES = {"yield", "lend", "own-tls", "klt"}  # of preemption
+NOT_MEASURED = "not available"  # of a row: this build of the library, or this machine, does not have it
 EXPECTED = {
     "preload_cost": {
         "preload_cost": ({"wall_us": NUMBER, "cpu_us": NUMBER}, "program", {"nothing", "python3"}),
@@ -90,9 +92,30 @@ EXPECTED = {
                  "the same with three words, branch", "spawn + result, async", "spawn + join of 100, task_group",
                  "fib, branch", "mutex + condition, there and back", "lock + unlock", "channel of 64, a value"}),
     },
+    "preempt_cost": {
+        "preempt_cost": ({"p10": INTERVAL, "gap": INTERVAL, "p99": INTERVAL, "to_yield": INTERVAL, "to_kernel": INTERVAL,
+                          "per_second": NUMBER}, "arm",
+                         {*(f"thrum, {mode}" for mode in MODES), "kernel threads, 1:1",
+                          "a timer's signal, no switch"}),
+    },
+    "preempt_overhead": {
+        "several": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES),
+        "one": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES),
+    },
+    "preempt_timers": {
+        "preempt_timers": ({"threads": NUMBER, "median": INTERVAL, "p99": INTERVAL, "delivered": NUMBER}, "form",
+                           {"naive", "staggered", "one to all", "chained"}),
+    },
     "resets": {},  # its tables depend on what is at hand, see check_resets
 }
 UNAVAILABLE = 77
+PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # that of plot.py
+SMALLEST = {  # less than --quick, for a figure of each
+    "preempt_cost": ("--rounds", "1", "--seconds", "0.02"),
+    "preempt_overhead": ("--rounds", "1", "--length", "1"),
+    "preempt_timers": ("--rounds", "1", "--seconds", "0.02", "--threads", "2"),
+    "ult": ("--rounds", "1", "--length", "0.01", "--blocked", "100", "--armed"),
+}
 MACHINE = {"cpu", "cores", "kernel", "libc", "load_before", "load_after"}
 
 
@@ -118,10 +141,11 @@ def expect_number(row, key):
 def check_table(result, key, columns, name, names):
     table = result["tables"].get(key)
     expect(table is not None, f"there is no table {key}")
-    expect(table["title"] and table["rows"], f"table {key} has no title or no rows")
+    rows = [row for row in table["rows"] if NOT_MEASURED not in row.values()]
+    expect(table["title"] and rows, f"table {key} has no title or no rows")
     for column, kind in columns.items():
         expect(column in table["units"], f"no unit for {column}")
-        for row in table["rows"]:
+        for row in rows:
             expect_number(row, column)
             expect(row[column] > 0, f"{column} is not above 0 in {row}")
             if kind == INTERVAL:
@@ -173,7 +197,8 @@ def check_json(program, name):
     expect(result["benchmark"] == name, f"it calls itself {result['benchmark']}")
     machine = result["machine"]
     expect(set(machine) == MACHINE and all(machine.values()), f"machine: {machine}")
-    expect(("library" in result) == (name not in ("idle_list", "sleep")), "a library where none is measured, or none")
+    expect(("library" in result) == (name not in ("idle_list", "sleep", "preempt_timers")),
+           "a library where none is measured, or none")
     expect("library" not in result or result["library"]["build"] in ("release", "debug"), f"{result.get('library')}")
     expect(result["settings"], "no settings")
     if name == "openmp" and "not built" in " ".join(result["notes"]):
@@ -243,6 +268,29 @@ def check_bert(folder, name):
     expect_missing(answer, name)
 
 
+def check_armed(folder, name):
+    """ult beside itself with preemption."""
+    answer = run(os.path.join(folder, "ult"), *SMALLEST["ult"], "--json")
+    expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
+    ratios = {key: INTERVAL for key in ("cpu_1", "wall_1", "cpu_2", "wall_2")}
+    operations = EXPECTED["ult"]["ult"][2] | {"resident bytes of a blocked thread", "init + fini"}
+    check_table(json.loads(answer.stdout), "ult_armed", ratios, "operation", operations)
+
+
+def check_preempt_plots(folder, name):
+    """Draws the figures of docs/preemption-cost.md."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plot.py")
+    with tempfile.TemporaryDirectory() as scratch:
+        for benchmark, options in SMALLEST.items():
+            measured, figure = os.path.join(scratch, "measured.json"), os.path.join(scratch, benchmark)
+            with open(measured, "w", encoding="utf-8") as file:
+                file.write(run(os.path.join(folder, benchmark), *options, "--json").stdout)
+            answer = run(PYTHON, program, measured, figure)
+            if answer.returncode != 0:
+                return expect_missing(answer, "plot")
+            expect(os.path.getsize(figure + ".svg") > 1000 and os.path.getsize(figure + ".png") > 1000, "no figure")
+
+
 def check_plot(folder, name):
     """Draws what spawn measures, where matplotlib is installed."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
@@ -250,12 +298,11 @@ def check_plot(folder, name):
         measured = os.path.join(scratch, "spawn.json")
         with open(measured, "w", encoding="utf-8") as file:
             file.write(run(os.path.join(folder, "spawn"), "--quick", "--json").stdout)
-        python = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
         for wrong in ([], [os.devnull, "x"], ["/no/such/file", "x"]):
-            answer = run(python, program, *wrong)
+            answer = run(PYTHON, program, *wrong)
             lines = answer.stderr.splitlines()
             expect(answer.returncode != 0 and len(lines) == 1 and lines[0].startswith("plot: "), lines)
-        answer = run(python, program, measured, os.path.join(scratch, "figure"))
+        answer = run(PYTHON, program, measured, os.path.join(scratch, "figure"))
         if answer.returncode != 0:
             return expect_missing(answer, name)
         for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
@@ -267,9 +314,11 @@ def main():
     folder = sys.argv[1]
     failed = 0
     checks = {name: check_benchmark for name in EXPECTED}
-    checks.update(bert=check_bert, plot=check_plot)
-    if not os.access(os.path.join(folder, "ult"), os.X_OK):
-        del checks["ult"], checks["sleep"], checks["hpp"]  # no libthrum on this processor
+    checks.update(bert=check_bert, plot=check_plot, armed=check_armed, preempt_plots=check_preempt_plots)
+    if not os.access(os.path.join(folder, "ult"), os.X_OK):  # no libthrum on this processor
+        for name in ("ult", "sleep", "hpp", "preempt_cost", "preempt_overhead", "preempt_timers", "armed",
+                     "preempt_plots"):
+            del checks[name]
     for name, check in checks.items():
         try:
             check(folder, name)

@@ -2,11 +2,13 @@
 //
 // What libthrum's operations cost: nanoseconds of CPU and of wall time, with one worker and with two, beside the targets
 // that were set for them, and with --peers beside what the same costs in other runtimes, measured in the same run in
-// turns. peers/workloads.hpp says what each row does and what counts as one operation; every number is measured in a
-// process of its own, peers/NAME.
+// turns. With --armed, what it costs that threads may be preempted: the same in a runtime that preempts, whether or not a
+// row gives it a reason to. peers/workloads.hpp says what each row does and what counts as one operation; every number is
+// measured in a process of its own, peers/NAME.
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -70,6 +72,7 @@ constexpr std::array<Runtime, 7> kRuntimes = {{
     {"tokio", "tokio", "cargo and crates.io"},
     {"pthreads", "pthreads", ""},
 }};
+constexpr std::size_t kArmed = kRuntimes.size(); // thrum once more, with THRUM_PREEMPT=lend
 constexpr std::array<unsigned, 2> kWorkers = {1, 2};
 
 // What one runtime does in one row with so many workers, a value a round; or why it does not.
@@ -87,6 +90,8 @@ class Run {
           blocked_(options.numbers[2]) {
         for (std::size_t i = 0; i < kRuntimes.size(); i++)
             find(i);
+        if (options.flags[1])
+            runtimes_.push_back(kArmed);
     }
 
     void all();
@@ -95,10 +100,12 @@ class Run {
         return bench::estimate(cpu ? series.cpu : series.wall);
     }
     const Series &series(const Key &key) const { return series_.at(key); }
+    bench::Estimate armed_ratio(std::size_t row, std::size_t workers, bool cpu) const;
     const std::vector<std::size_t> &runtimes() const { return runtimes_; }
     const std::vector<std::string> &notes() const { return notes_; }
 
     static bool is_own(std::size_t row) { return row >= kOwn && row < kRows.size(); }
+    static bool is_thrum(std::size_t runtime) { return runtime == 0 || runtime == kArmed; }
     static std::string row_key(std::size_t row) {
         return row < kRows.size() ? kRows[row].key : row == kRows.size() ? kMemory : kLife;
     }
@@ -112,12 +119,15 @@ class Run {
     void find(std::size_t runtime);
     void one(const Key &key);
     static std::string path(std::size_t runtime) {
-        return bench::beside(std::string("peers/") + kRuntimes[runtime].program);
+        return bench::beside(std::string("peers/") + kRuntimes[is_thrum(runtime) ? 0 : runtime].program);
+    }
+    static std::string name(std::size_t runtime) {
+        return runtime == kArmed ? "thrum, armed" : kRuntimes[runtime].name;
     }
 
     const bench::Options &options_;
     double rounds_, scale_, blocked_;
-    std::vector<std::size_t> runtimes_;
+    std::vector<std::size_t> runtimes_; // thrum is the first, and the last if it is armed too
     std::map<Key, Series> series_;
     std::vector<std::string> notes_;
 };
@@ -145,8 +155,10 @@ void Run::one(const Key &key) {
     const std::string row = row_key(key[1]);
     const double scale = row == kMemory ? blocked_ / 1e5 : scale_;
     bench::Environment environment;
-    if (key[0] == 0)
+    if (is_thrum(key[0]))
         environment.preload(options_.library);
+    if (key[0] == kArmed)
+        environment.set("THRUM_PREEMPT", "lend");
     const bench::Ended ended = bench::run(
         {path(key[0]), row, std::to_string(kWorkers[key[2]]), std::to_string(scale)}, environment, true);
     double wall = 0, cpu = 0;
@@ -158,24 +170,37 @@ void Run::one(const Key &key) {
         series.cpu.push_back(wall);
     } else if (ended.status == 0 && ended.output.compare(0, 5, "none ") == 0) {
         series.why = ended.output.substr(5, ended.output.find('\n') - 5);
-    } else if (key[0] != 0) {
+    } else if (!is_thrum(key[0])) {
         series.why = "it failed, it " + how_it_ended(ended.status);
     } else {
         throw bench::Failure("peers/thrum " + row + " " + how_it_ended(ended.status));
     }
 }
 
+// Every other round the other way round.
 void Run::all() {
-    for (int round = 0; round < static_cast<int>(rounds_); round++)
+    std::vector<std::size_t> turns = runtimes_;
+    for (int round = 0; round < static_cast<int>(rounds_); round++) {
         for (std::size_t row = 0; row < kRows.size() + 2; row++)
             for (std::size_t workers = 0; workers < kWorkers.size(); workers++)
-                for (const std::size_t runtime : runtimes_) {
-                    if (runtime != 0 && is_own(row))
+                for (const std::size_t runtime : turns) {
+                    if (!is_thrum(runtime) && is_own(row))
                         continue;
                     bench::progress("round " + std::to_string(round + 1) + ": " + row_key(row) + ", " +
-                                    kRuntimes[runtime].name);
+                                    name(runtime));
                     one({runtime, row, workers});
                 }
+        std::reverse(turns.begin(), turns.end());
+    }
+}
+
+// To the same without, within each round.
+bench::Estimate Run::armed_ratio(std::size_t row, std::size_t workers, bool cpu) const {
+    const Series &armed = series({kArmed, row, workers}), &plain = series({0, row, workers});
+    std::vector<double> ratios;
+    for (std::size_t round = 0; round < armed.cpu.size(); round++)
+        ratios.push_back(cpu ? armed.cpu[round] / plain.cpu[round] : armed.wall[round] / plain.wall[round]);
+    return bench::estimate(ratios);
 }
 
 // --- tables -----------------------------------------------------------------------------------------------
@@ -235,20 +260,40 @@ bench::Cell cell(const Run &run, const Key &key, bool cpu) {
 bench::Table compared(const Run &run, std::size_t workers, bool cpu, const char *key, const char *title) {
     bench::Table table{key, title, {{"operation", "operation", "", 0}}, {}};
     for (const std::size_t runtime : run.runtimes())
-        table.columns.push_back({kRuntimes[runtime].program, kRuntimes[runtime].name, "ns", 1});
+        if (runtime != kArmed)
+            table.columns.push_back({kRuntimes[runtime].program, kRuntimes[runtime].name, "ns", 1});
     for (std::size_t row = 0; row < kRows.size() + 2; row++) {
         if (Run::is_own(row))
             continue;
         table.rows.push_back({Run::row_name(row)});
         for (const std::size_t runtime : run.runtimes())
-            table.rows.back().push_back(cell(run, {runtime, row, workers}, cpu));
+            if (runtime != kArmed)
+                table.rows.back().push_back(cell(run, {runtime, row, workers}, cpu));
     }
+    return table;
+}
+
+bench::Table armed(const Run &run) {
+    bench::Table table{"ult_armed",
+                       "With THRUM_PREEMPT=lend, to without",
+                       {{"operation", "operation", "", 0},
+                        {"cpu_1", "1 worker, CPU", "x", 3},
+                        {"wall_1", "wall", "x", 3},
+                        {"cpu_2", "2 workers, CPU", "x", 3},
+                        {"wall_2", "wall", "x", 3}},
+                       {}};
+    for (std::size_t row = 0; row < kRows.size() + 2; row++)
+        table.rows.push_back({Run::row_name(row), run.armed_ratio(row, 0, true),
+                              run.armed_ratio(row, 0, false), run.armed_ratio(row, 1, true),
+                              run.armed_ratio(row, 1, false)});
     return table;
 }
 
 // One line for each runtime and reason: what it cannot do, or did not.
 void explain_gaps(const Run &run, bench::Report *report) {
     for (const std::size_t runtime : run.runtimes()) {
+        if (runtime == kArmed)
+            continue;
         std::map<std::string, std::string> rows_of;
         for (std::size_t row = 0; row < kRows.size() + 2; row++)
             for (std::size_t workers = 0; workers < kWorkers.size() && !Run::is_own(row); workers++) {
@@ -286,6 +331,10 @@ void body(const bench::Options &options) {
     report.add(other_units(run, options));
     if (options.flags[0])
         compare(run, &report);
+    if (options.flags[1]) {
+        report.add(armed(run));
+        report.note("With THRUM_PREEMPT=lend: slices of 10 ms. The ratios are taken within each round.");
+    }
     for (const std::string &note : run.notes())
         report.note(note);
     report.print();
@@ -304,8 +353,8 @@ int main(int argc, char **argv) {
           {"--blocked", "Threads that are blocked to see their memory", 2000, 100000, 1000000, 100, 1000000}},
          {},
          true,
-         {bench::Flag{"--peers",
-                      "Measure the other runtimes too, those that are built (target bench-peers)"}},
+         {bench::Flag{"--peers", "Measure the other runtimes too, those that are built (target bench-peers)"},
+          bench::Flag{"--armed", "Measure it with preemption too, and compare"}},
          "libthrum.so"},
         body);
 }

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What being preempted costs a program that computes: so much work, in several threads on each worker or in one alone, in
+// each mode of libthrum and with slices from 100 us to 10 ms, against the same without preemption; and beside it the
+// machine's own price of an interrupt: kernel threads that do the same work while timers of the same period interrupt them
+// for nothing. Each ratio is of two processes that ran one after the other, now this one first, now that. CPU time: with
+// it other programs, and the order in which workers come to an end, do not count.
+#include <pthread.h>
+
+#include <array>
+#include <cstdio>
+#include <functional>
+
+#include "preempt.hpp"
+
+namespace {
+
+constexpr std::array<double, 7> kSlices = {100, 200, 500, 1000, 2000, 5000, 10000}; // us
+constexpr std::size_t kUnitsOfWorker = 4;
+constexpr const char *kTimer = "timer", *kNone = "none";
+
+// --- in the child ------------------------------------------------------------------------------------------
+
+// One after the other, in registers: it takes as long as it takes, wherever it runs.
+void *compute(void *turns) {
+    std::uint64_t state = 1;
+    for (std::uint64_t left = *static_cast<const std::uint64_t *>(turns); left > 0; left--) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        __asm__ volatile("" : "+r"(state));
+    }
+    return nullptr;
+}
+
+// How many turns take so long; the parent asks once, so that all do the same.
+double turns_of(double ns) {
+    constexpr std::uint64_t kTurns = 2000000;
+    std::vector<double> rates;
+    for (int i = 0; i < 15; i++) {
+        const double since = preempt::cpu_ns();
+        std::uint64_t turns = kTurns;
+        compute(&turns);
+        rates.push_back(static_cast<double>(kTurns) / (preempt::cpu_ns() - since));
+    }
+    return ns * preempt::quantile(&rates, 0.5);
+}
+
+void report_cpu(const std::function<void()> &act) {
+    const double since = preempt::cpu_ns();
+    act();
+    std::printf("%.0f\n", preempt::cpu_ns() - since);
+}
+
+// As run_timers() wants them.
+struct Interrupted {
+    std::uint64_t turns;
+    double period_us, first_ns;
+};
+
+void nothing(int, siginfo_t *, void *) {}
+
+void *compute_with_timer(void *arg) {
+    auto *self = static_cast<Interrupted *>(arg);
+    if (self->period_us == 0)
+        return compute(&self->turns);
+    const preempt::Timer timer(SIGUSR1, self->first_ns, self->period_us);
+    return compute(&self->turns);
+}
+
+// Kernel threads, which do not tick at the same time. Without a period: nobody interrupts them.
+void run_kernel_threads(std::size_t count, std::uint64_t turns, double period_us) {
+    preempt::handle(SIGUSR1, nothing);
+    report_cpu([&] {
+        std::vector<Interrupted> parts(count);
+        std::vector<pthread_t> threads(count);
+        const double now = preempt::now_ns();
+        for (std::size_t i = 0; i < count; i++) {
+            const double phase = static_cast<double>(i + 1) / static_cast<double>(count);
+            parts[i] = {turns / count, period_us, now + 1e6 + phase * period_us * 1e3};
+            preempt::check(pthread_create(&threads[i], nullptr, compute_with_timer, &parts[i]),
+                           "pthread_create");
+        }
+        for (const pthread_t thread : threads)
+            pthread_join(thread, nullptr);
+    });
+}
+
+bool run_threads(unsigned workers, std::size_t count, std::uint64_t turns) {
+    if (!preempt::init(workers))
+        return false;
+    std::vector<thrum_t> threads(count);
+    std::uint64_t part = turns / count;
+    report_cpu([&] {
+        preempt::check(thrum_spawn_many(count, threads.data(), nullptr, compute, &part, 0),
+                       "thrum_spawn_many");
+        for (const thrum_t thread : threads)
+            preempt::check(thrum_join(thread, nullptr), "thrum_join");
+    });
+    return true;
+}
+
+// "turns NS", "timer WORKERS TURNS PERIOD", "thrum WORKERS THREADS TURNS".
+void work(const std::vector<std::string> &words) {
+    const std::string &what = words.at(0);
+    if (what == "turns") {
+        std::printf("%.0f\n", turns_of(std::stod(words.at(1))));
+    } else if (what == kTimer) {
+        run_kernel_threads(std::stoul(words.at(1)), std::stoull(words.at(2)), std::stod(words.at(3)));
+    } else if (!run_threads(static_cast<unsigned>(std::stoul(words.at(1))), std::stoul(words.at(2)),
+                            std::stoull(words.at(3)))) {
+        preempt::say_unavailable();
+    }
+}
+
+// --- in the parent -----------------------------------------------------------------------------------------
+
+// One line of the table: a mode, or the timer, at one slice.
+struct Line {
+    std::string key;
+    std::size_t slice;
+    std::size_t threads; // 0: kernel threads
+    bool available = true;
+    std::vector<double> ratios;
+};
+
+class Run {
+  public:
+    explicit Run(const bench::Options &options)
+        : options_(options), workers_(options.numbers[2]), text_(std::to_string(static_cast<int>(workers_))) {
+        const double ns = options.numbers[1] * 1e6 * workers_;
+        turns_ = std::to_string(
+            static_cast<std::uint64_t>(preempt::measured({"turns", std::to_string(ns)}, plain(), 1)[0]));
+        for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
+            lines_.push_back({kTimer, slice, 0, true, {}});
+            for (const char *mode : preempt::kModes)
+                for (const std::size_t threads : {several(), std::size_t{1}})
+                    lines_.push_back({mode, slice, threads, true, {}});
+        }
+    }
+
+    void all() {
+        for (int round = 0; round < static_cast<int>(options_.numbers[0]); round++)
+            for (Line &line : lines_)
+                if (line.available) {
+                    bench::progress("round " + std::to_string(round + 1) + ": " + line.key + ", " +
+                                    std::to_string(kSlices[line.slice]) + " us");
+                    pair(&line, round % 2 == 0);
+                }
+    }
+
+    const Line &line(const std::string &key, std::size_t slice, std::size_t threads) const {
+        for (const Line &line : lines_)
+            if (line.key == key && line.slice == slice && line.threads == threads)
+                return line;
+        throw bench::Failure("there is no line of " + key);
+    }
+    std::size_t several() const { return kUnitsOfWorker * static_cast<std::size_t>(workers_); }
+
+  private:
+    bench::Environment plain() const { return preempt::armed(options_.library, kNone, kSlices.back()); }
+    double cpu(const Line &line, bool interrupted);
+    void pair(Line *line, bool plain_first);
+
+    const bench::Options &options_;
+    double workers_;
+    std::string text_, turns_;
+    std::vector<Line> lines_;
+};
+
+// 0 if the mode is not available.
+double Run::cpu(const Line &line, bool interrupted) {
+    const double slice = kSlices[line.slice];
+    const bool kernel = line.threads == 0;
+    const std::vector<double> values =
+        kernel
+            ? preempt::measured({kTimer, text_, turns_, interrupted ? std::to_string(slice) : "0"}, plain(),
+                                1)
+            : preempt::measured({"thrum", text_, std::to_string(line.threads), turns_},
+                                preempt::armed(options_.library, interrupted ? line.key : kNone, slice), 1);
+    return values.empty() ? 0 : values[0];
+}
+
+void Run::pair(Line *line, bool plain_first) {
+    const double first = cpu(*line, !plain_first), second = cpu(*line, plain_first);
+    line->available = first > 0 && second > 0;
+    if (line->available)
+        line->ratios.push_back(plain_first ? second / first : first / second);
+}
+
+// --- tables -----------------------------------------------------------------------------------------------
+
+std::vector<double> in_percent(const std::vector<double> &ratios, const std::vector<double> *timers) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < ratios.size(); i++)
+        values.push_back(100 * (ratios[i] - (timers != nullptr ? (*timers)[i] : 1)));
+    return values;
+}
+
+bench::Table table_of(const Run &run, const char *key, const char *title, std::size_t threads) {
+    const bool beside_timer = threads != 1;
+    bench::Table table{key,
+                       title,
+                       {{"mode", "mode", "", 0},
+                        {"slice", "slice", "us", 0},
+                        {"ratio", "CPU time to none", "x", 4},
+                        {"overhead", "overhead", "%", 2}},
+                       {}};
+    if (beside_timer) {
+        table.columns.push_back({"timer", "a timer's own", "%", 2});
+        table.columns.push_back({"beyond", "beyond that", "%", 2});
+    }
+    for (const char *mode : preempt::kModes) {
+        if (!run.line(mode, 0, threads).available) {
+            table.rows.push_back({mode, preempt::kUnavailable});
+            table.rows.back().resize(table.columns.size(), "-");
+            continue;
+        }
+        for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
+            const Line &line = run.line(mode, slice, threads), &timer = run.line(kTimer, slice, 0);
+            std::vector<bench::Cell> row = {mode, kSlices[slice], bench::estimate(line.ratios),
+                                            bench::estimate(in_percent(line.ratios, nullptr))};
+            if (beside_timer) {
+                row.emplace_back(bench::estimate(in_percent(timer.ratios, nullptr)));
+                row.emplace_back(bench::estimate(in_percent(line.ratios, &timer.ratios)));
+            }
+            table.rows.push_back(row);
+        }
+    }
+    return table;
+}
+
+void body(const bench::Options &options) {
+    bench::Report report(options);
+    Run run(options);
+    run.all();
+    report.add(table_of(run, "several", "Several threads that compute on each worker", run.several()));
+    report.add(table_of(run, "one", "One thread that computes, alone", 1));
+    report.note("Several: " + std::to_string(kUnitsOfWorker) +
+                " a worker. Each ratio is of two processes, one after the other; none is pinned.");
+    report.note("A timer's own: the same work in as many kernel threads as there are workers, each with a "
+                "timer of that "
+                "period and a handler that does nothing, to the same without.");
+    report.note("The aims: at 1 ms at most 1 % beyond a timer's own; for one thread alone nothing that can "
+                "be measured.");
+    report.print();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    return bench::main_of(
+        argc, argv,
+        {"preempt_overhead",
+         "What being preempted costs a program that computes, by time slice, in each mode of libthrum.",
+         {{"--rounds", "Pairs of measurements of each row", 2, 25, 61, 1, 1000},
+          {"--length", "How long each worker computes, ms", 5, 100, 100, 1, 10000},
+          {"--workers", "Workers", 2, 2, 2, 1, 64}},
+         {},
+         true,
+         {},
+         "libthrum.so"},
+        body, work);
+}
