@@ -2,7 +2,10 @@
 /* See sched/carrier.h.
  *
  * A handoff costs what the kernel takes to wake one thread and to put another to sleep. The timer that makes a worker's
- * ticks belongs to a kernel thread: it is set anew on the other side. */
+ * ticks belongs to a kernel thread: who sends the worker sets that of the other one first, and then stops its own. Both go
+ * off next at the same moment, so the kernel has no reason to tell the hardware of another one, which on a virtual machine
+ * takes longer than all the rest. (But one that has only just been left may be sent a worker before it stops its timer: who
+ * sends says so before he sets it, and who stops it looks afterwards, and sets it again where it takes the worker on.) */
 #include "preempt/carrier.h"
 
 #include <stddef.h>
@@ -56,31 +59,44 @@ void carrier_end(struct carrier *carrier) {
 /* `self` is the caller's, and has been sent its worker. Inside. */
 static struct worker *take_on(struct carrier *self) {
     struct worker *worker = self->worker;
+    store_relaxed(&self->is_sent, 0);
     struct tick *tick = &worker->tick;
     worker->tcb = &self->tcb;
     worker->exceptions = self->tcb.exceptions;
     store_relaxed(&worker->tid, self->tid);
-    store_relaxed(&tick->alarm.id, self->alarm.id);
     tick->mask = tick->other = self->mask;
     if (preempt.place != NULL && self->place != worker->id + 1) {
         preempt.place(worker->id);
         self->place = worker->id + 1;
     }
     ARCH_TLS_STORE(thrum_worker, worker);
-    tick_has_moved(worker);
+    bool dropped = handler_has_dropped();
+    if (dropped || self->is_stopped)
+        tick_has_moved(worker);
+    self->is_stopped = false;
     return worker;
-}
-
-/* The caller's kernel thread `self` carries it no longer. Where nobody rests nobody sets its timer meanwhile. */
-static void let_go(struct carrier *self, struct worker *worker) {
-    tick_go_on(worker);
-    alarm_set(&self->alarm, 0, 0);
-    ARCH_TLS_STORE(thrum_worker, NULL);
 }
 
 static void send(struct worker *worker, struct carrier *to) {
     to->worker = worker;
     give_order(to, ORDER_CARRY);
+}
+
+/* The caller's kernel thread `self` carries it no longer. Where nobody rests nobody sets its timer meanwhile. */
+static void let_go(struct carrier *self) {
+    alarm_set(&self->alarm, 0, 0);
+    self->is_stopped = load_seq_cst(&self->is_sent) != 0;
+    ARCH_TLS_STORE(thrum_worker, NULL);
+}
+
+/* ... but `to`. */
+static void send_on(struct carrier *self, struct worker *worker, struct carrier *to) {
+    tick_go_on(worker);
+    store_seq_cst(&to->is_sent, 1);
+    store_relaxed(&worker->tick.alarm.id, to->alarm.id);
+    tick_has_moved(worker);
+    let_go(self);
+    send(worker, to);
 }
 
 /* --- keeping ------------------------------------------------------------------------------------------ */
@@ -104,8 +120,7 @@ void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_u
         worker->reserve = spare;
     }
     worker->current = next;
-    let_go(here, worker);
-    send(worker, there);
+    send_on(here, worker, there);
     if (wait_for_order(here) == ORDER_END)
         abandon(here, self);
     worker = take_on(here);
@@ -153,11 +168,13 @@ static void carry(struct carrier *self) {
     if (worker == NULL)
         return; /* abandon() */
     next = worker->current;
-    let_go(self, worker);
     if (next != NULL) {
+        struct carrier *to = carrier_of(next->tcb);
         lay_down(self, worker);
-        send(worker, carrier_of(next->tcb));
+        send_on(self, worker, to);
     } else {
+        tick_go_on(worker);
+        let_go(self);
         worker_end(self, worker);
     }
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
@@ -205,6 +222,7 @@ void carriers_stop(void) {
 }
 
 void carrier_start_worker(struct worker *worker) {
+    store_relaxed(&worker->tick.alarm.id, carrier_of(worker->tcb)->alarm.id);
     store_relaxed(&worker->tick.state, TICK_OFF);
     send(worker, carrier_of(worker->tcb));
 }

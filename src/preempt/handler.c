@@ -26,6 +26,9 @@
 
 static struct sigaction before;
 
+/* Of carriers, which stay on their own block. */
+static __thread uint32_t has_dropped __attribute__((tls_model("initial-exec")));
+
 /* --- whom, and how ------------------------------------------------------------------------------------ */
 
 static bool is_thread(const struct thrum_unit *unit) {
@@ -232,8 +235,11 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     struct worker *worker = worker_here();
     (void)signal;
     if (worker == NULL) {
-        if (info->si_code == SI_TIMER) /* of a worker that has gone elsewhere (tick.c) */
+        if (info->si_code ==
+            SI_TIMER) { /* of a worker that has gone elsewhere (tick.c), or is on its way here */
+            has_dropped = 1;
             alarm_set(&(struct alarm){info->si_timerid}, 0, 0);
+        }
         return;
     }
     tick_go_on(worker); /* it may have been the only one that was asked for */
@@ -259,6 +265,12 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     memcpy(place, frame, size);
     arch_signal_call(arch_signal_moved(place, frame - place), __builtin_return_address(0), preempt_here,
                      error_here());
+}
+
+bool handler_has_dropped(void) {
+    bool dropped = has_dropped != 0;
+    has_dropped = 0;
+    return dropped;
 }
 
 /* Once more if another has come meanwhile. */

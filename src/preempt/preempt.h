@@ -90,6 +90,9 @@ uint32_t preempt_owners_at_once(void);
 
 /* --- handler.c ---------------------------------------------------------------------------------------- */
 
+/* A tick has come to this kernel thread while it was no worker's, and was the last: once. */
+bool handler_has_dropped(void);
+
 int handler_install(void);
 void handler_remove(void);
 

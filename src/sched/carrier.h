@@ -41,6 +41,8 @@ struct carrier {
     struct alarm alarm;
     sigbits mask;           /* signals that it blocks */
     char *stack;            /* alternate; NULL: it had one */
+    uint32_t is_sent;       /* whoever sends it a worker is about to set its timer, or has */
+    bool is_stopped;        /* ... which it may have stopped since; its own */
     uint32_t place;         /* whose worker's CPUs it has been given: 1 + its number; 0: nobody's. Its own */
     struct thrum_unit idle; /* what it goes back to when it carries nobody any more */
 };
