@@ -10,9 +10,6 @@ struct alarm {
     int32_t id;
 };
 
-/* The id of none: setting it does nothing. */
-enum { ALARM_NONE = -1 };
-
 /* 0 or EAGAIN. */
 int alarm_make(struct alarm *alarm, int32_t tid, int signal);
 void alarm_delete(const struct alarm *alarm);

@@ -83,7 +83,8 @@ static void send(struct worker *worker, struct carrier *to) {
 }
 
 /* The caller's kernel thread `self` carries it no longer. Where nobody rests nobody sets its timer meanwhile. */
-static void let_go(struct carrier *self) {
+static void let_go(struct carrier *self, const struct worker *worker) {
+    self->mask = worker->tick.mask; /* as it was found to be (handler.c) */
     alarm_set(&self->alarm, 0, 0);
     self->is_stopped = load_seq_cst(&self->is_sent) != 0;
     ARCH_TLS_STORE(thrum_worker, NULL);
@@ -95,7 +96,7 @@ static void send_on(struct carrier *self, struct worker *worker, struct carrier 
     store_seq_cst(&to->is_sent, 1);
     store_relaxed(&worker->tick.alarm.id, to->alarm.id);
     tick_has_moved(worker);
-    let_go(self);
+    let_go(self, worker);
     send(worker, to);
 }
 
@@ -157,7 +158,8 @@ static void worker_end(struct carrier *self, struct worker *worker) {
     worker_is_over(worker);
 }
 
-static void carry(struct carrier *self) {
+/* True: the unit that kept it is lost. */
+static bool carry(struct carrier *self) {
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     struct worker *worker = take_on(self);
     struct thrum_unit *next = worker->current;
@@ -166,7 +168,7 @@ static void carry(struct carrier *self) {
     arch_switch(&self->idle.sp, next);
     worker = worker_here();
     if (worker == NULL)
-        return; /* abandon() */
+        return true; /* abandon() */
     next = worker->current;
     if (next != NULL) {
         struct carrier *to = carrier_of(next->tcb);
@@ -174,15 +176,18 @@ static void carry(struct carrier *self) {
         send_on(self, worker, to);
     } else {
         tick_go_on(worker);
-        let_go(self);
+        let_go(self, worker);
         worker_end(self, worker);
     }
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
+    return false;
 }
 
-void carrier_serve(struct carrier *self) {
+bool carrier_serve(struct carrier *self) {
+    bool lost = false;
     while (wait_for_order(self) == ORDER_CARRY)
-        carry(self);
+        lost = carry(self);
+    return !lost;
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */

@@ -16,8 +16,8 @@ void carriers_stop(void);
 
 /* By the kernel thread that is to be one. False: the system has no timer or no memory for it. */
 bool carrier_begin(struct carrier *self);
-/* Until it is to end. */
-void carrier_serve(struct carrier *self);
+/* Until it is to end. False: a unit that it was kept by is lost. */
+bool carrier_serve(struct carrier *self);
 void carrier_finish(struct carrier *self);
 /* By another. */
 void carrier_end(struct carrier *carrier);

@@ -26,6 +26,8 @@ struct donor {
     struct private_donor private;
     pthread_t handle;
     struct donor *next, *before; /* under lock, in `all` or `ended` */
+    bool is_free;                /* at the end: nobody has its block */
+    uint32_t has_left;           /* futex: ... and it has left the stack of a unit that is lost */
 };
 
 /* On the stack of who makes one. */
@@ -115,12 +117,21 @@ static void tell(struct birth *birth, struct donor *donor) {
     futex_wake(&birth->over, 1);
 }
 
+/* To end it would be to free what libc has of it, for which it would wait for a lock that the lost unit may have. */
+static _Noreturn void sleep_for_ever(struct donor *self) {
+    store_release(&self->has_left, 1);
+    futex_wake(&self->has_left, 1);
+    for (;;)
+        futex_wait(&self->has_left, 1);
+}
+
 static void *donor_main(void *arg) {
     struct birth *birth = arg;
     struct donor self = {.carrier = {.tcb.base = arch_tcb(), .idle.kind = UNIT_LOOP},
                          .handle = pthread_self()};
     struct tcb *tcb = self.private.tcb = &self.carrier.tcb;
     tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* who runs on it names it by pthread_self() */
     if (preempt.lends) {
         donors_give_up_rseq(tcb->base);
         libc_signals_donor_begin();
@@ -131,7 +142,8 @@ static void *donor_main(void *arg) {
     tell(birth, ready ? &self : NULL);
     if (!ready)
         return NULL;
-    carrier_serve(&self.carrier);
+    if (!carrier_serve(&self.carrier) || !self.is_free)
+        sleep_for_ever(&self);
     if (!preempt.lends)
         carrier_finish(&self.carrier);
     ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
@@ -157,6 +169,7 @@ static struct donor *make_one(bool is_private) {
 /* Its record is gone with it. */
 static void end_and_join(struct donor *donor) {
     pthread_t handle = donor->handle;
+    donor->is_free = true;
     carrier_end(&donor->carrier);
     pthread_join(handle, NULL);
 }
@@ -197,9 +210,9 @@ static void *provider_main(void *unused) {
             futex_wait(&donors.asked, NOBODY_ASKS);
             continue;
         }
-        join_ended();
         if (donors_make(donors.low * 2 + preempt_owners_at_once()) == 0)
             interrupt_starved();
+        join_ended(); /* the program's destructors of thread-locals: they may take their time */
     }
 }
 
@@ -278,12 +291,26 @@ void donors_close(void) {
     donors.has_provider = false;
 }
 
+/* A unit that was preempted in a pool, and is not gone on with, has one still. */
+static void leave_behind(struct donor *donor) {
+    if (!preempt.carries)
+        return;
+    carrier_end(&donor->carrier);
+    while (load_acquire(&donor->has_left) == 0)
+        futex_wait(&donor->has_left, 0);
+}
+
 void donors_stop(void) {
     donors_close();
     join_ended();
+    for (struct tcb *tcb = donors.spares; tcb != NULL; tcb = tcb->next)
+        ((struct donor *)(void *)tcb)->is_free = true;
     for (struct donor *donor; (donor = donors.all) != NULL;) {
         donors.all = donor->next;
-        end_and_join(donor);
+        if (donor->is_free)
+            end_and_join(donor);
+        else
+            leave_behind(donor);
     }
     donors.spares = NULL;
     donors.count = 0;

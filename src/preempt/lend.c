@@ -68,8 +68,10 @@ static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
     for (uint32_t i = 0; i < count && (unit = next_of_search(worker)) != NULL; i++) {
         if (may_change_to(worker, unit, spare))
             return unit;
-        if (unit_place(unit) == UNIT_BOUND)
+        if (unit_place(unit) == UNIT_BOUND && load_relaxed(&unit->bound) == worker)
             fifo_push(&worker->inbox, unit);
+        else if (unit_place(unit) == UNIT_BOUND)
+            unit_wake_elsewhere(NULL, unit);
         else
             fifo_push(&scheduler.shared, unit);
     }

@@ -45,11 +45,11 @@ void own_unmake(void *arg) {
     donors_end_private(donor->tcb);
 }
 
-/* In a child of fork it is the caller's only one, and no donor's any more. */
+/* In a child of fork it is the caller's only one, and no donor's any more, also where that has begun a runtime. */
 void own_end(struct thrum_unit *self) {
     struct worker *worker = enter();
     struct tcb *own = self->tcb;
-    if (worker == NULL) {
+    if (worker == NULL || worker->current != self) {
         leave();
         return;
     }

@@ -123,6 +123,16 @@ bool preempt_worker_ready(struct worker *worker) {
     return true;
 }
 
+void preempt_worker_unready(struct worker *worker) {
+    enter();
+    if (worker->tcb != NULL)
+        donors_give(worker->tcb);
+    if (worker->reserve != NULL)
+        donors_give(worker->reserve);
+    worker->tcb = worker->reserve = NULL;
+    leave();
+}
+
 static bool begin_ticks(struct worker *worker) {
     if (!alternate_stack_begin(&worker->tick.stack))
         return false;

@@ -43,14 +43,14 @@ struct preempt_settings {
     int signal;
 };
 
-/* r/o while there are workers, but for the last four. */
+/* r/o while there are workers, but for what is said to change. */
 extern struct preempt {
     struct preempt_settings settings;
-    bool on;          /* mode is not NONE */
-    bool lends;       /* workers run on blocks that donors have lent */
-    bool carries;     /* workers run on carriers (sched/carrier.h) */
-    uint64_t period;  /* ns: of ticks, the shortest slice that anybody asked for */
-    uint32_t owners;  /* units that have a block for life */
+    bool on;         /* mode is not NONE */
+    bool lends;      /* workers run on blocks that donors have lent */
+    bool carries;    /* workers run on carriers (sched/carrier.h) */
+    uint64_t period; /* ns: of ticks, the shortest slice that anybody asked for; changes, as the next three */
+    uint32_t owners; /* units that have a block for life */
     uint32_t closing; /* nobody is preempted any more */
     uint32_t away;    /* units that were, and have not gone on since; not those in pools */
     void (*place)(
@@ -71,6 +71,8 @@ void preempt_fork_child(const struct worker *worker);
 
 /* Before a worker's kernel thread is made, or `worker` of that which calls thrum_init. False: nothing to be had for it. */
 bool preempt_worker_ready(struct worker *worker);
+/* It is not to be, after all. */
+void preempt_worker_unready(struct worker *worker);
 /* By the kernel thread that is to be the worker; `primary`: what runs on it goes on as that unit, else NULL. False: the
  * system has no timer for it, or no memory. And at its end, when it runs nothing any more. */
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);

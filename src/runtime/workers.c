@@ -153,6 +153,11 @@ static bool make_loop(struct worker *worker, void *(*fn)(void *)) {
     worker->base.stack_class = STACK_CLASS_DEFAULT;
     worker->base.float_control = arch_float_control();
     store_relaxed(&worker->base.sp, UNIT_NEW);
+    if (worker->base.stack_top == NULL)
+        worker->base.stack_top =
+            depot_get(&stack_depots[STACK_CLASS_DEFAULT], &worker->stacks[STACK_CLASS_DEFAULT]);
+    if (worker->base.stack_top == NULL)
+        return false; /* it must not be queued, as others are */
     return unit_make_frame(worker, &worker->base);
 }
 
@@ -184,6 +189,8 @@ static int thread_new(struct member *member) {
     int error = EAGAIN;
     if (preempt_worker_ready(&member->worker))
         error = carriers_are_used ? start_carried(member) : start_thread(member);
+    if (error != 0)
+        preempt_worker_unready(&member->worker);
     member->has_thread = error == 0;
     return error;
 }
@@ -207,8 +214,10 @@ static void *run_loop(void *worker) {
 static int become_first(struct worker *worker, struct thrum_unit *primary) {
     if (!make_loop(worker, run_loop))
         return ENOMEM;
-    if (!preempt_worker_ready(worker))
+    if (!preempt_worker_ready(worker)) {
+        preempt_worker_unready(worker);
         return EAGAIN;
+    }
     *primary = (struct thrum_unit){.kind = UNIT_BOUND, .bound = worker, .escaped = true, .is_primary = true};
     worker->current = primary;
     return 0;
@@ -266,6 +275,7 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
         return error;
     }
     if (primary != NULL && !thread_begin(scheduler.workers[0], primary)) {
+        preempt_worker_unready(scheduler.workers[0]);
         delete_slots(made);
         return EAGAIN;
     }

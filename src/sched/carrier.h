@@ -37,7 +37,7 @@ struct carrier {
     struct tcb tcb;        /* first: its own */
     uint32_t order;        /* futex, enum carrier_order */
     struct worker *worker; /* of the order */
-    int32_t tid;           /* r/o, as the next three */
+    int32_t tid;           /* r/o, as the next */
     struct alarm alarm;
     sigbits mask;           /* signals that it blocks */
     char *stack;            /* alternate; NULL: it had one */

@@ -272,6 +272,8 @@ static unsigned place_of(const struct thrum_sched *sched, const struct thrum_poo
  * loop or a tasklet is not interrupted. All that is looked at is for good, and may be out of date. */
 static unsigned place_of_present(const struct worker *worker, const struct thrum_sched *sched) {
     const struct thrum_unit *unit = load_relaxed(&worker->current);
+    if (unit == NULL)
+        return RUNS_BEFORE_ALL; /* it has just ended */
     switch ((enum unit_kind)load_relaxed(&unit->kind)) {
     case UNIT_ULT: return COMES_AFTER_ALL;
     case UNIT_POOLED: return place_of(sched, load_relaxed(&unit->pool), unit->priority);

@@ -466,7 +466,8 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
 int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     if (unit == NULL || fn == NULL)
         return EINVAL;
-    bool is_own = own_is_possible && own_is_wanted((enum thrum_preempt_mode)unit->preempt);
+    bool is_own = own_is_possible && load_relaxed(&unit->kind) != UNIT_TASKLET &&
+                  own_is_wanted((enum thrum_preempt_mode)unit->preempt);
     int error = is_own ? own_make(&fn, &arg) : 0;
     if (error != 0)
         return error;

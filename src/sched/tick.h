@@ -46,7 +46,7 @@ struct tick {
     char *stack;                   /* alternate; NULL: the kernel thread had one */
     uint64_t switches;             /* the worker's, then */
     uint64_t period;               /* ns, of the ticks that were asked for last */
-    struct alarm alarm;            /* r/o while there is a kernel thread */
+    struct alarm alarm;            /* r/o; on carriers that of the present one */
 };
 
 /* The worker is about to run a unit from its loop; its state is OFF. Inside. */

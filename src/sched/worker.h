@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker: a kernel thread that runs units one after another. Everything here is touched by the worker itself, in
+/* A worker: a kernel thread, or one after another (carrier.h), that runs units one after another. Everything here is touched by the worker itself, in
  * non-preemptible regions, but for what says otherwise.
  *
  * How a unit waits: it sets sp to UNIT_ON_CPU, announces itself where others find it (a waiter list, a `join` word),

@@ -527,6 +527,73 @@ TEST_P(SafeMode, AChildOfForkGoesOn) {
         });
 }
 
+// A thread of a pool that nobody looks at any more is lost at the end, even with a lock of malloc's in its hands.
+TEST_P(SafeMode, TheEndDoesNotWaitForWhatIsLostInPools) {
+    for (int i = 0; i < 5; i++) {
+        const Preempting runtime(2, GetParam(), kShort);
+        thrum_pool_t pool = nullptr;
+        ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
+        thrum_sched_t sched = nullptr;
+        ASSERT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool, 1), 0);
+        ASSERT_EQ(thrum_worker_set_sched(1, sched), 0);
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_pool(&attr, pool);
+        std::atomic<int> begun{0};
+        for (int k = 0; k < 3; k++) {
+            auto run = [](void *arg) -> void * {
+                ++*static_cast<std::atomic<int> *>(arg);
+                for (volatile bool for_ever = true; for_ever;) {
+                }
+                return nullptr;
+            };
+            ASSERT_EQ(thrum_spawn(nullptr, &attr, run, &begun), 0);
+        }
+        while (begun < 3) {
+        }
+        ASSERT_EQ(thrum_worker_set_sched(1, nullptr), 0);
+        const uint64_t before = preemptions();
+        while (preemptions() < before + 3) { // they go to the pool, where nobody looks
+            const uint64_t end = in_ms(5);
+            while (thrum_now() < end) {
+            }
+            if (thrum_pool_size(pool) == 3)
+                break;
+        }
+    }
+}
+
+TEST_F(Interrupted, ATaskletThatIsUsedAgainHasNoThreadLocalsOfItsOwn) {
+    const Preempting runtime(1, THRUM_PREEMPT_OWN_TLS);
+    Counted::made = 0;
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET);
+    auto run = [](void *) -> void * { return nullptr; };
+    thrum_t tasklet = nullptr;
+    ASSERT_EQ(thrum_spawn(&tasklet, &attr, run, nullptr), 0);
+    ASSERT_EQ(thrum_join_keep(tasklet, nullptr), 0);
+    static thread_local int mine;
+    mine = 77;
+    int *const place = &mine;
+    ASSERT_EQ(thrum_revive(tasklet, run, nullptr), 0);
+    ASSERT_EQ(thrum_join(tasklet, nullptr), 0);
+    EXPECT_EQ(&mine, place);
+    EXPECT_EQ(mine, 77);
+}
+
+// By itself, too: what it names is the worker's, or a donor.
+TEST_P(SafeMode, WhoCancelsItselfAsAKernelThreadGoesOn) {
+    const Preempting runtime(2, GetParam());
+    Thread cancels([] {
+        pthread_cancel(pthread_self());
+        pthread_testcancel();
+        thrum_yield();
+        pthread_testcancel();
+    });
+    cancels.join();
+}
+
 // --- what the system has not --------------------------------------------------------------------------------
 
 // Timers take of what signals may be queued.
