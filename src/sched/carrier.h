@@ -20,7 +20,9 @@
  *
  * A unit that keeps one says so by its sp, UNIT_KEPT, before it is put where others find it. So who means to go on with
  * it comes to unit_make_frame, which leaves it to the loop; that is what is switched away from, and the carrier under it
- * goes back to its own stack to send the worker on. Who preempts sends the worker directly. */
+ * goes back to its own stack to send the worker on. Who preempts sends the worker directly.
+ *
+ * Modelled in tests/model/carrier.pml. */
 #ifndef THRUM_SCHED_CARRIER_H
 #define THRUM_SCHED_CARRIER_H
 
