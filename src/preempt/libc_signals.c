@@ -110,7 +110,6 @@ static void count_up_to(uint32_t end) {
 
 /* What it is created with is what its creator has, whom libc has told. */
 void libc_signals_donor_begin(void) {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     for (uint32_t i = 0; i < DONORS_MAX; i++)
         if (claim(i, (int32_t)sys(SYS_gettid))) {
             donors.of[i].generation = load_acquire(&generation);

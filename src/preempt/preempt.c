@@ -123,13 +123,18 @@ bool preempt_worker_ready(struct worker *worker) {
     return true;
 }
 
-void preempt_worker_unready(struct worker *worker) {
-    enter();
+/* Inside. */
+static void give_back(struct worker *worker) {
     if (worker->tcb != NULL)
         donors_give(worker->tcb);
     if (worker->reserve != NULL)
         donors_give(worker->reserve);
     worker->tcb = worker->reserve = NULL;
+}
+
+void preempt_worker_unready(struct worker *worker) {
+    enter();
+    give_back(worker);
     leave();
 }
 
@@ -188,11 +193,9 @@ void preempt_worker_end(struct worker *worker) {
     if (arch_tcb() != worker->home.base)
         tcb_install(worker, &worker->home);
     store_relaxed(&worker->home.base, 0); /* it is at home; the slot's next kernel thread has another */
-    if (preempt.lends)
-        donors_give(worker->tcb); /* else it is this kernel thread's own */
-    if (worker->reserve != NULL)
-        donors_give(worker->reserve);
-    worker->tcb = worker->reserve = NULL;
+    if (preempt.carries)
+        worker->tcb = NULL; /* this kernel thread's own, and no spare */
+    give_back(worker);
     leave();
 }
 

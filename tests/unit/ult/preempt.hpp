@@ -29,20 +29,22 @@ class Preempting {
     int error_;
 };
 
-inline uint64_t preemptions() {
+// Of all workers.
+template <typename Counter>
+uint64_t sum_of(Counter thrum_worker_counters::*counter) {
     uint64_t sum = 0;
     thrum_worker_counters counters{};
     for (unsigned i = 0; thrum_worker_get_counters(i, &counters) == 0; i++)
-        sum += counters.preemptions;
+        sum += counters.*counter;
     return sum;
 }
 
+inline uint64_t preemptions() {
+    return sum_of(&thrum_worker_counters::preemptions);
+}
+
 inline uint64_t ticks() {
-    uint64_t sum = 0;
-    thrum_worker_counters counters{};
-    for (unsigned i = 0; thrum_worker_get_counters(i, &counters) == 0; i++)
-        sum += counters.ticks;
-    return sum;
+    return sum_of(&thrum_worker_counters::ticks);
 }
 
 // A ULT in the queue, of the given mode.
