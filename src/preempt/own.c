@@ -22,8 +22,7 @@ static void *run(void *arg) {
     struct thrum_unit *self = worker->current;
     self->tcb = donor->tcb;
     self->extras = true; /* it is to come to own_end() */
-    tcb_install(worker, self->tcb);
-    worker->exceptions = &tcb_own_exceptions;
+    take_own_up(worker, self);
     fetch_add_relaxed(&preempt.owners, 1U);
     leave();
     return donor->fn(donor->arg);
@@ -53,8 +52,7 @@ void own_end(struct thrum_unit *self) {
         leave();
         return;
     }
-    tcb_install(worker, worker->tcb);
-    worker->exceptions = worker->tcb->exceptions;
+    put_own_down(worker);
     self->tcb = NULL;
     fetch_sub_relaxed(&preempt.owners, 1U);
     leave();

@@ -203,18 +203,6 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
     exceptions->uncaught = self->exceptions.uncaught;
 }
 
-/* See tcb.h. */
-static inline __attribute__((always_inline)) void put_own_down(struct worker *worker) {
-    tcb_install(worker, worker->tcb);
-    worker->exceptions = worker->tcb->exceptions;
-}
-
-static inline __attribute__((always_inline)) void take_own_up(const struct thrum_unit *self) {
-    struct worker *worker = worker_here();
-    tcb_install(worker, self->tcb);
-    worker->exceptions = &tcb_own_exceptions;
-}
-
 __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_unit *self,
                                            struct thrum_unit *next, enum thrum_trace_kind why) {
     struct annotate_left left;
@@ -229,7 +217,7 @@ __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_u
     arch_switch(&self->sp, next);
     arrive(self, &left);
     if (has_own)
-        take_own_up(self);
+        take_own_up(worker_here(), self);
 }
 
 __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_unit *self,
@@ -250,7 +238,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     arch_call(&self->sp, unit_first_frame(child), child, parent);
     arrive(self, &left);
     if (has_own)
-        take_own_up(self);
+        take_own_up(worker_here(), self);
 }
 
 struct thrum_unit *unit_external(void) {

@@ -170,6 +170,18 @@ static inline bool switch_is_slow(const struct worker *worker) {
         exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0 || watch_on), 0);
 }
 
+/* Between a unit's own block and its worker's (tcb.h). */
+static inline __attribute__((always_inline)) void put_own_down(struct worker *worker) {
+    tcb_install(worker, worker->tcb);
+    worker->exceptions = worker->tcb->exceptions;
+}
+
+static inline __attribute__((always_inline)) void take_own_up(struct worker *worker,
+                                                              const struct thrum_unit *self) {
+    tcb_install(worker, self->tcb);
+    worker->exceptions = &tcb_own_exceptions;
+}
+
 /* arch_switch and arch_call with all that. `why` it is left, for the trace. */
 void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                  enum thrum_trace_kind why);
