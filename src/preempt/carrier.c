@@ -69,6 +69,7 @@ static struct worker *take_on(struct carrier *self) {
         preempt.place(worker->id);
         self->place = worker->id + 1;
     }
+    tick->changed = timer_now();
     ARCH_TLS_STORE(thrum_worker, worker);
     bool dropped = handler_has_dropped();
     if (dropped || self->is_stopped)

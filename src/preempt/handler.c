@@ -121,6 +121,7 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     if (lends)
         lend_take_along(worker, self, spare);
     count_one(&worker->counters.preemptions);
+    worker->tick.changed = timer_now();
     if (carries) {
         change_kernel_thread(worker, self, place, next, spare);
     } else {
@@ -230,6 +231,12 @@ static void preempt_here(ucontext_t *context, int error) {
     set_error_here(error);
 }
 
+/* Ticks were lost before it; and it is not the second that comes in a region: whoever is there was there at the first. */
+static bool is_late(const siginfo_t *info) {
+    return info->si_code == SI_TIMER && info->si_overrun > 0 &&
+           (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
+}
+
 static void on_signal(int signal, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     struct worker *worker = worker_here();
@@ -243,6 +250,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         return;
     }
     tick_go_on(worker); /* it may have been the only one that was asked for */
+    worker->tick.late = is_late(info);
     if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context))
         return;
     if (ARCH_TLS_LOAD32(thrum_nopreempt) != NOPREEMPT_NOT_PENDING) { /* or about to call preempt_pending */

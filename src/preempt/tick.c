@@ -90,11 +90,19 @@ void tick_rest(struct worker *worker) {
         tick_go_on(worker);
 }
 
+/* Who has come on since the last tick may have done nothing yet: this one is late, as the kernel thread was not running, or
+ * it has the next one at its heels; or a handoff from one carrier to another has taken until now. Who was sent off then
+ * would be so time and again, where the kernel takes turns as regularly as ticks do. */
+static bool has_just_begun(const struct tick *tick, uint64_t period) {
+    return tick->late || timer_now() - tick->changed < period / 2;
+}
+
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice) {
     struct tick *tick = &worker->tick;
     uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
     bool same = tick->unit == unit && tick->switches == switches;
-    tick->ran = same ? tick->ran + 1 : 1;
+    tick->ran = same ? tick->ran + 1 : !has_just_begun(tick, period);
+    tick->late = false;
     tick->unit = unit;
     tick->switches = switches;
     bool urgent = load_relaxed(&tick->urgent);

@@ -13,8 +13,8 @@
  * No push is missed: who rests (1) asks for no more ticks, (2) is counted in idle.resting and says REST, (3) looks
  * everywhere once more; who pushes does so and then reads idle.resting. As for parking (idle.h) the rare side's fence,
  * between (2) and (3), makes up for the pushers'. In (2) the count is first: who ends a rest counts it out. Whoever leaves
- * REST by a cas to ON asks for ticks again, nobody else. While somebody searches or is parked there is nothing to do: that one will run what was pushed, and looks again when it is the last
- * who ceases to search (idle_found).
+ * REST by a cas to ON asks for ticks again, nobody else. While somebody searches or is parked there is nothing to do: that
+ * one will run what was pushed, and looks again when it is the last who ceases to search (idle_found).
  *
  * Modelled in tests/model/tick.pml. */
 #ifndef THRUM_SCHED_TICK_H
@@ -37,6 +37,7 @@ struct tick {
     uint32_t urgent;               /* the present unit's slice is over, whatever is left of it; by anybody */
     uint32_t starved;              /* ... could not be preempted for lack of a block (donors.h) */
     bool wanted;                   /* a slice of one that is not preempted is over: for safepoints */
+    bool late;                     /* ticks were lost before the last: its kernel thread was not running */
     bool blocked;                  /* the kernel thread had the signal blocked; r/o */
     uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
     uint32_t seen;                 /* how often that in turn */
@@ -46,7 +47,8 @@ struct tick {
     char *stack;                   /* alternate; NULL: the kernel thread had one */
     uint64_t switches;             /* the worker's, then */
     uint64_t period;               /* ns, of the ticks that were asked for last */
-    struct alarm alarm;            /* r/o; on carriers that of the present one */
+    uint64_t changed;   /* when a tick last took the worker from a unit, or it came to its carrier */
+    struct alarm alarm; /* r/o; on carriers that of the present one */
 };
 
 /* The worker is about to run a unit from its loop; its state is OFF. Inside. */
