@@ -103,6 +103,11 @@ int thrum_sched_create_user(thrum_sched_t *sched, void (*run)(thrum_sched_t sche
  * that tries again, and yields or sleeps in between. */
 int thrum_sched_destroy(thrum_sched_t sched);
 
+/* The time slice, THRUM_SLICE_MIN to THRUM_SLICE_MAX microseconds (<thrum/preempt.h>), of the threads that it runs, but for
+ * those that have one of their own by thrum_attr_set_slice; 0: the runtime's. A scheduler that is stacked takes it when its
+ * function begins. From: any. Errors: EINVAL too short or too long. */
+int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice);
+
 /* What a scheduler function calls. From: that function only. */
 bool thrum_sched_stopping(thrum_sched_t sched);
 thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i); /* NULL: there are not so many */

@@ -21,6 +21,7 @@
 #include "os/signals.h"
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
+#include "sched/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -41,8 +42,12 @@ static enum thrum_preempt_mode mode_of(const struct thrum_unit *unit) {
                                                   : preempt.settings.mode;
 }
 
-static uint64_t slice_of(const struct thrum_unit *unit) {
-    return unit->slice != 0 ? unit->slice * UINT64_C(1000) : preempt.settings.slice;
+/* Its own, or that of the scheduler that runs it. */
+static uint64_t slice_of(const struct worker *worker, const struct thrum_unit *unit) {
+    uint32_t slice = unit->slice != 0 ? unit->slice : worker->loop->slice;
+    if (slice == 0 && worker->sched != NULL)
+        slice = load_relaxed(&worker->sched->slice);
+    return slice != 0 ? slice * UINT64_C(1000) : preempt.settings.slice;
 }
 
 /* Now and then to where all workers look: those that never wait would stay in the queues that they came to, however
@@ -147,7 +152,7 @@ static struct thrum_unit *for_whom(struct worker *worker) {
             tick_off(worker);
         return NULL;
     }
-    if (!tick_ends_slice(worker, self, slice_of(self)))
+    if (!tick_ends_slice(worker, self, slice_of(worker, self)))
         return NULL;
     if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
         timers_look(worker);

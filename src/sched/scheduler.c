@@ -128,6 +128,15 @@ int thrum_sched_destroy(thrum_sched_t sched) {
     return 0;
 }
 
+/* Ticks have to be as frequent as that, from when it is run. */
+int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice) {
+    if (slice != 0 && (slice < THRUM_SLICE_MIN || slice > THRUM_SLICE_MAX))
+        return EINVAL;
+    store_relaxed(&sched->slice, slice);
+    tick_can_preempt(THRUM_PREEMPT_DEFAULT, slice);
+    return 0;
+}
+
 /* Who had it in an earlier runtime is gone. */
 static bool claim(struct thrum_sched *sched) {
     uint32_t runtime = load_acquire(&runtimes), used = load_relaxed(&sched->used);
@@ -312,6 +321,7 @@ void scheduler_run(struct worker *worker) {
         return;
     worker->obeys = true;
     worker->until_slow = 1;
+    tick_can_preempt(THRUM_PREEMPT_DEFAULT, load_relaxed(&sched->slice));
     sched->run(sched, sched->data);
     enter();
     worker->obeys = false;
@@ -357,9 +367,22 @@ static void let_go(void *sched) {
     release(sched);
 }
 
+/* Those that it runs have it from their loop (preempt/handler.c). */
+static void take_slice(const struct thrum_sched *sched) {
+    uint32_t slice = load_relaxed(&sched->slice);
+    struct thrum_unit *self = enter()->current;
+    if (slice != 0 && self->slice == 0) {
+        self->slice = slice;
+        store_relaxed(&self->extras, true);
+    }
+    leave();
+    tick_can_preempt(THRUM_PREEMPT_DEFAULT, slice);
+}
+
 /* Its function may also leave by thrum_exit, or be cancelled. */
 static void *run_stacked(void *arg) {
     struct thrum_sched *sched = arg;
+    take_slice(sched);
     thrum_cleanup_push(let_go, sched);
     sched->run(sched, sched->data);
     thrum_cleanup_pop(true);

@@ -20,10 +20,11 @@
 enum { SCHED_POOLS = 64 };
 
 struct thrum_sched {
-    void (*run)(struct thrum_sched *sched, void *data); /* r/o, as all but the last three */
+    void (*run)(struct thrum_sched *sched, void *data); /* r/o, as all but the last four */
     void *data;
     unsigned count;
     struct thrum_pool *pools[SCHED_POOLS];
+    uint32_t slice;    /* us, of what it runs; 0: the runtime's */
     uint32_t used;     /* the number of the runtime in which a worker or a thread has it; by cas */
     uint32_t stopping; /* its function is to return; 0 again when somebody else gets it */
     uint64_t random;

@@ -379,11 +379,66 @@ class Ranked {
         return Light(std::move(work), &attr);
     }
 
+    thrum_sched_t sched(unsigned worker) const { return scheds_[worker - 1]; }
+    thrum_pool_t pool(unsigned i) const { return pools_[i]; }
+
   private:
     Preempting runtime_;
     thrum_pool_t pools_[2] = {};
     std::vector<thrum_sched_t> scheds_;
 };
+
+// Two that take turns, each of which waits for the other's.
+void take_turns(Ranked &ranked) {
+    std::atomic<bool> one{false}, two{false};
+    const uint64_t begin = thrum_now();
+    Light first = ranked.spawn(0, 0, [&] {
+        wait_for(one);
+        two = true;
+    });
+    Light second = ranked.spawn(0, 0, [&] {
+        one = true;
+        wait_for(two);
+    });
+    first.join();
+    second.join();
+    EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS);
+}
+
+TEST_P(SafeMode, ASchedulersSliceIsThatOfWhatItRuns) {
+    Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO);
+    EXPECT_EQ(thrum_sched_set_slice(ranked.sched(1), 200), 0);
+    take_turns(ranked);
+    EXPECT_EQ(thrum_sched_set_slice(ranked.sched(1), THRUM_SLICE_MIN - 1), EINVAL);
+    EXPECT_EQ(thrum_sched_set_slice(ranked.sched(1), THRUM_SLICE_MAX + 1), EINVAL);
+    EXPECT_EQ(thrum_sched_set_slice(ranked.sched(1), 0), 0);
+}
+
+TEST_P(SafeMode, AndThatOfOneThatIsStacked) {
+    Ranked outer(GetParam(), 1, THRUM_POOL_FIFO);
+    thrum_pool_t inner = nullptr;
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_pool_create(&inner, THRUM_POOL_FIFO), 0);
+    ASSERT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &inner, 1), 0);
+    ASSERT_EQ(thrum_sched_set_slice(sched, 200), 0);
+    std::atomic<bool> one{false}, two{false};
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    thrum_attr_set_pool(&attr, inner);
+    const uint64_t begin = thrum_now();
+    Light first([&] { wait_for(one), two = true; }, &attr);
+    Light second([&] { one = true, wait_for(two); }, &attr);
+    thrum_t thread = nullptr;
+    thrum_attr_set_pool(&attr, outer.pool(0));
+    ASSERT_EQ(thrum_sched_spawn(&thread, &attr, sched), 0);
+    first.join();
+    second.join();
+    EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS);
+    thrum_sched_stop(sched);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
+    EXPECT_EQ(thrum_pool_destroy(inner), 0);
+}
 
 TEST_P(SafeMode, AThreadOfHigherPriorityRunsAtOnce) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
