@@ -148,8 +148,8 @@ static struct thrum_unit *for_whom(struct worker *worker) {
     if (load_relaxed(&preempt.closing))
         return NULL;
     if (!is_thread(self)) {
-        if (load_relaxed(&self->kind) == UNIT_LOOP)
-            tick_off(worker);
+        if (load_relaxed(&self->kind) == UNIT_LOOP && worker->sched == NULL)
+            tick_off(worker); /* the program's function may have to be relieved */
         return NULL;
     }
     if (!tick_ends_slice(worker, self, slice_of(worker, self)))
@@ -242,6 +242,14 @@ static bool is_late(const siginfo_t *info) {
            (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
 }
 
+/* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
+static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool cannot) {
+    const struct thrum_unit *self = worker->current;
+    if ((cannot || !is_thread(self) || mode_of(self) == THRUM_PREEMPT_NONE) && preempt_relieves() &&
+        arch_signal_in_call(context))
+        relief_ask(worker);
+}
+
 static void on_signal(int signal, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     struct worker *worker = worker_here();
@@ -256,13 +264,17 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     }
     tick_go_on(worker); /* it may have been the only one that was asked for */
     worker->tick.late = is_late(info);
-    if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context))
+    if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context)) {
+        look_if_stuck(worker, context, true);
         return;
+    }
     if (ARCH_TLS_LOAD32(thrum_nopreempt) != NOPREEMPT_NOT_PENDING) { /* or about to call preempt_pending */
-        if (load_relaxed(&worker->parking.state) == PARKING_AWAKE)
+        if (load_relaxed(&worker->parking.state) == PARKING_AWAKE) {
             ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
-        else
+            look_if_stuck(worker, context, true);
+        } else {
             tick_off(worker);
+        }
         return;
     }
     enter();
@@ -271,6 +283,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     char *place = place_for(worker->current, context, frame, size);
     struct thrum_unit *next = place != NULL ? for_whom(worker) : NULL;
     if (next == NULL) {
+        look_if_stuck(worker, context, place == NULL);
         leave();
         return;
     }

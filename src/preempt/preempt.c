@@ -36,6 +36,7 @@ uint32_t preempt_owners_at_once(void) {
     return owners < workers ? owners : workers;
 }
 
+/* With the one that relieves the others. */
 static int start_keeping(uint32_t workers) {
     int error = donors_start(workers * BLOCKS_OF_A_WORKER + OTHER_BLOCKS, exceptions_here);
     if (error == 0 && preempt.lends && (error = libc_signals_wrap()) != 0)
@@ -56,8 +57,10 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
     if (!preempt.on)
         return 0;
     tcb_is_cheap = arch_tcb_is_cheap();
+    relief_start();
     int error = handler_install();
-    if (error == 0 && (preempt.lends || preempt.carries) && (error = start_keeping(runtime->workers)) != 0)
+    if (error == 0 && (preempt.lends || preempt.carries) &&
+        (error = start_keeping(runtime->workers + 1)) != 0)
         handler_remove();
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
@@ -73,6 +76,8 @@ void preempt_close(void) {
         thrum_yield();
         sched_yield();
     }
+    if (preempt_relieves())
+        relief_close(load_relaxed(&scheduler.primary.bound));
     donors_close();
 }
 

@@ -129,6 +129,20 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
 void lend_bring_back(struct worker *worker, struct thrum_unit *self);
 
+/* --- relief.c ----------------------------------------------------------------------------------------- */
+
+/* There is to be a worker for that. */
+bool preempt_relieves(void);
+/* Before it is there. */
+void relief_start(void);
+/* In its loop's place: until the scheduler stops, and is woken. */
+void relief_loop(struct worker *worker);
+void relief_wake(void);
+/* By the primary, which it may have run: nobody is relieved any more, and the caller is at home. */
+void relief_close(struct worker *home);
+/* By the handler: who runs on `stuck` waits in the kernel and cannot be preempted. */
+void relief_ask(struct worker *stuck);
+
 /* --- libc_signals.c ----------------------------------------------------------------------------------- */
 
 /* Libc's handlers of its own signals find the block of the kernel thread that they are sent to, until _unwrap. When there

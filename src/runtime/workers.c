@@ -24,6 +24,7 @@ struct member {
     struct worker worker;       /* first */
     pthread_t handle;           /* if has_thread, which only the first worker may have not */
     bool has_thread;            /* or runs on carriers */
+    bool relieves;              /* it is the one that others do not see (preempt/relief.c); r/o */
     uint32_t over;              /* futex: on carriers, 1 when it is no longer */
     uint32_t begun;             /* futex, enum begun: of its kernel thread */
     struct thrum_unit *waiting; /* for its end; set before it is asked to leave */
@@ -110,13 +111,20 @@ static bool tell_begun(struct member *member, bool succeeded) {
     return succeeded;
 }
 
+static void run_loop(struct worker *worker) {
+    if (((struct member *)(void *)worker)->relieves)
+        relief_loop(worker);
+    else
+        worker_loop(worker);
+}
+
 /* From the wake-up on the slot may be somebody else's. */
 static void *worker_thread(void *arg) {
     struct member *member = arg;
     if (!tell_begun(member, thread_begin(&member->worker, NULL)))
         return NULL;
-    worker_loop(&member->worker);
-    bool leaves = worker_is_leaving(&member->worker);
+    run_loop(&member->worker);
+    bool leaves = worker_is_leaving(&member->worker) && !member->relieves;
     enter();
     if (leaves)
         worker_hand_over(&member->worker);
@@ -131,7 +139,7 @@ static void *worker_thread(void *arg) {
 /* The same on carriers; its loop has a stack of its own there. */
 static void *carried_loop(void *arg) {
     struct worker *worker = arg;
-    worker_loop(worker);
+    run_loop(worker);
     enter();
     if (worker_is_leaving(worker))
         worker_hand_over(worker);
@@ -205,14 +213,14 @@ static void thread_join(struct member *member) {
 
 /* --- all at once -------------------------------------------------------------------------------------- */
 
-static void *run_loop(void *worker) {
+static void *first_loop(void *worker) {
     worker_loop(worker);
     return NULL;
 }
 
 /* What runs on the caller goes on as `primary`; the loop gets a stack of its own. */
 static int become_first(struct worker *worker, struct thrum_unit *primary) {
-    if (!make_loop(worker, run_loop))
+    if (!make_loop(worker, first_loop))
         return ENOMEM;
     if (!preempt_worker_ready(worker)) {
         preempt_worker_unready(worker);
@@ -230,6 +238,7 @@ void workers_stop(void) {
     store_release(&scheduler.stopping, 1);
     for (uint32_t i = 0; i < scheduler.count; i++)
         idle_wake_this(&scheduler.idle, &scheduler.workers[i]->parking);
+    relief_wake();
     for (uint32_t i = 0; i < scheduler.count; i++)
         thread_join(member_of(i));
     if (worker_here() != NULL)
@@ -263,11 +272,19 @@ static int start_threads(uint32_t first) {
     return error;
 }
 
+/* Nothing is bound to it, and it is never stopped. */
+static void make_relief(struct member *member) {
+    member->relieves = true;
+    store_release(&member->worker.stay, WORKER_LEAVING);
+}
+
 int workers_start(uint32_t count, struct thrum_unit *primary) {
-    uint32_t made = 0;
-    while (made < count && member_new(made))
+    uint32_t made = 0, slots = count + (preempt_relieves() && count < WORKERS_MAX);
+    while (made < slots && member_new(made))
         made++;
-    int error = made == count ? 0 : ENOMEM;
+    int error = made == slots ? 0 : ENOMEM;
+    if (error == 0 && slots > count)
+        make_relief(member_of(count));
     if (error == 0 && primary != NULL)
         error = become_first(scheduler.workers[0], primary);
     if (error != 0) {
@@ -284,7 +301,7 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
         leave();
     }
     scheduler.running = count;
-    store_release(&scheduler.count, count);
+    store_release(&scheduler.count, slots);
     error = start_threads(primary != NULL);
     if (error != 0) {
         workers_stop();
@@ -319,7 +336,7 @@ static bool is_vacant(uint32_t slot) {
 /* The lowest that is vacant, or a new one. */
 static int find_slot(uint32_t *slot) {
     for (*slot = 0; *slot < scheduler.count; ++*slot)
-        if (is_vacant(*slot)) {
+        if (is_vacant(*slot) && !member_of(*slot)->relieves) {
             worker_ready(scheduler.workers[*slot]);
             return 0;
         }

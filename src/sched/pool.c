@@ -51,6 +51,10 @@ static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
 int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
     struct thrum_pool *pool = get(&memory.pools);
     int error = pool != NULL ? init_kind(pool, kind) : ENOMEM;
+    if (error == 0) {
+        pool->is_ours = true;
+        pool->newest_first = kind == THRUM_POOL_LIFO;
+    }
     if (error != 0 && pool != NULL)
         put(&memory.pools, pool);
     if (error == 0)
@@ -66,7 +70,7 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
         return ENOMEM;
     pool->ops = *ops;
     pool->data = data;
-    pool->ranks = false;
+    pool->ranks = pool->is_ours = pool->newest_first = false;
     *result = pool;
     return 0;
 }

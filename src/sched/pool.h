@@ -9,7 +9,9 @@
 struct thrum_pool {
     struct thrum_pool_ops ops; /* r/o */
     void *data;                /* r/o */
-    bool ranks;                /* units of higher priority come first; r/o */
+    bool ranks;                /* units of higher priority come first; r/o, as the next two */
+    bool is_ours;              /* of a kind of the library's own */
+    bool newest_first;
     uint32_t scheds; /* that were made with it and are there; a pool is counted as often as it was given */
 };
 

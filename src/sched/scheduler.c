@@ -222,6 +222,7 @@ void thrum_sched_idle(thrum_sched_t sched) {
         worker->woken_for = sched; /* it is about to take one: after that */
     if (unit != NULL)
         run(worker, unit);
+    worker_wants_ticks(worker_here());
     leave();
     if (give_way)
         thrum_yield();
@@ -322,6 +323,9 @@ void scheduler_run(struct worker *worker) {
     worker->obeys = true;
     worker->until_slow = 1;
     tick_can_preempt(THRUM_PREEMPT_DEFAULT, load_relaxed(&sched->slice));
+    enter();
+    worker_wants_ticks(worker);
+    leave();
     sched->run(sched, sched->data);
     enter();
     worker->obeys = false;

@@ -146,8 +146,21 @@ struct thrum_unit *pick_fairly(struct worker *worker) {
 
 /* --- units -------------------------------------------------------------------------------------------- */
 
+/* Who is just leaving is waited for there (context.S), but for the primary on carriers, which then keeps its kernel thread: it
+ * may be leaving the worker that relieved its own (preempt/relief.c). */
+static void *sp_of(const struct thrum_unit *unit) {
+    void *sp = load_relaxed(&unit->sp);
+    if (sp == UNIT_ON_CPU && carriers_are_used && unit->tcb != NULL)
+        while ((sp = load_acquire(&unit->sp)) == UNIT_ON_CPU)
+            arch_relax();
+    return sp;
+}
+
 bool unit_make_frame(struct worker *worker, struct thrum_unit *unit) {
-    if (load_relaxed(&unit->sp) == UNIT_KEPT) {
+    void *sp = sp_of(unit);
+    if ((intptr_t)sp >= 0)
+        return true;
+    if (sp == UNIT_KEPT) {
         worker->kept = unit;
         return false;
     }
@@ -356,6 +369,7 @@ static void see_to_what_was_left(struct worker *worker) {
     while (worker->tasklet != NULL) {
         struct thrum_unit *tasklet = worker->tasklet;
         worker->tasklet = NULL;
+        worker_wants_ticks(worker); /* the loop may have been found here, with nothing to do */
         tasklet_run(worker, tasklet);
     }
 }
@@ -364,8 +378,7 @@ static void see_to_what_was_left(struct worker *worker) {
 static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct thrum_unit *self) {
     for (struct thrum_unit *kept; (kept = worker->kept) != NULL; worker = worker_here()) {
         worker->kept = NULL;
-        if (load_relaxed(&worker->tick.state) == TICK_OFF)
-            tick_begin(worker);
+        worker_wants_ticks(worker);
         carrier_go_to(worker, self, kept);
         see_to_what_was_left(worker_here());
     }
@@ -383,8 +396,7 @@ void worker_run(struct worker *worker, struct thrum_unit *unit) {
     if (__builtin_expect(worker->kept != NULL, 0))
         go_to_kept(worker, self);
     worker = worker_here();
-    if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_OFF, 0))
-        tick_begin(worker);
+    worker_wants_ticks(worker);
     switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
     if (__builtin_expect(worker->kept != NULL, 0)) {

@@ -154,13 +154,19 @@ static inline void count_one(uint64_t *counter) {
     store_relaxed(counter, load_relaxed(counter) + 1);
 }
 
+/* Before something that is not the library's runs. */
+static inline void worker_wants_ticks(struct worker *worker) {
+    if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_OFF, 0))
+        tick_begin(worker);
+}
+
 /* --- switching ---------------------------------------------------------------------------------------- */
 
 bool unit_make_frame(struct worker *worker, struct thrum_unit *unit);
 
 /* Gives a new one a stack. False: there is none, it is queued again; or the loop has to see to it. */
 static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
-    return __builtin_expect((intptr_t)load_relaxed(&unit->sp) >= 0, 1) || unit_make_frame(worker, unit);
+    return __builtin_expect((intptr_t)load_relaxed(&unit->sp) > 0, 1) || unit_make_frame(worker, unit);
 }
 
 /* Is there more to it than registers: exceptions in flight, or somebody to be told (annotate.h, trace.h)? */

@@ -56,6 +56,8 @@ class Malloc : public Torture {
         }
         if (actor.random.one_in(4))
             pass_on(actor);
+        if (actor.random.one_in(8) && options.has_ults())
+            in_tasklet();
         safepoint();
     }
 
@@ -71,6 +73,20 @@ class Malloc : public Torture {
     }
 
   private:
+    // It is not preempted, and waits in the kernel where one that was has the arena.
+    static void in_tasklet() {
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        CHECK_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET | THRUM_SPAWN_QUEUED), 0);
+        thrum_t tasklet = nullptr;
+        auto run = [](void *unused) -> void * {
+            std::free(std::malloc(3000));
+            return unused;
+        };
+        CHECK_EQ(thrum_spawn(&tasklet, &attr, run, nullptr), 0);
+        CHECK_EQ(thrum_join(tasklet, nullptr), 0);
+    }
+
     static std::size_t some_size(Random &random) {
         switch (random.below(16)) {
         case 0: return 1 + random.below(1 << 18); // some of them by mmap

@@ -8,6 +8,8 @@
 #define THRUM_ARCH_SIGNAL_H
 
 #include <asm/sigcontext.h>
+#include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
@@ -33,6 +35,14 @@ static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
         at += record->size;
     }
     return context;
+}
+
+/* Was it a system call that was interrupted, and that is made again when the handler returns, or answers EINTR? */
+static inline bool arch_signal_in_call(const ucontext_t *context) {
+    enum { PAGE = 4096 };
+    const uint32_t svc = 0xd4000001U, *pc = (const uint32_t *)context->uc_mcontext.pc;
+    return *pc == svc ||
+           (context->uc_mcontext.regs[0] == (uint64_t)-EINTR && (uintptr_t)pc % PAGE != 0 && pc[-1] == svc);
 }
 
 /* As if the kernel had called fn(context, argument) on that stack. `resume` is the present handler's return address. */

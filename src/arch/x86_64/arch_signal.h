@@ -7,6 +7,8 @@
 #ifndef THRUM_ARCH_SIGNAL_H
 #define THRUM_ARCH_SIGNAL_H
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
@@ -23,6 +25,17 @@ static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
     if (context->uc_mcontext.fpregs != NULL)
         context->uc_mcontext.fpregs = (fpregset_t)(void *)((char *)context->uc_mcontext.fpregs - distance);
     return context;
+}
+
+/* Was it a system call that was interrupted, and that is made again when the handler returns, or answers EINTR? */
+static inline bool arch_signal_in_call(const ucontext_t *context) {
+    enum { INSTRUCTION = 2, PAGE = 4096 };
+    static const unsigned char syscall_instruction[INSTRUCTION] = {0x0f, 0x05};
+    uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+    if (memcmp((const void *)pc, syscall_instruction, INSTRUCTION) == 0)
+        return true;
+    return context->uc_mcontext.gregs[REG_RAX] == -EINTR && pc % PAGE >= INSTRUCTION &&
+           memcmp((const void *)(pc - INSTRUCTION), syscall_instruction, INSTRUCTION) == 0;
 }
 
 /* As if the kernel had called fn(context, argument) on that stack. `resume` is the present handler's return address. */

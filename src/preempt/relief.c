@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Relief for workers that are stuck.
+ *
+ * A preempted thread may have a lock of libc's, or of the program's that kernel threads share. Who comes to that lock waits
+ * for it in the kernel. A thread is preempted there at the next tick, and the holder gets its turn. But what is not
+ * preempted holds its worker up: a tasklet, the function of a scheduler, a thread of mode NONE, a region; and if the holder
+ * can only go on where that worker looks, it never does.
+ *
+ * So there is one worker more, which nobody sees: it sleeps, nothing is bound to it, and it looks for nothing. The tick that
+ * finds such a wait (by the instruction at which it came) asks it: then it runs one of those who were preempted, from
+ * where the stuck worker would have found it, until that waits, yields, ends or is preempted; and so on at each tick, as
+ * long as the wait lasts. It runs nobody who was not preempted: only these can have such a lock, and a tasklet or a
+ * newcomer of mode NONE might get stuck as well. It does not jump in for who only computes: programs may count on what is
+ * not preempted being alone on its worker.
+ *
+ * Invariants. Whoever is found elsewhere than in a queue's first places moves towards them: others go to its end. What it
+ * has left of its own goes to all before it sleeps. Of a scheduler's pools it looks at the library's own kinds only: the
+ * program's functions might wait for the same lock, inside.
+ *
+ * Modelled in tests/model/relief.pml. */
+#include "os/futex.h"
+#include "preempt/preempt.h"
+#include "sched/pool.h"
+#include "sched/scheduler.h"
+#include "sched/worker.h"
+#include "thrum/thrum.h"
+
+/* So far it looks at one time. */
+enum { FAR = 4096, FAR_IN_POOL = 64 };
+
+static uint32_t asked; /* futex, the relief's */
+static uint32_t over;  /* nobody is relieved any more */
+
+bool preempt_relieves(void) {
+    return preempt.on && (preempt.lends || preempt.carries);
+}
+
+void relief_start(void) {
+    store_relaxed(&asked, 0);
+    store_relaxed(&over, 0);
+}
+
+void relief_wake(void) {
+    store_release(&asked, 1);
+    futex_wake(&asked, 1);
+}
+
+void relief_ask(struct worker *stuck) {
+    store_release(&stuck->tick.stuck, load_relaxed(&stuck->counters.switches) + 1);
+    relief_wake();
+}
+
+/* Once for each time that it was asked for. A worker that has switched meanwhile is not stuck any more. */
+static bool is_stuck(struct worker *worker) {
+    if (load_relaxed(&worker->tick.stuck) == 0)
+        return false;
+    uint64_t then = exchange_acquire(&worker->tick.stuck, UINT64_C(0));
+    return then == load_relaxed(&worker->counters.switches) + 1 && !load_seq_cst(&over);
+}
+
+/* It may be just taken once more. */
+void relief_close(struct worker *home) {
+    store_seq_cst(&over, 1);
+    while (worker_here() != home)
+        thrum_yield();
+}
+
+/* Or has a block for life. */
+static bool was_preempted(const struct thrum_unit *unit) {
+    return unit->tcb != NULL;
+}
+
+static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
+    struct thrum_unit *unit;
+    uint32_t count = load_relaxed(&fifo->count);
+    for (uint32_t i = 0; i < count && i < FAR && (unit = fifo_pop(fifo)) != NULL; i++) {
+        if (was_preempted(unit))
+            return unit;
+        fifo_push(fifo, unit);
+    }
+    return NULL;
+}
+
+/* What is not taken goes to all. */
+static struct thrum_unit *take_from_rings(struct worker *stuck) {
+    for (uint32_t i = 0; i < FAR; i++) {
+        struct thrum_unit *unit = yield_ring_pop(&stuck->yields);
+        if (unit == NULL && !deque_is_empty(&stuck->deque))
+            unit = deque_steal(&stuck->deque);
+        if (unit == NULL || was_preempted(unit))
+            return unit;
+        unit_wake_elsewhere(NULL, unit);
+    }
+    return NULL;
+}
+
+/* The others go back in their order: which comes first decides where they are put. */
+static struct thrum_unit *take_from_pool(struct thrum_pool *pool) {
+    struct thrum_unit *others[FAR_IN_POOL], *unit = NULL;
+    unsigned count = 0;
+    while (count < FAR_IN_POOL && (unit = pool->ops.pop(pool->data)) != NULL && !was_preempted(unit))
+        others[count++] = unit;
+    if (count == FAR_IN_POOL)
+        unit = NULL;
+    for (unsigned i = 0; i < count; i++)
+        pool_push(pool, others[pool->newest_first ? count - 1 - i : i]);
+    return unit;
+}
+
+/* As long as the lock is held the scheduler runs there, and has its pools. */
+static struct thrum_unit *take_from_pools(struct worker *stuck) {
+    struct thrum_unit *unit = NULL;
+    lock_acquire(&stuck->sched_lock);
+    const struct thrum_sched *sched = stuck->sched;
+    for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++)
+        if (sched->pools[i]->is_ours)
+            unit = take_from_pool(sched->pools[i]);
+    lock_release(&stuck->sched_lock);
+    return unit;
+}
+
+static struct thrum_unit *take(struct worker *stuck) {
+    struct thrum_unit *unit = take_from_fifo(&stuck->inbox);
+    if (unit == NULL)
+        unit = take_from_rings(stuck);
+    if (unit == NULL)
+        unit = take_from_fifo(&scheduler.shared);
+    return unit != NULL ? unit : take_from_pools(stuck);
+}
+
+static void relieve(struct worker *worker) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        struct worker *stuck = scheduler.workers[i];
+        struct thrum_unit *unit = stuck != worker && is_stuck(stuck) ? take(stuck) : NULL;
+        if (unit != NULL)
+            worker_run(worker, unit);
+    }
+    worker_hand_over(worker);
+}
+
+/* A tick that comes while it waits is its last. */
+void relief_loop(struct worker *worker) {
+    while (!load_acquire(&scheduler.stopping)) {
+        if (exchange_acquire(&asked, 0U) == 0) {
+            futex_wait(&asked, 0);
+            continue;
+        }
+        enter();
+        worker->obeys = true; /* who waits or yields leaves it to its loop */
+        worker->until_slow = 1;
+        relieve(worker);
+        leave();
+    }
+}

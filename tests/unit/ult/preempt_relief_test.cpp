@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is not preempted waits in the kernel for a lock that a preempted thread has, on the only worker that would run that
+// one: without relief (src/preempt/relief.c) each of these hangs.
+#include <pthread.h>
+#include <thrum/pool.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "preempt.hpp"
+
+namespace {
+
+// A kernel threads' lock, as libc's are. Who has it is preempted before anybody else comes to it: it waits for that one in a
+// busy loop.
+class Contended {
+  public:
+    Contended() = default;
+    Contended(const Contended &) = delete;
+    ~Contended() { EXPECT_EQ(passed_, 2); }
+
+    void hold(const std::function<void()> &then = [] {}) {
+        pthread_mutex_lock(&mutex_);
+        held_ = true;
+        then();
+        wait_for(wanted_);
+        pass();
+    }
+    // It is held.
+    void want() {
+        EXPECT_TRUE(held_);
+        wanted_ = true;
+        pthread_mutex_lock(&mutex_);
+        pass();
+    }
+    bool is_held() const { return held_; }
+
+  private:
+    void pass() {
+        passed_++;
+        pthread_mutex_unlock(&mutex_);
+    }
+
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    std::atomic<bool> held_{false}, wanted_{false};
+    int passed_ = 0; // under mutex_
+};
+
+class Relief : public Interrupted, public testing::WithParamInterface<unsigned> {
+  protected:
+    void SetUp() override {
+        Interrupted::SetUp();
+        alarm(60);
+    }
+    void TearDown() override { alarm(0); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, Relief,
+                         testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS, THRUM_PREEMPT_KLT),
+                         [](const auto &mode) {
+                             return mode.param == THRUM_PREEMPT_LEND      ? "Lend"
+                                    : mode.param == THRUM_PREEMPT_OWN_TLS ? "OwnTls"
+                                                                          : "Klt";
+                         });
+
+thrum_attr_t queued(unsigned flags = 0) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED | flags), 0);
+    return attr;
+}
+
+} // namespace
+
+TEST_P(Relief, OfATasklet) {
+    const Preempting runtime(1, GetParam());
+    Contended lock;
+    Thread holder([&] { lock.hold(); });
+    while (!lock.is_held())
+        thrum_yield();
+    const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
+    Light wants([&] { lock.want(); }, &attr);
+}
+
+TEST_P(Relief, OfARegion) {
+    const Preempting runtime(1, GetParam());
+    Contended lock;
+    Thread holder([&] { lock.hold(); });
+    Thread wants([&] {
+        while (!lock.is_held())
+            thrum_yield();
+        thrum_nopreempt_begin();
+        lock.want();
+        thrum_nopreempt_end();
+    });
+}
+
+TEST_P(Relief, OfAThreadThatIsNotPreempted) {
+    const Preempting runtime(1, GetParam());
+    Contended lock;
+    Thread holder([&] { lock.hold(); });
+    Thread wants(
+        [&] {
+            while (!lock.is_held())
+                thrum_yield();
+            lock.want();
+        },
+        THRUM_PREEMPT_NONE);
+}
+
+TEST_P(Relief, WhereThePrimaryHasTheLock) {
+    const Preempting runtime(1, GetParam());
+    Contended lock;
+    const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
+    std::optional<Light> wants;
+    lock.hold([&] { wants.emplace([&] { lock.want(); }, &attr); });
+    while (thrum_worker_self() != 0) // it comes home
+        thrum_yield();
+}
+
+TEST_P(Relief, WhereAThreadHasTheLockThatRunsThereOnly) {
+    const Preempting runtime(2, GetParam());
+    Contended lock;
+    thrum_attr_t attr = queued();
+    EXPECT_EQ(thrum_attr_set_worker(&attr, 1), 0);
+    Light holder([&] { lock.hold(); }, &attr);
+    EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
+    Light wants(
+        [&] {
+            while (!lock.is_held())
+                thrum_yield();
+            lock.want();
+        },
+        &attr);
+}
+
+// In the library's pools, behind others that have never run, and each with a scheduler of its own.
+class ReliefOfPools {
+  public:
+    explicit ReliefOfPools(unsigned mode) : runtime_(2, mode) {}
+    ReliefOfPools(const ReliefOfPools &) = delete;
+
+    void run(enum thrum_pool_kind kind, void (*function)(thrum_sched_t, void *), Contended &lock) {
+        thrum_pool_t pool = nullptr;
+        thrum_sched_t sched = nullptr;
+        ASSERT_EQ(thrum_pool_create(&pool, kind), 0);
+        ASSERT_EQ(thrum_sched_create_user(&sched, function, &lock, &pool, 1), 0);
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_pool(&attr, pool);
+        Light holder([&] { lock.hold(); }, &attr);
+        ASSERT_EQ(thrum_worker_set_sched(1, sched), 0);
+        wait_for(lock);
+        std::atomic<int> others{0};
+        for (int i = 0; i < 3; i++)
+            more_.emplace_back([&] { others++; }, &attr);
+        holder.join();
+        more_.clear();
+        EXPECT_EQ(others, 3);
+        EXPECT_EQ(thrum_worker_set_sched(1, nullptr), 0);
+        while (thrum_sched_destroy(sched) == EBUSY)
+            thrum_yield();
+        EXPECT_EQ(thrum_pool_destroy(pool), 0);
+    }
+
+  private:
+    static void wait_for(const Contended &lock) {
+        while (!lock.is_held())
+            thrum_yield();
+    }
+
+    Preempting runtime_;
+    std::vector<Light> more_;
+};
+
+// Comes to the lock itself, when it has run the holder for a slice.
+void schedule(thrum_sched_t sched, void *arg) {
+    auto *lock = static_cast<Contended *>(arg);
+    for (bool wants = true; !thrum_sched_stopping(sched);) {
+        thrum_t thread = thrum_pool_pop(thrum_sched_pool(sched, 0));
+        if (thread != nullptr)
+            thrum_run(thread);
+        else
+            thrum_sched_idle(sched);
+        if (wants && lock->is_held()) {
+            wants = false;
+            lock->want();
+        }
+    }
+}
+
+TEST_P(Relief, OfASchedulersFunction) {
+    for (const enum thrum_pool_kind kind :
+         {THRUM_POOL_FIFO, THRUM_POOL_LIFO, THRUM_POOL_PRIORITY, THRUM_POOL_DEADLINE}) {
+        ReliefOfPools relief(GetParam());
+        Contended lock;
+        relief.run(kind, schedule, lock);
+    }
+}
+
+// One after another, and all at once.
+TEST_P(Relief, TimeAndAgain) {
+    const Preempting runtime(1, GetParam());
+    for (int round = 0; round < 20; round++) {
+        Contended locks[4];
+        std::vector<Thread> holders;
+        for (Contended &lock : locks)
+            holders.emplace_back([&lock] { lock.hold(); });
+        for (const Contended &lock : locks)
+            while (!lock.is_held())
+                thrum_yield();
+        const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
+        std::vector<Light> want;
+        for (Contended &lock : locks)
+            want.emplace_back([&lock] { lock.want(); }, &attr);
+        want.clear();
+    }
+}
+
+// A region is where a thread is alone on its worker: it is relieved in a wait only.
+TEST_P(Relief, NotOfWhoComputes) {
+    const Preempting runtime(1, GetParam());
+    std::atomic<bool> stop{false};
+    std::atomic<int> turns{0};
+    Thread computes([&] {
+        while (!stop)
+            turns++;
+    });
+    while (turns == 0)
+        thrum_yield();
+    const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
+    Light alone(
+        [&] {
+            const int before = turns;
+            const uint64_t end = in_ms(20);
+            while (thrum_now() < end) {
+            }
+            EXPECT_EQ(turns, before);
+            stop = true;
+        },
+        &attr);
+}
