@@ -141,6 +141,12 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         lend_bring_back(worker_here(), self);
 }
 
+/* Its loop, by a function of the program's, while others could run. */
+static bool may_be_held_up(const struct worker *worker) {
+    return worker->sched != NULL &&
+           (!fifo_is_empty(&worker->inbox) || scheduler_has_work(worker->sched) || work_for_anybody());
+}
+
 /* At a tick: for whom the present unit is to be preempted, which is then the caller's to run; NULL: it goes on. Inside. */
 static struct thrum_unit *for_whom(struct worker *worker) {
     struct thrum_unit *self = worker->current, *next = NULL;
@@ -148,8 +154,8 @@ static struct thrum_unit *for_whom(struct worker *worker) {
     if (load_relaxed(&preempt.closing))
         return NULL;
     if (!is_thread(self)) {
-        if (load_relaxed(&self->kind) == UNIT_LOOP && worker->sched == NULL)
-            tick_off(worker); /* the program's function may have to be relieved */
+        if (load_relaxed(&self->kind) == UNIT_LOOP && !may_be_held_up(worker))
+            tick_off(worker);
         return NULL;
     }
     if (!tick_ends_slice(worker, self, slice_of(worker, self)))
@@ -245,8 +251,9 @@ static bool is_late(const siginfo_t *info) {
 /* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
 static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool cannot) {
     const struct thrum_unit *self = worker->current;
-    if ((cannot || !is_thread(self) || mode_of(self) == THRUM_PREEMPT_NONE) && preempt_relieves() &&
-        arch_signal_in_call(context))
+    if ((cannot || load_relaxed(&preempt.closing) || !is_thread(self) ||
+         mode_of(self) == THRUM_PREEMPT_NONE) &&
+        preempt_relieves() && arch_signal_in_call(context))
         relief_ask(worker);
 }
 

@@ -9,12 +9,14 @@
  * So there is one worker more, which nobody sees: it sleeps, nothing is bound to it, and it looks for nothing. The tick that
  * finds such a wait (by the instruction at which it came) asks it: then it runs one of those who were preempted, from
  * where the stuck worker would have found it, until that waits, yields, ends or is preempted; and so on at each tick, as
- * long as the wait lasts. It runs nobody who was not preempted: only these can have such a lock, and a tasklet or a
- * newcomer of mode NONE might get stuck as well. It does not jump in for who only computes: programs may count on what is
- * not preempted being alone on its worker.
+ * long as the wait lasts. It looks for nobody else: only these can have such a lock, and a tasklet or a newcomer of mode
+ * NONE might get stuck as well. (Who waits for the end of one that ends there goes on there, of whatever mode.) It does not
+ * jump in for who only computes: programs may count on what is not preempted being alone on its worker; a moment after a
+ * wait it may not be.
  *
- * Invariants. Whoever is found elsewhere than in a queue's first places moves towards them: others go to its end. What it
- * has left of its own goes to all before it sleeps. Of a scheduler's pools it looks at the library's own kinds only: the
+ * Invariants. Nobody is passed over for ever: each queue is first in turn, others go to the end of theirs, and in pools,
+ * which have an order of their own, those who were preempted are taken in turn, as far as it looks. What it has left of its
+ * own goes to all before it sleeps. Of a scheduler's pools it looks at the library's own kinds only: the
  * program's functions might wait for the same lock, inside.
  *
  * Modelled in tests/model/relief.pml. */
@@ -30,6 +32,7 @@ enum { FAR = 4096, FAR_IN_POOL = 64 };
 
 static uint32_t asked; /* futex, the relief's */
 static uint32_t over;  /* nobody is relieved any more */
+static uint32_t turn;  /* its own */
 
 bool preempt_relieves(void) {
     return preempt.on && (preempt.lends || preempt.carries);
@@ -65,9 +68,10 @@ void relief_close(struct worker *home) {
         thrum_yield();
 }
 
-/* Or has a block for life. */
+/* Or has a block for life. But the primary's is its kernel thread's own: it runs on that one only, unless it takes that along
+ * (setuid, for one, would leave that out: libc_signals.c). */
 static bool was_preempted(const struct thrum_unit *unit) {
-    return unit->tcb != NULL;
+    return unit->tcb != NULL && !(unit->is_primary && preempt.lends);
 }
 
 static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
@@ -76,7 +80,7 @@ static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
     for (uint32_t i = 0; i < count && i < FAR && (unit = fifo_pop(fifo)) != NULL; i++) {
         if (was_preempted(unit))
             return unit;
-        fifo_push(fifo, unit);
+        unit_wake_elsewhere(NULL, unit); /* who parked meanwhile did not see it */
     }
     return NULL;
 }
@@ -94,17 +98,25 @@ static struct thrum_unit *take_from_rings(struct worker *stuck) {
     return NULL;
 }
 
-/* The others go back in their order: which comes first decides where they are put. */
+/* The next in turn of those who were preempted. All others go back in their order: which comes first decides where they are
+ * put. */
 static struct thrum_unit *take_from_pool(struct thrum_pool *pool) {
-    struct thrum_unit *others[FAR_IN_POOL], *unit = NULL;
-    unsigned count = 0;
-    while (count < FAR_IN_POOL && (unit = pool->ops.pop(pool->data)) != NULL && !was_preempted(unit))
-        others[count++] = unit;
-    if (count == FAR_IN_POOL)
-        unit = NULL;
-    for (unsigned i = 0; i < count; i++)
-        pool_push(pool, others[pool->newest_first ? count - 1 - i : i]);
-    return unit;
+    struct thrum_unit *units[FAR_IN_POOL], *taken = NULL;
+    unsigned count = 0, preempted = 0;
+    while (count < FAR_IN_POOL && (units[count] = pool->ops.pop(pool->data)) != NULL)
+        preempted += was_preempted(units[count++]);
+    unsigned skip = preempted > 0 ? turn % preempted : 0;
+    for (unsigned i = 0; i < count && preempted > 0 && taken == NULL; i++)
+        if (was_preempted(units[i]) && skip-- == 0) {
+            taken = units[i];
+            units[i] = NULL;
+        }
+    for (unsigned i = 0; i < count; i++) {
+        struct thrum_unit *other = units[pool->newest_first ? count - 1 - i : i];
+        if (other != NULL)
+            pool_push(pool, other);
+    }
+    return taken;
 }
 
 /* As long as the lock is held the scheduler runs there, and has its pools. */
@@ -112,20 +124,28 @@ static struct thrum_unit *take_from_pools(struct worker *stuck) {
     struct thrum_unit *unit = NULL;
     lock_acquire(&stuck->sched_lock);
     const struct thrum_sched *sched = stuck->sched;
-    for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++)
-        if (sched->pools[i]->is_ours)
-            unit = take_from_pool(sched->pools[i]);
+    for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {
+        struct thrum_pool *pool = sched->pools[(turn + i) % sched->count];
+        if (pool->is_ours)
+            unit = take_from_pool(pool);
+    }
     lock_release(&stuck->sched_lock);
     return unit;
 }
 
+/* Each of the four is first in turn: one in the first may take slice after slice. */
 static struct thrum_unit *take(struct worker *stuck) {
-    struct thrum_unit *unit = take_from_fifo(&stuck->inbox);
-    if (unit == NULL)
-        unit = take_from_rings(stuck);
-    if (unit == NULL)
-        unit = take_from_fifo(&scheduler.shared);
-    return unit != NULL ? unit : take_from_pools(stuck);
+    struct thrum_unit *unit = NULL;
+    turn++;
+    for (unsigned i = 0; i < 4 && unit == NULL; i++) {
+        switch ((turn + i) % 4) {
+        case 0: unit = take_from_fifo(&stuck->inbox); break;
+        case 1: unit = take_from_rings(stuck); break;
+        case 2: unit = take_from_fifo(&scheduler.shared); break;
+        default: unit = take_from_pools(stuck); break;
+        }
+    }
+    return unit;
 }
 
 static void relieve(struct worker *worker) {

@@ -350,10 +350,13 @@ static int find_slot(uint32_t *slot) {
 
 /* A vacant slot's timers are its next worker's. */
 static void count_orphans(void) {
-    uint32_t orphans = 0;
+    bool are_left = false;
+    exchange_acquire(&scheduler.orphans,
+                     0U); /* first: the one that relieves others may leave some meanwhile */
     for (uint32_t i = 0; i < scheduler.count; i++)
-        orphans |= is_vacant(i) && !timers_are_empty(&scheduler.workers[i]->timers);
-    store_release(&scheduler.orphans, orphans);
+        are_left |= is_vacant(i) && !timers_are_empty(&scheduler.workers[i]->timers);
+    if (are_left)
+        store_release(&scheduler.orphans, 1);
 }
 
 static int add(unsigned *number) {

@@ -152,9 +152,17 @@ static uint32_t next_stride(const struct timers *timers, uint64_t now) {
 
 /* Those of workers that were stopped: nobody is left who would fire them while all are busy. */
 static void fire_orphans(struct worker *worker, uint64_t now) {
+    bool some_are_left = false;
+    exchange_acquire(&scheduler.orphans, 0U); /* first: who leaves some meanwhile says so again */
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
-        if (worker_is_leaving(scheduler.workers[i]))
+        if (worker_is_leaving(scheduler.workers[i])) {
             fire_expired(worker, &scheduler.workers[i]->timers, now);
+            some_are_left |= !timers_are_empty(&scheduler.workers[i]->timers);
+        }
+    if (!some_are_left)
+        return;
+    store_release(&scheduler.orphans, 1);
+    tick_wake_resting(); /* who looked in between */
 }
 
 uint32_t timers_look(struct worker *worker) {

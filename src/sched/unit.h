@@ -110,7 +110,7 @@ struct thrum_unit {
     uint64_t name[2]; /* about.c */
     struct tcb
         *tcb; /* tcb.h: its own, or NULL: its worker's; its own to write. carrier.h: its kernel thread's */
-    uint32_t slice; /* us; 0: the runtime's; r/o */
+    uint32_t slice; /* us; 0: the runtime's; its own to write */
     bool has_cleanups;
     bool is_primary; /* what ran on the thread that called thrum_init; r/o */
     bool took_tcb;   /* `tcb` was its worker's; it gives it back when it goes on */

@@ -169,6 +169,13 @@ static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
     return __builtin_expect((intptr_t)load_relaxed(&unit->sp) > 0, 1) || unit_make_frame(worker, unit);
 }
 
+/* ... or is who is left, and was woken meanwhile. */
+static inline bool unit_ready_to_follow(struct worker *worker, const struct thrum_unit *self,
+                                        struct thrum_unit *unit) {
+    return __builtin_expect((intptr_t)load_relaxed(&unit->sp) > 0, 1) || unit == self ||
+           unit_make_frame(worker, unit);
+}
+
 /* Is there more to it than registers: exceptions in flight, or somebody to be told (annotate.h, trace.h)? */
 static inline bool switch_is_slow(const struct worker *worker) {
     const struct exception_globals *exceptions = worker->exceptions;
@@ -218,7 +225,7 @@ struct annotate_stack unit_stack(const struct worker *worker, const struct thrum
 static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                              enum thrum_trace_kind why) {
     thrum_assert(regions_open() == 1);
-    if (!unit_ready(worker, next))
+    if (!unit_ready_to_follow(worker, self, next))
         next = worker->loop;
     worker->current = next;
     count_one(&worker->counters.switches);

@@ -32,7 +32,7 @@ static inline bool arch_signal_in_call(const ucontext_t *context) {
     enum { INSTRUCTION = 2, PAGE = 4096 };
     static const unsigned char syscall_instruction[INSTRUCTION] = {0x0f, 0x05};
     uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-    if (memcmp((const void *)pc, syscall_instruction, INSTRUCTION) == 0)
+    if (pc % PAGE != PAGE - 1 && memcmp((const void *)pc, syscall_instruction, INSTRUCTION) == 0)
         return true;
     return context->uc_mcontext.gregs[REG_RAX] == -EINTR && pc % PAGE >= INSTRUCTION &&
            memcmp((const void *)(pc - INSTRUCTION), syscall_instruction, INSTRUCTION) == 0;

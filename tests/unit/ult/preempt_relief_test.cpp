@@ -110,6 +110,8 @@ TEST_P(Relief, OfAThreadThatIsNotPreempted) {
 }
 
 TEST_P(Relief, WhereThePrimaryHasTheLock) {
+    if (GetParam() != THRUM_PREEMPT_KLT)
+        GTEST_SKIP() << "it stays on its kernel thread (LIMITS of thrum-preemption(7))";
     const Preempting runtime(1, GetParam());
     Contended lock;
     const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
@@ -216,6 +218,35 @@ TEST_P(Relief, TimeAndAgain) {
             want.emplace_back([&lock] { lock.want(); }, &attr);
         want.clear();
     }
+}
+
+// Its waker may be faster than it is in looking for somebody else.
+TEST_P(Relief, NotOfThePrimaryThatSleeps) {
+    const Preempting runtime(1, GetParam());
+    for (int i = 0; i < 300; i++)
+        thrum_sleep(1000);
+}
+
+// Another takes all the slices that it can.
+TEST_P(Relief, WhereOthersAreInTheWay) {
+    const Preempting runtime(2, GetParam());
+    Contended lock;
+    std::atomic<bool> over{false};
+    thrum_attr_t attr = queued();
+    EXPECT_EQ(thrum_attr_set_worker(&attr, 1), 0);
+    std::vector<Light> busy;
+    for (int i = 0; i < 2; i++)
+        busy.emplace_back([&] { wait_for(over); }, &attr);
+    Light holder([&] { lock.hold(); }, &attr);
+    EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
+    Light wants(
+        [&] {
+            while (!lock.is_held())
+                thrum_yield();
+            lock.want();
+            over = true;
+        },
+        &attr);
 }
 
 // A region is where a thread is alone on its worker: it is relieved in a wait only.
