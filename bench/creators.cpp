@@ -22,12 +22,18 @@ struct alignas(128) Count {
     std::uint64_t threads = 0;
 };
 
+// They begin when all are there: detached threads that have not quite ended may be as many as the kernel has room for.
 std::uint64_t create_for(const CreatorLoop &loop, unsigned creators, double seconds) {
-    std::atomic<bool> stop{false};
+    std::atomic<bool> begin{false}, stop{false};
     std::vector<Count> counts(creators);
     std::vector<std::thread> team;
     for (Count &count : counts)
-        team.emplace_back([&] { count.threads = loop.create(stop); });
+        team.emplace_back([&] {
+            while (!begin)
+                std::this_thread::yield();
+            count.threads = loop.create(stop);
+        });
+    begin = true;
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     stop = true;
     std::uint64_t sum = 0;
