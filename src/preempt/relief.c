@@ -30,6 +30,8 @@
 /* So far it looks at one time. */
 enum { FAR = 4096, FAR_IN_POOL = 64 };
 
+enum { QUEUES = 4 };
+
 static uint32_t asked; /* futex, the relief's */
 static uint32_t over;  /* nobody is relieved any more */
 static uint32_t turn;  /* its own */
@@ -100,12 +102,12 @@ static struct thrum_unit *take_from_rings(struct worker *stuck) {
 
 /* The next in turn of those who were preempted. All others go back in their order: which comes first decides where they are
  * put. */
-static struct thrum_unit *take_from_pool(struct thrum_pool *pool) {
+static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
     struct thrum_unit *units[FAR_IN_POOL], *taken = NULL;
     unsigned count = 0, preempted = 0;
     while (count < FAR_IN_POOL && (units[count] = pool->ops.pop(pool->data)) != NULL)
         preempted += was_preempted(units[count++]);
-    unsigned skip = preempted > 0 ? turn % preempted : 0;
+    unsigned skip = preempted > 0 ? which % preempted : 0;
     for (unsigned i = 0; i < count && preempted > 0 && taken == NULL; i++)
         if (was_preempted(units[i]) && skip-- == 0) {
             taken = units[i];
@@ -119,15 +121,16 @@ static struct thrum_unit *take_from_pool(struct thrum_pool *pool) {
     return taken;
 }
 
-/* As long as the lock is held the scheduler runs there, and has its pools. */
+/* As long as the lock is held the scheduler runs there, and has its pools. Which of them is first, and who in it, are digits of
+ * `turn` that take() does not look at: or some would never come together. */
 static struct thrum_unit *take_from_pools(struct worker *stuck) {
     struct thrum_unit *unit = NULL;
     lock_acquire(&stuck->sched_lock);
     const struct thrum_sched *sched = stuck->sched;
     for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {
-        struct thrum_pool *pool = sched->pools[(turn + i) % sched->count];
+        struct thrum_pool *pool = sched->pools[(turn / QUEUES + i) % sched->count];
         if (pool->is_ours)
-            unit = take_from_pool(pool);
+            unit = take_from_pool(pool, turn / QUEUES / sched->count);
     }
     lock_release(&stuck->sched_lock);
     return unit;
@@ -137,8 +140,8 @@ static struct thrum_unit *take_from_pools(struct worker *stuck) {
 static struct thrum_unit *take(struct worker *stuck) {
     struct thrum_unit *unit = NULL;
     turn++;
-    for (unsigned i = 0; i < 4 && unit == NULL; i++) {
-        switch ((turn + i) % 4) {
+    for (unsigned i = 0; i < QUEUES && unit == NULL; i++) {
+        switch ((turn + i) % QUEUES) {
         case 0: unit = take_from_fifo(&stuck->inbox); break;
         case 1: unit = take_from_rings(stuck); break;
         case 2: unit = take_from_fifo(&scheduler.shared); break;

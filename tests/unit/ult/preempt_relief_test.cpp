@@ -35,6 +35,10 @@ class Contended {
         pass();
     }
     bool is_held() const { return held_; }
+    void yield_until_held() const {
+        while (!held_)
+            thrum_yield();
+    }
 
   private:
     void pass() {
@@ -77,8 +81,7 @@ TEST_P(Relief, OfATasklet) {
     const Preempting runtime(1, GetParam());
     Contended lock;
     Thread holder([&] { lock.hold(); });
-    while (!lock.is_held())
-        thrum_yield();
+    lock.yield_until_held();
     const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
     Light wants([&] { lock.want(); }, &attr);
 }
@@ -88,8 +91,7 @@ TEST_P(Relief, OfARegion) {
     Contended lock;
     Thread holder([&] { lock.hold(); });
     Thread wants([&] {
-        while (!lock.is_held())
-            thrum_yield();
+        lock.yield_until_held();
         thrum_nopreempt_begin();
         lock.want();
         thrum_nopreempt_end();
@@ -102,8 +104,7 @@ TEST_P(Relief, OfAThreadThatIsNotPreempted) {
     Thread holder([&] { lock.hold(); });
     Thread wants(
         [&] {
-            while (!lock.is_held())
-                thrum_yield();
+            lock.yield_until_held();
             lock.want();
         },
         THRUM_PREEMPT_NONE);
@@ -130,8 +131,7 @@ TEST_P(Relief, WhereAThreadHasTheLockThatRunsThereOnly) {
     EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
     Light wants(
         [&] {
-            while (!lock.is_held())
-                thrum_yield();
+            lock.yield_until_held();
             lock.want();
         },
         &attr);
@@ -153,7 +153,7 @@ class ReliefOfPools {
         thrum_attr_set_pool(&attr, pool);
         Light holder([&] { lock.hold(); }, &attr);
         ASSERT_EQ(thrum_worker_set_sched(1, sched), 0);
-        wait_for(lock);
+        lock.yield_until_held();
         std::atomic<int> others{0};
         for (int i = 0; i < 3; i++)
             more_.emplace_back([&] { others++; }, &attr);
@@ -167,11 +167,6 @@ class ReliefOfPools {
     }
 
   private:
-    static void wait_for(const Contended &lock) {
-        while (!lock.is_held())
-            thrum_yield();
-    }
-
     Preempting runtime_;
     std::vector<Light> more_;
 };
@@ -210,8 +205,7 @@ TEST_P(Relief, TimeAndAgain) {
         for (Contended &lock : locks)
             holders.emplace_back([&lock] { lock.hold(); });
         for (const Contended &lock : locks)
-            while (!lock.is_held())
-                thrum_yield();
+            lock.yield_until_held();
         const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
         std::vector<Light> want;
         for (Contended &lock : locks)
@@ -241,8 +235,7 @@ TEST_P(Relief, WhereOthersAreInTheWay) {
     EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
     Light wants(
         [&] {
-            while (!lock.is_held())
-                thrum_yield();
+            lock.yield_until_held();
             lock.want();
             over = true;
         },
