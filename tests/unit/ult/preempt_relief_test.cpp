@@ -39,6 +39,10 @@ class Contended {
         while (!held_)
             thrum_yield();
     }
+    void want_when_held() {
+        yield_until_held();
+        want();
+    }
 
   private:
     void pass() {
@@ -102,12 +106,7 @@ TEST_P(Relief, OfAThreadThatIsNotPreempted) {
     const Preempting runtime(1, GetParam());
     Contended lock;
     Thread holder([&] { lock.hold(); });
-    Thread wants(
-        [&] {
-            lock.yield_until_held();
-            lock.want();
-        },
-        THRUM_PREEMPT_NONE);
+    Thread wants([&] { lock.want_when_held(); }, THRUM_PREEMPT_NONE);
 }
 
 TEST_P(Relief, WhereThePrimaryHasTheLock) {
@@ -129,12 +128,7 @@ TEST_P(Relief, WhereAThreadHasTheLockThatRunsThereOnly) {
     EXPECT_EQ(thrum_attr_set_worker(&attr, 1), 0);
     Light holder([&] { lock.hold(); }, &attr);
     EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
-    Light wants(
-        [&] {
-            lock.yield_until_held();
-            lock.want();
-        },
-        &attr);
+    Light wants([&] { lock.want_when_held(); }, &attr);
 }
 
 // In the library's pools, behind others that have never run, and each with a scheduler of its own.
@@ -235,8 +229,7 @@ TEST_P(Relief, WhereOthersAreInTheWay) {
     EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
     Light wants(
         [&] {
-            lock.yield_until_held();
-            lock.want();
+            lock.want_when_held();
             over = true;
         },
         &attr);
