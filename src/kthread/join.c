@@ -115,6 +115,7 @@ int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode m
         store_release(&thread->joiner, 0);
         return ETIMEDOUT; /* the kernel would call it malformed */
     }
+    place_join(thread);
     int error = life >= LIFE_ENDED ? 0 : wait_cancellably(thread, clock, deadline);
     if (error != 0) {
         store_release(&thread->joiner, 0);

@@ -246,10 +246,10 @@ static void drop_alternate_stack(void) {
     sys(SYS_sigaltstack, &stack, NULL);
 }
 
-/* What a job leaves behind in memory and in the kernel's accounts is seen to once for a series of brief ones. */
+/* What a job leaves behind in memory and in the kernel's accounts is seen to once for a series of short ones. */
 static bool end_of_series(struct kthread *thread) {
     uint64_t now = arch_ticks();
-    if (thread->notes.brief && !cpu_time_wanted() &&
+    if (thread->notes.short_job && !cpu_time_wanted() &&
         now - thread->notes.series_began < CPU_TIME_UNASKED_US * ticks_per_us())
         return false;
     thread->notes.series_began = now;

@@ -12,12 +12,13 @@
 
 /* Microseconds. */
 enum {
-    LINGER = 5,       /* a thread spins for the next job: about what a wake-up on the same CPU costs */
-    JOIN_SPIN = 5,    /* a joiner likewise */
-    BRIEF = 20,       /* a job below this may run on its creator's CPU */
-    MEDIUM = 2000,    /* above it a wake-up across CPUs is a percent of the job: nothing to gain */
-    PROMPT = 50,      /* a creator that is back within this came straight back */
-    LATE = 100,       /* a thread woken here that started later than this had company on the CPU */
+    LINGER = 5,    /* a thread spins for the next job: about what a wake-up on the same CPU costs */
+    JOIN_SPIN = 5, /* a joiner likewise */
+    BRIEF = 20,    /* a job below this may run on its creator's CPU */
+    SHORT = 200,   /* one below this leaves so little behind that it is seen to once for a series of them */
+    MEDIUM = 2000, /* above it a wake-up across CPUs is a percent of the job: nothing to gain */
+    PROMPT = 50,   /* a creator that is back within this came straight back */
+    LATE = 100,    /* a thread woken here that started later than this had company on the CPU */
     YIELD_LONG = 100, /* a yield that took longer ran somebody else's time slice */
     PROBE_SPIN = 60,  /* covers a wake-up across CPUs */
     PROBE_SPIN_MIN = PROBE_SPIN / 5,
@@ -242,12 +243,12 @@ void place_begin(struct kthread *thread) {
 
 void place_end(struct kthread *thread) {
     struct site *site = thread->notes.order.site;
-    thread->notes.brief = false;
+    thread->notes.short_job = false;
     if (ticks_per_us() == 0)
         return;
     uint64_t ran = arch_ticks() - thread->run.started;
-    thread->notes.brief = ran < us(BRIEF);
-    site_score(&site->brief, thread->notes.brief);
+    thread->notes.short_job = ran < us(SHORT);
+    site_score(&site->brief, ran < us(BRIEF));
     site_score(&site->medium, ran < us(MEDIUM));
 }
 
@@ -308,13 +309,22 @@ static bool yield_for_end(const struct kthread *thread, uint64_t now) {
     return ended;
 }
 
+void place_join(struct kthread *thread) {
+    learn_prompt(arch_ticks());
+    if (own.created != 0)
+        learn_batch(thread->order.site, own.created);
+    own.created = 0;
+}
+
+/* The thread was found cleaning up on this CPU, which its last job's end had given to us: it gets it back. Asleep, we
+ * would be woken on another. */
+static bool is_cleaning_here(const struct place_order *order, int cpu, int here) {
+    return order->how == PLACE_HOT && cpu == here && site_says(&order->site->medium);
+}
+
 bool place_wait(struct kthread *thread) {
     struct place_order *order = &thread->order;
     uint64_t now = arch_ticks();
-    learn_prompt(now);
-    if (own.created != 0)
-        learn_batch(order->site, own.created);
-    own.created = 0;
     if (has_ended(thread))
         return true;
     if (ticks_per_us() == 0)
@@ -323,8 +333,8 @@ bool place_wait(struct kthread *thread) {
     if (order->how == PLACE_PROBE)
         return spin_for_end(thread, now, probe_spin());
     if (order->how == PLACE_HOT && cpu < 0)
-        cpu = order->slept_cpu; /* it spins there and has not seen the job yet */
-    if (!site_says(&order->site->brief) && order->how != PLACE_HERE)
+        cpu = order->slept_cpu; /* it is there and has not seen the job yet */
+    if (!site_says(&order->site->brief) && order->how != PLACE_HERE && !is_cleaning_here(order, cpu, here))
         return false;
     if (order->how == PLACE_HERE || order->how == PLACE_STAY || cpu == here) {
         if (yield_for_end(thread, now))

@@ -20,8 +20,9 @@
  *   C place_post      instead of kthread_post, with the descriptor owned and prepared
  *   T place_begin     first act after it has been woken, before the affinity mask is set
  *   T place_end       the job is done, before that is published; place_linger after
- *   J place_wait      before the joiner sleeps; true: it has ended
- *   J place_joined    the thread has ended, before the descriptor is given away
+ *   J place_join      the creator is back for the thread, whether that has ended or not
+ *   J place_wait      it has not: before the joiner sleeps; true: now it has
+ *   J place_joined    the thread has ended, before the descriptor is given away, if place_wait was called
  */
 #ifndef THRUM_KTHREAD_PLACE_H
 #define THRUM_KTHREAD_PLACE_H
@@ -54,7 +55,7 @@ struct place_run {
 /* The thread's own notes, from job to job. */
 struct place_notes {
     struct place_order order; /* a copy: the next creator may write its own as soon as the end is published */
-    bool brief;               /* the last job was */
+    bool short_job;           /* the last job was */
     uint64_t series_began;    /* ticks; see clean_up in kthread.c */
     uint32_t fails, skip;     /* spins that were for nothing, and how many chances to pass up for it */
 };
@@ -64,6 +65,7 @@ void place_new(struct kthread *thread, bool detached); /* it is a new one, nothi
 void place_begin(struct kthread *thread);
 void place_end(struct kthread *thread);
 void place_linger(struct kthread *thread);
+void place_join(struct kthread *thread);
 bool place_wait(struct kthread *thread);
 void place_joined(struct kthread *thread, bool slept);
 void place_detached(void); /* the caller detaches a thread: it will not come back for it */

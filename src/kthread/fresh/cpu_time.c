@@ -3,7 +3,7 @@
  * what earlier jobs used is remembered, and the front end subtracts it. Row cputime.
  *
  * To ask the kernel costs more than the rest of a quick reuse. Until a program reads such a clock for the first time, a
- * series of brief jobs is therefore asked about once in CPU_TIME_UNASKED_US (kthread.c), and the time between then
+ * series of short jobs is therefore asked about once in CPU_TIME_UNASKED_US (kthread.c), and the time between then
  * and a thread's start is taken for CPU time. So the threads that run when the process reads such a clock for the first
  * time may read too little, by that much at most. */
 #include <sched.h>
