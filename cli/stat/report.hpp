@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that `thrum stat` has to say of a program, as numbers and sentences: filled by stat.cpp from what was measured
+// (run.hpp), sampled (sampler.hpp, profile.hpp, exact.hpp) and concluded (rules.hpp); shown by report_text.cpp,
+// report_json.cpp, report_html.cpp, report_trace.cpp and report_folded.cpp, which compute nothing of their own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "machine.hpp"
+#include "statistics.hpp"
+
+namespace thrum::stat {
+
+// One place in a stack. `function` is empty where none is known.
+struct Frame {
+    std::string function; // demangled, without parameters
+    std::string file;     // last component; empty where there is no debugging information
+    int line = 0;
+    std::string module;       // last component of the program or library
+    std::uint64_t offset = 0; // within the module, as linked
+    bool is_user = false;     // in the program itself, not in a library of the system
+};
+
+// What a futex word belongs to.
+enum class LockKind : std::uint8_t {
+    kUnknown,
+    kLibrary, // static data of a library: a lock that the program does not see
+    kGlobal,  // static data of the program
+    kHeap,
+    kStack,
+    kMapping, // other memory, shared or not
+};
+
+struct Lock {
+    std::uint64_t address = 0;
+    LockKind kind = LockKind::kUnknown;
+    std::string module;       // kLibrary, kGlobal
+    std::string symbol;       // where its symbol table has one
+    std::uint64_t offset = 0; // within the module, or from the symbol's beginning
+    std::string text;         // all of this for a reader: "libc.so.6 .data (static lock inside libc)"
+};
+
+// What a thread was doing when it was looked at.
+enum class Doing : std::uint8_t {
+    kRunning,  // on a CPU
+    kRunnable, // wanted one and had none
+    kLockWait, // waited for a lock
+    kJoinWait, // for a thread to end
+    kIdleWait, // for a condition, an event or a message: for work
+    kSleep,
+    kInputOutput,
+    kKernel, // some other system call, or uninterruptible
+    kDoings,
+};
+const char *name_of(Doing doing); // "running", "runnable", "lock wait", ...
+
+// Many threads waiting (or burning CPU time) in the same stack.
+struct Site {
+    std::vector<Frame> stack; // innermost first
+    Doing doing = Doing::kLockWait;
+    std::uint64_t samples = 0;
+    double share = 0;   // of the samples of this kind (lock waits of all lock waits, CPU of all CPU)
+    double seconds = 0; // thread-seconds, from the samples; of exact runs, measured
+    std::optional<std::uint64_t> calls; // exact runs: how many waits
+    std::size_t lock = SIZE_MAX;        // index into Report::locks; SIZE_MAX: none
+};
+
+// A lock over all its sites.
+struct LockUse {
+    Lock lock;
+    std::uint64_t samples = 0;
+    double share = 0, seconds = 0;
+    unsigned threads = 0;               // different ones that waited
+    double waiters_mean = 0;            // at once, while there was one
+    unsigned waiters_most = 0;          // at once
+    std::optional<std::uint64_t> waits; // exact runs
+};
+
+// What the bare runs with one number of threads took: medians. Times in seconds.
+struct Point {
+    unsigned threads = 0; // as asked for; 0: not told
+    unsigned runs = 0;
+    Interval wall;
+    double user = 0, system = 0;
+    double voluntary = 0, involuntary = 0; // context switches
+    double run_delay = 0;                  // runnable without a CPU, over all threads seen
+    double faults_major = 0;
+    unsigned most_threads = 0; // at once, as seen
+    Load load;                 // what else the machine did
+    double cpu() const { return user + system; }
+    double parallelism() const { return wall.median > 0 ? cpu() / wall.median : 0; }
+};
+
+// One thread of the sampled run, as a row of the timeline.
+struct Thread {
+    std::int32_t id = 0;
+    std::string name;
+    double begin = 0, end = 0; // seconds since the program began; as seen
+    double cpu = 0, run_delay = 0;
+    std::uint64_t voluntary = 0, involuntary = 0;
+    struct Span {
+        double begin, end;
+        Doing doing;
+        std::size_t site; // index into Report::waits or Report::burns; SIZE_MAX: none
+    };
+    std::vector<Span> spans; // adjacent equal samples are one span; thinned out where there would be too many
+};
+
+enum class Confidence : std::uint8_t { kLow, kMedium, kHigh };
+const char *name_of(Confidence confidence);
+
+// What a rule concluded (rules.cpp); the first of Report::findings is the CAUSE.
+struct Finding {
+    std::string rule;  // its name, as docs/stat.md and --json have it: "hidden-lock", "oversubscribed", ...
+    std::string cause; // one line: "Hidden lock in libc: random()"
+    std::string fix;   // one line
+    Confidence confidence = Confidence::kLow;
+    std::string function; // where; empty where no place is to blame
+    std::string file;
+    int line = 0;
+    std::vector<std::string> evidence; // a line each, with numbers
+};
+
+enum class Outcome : std::uint8_t {
+    kSlower,       // threads make it slower
+    kNoFaster,     // they gain nothing worth having
+    kScalesSome,   // they gain, with losses worth telling
+    kScales,       // close to ideal
+    kOneRun,       // no sweep: nothing to compare with
+    kInconclusive, // the machine was busy, or it failed
+};
+
+// The Universal Scalability Law, where it was fitted.
+struct Scaling {
+    double contention = 0, coherency = 0; // sigma and kappa, never negative
+    double residual = 0;                  // root mean square, relative
+    double best_threads = 0;              // 0: beyond what was measured
+};
+
+struct Report {
+    std::vector<std::string> command; // as given, with {} where it stood
+    Machine machine;
+    std::string began; // ISO 8601
+
+    Outcome outcome = Outcome::kOneRun;
+    std::string verdict; // one sentence
+    std::vector<Finding> findings;
+
+    std::vector<Point> points; // by threads, ascending; one without a sweep
+    std::optional<Scaling> scaling;
+    std::string scaling_text; // "Retrograde: best at 1 thread (no scaling model fitted)."
+
+    // The sampled run with the most threads. Samples of joins and idle waits are not in waits.
+    unsigned sampled_threads = 0;
+    double sampled_wall = 0, rate = 0; // rate: sweeps per second that were reached
+    std::uint64_t samples = 0;
+    double doing[static_cast<int>(Doing::kDoings)] = {}; // thread-seconds
+    std::vector<LockUse> locks;                          // by share, descending
+    std::vector<Site> waits;                             // lock waits, by share, descending
+    std::vector<Site> others; // joins, idle waits, sleeps, input and output: the same, for the icicle
+    std::vector<Thread> threads;
+    std::uint64_t threads_created = 0, threads_joined = 0; // as seen; exact runs: counted
+    bool threads_counted = false;
+
+    // CPU profiles, where one was to be had: with the fewest threads of the sweep and with the most.
+    std::string profile_source; // "perf event", "CPU timer in the program"; empty: none
+    std::vector<Site> burns, burns_one;
+
+    // --exact
+    bool exact = false;
+    std::vector<std::pair<std::string, std::uint64_t>> system_calls; // by number of calls, descending
+
+    double switch_cost = 0;        // seconds for one context switch, measured here
+    int signal = 0, exit_code = 0; // of the last bare run
+    bool interrupted = false;      // Ctrl-C: what was seen so far
+
+    std::vector<std::string> how_known; // a sentence each: the layers, what each could and could not see
+    std::vector<std::string> warnings;  // "no debugging information: ./prog", "the program forked", ...
+};
+
+// report_*.cpp
+std::string text_of(const Report &report); // 80 columns
+std::string json_of(const Report &report);
+std::string html_of(const Report &report);
+std::string trace_of(const Report &report);  // Chrome's trace events, which Perfetto opens
+std::string folded_of(const Report &report); // "worker;has_dup;draw;random 17", for flame graphs
+
+} // namespace thrum::stat
