@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The layers that look at a run of the program beside the bare ones, as run.cpp drives them: it forks, tells each layer
+// of the child before that executes the program, then calls poll() at each sweep, and finish() when the program has ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stat/observed.hpp"
+#include "stat/report.hpp"
+
+namespace thrum::stat {
+
+class Layer {
+  public:
+    virtual ~Layer() = default;
+    // NAME=VALUE for the program's environment; LD_PRELOAD is put before what is there.
+    virtual std::vector<std::string> environment() const { return {}; }
+    // The child stands before execve(2) and waits.
+    virtual void forked(pid_t) {}
+    // `now`: seconds since the program began. Called at least every 10 ms.
+    virtual void poll(double now) = 0;
+    // Sentences for Report::how_known and Report::warnings.
+    std::vector<std::string> how_known, warnings;
+};
+
+// --- sampler.cpp: /proc -------------------------------------------------------------------------------
+
+struct ProcSample {
+    double at = 0;
+    pid_t thread = 0;
+    char state = '?';                       // as in /proc/PID/stat
+    long system_call = -1;                  // -1: in user mode or on a CPU, or not to be read
+    std::uint64_t arguments[6] = {};        // of the system call
+    std::uint64_t run_ns = 0, delay_ns = 0; // schedstat, so far
+    std::size_t stack = SIZE_MAX;           // index into Observed::stacks
+};
+
+struct ProcThread {
+    pid_t id = 0;
+    std::string name;
+    double begin = 0, end = 0;
+    std::uint64_t run_ns = 0, delay_ns = 0, voluntary = 0, involuntary = 0; // when it was last seen
+};
+
+class Sampler : public Layer {
+  public:
+    // `rate`: sweeps per second at most; falls by itself so that sampling costs at most `budget` of one CPU.
+    Sampler(double rate, double budget);
+    ~Sampler() override;
+    void forked(pid_t child) override;
+    void
+    attach(pid_t pid); // a running process; throws Failure where that is not allowed, saying what forbids it
+    void poll(double now) override;
+
+    Observed observed;
+    std::vector<ProcSample> samples;
+    std::vector<ProcThread> threads;
+    std::uint64_t sweeps = 0;
+    unsigned most_threads = 0;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// --- profile.cpp: where CPU time goes -----------------------------------------------------------------
+
+struct CpuSample {
+    double at = 0;
+    pid_t thread = 0;
+    double weight = 0; // seconds of CPU time that it stands for
+    std::size_t stack = SIZE_MAX;
+};
+
+class CpuProfile : public Layer {
+  public:
+    Observed observed;
+    std::vector<CpuSample> samples;
+    std::string source;        // for Report::profile_source
+    virtual void finish() = 0; // the program has ended: what is still in the buffers
+};
+// A perf event without the kernel's part where that is allowed, else a timer in the program (libthrum-stat.so); nothing
+// where the program takes neither, with the reason in `why_not`. `program`: what will be executed.
+std::unique_ptr<CpuProfile> make_cpu_profile(const std::string &program, double rate, std::string &why_not);
+
+// --- exact.cpp: every futex wait ----------------------------------------------------------------------
+
+struct ExactWait {
+    RawStack stack; // its addresses are set
+    std::uint64_t address = 0;
+    std::uint64_t waits = 0;
+    double seconds = 0;
+};
+
+class ExactLayer : public Layer {
+  public:
+    std::vector<Maps> maps;
+    std::vector<ExactWait> waits;
+    std::vector<std::pair<long, std::uint64_t>> system_calls; // number, times
+    std::uint64_t threads_created = 0, threads_joined = 0;
+    virtual void finish() = 0;
+};
+// Throws Failure (125) where the program is static or otherwise out of reach.
+std::unique_ptr<ExactLayer> make_exact(const std::string &program);
+
+// --- unwind.cpp and analyse.cpp -----------------------------------------------------------------------
+
+// Stacks by call-frame information, symbols and lines by debugging information, after the run.
+class Unwinder {
+  public:
+    explicit Unwinder(const Maps &maps);
+    ~Unwinder();
+    std::vector<Frame> frames(const RawStack &stack) const; // innermost first
+    Lock lock(std::uint64_t futex) const;                   // what a futex word belongs to
+    const std::vector<std::string> &missing() const;        // modules without debugging information
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// Fill what the report has of the sampled run. `wall`: how long that took.
+void add_samples(Report &report, const Sampler &sampler, double wall);
+void add_profile(std::vector<Site> &burns, const CpuProfile &profile);
+void add_exact(Report &report, const ExactLayer &exact);
+
+} // namespace thrum::stat
