@@ -316,12 +316,6 @@ void place_join(struct kthread *thread) {
     own.created = 0;
 }
 
-/* The thread was found cleaning up on this CPU, which its last job's end had given to us: it gets it back. Asleep, we
- * would be woken on another. */
-static bool is_cleaning_here(const struct place_order *order, int cpu, int here) {
-    return order->how == PLACE_HOT && cpu == here && site_says(&order->site->medium);
-}
-
 bool place_wait(struct kthread *thread) {
     struct place_order *order = &thread->order;
     uint64_t now = arch_ticks();
@@ -334,7 +328,7 @@ bool place_wait(struct kthread *thread) {
         return spin_for_end(thread, now, probe_spin());
     if (order->how == PLACE_HOT && cpu < 0)
         cpu = order->slept_cpu; /* it is there and has not seen the job yet */
-    if (!site_says(&order->site->brief) && order->how != PLACE_HERE && !is_cleaning_here(order, cpu, here))
+    if (!site_says(&order->site->brief) && order->how != PLACE_HERE)
         return false;
     if (order->how == PLACE_HERE || order->how == PLACE_STAY || cpu == here) {
         if (yield_for_end(thread, now))
