@@ -5,30 +5,10 @@
 #include <sys/mman.h>
 
 #include "base/assert.h"
-#include "base/slab.h"
 #include "os/clock.h"
 #include "os/memory.h"
 
 #define GOING UINT32_MAX
-
-/* All depots' magazines; never unmapped, less than 10 bytes an object. */
-static struct {
-    struct lock lock;
-    struct slab slab;
-} magazines = {.slab = SLAB_INIT(struct magazine)};
-
-static struct magazine *magazine_new(void) {
-    lock_acquire(&magazines.lock);
-    struct magazine *magazine = slab_alloc_locked(&magazines.slab);
-    lock_release(&magazines.lock);
-    return magazine;
-}
-
-static void magazine_free(struct magazine *magazine) {
-    lock_acquire(&magazines.lock);
-    slab_free_locked(&magazines.slab, magazine);
-    lock_release(&magazines.lock);
-}
 
 static struct depot_chunk *chunk_of(const struct depot *depot, const char *object) {
     return (struct depot_chunk *)(((uintptr_t)object - 1) & ~(depot->shape.chunk - 1));
@@ -36,19 +16,8 @@ static struct depot_chunk *chunk_of(const struct depot *depot, const char *objec
 
 /* --- chunks ------------------------------------------------------------------------------------------- */
 
-static char *map_aligned(size_t size) {
-    char *map = memory_map(2 * size, MAP_NORESERVE);
-    if (map == NULL)
-        return NULL;
-    char *chunk = (char *)(((uintptr_t)map + size - 1) & ~(size - 1));
-    if (chunk > map)
-        munmap(map, (size_t)(chunk - map));
-    munmap(chunk + size, (size_t)(map + size - chunk));
-    return chunk;
-}
-
 static struct depot_chunk *chunk_new(struct depot *depot) {
-    char *chunk = map_aligned(depot->shape.chunk);
+    char *chunk = memory_map_aligned(depot->shape.chunk, MAP_NORESERVE);
     if (chunk == NULL)
         return NULL;
     if (depot->shape.open != NULL && !depot->shape.open(&depot->shape, chunk)) {
@@ -261,15 +230,18 @@ static bool some_are_touched_locked(const struct depot *depot) {
     return false;
 }
 
-/* Back to the end of the list, where they came from: what has come meanwhile is newer. */
-static void put_back_locked(struct depot *depot, struct magazine *old) {
+/* Back to the end of the list, where they came from: what has come meanwhile is newer. True: some of them are empty, and
+ * not needed any more. */
+static bool put_back_locked(struct depot *depot, struct magazine *old) {
     struct magazine **at = &depot->full;
+    bool some_are_empty = false;
     while (*at != NULL)
         at = &(*at)->next;
     while (old != NULL) {
         struct magazine *next = old->next;
         if (old->count == 0) {
             magazine_free(old);
+            some_are_empty = true;
         } else {
             *at = old;
             at = &old->next;
@@ -277,6 +249,7 @@ static void put_back_locked(struct depot *depot, struct magazine *old) {
         old = next;
     }
     *at = NULL;
+    return some_are_empty;
 }
 
 bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks) {
@@ -295,8 +268,10 @@ bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks) {
         munmap(chunk, depot->shape.chunk);
     }
     lock_acquire(&depot->lock);
-    put_back_locked(depot, old);
+    bool some_are_empty = put_back_locked(depot, old);
     lock_release(&depot->lock);
+    if (some_are_empty)
+        magazines_trim();
     lock_release(&depot->trim_lock);
     return more;
 }
@@ -315,11 +290,11 @@ void depot_destroy(struct depot *depot) {
     }
     depot->full = NULL;
     depot->chunks = NULL;
+    magazines_trim();
 }
 
 void depot_fork_child(struct depot *depot) {
-    lock_reset(&magazines.lock);
-    magazines.slab.free = NULL;
+    magazines_fork_child();
     lock_reset(&depot->lock);
     lock_reset(&depot->trim_lock);
     lock_reset(&depot->shared_lock);

@@ -16,17 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "context/magazine.h"
 #include "os/lock.h"
-
-enum { MAGAZINE_SIZE = 64 };
-
-struct magazine {
-    struct magazine *next; /* in the depot */
-    uint64_t since;        /* ns; when it came there */
-    uint32_t count;
-    bool trimmed; /* the memory of what is in it was given back */
-    char *objects[MAGAZINE_SIZE];
-};
 
 /* What a depot's objects are like; r/o. */
 struct depot_shape {

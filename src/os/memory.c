@@ -21,6 +21,17 @@ void *memory_map(size_t bytes, int flags) {
     return memory != MAP_FAILED ? memory : NULL;
 }
 
+void *memory_map_aligned(size_t size, int flags) {
+    char *map = memory_map(2 * size, flags);
+    if (map == NULL)
+        return NULL;
+    char *aligned = (char *)(((uintptr_t)map + size - 1) & ~(uintptr_t)(size - 1));
+    if (aligned > map)
+        munmap(map, (size_t)(aligned - map));
+    munmap(aligned + size, (size_t)(map + size - aligned));
+    return aligned;
+}
+
 bool memory_advise(void *memory, size_t bytes, int advice) {
     int error = errno;
     return succeeded(madvise(memory, bytes, advice), error);

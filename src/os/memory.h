@@ -10,6 +10,9 @@
 /* Private and zeroed; `flags`: others that mmap(2) is to have. NULL: there is none to be had. */
 void *memory_map(size_t bytes, int flags);
 
+/* The same, at a multiple of `size`, which is a power of two and at least a page. */
+void *memory_map_aligned(size_t size, int flags);
+
 /* False: the kernel does not know it, or will not have it. */
 bool memory_advise(void *memory, size_t bytes, int advice);
 

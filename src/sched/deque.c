@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "os/membarrier.h"
@@ -13,12 +14,19 @@ static size_t ring_bytes(int64_t size) {
     return sizeof(struct deque_ring) + (size_t)size * sizeof(struct thrum_unit *);
 }
 
-static struct deque_ring *ring_new(int64_t size, struct deque_ring *older) {
+static struct deque_ring *ring_new(int64_t size, struct deque_ring *smaller) {
     struct deque_ring *ring = memory_map(ring_bytes(size), 0);
     if (ring == NULL)
         return NULL;
     ring->mask = size - 1;
-    ring->older = older;
+    ring->smaller = smaller;
+    return ring;
+}
+
+static struct deque_ring *first_ring(const struct deque *deque) {
+    struct deque_ring *ring = deque->ring;
+    while (ring != NULL && ring->smaller != NULL)
+        ring = ring->smaller;
     return ring;
 }
 
@@ -29,12 +37,36 @@ int deque_init(struct deque *deque, bool fenced) {
 }
 
 void deque_destroy(struct deque *deque) {
-    for (struct deque_ring *ring = deque->ring; ring != NULL;) {
-        struct deque_ring *older = ring->older;
+    for (struct deque_ring *ring = first_ring(deque); ring != NULL;) {
+        struct deque_ring *larger = ring->larger;
         munmap(ring, ring_bytes(ring->mask + 1));
-        ring = older;
+        ring = larger;
     }
     deque->ring = NULL;
+}
+
+static struct deque_ring *larger_ring(struct deque_ring *ring) {
+    if (ring->larger == NULL)
+        ring->larger = ring_new(2 * (ring->mask + 1), ring);
+    return ring->larger;
+}
+
+/* Not the page with its head: a thief may be reading that. */
+static void give_back_slots(struct deque_ring *ring) {
+    char *from = (char *)ring + sysconf(_SC_PAGESIZE), *end = (char *)ring + ring_bytes(ring->mask + 1);
+    if (from < end)
+        memory_advise(from, (size_t)(end - from), MADV_DONTNEED);
+}
+
+void deque_shrink_slow(struct deque *deque) {
+    int64_t head = load_acquire(&deque->head);
+    if (load_relaxed(&deque->tail) > head)
+        return;
+    struct deque_ring *first = first_ring(deque);
+    store_release(&deque->ring, first);
+    deque->limit = head + first->mask + 1;
+    for (struct deque_ring *ring = first->larger; ring != NULL; ring = ring->larger)
+        give_back_slots(ring);
 }
 
 /* head has moved since `limit` was set, or the ring is really full and grows. */
@@ -42,7 +74,7 @@ bool deque_push_slow(struct deque *deque, struct thrum_unit *unit) {
     int64_t tail = load_relaxed(&deque->tail), head = load_acquire(&deque->head);
     struct deque_ring *ring = deque->ring;
     if (tail - head > ring->mask) {
-        struct deque_ring *larger = ring_new(2 * (ring->mask + 1), ring);
+        struct deque_ring *larger = larger_ring(ring);
         if (larger == NULL)
             return false;
         for (int64_t i = head; i < tail; i++)

@@ -6,9 +6,13 @@
  *
  * Representation. Entries are slots[head .. tail) of a ring whose size is a power of two; head and tail only grow,
  *   but for the owner's tentative decrement of tail. A full ring is replaced by one of twice the size; the old one
- *   stays until the deque's end, since a thief may still be reading it: what it reads there it can only keep if its
- *   cas on `head` succeeds, and an entry that is still in [head, tail) is the same in both.
- * Callers. push, pop, pop_oldest: the owner, in a non-preemptible region. steal: any other kernel thread. is_empty: anybody.
+ *   stays mapped until the deque's end, since a thief may still be reading it: what it reads there it can only keep if
+ *   its cas on `head` succeeds, and an entry that is still in [head, tail) is the same in both. There is one ring of
+ *   each size, which is used again. When all is empty the owner may go back to the first one, and give the memory of
+ *   the others to the kernel: a thief that has read head before then finds that it has moved, for the last entry is
+ *   taken by a cas on head wherever a thief is at work.
+ * Callers. push, pop, pop_oldest, shrink: the owner, in a non-preemptible region. steal: any other kernel thread.
+ *   is_empty: anybody.
  * Linearization. push: the store to tail. pop: the store to tail; in shared mode, of the last entry, the cas on head.
  *   steal, pop_oldest: the cas on head. The cas on head also rules out ABA: head never goes back.
  *
@@ -37,8 +41,8 @@
 struct thrum_unit;
 
 struct deque_ring {
-    int64_t mask;
-    struct deque_ring *older; /* what it replaced */
+    int64_t mask;                        /* r/o */
+    struct deque_ring *smaller, *larger; /* of half and of twice the size; NULL: none yet */
     struct thrum_unit *slots[];
 };
 
@@ -56,7 +60,7 @@ struct deque {
     bool always_shared; /* r/o */
 };
 
-enum { DEQUE_SIZE_AT_FIRST = 256, DEQUE_CALM = 256 };
+enum { DEQUE_SIZE_AT_FIRST = 256, DEQUE_SIZE_KEPT = 65536, DEQUE_CALM = 256 };
 
 /* 0 or ENOMEM. `fenced`: the process cannot use membarrier. */
 int deque_init(struct deque *deque, bool fenced);
@@ -66,6 +70,9 @@ void deque_destroy(struct deque *deque);
 bool deque_push_slow(struct deque *deque, struct thrum_unit *unit);
 struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last);
 struct thrum_unit *deque_steal(struct deque *deque);
+
+/* After a burst: where it is empty and has more than DEQUE_SIZE_KEPT slots, their memory goes back to the kernel. */
+void deque_shrink_slow(struct deque *deque);
 
 static inline bool deque_push(struct deque *deque, struct thrum_unit *unit) {
     int64_t tail = load_relaxed(&deque->tail);
@@ -102,6 +109,11 @@ static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
 
 static inline bool deque_is_empty(const struct deque *deque) {
     return load_relaxed(&deque->tail) <= load_relaxed(&deque->head);
+}
+
+static inline void deque_shrink(struct deque *deque) {
+    if (__builtin_expect(deque->ring->mask >= DEQUE_SIZE_KEPT, 0))
+        deque_shrink_slow(deque);
 }
 
 #endif

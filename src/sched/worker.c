@@ -351,6 +351,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
             continue;
         count_one(&worker->counters.parks);
         trace_worker(worker, THRUM_TRACE_PARK);
+        deque_shrink(&worker->deque);
         idle_park(&scheduler.idle, &worker->parking, work_somewhere, timekeeper_until);
         trace_worker(worker, THRUM_TRACE_UNPARK);
         timekeeper_wakes(worker);

@@ -76,32 +76,3 @@ size_t stacks_chunks(unsigned stack_class) {
 size_t units_chunks(void) {
     return chunks_of(&unit_depot);
 }
-
-static char *small_object(const struct depot_shape *shape, char *chunk, unsigned i) {
-    return chunk + shape->size * (i + 1);
-}
-
-/* A depot whose objects are small, so that many magazines of it cost little. */
-void magazines_prepare(size_t count) {
-    enum { CHUNK = 1 << 16, OBJECT = 16 };
-    struct depot depot = {
-        .shape = {.chunk = CHUNK, .per_chunk = CHUNK / OBJECT - 1, .object = small_object, .size = OBJECT}};
-    struct depot_cache cache = {NULL, NULL};
-    char *list = NULL; /* of those taken, each leads to the next */
-    enter();
-    for (size_t i = 0; i < count * MAGAZINE_SIZE; i++) {
-        char *object = depot_get(&depot, &cache);
-        if (object == NULL)
-            break;
-        *(char **)(void *)object = list;
-        list = object;
-    }
-    while (list != NULL) {
-        char *object = list;
-        list = *(char **)(void *)object;
-        depot_put(&depot, &cache, object);
-    }
-    depot_flush(&depot, &cache);
-    depot_destroy(&depot);
-    leave();
-}

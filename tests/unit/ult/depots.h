@@ -32,9 +32,6 @@ size_t stacks_chunks(unsigned stack_class);
 /* Chunks of descriptors, 64 KiB each. */
 size_t units_chunks(void);
 
-/* Has the memory for so many magazines made, which is never given back. */
-void magazines_prepare(size_t count);
-
 #ifdef __cplusplus
 }
 #endif

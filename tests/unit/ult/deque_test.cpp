@@ -75,6 +75,28 @@ TEST_P(Deque, TheLastOne) {
     }
 }
 
+// After a burst: back to the ring at first, whose content is sound, and the larger ones are used again.
+TEST_P(Deque, ShrinksAfterABurst) {
+    const struct deque_ring *first = deque.ring;
+    for (std::size_t round = 0; round < 3; round++) {
+        push(0, 2 * DEQUE_SIZE_KEPT);
+        const std::size_t with = resident_bytes();
+        deque_shrink(&deque);
+        EXPECT_NE(deque.ring, first) << "it is not empty";
+        for (std::size_t i = 0; i < DEQUE_SIZE_KEPT; i++) {
+            ASSERT_EQ(deque_steal(&deque), unit(i));
+            ASSERT_EQ(deque_pop(&deque), unit(2 * DEQUE_SIZE_KEPT - 1 - i));
+        }
+        deque_shrink(&deque);
+        EXPECT_EQ(deque.ring, first);
+        EXPECT_LT(resident_bytes() + DEQUE_SIZE_KEPT * sizeof(void *), with);
+        EXPECT_EQ(deque_pop(&deque), nullptr);
+        push(0, 1000);
+        for (std::size_t i = 0; i < 1000; i++)
+            ASSERT_EQ(deque_steal(&deque), unit(i));
+    }
+}
+
 // The indices pass the ring's size many times without growing it.
 TEST_P(Deque, Wraps) {
     const struct deque_ring *first = deque.ring;

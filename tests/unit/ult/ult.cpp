@@ -214,17 +214,12 @@ int in_child(const std::function<int()> &work, unsigned seconds) {
 
 namespace {
 
-// The runtime keeps the memory of its magazines for ever, by design. More of it than any test needs is there before
-// the first one, so that whatever else is kept shows.
-constexpr std::size_t kMagazines = 8000;
-
 // The first runtime of a process leaves behind what is made once.
 void warm_up() {
     static bool warm = false;
     if (warm)
         return;
     warm = true;
-    magazines_prepare(kMagazines);
     const thrum_config config{2, 0, {}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     in_ult([] {});

@@ -20,7 +20,7 @@ use loom::sync::atomic::{
     Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 
-use crate::NULL;
+use crate::{GIVEN_BACK, NULL};
 
 /// What is different from the code. `Default` is the code.
 #[derive(Clone, Copy)]
@@ -40,6 +40,8 @@ pub struct Weak {
     pub steal_tail: Ordering,
     /// of one entry that is left: by cas, as thieves do
     pub last_by_cas: bool,
+    /// the ring goes back to the first one only when nothing is left
+    pub shrink_when_empty: bool,
 }
 
 impl Default for Weak {
@@ -56,6 +58,7 @@ impl Default for Weak {
             grow_ring: Release,
             steal_tail: Acquire,
             last_by_cas: true,
+            shrink_when_empty: true,
         }
     }
 }
@@ -247,6 +250,19 @@ impl Deque {
         }
         self.calm_head.set(self.calm_head.get() + 1);
         unit
+    }
+
+    /// What the kernel takes from the larger rings is 0, as if nobody had written it.
+    pub fn shrink(&self) {
+        let head = self.head.load(Acquire);
+        if self.tail.load(Relaxed) > head && self.weak.shrink_when_empty {
+            return;
+        }
+        self.ring.store(0, Release);
+        self.limit.set(head + self.rings[0].mask + 1);
+        for slot in self.rings[1..].iter().flat_map(|ring| &ring.slots) {
+            slot.store(GIVEN_BACK, Relaxed);
+        }
     }
 
     // --- thieves ---

@@ -21,6 +21,8 @@ pub struct Units {
 
 /// Units have numbers from 1 on; this is none.
 pub const NULL: usize = 0;
+/// In a slot whose memory went back to the kernel.
+pub const GIVEN_BACK: usize = usize::MAX;
 
 impl Units {
     pub fn new(count: usize) -> Units {
@@ -37,6 +39,7 @@ impl Units {
 
     pub fn take(&self, unit: usize) {
         assert!(unit != NULL, "took a slot that nothing was put in");
+        assert!(unit != GIVEN_BACK, "took a slot that was given back");
         let content = self.content[unit].with(|content| unsafe { *content });
         assert!(content == unit, "took a unit that is not made yet");
         assert!(self.taken[unit].fetch_add(1, Relaxed) == 0, "unit {unit} was taken twice");

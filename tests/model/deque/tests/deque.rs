@@ -16,8 +16,9 @@ enum Step {
     Push,
     Pop,
     PopOldest,
+    Shrink,
 }
-use Step::{Pop, PopOldest, Push};
+use Step::{Pop, PopOldest, Push, Shrink};
 
 #[derive(Clone, Copy)]
 struct Scene {
@@ -64,6 +65,7 @@ fn play(scene: Scene, weak: Weak) {
             PopOldest => {
                 take(deque.pop_oldest());
             }
+            Shrink => deque.shrink(),
         }
     }
     for thief in thieves {
@@ -119,6 +121,20 @@ fn the_ring_grows() {
 fn the_ring_is_used_again() {
     let steps = &[Push, Pop, Push, Push, Pop, Push];
     search(Scene { steps, ..ONE }, Weak::default());
+}
+
+/// A thief may still be reading the larger ring when its memory goes, or when it is used again.
+#[test]
+fn the_ring_shrinks() {
+    let steps = &[Push, Push, Push, Pop, Pop, Pop, Shrink, Push];
+    search(Scene { steps, preemptions: Some(2), ..ONE }, Weak::default());
+    search(Scene { steps, fenced: true, preemptions: Some(3), ..ONE }, Weak::default());
+}
+
+#[test]
+fn the_ring_shrinks_and_grows_again() {
+    let steps = &[Push, Push, Push, PopOldest, Pop, Pop, Shrink, Push, Push, Push];
+    search(Scene { steps, preemptions: Some(2), ..ONE }, Weak::default());
 }
 
 #[test]
@@ -221,6 +237,15 @@ fn weak_relaxed_growth() {
         "was lost",
         Scene { steps: &[Push, Push, Push], ..ONE },
         Weak { grow_ring: Relaxed, ..Weak::default() },
+    );
+}
+
+#[test]
+fn weak_shrinks_with_something_in_it() {
+    must_be_found_out(
+        "taken twice",
+        Scene { steps: &[Push, Push, Push, Shrink, Push, Push, Push], ..ONE },
+        Weak { shrink_when_empty: false, ..Weak::default() },
     );
 }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What very many threads leave behind: nothing. In a process of its own, whose memory nothing else has used before.
+#include <vector>
+
+#include "ult.hpp"
+
+namespace {
+
+class Burst : public Ult {};
+
+#if !ULT_ASAN && !ULT_TSAN && !ULT_EMULATED
+
+// All of them blocked at once, then woken and joined: a second later all but 16 bytes of each has gone back to the
+// system, and what the workers keep for the next ones: two magazines of 64 descriptors and stacks of one page.
+void block_and_join(std::size_t count, std::size_t workers) {
+    struct Gate {
+        thrum_event_t open = THRUM_EVENT_INIT;
+        std::atomic<std::size_t> waiting{0};
+    } gate;
+    const auto wait = [](void *at) {
+        static_cast<Gate *>(at)->waiting++;
+        thrum_event_wait(&static_cast<Gate *>(at)->open);
+        return at;
+    };
+    std::vector<thrum_t> threads(count);
+    const std::size_t before = resident_bytes();
+    for (thrum_t &thread : threads)
+        ASSERT_EQ(thrum_spawn(&thread, nullptr, wait, &gate), 0);
+    EXPECT_TRUE(eventually([&] { return gate.waiting == count; }));
+    thrum_event_set(&gate.open);
+    for (const thrum_t thread : threads)
+        ASSERT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(thrum_event_destroy(&gate.open), 0);
+    const std::size_t enough = before + count * 16 + workers * 2 * 64 * 8192 + (1U << 20);
+    EXPECT_TRUE(eventually([&] { return resident_bytes() < enough; }))
+        << (resident_bytes() - before) / 1024 << " KiB more than before";
+}
+
+TEST_P(Burst, LeavesNothing) {
+    block_and_join(50000, workers());
+    block_and_join(50000, workers());
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, Burst, testing::Values(2U, 8U), name_of_workers);
+
+TEST(BurstHeavy, AMillionLeaveNothing) {
+    ASSERT_EQ(thrum_init(nullptr), 0);
+    block_and_join(1000000, thrum_workers());
+    EXPECT_EQ(thrum_fini(), 0);
+}
+
+// Ten million one after the other.
+enum class Kind { kUsual, kQueued, kDetached, kTasklet, kByAnExternalThread };
+
+class TenMillionHeavy : public testing::TestWithParam<Kind> {
+  protected:
+    static constexpr std::size_t kThreads = 10000000;
+    std::atomic<std::size_t> ran{0};
+    std::size_t after_some = 0; // bytes
+
+    void spawn_all(unsigned flags, bool detached) {
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        ASSERT_EQ(thrum_attr_set_flags(&attr, flags), 0);
+        const auto count = [](void *counter) {
+            static_cast<std::atomic<std::size_t> *>(counter)->fetch_add(1, std::memory_order_relaxed);
+            return counter;
+        };
+        for (std::size_t i = 0; i < kThreads; i++) {
+            thrum_t thread;
+            ASSERT_EQ(thrum_spawn(detached ? nullptr : &thread, &attr, count, &ran), 0);
+            if (!detached) {
+                ASSERT_EQ(thrum_join(thread, nullptr), 0);
+            } else if (i % 1000 == 0) {
+                ASSERT_TRUE(eventually([&] { return ran + 1000 > i; }));
+            }
+            if (i == kThreads / 10)
+                after_some = resident_bytes();
+        }
+    }
+};
+
+TEST_P(TenMillionHeavy, LeaveNothing) {
+    const LeakCheck leaks;
+    ASSERT_EQ(thrum_init(nullptr), 0);
+    switch (GetParam()) {
+    case Kind::kUsual: in_ult([&] { spawn_all(0, false); }); break;
+    case Kind::kQueued: in_ult([&] { spawn_all(THRUM_SPAWN_QUEUED, false); }); break;
+    case Kind::kDetached: in_ult([&] { spawn_all(0, true); }); break;
+    case Kind::kTasklet: in_ult([&] { spawn_all(THRUM_SPAWN_TASKLET, false); }); break;
+    case Kind::kByAnExternalThread: External([&] { spawn_all(0, false); }); break;
+    }
+    EXPECT_TRUE(eventually([&] { return ran == kThreads; }));
+    EXPECT_LT(resident_bytes(), after_some + (4U << 20));
+    EXPECT_EQ(thrum_fini(), 0);
+    leaks.expect_nothing_left();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TenMillionHeavy,
+                         testing::Values(Kind::kUsual, Kind::kQueued, Kind::kDetached, Kind::kTasklet,
+                                         Kind::kByAnExternalThread));
+
+#endif
+
+} // namespace
