@@ -56,7 +56,8 @@ struct Slept {
 Slept sleep_all(std::size_t count, uint64_t first_ms, uint64_t last_ms) {
     std::vector<Sleeper> sleepers(count);
     std::vector<thrum_t> threads(count);
-    const uint64_t start = thrum_now() + count * 1000; // 1 µs for each to begin
+    const uint64_t start =
+        thrum_now() + count * 5000; // 5 µs for each to begin, and to touch its stack for the first time
     for (std::size_t i = 0; i < count; i++)
         sleepers[i].moment = start + first_ms * THRUM_MS + (last_ms - first_ms) * THRUM_MS * i / count;
     const double cpu = cpu_ms();
