@@ -54,15 +54,17 @@ enum { THRUM_SLICE_MIN = 50, THRUM_SLICE_MAX = 1000000 }; /* microseconds */
 
 /* How interrupts come. */
 enum thrum_tick_source {
-    THRUM_TICK_DEFAULT, /* as THRUM_TICK says, else TIMER */
+    THRUM_TICK_DEFAULT, /* as THRUM_TICK says; else TIMER, and MONITOR where the system has no timers left */
     THRUM_TICK_TIMER,   /* each worker has a timer of the kernel's, one after another */
+    THRUM_TICK_MONITOR, /* a kernel thread of the library's sends signals. It needs a CPU for a moment each time: where all
+                           are busy ticks come late */
 };
 
 /* In struct thrum_config. What is 0 is as the environment says. */
 struct thrum_preempt_config {
     unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: none, yield, lend, own-tls, klt */
     unsigned slice;  /* microseconds; THRUM_SLICE; 10000 */
-    unsigned source; /* enum thrum_tick_source; THRUM_TICK: timer */
+    unsigned source; /* enum thrum_tick_source; THRUM_TICK: auto, timer, monitor */
     int signal;      /* THRUM_SIGNAL: a number, or rtmin+N; SIGRTMIN + 4 */
 };
 

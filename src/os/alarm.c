@@ -18,14 +18,20 @@ static struct timespec spec(uint64_t ns) {
 int alarm_make(struct alarm *alarm, int32_t tid, int signal) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal};
     event.sigev_notify_thread_id = tid;
-    return (int)-sys(SYS_timer_create, CLOCK_MONOTONIC, &event, &alarm->id);
+    int error = (int)-sys(SYS_timer_create, CLOCK_MONOTONIC, &event, &alarm->id);
+    if (error != 0)
+        alarm->id = ALARM_NONE;
+    return error;
 }
 
 void alarm_delete(const struct alarm *alarm) {
-    sys(SYS_timer_delete, alarm->id);
+    if (alarm->id != ALARM_NONE)
+        sys(SYS_timer_delete, alarm->id);
 }
 
 void alarm_set(const struct alarm *alarm, uint64_t first, uint64_t period) {
+    if (alarm->id == ALARM_NONE)
+        return;
     struct itimerspec times = {.it_value = spec(first), .it_interval = spec(period)};
     sys(SYS_timer_settime, alarm->id, TIMER_ABSTIME, &times, NULL);
 }

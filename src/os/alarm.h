@@ -7,10 +7,12 @@
 #include <stdint.h>
 
 struct alarm {
-    int32_t id;
+    int32_t id; /* ALARM_NONE: there is none, and nothing happens */
 };
 
-/* 0 or EAGAIN. */
+enum { ALARM_NONE = -1 };
+
+/* 0 or EAGAIN, and *alarm is none. */
 int alarm_make(struct alarm *alarm, int32_t tid, int signal);
 void alarm_delete(const struct alarm *alarm);
 

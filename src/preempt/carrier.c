@@ -63,7 +63,8 @@ static struct worker *take_on(struct carrier *self) {
     struct tick *tick = &worker->tick;
     worker->tcb = &self->tcb;
     worker->exceptions = self->tcb.exceptions;
-    store_relaxed(&worker->tid, self->tid);
+    store_seq_cst(&worker->tid, self->tid);
+    store_seq_cst(&tick->sent, 0); /* to where it was */
     tick->mask = tick->other = self->mask;
     if (preempt.place != NULL && self->place != worker->id + 1) {
         preempt.place(worker->id);
@@ -196,7 +197,7 @@ bool carrier_serve(struct carrier *self) {
 static bool begin(struct carrier *self) {
     sigbits tick = signals_bit(preempt.settings.signal);
     self->tid = gettid();
-    if (alarm_make(&self->alarm, self->tid, preempt.settings.signal) != 0)
+    if (!tick_source(&self->alarm, self->tid))
         return false;
     self->mask = signals_mask_get() & ~tick;
     signals_unblock(tick);

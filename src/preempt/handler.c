@@ -243,9 +243,11 @@ static void preempt_here(ucontext_t *context, int error) {
 }
 
 /* Ticks were lost before it; and it is not the second that comes in a region: whoever is there was there at the first. */
-static bool is_late(const siginfo_t *info) {
-    return info->si_code == SI_TIMER && info->si_overrun > 0 &&
-           (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
+static bool is_late(struct worker *worker, const siginfo_t *info) {
+    store_relaxed(&worker->tick.sent, 0);
+    bool lost = info->si_code == SI_TIMER ? info->si_overrun > 0 : load_relaxed(&worker->tick.skipped) != 0;
+    store_relaxed(&worker->tick.skipped, 0);
+    return lost && (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
 }
 
 /* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
@@ -270,7 +272,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         return;
     }
     tick_go_on(worker); /* it may have been the only one that was asked for */
-    worker->tick.late = is_late(info);
+    worker->tick.late = is_late(worker, info);
     if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context)) {
         look_if_stuck(worker, context, true);
         return;

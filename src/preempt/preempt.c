@@ -12,6 +12,7 @@
 #include "os/signals.h"
 #include "preempt/carrier.h"
 #include "preempt/donors.h"
+#include "preempt/monitor.h"
 #include "sched/own.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -81,9 +82,19 @@ void preempt_close(void) {
     donors_close();
 }
 
+void preempt_workers_made(void) {
+    if (preempt.on)
+        monitor_look_again();
+}
+
+void preempt_workers_over(void) {
+    monitor_stop();
+}
+
 void preempt_stop(void) {
     if (!preempt.on)
         return;
+    monitor_stop();
     if (preempt.lends)
         libc_signals_unwrap();
     if (preempt.lends || preempt.carries)
@@ -105,6 +116,7 @@ void preempt_fork_child(const struct worker *worker) {
     if (preempt.lends || preempt.carries)
         donors_fork_child();
     carriers_stop();
+    monitor_fork_child();
     own_is_possible = ticks_are_possible = false;
     preempt.on = false;
 }

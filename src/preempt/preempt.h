@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/alarm.h"
 #include "thrum/preempt.h"
 
 struct thrum_unit;
@@ -37,9 +38,9 @@ struct preempt_runtime {
 };
 
 struct preempt_settings {
-    enum thrum_preempt_mode mode; /* not DEFAULT */
-    enum thrum_tick_source source;
-    uint64_t slice; /* ns */
+    enum thrum_preempt_mode mode;  /* not DEFAULT */
+    enum thrum_tick_source source; /* DEFAULT: a timer, or where there is none to be had the monitor */
+    uint64_t slice;                /* ns */
     int signal;
 };
 
@@ -64,6 +65,9 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
 /* By the primary unit, while all workers run still: lets whoever was preempted, perhaps with a lock of libc's in its hands,
  * go on to where it waits, yields or ends. */
 void preempt_close(void);
+/* There are workers, or more than before; and when none of them runs any more. */
+void preempt_workers_made(void);
+void preempt_workers_over(void);
 /* When there are none any more. */
 void preempt_stop(void);
 /* `worker`: what the kernel thread was that called fork, or NULL. */
@@ -99,6 +103,10 @@ int handler_install(void);
 void handler_remove(void);
 
 /* --- tick.c ------------------------------------------------------------------------------------------- */
+
+/* What is to interrupt a kernel thread: a timer of its own, or none, and the monitor does it (monitor.h). False: neither is
+ * to be had. */
+bool tick_source(struct alarm *alarm, int32_t tid);
 
 /* False: the system has no timer for it. */
 bool tick_thread_begin(struct worker *worker);

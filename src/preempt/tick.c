@@ -5,6 +5,7 @@
 #include "os/clock.h"
 #include "os/membarrier.h"
 #include "os/syscall.h"
+#include "preempt/monitor.h"
 #include "preempt/preempt.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
@@ -20,8 +21,11 @@ static uint64_t next_phase(const struct worker *worker, uint64_t period) {
 
 /* Its timer may just become another (carrier.c): of the old one's ticks the first is the last (handler.c), and the new
  * one is set there. */
-static void set(const struct worker *worker, uint64_t first, uint64_t period) {
+static void set(struct worker *worker, uint64_t first, uint64_t period) {
     struct alarm alarm = {load_relaxed(&worker->tick.alarm.id)};
+    bool by_monitor = alarm.id == ALARM_NONE;
+    if (by_monitor || load_relaxed(&worker->tick.due) != 0)
+        monitor_set(worker, by_monitor ? first : 0, period != 0);
     alarm_set(&alarm, first, period);
 }
 
@@ -163,8 +167,21 @@ void tick_interrupt(struct worker *worker) {
 
 /* --- its kernel thread -------------------------------------------------------------------------------- */
 
+/* A timer has room for its signal from the beginning; others take of what may be queued. One tick that nobody asked for. */
+static bool can_be_sent(int32_t tid) {
+    return sys(SYS_tgkill, sys(SYS_getpid), tid, preempt.settings.signal) == 0;
+}
+
+bool tick_source(struct alarm *alarm, int32_t tid) {
+    enum thrum_tick_source source = preempt.settings.source;
+    alarm->id = ALARM_NONE;
+    if (source != THRUM_TICK_MONITOR && alarm_make(alarm, tid, preempt.settings.signal) == 0)
+        return true;
+    return source != THRUM_TICK_TIMER && can_be_sent(tid) && monitor_start() == 0;
+}
+
 bool tick_thread_begin(struct worker *worker) {
-    if (alarm_make(&worker->tick.alarm, worker->tid, preempt.settings.signal) != 0)
+    if (!tick_source(&worker->tick.alarm, worker->tid))
         return false;
     store_relaxed(&worker->tick.state, TICK_OFF);
     return true;
@@ -185,5 +202,6 @@ void tick_thread_end(struct worker *worker) {
         return;
     leave_rest(worker, TICK_OFF);
     store_relaxed(&worker->tick.state, TICK_NEVER);
+    set(worker, 0, 0);
     alarm_delete(&worker->tick.alarm);
 }

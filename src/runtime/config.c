@@ -155,11 +155,13 @@ static int read_mode(unsigned wanted, enum thrum_preempt_mode *mode) {
 }
 
 static int read_source(unsigned wanted, enum thrum_tick_source *source) {
-    static const struct choice choices[] = {{"timer", THRUM_TICK_TIMER}};
+    static const struct choice choices[] = {
+        {"auto", THRUM_TICK_DEFAULT}, {"timer", THRUM_TICK_TIMER}, {"monitor", THRUM_TICK_MONITOR}};
     unsigned value;
-    int error = read_choice(wanted, "THRUM_TICK", "timer", choices, sizeof choices / sizeof *choices, &value);
+    int error = read_choice(wanted, "THRUM_TICK", "auto, timer or monitor", choices,
+                            sizeof choices / sizeof *choices, &value);
     *source = (enum thrum_tick_source)value;
-    return error == 0 && value > THRUM_TICK_TIMER ? EINVAL : error;
+    return error == 0 && value > THRUM_TICK_MONITOR ? EINVAL : error;
 }
 
 static int read_slice(unsigned wanted, uint64_t *ns) {

@@ -241,6 +241,7 @@ void workers_stop(void) {
     relief_wake();
     for (uint32_t i = 0; i < scheduler.count; i++)
         thread_join(member_of(i));
+    preempt_workers_over();
     if (worker_here() != NULL)
         thread_end(worker_here());
 }
@@ -302,6 +303,7 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
     }
     scheduler.running = count;
     store_release(&scheduler.count, slots);
+    preempt_workers_made();
     error = start_threads(primary != NULL);
     if (error != 0) {
         workers_stop();

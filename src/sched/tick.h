@@ -48,8 +48,10 @@ struct tick {
     char *stack;                   /* alternate; NULL: the kernel thread had one */
     uint64_t switches;             /* the worker's, then */
     uint64_t period;               /* ns, of the ticks that were asked for last */
-    uint64_t changed;   /* when a tick last took the worker from a unit, or it came to its carrier */
-    struct alarm alarm; /* r/o; on carriers that of the present one */
+    uint64_t changed;       /* when a tick last took the worker from a unit, or it came to its carrier */
+    struct alarm alarm;     /* r/o; on carriers that of the present one; none: by the monitor */
+    uint64_t due;           /* the monitor's (preempt/monitor.h), as the next two */
+    uint32_t sent, skipped; /* the last signal has not come yet; another one would have been due since */
 };
 
 /* The worker is about to run a unit from its loop; its state is OFF. Inside. */

@@ -736,7 +736,10 @@ TEST(Preempt, TheEnvironmentIsChecked) {
     EXPECT_EQ(line_of("THRUM_SLICE", "1ms", EINVAL),
               "thrum: THRUM_SLICE is '1ms'; it takes microseconds, from 50 to 1000000\n");
     EXPECT_EQ(line_of("THRUM_SLICE", "500", 0), "");
-    EXPECT_EQ(line_of("THRUM_TICK", "sundial", EINVAL), "thrum: THRUM_TICK is 'sundial'; it takes timer\n");
+    EXPECT_EQ(line_of("THRUM_TICK", "sundial", EINVAL),
+              "thrum: THRUM_TICK is 'sundial'; it takes auto, timer or monitor\n");
+    EXPECT_EQ(line_of("THRUM_TICK", "monitor", 0), "");
+    EXPECT_EQ(line_of("THRUM_TICK", "auto", 0), "");
     EXPECT_EQ(line_of("THRUM_SIGNAL", "10", EINVAL),
               "thrum: THRUM_SIGNAL is '10'; it takes the number of a real-time signal, or rtmin+N\n");
     EXPECT_EQ(line_of("THRUM_SIGNAL", "rtmin+40", EINVAL),

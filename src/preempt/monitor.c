@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See monitor.h. */
+#include "preempt/monitor.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/futex.h"
+#include "os/lock.h"
+#include "os/syscall.h"
+#include "os/thread.h"
+#include "preempt/preempt.h"
+#include "sched/scheduler.h"
+#include "sched/worker.h"
+
+#define REPEATS UINT64_C(1)
+
+static struct {
+    struct lock lock; /* starts and stops */
+    pthread_t thread;
+    bool runs;         /* under lock */
+    uint32_t stopping; /* to the monitor */
+    uint32_t word;     /* changes when it is to look */
+    uint64_t until;    /* ns; when it does so by itself */
+} monitor = {.until = TIMER_NEVER};
+
+/* --- who asks ----------------------------------------------------------------------------------------- */
+
+void monitor_look_again(void) {
+    fetch_add_seq_cst(&monitor.word, 1U);
+    futex_wake(&monitor.word, 1);
+}
+
+void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats) {
+    struct tick *tick = &worker->tick;
+    uint64_t due = first != 0 ? (first & ~REPEATS) | repeats : 0;
+    store_seq_cst(&tick->sent, 0);
+    store_seq_cst(&tick->due, due);
+    if (due != 0 && due < load_seq_cst(&monitor.until))
+        monitor_look_again();
+}
+
+/* --- the monitor -------------------------------------------------------------------------------------- */
+
+static void send(struct worker *worker) {
+    struct tick *tick = &worker->tick;
+    if (__atomic_exchange_n(&tick->sent, 1, __ATOMIC_SEQ_CST) != 0) {
+        store_relaxed(&tick->skipped, 1);
+        return;
+    }
+    if (sys(SYS_tgkill, sys(SYS_getpid), load_seq_cst(&worker->tid), preempt.settings.signal) != 0)
+        store_seq_cst(&tick->sent,
+                      0); /* it has ended, or no signal can be queued: the next one may do better */
+}
+
+static uint64_t following(uint64_t at, uint64_t period, uint64_t now) {
+    uint64_t next = period != 0 ? at + ((now - at) / period + 1) * period : 0;
+    return next != 0 ? (next & ~REPEATS) | REPEATS : 0;
+}
+
+/* The worker's next tick, TIMER_NEVER for none. */
+static uint64_t look_at(struct worker *worker, uint64_t now) {
+    struct tick *tick = &worker->tick;
+    uint64_t due = load_seq_cst(&tick->due);
+    while (due != 0 && (due & ~REPEATS) <= now) {
+        uint64_t at = due & ~REPEATS;
+        uint64_t next = (due & REPEATS) != 0 ? following(at, load_relaxed(&tick->period), now) : 0;
+        if (!cas_acq_rel(&tick->due, &due, next))
+            continue;
+        send(worker);
+        due = next;
+    }
+    return due != 0 ? due & ~REPEATS : TIMER_NEVER;
+}
+
+static uint64_t look_at_all(void) {
+    uint64_t now = timer_now(), earliest = TIMER_NEVER;
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        uint64_t next = look_at(scheduler.workers[i], now);
+        if (next < earliest)
+            earliest = next;
+    }
+    return earliest;
+}
+
+static void sleep_until(uint32_t seen, uint64_t moment) {
+    struct timespec deadline = {(time_t)(moment / 1000000000), (long)(moment % 1000000000)};
+    futex_wait_until(&monitor.word, seen, CLOCK_MONOTONIC, moment != TIMER_NEVER ? &deadline : NULL);
+}
+
+static void *watch(void *unused) {
+    while (!load_acquire(&monitor.stopping)) {
+        store_seq_cst(&monitor.until, TIMER_NEVER);
+        uint32_t seen = load_seq_cst(&monitor.word);
+        uint64_t earliest = look_at_all();
+        store_seq_cst(&monitor.until, earliest);
+        sleep_until(seen, earliest);
+    }
+    return unused;
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+int monitor_start(void) {
+    enum { STACK = 65536 };
+    int error = 0;
+    lock_acquire(&monitor.lock);
+    if (!monitor.runs) {
+        store_relaxed(&monitor.stopping, 0);
+        error = thread_make_quiet(&monitor.thread, STACK, watch, NULL);
+        monitor.runs = error == 0;
+    }
+    lock_release(&monitor.lock);
+    return error;
+}
+
+void monitor_stop(void) {
+    if (!monitor.runs)
+        return;
+    store_release(&monitor.stopping, 1);
+    monitor_look_again();
+    pthread_join(monitor.thread, NULL);
+    monitor.runs = false;
+}
+
+void monitor_fork_child(void) {
+    lock_reset(&monitor.lock);
+    monitor.runs = false;
+    monitor.until = TIMER_NEVER;
+}
