@@ -89,6 +89,23 @@ unsigned long whole_number(const std::string &option, const std::string &text, u
     return number;
 }
 
+double parse_seconds(const std::string &option, const std::string &text) {
+    // What strtod takes besides is not meant.
+    const bool plain = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+    char *end = nullptr;
+    const double number = plain ? std::strtod(text.c_str(), &end) : 0;
+    if (!plain || *end != '\0' || number < 0.001 || number > 86400)
+        throw Failure(kUsage, option + " takes seconds from 0.001 to 86400, not '" + text + "'");
+    return number;
+}
+
+void add_value(CLI::App &command, const std::string &option, const std::string &type, const std::string &help,
+               const std::function<void(const std::string &)> &take) {
+    command.add_option_function<std::string>(option, take, help)
+        ->type_name(type)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 void check_file_name(const std::string &option, const std::string &name) {
     if (name.empty())
         throw Failure(kUsage, option + " takes the name of a file, not ''");

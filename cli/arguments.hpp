@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command lines of run.cpp, compare.cpp and trace.cpp have in common: a program with its arguments, and, of the
-// first two, the options that tune the cache, each of which sets its environment variable.
+// What the command lines of run.cpp, compare.cpp, stat.cpp and trace.cpp have in common: a program with its arguments, and, of
+// the first two, the options that tune the cache, each of which sets its environment variable.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,14 @@ std::vector<std::string> program_words(const CLI::App &command, const std::vecto
 // Digits only, within these bounds: strtoul would take " +7", "-1" and "0x7" as well. Throws Failure (2).
 unsigned long whole_number(const std::string &option, const std::string &text, unsigned long least,
                            unsigned long most);
+
+// "5", "0.5": from a millisecond to a day. Throws Failure (2).
+double parse_seconds(const std::string &option, const std::string &text);
+
+// An option with a value; the last one counts. `take` checks it as it is read, before the program is looked for: after a
+// slip like "-n ./program" the program is another.
+void add_value(CLI::App &command, const std::string &option, const std::string &type, const std::string &help,
+               const std::function<void(const std::string &)> &take);
 
 // Throws Failure (2) where it is not the name of a file at all.
 void check_file_name(const std::string &option, const std::string &name);

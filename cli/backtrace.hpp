@@ -7,7 +7,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace thrum {
@@ -15,15 +17,23 @@ namespace thrum {
 // Addresses within the calls, innermost first.
 using Backtrace = std::vector<std::uint64_t>;
 
+// The word at an address; false where that is not known.
+using ReadWord = std::function<bool(std::uint64_t address, std::uint64_t &word)>;
+
 class Backtracer {
   public:
     explicit Backtracer(pid_t pid);
+    // Of a process that may have ended: by the text of its maps file, and what was kept of its stacks.
+    Backtracer(const std::string &maps, ReadWord read);
     ~Backtracer();
     Backtracer(const Backtracer &) = delete;
     Backtracer &operator=(const Backtracer &) = delete;
 
-    // From registers by their DWARF numbers; which are known: bits of `known`; `pc`: where it goes on.
-    Backtrace from_registers(const std::uint64_t *registers, std::uint64_t known, std::uint64_t pc) const;
+    // From registers by their DWARF numbers; which are known: bits of `known`; `pc`: where it goes on, which is behind
+    // a call, or where it is at. `is_whole`: whether it came to where the thread began.
+    enum class At : std::uint8_t { kBehindCall, kInstruction };
+    Backtrace from_registers(const std::uint64_t *registers, std::uint64_t known, std::uint64_t pc,
+                             At at = At::kBehindCall, bool *is_whole = nullptr) const;
 
     // Of a kernel thread, which is stopped for that moment.
     Backtrace of_thread(pid_t tid) const;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backtrace.hpp"
 
-#include <elfutils/libdwfl.h>
+#include <cstdlib>
 
 #include "elf.hpp"
+#include "modules.hpp"
 
 namespace thrum {
 
@@ -37,6 +38,7 @@ int add_frame(Dwfl_Frame *frame, void *context) {
 
 struct Target {
     pid_t pid;
+    ReadWord read;
     SwitchedOut thread;
 };
 
@@ -53,7 +55,7 @@ bool get_thread(Dwfl *, pid_t, void *context, void **thread_context) {
 }
 
 bool read_memory(Dwfl *, Dwarf_Addr address, Dwarf_Word *result, void *context) {
-    return elf::read_process(static_cast<Target *>(context)->pid, address, result, sizeof *result);
+    return static_cast<Target *>(context)->read(address, *result);
 }
 
 bool set_registers(Dwfl_Thread *thread, void *context) {
@@ -72,43 +74,67 @@ bool set_registers(Dwfl_Thread *thread, void *context) {
 constexpr Dwfl_Thread_Callbacks kThreads = {next_thread,   get_thread, read_memory,
                                             set_registers, nullptr,    nullptr};
 
-char *debug_path = nullptr; // where the distribution has it
-constexpr Dwfl_Callbacks kFiles = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr,
-                                   &debug_path};
+// Where a thread begins, call-frame information says that nobody called. (The unwinder ends there without an error, and
+// does so too where it lacks a register.)
+bool is_beginning(Dwfl *dwfl, Dwarf_Addr address) {
+    Dwarf_Addr bias = 0;
+    Dwfl_Module *module = dwfl_addrmodule(dwfl, address);
+    Dwarf_CFI *information = module != nullptr ? dwfl_module_eh_cfi(module, &bias) : nullptr;
+    Dwarf_Frame *found = nullptr;
+    if (information == nullptr || dwarf_cfi_addrframe(information, address - bias, &found) != 0)
+        return false;
+    const std::unique_ptr<Dwarf_Frame, decltype(&std::free)> frame(found, std::free);
+    Dwarf_Op space[3], *rule = nullptr;
+    std::size_t length = 0;
+    const int return_address = dwarf_frame_info(found, nullptr, nullptr, nullptr);
+    return return_address >= 0 && dwarf_frame_register(found, return_address, space, &rule, &length) == 0 &&
+           length == 0 && rule == space;
+}
 
-struct End {
-    void operator()(Dwfl *dwfl) const { dwfl_end(dwfl); }
-};
-using Session = std::unique_ptr<Dwfl, End>;
-
-Session modules_of(pid_t pid) {
-    Session session(dwfl_begin(&kFiles));
+DwflSession modules_of(pid_t pid) {
+    DwflSession session(dwfl_begin(&kModuleFiles));
     if (session && dwfl_linux_proc_report(session.get(), pid) == 0)
         dwfl_report_end(session.get(), nullptr, nullptr);
     return session;
 }
 
+ReadWord reader_of(pid_t pid) {
+    return [pid](std::uint64_t address, std::uint64_t &word) {
+        return elf::read_process(pid, address, &word, sizeof word);
+    };
+}
+
 } // namespace
 
 struct Backtracer::State {
+    State(pid_t pid, ReadWord read, DwflSession modules)
+        : target{pid, std::move(read), {}}, switched_out(std::move(modules)) {
+        Dwfl *dwfl = switched_out.get();
+        can_unwind = dwfl != nullptr && dwfl_attach_state(dwfl, nullptr, pid, &kThreads, &target);
+    }
+
     Target target;
-    Session switched_out, running;
+    DwflSession switched_out, running;
     bool can_unwind = false;
 };
 
-Backtracer::Backtracer(pid_t pid) : state_(new State{{pid, {}}, modules_of(pid), nullptr}) {
-    Dwfl *dwfl = state_->switched_out.get();
-    state_->can_unwind = dwfl != nullptr && dwfl_attach_state(dwfl, nullptr, pid, &kThreads, &state_->target);
-}
+Backtracer::Backtracer(pid_t pid) : state_(new State(pid, reader_of(pid), modules_of(pid))) {}
+
+Backtracer::Backtracer(const std::string &maps, ReadWord read)
+    : state_(new State(1, std::move(read), session_of(maps))) {}
 
 Backtracer::~Backtracer() = default;
 
-Backtrace Backtracer::from_registers(const std::uint64_t *registers, std::uint64_t known,
-                                     std::uint64_t pc) const {
-    Frames frames{false, {}};
+Backtrace Backtracer::from_registers(const std::uint64_t *registers, std::uint64_t known, std::uint64_t pc,
+                                     At at, bool *is_whole) const {
+    Frames frames{at == At::kInstruction, {}};
     state_->target.thread = {registers, known, pc};
+    Dwfl *dwfl = state_->switched_out.get();
     if (state_->can_unwind)
-        dwfl_getthread_frames(state_->switched_out.get(), state_->target.pid, add_frame, &frames);
+        dwfl_getthread_frames(dwfl, state_->target.pid, add_frame, &frames);
+    if (is_whole != nullptr)
+        *is_whole = frames.addresses.size() == kFramesMax ||
+                    (!frames.addresses.empty() && is_beginning(dwfl, frames.addresses.back()));
     return frames.addresses;
 }
 

@@ -8,9 +8,13 @@ namespace thrum {
 struct Backtracer::State {};
 
 Backtracer::Backtracer(pid_t) {}
+Backtracer::Backtracer(const std::string &, ReadWord) {}
 Backtracer::~Backtracer() = default;
 
-Backtrace Backtracer::from_registers(const std::uint64_t *, std::uint64_t, std::uint64_t) const {
+Backtrace Backtracer::from_registers(const std::uint64_t *, std::uint64_t, std::uint64_t, At,
+                                     bool *is_whole) const {
+    if (is_whole != nullptr)
+        *is_whole = false;
     return {};
 }
 

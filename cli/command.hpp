@@ -13,8 +13,8 @@
 namespace thrum {
 
 // Exit codes of `thrum` itself. Those of `thrum run` are env(1)'s, so that a script can tell a
-// failure of thrum from one of the program. `thrum compare` adds 128 + signal where it is interrupted, `thrum trace`
-// where that ends the program.
+// failure of thrum from one of the program; so are those of `thrum stat`. `thrum compare` adds 128 + signal where it is
+// interrupted, `thrum trace` where that ends the program.
 enum ExitCode : int {
     kFailed =
         1,      // counters, ps: the process cannot be read; compare: the program failed; trace: there is none
@@ -48,6 +48,7 @@ class Help : public CLI::Formatter {
 // because it would give the words behind a "--" in a subcommand to the main command.
 void add_run(CLI::App &app, const std::vector<std::string> &behind_mark);
 void add_compare(CLI::App &app, const std::vector<std::string> &behind_mark);
+void add_stat(CLI::App &app, const std::vector<std::string> &behind_mark);
 void add_counters(CLI::App &app);
 void add_ps(CLI::App &app);
 void add_trace(CLI::App &app, const std::vector<std::string> &behind_mark);

@@ -6,10 +6,7 @@
 // both. A pair of runs gives one ratio, and the ratios' median is what counts; within a pair, the order alternates
 // (without-with, with-without, ...), so that neither has the advantage of coming second. measure.cpp runs,
 // summary.cpp and verdict.cpp conclude, compare_table.cpp, compare_json.cpp and compare_html.cpp print.
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,12 +24,11 @@
 #include "command.hpp"
 #include "comparison.hpp"
 #include "interrupts.hpp"
+#include "output_file.hpp"
 #include "preload.hpp"
 #include "program.hpp"
 #include "progress.hpp"
 #include "text.hpp"
-
-extern char **environ;
 
 namespace thrum {
 
@@ -50,81 +46,7 @@ struct Options {
     bool json = false, show_output = false, any_status = false;
 };
 
-// --- the command line --------------------------------------------------------------------------------
-
-// "5", "0.5"; what strtod takes besides is not meant.
-double parse_seconds(const std::string &text) {
-    const bool plain = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
-    char *end = nullptr;
-    const double number = plain ? std::strtod(text.c_str(), &end) : 0;
-    if (!plain || *end != '\0' || number < 0.001 || number > 86400)
-        throw Failure(kUsage, "--timeout takes seconds from 0.001 to 86400, not '" + text + "'");
-    return number;
-}
-
-// A directory opens like a file, and each run would find it cannot be read.
-void check_input(const std::string &path) {
-    struct stat status;
-    if (stat(path.c_str(), &status) != 0)
-        throw Failure(kFailed, "cannot open " + path + ": " + std::strerror(errno));
-    if (S_ISDIR(status.st_mode))
-        throw Failure(kFailed, "cannot read " + path + ": " + std::strerror(EISDIR));
-}
-
-// The page's file, opened before the runs: a slip in its name is not to cost their time. One that was made for
-// nothing is taken away again.
-class Page {
-  public:
-    explicit Page(const std::string &path) : path_(path) {
-        if (path.empty())
-            return;
-        fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        made_ = fd_ >= 0;
-        if (!made_)
-            fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-        if (fd_ < 0)
-            throw Failure(kFailed, "cannot write " + path + ": " + std::strerror(errno));
-    }
-    ~Page() {
-        if (fd_ >= 0)
-            close(fd_);
-        if (made_ && !written_)
-            unlink(path_.c_str());
-    }
-    Page(const Page &) = delete;
-    Page &operator=(const Page &) = delete;
-
-    bool wanted() const { return fd_ >= 0; }
-    void write(const std::string &text) {
-        written_ = true;
-        if (ftruncate(fd_, 0) != 0 && errno != EINVAL) // a pipe has no length
-            fail();
-        for (std::size_t done = 0; done < text.size();) {
-            const ssize_t part = ::write(fd_, text.data() + done, text.size() - done);
-            if (part < 0 && errno != EINTR)
-                fail();
-            done += part < 0 ? 0 : static_cast<std::size_t>(part);
-        }
-    }
-
-  private:
-    [[noreturn]] void fail() const {
-        throw Failure(kFailed, "cannot write " + path_ + ": " + std::strerror(errno));
-    }
-
-    std::string path_;
-    int fd_ = -1;
-    bool made_ = false, written_ = false;
-};
-
 // --- the two environments ----------------------------------------------------------------------------
-
-std::vector<std::string> present_environment() {
-    std::vector<std::string> entries;
-    for (char **entry = environ; *entry != nullptr; entry++)
-        entries.emplace_back(*entry);
-    return entries;
-}
 
 // As the library reads a switch.
 void check_not_switched_off() {
@@ -145,14 +67,6 @@ std::vector<std::string> cache_variables(const std::vector<std::string> &environ
 
 // --- runs that failed --------------------------------------------------------------------------------
 
-// "exit code 3", "signal 11 (Segmentation fault)".
-std::string how_it_ended(const Run &run) {
-    if (WIFSIGNALED(run.status))
-        return "signal " + std::to_string(WTERMSIG(run.status)) + " (" + strsignal(WTERMSIG(run.status)) +
-               ")";
-    return "exit code " + std::to_string(WEXITSTATUS(run.status));
-}
-
 // What is wrong with a pair, or nothing.
 std::string failure_of(const Pair &pair, const Options &options) {
     const Run &without = pair.runs[kWithout], &with = pair.runs[kWith];
@@ -161,10 +75,10 @@ std::string failure_of(const Pair &pair, const Options &options) {
             return std::string("a run ") + kArmNames[arm] + " the cache took longer than " +
                    options.time_limit + " s and was ended";
     if (without.status != with.status)
-        return "the program ended differently: " + how_it_ended(without) + " without the cache, " +
-               how_it_ended(with) + " with it";
+        return "the program ended differently: " + how_it_ended(without.status) + " without the cache, " +
+               how_it_ended(with.status) + " with it";
     if (without.status != 0 && !options.any_status)
-        return "the program failed: " + how_it_ended(without) +
+        return "the program failed: " + how_it_ended(without.status) +
                ", both without the cache and with it (-i compares all the same)";
     return "";
 }
@@ -366,7 +280,7 @@ std::string when_interrupted(const Comparison &comparison) {
 }
 
 void compare(const Options &options, const std::vector<std::string> &words) {
-    Page page(options.html);
+    OutputFile page(options.html);
     Comparison comparison;
     comparison.words = words;
     comparison.machine = this_machine();
@@ -386,14 +300,6 @@ void compare(const Options &options, const std::vector<std::string> &words) {
         throw Failure(kFailed, comparison.failure);
 }
 
-// Checked as it is read, before the program is looked for: after a slip like "-n ./program" the program is another.
-void add_value(CLI::App &command, const std::string &option, const std::string &type, const std::string &help,
-               const std::function<void(const std::string &)> &take) {
-    command.add_option_function<std::string>(option, take, help)
-        ->type_name(type)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-}
-
 void add_options(CLI::App &command, Options &options) {
     add_value(command, "-n,--runs", "N",
               "Make N pairs of runs (1 to 10000; default: 10, or up to 40 while\n"
@@ -406,7 +312,7 @@ void add_options(CLI::App &command, Options &options) {
         [&options](const std::string &text) { options.warmups = whole_number("--warmup", text, 0, 100); });
     add_value(command, "--timeout", "SECONDS", "End a run that takes longer, and give up",
               [&options](const std::string &text) {
-                  options.seconds = parse_seconds(text);
+                  options.seconds = parse_seconds("--timeout", text);
                   options.time_limit = text;
               });
     add_value(command, "--input", "FILE", "What each run reads as its stdin (default: nothing)",

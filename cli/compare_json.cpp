@@ -2,45 +2,16 @@
 //
 // A comparison as one JSON object (comparison.hpp): every run, and what the table says. Times in seconds.
 #include "comparison.hpp"
-#include "text.hpp"
+#include "json.hpp"
 
 namespace thrum {
 
 namespace {
 
-// "{...}" of members that are already JSON.
-class Object {
-  public:
-    Object &add(const std::string &name, const std::string &json) {
-        text_ += (text_.empty() ? "" : ", ") + json_string(name) + ": " + json;
-        return *this;
-    }
-    std::string text() const { return "{" + text_ + "}"; }
-
-  private:
-    std::string text_;
-};
-
-template <typename List, typename ToJson>
-std::string array(const List &list, ToJson to_json) {
-    std::string text;
-    for (const auto &item : list)
-        text += (text.empty() ? "" : ", ") + to_json(item);
-    return "[" + text + "]";
-}
-
-std::string boolean(bool value) {
-    return value ? "true" : "false";
-}
-
-std::string optional(const std::optional<double> &number, int decimals) {
-    return number ? fixed(*number, decimals) : "null";
-}
-
 std::string counters_json(const std::optional<Counters> &counters) {
     if (!counters)
         return "null";
-    return Object()
+    return JsonObject()
         .add("created", std::to_string(counters->created))
         .add("reused", std::to_string(counters->reused))
         .add("retired", std::to_string(counters->retired))
@@ -50,7 +21,7 @@ std::string counters_json(const std::optional<Counters> &counters) {
 }
 
 std::string run_json(const Run &run) {
-    return Object()
+    return JsonObject()
         .add("wall", fixed(run.wall, 9))
         .add("user", fixed(run.user, 6))
         .add("system", fixed(run.system, 6))
@@ -63,7 +34,7 @@ std::string run_json(const Run &run) {
 }
 
 std::string pair_json(const Pair &pair) {
-    return Object()
+    return JsonObject()
         .add("first", json_string(kArmNames[pair.first]))
         .add("without", run_json(pair.runs[kWithout]))
         .add("with", run_json(pair.runs[kWith]))
@@ -71,7 +42,7 @@ std::string pair_json(const Pair &pair) {
 }
 
 std::string middle_json(const Middle &middle, int decimals) {
-    return Object()
+    return JsonObject()
         .add("median", fixed(middle.median, decimals))
         .add("quartiles", "[" + fixed(middle.low, decimals) + ", " + fixed(middle.high, decimals) + "]")
         .text();
@@ -80,7 +51,7 @@ std::string middle_json(const Middle &middle, int decimals) {
 std::string ratio_json(const Interval &ratio) {
     if (ratio.count == 0)
         return "null";
-    return Object()
+    return JsonObject()
         .add("median", fixed(ratio.median, 6))
         .add("low", fixed(ratio.low, 6))
         .add("high", fixed(ratio.high, 6))
@@ -90,7 +61,7 @@ std::string ratio_json(const Interval &ratio) {
 }
 
 std::string row_json(const Row &row, int decimals) {
-    return Object()
+    return JsonObject()
         .add("without", middle_json(row.arms[kWithout], decimals))
         .add("with", middle_json(row.arms[kWith], decimals))
         .add("ratio", ratio_json(row.ratio))
@@ -98,7 +69,7 @@ std::string row_json(const Row &row, int decimals) {
 }
 
 std::string summary_json(const Summary &summary) {
-    return Object()
+    return JsonObject()
         .add("wall", row_json(summary.wall, 9))
         .add("cpu", row_json(summary.cpu, 6))
         .add("system", row_json(summary.kernel, 6))
@@ -106,32 +77,32 @@ std::string summary_json(const Summary &summary) {
         .add("switches", row_json(summary.switches, 1))
         .add("voluntary_switches", row_json(summary.voluntary, 1))
         .add("involuntary_switches", row_json(summary.involuntary, 1))
-        .add("threads", optional(summary.threads, 1))
-        .add("threads_created", optional(summary.created, 1))
-        .add("threads_reused", optional(summary.reused, 1))
+        .add("threads", json_number(summary.threads, 1))
+        .add("threads_created", json_number(summary.created, 1))
+        .add("threads_reused", json_number(summary.reused, 1))
         .text();
 }
 
 std::string machine_json(const Machine &machine, const Load &load) {
-    return Object()
+    return JsonObject()
         .add("processor", json_string(machine.processor))
         .add("processors", std::to_string(machine.processors))
         .add("kernel", json_string(machine.kernel))
         .add("libc", json_string(machine.libc))
         .add("seconds", fixed(load.seconds, 3))
-        .add("used_by_others", optional(load.others, 3))
+        .add("used_by_others", json_number(load.others, 3))
         .add("stolen", fixed(load.stolen, 3))
-        .add("pressure", optional(load.waited, 4))
+        .add("pressure", json_number(load.waited, 4))
         .add("load_before", fixed(load.load_before, 2))
         .add("load_after", fixed(load.load_after, 2))
         .text();
 }
 
 std::string verdict_json(const Verdict &verdict) {
-    return Object()
+    return JsonObject()
         .add("kind", json_string(kVerdictNames[verdict.kind]))
         .add("text", json_string(verdict.line))
-        .add("notes", array(verdict.notes, json_string))
+        .add("notes", json_array(verdict.notes, json_string))
         .text();
 }
 
@@ -139,19 +110,19 @@ std::string verdict_json(const Verdict &verdict) {
 
 std::string as_json(const Comparison &comparison, const Summary &summary, const Verdict &verdict) {
     const bool early = comparison.pairs.empty();
-    return Object()
+    return JsonObject()
                .add("thrum", json_string(THRUM_VERSION))
-               .add("command", array(comparison.words, json_string))
-               .add("environment", array(comparison.variables, json_string))
+               .add("command", json_array(comparison.words, json_string))
+               .add("environment", json_array(comparison.variables, json_string))
                .add("wanted", comparison.wanted == 0 ? "null" : std::to_string(comparison.wanted))
                .add("complete", std::to_string(comparison.pairs.size()))
                .add("warmups", std::to_string(comparison.warmups))
-               .add("interrupted", boolean(comparison.interrupt != 0))
+               .add("interrupted", json_boolean(comparison.interrupt != 0))
                .add("failure", comparison.failure.empty() ? "null" : json_string(comparison.failure))
                .add("verdict", verdict_json(verdict))
                .add("summary", early ? "null" : summary_json(summary))
                .add("machine", machine_json(comparison.machine, comparison.load))
-               .add("pairs", array(comparison.pairs, pair_json))
+               .add("pairs", json_array(comparison.pairs, pair_json))
                .text() +
            "\n";
 }

@@ -86,24 +86,6 @@ std::string interval_line(const Interval &ratio) {
     return line + "\n";
 }
 
-// Broken between words.
-std::string wrapped(const std::string &text, const std::string &indent) {
-    std::string out, line;
-    std::size_t from = 0;
-    while (from < text.size()) {
-        std::size_t to = text.find(' ', from + 1);
-        to = to == std::string::npos ? text.size() : to;
-        if (!line.empty() && line.size() + to - from > kLine) {
-            out += line + "\n";
-            line = indent;
-            from += text[from] == ' ' ? 1 : 0;
-        }
-        line += text.substr(from, to - from);
-        from = to;
-    }
-    return out + line + "\n";
-}
-
 std::string cut(const std::string &text) {
     return text.size() <= kLine ? text : text.substr(0, kLine - 3) + "...";
 }

@@ -29,18 +29,29 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+    release();
+    sigaction(SIGCHLD, &outer_child_, nullptr);
+}
+
+void Interrupts::release() {
     while (wait(0)) // what came late is not to end this process before it has said what it knows
         continue;
     sigprocmask(SIG_SETMASK, &outer_, nullptr);
+}
+
+void Interrupts::restore_in_child() const {
     sigaction(SIGCHLD, &outer_child_, nullptr);
+    sigprocmask(SIG_SETMASK, &outer_, nullptr);
 }
 
 bool Interrupts::wait(double seconds) {
     const double whole = std::floor(seconds);
     const timespec time = {static_cast<time_t>(whole), static_cast<long>((seconds - whole) * 1e9)};
-    const int signal = sigtimedwait(&watched_, nullptr, &time);
+    siginfo_t info;
+    const int signal = sigtimedwait(&watched_, &info, &time);
     if (signal <= 0 || signal == SIGCHLD || signal == SIGTSTP)
         return false;
+    from_terminal_ = info.si_code == SI_KERNEL;
     if (caught_ == 0)
         caught_ = signal;
     return true;

@@ -101,7 +101,7 @@ int run_command_line(CLI::App &app, int argc, char **argv) {
 
 // How many of the words come before the first "--" of a command that starts a program; with others, all.
 int words_before_mark(int argc, char **argv) {
-    const char *const starters[] = {"run", "compare", "trace"};
+    const char *const starters[] = {"run", "compare", "stat", "trace"};
     if (argc < 2 || std::none_of(std::begin(starters), std::end(starters),
                                  [argv](const char *name) { return std::strcmp(argv[1], name) == 0; }))
         return argc;
@@ -130,6 +130,7 @@ int main(int argc, char **argv) try {
     const std::vector<std::string> behind_mark(argv + shown, argv + argc);
     thrum::add_run(app, behind_mark);
     thrum::add_compare(app, behind_mark);
+    thrum::add_stat(app, behind_mark);
     thrum::add_counters(app);
     thrum::add_ps(app);
     thrum::add_trace(app, behind_mark);

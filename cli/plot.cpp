@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "svg.hpp"
 #include "text.hpp"
 
 namespace thrum {
@@ -13,44 +14,11 @@ namespace {
 constexpr double kWidth = 760, kHeight = 260;
 constexpr double kLeft = 64, kRight = 16, kTop = 14, kBottom = 40;
 
-std::string at(const char *name, double value) {
-    return std::string(" ") + name + "=\"" + fixed(value, 1) + "\"";
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char *style) {
-    return "<line" + at("x1", x1) + at("y1", y1) + at("x2", x2) + at("y2", y2) + " class=\"" + style +
-           "\"/>\n";
-}
-
-// `title` is shown where a pointer rests on the dot.
-std::string dot(double x, double y, const char *style, const std::string &title) {
-    return "<circle" + at("cx", x) + at("cy", y) + " r=\"4.5\" class=\"" + style + "\"><title>" +
-           html_text(title) + "</title></circle>\n";
-}
-
-std::string label(double x, double y, const char *anchor, const std::string &text) {
-    return "<text" + at("x", x) + at("y", y) + " text-anchor=\"" + anchor + "\">" + html_text(text) +
-           "</text>\n";
-}
-
-// 1, 2 or 5 times a power of ten, so that there are four to nine steps.
-double step_for(double span) {
-    const double power = std::pow(10, std::floor(std::log10(span / 4)));
-    for (const double step : {5.0, 2.0})
-        if (span / (step * power) >= 4)
-            return step * power;
-    return power;
-}
-
-int decimals_for(double step) {
-    return std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
-}
-
 // Where values and pairs stand on the page.
 class Frame {
   public:
     Frame(double low, double high, std::size_t columns)
-        : step_(step_for(high > low ? high - low : 1)), low_(std::floor(low / step_) * step_),
+        : step_(axis_step(high > low ? high - low : 1)), low_(std::floor(low / step_) * step_),
           high_(std::max(std::ceil(high / step_) * step_, low_ + step_)),
           columns_(std::max<std::size_t>(columns, 1)) {}
 
@@ -67,9 +35,9 @@ class Frame {
         const auto steps = static_cast<int>(std::lround((high_ - low_) / step_));
         for (int i = 0; i <= steps; i++) {
             const double value = low_ + i * step_;
-            text += line(kLeft, y(value), kWidth - kRight, y(value), "grid");
-            text += label(kLeft - 8, y(value) + 4, "end",
-                          fixed(value / unit, decimals_for(step_ / unit)) + suffix);
+            text += svg_line(kLeft, y(value), kWidth - kRight, y(value), "grid");
+            text += svg_label(kLeft - 8, y(value) + 4, "end",
+                              fixed(value / unit, axis_decimals(step_ / unit)) + suffix);
         }
         return text;
     }
@@ -77,8 +45,8 @@ class Frame {
         std::string text;
         const std::size_t every = (columns_ + 19) / 20;
         for (std::size_t i = 0; i < columns_; i += every)
-            text += label(x(i), kHeight - kBottom + 16, "middle", std::to_string(i + 1));
-        return text + label((kLeft + kWidth - kRight) / 2, kHeight - 6, "middle", name);
+            text += svg_label(x(i), kHeight - kBottom + 16, "middle", std::to_string(i + 1));
+        return text + svg_label((kLeft + kWidth - kRight) / 2, kHeight - 6, "middle", name);
     }
 
   private:
@@ -86,9 +54,8 @@ class Frame {
     std::size_t columns_;
 };
 
-std::string svg(const std::string &title, const std::string &content) {
-    return "<svg viewBox=\"0 0 " + fixed(kWidth, 0) + " " + fixed(kHeight, 0) +
-           "\" role=\"img\" aria-label=\"" + html_text(title) + "\">\n" + content + "</svg>\n";
+std::string picture(const std::string &title, const std::string &content) {
+    return svg_picture(kWidth, kHeight, title, content);
 }
 
 std::string name_of(std::size_t pair) {
@@ -106,11 +73,12 @@ std::string plot_times(const std::vector<Pair> &pairs) {
     std::string text = frame.grid(unit.seconds, std::string(" ") + unit.name) + frame.columns("pair");
     for (std::size_t i = 0; i < pairs.size(); i++) {
         const double without = pairs[i].runs[kWithout].wall, with = pairs[i].runs[kWith].wall;
-        text += line(frame.x(i), frame.y(without), frame.x(i), frame.y(with), "join");
-        text += dot(frame.x(i), frame.y(without), "without", name_of(i) + ", without: " + duration(without));
-        text += dot(frame.x(i), frame.y(with), "with", name_of(i) + ", with: " + duration(with));
+        text += svg_line(frame.x(i), frame.y(without), frame.x(i), frame.y(with), "join");
+        text +=
+            svg_dot(frame.x(i), frame.y(without), "without", name_of(i) + ", without: " + duration(without));
+        text += svg_dot(frame.x(i), frame.y(with), "with", name_of(i) + ", with: " + duration(with));
     }
-    return svg("Wall time of every run", text);
+    return picture("Wall time of every run", text);
 }
 
 std::string plot_ratios(const std::vector<double> &ratios, const Interval &median) {
@@ -122,15 +90,15 @@ std::string plot_ratios(const std::vector<double> &ratios, const Interval &media
     const double margin = std::max(0.08 * (high - low), 0.02);
     const Frame frame(std::max(0.0, low - margin), high + margin, ratios.size());
     const double from = kLeft, to = kWidth - kRight;
-    std::string text = "<rect" + at("x", from) + at("y", frame.y(median.high)) + at("width", to - from) +
-                       at("height", frame.y(median.low) - frame.y(median.high)) + " class=\"interval\"/>\n";
+    std::string text = svg_box(from, frame.y(median.high), to - from,
+                               frame.y(median.low) - frame.y(median.high), "interval");
     text += frame.grid(1, "x") + frame.columns("pair");
-    text += line(from, frame.y(1), to, frame.y(1), "one");
-    text += line(from, frame.y(median.median), to, frame.y(median.median), "median");
+    text += svg_line(from, frame.y(1), to, frame.y(1), "one");
+    text += svg_line(from, frame.y(median.median), to, frame.y(median.median), "median");
     for (std::size_t i = 0; i < ratios.size(); i++)
-        text +=
-            dot(frame.x(i), frame.y(ratios[i]), "ratio", name_of(i) + ": " + three_digits(ratios[i]) + "x");
-    return svg("Ratio of wall times, pair by pair", text);
+        text += svg_dot(frame.x(i), frame.y(ratios[i]), "ratio",
+                        name_of(i) + ": " + three_digits(ratios[i]) + "x");
+    return picture("Ratio of wall times, pair by pair", text);
 }
 
 } // namespace thrum

@@ -21,7 +21,6 @@ namespace thrum {
 
 namespace {
 
-constexpr const char *kLibrary = "libthrum-cache.so";
 constexpr const char *kSeparators = " :"; // of LD_PRELOAD; the loader knows no way to escape them
 
 std::string own_folder() {
@@ -35,11 +34,11 @@ std::string own_folder() {
 }
 
 // Where it was installed to, or in the build tree. Both are relative to thrum, so a prefix may be moved.
-std::string locate_library() {
+std::string locate_library(const std::string &name) {
     const std::string folder = own_folder();
     std::string tried;
     for (const char *place : {THRUM_INSTALL_LIBDIR_RELATIVE, "../lib"}) {
-        const std::string candidate = folder + "/" + place + "/" + kLibrary;
+        const std::string candidate = folder + "/" + place + "/" + name;
         const std::unique_ptr<char, decltype(&std::free)> real(realpath(candidate.c_str(), nullptr),
                                                                std::free);
         if (real != nullptr && access(real.get(), R_OK) == 0)
@@ -47,7 +46,7 @@ std::string locate_library() {
         if (tried != candidate)
             tried += (tried.empty() ? "" : " or ") + candidate;
     }
-    throw Failure(kRefused, std::string("cannot find ") + kLibrary + ": there is no readable " + tried);
+    throw Failure(kRefused, "cannot find " + name + ": there is no readable " + tried);
 }
 
 void check_expressible(const std::string &library) {
@@ -70,8 +69,8 @@ std::string preload_list(const std::string &library, bool with_library) {
 
 } // namespace
 
-std::string find_library() {
-    const std::string library = locate_library();
+std::string find_library(const std::string &name) {
+    const std::string library = locate_library(name);
     check_expressible(library);
     return library;
 }

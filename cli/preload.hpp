@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where libthrum-cache.so is, and how LD_PRELOAD comes to name it. For the commands that start programs: run.cpp,
-// compare.cpp.
+// Where libthrum-cache.so and libthrum-stat.so are, and how LD_PRELOAD comes to name them. For the commands that start
+// programs: run.cpp, compare.cpp, stat/.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace thrum {
 
 // The library's path, as LD_PRELOAD can name it. Throws Failure (125) where there is none, or none such.
-std::string find_library();
+std::string find_library(const std::string &name = "libthrum-cache.so");
 
 // Puts the library first into this process's LD_PRELOAD, or takes it out; what else is preloaded stays.
 void set_preload(const std::string &library, bool with_library);

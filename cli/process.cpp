@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "elf.hpp"
+#include "maps.hpp"
 
 namespace thrum::process {
 
@@ -19,7 +19,26 @@ std::string proc_path(pid_t pid, const char *file) {
     return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-// The whole of a file in /proc, or nothing and errno.
+// kernel.yama.ptrace_scope; 0 where the kernel has none.
+int ptrace_scope() {
+    const auto text = read_all("/proc/sys/kernel/yama/ptrace_scope");
+    return text ? std::atoi(text->c_str()) : 0;
+}
+
+bool is_library(const std::string &path, const std::string &library) {
+    return path.compare(path.rfind('/') + 1, library.size(), library) == 0;
+}
+
+// Where the library's file begins in the process; 0 where it has none.
+std::uint64_t find_library(pid_t pid, const std::string &library) {
+    for (const Mapping &mapping : mappings_of(maps(pid)))
+        if (mapping.offset == 0 && is_library(mapping.path, library))
+            return mapping.start;
+    return 0;
+}
+
+} // namespace
+
 std::optional<std::string> read_all(const std::string &path) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -34,47 +53,6 @@ std::optional<std::string> read_all(const std::string &path) {
     errno = error;
     return got < 0 ? std::nullopt : std::optional(text);
 }
-
-// kernel.yama.ptrace_scope; 0 where the kernel has none.
-int ptrace_scope() {
-    const auto text = read_all("/proc/sys/kernel/yama/ptrace_scope");
-    return text ? std::atoi(text->c_str()) : 0;
-}
-
-// "START-END PERMISSIONS OFFSET DEVICE INODE PATH", where PATH may end in " (deleted)".
-struct Mapping {
-    std::uint64_t start = 0, offset = 0;
-    std::string path;
-};
-
-std::optional<Mapping> parse_mapping(const std::string &line) {
-    Mapping mapping;
-    std::string skipped, permissions, device, inode;
-    char dash;
-    std::istringstream fields(line);
-    fields >> std::hex >> mapping.start >> dash >> skipped >> permissions >> mapping.offset >> device >>
-        inode;
-    if (!fields)
-        return std::nullopt;
-    std::getline(fields >> std::ws, mapping.path);
-    return mapping;
-}
-
-bool is_library(const std::string &path, const std::string &library) {
-    return path.compare(path.rfind('/') + 1, library.size(), library) == 0;
-}
-
-// Where the library's file begins in the process; 0 where it has none.
-std::uint64_t find_library(pid_t pid, const std::string &library) {
-    std::istringstream lines(maps(pid));
-    for (std::string line; std::getline(lines, line);)
-        if (const auto mapping = parse_mapping(line))
-            if (mapping->offset == 0 && is_library(mapping->path, library))
-                return mapping->start;
-    return 0;
-}
-
-} // namespace
 
 pid_t parse(const std::string &text) {
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;

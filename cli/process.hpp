@@ -16,6 +16,9 @@ namespace thrum::process {
 // A PID from the command line; throws Failure where it is none.
 pid_t parse(const std::string &text);
 
+// The whole of a file in /proc, or nothing and errno.
+std::optional<std::string> read_all(const std::string &path);
+
 // As ps(1) has it under COMMAND.
 std::string name(pid_t pid);
 

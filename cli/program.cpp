@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@
 
 #include "command.hpp"
 #include "elf.hpp"
+
+extern char **environ;
 
 namespace thrum {
 
@@ -373,6 +376,27 @@ Inspection inspect_program(const std::string &path) {
             return {};
     }
     return {};
+}
+
+std::string how_it_ended(int status) {
+    if (WIFSIGNALED(status))
+        return "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+    return "exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+std::vector<std::string> present_environment() {
+    std::vector<std::string> entries;
+    for (char **entry = environ; *entry != nullptr; entry++)
+        entries.emplace_back(*entry);
+    return entries;
+}
+
+void check_input(const std::string &path) {
+    struct stat status;
+    if (stat(path.c_str(), &status) != 0)
+        throw Failure(kFailed, "cannot open " + path + ": " + std::strerror(errno));
+    if (S_ISDIR(status.st_mode))
+        throw Failure(kFailed, "cannot read " + path + ": " + std::strerror(EISDIR));
 }
 
 } // namespace thrum

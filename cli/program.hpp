@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `thrum run` and `thrum compare` must know about a program before they start it: where it is, and whether
+// What `thrum run`, `thrum compare` and `thrum stat` must know about a program before they start it: where it is, and whether
 // a preloaded library reaches it. Scripts are followed to the program that the kernel will really start.
 #pragma once
 
@@ -34,5 +34,15 @@ Failure not_executed(const std::string &path, int error);
 
 // Puts the program in this process's place. Throws Failure where that fails.
 [[noreturn]] void become_program(const std::string &path, const std::vector<std::string> &words);
+
+// "exit code 3", "signal 11 (Segmentation fault)". `status` is as from waitpid.
+std::string how_it_ended(int status);
+
+// This process's: NAME=VALUE, all of them.
+std::vector<std::string> present_environment();
+
+// What each run is to read as its stdin. Throws Failure (1) where it is not there or is a directory, which opens like a
+// file, and each run would find it cannot be read.
+void check_input(const std::string &path);
 
 } // namespace thrum

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace thrum {
 
@@ -17,6 +18,8 @@ struct Symbol {
     int line = 0;
     std::string module;       // the program or library, its last component
     std::uint64_t offset = 0; // from the function's beginning; without a function, from the module's
+    std::string source, path; // of file and module, whole
+    std::uint64_t linked = 0; // the address, as the module was linked
 };
 
 // The function alone, without the types of its result and parameters and of what a template was made from. Of the functions
@@ -36,6 +39,12 @@ class Symbols {
 
     // Where an instruction is: of a return address, one less. Asked twice, it is looked up once.
     const Symbol &at(std::uint64_t address) const;
+
+    // Before it the functions that are inlined there, innermost first, as far as debugging information tells.
+    std::vector<Symbol> with_inlined(std::uint64_t address) const;
+
+    // ".data", ".bss": where in its module an address is; empty where that is not known.
+    std::string section_at(std::uint64_t address) const;
 
   private:
     class Modules;

@@ -3,12 +3,13 @@
 // Looking symbols up with elfutils, which reads symbol tables and DWARF. Where a build has it not, symbols_none.cpp stands
 // in this file's place.
 #include <cxxabi.h>
-#include <elfutils/libdwfl.h>
+#include <dwarf.h>
 
-#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 
+#include "modules.hpp"
 #include "symbols.hpp"
 
 namespace thrum {
@@ -18,6 +19,43 @@ namespace {
 std::string last_component(const char *path) {
     const std::string whole = path != nullptr ? path : "";
     return whole.substr(whole.rfind('/') + 1);
+}
+
+// "random" of "random@@GLIBC_2.2.5".
+std::string without_version(const std::string &name) {
+    return name.substr(0, name.find('@'));
+}
+
+// What is nested at an address, the innermost first: blocks, inlined calls, and the function that they are in.
+std::vector<Dwarf_Die> scopes_at(Dwfl_Module *module, Dwarf_Die *unit, Dwarf_Addr address) {
+    struct Scopes {
+        Dwarf_Die *at = nullptr;
+        ~Scopes() { std::free(at); }
+    } found, nested;
+    if (dwarf_getscopes(unit, address, &found.at) <= 0)
+        return {};
+    // Around an inlined call these are the scopes of its definition. Those of the call are asked for by the place of the
+    // innermost in the file.
+    Dwarf_Addr bias = 0;
+    Dwarf_Die innermost;
+    if (dwarf_offdie(dwfl_module_getdwarf(module, &bias), dwarf_dieoffset(found.at), &innermost) == nullptr)
+        return {};
+    const int count = dwarf_getscopes_die(&innermost, &nested.at);
+    return count > 0 ? std::vector<Dwarf_Die>(nested.at, nested.at + count) : std::vector<Dwarf_Die>();
+}
+
+const char *linkage_name(Dwarf_Die *die) {
+    Dwarf_Attribute attribute;
+    for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name})
+        if (dwarf_attr_integrate(die, name, &attribute) != nullptr)
+            return dwarf_formstring(&attribute);
+    return dwarf_diename(die);
+}
+
+Dwarf_Word number_at(Dwarf_Die *die, unsigned name) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word number = 0;
+    return dwarf_formudata(dwarf_attr(die, name, &attribute), &number) == 0 ? number : 0;
 }
 
 std::string demangled(const char *name) {
@@ -31,17 +69,7 @@ std::string demangled(const char *name) {
 
 class Symbols::Modules {
   public:
-    explicit Modules(const std::string &maps) : dwfl_(dwfl_begin(&kCallbacks), dwfl_end) {
-        if (dwfl_ == nullptr)
-            return;
-        std::string text = maps; // fmemopen wants to be able to write
-        const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(
-            text.empty() ? nullptr : fmemopen(text.data(), text.size(), "r"), std::fclose);
-        dwfl_report_begin(dwfl_.get());
-        if (file != nullptr)
-            dwfl_linux_proc_maps_report(dwfl_.get(), file.get()); // what it cannot read is not there
-        dwfl_report_end(dwfl_.get(), nullptr, nullptr);
-    }
+    explicit Modules(const std::string &maps) : dwfl_(session_of(maps)) {}
 
     const Symbol &at(std::uint64_t address) {
         const auto [found, is_new] = known_.try_emplace(address);
@@ -50,54 +78,120 @@ class Symbols::Modules {
         return found->second;
     }
 
-  private:
-    static constexpr Dwfl_Callbacks kCallbacks = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo,
-                                                  nullptr, nullptr};
+    std::vector<Symbol> with_inlined(std::uint64_t address);
 
+    std::string section_at(std::uint64_t address) const {
+        Dwfl_Module *module = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), address) : nullptr;
+        Dwarf_Addr within = address, bias = 0;
+        Elf_Scn *section = module != nullptr ? dwfl_module_address_section(module, &within, &bias) : nullptr;
+        Elf *elf = section != nullptr ? dwfl_module_getelf(module, &bias) : nullptr;
+        GElf_Shdr header;
+        std::size_t names = 0;
+        if (elf == nullptr || gelf_getshdr(section, &header) == nullptr ||
+            elf_getshdrstrndx(elf, &names) != 0)
+            return "";
+        const char *name = elf_strptr(elf, names, header.sh_name);
+        return name != nullptr ? name : "";
+    }
+
+  private:
     Symbol look_up(std::uint64_t address) const {
         Symbol symbol;
         Dwfl_Module *module = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), address) : nullptr;
         if (module == nullptr)
             return symbol;
         Dwarf_Addr start = 0;
-        symbol.module = last_component(
-            dwfl_module_info(module, nullptr, &start, nullptr, nullptr, nullptr, nullptr, nullptr));
+        symbol.path = dwfl_module_info(module, nullptr, &start, nullptr, nullptr, nullptr, nullptr, nullptr);
+        symbol.module = last_component(symbol.path.c_str());
         symbol.offset = address - start;
+        GElf_Addr bias = 0;
+        symbol.linked = dwfl_module_getelf(module, &bias) != nullptr ? address - bias : symbol.offset;
         GElf_Sym entry;
         GElf_Off offset = 0;
         if (const char *name =
                 dwfl_module_addrinfo(module, address, &offset, &entry, nullptr, nullptr, nullptr)) {
-            symbol.function = demangled(name);
+            symbol.function = demangled(exported_name(module, name, address - offset).c_str());
             symbol.offset = offset;
         }
         find_line(module, address, symbol);
         return symbol;
     }
 
-    static void find_line(Dwfl_Module *module, std::uint64_t address, Symbol &symbol) {
-        if (Dwfl_Line *line = dwfl_module_getsrc(module, address))
-            symbol.file =
-                last_component(dwfl_lineinfo(line, nullptr, &symbol.line, nullptr, nullptr, nullptr));
-        else
-            find_line_in_units(module, address, symbol);
+    // Of names for the same place one without underscores in front: "random" rather than "__random".
+    static std::string exported_name(Dwfl_Module *module, const char *name, std::uint64_t address) {
+        std::string best = without_version(name);
+        if (best[0] != '_' || best.compare(0, 2, "_Z") == 0) // a mangled one
+            return best;
+        for (int i = 1, count = dwfl_module_getsymtab(module); i < count; i++) {
+            GElf_Sym entry;
+            GElf_Addr at = 0;
+            const char *other = dwfl_module_getsym_info(module, i, &entry, &at, nullptr, nullptr, nullptr);
+            if (other != nullptr && at == address && other[0] != '_' && other[0] != '\0' &&
+                GELF_ST_BIND(entry.st_info) != STB_LOCAL)
+                return without_version(other);
+        }
+        return best;
     }
 
-    // Clang writes no table of which unit has which addresses.
-    static void find_line_in_units(Dwfl_Module *module, std::uint64_t address, Symbol &symbol) {
-        Dwarf_Addr bias = 0;
-        for (Dwarf_Die *unit = nullptr; (unit = dwfl_module_nextcu(module, unit, &bias)) != nullptr;) {
-            if (dwarf_haspc(unit, address - bias) != 1)
-                continue;
-            Dwarf_Line *line = dwarf_getsrc_die(unit, address - bias);
-            if (line != nullptr && dwarf_lineno(line, &symbol.line) == 0)
-                symbol.file = last_component(dwarf_linesrc(line, nullptr, nullptr));
+    static void set_source(Symbol &symbol, const char *source) {
+        symbol.source = source != nullptr ? source : "";
+        symbol.file = last_component(source);
+    }
+
+    static void find_line(Dwfl_Module *module, std::uint64_t address, Symbol &symbol) {
+        if (Dwfl_Line *line = dwfl_module_getsrc(module, address)) {
+            set_source(symbol, dwfl_lineinfo(line, nullptr, &symbol.line, nullptr, nullptr, nullptr));
             return;
         }
+        Dwarf_Addr bias = 0;
+        Dwarf_Die *unit = find_unit(module, address, bias);
+        Dwarf_Line *line = unit != nullptr ? dwarf_getsrc_die(unit, address - bias) : nullptr;
+        if (line != nullptr && dwarf_lineno(line, &symbol.line) == 0)
+            set_source(symbol, dwarf_linesrc(line, nullptr, nullptr));
     }
 
-    std::unique_ptr<Dwfl, decltype(&dwfl_end)> dwfl_;
+    static Dwarf_Die *find_unit(Dwfl_Module *module, std::uint64_t address, Dwarf_Addr &bias) {
+        if (Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias))
+            return unit;
+        // Clang writes no table of which unit has which addresses.
+        Dwarf_Die *unit = nullptr;
+        while ((unit = dwfl_module_nextcu(module, unit, &bias)) != nullptr)
+            if (dwarf_haspc(unit, address - bias) == 1)
+                break;
+        return unit;
+    }
+
+    DwflSession dwfl_;
     std::map<std::uint64_t, Symbol> known_;
 };
+
+std::vector<Symbol> Symbols::Modules::with_inlined(std::uint64_t address) {
+    Symbol around = at(address);
+    std::vector<Symbol> chain;
+    Dwfl_Module *module = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), address) : nullptr;
+    Dwarf_Addr bias = 0;
+    Dwarf_Die *unit = module != nullptr ? find_unit(module, address, bias) : nullptr;
+    if (unit == nullptr)
+        return {around};
+    Dwarf_Files *files = nullptr;
+    dwarf_getsrcfiles(unit, &files, nullptr);
+    for (Dwarf_Die &scope : scopes_at(module, unit, address - bias)) {
+        if (dwarf_tag(&scope) != DW_TAG_inlined_subroutine)
+            continue;
+        const char *name = linkage_name(&scope);
+        Symbol inlined = around;
+        inlined.function = name != nullptr ? demangled(name) : "";
+        inlined.offset = 0;
+        chain.push_back(std::move(inlined));
+        // What it is inlined into stands at the line of the call.
+        set_source(around, files != nullptr
+                               ? dwarf_filesrc(files, number_at(&scope, DW_AT_call_file), nullptr, nullptr)
+                               : nullptr);
+        around.line = static_cast<int>(number_at(&scope, DW_AT_call_line));
+    }
+    chain.push_back(std::move(around));
+    return chain;
+}
 
 Symbols::Symbols(const std::string &maps) : modules_(std::make_unique<Modules>(maps)) {}
 
@@ -105,6 +199,14 @@ Symbols::~Symbols() = default;
 
 const Symbol &Symbols::at(std::uint64_t address) const {
     return modules_->at(address);
+}
+
+std::vector<Symbol> Symbols::with_inlined(std::uint64_t address) const {
+    return modules_->with_inlined(address);
+}
+
+std::string Symbols::section_at(std::uint64_t address) const {
+    return modules_->section_at(address);
 }
 
 } // namespace thrum

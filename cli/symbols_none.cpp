@@ -2,48 +2,30 @@
 //
 // In the place of symbols_elfutils.cpp where a build has no elfutils: programs and libraries by name, functions by where
 // they lie in the file.
-#include <cstdio>
 #include <map>
-#include <sstream>
 
+#include "maps.hpp"
 #include "symbols.hpp"
 
 namespace thrum {
 
 class Symbols::Modules {
   public:
-    explicit Modules(const std::string &maps) {
-        std::istringstream lines(maps);
-        for (std::string line; std::getline(lines, line);)
-            add(line);
-    }
+    explicit Modules(const std::string &maps) : mappings_(mappings_of(maps)) {}
 
     const Symbol &at(std::uint64_t address) {
         Symbol &symbol = known_[address];
-        const auto behind = ranges_.upper_bound(address);
-        if (behind == ranges_.begin() || address >= std::prev(behind)->second.end)
+        const Mapping *mapping = mapping_at(mappings_, address);
+        if (mapping == nullptr || !mapping->is_of_file())
             return symbol;
-        const auto &[begin, range] = *std::prev(behind);
-        symbol.module = range.module;
-        symbol.offset = address - begin + range.offset;
+        symbol.path = mapping->path;
+        symbol.module = symbol.path.substr(symbol.path.rfind('/') + 1);
+        symbol.offset = symbol.linked = address - mapping->start + mapping->offset;
         return symbol;
     }
 
   private:
-    struct Range {
-        std::uint64_t end, offset;
-        std::string module;
-    };
-
-    // "START-END PERMISSIONS OFFSET DEVICE INODE PATH"
-    void add(const std::string &line) {
-        unsigned long long begin = 0, end = 0, offset = 0;
-        if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx", &begin, &end, &offset) == 3 &&
-            line.find('/') != std::string::npos)
-            ranges_[begin] = {end, offset, line.substr(line.rfind('/') + 1)};
-    }
-
-    std::map<std::uint64_t, Range> ranges_;
+    std::vector<Mapping> mappings_;
     std::map<std::uint64_t, Symbol> known_;
 };
 
@@ -53,6 +35,14 @@ Symbols::~Symbols() = default;
 
 const Symbol &Symbols::at(std::uint64_t address) const {
     return modules_->at(address);
+}
+
+std::vector<Symbol> Symbols::with_inlined(std::uint64_t address) const {
+    return {at(address)};
+}
+
+std::string Symbols::section_at(std::uint64_t) const {
+    return "";
 }
 
 } // namespace thrum

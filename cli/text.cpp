@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 namespace thrum {
 
 namespace {
 
+constexpr std::size_t kLine = 79;
 constexpr const char *kReplacement = "\xef\xbf\xbd"; // U+FFFD
 
 unsigned char byte_at(const std::string &text, std::size_t at) {
@@ -111,6 +113,10 @@ std::string shell_line(const std::vector<std::string> &words) {
     return line;
 }
 
+bool begins_with(const std::string &text, const char *beginning) {
+    return text.compare(0, std::strlen(beginning), beginning) == 0;
+}
+
 std::string fixed(double number, int decimals) {
     char text[64];
     std::snprintf(text, sizeof text, "%.*f", decimals, number);
@@ -136,6 +142,23 @@ std::string duration(double seconds) {
 
 std::string counted(double number, const std::string &thing) {
     return fixed(number, 0) + " " + thing + (std::llround(number) == 1 ? "" : "s");
+}
+
+std::string wrapped(const std::string &text, const std::string &indent) {
+    std::string out, line;
+    std::size_t from = 0;
+    while (from < text.size()) {
+        std::size_t to = text.find(' ', from + 1);
+        to = to == std::string::npos ? text.size() : to;
+        if (!line.empty() && line.size() + to - from > kLine) {
+            out += line + "\n";
+            line = indent;
+            from += text[from] == ' ' ? 1 : 0;
+        }
+        line += text.substr(from, to - from);
+        from = to;
+    }
+    return out + line + "\n";
 }
 
 } // namespace thrum

@@ -17,6 +17,15 @@ std::string html_text(const std::string &text);
 // The words as one would type them, on one line.
 std::string shell_line(const std::vector<std::string> &words);
 
+bool begins_with(const std::string &text, const char *beginning);
+template <typename List>
+bool begins_with_any(const std::string &text, const List &beginnings) {
+    for (const char *beginning : beginnings)
+        if (begins_with(text, beginning))
+            return true;
+    return false;
+}
+
 // printf's %.<decimals>f.
 std::string fixed(double number, int decimals);
 // Three digits that count: 0.123, 1.23, 12.3, 123, 1234.
@@ -33,5 +42,8 @@ std::string duration(double seconds);
 
 // "1 thread", "2 threads".
 std::string counted(double number, const std::string &thing);
+
+// In lines for a terminal of 80 columns, broken between words; `indent` begins all but the first.
+std::string wrapped(const std::string &text, const std::string &indent);
 
 } // namespace thrum

@@ -183,11 +183,8 @@ int code_of(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-std::string how_it_ended(int status) {
-    if (WIFSIGNALED(status))
-        return "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-               strsignal(WTERMSIG(status)) + ")";
-    return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+std::string end_of_program(int status) {
+    return (WIFSIGNALED(status) ? "was ended by " : "ended with ") + how_it_ended(status);
 }
 
 // Of those processes that have written something; one that outlives the program may be at it.
@@ -208,9 +205,9 @@ Failure nothing_to_show(const std::string &program, const std::vector<std::strin
     const int code = code_of(status) != 0 ? code_of(status) : static_cast<int>(kFailed);
     if (files.empty())
         return {code, program + " used no libthrum: it is not linked with it, or spawned no thread; it " +
-                          how_it_ended(status)};
+                          end_of_program(status)};
     return {code, program + " left no trace, which is written by thrum_fini() or exit(); it " +
-                      how_it_ended(status)};
+                      end_of_program(status)};
 }
 
 void trace(const Options &options, const std::vector<std::string> &words) {

@@ -5,16 +5,17 @@ add_test(NAME build.layers
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-layers.sh" "${PROJECT_SOURCE_DIR}")
 set_tests_properties(build.layers PROPERTIES LABELS unit)
 
-if(TARGET thrum-cache)
-    add_test(NAME build.cache-needs-libc-only
-             COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-needed.sh"
-                     "$<TARGET_FILE:thrum-cache>" "${CMAKE_READELF}")
-    set_tests_properties(build.cache-needs-libc-only PROPERTIES LABELS unit)
-    add_test(NAME build.cache-exports
-             COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
-                     "$<TARGET_FILE:thrum-cache>" "${cache_map}" "${CMAKE_READELF}")
-    set_tests_properties(build.cache-exports PROPERTIES LABELS unit)
-endif()
+foreach(name cache stat)
+    if(TARGET thrum-${name})
+        add_test(NAME build.${name}-needs-libc-only
+                 COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-needed.sh"
+                         "$<TARGET_FILE:thrum-${name}>" "${CMAKE_READELF}")
+        add_test(NAME build.${name}-exports
+                 COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
+                         "$<TARGET_FILE:thrum-${name}>" "${${name}_map}" "${CMAKE_READELF}")
+        set_tests_properties(build.${name}-needs-libc-only build.${name}-exports PROPERTIES LABELS unit)
+    endif()
+endforeach()
 
 if(TARGET thrum-ult)
     add_test(NAME build.ult-exports

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A ctest: what libthrum-cache.so exports is what its version script names, both ways: a name in
+# A ctest: what a library exports is what its version script names, both ways: a name in
 # the script that nothing defines is a typing error, and a symbol outside it would be in the way of
 # the program's own symbols.
 # EXTRA are names that have no version and so cannot stand in the script.

@@ -18,6 +18,7 @@ prefix=$scratch/dest/opt/thrum
 
 library=$(find "$prefix" -name libthrum-cache.so)
 [[ -f $library ]] || fail "libthrum-cache.so not installed"
+[[ -f ${library%/*}/libthrum-stat.so ]] || fail "libthrum-stat.so not installed"
 [[ -f $prefix/include/thrum/cache.h ]] || fail "include/thrum/cache.h not installed"
 [[ -x $prefix/bin/thrum ]] || fail "bin/thrum not installed"
 

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$1"
 
-mapfile -t files < <(find include/thrum src cache cli -name '*.[chS]' -o -name '*.[ch]pp' 2>/dev/null | sort)
+mapfile -t files < <(find include/thrum src cache stat cli -name '*.[chS]' -o -name '*.[ch]pp' 2>/dev/null | sort)
 ((${#files[@]})) || { echo "no sources in $1" >&2; exit 1; }
 
 awk '
@@ -23,7 +23,7 @@ awk '
         if (path ~ /^src\/sync\//) return 8
         if (path ~ /^src\/inspect\//) return 9
         if (path ~ /^src\/runtime\//) return 10
-        return path ~ /^cache\// ? 11 : 12
+        return path ~ /^(cache|stat)\// ? 11 : 12
     }
     function layer_of_header(name, own) {
         if (name ~ /^thrum\//) return 0
@@ -37,6 +37,7 @@ awk '
         if (name ~ /^sync\//) return 8
         if (name ~ /^inspect\//) return 9
         if (name ~ /^runtime\//) return 10
+        if (name ~ /^stat\//) return 12 # cli/stat/, and stat/probe.h, which is for the command as well
         if (name ~ /\//) return -1 # a folder that is not in the list
         return own
     }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A ctest: libthrum-cache.so is loaded into other people's programs, so it may bring nothing along; libthrum.so brings
-# gcc's unwinder.
+# A ctest: libthrum-cache.so and libthrum-stat.so are loaded into other people's programs, so they may bring nothing
+# along; libthrum.so brings gcc's unwinder.
 # Usage: check-needed.sh LIBRARY READELF [NEEDED...], what it may need besides libc
 set -euo pipefail
 library=$1 readelf=$2

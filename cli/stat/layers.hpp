@@ -61,8 +61,9 @@ class Sampler : public Layer {
     Observed observed;
     std::vector<ProcSample> samples;
     std::vector<ProcThread> threads;
-    std::uint64_t sweeps = 0;
+    std::uint64_t sweeps = 0; // over all threads
     unsigned most_threads = 0;
+    bool is_attached = false; // the program had begun before; run and delay times are those since
 
   private:
     struct State;

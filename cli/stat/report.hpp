@@ -144,7 +144,8 @@ struct Scaling {
 struct Report {
     std::vector<std::string> command; // as given, with {} where it stood
     Machine machine;
-    std::string began; // ISO 8601
+    unsigned cores = 0; // physical ones behind machine.processors; 0: not known
+    std::string began;  // ISO 8601
 
     Outcome outcome = Outcome::kOneRun;
     std::string verdict; // one sentence

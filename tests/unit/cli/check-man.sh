@@ -17,7 +17,7 @@ for page in "$folder"/*.[137]; do
   fi
 done
 
-for command in run compare counters ps trace; do
+for command in run compare counters ps stat trace; do
   page=$folder/thrum-$command.1
   options=$("$thrum" "$command" --help | grep -oE '(^| |,)--[a-z][a-z-]*' | grep -oE -- '--[a-z-]+' | sort -u)
   [[ -n $options ]] || {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum stat [OPTIONS] [--] PROG [ARGS...]`: is this program slower because of its threads, why, where, and what is to be
+// done? `thrum stat -p PID` asks the same of a process that runs already.
+//
+// Times come from bare runs with different numbers of threads (stat/sweep.cpp); causes from further runs that are looked
+// at from outside, or counted from inside (stat/layers.hpp). Without a number of threads to vary there is one run, which
+// is looked at from outside. stat/examination.cpp has the runs made, stat/rules.cpp concludes, stat/report_*.cpp print.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "command.hpp"
+#include "machine.hpp"
+#include "output_file.hpp"
+#include "process.hpp"
+#include "stat/examination.hpp"
+#include "stat/report.hpp"
+#include "stat/sweep.hpp"
+
+namespace thrum {
+
+namespace {
+
+using namespace stat;
+
+// --- the command line ---------------------------------------------------------------------------------
+
+void check_process_options(const Options &options) {
+    if (!options.sweep.empty() || options.telling.any() || options.runs || options.exact ||
+        options.show_output || !options.input.empty())
+        throw Failure(kUsage,
+                      "-p looks at a process as it is; of the other options it takes --seconds, --json, "
+                      "--html, --trace and --folded");
+}
+
+void check_affinity(const Options &options, unsigned processors) {
+    if (options.telling.by_affinity && !options.sweep.empty() && options.sweep.back() > processors)
+        throw Failure(kUsage, "--by-affinity can give a program 1 to " + std::to_string(processors) +
+                                  " CPUs, not " + std::to_string(options.sweep.back()));
+}
+
+// What the command line leaves to be found out: whether {} is meant, and which numbers of threads to try.
+void complete(Options &options, const std::vector<std::string> &words, unsigned processors) {
+    const bool wanted = !options.sweep.empty();
+    options.telling.braces = wanted && has_braces(words);
+    if (wanted && !options.telling.any())
+        throw Failure(kUsage,
+                      "how is the program told the number of threads? Write {} in its place among the "
+                      "arguments, or give --threads-env NAME or --by-affinity");
+    check_affinity(options, processors);
+    if (!wanted && options.telling.any())
+        options.sweep = default_sweep(processors);
+}
+
+std::string check_variable(const std::string &name) {
+    if (name.empty() || name.find('=') != std::string::npos)
+        throw Failure(kUsage, "--threads-env takes the name of a variable, not '" + name + "'");
+    return name;
+}
+
+// --- files --------------------------------------------------------------------------------------------
+
+// Opened before the runs.
+class Files {
+  public:
+    explicit Files(const Options &options)
+        : html_(options.html), trace_(options.trace), folded_(options.folded) {}
+    void write(const Report &report) {
+        if (html_.wanted())
+            html_.write(html_of(report));
+        if (trace_.wanted())
+            trace_.write(trace_of(report));
+        if (folded_.wanted())
+            folded_.write(folded_of(report));
+    }
+
+  private:
+    OutputFile html_, trace_, folded_;
+};
+
+// --- the end ------------------------------------------------------------------------------------------
+
+// What began as this process's program ends as it did: by exit code, or by the same signal, without a core of our own.
+void end_as(int status) {
+    if (WIFSIGNALED(status)) {
+        const rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, WTERMSIG(status));
+        ::signal(WTERMSIG(status), SIG_DFL);
+        sigprocmask(SIG_UNBLOCK, &one, nullptr);
+        raise(WTERMSIG(status));
+        throw Failure(128 + WTERMSIG(status), "");
+    }
+    if (WEXITSTATUS(status) != 0)
+        throw Failure(WEXITSTATUS(status), "");
+}
+
+// The program's stdout is its own: what there is to say goes to stderr, but for --json, which is for another program.
+void print(const Options &options, const Report &report) {
+    if (!options.json) {
+        std::cerr << text_of(report) << std::flush;
+        return;
+    }
+    std::cout << json_of(report) << std::flush;
+    if (!std::cout)
+        throw Failure(kFailed, "cannot write to standard output");
+}
+
+void stat_program(Options options, const std::vector<std::string> &words) {
+    complete(options, words, this_machine().processors);
+    Files files(options);
+    Report report;
+    int status = 0;
+    {
+        Examination examination(options, report);
+        examination.run_program(words);
+        status = examination.status();
+    }
+    files.write(report);
+    print(options, report);
+    end_as(status);
+}
+
+void stat_process(const Options &options) {
+    check_process_options(options);
+    Files files(options);
+    Report report;
+    Examination(options, report).watch_process();
+    files.write(report);
+    print(options, report);
+}
+
+void stat_either(const CLI::App &command, const Options &options,
+                 const std::vector<std::string> &behind_mark) {
+    const bool has_program = !command.remaining().empty() || behind_mark.size() > 1;
+    if (options.pid == 0 && options.seconds)
+        throw Failure(kUsage, "--seconds is for -p; a program is looked at until it ends");
+    if (options.pid == 0)
+        stat_program(options, program_words(command, behind_mark));
+    else if (has_program)
+        throw Failure(kUsage, "either -p a process or run a program, not both");
+    else
+        stat_process(options);
+}
+
+void add_file(CLI::App &command, const std::string &option, const std::string &help, std::string &name) {
+    add_value(command, option, "FILE", help, [option, &name](const std::string &given) {
+        check_file_name(option, given);
+        name = given;
+    });
+}
+
+void add_flag(CLI::App &command, const std::string &option, const std::string &help, bool &flag) {
+    command.add_flag(option, flag, help)->disable_flag_override();
+}
+
+void add_sweep_options(CLI::App &command, Options &options) {
+    add_value(command, "--sweep", "LIST",
+              "Run with these numbers of threads, as 1,2,4 or 1-4; {} in\n"
+              "the arguments stands for the number",
+              [&options](const std::string &text) { options.sweep = parse_sweep(text); });
+    add_value(command, "--threads-env", "NAME", "Tell the number by this variable, as OMP_NUM_THREADS",
+              [&options](const std::string &name) { options.telling.variable = check_variable(name); });
+    add_flag(command, "--by-affinity", "Run on that many CPUs, for a program that counts them",
+             options.telling.by_affinity);
+    add_value(command, "-n,--runs", "N",
+              "Bare runs of each number (1 to 1000; default: as many as\n"
+              "fit into 12 seconds, 1 to 5; without a sweep none)",
+              [&options](const std::string &text) { options.runs = whole_number("-n", text, 1, 1000); });
+}
+
+void add_options(CLI::App &command, Options &options) {
+    add_sweep_options(command, options);
+    add_flag(command, "--exact", "In one more run, count every wait for a lock", options.exact);
+    add_flag(command, "--no-profile", "Make no profile of CPU time", options.no_profile);
+    add_file(command, "--input", "What each run reads as its stdin", options.input);
+    add_flag(command, "--show-output", "Show what all runs print, not only the first", options.show_output);
+    add_flag(command, "--json",
+             "Print one JSON object on stdout; what the program prints\n"
+             "there goes to stderr",
+             options.json);
+    add_file(command, "--html", "Also write a page with the plots to FILE", options.html);
+    add_file(command, "--trace", "Also write what the threads did, for ui.perfetto.dev", options.trace);
+    add_file(command, "--folded", "Also write the stacks, for flame graphs", options.folded);
+    add_value(command, "-p,--pid", "PID", "Look at a process that runs already",
+              [&options](const std::string &text) { options.pid = process::parse(text); });
+    add_value(command, "--seconds", "S", "With -p: for how long (default: 10)",
+              [&options](const std::string &text) { options.seconds = parse_seconds("--seconds", text); });
+}
+
+} // namespace
+
+void add_stat(CLI::App &app, const std::vector<std::string> &behind_mark) {
+    auto options = std::make_shared<Options>();
+    CLI::App *command =
+        app.add_subcommand("stat", "Say whether a program is slower because of its threads, and why");
+    command->formatter(std::make_shared<Help>("thrum stat [OPTIONS] [--] PROG [ARGS...]\n"
+                                              "       thrum stat [OPTIONS] -p PID"));
+    command->prefix_command();
+    command->footer("The report goes to stderr. Ctrl-C ends the program, and what was seen until then\n"
+                    "is printed; a second one ends all at once. Exit code: the program's, or\n"
+                    "1 something cannot be read or written, 2 wrong command line, 125 refused\n"
+                    "(--exact), 126 not executable, 127 not found. More in thrum-stat(1).");
+    add_options(*command, *options);
+    command->callback([command, options, behind_mark] { stat_either(*command, *options, behind_mark); });
+}
+
+} // namespace thrum

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a report says of the sampled run (add_samples of layers.hpp): stacks get names, waits get kinds, and the same ones
+// become one site.
+//
+// Times are not sample counts times a period. The kernel says how long each thread ran and how long it waited for a CPU;
+// the rest of its life it slept, and that is shared out to the sites where it was seen asleep.
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "stat/sites.hpp"
+#include "stat/waits.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr std::size_t kSpansMost = 2000; // of a thread
+constexpr std::size_t kAllSpansMost = 200000;
+constexpr std::size_t kThreadsMost = 10000; // as rows of the timeline
+
+void share_by_samples(std::vector<Site> &sites) {
+    std::map<Doing, double> all;
+    for (const Site &site : sites)
+        all[site.doing] += static_cast<double>(site.samples);
+    for (Site &site : sites)
+        site.share = all[site.doing] > 0 ? static_cast<double>(site.samples) / all[site.doing] : 0;
+}
+
+// Locks by where they are; an address means another lock after an exec.
+class Locks {
+  public:
+    explicit Locks(std::vector<LockUse> &locks) : locks_(locks) {}
+
+    std::size_t add(Lock lock, std::size_t era) {
+        const auto [at, is_new] = known_.try_emplace({era, lock.address}, locks_.size());
+        if (is_new) {
+            locks_.emplace_back();
+            locks_.back().lock = std::move(lock);
+        }
+        return at->second;
+    }
+
+  private:
+    std::vector<LockUse> &locks_;
+    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known_;
+};
+
+// How many waited for a lock at once: one more from `at` on, or one fewer.
+struct Step {
+    double at;
+    int by;
+};
+
+void count_waiters(std::vector<Step> &steps, LockUse &use) {
+    std::sort(steps.begin(), steps.end(), [](const Step &a, const Step &b) {
+        return a.at != b.at ? a.at < b.at : a.by < b.by; // who goes makes room for who comes
+    });
+    double since = 0, waited = 0, waited_by_all = 0;
+    int waiters = 0;
+    for (const Step &step : steps) {
+        waited += waiters > 0 ? step.at - since : 0;
+        waited_by_all += waiters * (step.at - since);
+        since = step.at;
+        waiters += step.by;
+        use.waiters_most = std::max(use.waiters_most, static_cast<unsigned>(std::max(waiters, 0)));
+    }
+    use.waiters_mean = waited > 0 ? waited_by_all / waited : 0;
+}
+
+// --- the sampled run ----------------------------------------------------------------------------------------------
+
+// What a sample has become: `site` is an index into SampledRun's sites, whatever they do.
+struct Seen {
+    Doing doing = Doing::kRunning;
+    std::size_t site = kNone;
+};
+
+class SampledRun {
+  public:
+    SampledRun(Report &report, const Sampler &sampler, double wall)
+        : report_(report), sampler_(sampler), wall_(wall), places_(sampler.observed.maps),
+          locks_(report.locks) {
+        for (const ProcThread &thread : sampler.threads)
+            ids_.insert(thread.id);
+        has_times_ = std::any_of(sampler.samples.begin(), sampler.samples.end(),
+                                 [](const ProcSample &sample) { return sample.run_ns != 0; });
+    }
+    void analyse();
+
+  private:
+    using Samples = std::vector<std::size_t>; // indices into the sampler's
+
+    const ProcSample &sample(std::size_t index) const { return sampler_.samples[index]; }
+    std::vector<Samples> by_thread() const;
+    Seen see(const ProcSample &sample);
+    Seen look_up(const ProcSample &sample);
+    const std::vector<Frame> &frames_of(const ProcSample &sample);
+    void add_times(const ProcThread &thread, const Samples &samples);
+    void share_out(double asleep, std::map<std::size_t, double> &seen_asleep);
+    void add_row(const ProcThread &thread, const Samples &samples);
+    Doing doing_until(const Samples &samples, std::size_t at) const;
+    std::vector<Thread::Span> spans(const ProcThread &thread, const Samples &samples) const;
+    void add_lock_times(const ProcThread &thread, const Samples &samples);
+    void finish_locks();
+    void place_sites();
+    void summarise();
+
+    Report &report_;
+    const Sampler &sampler_;
+    double wall_;
+    bool has_times_ = false;
+    Places places_;
+    Locks locks_;
+    std::set<pid_t> ids_;
+    std::vector<Seen> seen_;  // by sample
+    std::vector<Site> sites_; // of all kinds
+    std::map<std::tuple<Doing, std::string, std::size_t>, std::size_t> known_sites_;
+    std::unordered_map<std::size_t, std::vector<Frame>> known_frames_; // by stack
+    std::map<std::tuple<std::size_t, long, std::uint64_t, std::uint64_t, std::uint64_t>, Seen> known_;
+    std::map<std::size_t, double> asleep_;           // by site: seconds
+    double unseen_ = 0;                              // seconds that threads slept without being seen asleep
+    std::map<std::size_t, std::vector<Step>> steps_; // by lock
+    std::map<std::size_t, std::set<pid_t>> waiters_; // by lock
+};
+
+// A number may be given again; the threads are in the order in which they were first seen.
+std::vector<SampledRun::Samples> SampledRun::by_thread() const {
+    std::unordered_map<pid_t, std::vector<std::size_t>> with_id;
+    for (std::size_t i = 0; i < sampler_.threads.size(); i++)
+        with_id[sampler_.threads[i].id].push_back(i);
+    std::vector<Samples> samples(sampler_.threads.size());
+    for (std::size_t i = 0; i < sampler_.samples.size(); i++) {
+        const auto &candidates = with_id[sample(i).thread];
+        std::size_t which = 0;
+        while (which + 1 < candidates.size() && sampler_.threads[candidates[which + 1]].begin <= sample(i).at)
+            which++;
+        if (which < candidates.size())
+            samples[candidates[which]].push_back(i);
+    }
+    return samples;
+}
+
+const std::vector<Frame> &SampledRun::frames_of(const ProcSample &sample) {
+    const auto [at, is_new] = known_frames_.try_emplace(sample.stack);
+    if (is_new)
+        at->second = sample.stack < sampler_.observed.stacks.size()
+                         ? places_.frames(sampler_.observed.stacks[sample.stack], places_.era_of(sample.at))
+                         : Places::unknown();
+    return at->second;
+}
+
+Seen SampledRun::look_up(const ProcSample &sample) {
+    const std::vector<Frame> &stack = frames_of(sample);
+    const std::size_t era = places_.era_of(sample.at);
+    Seen seen;
+    seen.doing = doing_of(sample, stack, ids_);
+    std::size_t lock = kNone;
+    if (seen.doing == Doing::kLockWait || seen.doing == Doing::kIdleWait) {
+        const bool is_futex = system_call_name(sample.system_call) == "futex";
+        const Lock found = is_futex ? places_.lock(sample.arguments[0], era) : Lock();
+        const bool is_python = is_futex && is_python_lock(stack, found);
+        if (is_python)
+            seen.doing = Doing::kLockWait;
+        if (is_futex && seen.doing == Doing::kLockWait)
+            lock = locks_.add(is_python ? as_python_lock(found) : found, era);
+    }
+    const auto [at, is_new] =
+        known_sites_.try_emplace({seen.doing, key_of(stack, true), lock}, sites_.size());
+    if (is_new) {
+        sites_.emplace_back();
+        sites_.back().stack = stack;
+        sites_.back().doing = seen.doing;
+        sites_.back().lock = lock;
+    }
+    seen.site = at->second;
+    return seen;
+}
+
+// The same wait is looked up once.
+Seen SampledRun::see(const ProcSample &sample) {
+    if (sample.state == 'R')
+        return {};
+    const std::uint64_t *arguments = sample.arguments;
+    const bool is_other = sample.state != 'S';
+    const auto [at, is_new] = known_.try_emplace({sample.stack, is_other ? -sample.state : sample.system_call,
+                                                  arguments[0], arguments[1], arguments[2]});
+    if (is_new)
+        at->second = look_up(sample);
+    sites_[at->second.site].samples++;
+    return at->second;
+}
+
+// Shares out how long a thread slept to where it was seen asleep, in proportion.
+void SampledRun::share_out(double asleep, std::map<std::size_t, double> &seen_asleep) {
+    double all = 0;
+    for (const auto &[site, seconds] : seen_asleep)
+        all += seconds;
+    if (all <= 0) {
+        unseen_ += asleep;
+        return;
+    }
+    for (const auto &[site, seconds] : seen_asleep)
+        asleep_[site] += asleep * seconds / all;
+}
+
+// What it had run and waited for a CPU when it was first seen it had done before that.
+double begin_of(const ProcThread &thread, const ProcSample &first) {
+    return std::max(0.0, thread.begin - static_cast<double>(first.run_ns + first.delay_ns) * 1e-9);
+}
+
+void SampledRun::add_times(const ProcThread &thread, const Samples &samples) {
+    const double begin = begin_of(thread, sample(samples.front()));
+    double ran = 0, delayed = 0, before = begin;
+    std::uint64_t run_ns = 0, delay_ns = 0;
+    std::map<std::size_t, double> seen_asleep;
+    std::size_t last_site = kNone;
+    for (const std::size_t index : samples) {
+        const ProcSample &now = sample(index);
+        const double took = now.at - before;
+        double run = static_cast<double>(now.run_ns - run_ns) * 1e-9;
+        const double delay = static_cast<double>(now.delay_ns - delay_ns) * 1e-9;
+        const std::size_t site = seen_[index].site;
+        if (!has_times_)
+            run = site == kNone ? took : 0;
+        const double rest = std::max(0.0, took - run - delay);
+        if (site != kNone || last_site != kNone)
+            seen_asleep[site != kNone ? site : last_site] += rest;
+        ran += run;
+        delayed += delay;
+        before = now.at;
+        run_ns = now.run_ns;
+        delay_ns = now.delay_ns;
+        last_site = site;
+    }
+    report_.doing[static_cast<int>(Doing::kRunning)] += ran;
+    report_.doing[static_cast<int>(Doing::kRunnable)] += delayed;
+    // The kernel brings run times up to date at ticks: what one that always ran lacks is no sleep.
+    constexpr double kTick = 0.012;
+    const double asleep = std::max(0.0, before - begin - ran - delayed);
+    if (!seen_asleep.empty() || asleep > kTick + 0.02 * (before - begin))
+        share_out(asleep, seen_asleep);
+    else
+        report_.doing[static_cast<int>(Doing::kRunning)] += asleep;
+}
+
+// --- rows of the timeline -----------------------------------------------------------------------------------------
+
+// What a thread that was seen running did most in the time until then.
+Doing SampledRun::doing_until(const Samples &samples, std::size_t at) const {
+    const ProcSample &now = sample(samples[at]);
+    const std::uint64_t run_ns = at > 0 ? sample(samples[at - 1]).run_ns : 0;
+    const std::uint64_t delay_ns = at > 0 ? sample(samples[at - 1]).delay_ns : 0;
+    return now.delay_ns - delay_ns > now.run_ns - run_ns ? Doing::kRunnable : Doing::kRunning;
+}
+
+void append(std::vector<Thread::Span> &spans, const Thread::Span &span) {
+    if (!spans.empty() && spans.back().doing == span.doing && spans.back().site == span.site)
+        spans.back().end = span.end;
+    else if (span.end > span.begin)
+        spans.push_back(span);
+}
+
+std::vector<Thread::Span> SampledRun::spans(const ProcThread &thread, const Samples &samples) const {
+    std::vector<Thread::Span> spans;
+    for (std::size_t i = 0; i < samples.size(); i++) {
+        const double begin = sample(samples[i]).at;
+        const double end = i + 1 < samples.size() ? sample(samples[i + 1]).at : thread.end;
+        const Seen &seen = seen_[samples[i]];
+        const Doing doing = seen.site == kNone ? doing_until(samples, i) : seen.doing;
+        append(spans, {begin, end, doing, doing == Doing::kLockWait ? seen.site : kNone});
+    }
+    return spans;
+}
+
+// One span for each part of the time, of what there is most of in it.
+std::vector<Thread::Span> thinned(const std::vector<Thread::Span> &spans, std::size_t most) {
+    if (spans.size() <= most)
+        return spans;
+    std::vector<Thread::Span> thin;
+    const double begin = spans.front().begin, part = (spans.back().end - begin) / static_cast<double>(most);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < most; i++) {
+        const double from = begin + part * static_cast<double>(i), to = from + part;
+        std::size_t longest = at;
+        const auto within = [&](std::size_t which) {
+            return std::min(spans[which].end, to) - std::max(spans[which].begin, from);
+        };
+        for (std::size_t next = at; next < spans.size() && spans[next].begin < to; next++) {
+            if (within(next) > within(longest))
+                longest = next;
+            at = next;
+        }
+        append(thin, {from, to, spans[longest].doing, spans[longest].site});
+    }
+    return thin;
+}
+
+void SampledRun::add_row(const ProcThread &thread, const Samples &samples) {
+    if (report_.threads.size() >= kThreadsMost)
+        return;
+    const std::size_t rows = std::min(sampler_.threads.size(), kThreadsMost);
+    Thread row;
+    row.id = thread.id;
+    row.name =
+        thread.name.empty() ? sampler_.threads.front().name : thread.name; // as it is without one of its own
+    row.begin = begin_of(thread, sample(samples.front()));
+    row.end = thread.end;
+    row.cpu = static_cast<double>(thread.run_ns) * 1e-9;
+    row.run_delay = static_cast<double>(thread.delay_ns) * 1e-9;
+    row.voluntary = thread.voluntary;
+    row.involuntary = thread.involuntary;
+    row.spans =
+        thinned(spans(thread, samples), std::clamp<std::size_t>(kAllSpansMost / rows, 20, kSpansMost));
+    report_.threads.push_back(std::move(row));
+}
+
+// --- the run as a whole -----------------------------------------------------------------------------------------------
+
+void SampledRun::add_lock_times(const ProcThread &thread, const Samples &samples) {
+    for (std::size_t i = 0; i < samples.size(); i++) {
+        const Seen &seen = seen_[samples[i]];
+        const std::size_t lock = seen.site != kNone ? sites_[seen.site].lock : kNone;
+        if (lock == kNone)
+            continue;
+        waiters_[lock].insert(thread.id);
+        steps_[lock].push_back({sample(samples[i]).at, 1});
+        steps_[lock].push_back({i + 1 < samples.size() ? sample(samples[i + 1]).at : wall_, -1});
+    }
+}
+
+void SampledRun::finish_locks() {
+    double all = 0;
+    for (const Site &site : sites_) {
+        all += site.doing == Doing::kLockWait ? static_cast<double>(site.samples) : 0;
+        if (site.lock == kNone)
+            continue;
+        report_.locks[site.lock].samples += site.samples;
+        report_.locks[site.lock].seconds += site.seconds;
+    }
+    for (std::size_t i = 0; i < report_.locks.size(); i++) {
+        LockUse &use = report_.locks[i];
+        use.share = all > 0 ? static_cast<double>(use.samples) / all : 0;
+        use.threads = static_cast<unsigned>(waiters_[i].size());
+        count_waiters(steps_[i], use);
+    }
+    sort_locks(report_.locks, sites_);
+}
+
+// Lock waits to the one list, the others to the other; the rows of the timeline follow.
+void SampledRun::place_sites() {
+    share_by_samples(sites_);
+    std::vector<std::size_t> place(sites_.size(), kNone);
+    for (std::size_t i = 0; i < sites_.size(); i++) {
+        const bool is_lock = sites_[i].doing == Doing::kLockWait;
+        if (is_lock)
+            place[i] = report_.waits.size();
+        (is_lock ? report_.waits : report_.others).push_back(std::move(sites_[i]));
+    }
+    const std::vector<std::size_t> moved = sort_sites(report_.waits, &Site::share);
+    sort_sites(report_.others, &Site::seconds);
+    for (Thread &thread : report_.threads)
+        for (Thread::Span &span : thread.spans)
+            if (span.site != kNone)
+                span.site = moved[place[span.site]];
+}
+
+void SampledRun::summarise() {
+    report_.sampled_wall = wall_;
+    if (report_.sampled_threads == 0)
+        report_.sampled_threads = sampler_.most_threads;
+    report_.samples = sampler_.samples.size();
+    const double looks = static_cast<double>(report_.samples);
+    const double sweeps = sampler_.sweeps > 0
+                              ? static_cast<double>(sampler_.sweeps)
+                              : looks / std::max<double>(1, static_cast<double>(sampler_.threads.size()));
+    report_.rate = wall_ > 0 ? sweeps / wall_ : 0;
+    if (!report_.threads_counted) {
+        const bool is_attached = sampler_.is_attached;
+        const double first = sampler_.threads.empty() ? 0 : sampler_.threads.front().begin;
+        for (std::size_t i = is_attached ? 0 : 1; i < sampler_.threads.size(); i++)
+            report_.threads_created += !is_attached || sampler_.threads[i].begin > first ? 1 : 0;
+    }
+    add_once(
+        report_.how_known,
+        {"sampled " + counted(static_cast<double>(sampler_.threads.size()), "thread") + " " +
+         three_digits(report_.rate) +
+         " times a second from /proc and their stacks; nothing was stopped or put into the program; waits "
+         "that are shorter than that are seen by chance only"});
+    add_once(report_.how_known, sampler_.how_known);
+    add_once(report_.warnings, sampler_.warnings);
+    places_.say_missing(report_.warnings);
+    if (sampler_.samples.empty())
+        add_once(report_.warnings, {"the program ended before its threads could be looked at"});
+    if (sampler_.threads.size() > kThreadsMost)
+        add_once(report_.warnings, {"the timeline has the first " +
+                                    counted(static_cast<double>(kThreadsMost), "thread") + " only"});
+}
+
+void SampledRun::analyse() {
+    seen_.reserve(sampler_.samples.size());
+    for (const ProcSample &one : sampler_.samples)
+        seen_.push_back(see(one));
+    const std::vector<Samples> samples = by_thread();
+    std::set<std::uint64_t> joined;
+    for (std::size_t i = 0; i < samples.size(); i++) {
+        if (samples[i].empty())
+            continue;
+        add_times(sampler_.threads[i], samples[i]);
+        add_row(sampler_.threads[i], samples[i]);
+        add_lock_times(sampler_.threads[i], samples[i]);
+        for (const std::size_t index : samples[i])
+            if (seen_[index].doing == Doing::kJoinWait)
+                joined.insert(sample(index).arguments[2]);
+    }
+    std::map<std::size_t, double> everywhere = asleep_;
+    if (everywhere.empty())
+        report_.doing[static_cast<int>(Doing::kKernel)] += unseen_;
+    else
+        share_out(unseen_, everywhere);
+    for (const auto &[site, seconds] : asleep_) {
+        sites_[site].seconds = seconds;
+        report_.doing[static_cast<int>(sites_[site].doing)] += seconds;
+    }
+    if (!report_.threads_counted)
+        report_.threads_joined = joined.size();
+    finish_locks();
+    place_sites();
+    summarise();
+}
+
+} // namespace
+
+void add_samples(Report &report, const Sampler &sampler, double wall) {
+    SampledRun(report, sampler, wall).analyse();
+}
+
+} // namespace thrum::stat

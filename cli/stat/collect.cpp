@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/collect.hpp"
+
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "command.hpp"
+#include "preload.hpp"
+#include "program.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr const char *kLibrary = "libthrum-stat.so";
+constexpr std::size_t kSamplesMost = 8192; // with stacks of 8 KiB: 64 MiB
+
+} // namespace
+
+double monotonic_now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// --- maps ---------------------------------------------------------------------------------------------
+
+void MapReader::another_program() {
+    maps_.clear();
+    next_ = 0;
+}
+
+// Seldom and more seldom, as programs load most of their libraries in the beginning.
+void MapReader::poll(double now) {
+    if (now < next_ || pid_ == 0)
+        return;
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/maps");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    next_ = now + std::max(0.02, now / 8);
+    if (!text.empty())
+        take(text);
+}
+
+void MapReader::take(const std::string &text) {
+    if (maps_.empty())
+        maps_.emplace_back();
+    maps_.back().text = text;
+}
+
+// --- samples ------------------------------------------------------------------------------------------
+
+void SampleKeeper::clear() {
+    profile_.samples.clear();
+    profile_.observed.stacks.clear();
+}
+
+void SampleKeeper::add(CpuSample sample, RawStack &&stack) {
+    weight_ += sample.weight;
+    if (++skipped_ < stride_)
+        return;
+    sample.weight = weight_;
+    sample.stack = profile_.observed.stacks.size();
+    skipped_ = 0;
+    weight_ = 0;
+    profile_.samples.push_back(sample);
+    profile_.observed.stacks.push_back(std::move(stack));
+    if (profile_.samples.size() >= kSamplesMost)
+        thin();
+}
+
+void SampleKeeper::thin() {
+    std::vector<CpuSample> &samples = profile_.samples;
+    std::vector<RawStack> &stacks = profile_.observed.stacks;
+    const std::size_t half = samples.size() / 2;
+    for (std::size_t i = 0; i < half; i++) {
+        const double weight = samples[2 * i].weight + samples[2 * i + 1].weight;
+        samples[i] = samples[2 * i];
+        samples[i].weight = weight;
+        samples[i].stack = i;
+        stacks[i] = std::move(stacks[2 * i]);
+    }
+    samples.resize(half);
+    stacks.resize(half);
+    stride_ *= 2;
+}
+
+RawStack raw_stack(const struct probe_stack &stack) {
+    RawStack raw;
+    raw.pc = stack.pc;
+    raw.sp = stack.sp;
+    raw.bp = stack.bp;
+    raw.has_bp = true;
+    const auto *bytes = reinterpret_cast<const std::byte *>(stack.bytes);
+    raw.bytes.assign(bytes, bytes + std::min<std::uint64_t>(stack.length, PROBE_STACK));
+    return raw;
+}
+
+// --- the probe ----------------------------------------------------------------------------------------
+
+// In memory, so that nothing is left behind however this process ends. The program finds it under /proc.
+ProbeFile::ProbeFile(probe_mode mode, std::uint64_t period)
+    : file_(memfd_create("thrum-stat", MFD_CLOEXEC)), environment_{"LD_PRELOAD=" + find_library(kLibrary),
+                                                                   PROBE_VARIABLE "=/proc/" +
+                                                                       std::to_string(getpid()) + "/fd/" +
+                                                                       std::to_string(file_.get())} {
+    void *at = MAP_FAILED;
+    if (file_.get() >= 0 && ftruncate(file_.get(), sizeof *at_) == 0)
+        at = mmap(nullptr, sizeof *at_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+    if (at == MAP_FAILED)
+        throw Failure(kRefused, std::string("no memory to share with the program: ") + std::strerror(errno));
+    at_ = static_cast<struct probe *>(at);
+    at_->version = PROBE_VERSION;
+    at_->size = sizeof *at_;
+    at_->mode = mode;
+    at_->period = period;
+}
+
+ProbeFile::~ProbeFile() {
+    munmap(at_, sizeof *at_);
+}
+
+std::string ProbeFile::maps() const {
+    const std::uint32_t length = __atomic_load_n(&at_->maps_length, __ATOMIC_ACQUIRE);
+    return {at_->maps, std::min<std::size_t>(length, PROBE_MAPS)};
+}
+
+std::string ProbeFile::trouble() const {
+    const std::string error = at_->error != 0 ? std::string(": ") + std::strerror(at_->error) : "";
+    if (loaded() == 0)
+        return kLibrary +
+               std::string(" was not loaded into the program (it may have an environment of its own)");
+    switch (__atomic_load_n(&at_->trouble, __ATOMIC_ACQUIRE)) {
+    case PROBE_NO_TROUBLE: return "";
+    case PROBE_NO_FILTER: return "a seccomp filter was refused" + error;
+    case PROBE_FIXED: return "the program turned address-space randomization off";
+    case PROBE_NO_SIGNAL: return "the program uses all real-time signals";
+    case PROBE_NO_TIMER: return "timers for threads were refused" + error;
+    default: return "for a reason that is not known here";
+    }
+}
+
+std::string preload_refusal(const std::string &program) {
+    const Inspection inspection = inspect_program(program);
+    if (!inspection.refusal.empty())
+        return inspection.refusal;
+    if (!inspection.exclusive.empty())
+        return program + " is built with " + inspection.exclusive +
+               ", which wants the thread functions for itself";
+    return "";
+}
+
+} // namespace thrum::stat

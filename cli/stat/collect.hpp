@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the layers that sample or count have in common (profile.cpp, timer_profile.cpp, exact.cpp): the program's memory
+// map as it was last seen, samples that stay few enough to be kept, and the memory that libthrum-stat.so writes to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "measure.hpp"
+#include "stat/layers.hpp"
+#include "stat/probe.h"
+
+namespace thrum::stat {
+
+double monotonic_now(); // seconds of CLOCK_MONOTONIC
+
+// The latest map of a process, read anew from time to time or when told. An ended process leaves the last one.
+class MapReader {
+  public:
+    explicit MapReader(std::vector<Maps> &maps) : maps_(maps) {}
+    void begin(pid_t pid) { pid_ = pid; }
+    void changed() { next_ = 0; } // there is more to see
+    void another_program();       // executed by the same process
+    void poll(double now);
+    void take(const std::string &text); // from elsewhere
+
+  private:
+    std::vector<Maps> &maps_;
+    pid_t pid_ = 0;
+    double next_ = 0;
+};
+
+// Keeps samples with their stacks; past a limit every second one is dropped, and of those that come as many. Each then
+// stands for more CPU time.
+class SampleKeeper {
+  public:
+    explicit SampleKeeper(CpuProfile &profile) : profile_(profile) {}
+    void add(CpuSample sample, RawStack &&stack);
+    void clear();
+
+  private:
+    void thin();
+
+    CpuProfile &profile_;
+    unsigned stride_ = 1, skipped_ = 0;
+    double weight_ = 0; // of those that were passed over
+};
+
+// As the probe copied it.
+RawStack raw_stack(const struct probe_stack &stack);
+
+// The memory that the program's libthrum-stat.so shares with us.
+class ProbeFile {
+  public:
+    // Throws Failure (125) where the library is missing.
+    explicit ProbeFile(probe_mode mode, std::uint64_t period = 0);
+    ~ProbeFile();
+    ProbeFile(const ProbeFile &) = delete;
+    ProbeFile &operator=(const ProbeFile &) = delete;
+
+    struct probe *operator->() const {
+        return at_;
+    }
+    struct probe &get() const {
+        return *at_;
+    }
+    const std::vector<std::string> &environment() const { return environment_; }
+    std::uint32_t loaded() const { return __atomic_load_n(&at_->loaded, __ATOMIC_ACQUIRE); }
+    std::string maps() const; // those that the program left at its end; empty where it did not get to that
+    std::string
+    trouble() const; // what kept the library from its work, as the end of a sentence; empty: nothing
+
+  private:
+    Descriptor file_;
+    std::vector<std::string> environment_;
+    struct probe *at_ = nullptr;
+};
+
+// Why a preloaded library cannot be used in this program; empty: it can.
+std::string preload_refusal(const std::string &program);
+
+} // namespace thrum::stat

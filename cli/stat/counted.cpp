@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a report says of a CPU profile and of exact waits (add_profile, add_exact of layers.hpp).
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "stat/sites.hpp"
+#include "stat/waits.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+bool is_same(const Lock &a, const Lock &b) {
+    const bool is_static = a.kind == LockKind::kLibrary || a.kind == LockKind::kGlobal;
+    return a.kind == b.kind &&
+           (is_static ? a.module == b.module && a.symbol == b.symbol && a.offset == b.offset
+                      : a.address == b.address);
+}
+
+// Adds what was counted to what was sampled. A site or lock that was counted has the measured time; one that was sampled
+// only keeps what it has.
+class CountedWaits {
+  public:
+    explicit CountedWaits(Report &report) : report_(report) {
+        for (std::vector<Site> *sites : {&report.waits, &report.others})
+            for (std::size_t i = 0; i < sites->size(); i++)
+                known_[{(*sites)[i].doing, key_of((*sites)[i].stack, true)}] = i;
+    }
+    void add(const ExactWait &wait, Places &places, std::size_t era);
+    void finish();
+
+  private:
+    std::size_t find_lock(const Lock &lock);
+
+    Report &report_;
+    std::map<std::pair<Doing, std::string>, std::size_t> known_; // index into waits or others
+};
+
+std::size_t CountedWaits::find_lock(const Lock &lock) {
+    auto &locks = report_.locks;
+    const auto known =
+        std::find_if(locks.begin(), locks.end(), [&](const LockUse &use) { return is_same(use.lock, lock); });
+    if (known != locks.end())
+        return static_cast<std::size_t>(known - locks.begin());
+    locks.emplace_back();
+    locks.back().lock = lock;
+    return locks.size() - 1;
+}
+
+void CountedWaits::add(const ExactWait &wait, Places &places, std::size_t era) {
+    std::vector<Frame> stack = places.frames(wait.stack, era);
+    const Lock lock = places.lock(wait.address, era);
+    const bool is_python = is_python_lock(stack, lock);
+    const Doing unnamed = lock.kind == LockKind::kLibrary ? Doing::kLockWait : Doing::kIdleWait;
+    const Doing doing = is_python ? Doing::kLockWait : doing_by_names(stack).value_or(unnamed);
+    auto &sites = doing == Doing::kLockWait ? report_.waits : report_.others;
+    const std::size_t index = known_.try_emplace({doing, key_of(stack, true)}, sites.size()).first->second;
+    if (index == sites.size()) {
+        sites.emplace_back();
+        sites.back().stack = std::move(stack);
+        sites.back().doing = doing;
+    }
+    Site &site = sites[index];
+    if (!site.calls)
+        site.seconds = 0;
+    site.calls = site.calls.value_or(0) + wait.waits;
+    site.seconds += wait.seconds;
+    if (doing != Doing::kLockWait)
+        return;
+    site.lock = find_lock(is_python ? as_python_lock(lock) : lock);
+    LockUse &use = report_.locks[site.lock];
+    if (!use.waits)
+        use.seconds = 0;
+    use.waits = use.waits.value_or(0) + wait.waits;
+    use.seconds += wait.seconds;
+}
+
+void CountedWaits::finish() {
+    double all = 0;
+    for (const Site &site : report_.waits)
+        all += site.seconds;
+    for (Site &site : report_.waits)
+        site.share = all > 0 ? site.seconds / all : 0;
+    for (LockUse &use : report_.locks)
+        use.share = all > 0 ? use.seconds / all : 0;
+    sort_locks(report_.locks, report_.waits);
+    const std::vector<std::size_t> moved = sort_sites(report_.waits, &Site::share);
+    sort_sites(report_.others, &Site::seconds);
+    for (Thread &thread : report_.threads)
+        for (Thread::Span &span : thread.spans)
+            if (span.site != kNone)
+                span.site = moved[span.site];
+}
+
+} // namespace
+
+void add_profile(std::vector<Site> &burns, const CpuProfile &profile) {
+    Places places(profile.observed.maps);
+    std::map<std::string, std::size_t> known;
+    std::unordered_map<std::size_t, std::size_t> site_of; // by stack
+    double all = 0;
+    for (const CpuSample &sample : profile.samples) {
+        const auto [at, is_new] = site_of.try_emplace(sample.stack, kNone);
+        if (is_new) {
+            std::vector<Frame> stack =
+                sample.stack < profile.observed.stacks.size()
+                    ? places.frames(profile.observed.stacks[sample.stack], places.era_of(sample.at))
+                    : Places::unknown();
+            at->second = known.try_emplace(key_of(stack, false), burns.size()).first->second;
+            if (at->second == burns.size()) {
+                burns.emplace_back();
+                burns.back().stack = std::move(stack);
+                burns.back().doing = Doing::kRunning;
+            }
+        }
+        burns[at->second].samples++;
+        burns[at->second].seconds += sample.weight;
+        all += sample.weight;
+    }
+    for (Site &site : burns)
+        site.share = all > 0 ? site.seconds / all : 0;
+    sort_sites(burns, &Site::seconds);
+}
+
+void add_exact(Report &report, const ExactLayer &exact) {
+    report.exact = true;
+    report.threads_counted = true;
+    report.threads_created = exact.threads_created;
+    report.threads_joined = exact.threads_joined;
+    for (const auto &[number, times] : exact.system_calls)
+        report.system_calls.emplace_back(system_call_name(number), times);
+    std::stable_sort(report.system_calls.begin(), report.system_calls.end(),
+                     [](const auto &a, const auto &b) { return a.second > b.second; });
+    Places places(exact.maps);
+    CountedWaits counted(report);
+    for (const ExactWait &wait : exact.waits)
+        counted.add(wait, places, exact.maps.empty() ? 0 : exact.maps.size() - 1);
+    counted.finish();
+    add_once(report.how_known, exact.how_known);
+    add_once(report.warnings, exact.warnings);
+    places.say_missing(report.warnings);
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every futex wait of the program, counted and timed by libthrum-stat.so in it (stat/trap.c).
+#include <sys/personality.h>
+#include <sys/syscall.h>
+
+#include <fstream>
+
+#include "command.hpp"
+#include "stat/collect.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+class Exact : public ExactLayer {
+  public:
+    std::vector<std::string> environment() const override { return probe_.environment(); }
+    void forked(pid_t child) override {
+        probe_->program = child;
+        maps_.begin(child);
+    }
+    void poll(double now) override;
+    void finish() override;
+
+  private:
+    void tell();
+
+    ProbeFile probe_{PROBE_EXACT};
+    std::uint32_t loaded_ = 0;
+    MapReader maps_{maps};
+};
+
+void Exact::poll(double now) {
+    if (probe_.loaded() != loaded_) {
+        loaded_ = probe_.loaded();
+        maps_.another_program();
+    }
+    maps_.poll(now);
+}
+
+void Exact::finish() {
+    if (const std::string text = probe_.maps(); !text.empty())
+        maps_.take(text);
+    for (unsigned i = 0; i < PROBE_FINE + PROBE_COARSE; i++) {
+        if (probe_->keys[i] == 0)
+            continue;
+        const struct probe_wait &entry = probe_->in.entries[i];
+        if (__atomic_load_n(&entry.ready, __ATOMIC_ACQUIRE) == 0)
+            continue;
+        waits.push_back({raw_stack(entry.stack), entry.address, entry.waits,
+                         static_cast<double>(entry.nanoseconds) * 1e-9});
+    }
+    system_calls = {{SYS_futex, probe_->waits}};
+    threads_created = probe_->created;
+    threads_joined = probe_->joined;
+    tell();
+}
+
+void Exact::tell() {
+    how_known.push_back(
+        "Exact waits: a seccomp filter traps each futex wait of the program and of its libraries, where a "
+        "preloaded library counts and times it; that costs each wait 2 to 4 us. Other system calls "
+        "are not counted, nor waits in libraries loaded later that do not wait through libc.");
+    if (probe_->no_new_privileges != 0)
+        how_known.push_back("NO_NEW_PRIVS was set for this run: set-user-ID programs that it starts, such "
+                            "as sudo, gain no rights in it.");
+    if (const std::string trouble = probe_.trouble(); !trouble.empty())
+        warnings.push_back("futex waits were not counted: " + trouble);
+    if (probe_->unplaced > 0)
+        warnings.push_back(std::to_string(probe_->unplaced) +
+                           " futex waits came from more places than are kept apart, and are in the sum only");
+}
+
+bool is_randomized() {
+    std::ifstream file("/proc/sys/kernel/randomize_va_space");
+    int level = 1;
+    file >> level;
+    return level != 0 && (personality(0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
+}
+
+} // namespace
+
+std::unique_ptr<ExactLayer> make_exact(const std::string &program) {
+    if (const std::string refusal = preload_refusal(program); !refusal.empty())
+        throw Failure(kRefused, refusal);
+    if (!is_randomized())
+        throw Failure(kRefused,
+                      "exact counts need address-space randomization, which is off here "
+                      "(kernel.randomize_va_space, or setarch -R): a program that this one executes "
+                      "could not be told from it");
+    return std::make_unique<Exact>();
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/examination.hpp"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "command.hpp"
+#include "process.hpp"
+#include "program.hpp"
+#include "stat/host.hpp"
+#include "stat/rules.hpp"
+#include "stat/scaling.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr double kRate = 100;     // sweeps a second, and samples for each second of CPU time
+constexpr double kBudget = 0.015; // of one CPU, for sampling
+constexpr double kLong = 2;       // seconds; what runs longer is not warmed up
+constexpr double kWatched = 10;   // seconds, for a process that runs already
+constexpr double kChanged = 1.25; // times as long when it is looked at: worth a warning
+
+std::string iso_time() {
+    const time_t now = time(nullptr);
+    tm parts;
+    char text[64];
+    if (localtime_r(&now, &parts) == nullptr ||
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &parts) == 0)
+        return "";
+    return text;
+}
+
+} // namespace
+
+Examination::Examination(const Options &options, Report &report) : options_(options), report_(report) {
+    report_.machine = this_machine();
+    report_.began = iso_time();
+    look_at_host();
+}
+
+void Examination::run_program(const std::vector<std::string> &words) {
+    prepare(words);
+    if (options_.sweep.empty())
+        one_number();
+    else
+        sweep();
+    conclude_all();
+}
+
+int Examination::status() const {
+    const bool is_sweep = !options_.sweep.empty();
+    return interrupts_.caught() != 0 && is_sweep ? interrupts_.caught() : status_;
+}
+
+void Examination::look_at_host() {
+    const unsigned seen = report_.machine.processors;
+    report_.cores = std::min(physical_cores(), seen);
+    if (report_.cores > 0 && report_.cores < seen)
+        know(counted(seen, "CPU") + " are hyper-threads of " + counted(report_.cores, "core") +
+             "; speedups are held against cores.");
+    const std::optional<double> quota = cpu_quota();
+    if (!quota || *quota >= seen)
+        return;
+    report_.machine.processors = static_cast<unsigned>(std::max(1.0, std::ceil(*quota)));
+    report_.cores = std::min(report_.cores, report_.machine.processors);
+    warn("the control group allows " + fixed(*quota, 1) + " of " + counted(seen, "CPU") +
+         "; what it holds back looks like other programs' load");
+}
+
+void Examination::prepare(const std::vector<std::string> &words) {
+    report_.command = words;
+    launch_.path = find_program(words.front());
+    launch_.words = words;
+    launch_.environment = present_environment();
+    if (!options_.input.empty())
+        check_input(options_.input);
+    if (options_.exact)
+        exact_ = make_exact(launch_.path);
+    if (options_.sweep.empty() && has_braces(words))
+        warn("the {} was handed to the program as it is: there is no --sweep");
+    report_.switch_cost = measure_switch_cost();
+}
+
+// The program's output is the user's once, as if it had been run without thrum; what follows is repetition.
+Streams Examination::streams(bool first) const {
+    Streams streams;
+    streams.input = options_.input;
+    streams.own_input = first && options_.input.empty();
+    if (first || options_.show_output)
+        streams.output = options_.json ? Streams::kErrors : Streams::kOwn;
+    return streams;
+}
+
+void Examination::show_progress(const std::string &note) {
+    if (!progress_)
+        progress_ = std::make_unique<Progress>(!options_.show_output);
+    const double last =
+        runs_.empty() || runs_.back().measured.empty() ? 0 : runs_.back().measured.back().wall;
+    progress_->set_done(done_, last, note);
+}
+
+// False: it is no use to go on.
+bool Examination::take_status(const Launch &launch, const Measured &measured) {
+    if (status_ == 0)
+        status_ = measured.status;
+    if (measured.incomplete)
+        return false;
+    if (measured.stopped)
+        warn("the program was stopped for a while: times include that");
+    if (measured.left_behind)
+        warn("the program left processes behind: they are in no number here, and disturb the runs that "
+             "follow");
+    const std::string with = launch.threads > 0 ? " with " + counted(launch.threads, "thread") : "";
+    if (WIFSIGNALED(measured.status))
+        failure_ = "the program was ended by " + how_it_ended(measured.status) + with;
+    else if (first_status_.value_or(measured.status) != measured.status)
+        failure_ = "the program ended differently: " + how_it_ended(*first_status_) + " first, " +
+                   how_it_ended(measured.status) + with;
+    else if (measured.status != 0)
+        warn("the program ended with " + how_it_ended(measured.status));
+    first_status_ = first_status_.value_or(measured.status);
+    if (!failure_.empty())
+        warn(failure_);
+    return failure_.empty();
+}
+
+bool Examination::measure_bare(Runs &runs, const Streams &streams) {
+    const Measured measured = run(runs.launch, streams, {}, interrupts_, on_tick());
+    if (!take_status(runs.launch, measured))
+        return false;
+    runs.measured.push_back(measured);
+    done_++;
+    return true;
+}
+
+// --- one number of threads ----------------------------------------------------------------------------
+
+// Looked at from outside in its only run, unless there are to be more.
+void Examination::one_number() {
+    runs_.push_back({launch_, {}});
+    for (unsigned long done = 0; done < options_.runs.value_or(0) && may_go_on(); done++) {
+        if (done > 0)
+            show_progress("bare runs");
+        if (!measure_bare(runs_.back(), streams(done == 0)))
+            break;
+    }
+    if (!may_go_on())
+        return;
+    const bool only = !options_.runs;
+    const Measured measured = observe(launch_, streams(only), true);
+    if (only) {
+        take_status(launch_, measured);
+        runs_.back().measured.push_back(measured);
+        know("The program was run once, and looked at meanwhile: its times have what that costs in them.");
+    }
+    if (exact_ && may_go_on())
+        count_exactly(launch_);
+}
+
+// --- several ------------------------------------------------------------------------------------------
+
+void Examination::sweep() {
+    for (const unsigned threads : options_.sweep)
+        runs_.push_back({with_threads(launch_, options_.telling, threads), {}});
+    const bool has_first = warm_up();
+    if (may_go_on())
+        measure_rounds(has_first);
+    if (may_go_on())
+        look_closer();
+}
+
+// The run whose output is shown; it also brings files into memory. True: it took so long that it counts.
+bool Examination::warm_up() {
+    const Measured measured = run(runs_.front().launch, streams(true), {}, interrupts_, on_tick());
+    struct stat input;
+    if (options_.input.empty() && fstat(STDIN_FILENO, &input) == 0 &&
+        (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode)))
+        warn("standard input is a pipe, which only the first run could read; --input FILE is read by all");
+    if (!take_status(runs_.front().launch, measured) || measured.wall < kLong)
+        return false;
+    runs_.front().measured.push_back(measured);
+    return true;
+}
+
+// One number of threads after the other. False: it is over.
+bool Examination::measure_round(bool backwards, bool has_first) {
+    for (std::size_t i = 0; i < runs_.size(); i++) {
+        Runs &runs = runs_[backwards ? runs_.size() - 1 - i : i];
+        if (has_first && &runs == &runs_.front())
+            continue;
+        show_progress("bare, " + counted(runs.launch.threads, "thread"));
+        if (!measure_bare(runs, streams(false)) || !may_go_on())
+            return false;
+    }
+    return true;
+}
+
+void Examination::measure_rounds(bool has_first) {
+    if (!measure_round(false, has_first))
+        return;
+    double seconds = 0;
+    for (const Runs &runs : runs_)
+        seconds += runs.measured.back().wall;
+    const unsigned long rounds = options_.runs.value_or(rounds_for(seconds));
+    const std::size_t closer = 1 + (profiles_both() ? 1 : 0) + (exact_ ? 1 : 0);
+    show_progress("bare runs");
+    progress_->set_total(rounds * runs_.size() + closer);
+    for (unsigned long round = 1; round < rounds; round++)
+        if (!measure_round(round % 2 != 0, false))
+            return;
+}
+
+// With the most threads, where what is wrong shows, and with the fewest, to see what is different.
+void Examination::look_closer() {
+    show_progress("sampled, " + counted(runs_.back().launch.threads, "thread"));
+    observe(runs_.back().launch, streams(false), true);
+    done_++;
+    if (profiles_both() && interrupts_.caught() == 0) {
+        show_progress("profiled, " + counted(runs_.front().launch.threads, "thread"));
+        observe(runs_.front().launch, streams(false), false);
+        done_++;
+    }
+    if (exact_ && interrupts_.caught() == 0)
+        count_exactly(runs_.back().launch);
+}
+
+// --- runs that are looked at --------------------------------------------------------------------------
+
+void Examination::take_notes(const Layer &layer) {
+    for (const std::string &sentence : layer.how_known)
+        know(sentence);
+    for (const std::string &sentence : layer.warnings)
+        warn(sentence);
+}
+
+// `whole`: with the sampler; otherwise the CPU profile alone, of the fewest threads.
+Measured Examination::observe(const Launch &launch, const Streams &streams, bool whole) {
+    std::unique_ptr<Sampler> sampler = whole ? std::make_unique<Sampler>(kRate, kBudget) : nullptr;
+    std::string why_not;
+    std::unique_ptr<CpuProfile> profile;
+    if (options_.no_profile)
+        know("There is no CPU profile, as --no-profile asks.");
+    else if ((profile = make_cpu_profile(launch.path, kRate, why_not)) == nullptr)
+        warn("no CPU profile: " + why_not);
+    std::vector<Layer *> layers;
+    if (sampler)
+        layers.push_back(sampler.get());
+    if (profile)
+        layers.push_back(profile.get());
+    if (layers.empty())
+        return {};
+
+    const Measured measured = run(launch, streams, layers, interrupts_, on_tick());
+    if (progress_)
+        progress_->draw();
+    if (profile) {
+        profile->finish();
+        take_notes(*profile);
+        report_.profile_source = profile->source;
+        add_profile(whole ? report_.burns : report_.burns_one, *profile);
+    }
+    if (sampler)
+        take_sampled(*sampler, launch, measured);
+    return measured;
+}
+
+void Examination::take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured) {
+    if (interrupts_.caught() != 0)
+        interrupts_.release(); // working it out takes a while, and the next one is to end it
+    report_.sampled_threads = launch.threads > 0 ? launch.threads : measured.most_threads;
+    report_.sampled_wall = measured.wall;
+    add_samples(report_, sampler, measured.wall);
+    take_notes(sampler);
+    if (runs_.empty() || runs_.back().measured.empty())
+        return;
+    const double bare = point_of(runs_.back()).wall.median;
+    know("The sampled run took " + duration(measured.wall) + ", bare ones " + duration(bare) + ".");
+    if (measured.wall > kChanged * bare || measured.wall * kChanged < bare)
+        warn("the sampled run took " + duration(measured.wall) + " instead of " + duration(bare) +
+             ": shares of waiting may differ from those of the bare runs");
+}
+
+void Examination::count_exactly(const Launch &launch) {
+    if (progress_)
+        show_progress("counted");
+    run(launch, streams(false), {exact_.get()}, interrupts_, on_tick());
+    exact_->finish();
+    report_.exact = true;
+    add_exact(report_, *exact_);
+    take_notes(*exact_);
+    know("Waits were counted in a run of their own, whose times are not reported.");
+}
+
+// --- a process that runs already ----------------------------------------------------------------------
+
+void Examination::watch_process() {
+    report_.command = {process::name(options_.pid), "(process " + std::to_string(options_.pid) + ")"};
+    Sampler sampler(kRate, kBudget);
+    sampler.attach(options_.pid);
+    report_.switch_cost = measure_switch_cost();
+    show_progress("looking at process " + std::to_string(options_.pid));
+    runs_.push_back({});
+    const Measured measured =
+        watch(options_.pid, options_.seconds.value_or(kWatched), {&sampler}, interrupts_, on_tick());
+    runs_.back().measured.push_back(measured);
+    report_.sampled_threads = measured.most_threads;
+    report_.sampled_wall = measured.wall;
+    add_samples(report_, sampler, measured.wall);
+    take_notes(sampler);
+    know("The process was looked at from outside for " + duration(measured.wall) +
+         "; there is no CPU profile of it.");
+    conclude_all();
+}
+
+// --- the end ------------------------------------------------------------------------------------------
+
+void Examination::conclude_all() {
+    report_.interrupted = interrupts_.caught() != 0;
+    if (report_.interrupted && runs_.back().measured.empty() && runs_.front().measured.empty())
+        throw Failure(128 + interrupts_.caught(), "interrupted before the first run was complete");
+    for (const Runs &runs : runs_)
+        if (!runs.measured.empty())
+            report_.points.push_back(point_of(runs));
+    if (report_.interrupted)
+        warn("interrupted: this is what was seen until then");
+    if (!options_.sweep.empty() || options_.runs)
+        know("Times are medians of bare runs: nothing was loaded into them, and /proc was looked at ten "
+             "times a second "
+             "for threads and run-queue delays.");
+    report_.signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
+    report_.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;
+    add_scaling(report_);
+    conclude(report_, failure_);
+    progress_.reset();
+}
+
+} // namespace thrum::stat

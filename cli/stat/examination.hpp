@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The runs that `thrum stat` makes of a program, from the bare ones to those that are looked at, and what is concluded from
+// them. stat.cpp reads the command line and prints the report.
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interrupts.hpp"
+#include "progress.hpp"
+#include "stat/layers.hpp"
+#include "stat/report.hpp"
+#include "stat/run.hpp"
+#include "stat/sweep.hpp"
+
+namespace thrum::stat {
+
+// What is wanted.
+struct Options {
+    std::vector<unsigned> sweep;
+    Telling telling;
+    std::optional<unsigned long> runs;
+    std::string input, html, trace, folded; // empty: not given
+    pid_t pid = 0;
+    std::optional<double> seconds;
+    bool exact = false, json = false, show_output = false, no_profile = false;
+};
+
+class Examination {
+  public:
+    Examination(const Options &options, Report &report);
+
+    // Either may end early, by an interrupt or because the program fails; the report holds what was seen until then.
+    void run_program(const std::vector<std::string> &words);
+    void watch_process();
+
+    // How the command is to end, as from waitpid: as the first run did that did not end with 0. A sweep that was
+    // interrupted is no run of the program's.
+    int status() const;
+
+  private:
+    void look_at_host();
+    void prepare(const std::vector<std::string> &words);
+    void one_number();
+    void sweep();
+    bool warm_up();
+    bool measure_round(bool backwards, bool has_first);
+    void measure_rounds(bool has_first);
+    void look_closer();
+    bool measure_bare(Runs &runs, const Streams &streams);
+    Measured observe(const Launch &launch, const Streams &streams, bool whole);
+    void take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured);
+    void count_exactly(const Launch &launch);
+    void take_notes(const Layer &layer);
+    void conclude_all();
+
+    bool take_status(const Launch &launch, const Measured &measured);
+    bool profiles_both() const { return runs_.size() > 1 && !options_.no_profile; }
+    bool may_go_on() const { return interrupts_.caught() == 0 && failure_.empty(); }
+    Streams streams(bool first) const;
+    std::function<void()> on_tick() {
+        return [this] {
+            if (progress_)
+                progress_->draw();
+        };
+    }
+    void show_progress(const std::string &note);
+    void know(const std::string &sentence) { add_once(report_.how_known, sentence); }
+    void warn(const std::string &sentence) { add_once(report_.warnings, sentence); }
+    static void add_once(std::vector<std::string> &list, const std::string &sentence) {
+        if (std::find(list.begin(), list.end(), sentence) == list.end())
+            list.push_back(sentence);
+    }
+
+    const Options &options_;
+    Report &report_;
+    Interrupts interrupts_;
+    std::unique_ptr<Progress> progress_;
+    Launch launch_;
+    std::vector<Runs> runs_; // by threads
+    std::unique_ptr<ExactLayer> exact_;
+    std::string failure_;
+    int status_ = 0;
+    std::optional<int> first_status_;
+    std::size_t done_ = 0; // runs, for the progress line
+};
+
+} // namespace thrum::stat

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/facts.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "stat/scaling.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr double kDisturbed = 0.1; // of all CPUs, used by others
+constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, and somebody else had them
+constexpr double kTooShort = 0.05; // seconds of CPU time; below, the kernel's share is not known
+
+bool begins_with(const std::string &text, const char *start) {
+    return text.rfind(start, 0) == 0;
+}
+
+bool ends_with(const std::string &text, const std::string &end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// --- stacks -------------------------------------------------------------------------------------------
+
+bool is_python(const Frame &frame) {
+    return begins_with(frame.module, "python3") || begins_with(frame.module, "libpython3") ||
+           ends_with(frame.file, ".py");
+}
+
+// CPython waits for its interpreter lock as for a condition, when a thread takes it back.
+bool waits_for_interpreter(const std::vector<Frame> &stack) {
+    for (const Frame &frame : stack) {
+        const std::string name = plain_name(frame.function);
+        if (name == "take_gil" || name == "PyEval_RestoreThread" || name == "PyEval_AcquireThread" ||
+            name == "PyGILState_Ensure" || name == "PyEval_EvalFrameDefault")
+            return is_python(frame) || name == "take_gil";
+    }
+    return false;
+}
+
+// Locks that the program asks a library for, although their words lie in that library's memory.
+bool is_asked_for(const std::vector<Frame> &stack) {
+    return std::any_of(stack.begin(), stack.end(), [](const Frame &frame) {
+        return begins_with(frame.function, "GOMP_") || begins_with(frame.function, "omp_set_") ||
+               begins_with(frame.function, "__kmpc_critical") ||
+               begins_with(frame.function, "__kmpc_ordered");
+    });
+}
+
+// The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest to the
+// program's own code counts. printf() may allocate, and who calls it did not call malloc().
+const Frame *hidden_frame(const std::vector<Frame> &stack) {
+    const Frame *found = nullptr;
+    for (const Frame &frame : stack) {
+        if (frame.is_user)
+            break;
+        if (find_hidden_lock(frame) != nullptr)
+            found = &frame;
+    }
+    return found;
+}
+
+// The outermost function of the libraries below the program's code.
+const Frame *called_frame(const std::vector<Frame> &stack) {
+    const Frame *found = nullptr;
+    for (const Frame &frame : stack) {
+        if (frame.is_user)
+            break;
+        if (!frame.function.empty())
+            found = &frame;
+    }
+    return found;
+}
+
+const LockUse *lock_of(const Report &report, const Site &site) {
+    return site.lock < report.locks.size() ? &report.locks[site.lock] : nullptr;
+}
+
+void name_hidden(Culprit &culprit, const Frame &frame, const HiddenLock &entry) {
+    culprit.kind = entry.is_allocator ? Culprit::kAllocator : Culprit::kHidden;
+    const std::string function = plain_name(frame.function),
+                      called = function.substr(begins_with(function, "IO_") ? 3 : 0);
+    culprit.name = *entry.name == '\0' ? called + "()" : entry.name;
+    culprit.module = frame.module;
+    culprit.fix = entry.fix;
+    culprit.key = culprit.name;
+}
+
+// Static data of a library, and nobody has heard of the function: a hidden lock all the same.
+void name_unlisted(Culprit &culprit, const Frame &frame) {
+    culprit.kind = Culprit::kHidden;
+    culprit.name = plain_name(frame.function) + "()";
+    culprit.module = frame.module;
+    culprit.fix = "Call it less often, or from one thread: it takes a lock that is one for all threads.";
+    culprit.key = culprit.name;
+}
+
+Culprit culprit_of(const Report &report, const Site &site) {
+    Culprit culprit;
+    culprit.place = place_of(site.stack);
+    culprit.lock = lock_of(report, site);
+    if (waits_for_interpreter(site.stack)) {
+        culprit.kind = Culprit::kInterpreter;
+        culprit.name = "Python's global interpreter lock (GIL)";
+        culprit.key = "GIL";
+        return culprit;
+    }
+    if (const Frame *frame = hidden_frame(site.stack)) {
+        name_hidden(culprit, *frame, *find_hidden_lock(*frame));
+        return culprit;
+    }
+    const Frame *called = called_frame(site.stack);
+    const bool is_librarys = culprit.lock != nullptr && culprit.lock->lock.kind == LockKind::kLibrary;
+    if (is_librarys && called != nullptr && !is_asked_for(site.stack)) {
+        name_unlisted(culprit, *called);
+        return culprit;
+    }
+    culprit.kind = Culprit::kOwn;
+    if (called != nullptr && is_asked_for(site.stack))
+        culprit.name = "an OpenMP section or lock (" + called->function + ")";
+    else if (culprit.lock != nullptr)
+        culprit.name =
+            culprit.lock->lock.symbol.empty() ? culprit.lock->lock.text : culprit.lock->lock.symbol;
+    culprit.key = "lock " + (culprit.lock != nullptr ? std::to_string(site.lock) : culprit.place.function);
+    return culprit;
+}
+
+// Those of lock waits, then what CPU time adds: a lock that is fought for with spins and system calls that return at once
+// is hardly ever seen waited for.
+std::vector<Culprit> find_culprits(const Report &report) {
+    std::vector<Culprit> list;
+    const auto find = [&list](const std::string &key) {
+        return std::find_if(list.begin(), list.end(),
+                            [&key](const Culprit &known) { return known.key == key; });
+    };
+    for (const Site &site : report.waits) { // by share: the first has the place
+        Culprit culprit = culprit_of(report, site);
+        auto known = find(culprit.key);
+        if (known == list.end())
+            known = list.insert(list.end(), std::move(culprit));
+        known->samples += site.samples;
+        known->seconds += site.seconds;
+        known->wait_share += site.share;
+    }
+    for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
+        for (const Site &site : *burns) {
+            const Frame *frame = hidden_frame(site.stack);
+            if (frame == nullptr)
+                continue;
+            Culprit culprit;
+            culprit.place = place_of(site.stack);
+            name_hidden(culprit, *frame, *find_hidden_lock(*frame));
+            auto known = find(culprit.key);
+            if (known == list.end())
+                known = list.insert(list.end(), std::move(culprit));
+            (burns == &report.burns ? known->burned : known->burned_one) += site.share;
+        }
+    std::stable_sort(list.begin(), list.end(), [](const Culprit &a, const Culprit &b) {
+        return std::pair(a.seconds, a.burned) > std::pair(b.seconds, b.burned);
+    });
+    return list;
+}
+
+// --- CPU time -----------------------------------------------------------------------------------------
+
+std::vector<Burner> find_burners(const Report &report) {
+    std::map<std::pair<std::string, std::string>, Burner> map;
+    for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
+        for (const Site &site : *burns) { // by share: the first has the line
+            if (site.stack.empty())
+                continue;
+            const Frame &leaf = site.stack.front();
+            const Place place = place_of(site.stack);
+            Burner &burner = map[{place.function, plain_name(leaf.function)}];
+            if (burner.leaf.empty() && burner.place.function.empty()) {
+                burner.place = place;
+                burner.leaf = plain_name(leaf.function);
+                burner.is_own = leaf.is_user;
+                if (const Frame *called = called_frame(site.stack))
+                    burner.called = plain_name(called->function);
+            }
+            (burns == &report.burns ? burner.share : burner.share_one) += site.share;
+        }
+    std::vector<Burner> list;
+    for (auto &[key, burner] : map)
+        list.push_back(std::move(burner));
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Burner &a, const Burner &b) { return a.share > b.share; });
+    return list;
+}
+
+// --- time of one thread alone -------------------------------------------------------------------------
+
+bool wants_cpu(Doing doing) {
+    return doing == Doing::kRunning || doing == Doing::kRunnable;
+}
+
+// Seconds in which one thread alone ran or wanted to, and none waited for a lock: all of them, and those behind the last
+// moment in which two did.
+struct Alone {
+    double all = 0, tail = 0;
+};
+
+Alone time_alone(const Report &report) {
+    std::vector<std::tuple<double, int, int>>
+        events; // when, and how many more want a CPU, or wait for a lock
+    for (const Thread &thread : report.threads)
+        for (const Thread::Span &span : thread.spans) {
+            const int wants = wants_cpu(span.doing) ? 1 : 0, waits = span.doing == Doing::kLockWait ? 1 : 0;
+            if (wants + waits == 0)
+                continue;
+            events.emplace_back(span.begin, wants, waits);
+            events.emplace_back(span.end, -wants, -waits);
+        }
+    std::sort(events.begin(), events.end());
+    Alone alone;
+    double since = 0;
+    int wanting = 0, waiting = 0;
+    for (const auto &[at, wants, waits] : events) {
+        const double length = at - since;
+        if (wanting == 1 && waiting == 0) {
+            alone.all += length;
+            alone.tail += length;
+        } else if (wanting + waiting > 1 && length > 0) {
+            alone.tail = 0;
+        }
+        since = at;
+        wanting += wants;
+        waiting += waits;
+    }
+    return alone;
+}
+
+// --- points -------------------------------------------------------------------------------------------
+
+double cpu_ratio(const Point &many, const Point &few) {
+    return few.cpu() > 0 ? many.cpu() / few.cpu() : 0;
+}
+
+// The program had fewer CPUs than its threads wanted, while others used some.
+bool was_kept_from(const Point &point, double cores, unsigned processors, double wanting) {
+    if (!is_disturbed(point.load, processors) || point.wall.median <= 0)
+        return false;
+    const double by_delay = (point.cpu() + point.run_delay) / point.wall.median;
+    const double wanted = std::min(cores, std::max(by_delay, wanting));
+    return point.parallelism() < kKeptFrom * wanted;
+}
+
+} // namespace
+
+Place place_of(const std::vector<Frame> &stack) {
+    const Frame *found = nullptr;
+    for (const Frame &frame : stack)
+        if (frame.is_user &&
+            (found == nullptr || (ends_with(frame.file, ".py") && !ends_with(found->file, ".py"))))
+            found = &frame;
+    if (found == nullptr)
+        return {};
+    return {source_name(found->function), found->file, found->line};
+}
+
+bool is_input_output(const Site &site) {
+    static const char *const calls[] = {"read", "readv",    "pread64", "pread",
+                                        "recv", "recvfrom", "recvmsg", "recvmmsg"};
+    if (site.doing != Doing::kIdleWait)
+        return site.doing == Doing::kInputOutput;
+    const Frame *called = called_frame(site.stack);
+    return called != nullptr &&
+           std::find(std::begin(calls), std::end(calls), plain_name(called->function)) != std::end(calls);
+}
+
+bool is_disturbed(const Load &load, unsigned processors) {
+    return load.others.value_or(0) + load.stolen >= kDisturbed * processors;
+}
+
+Facts::Facts(const Report &whole) : report(whole) {
+    const double *doing = report.doing;
+    const auto of = [doing](Doing what) { return doing[static_cast<int>(what)]; };
+    cores = ideal_speedup(report, UINT32_MAX);
+    double input = 0;
+    for (const Site &site : report.others)
+        if (site.doing == Doing::kIdleWait && is_input_output(site))
+            input += site.seconds;
+    active = of(Doing::kRunning) + of(Doing::kRunnable) + of(Doing::kLockWait) + of(Doing::kInputOutput) +
+             input + of(Doing::kKernel);
+    if (active > 0) {
+        lock_share = of(Doing::kLockWait) / active;
+        io_share = (of(Doing::kInputOutput) + input) / active;
+    }
+    if (report.sampled_wall > 0)
+        wanting = (of(Doing::kRunning) + of(Doing::kRunnable)) / report.sampled_wall;
+    culprits = find_culprits(report);
+    burners = find_burners(report);
+    if (report.points.empty())
+        return;
+
+    const Point &last = report.points.back();
+    threads = std::max(last.threads, last.threads == 0 ? last.most_threads : 1U);
+    parallelism = last.parallelism();
+    kernel_share = last.cpu() > kTooShort ? last.system / last.cpu() : 0;
+    if (last.cpu() > 0) {
+        voluntary_rate = last.voluntary / last.cpu();
+        involuntary_rate = last.involuntary / last.cpu();
+        for (const Site &site : report.waits)
+            exact_rate += static_cast<double>(site.calls.value_or(0)) / last.cpu();
+    }
+    for (const Point &point : report.points)
+        is_busy = is_busy ||
+                  was_kept_from(point, std::min(cores, std::max(1.0, static_cast<double>(point.threads))),
+                                report.machine.processors, &point == &last ? wanting : 0);
+    if (report.sampled_wall > 0) {
+        // On a busy machine one thread is left over in the end because others were given CPUs before it.
+        const Alone time = time_alone(report);
+        alone = (is_busy ? time.all - time.tail : time.all) / report.sampled_wall;
+    }
+    if (report.points.size() < 2)
+        return;
+    few = &report.points.front();
+    most = &last;
+    ideal = ideal_speedup(report, most->threads) / ideal_speedup(report, few->threads);
+    speedup = most->wall.median > 0 ? few->wall.median / most->wall.median : 0;
+    inflation = cpu_ratio(*most, *few);
+    for (const Point &point : report.points)
+        if (&point != few && point.threads <= cores)
+            core_inflation = cpu_ratio(point, *few);
+}
+
+double Facts::share_within(const std::string &function) const {
+    const std::vector<Site> &burns = report.burns_one.empty() ? report.burns : report.burns_one;
+    double sum = 0;
+    if (function.empty())
+        return 0;
+    for (const Site &site : burns)
+        if (std::any_of(site.stack.begin(), site.stack.end(), [&function](const Frame &frame) {
+                return frame.is_user && source_name(frame.function) == function;
+            }))
+            sum += site.share;
+    return sum;
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the rules ask of a report, worked out once: shares, ratios, and the locks that threads waited for, each with the
+// function that is to blame. Used by rules.cpp and verdict_text.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stat/report.hpp"
+#include "stat/rules.hpp"
+
+namespace thrum::stat {
+
+// Where in the program something happens: its own function nearest to the event.
+struct Place {
+    std::string function, file;
+    int line = 0;
+};
+Place place_of(const std::vector<Frame> &stack);
+
+// What threads wait or burn CPU time for, with one remedy: a function with a hidden lock, the allocator, the interpreter
+// lock of Python, or a lock of the program's own.
+struct Culprit {
+    enum Kind { kHidden, kAllocator, kInterpreter, kOwn };
+    Kind kind = kOwn;
+    std::string name;   // "random()", or what the lock is
+    std::string module; // kHidden: of the function
+    std::string fix;    // kHidden, kAllocator
+    std::string key;    // sites with the same one belong together
+    Place place;
+    const LockUse *lock = nullptr;
+    std::uint64_t samples = 0; // of lock waits
+    double seconds = 0;        // of lock waits, over all threads
+    double wait_share = 0;     // of all lock waits
+    // Shares of CPU time that go there, with the most threads and with the fewest.
+    double burned = 0, burned_one = 0;
+};
+
+// A function that CPU time goes to, itself and in what it calls for its own sake.
+struct Burner {
+    Place place;
+    std::string leaf;    // the innermost function
+    std::string called;  // the library's function that the program calls; empty: none
+    bool is_own = false; // that is the program's
+    double share = 0, share_one = 0;
+};
+
+struct Facts {
+    explicit Facts(const Report &whole);
+
+    const Report &report;
+    const Point *few = nullptr, *most = nullptr; // nullptr without at least two points
+    double cores = 1;
+    double ideal = 1;          // speedup that `most` could have at best
+    double speedup = 0;        // of `most`; 0: not known
+    double inflation = 0;      // CPU time of `most` to that of `few`; 0: not known
+    double core_inflation = 0; // likewise of the point with the most threads that still has a core for each
+    double kernel_share = 0;   // of the CPU time of the run with the most threads
+    double parallelism = 0;
+    double threads = 1;    // at once, as asked for or seen
+    double active = 0;     // thread-seconds that were neither idle nor joining nor asleep
+    double lock_share = 0; // of `active`
+    double io_share = 0;   // of `active`
+    double wanting = 0;    // threads that ran or wanted to, on average
+    double alone = 0; // of the sampled time: one thread alone ran or wanted to, and none waited for a lock
+    double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
+    double exact_rate = 0;                           // counted waits for a second of CPU time
+    bool is_busy = false;                            // others kept the program from CPUs that it wanted
+    bool is_compared() const { return most != nullptr; }
+
+    std::vector<Culprit> culprits; // by seconds of waiting, then by CPU time, descending
+    std::vector<Burner> burners;   // by share, descending
+    // Of CPU time, what goes to this function of the program with all that it calls; the profile of the fewest threads.
+    double share_within(const std::string &function) const;
+};
+
+// Waits for input or output; also for a message by a call that reads one, which might be called waiting for work as well.
+bool is_input_output(const Site &site);
+
+// Others used so much of the machine, the hypervisor included, that it is worth a mention.
+bool is_disturbed(const Load &load, unsigned processors);
+
+} // namespace thrum::stat

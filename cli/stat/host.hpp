@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this machine gives a program and charges for it: CPUs that it may really use, cores behind them, and the cost of a
+// context switch. Used by stat.cpp.
+#pragma once
+
+#include <optional>
+
+namespace thrum::stat {
+
+// CPUs' worth of time that the control group allows (cpu.max of cgroup v2, cpu.cfs_quota_us of v1), as in a container;
+// nothing where it sets no limit.
+std::optional<double> cpu_quota();
+
+// Physical cores behind the CPUs that this process may use; 0 where the kernel does not tell.
+unsigned physical_cores();
+
+// CPU time of one context switch between two threads on one CPU that wake each other: the futex calls for that
+// included. Takes 20 ms of CPU time; 0 where it cannot be measured.
+double measure_switch_cost();
+
+} // namespace thrum::stat

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "comparison.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+std::string in_module(const Frame &frame) {
+    char offset[32];
+    std::snprintf(offset, sizeof offset, "0x%llx", static_cast<unsigned long long>(frame.offset));
+    return frame.module.empty() ? offset : frame.module + "+" + offset;
+}
+
+} // namespace
+
+const char *name_of(Doing doing) {
+    switch (doing) {
+    case Doing::kRunning: return "running";
+    case Doing::kRunnable: return "runnable";
+    case Doing::kLockWait: return "lock wait";
+    case Doing::kJoinWait: return "join wait";
+    case Doing::kIdleWait: return "idle wait";
+    case Doing::kSleep: return "sleep";
+    case Doing::kInputOutput: return "input and output";
+    default: return "kernel";
+    }
+}
+
+const char *name_of(Confidence confidence) {
+    switch (confidence) {
+    case Confidence::kHigh: return "high";
+    case Confidence::kMedium: return "medium";
+    default: return "low";
+    }
+}
+
+const char *key_of(Doing doing) {
+    switch (doing) {
+    case Doing::kRunning: return "running";
+    case Doing::kRunnable: return "runnable";
+    case Doing::kLockWait: return "lock_wait";
+    case Doing::kJoinWait: return "join_wait";
+    case Doing::kIdleWait: return "idle_wait";
+    case Doing::kSleep: return "sleep";
+    case Doing::kInputOutput: return "input_output";
+    default: return "kernel";
+    }
+}
+
+const char *key_of(LockKind kind) {
+    switch (kind) {
+    case LockKind::kLibrary: return "library";
+    case LockKind::kGlobal: return "global";
+    case LockKind::kHeap: return "heap";
+    case LockKind::kStack: return "stack";
+    case LockKind::kMapping: return "mapping";
+    default: return "unknown";
+    }
+}
+
+const char *key_of(Outcome outcome) {
+    switch (outcome) {
+    case Outcome::kSlower: return "slower";
+    case Outcome::kNoFaster: return "no_faster";
+    case Outcome::kScalesSome: return "scales_some";
+    case Outcome::kScales: return "scales";
+    case Outcome::kOneRun: return "one_run";
+    default: return "inconclusive";
+    }
+}
+
+std::string frame_name(const Frame &frame) {
+    return frame.function.empty() ? in_module(frame) : frame.function;
+}
+
+std::string frame_place(const Frame &frame) {
+    if (frame.function.empty())
+        return in_module(frame);
+    if (!frame.file.empty())
+        return frame.function + " (" + frame.file + (frame.line > 0 ? ":" + std::to_string(frame.line) : "") +
+               ")";
+    return frame.module.empty() ? frame.function : frame.function + " (" + frame.module + ")";
+}
+
+std::string chain_of(const std::vector<Frame> &stack, std::size_t most) {
+    const auto own =
+        std::find_if(stack.begin(), stack.end(), [](const Frame &frame) { return frame.is_user; });
+    const auto placed = static_cast<std::size_t>(own - stack.begin());
+    std::string text;
+    for (std::size_t i = 0; i < std::min(most, stack.size()); i++)
+        text += (i == 0 ? "" : " <- ") + (i == placed ? frame_place(stack[i]) : frame_name(stack[i]));
+    return stack.size() > most ? text + " <- ..." : text;
+}
+
+const Lock *lock_of(const Report &report, const Site &site) {
+    return site.lock < report.locks.size() ? &report.locks[site.lock].lock : nullptr;
+}
+
+const Site *site_of(const Report &report, const Thread::Span &span) {
+    const std::vector<Site> &sites = span.doing == Doing::kRunning ? report.burns : report.waits;
+    const bool has_one = span.doing == Doing::kRunning || span.doing == Doing::kLockWait;
+    return has_one && span.site < sites.size() ? &sites[span.site] : nullptr;
+}
+
+std::string number_text(double number, int decimals) {
+    return std::isfinite(number) ? fixed(number, decimals) : "?";
+}
+
+std::string time_text(double seconds) {
+    if (!std::isfinite(seconds))
+        return "?";
+    return seconds > 0 ? duration(seconds) : "0 s";
+}
+
+std::string factor_text(double ratio) {
+    return std::isfinite(ratio) ? times(ratio) : "?";
+}
+
+std::string program_name(const Report &report) {
+    if (report.command.empty())
+        return "?";
+    const std::string &path = report.command.front();
+    return path.substr(path.rfind('/') + 1);
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A report for a terminal of 80 columns (report.hpp): what is the matter first, then what shows it.
+#include <algorithm>
+#include <cmath>
+
+#include "comparison.hpp"
+#include "stat/facts.hpp"
+#include "stat/names.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr std::size_t kLabel = 9, kWidth = 80, kSites = 4, kBurners = 4;
+constexpr double kBar = 10; // characters for a speedup of 1
+constexpr std::size_t kLongestBar = 30;
+constexpr double kSpun = 0.25; // of the CPU time lost: less than that by switches means spinning
+constexpr double kLowShare = 0.1, kSomeShare = 0.3; // of the CPUs, used by others
+constexpr double kManyRunnable = 4;                 // threads that want a CPU, to cores
+
+std::string padded(const std::string &text, std::size_t width) {
+    return text.size() < width ? text + std::string(width - text.size(), ' ') : text + " ";
+}
+
+std::string right(const std::string &text, std::size_t width) {
+    return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+std::string labelled(const char *label, const std::string &text) {
+    return wrapped(padded(label, kLabel) + text, std::string(kLabel, ' '));
+}
+
+// Two short ones, side by side where there is room.
+std::string labelled(const char *label, const std::string &first, const std::string &second) {
+    const std::string line = padded(padded(label, kLabel) + first, 46) + second;
+    return line.size() <= kWidth ? line + "\n" : labelled(label, first) + labelled("", second);
+}
+
+std::string percent(double share) {
+    return fixed(100 * share, 0) + "%";
+}
+
+// Two digits that count are enough beside others.
+std::string rough(double seconds) {
+    const Unit unit = unit_of_time(seconds);
+    const double number = seconds / unit.seconds;
+    return seconds > 0 ? fixed(number, number < 9.95 ? 1 : 0) + " " + unit.name : "0 s";
+}
+
+// --- what is the matter -------------------------------------------------------------------------------
+
+std::string cause_text(const Finding &finding) {
+    const std::string line = padded("CAUSE", kLabel) + finding.cause;
+    const std::string confidence = std::string("confidence: ") + name_of(finding.confidence);
+    if (line.size() + 2 + confidence.size() <= kWidth)
+        return line + right(confidence, kWidth - line.size()) + "\n";
+    return labelled("CAUSE", finding.cause + "  (" + confidence + ")");
+}
+
+std::string heading(const Report &report) {
+    std::string text = labelled("VERDICT", report.verdict);
+    for (const Finding &finding : report.findings)
+        text += cause_text(finding) + labelled("FIX", finding.fix);
+    return text;
+}
+
+// --- the sweep ----------------------------------------------------------------------------------------
+
+std::string bar(double speedup, double most) {
+    const double scale = std::min(kBar, kLongestBar / std::max(most, 1e-9));
+    return std::string(static_cast<std::size_t>(std::max(0.0, std::round(speedup * scale))), '#');
+}
+
+std::string row(const Point &point, const std::string &threads, const std::string &speedup,
+                const std::string &graph) {
+    std::string line = right(threads, 8) + right(duration(point.wall.median), 9) + right(speedup, 10) +
+                       right(duration(point.cpu()), 9) + right(fixed(point.parallelism(), 2), 11) + "  " +
+                       graph;
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line + "\n";
+}
+
+std::string table(const Report &report) {
+    if (report.points.empty())
+        return "";
+    const Point &first = report.points.front();
+    const auto speedup = [&first](const Point &point) {
+        return point.wall.median > 0 ? first.wall.median / point.wall.median : 0;
+    };
+    double most = 1;
+    for (const Point &point : report.points)
+        most = std::max(most, speedup(point));
+    std::string text = "\n threads     wall   speedup      cpu   parallel\n";
+    if (report.points.size() == 1) {
+        const unsigned threads = first.threads > 0 ? first.threads : first.most_threads;
+        return text + row(first, std::to_string(threads), "-", "");
+    }
+    for (const Point &point : report.points)
+        text += row(point, std::to_string(point.threads), fixed(speedup(point), 2) + "x",
+                    bar(speedup(point), most));
+    return report.scaling_text.empty() ? text : text + wrapped(" " + report.scaling_text, " ");
+}
+
+// --- where --------------------------------------------------------------------------------------------
+
+// As many frames as fit, from the outermost function of the libraries on: what is below it is how locks are made.
+std::string chain(const std::vector<Frame> &stack, std::size_t width) {
+    const auto own =
+        std::find_if(stack.begin(), stack.end(), [](const Frame &frame) { return frame.is_user; });
+    auto at = own == stack.begin() || own == stack.end() ? stack.begin() : own - 1;
+    std::string text;
+    for (; at != stack.end(); ++at) {
+        const std::string next =
+            (text.empty() ? "" : " <- ") + (at == own ? frame_place(*at) : frame_name(*at));
+        if (!text.empty() && text.size() + next.size() > width)
+            break;
+        text += next;
+    }
+    return text.substr(0, width);
+}
+
+std::string waits_text(const Report &report) {
+    if (report.waits.empty())
+        return "";
+    std::string text = "\nWHERE waiting happened (" +
+                       (report.exact ? "every wait counted" : fixed(report.rate, 0) + " Hz samples") +
+                       "; join and idle waits excluded)\n";
+    std::size_t shown = 0, lock = SIZE_MAX;
+    for (const Site &site : report.waits) {
+        if (shown++ == kSites)
+            break;
+        text += right(percent(site.share), 6) + "  " + chain(site.stack, kWidth - 8) + "\n";
+        if (site.calls)
+            text += "        " + counted(static_cast<double>(*site.calls), "wait") + ", " +
+                    duration(site.seconds) + " in all\n";
+        if (site.lock < report.locks.size() && site.lock != lock)
+            text += wrapped("        lock: " + report.locks[site.lock].lock.text, "        ");
+        lock = site.lock;
+    }
+    return text;
+}
+
+std::string burns_text(const Report &report, const Facts &facts) {
+    if (report.burns.empty())
+        return "";
+    const bool both = !report.burns_one.empty() && report.points.size() > 1;
+    std::string text = "\nCPU time went to (" + report.profile_source + ")";
+    if (both)
+        text = padded(text, 56) + right(counted(facts.few->threads, "thread"), 10) +
+               right(counted(facts.most->threads, "thread"), 12);
+    text += "\n";
+    for (std::size_t i = 0; i < std::min(kBurners, facts.burners.size()); i++) {
+        const Burner &burner = facts.burners[i];
+        std::string name = burner.leaf.empty() ? "(not known)" : burner.leaf;
+        if (!burner.called.empty() && burner.called != burner.leaf)
+            name += " <- " + burner.called;
+        if (!burner.is_own && !burner.place.function.empty())
+            name += " <- " + burner.place.function;
+        if (!burner.place.file.empty())
+            name += " (" + burner.place.file + ":" + std::to_string(burner.place.line) + ")";
+        const std::string shares =
+            both ? right(percent(burner.share_one), 10) + right(percent(burner.share), 12)
+                 : right(percent(burner.share), 6);
+        text += both ? padded("  " + name.substr(0, 52), 55) + shares + "\n" : shares + "  " + name + "\n";
+    }
+    return text;
+}
+
+// --- what it costs ------------------------------------------------------------------------------------
+
+std::string switches_text(const Report &report, const Facts &facts) {
+    const Point &last = report.points.back();
+    const double cost = last.voluntary * report.switch_cost;
+    std::string text = fixed(last.voluntary, 0) + " voluntary switches";
+    if (report.switch_cost <= 0)
+        return text;
+    text += " x " + rough(report.switch_cost) + " (measured) = " + rough(cost);
+    const double lost = facts.is_compared() ? facts.most->cpu() - facts.few->cpu() : 0;
+    const bool locks = facts.lock_share > 0.05 || !facts.culprits.empty();
+    return locks && lost > 0.05 && cost < kSpun * lost ? text + ": most waits spun" : text;
+}
+
+std::string lost_text(const Report &report, const Facts &facts) {
+    if (report.points.empty())
+        return "";
+    std::string first;
+    if (facts.is_compared()) {
+        const double lost = facts.most->cpu() - facts.few->cpu();
+        first = (lost >= 0 ? duration(lost) + " CPU above " : duration(-lost) + " CPU less than ") +
+                counted(facts.few->threads, "thread") + "; ";
+    }
+    first += fixed(100 * facts.kernel_share, 0) + " % of CPU is in the kernel;";
+    std::string text = labelled("LOST", first) + labelled("", switches_text(report, facts));
+    const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
+    if (facts.active > 0)
+        text += labelled("", "threads: " + rough(of(Doing::kRunning)) + " running, " +
+                                 rough(of(Doing::kRunnable)) + " runnable, " + rough(of(Doing::kLockWait)) +
+                                 " lock waits, " + rough(of(Doing::kInputOutput)) + " I/O");
+    return text;
+}
+
+std::string also_text(const Report &report, const Facts &facts) {
+    std::string threads = "threads: " + std::to_string(report.threads_created) +
+                          (report.threads_counted ? " created, " : " seen, ") +
+                          std::to_string(report.threads_joined) +
+                          (report.threads_counted ? " joined" : " waited for");
+    if (report.threads_counted)
+        threads += report.threads_joined >= report.threads_created ? " (ok)" : " (others detached or left)";
+    const double runnable = facts.wanting / facts.cores;
+    return labelled("ALSO", threads,
+                    "runnable/cores: " + fixed(runnable, 1) +
+                        (runnable < kManyRunnable ? " (ok)" : " (many)"));
+}
+
+std::string noise_text(const Report &report) {
+    double others = 0;
+    bool known = false;
+    for (const Point &point : report.points) {
+        known = known || point.load.others;
+        others = std::max(others, point.load.others.value_or(0) + point.load.stolen);
+    }
+    const double share = others / std::max(1U, report.machine.processors);
+    const char *word = !known               ? "not known"
+                       : share < kLowShare  ? "low"
+                       : share < kSomeShare ? "some"
+                                            : "high";
+    std::string text = std::string("CPU pressure from others: ") + word;
+    if (known && share >= kLowShare)
+        text += " (up to " + fixed(others, 1) + " of " + counted(report.machine.processors, "CPU") + ")";
+    const std::string next = report.exact ? "--html" : "--exact | --html";
+    return labelled("NOISE", text, "next: thrum stat " + next);
+}
+
+} // namespace
+
+std::string text_of(const Report &report) {
+    const Facts facts(report);
+    std::string text = heading(report) + table(report) + waits_text(report) + burns_text(report, facts);
+    text += "\n" + lost_text(report, facts) + (report.sampled_wall > 0 ? also_text(report, facts) : "") +
+            noise_text(report);
+    for (const std::string &warning : report.warnings)
+        text += labelled("NOTE", warning);
+    return text;
+}
+
+} // namespace thrum::stat

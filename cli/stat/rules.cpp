@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of rules (rules.hpp). They are tried from top to bottom. A rule that explains what was lost ends the search
+// for the weaker ones below it: a program that waits for a hidden lock also has threads without a CPU now and then, and
+// nobody is helped by both.
+#include "stat/rules.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "stat/facts.hpp"
+#include "stat/verdict_text.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+// --- thresholds ---------------------------------------------------------------------------------------
+
+// Of the time in which threads were active, spent in waiting for locks: with a sweep that shows a loss, and without.
+constexpr double kLockShare = 0.05, kLockShareAlone = 0.15;
+constexpr double kExactRate = 2000;    // waits for a second of CPU time, where they were counted
+constexpr double kHighLockShare = 0.3; // and so much of it that nothing else need be looked for
+constexpr std::uint64_t kFewSamples = 20;
+constexpr double kCulprit = 0.25;    // of lock waits: worth a finding
+constexpr double kMainCulprit = 0.6; // of lock waits: the one to blame
+constexpr double kBurned = 0.15;     // of CPU time: a lock that is fought for without waiting
+constexpr double kInflated = 1.3;    // CPU time of the most threads to that of the fewest
+constexpr double kVeryInflated = 1.8;
+constexpr double kWithin = 0.75; // of one thread's CPU time under one lock: that lock is around everything
+constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a time may have worked
+constexpr double kQueued = 0.6;      // of the other threads, waiting for one lock on average
+constexpr double kHandOvers =
+    5000; // voluntary switches for a second of CPU time, from which on a queue is a convoy
+constexpr double kChurnRate = 200;  // threads a second, as seen
+constexpr double kChurnLife = 0.05; // seconds that most of them lived
+constexpr std::size_t kChurnThreads = 20;
+constexpr double kSpins = 0.3,
+                 kSpinsOne = 0.1;    // of CPU time, in a loop that hardly ran with the fewest threads
+constexpr double kYields = 0.05;     // of CPU time, in sched_yield() and its like
+constexpr double kYieldRate = 5000;  // involuntary ones, which time slices do not explain
+constexpr double kShared = 1.4;      // CPU time of threads that have a core each, to that of the fewest
+constexpr double kUserBound = 0.8;   // of CPU time outside the kernel
+constexpr double kCoherency = 0.01;  // of the Universal Scalability Law
+constexpr double kAlone = 0.25;      // of the time: a single thread had something to do
+constexpr double kInputOutput = 0.5; // of active time
+constexpr double kLittleCpu = 0.5;   // of the CPUs that the threads could have used
+constexpr double kRunnable = 0.3;    // of the time that threads wanted a CPU, without one
+constexpr double kManyThreads = 4;   // threads that want a CPU, to cores
+constexpr double kWorse = 1.05;      // time with more threads than cores to the best time
+constexpr double kIdle = 0.2;        // CPUs used by a program that has nothing to do
+
+using Findings = std::vector<Finding>;
+
+// --- what findings are made of ------------------------------------------------------------------------
+
+std::string percent(double share) {
+    return fixed(100 * share, share > 0 && share < 0.0095 ? 1 : 0) + " %";
+}
+
+Finding finding(const char *rule, const std::string &cause, const std::string &fix, Confidence confidence,
+                const Place &place = {}) {
+    return {rule, cause, fix, confidence, place.function, place.file, place.line, {}};
+}
+
+std::string at_place(const Place &place) {
+    return place.function.empty() ? "" : " in " + place.function + "()";
+}
+
+// "libc.so.6" is libc to a reader.
+std::string library_name(const std::string &module) {
+    const std::string name = module.substr(0, module.find(".so"));
+    return name.compare(0, 8, "ld-linux") == 0 ? "the dynamic linker" : name.empty() ? "a library" : name;
+}
+
+bool has_lost(const Facts &facts) {
+    const Outcome outcome = facts.report.outcome;
+    return outcome == Outcome::kSlower || outcome == Outcome::kNoFaster || facts.inflation >= kInflated;
+}
+
+bool waits_count(const Facts &facts) {
+    return facts.exact_rate >= kExactRate ||
+           facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone);
+}
+
+// Fought for without waiting: CPU time that was not spent there with the fewest threads.
+bool burns_count(const Facts &facts, const Culprit &culprit) {
+    const double grown = culprit.burned * std::max(1.0, facts.inflation) - culprit.burned_one;
+    return facts.inflation >= kInflated && culprit.burned >= kBurned && grown >= kBurned;
+}
+
+std::string cpu_evidence(const Facts &facts) {
+    return "CPU time " + fixed(facts.inflation, 1) + "x that of " + counted(facts.few->threads, "thread") +
+           ", " + percent(facts.kernel_share) + " of it in the kernel";
+}
+
+void add_lock_evidence(const Facts &facts, const Culprit &culprit, Finding &found) {
+    if (culprit.samples > 0)
+        found.evidence.push_back(
+            percent(culprit.wait_share) + " of " +
+            counted(static_cast<double>(culprit.samples) / std::max(culprit.wait_share, 1e-9), "sample") +
+            " of lock waits; waiting for locks was " + percent(facts.lock_share) +
+            " of the threads' active time");
+    if (culprit.burned > 0)
+        found.evidence.push_back(percent(culprit.burned) + " of CPU time" +
+                                 (facts.report.burns_one.empty()
+                                      ? ""
+                                      : ", " + percent(culprit.burned_one) + " with the fewest threads"));
+    if (facts.inflation > 0)
+        found.evidence.push_back(cpu_evidence(facts));
+    if (culprit.lock != nullptr && !culprit.lock->lock.text.empty())
+        found.evidence.push_back(
+            "lock: " + culprit.lock->lock.text + "; " + fixed(culprit.lock->waiters_mean, 1) +
+            " threads waited for it on average, " + std::to_string(culprit.lock->waiters_most) + " at most");
+}
+
+Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
+    const bool main = culprit.wait_share >= kMainCulprit && culprit.samples >= kFewSamples;
+    const bool lost = facts.lock_share >= kHighLockShare || facts.inflation >= kInflated || has_lost(facts);
+    if (main && lost)
+        return Confidence::kHigh;
+    return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
+}
+
+// --- locks --------------------------------------------------------------------------------------------
+
+// Those that enough of the waiting, or of the CPU time that was lost, goes to.
+std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Facts &, const Culprit &)) {
+    std::vector<const Culprit *> list;
+    for (const Culprit &culprit : facts.culprits) {
+        const bool by_waits = waits_count(facts) && culprit.wait_share >= kCulprit;
+        if ((by_waits || burns_count(facts, culprit)) && is_kind(facts, culprit))
+            list.push_back(&culprit);
+    }
+    return list;
+}
+
+Findings hidden_locks(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit :
+         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kHidden; })) {
+        found.push_back(finding("hidden-lock",
+                                "Hidden lock in " + library_name(culprit->module) + ": " + culprit->name,
+                                culprit->fix, confidence_of(facts, *culprit), culprit->place));
+        add_lock_evidence(facts, *culprit, found.back());
+    }
+    return found;
+}
+
+Findings allocator(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit :
+         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kAllocator; })) {
+        found.push_back(finding("allocator",
+                                "Threads contend for the memory allocator (" + library_name(culprit->module) +
+                                    ")" + at_place(culprit->place),
+                                culprit->fix, confidence_of(facts, *culprit), culprit->place));
+        add_lock_evidence(facts, *culprit, found.back());
+    }
+    return found;
+}
+
+bool is_queue(const Culprit &culprit, double threads) {
+    return culprit.lock != nullptr && threads > 2 && culprit.lock->waiters_mean >= kQueued * (threads - 1);
+}
+
+// All that one thread does is done under it, or one thread at a time does anything.
+bool is_around_everything(const Facts &facts, const Culprit &culprit) {
+    if (culprit.kind == Culprit::kInterpreter)
+        return true;
+    if (culprit.kind != Culprit::kOwn || culprit.wait_share < kMainCulprit || facts.parallelism > kOneAtATime)
+        return false;
+    const bool profiled = !facts.report.burns.empty() || !facts.report.burns_one.empty();
+    if (profiled)
+        return facts.share_within(culprit.place.function) >= kWithin && facts.kernel_share < 1 - kUserBound;
+    return facts.kernel_share < 1 - kUserBound && facts.voluntary_rate < kHandOvers;
+}
+
+bool is_convoy(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kOwn && !is_around_everything(facts, culprit) &&
+           is_queue(culprit, facts.threads) && facts.voluntary_rate >= kHandOvers;
+}
+
+bool is_hot(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kOwn && !is_around_everything(facts, culprit) &&
+           !is_convoy(facts, culprit);
+}
+
+std::string named(const Culprit &culprit) {
+    return culprit.name.empty() ? "" : ": " + culprit.name;
+}
+
+Findings one_lock(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_around_everything)) {
+        const bool python = culprit->kind == Culprit::kInterpreter;
+        found.push_back(
+            finding("one-lock",
+                    python ? culprit->name + ": one thread runs Python code at a time"
+                           : "One lock around everything" + named(*culprit) + at_place(culprit->place),
+                    python ? "Use processes (multiprocessing), or leave the work to code that gives the GIL "
+                             "up meanwhile."
+                           : "Hold it only where data is shared, or split the data and give each part a lock "
+                             "of its own.",
+                    confidence_of(facts, *culprit), culprit->place));
+        add_lock_evidence(facts, *culprit, found.back());
+        found.back().evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used by " +
+                                        counted(facts.threads, "thread"));
+    }
+    return found;
+}
+
+Findings convoy(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_convoy)) {
+        found.push_back(
+            finding("convoy", "Lock convoy" + named(*culprit) + at_place(culprit->place),
+                    "Take it less often, for more at a time; without priority inheritance or fairness "
+                    "it is not handed to a thread that sleeps.",
+                    confidence_of(facts, *culprit), culprit->place));
+        add_lock_evidence(facts, *culprit, found.back());
+        found.back().evidence.push_back(
+            fixed(facts.voluntary_rate, 0) +
+            " voluntary context switches for each second of CPU time: the lock goes from thread to "
+            "thread with a switch each");
+    }
+    return found;
+}
+
+Findings hot_mutex(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_hot)) {
+        found.push_back(
+            finding("hot-mutex", "Hot mutex" + named(*culprit) + at_place(culprit->place),
+                    "Collect per thread and merge now and then; or split the data, and with it the lock.",
+                    confidence_of(facts, *culprit), culprit->place));
+        add_lock_evidence(facts, *culprit, found.back());
+    }
+    return found;
+}
+
+// --- threads ------------------------------------------------------------------------------------------
+
+// Who makes them: the function of the program that waits for or burns CPU time in pthread_create().
+Place place_of_creation(const Report &report) {
+    for (const std::vector<Site> *sites : {&report.burns, &report.others, &report.waits})
+        for (const Site &site : *sites)
+            for (const Frame &frame : site.stack) {
+                const std::string name = plain_name(frame.function);
+                if (name.compare(0, 14, "pthread_create") == 0 || name == "clone" || name == "clone3" ||
+                    name == "clone_internal" || name == "thrd_create")
+                    return place_of(site.stack);
+            }
+    return {};
+}
+
+// Where they are waited for, which is not far from where they are made.
+std::string joining_evidence(const Report &report) {
+    for (const Site &site : report.others)
+        if (site.doing == Doing::kJoinWait) {
+            const Place place = place_of(site.stack);
+            return place.function.empty() ? ""
+                                          : "they are waited for in " + place.function + "() (" + place.file +
+                                                ":" + std::to_string(place.line) + ")";
+        }
+    return "";
+}
+
+Findings thread_churn(const Facts &facts) {
+    const Report &report = facts.report;
+    std::vector<double> lives;
+    for (const Thread &thread : report.threads)
+        lives.push_back(thread.end - thread.begin);
+    const auto created = static_cast<double>(report.threads_created);
+    const double rate = report.sampled_wall > 0 ? created / report.sampled_wall : 0;
+    const bool short_lived = lives.size() >= kChurnThreads && median(lives) < kChurnLife;
+    const bool many = rate >= kChurnRate || lives.size() >= kChurnThreads * 5;
+    if (!short_lived || !many)
+        return {};
+    Finding found =
+        finding("thread-churn", "Threads are made and ended all the time",
+                "Keep a pool of threads; `thrum compare` tells what reuse gains without a change.",
+                report.threads_counted ? Confidence::kHigh : Confidence::kMedium, place_of_creation(report));
+    found.evidence.push_back(counted(created, "thread") + (report.threads_counted ? " created" : " seen") +
+                             " in " + duration(report.sampled_wall) + "; half of them lived less than " +
+                             duration(std::max(median(lives), report.rate > 0 ? 1 / report.rate : 0)));
+    found.evidence.push_back(percent(facts.kernel_share) + " of CPU time in the kernel");
+    if (const std::string joining = joining_evidence(report); !joining.empty())
+        found.evidence.push_back(joining);
+    return {found};
+}
+
+bool is_yield(const std::string &leaf) {
+    return leaf == "sched_yield" || leaf == "pthread_yield" || leaf == "thrd_yield" ||
+           leaf == "pthread_spin_lock";
+}
+
+// A loop of the program's own, or a known spinner, that takes CPU time which it did not take with the fewest threads.
+std::optional<Finding> spinning(const Facts &facts) {
+    for (const Burner &burner : facts.burners) {
+        const bool yields = is_yield(burner.leaf) && burner.share >= kYields;
+        const bool spins = burner.is_own && facts.is_compared() && !facts.report.burns_one.empty() &&
+                           burner.share >= kSpins && burner.share_one <= kSpinsOne;
+        if (!yields && !spins)
+            continue;
+        Finding found =
+            finding("busy-wait",
+                    "Threads wait by spinning" + at_place(burner.place) +
+                        (yields ? ", with " + burner.leaf + "()" : ""),
+                    "Wait with a mutex and a condition variable (or a futex), or run no more threads than "
+                    "cores.",
+                    yields ? Confidence::kHigh : Confidence::kMedium, burner.place);
+        found.evidence.push_back(percent(burner.share) + " of CPU time there, " + percent(burner.share_one) +
+                                 " with the fewest threads");
+        return found;
+    }
+    return std::nullopt;
+}
+
+Findings busy_wait(const Facts &facts) {
+    std::optional<Finding> found = spinning(facts);
+    const bool switches = facts.involuntary_rate >= kYieldRate;
+    if (!found && !switches)
+        return {};
+    if (!found)
+        found = finding("busy-wait", "Threads wait by giving their CPU up again and again (sched_yield)",
+                        "Wait with a mutex and a condition variable, or run no more threads than cores.",
+                        Confidence::kMedium, facts.burners.empty() ? Place{} : facts.burners.front().place);
+    if (facts.inflation > 0)
+        found->evidence.push_back(cpu_evidence(facts));
+    found->evidence.push_back(fixed(facts.involuntary_rate, 0) +
+                              " involuntary context switches for each second of CPU time");
+    found->evidence.push_back(counted(facts.threads, "thread") + " on " + counted(facts.cores, "core"));
+    return {*found};
+}
+
+// --- memory -------------------------------------------------------------------------------------------
+
+const Burner *hottest_own(const Facts &facts) {
+    const auto found = std::find_if(facts.burners.begin(), facts.burners.end(),
+                                    [](const Burner &burner) { return !burner.place.function.empty(); });
+    return found == facts.burners.end() ? nullptr : &*found;
+}
+
+bool has_dear_memory(const Facts &facts) {
+    return facts.core_inflation >= kShared && facts.lock_share < kLockShareAlone &&
+           facts.kernel_share <= 1 - kUserBound;
+}
+
+void add_memory_evidence(const Facts &facts, Finding &found) {
+    found.evidence.push_back("with a core for each thread, the same work takes " +
+                             fixed(facts.core_inflation, 1) +
+                             "x the CPU time, outside the kernel and without waiting");
+    if (const Burner *burner = hottest_own(facts))
+        found.evidence.push_back(percent(burner->share) + " of CPU time" + at_place(burner->place));
+}
+
+Findings coherency(const Facts &facts) {
+    const std::optional<Scaling> &scaling = facts.report.scaling;
+    if (!scaling || scaling->coherency < kCoherency || facts.lock_share >= kLockShareAlone)
+        return {};
+    const Burner *burner = hottest_own(facts);
+    Finding found =
+        finding("coherency", "Threads keep taking the same memory from each other",
+                "Write to shared variables less often: per-thread copies that are merged, or batches.",
+                facts.core_inflation >= kShared ? Confidence::kMedium : Confidence::kLow,
+                burner == nullptr ? Place{} : burner->place);
+    found.evidence.push_back(facts.report.scaling_text);
+    if (facts.core_inflation > 0)
+        add_memory_evidence(facts, found);
+    return {found};
+}
+
+Findings false_sharing(const Facts &facts) {
+    if (!has_dear_memory(facts))
+        return {};
+    const Burner *burner = hottest_own(facts);
+    Finding found =
+        finding("false-sharing",
+                "Threads write to the same cache lines" + (burner == nullptr ? "" : at_place(burner->place)) +
+                    " (a hint)",
+                "Give each thread's data cache lines of its own (alignas(64)), and shared counters a copy "
+                "per thread.",
+                Confidence::kLow, burner == nullptr ? Place{} : burner->place);
+    add_memory_evidence(facts, found);
+    found.evidence.push_back(
+        "not told apart without hardware counters: variables that stand side by side, one that all "
+        "write to, and memory that is too slow for all");
+    return {found};
+}
+
+// --- work ---------------------------------------------------------------------------------------------
+
+// The program's function that the first thread spends most of its CPU time in.
+Place place_of_main(const Facts &facts) {
+    for (const Site &site : facts.report.burns)
+        if (std::any_of(site.stack.begin(), site.stack.end(),
+                        [](const Frame &frame) { return frame.is_user && frame.function == "main"; }))
+            return place_of(site.stack);
+    return {};
+}
+
+Findings sequential(const Facts &facts) {
+    const bool many =
+        facts.is_compared() || facts.report.points.empty() || facts.report.points.back().most_threads > 1;
+    const bool has_little_to_do = facts.voluntary_rate >= kHandOvers; // it keeps waiting for something
+    if (!many || has_little_to_do || facts.alone < kAlone || facts.threads < 2)
+        return {};
+    const Place place = place_of_main(facts);
+    Finding found = finding("sequential", "A part of the work is done by one thread alone" + at_place(place),
+                            "Share that part out, or do it while the other threads already work.",
+                            facts.is_busy ? Confidence::kMedium : Confidence::kHigh, place);
+    found.evidence.push_back(percent(facts.alone) + " of the time a single thread had something to do");
+    if (facts.speedup > 0 && !facts.is_busy && facts.ideal > 1) {
+        const double part = (facts.ideal / facts.speedup - 1) / (facts.ideal - 1);
+        found.evidence.push_back("a speedup of " + fixed(facts.speedup, 2) +
+                                 "x means, by Amdahl's law, that " + percent(std::clamp(part, 0.0, 1.0)) +
+                                 " of the work is sequential");
+    }
+    return {found};
+}
+
+Findings oversubscribed(const Facts &facts) {
+    const Report &report = facts.report;
+    if (facts.threads <= facts.cores)
+        return {};
+    double best = 0;
+    for (const Point &point : report.points)
+        if (point.threads <= facts.cores && (best <= 0 || point.wall.median < best))
+            best = point.wall.median;
+    const double want = facts.wanting / facts.cores;
+    const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
+    const double wanted = of(Doing::kRunning) + of(Doing::kRunnable);
+    const double without = wanted > 0 ? of(Doing::kRunnable) / wanted : 0;
+    const bool worse = facts.is_compared() && !facts.is_busy && best > 0 &&
+                       facts.most->wall.low > kWorse * best && without >= kRunnable;
+    const bool crowded = !facts.is_compared() && want >= kManyThreads;
+    if (!worse && !crowded)
+        return {};
+    const std::string number = counted(facts.cores, "thread");
+    Finding found =
+        finding("oversubscribed",
+                "More threads than cores: " + fixed(facts.wanting, 1) + " want to run, on " +
+                    counted(facts.cores, "core"),
+                "Run " + number + ", one for each core.", worse ? Confidence::kMedium : Confidence::kLow);
+    found.evidence.push_back(percent(without) + " of the time that threads wanted a CPU they had none");
+    if (worse)
+        found.evidence.push_back(counted(facts.threads, "thread") + " take " +
+                                 fixed(facts.most->wall.median / best, 2) +
+                                 "x the time of the best number up to " + counted(facts.cores, "core"));
+    return {found};
+}
+
+Place place_of_input(const Report &report) {
+    for (const Site &site : report.others)
+        if (is_input_output(site))
+            return place_of(site.stack);
+    return {};
+}
+
+Findings io_bound(const Facts &facts) {
+    const double usable = std::min(facts.threads, facts.cores);
+    if (facts.io_share < kInputOutput || facts.parallelism > kLittleCpu * usable)
+        return {};
+    const Place place = place_of_input(facts.report);
+    Finding found =
+        finding("io-bound", "Threads wait for input and output" + at_place(place),
+                "More threads or CPUs do not help beyond what the device or the other side gives.",
+                facts.io_share >= 0.8 ? Confidence::kHigh : Confidence::kMedium, place);
+    found.evidence.push_back(percent(facts.io_share) + " of the threads' active time; " +
+                             fixed(facts.parallelism, 2) + " CPUs used");
+    return {found};
+}
+
+// --- nothing is wrong, or nothing can be said ---------------------------------------------------------
+
+Findings scales(const Facts &facts) {
+    const Outcome outcome = facts.report.outcome;
+    if (outcome == Outcome::kScales || outcome == Outcome::kScalesSome) {
+        const bool well = outcome == Outcome::kScales;
+        Finding found =
+            finding("scales", well ? "Nothing: the threads do what they are for" : "Nothing that stands out",
+                    well ? "None needed." : "See where the CPU time goes: thrum stat --html FILE.",
+                    well ? Confidence::kHigh : Confidence::kLow);
+        found.evidence.push_back(fixed(facts.speedup, 2) + "x as fast, of " + fixed(facts.ideal, 2) +
+                                 "x that the cores allow");
+        return {found};
+    }
+    const double usable = std::min(facts.threads, facts.cores);
+    if (outcome != Outcome::kOneRun || facts.threads < 2 || facts.parallelism < 0.8 * usable)
+        return {};
+    Finding found = finding("scales", "Nothing that one run can tell",
+                            "To be sure: thrum stat --sweep 1,2,... -- PROG {}", Confidence::kLow);
+    found.evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used by " +
+                             counted(facts.threads, "thread") +
+                             "; whether one thread would need less CPU time, one run cannot tell");
+    return {found};
+}
+
+Findings inconclusive(const Facts &facts) {
+    const Report &report = facts.report;
+    const auto say = [](const std::string &cause, const std::string &fix) {
+        return Findings{finding("inconclusive", cause, fix, Confidence::kLow)};
+    };
+    const bool hazy = report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kOneRun;
+    if (hazy && facts.is_busy) {
+        Findings found =
+            say("The machine was busy", "Try again on a quiet machine; what is said of times may be wrong.");
+        found.front().evidence.push_back(busy_text(facts));
+        return found;
+    }
+    if (report.outcome == Outcome::kInconclusive)
+        return say("The runs do not tell", "Try again, with more --runs.");
+    if (!report.points.empty() && facts.parallelism < kIdle && facts.io_share < kInputOutput)
+        return say("The threads have little to do: " + fixed(facts.parallelism, 2) + " CPUs used",
+                   "Look at it while it has work.");
+    if (facts.is_compared())
+        return say("Not found: no rule explains what is lost",
+                   "See where CPU time and waiting go: thrum stat --html FILE.");
+    return {};
+}
+
+// --- the table ----------------------------------------------------------------------------------------
+
+enum Weight { kExplains, kHints, kRest }; // what is found ends the search for those behind
+
+struct Rule {
+    const char *name;
+    Findings (*find)(const Facts &);
+    Weight weight;
+};
+
+const Rule kRules[] = {
+    {"hidden-lock", hidden_locks, kExplains},
+    {"allocator", allocator, kExplains},
+    {"one-lock", one_lock, kExplains},
+    {"convoy", convoy, kExplains},
+    {"hot-mutex", hot_mutex, kExplains},
+    {"thread-churn", thread_churn, kExplains},
+    {"busy-wait", busy_wait, kExplains},
+    {"io-bound", io_bound, kHints},
+    {"sequential", sequential, kHints},
+    {"coherency", coherency, kHints},
+    {"false-sharing", false_sharing, kHints},
+    {"oversubscribed", oversubscribed, kHints},
+    {"scales", scales, kRest},
+    {"inconclusive", inconclusive, kRest},
+};
+
+// By what can be told of the culprit: the surest first, and of equals the one that the table has first.
+void order(Findings &findings) {
+    std::stable_sort(findings.begin(), findings.end(), [](const Finding &a, const Finding &b) {
+        return static_cast<int>(a.confidence) > static_cast<int>(b.confidence);
+    });
+}
+
+Findings search(const Facts &facts) {
+    Findings found;
+    for (const Weight weight : {kExplains, kHints, kRest}) {
+        Findings here;
+        for (const Rule &rule : kRules)
+            if (rule.weight == weight && (weight != kRest || here.empty()))
+                for (Finding &one : rule.find(facts))
+                    here.push_back(std::move(one));
+        order(here);
+        std::move(here.begin(), here.end(), std::back_inserter(found));
+        if (!found.empty())
+            break;
+    }
+    return found;
+}
+
+} // namespace
+
+std::vector<std::string> rule_names() {
+    std::vector<std::string> names;
+    for (const Rule &rule : kRules)
+        names.emplace_back(rule.name);
+    return names;
+}
+
+void conclude(Report &report, const std::string &failure) {
+    const Facts facts(report);
+    report.outcome = outcome_of(facts, failure);
+    const bool innocent = report.outcome == Outcome::kScales;
+    report.findings = innocent ? scales(facts) : search(facts);
+    const bool unsure = report.outcome == Outcome::kInconclusive;
+    const bool said = !report.findings.empty() && report.findings.back().rule == "inconclusive";
+    if (unsure && !said)
+        for (Finding &one : inconclusive(facts))
+            report.findings.push_back(std::move(one));
+    report.verdict = verdict_text(facts, failure);
+}
+
+} // namespace thrum::stat

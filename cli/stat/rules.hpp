@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the numbers of a report to its verdict and its findings: the one table of rules, each with what it takes, what it
+// shows as evidence, what it advises and how sure it is. Nothing but the report is looked at, and of its times only where
+// the machine was free; shares and counts hold on a busy machine as well. docs/stat.md shows the table to the user.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stat/report.hpp"
+
+namespace thrum::stat {
+
+// Fills outcome, verdict and findings from all the rest. `failure`: how the program failed, where it did.
+void conclude(Report &report, const std::string &failure);
+
+// The names of all rules, as Finding::rule has them, in the order in which they are tried.
+std::vector<std::string> rule_names();
+
+// --- hidden_locks.cpp: what locks without being asked to ---
+
+// Functions of libraries that take a lock which their caller does not see, and the way around each.
+struct HiddenLock {
+    const char *functions; // names in stacks, separated by blanks; without leading underscores
+    const char *name;      // what the CAUSE calls it; empty: the function's own name, with ()
+    const char *fix;
+    bool is_allocator;
+};
+
+// The entry for a frame of a library, or nullptr.
+const HiddenLock *find_hidden_lock(const Frame &frame);
+
+// Without what compilers put behind the name of a part of a function: "f._omp_fn.0" is "f".
+std::string source_name(const std::string &function);
+// Of a library's function besides: "__GI___random" is "random".
+std::string plain_name(const std::string &function);
+
+} // namespace thrum::stat

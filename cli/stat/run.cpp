@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/run.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "command.hpp"
+#include "measure.hpp"
+#include "process.hpp"
+#include "program.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr double kSweep = 0.01;  // seconds between two polls of the layers
+constexpr double kLook = 0.1;    // and between two looks at the threads
+constexpr double kBudget = 1e-3; // for one look
+constexpr double kTick = 0.5;
+constexpr double kGrace = 2; // from asking a program to end to ending it
+
+double now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double seconds(const timeval &time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+Failure failed(const std::string &what) {
+    return {kFailed, what + ": " + std::strerror(errno)};
+}
+
+// --- streams and environment --------------------------------------------------------------------------
+
+Descriptor open_file(const std::string &path, int flags) {
+    Descriptor file(open(path.c_str(), flags | O_CLOEXEC));
+    if (file.get() < 0)
+        throw failed("cannot open " + path);
+    return file;
+}
+
+// What is left of the command's own stdin, again for each run. Of a pipe or a terminal there is but one reading.
+Descriptor open_rest_of_stdin() {
+    struct stat status;
+    const off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    if (at < 0 || fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode))
+        return open_file("/dev/null", O_RDONLY);
+    Descriptor file(open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0 || lseek(file.get(), at, SEEK_SET) < 0)
+        return open_file("/dev/null", O_RDONLY);
+    return file;
+}
+
+// The descriptors that become 0, 1 and 2 in the child.
+struct StreamFiles {
+    explicit StreamFiles(const Streams &streams)
+        : in(streams.own_input       ? Descriptor()
+             : streams.input.empty() ? open_rest_of_stdin()
+                                     : open_file(streams.input, O_RDONLY)),
+          nowhere(streams.output == Streams::kNowhere ? open_file("/dev/null", O_WRONLY) : Descriptor()) {
+        if (!streams.own_input)
+            fds[0] = in.get();
+        if (streams.output == Streams::kNowhere)
+            fds[1] = fds[2] = nowhere.get();
+        else if (streams.output == Streams::kErrors)
+            fds[1] = STDERR_FILENO;
+    }
+    const Descriptor in, nowhere;
+    int fds[3] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+};
+
+// LD_PRELOAD is a list: what a layer adds comes first.
+void add_variable(std::vector<std::string> &environment, const std::string &entry) {
+    const std::string name = entry.substr(0, entry.find('=') + 1);
+    for (std::string &present : environment) {
+        if (present.compare(0, name.size(), name) != 0)
+            continue;
+        const std::string before = present.substr(name.size());
+        present = name == "LD_PRELOAD=" && !before.empty() ? entry + ":" + before : entry;
+        return;
+    }
+    environment.push_back(entry);
+}
+
+std::vector<std::string> environment_of(const Launch &launch, const std::vector<Layer *> &layers) {
+    std::vector<std::string> environment = launch.environment;
+    for (const Layer *layer : layers)
+        for (const std::string &entry : layer->environment())
+            add_variable(environment, entry);
+    return environment;
+}
+
+// The first so many of the CPUs that this process may use.
+std::optional<cpu_set_t> first_processors(unsigned number) {
+    cpu_set_t allowed, chosen;
+    if (number == 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return std::nullopt;
+    CPU_ZERO(&chosen);
+    for (std::size_t cpu = 0; cpu < CPU_SETSIZE && static_cast<unsigned>(CPU_COUNT(&chosen)) < number; cpu++)
+        if (CPU_ISSET(cpu, &allowed))
+            CPU_SET(cpu, &chosen);
+    return chosen;
+}
+
+// --- the child ----------------------------------------------------------------------------------------
+
+// A process that stands before execve(2) until it is told to go on. It says what went wrong, if something does.
+class Child {
+  public:
+    Child(const Launch &launch, const Streams &streams, const std::vector<std::string> &environment,
+          const Interrupts &interrupts);
+    ~Child();
+    Child(const Child &) = delete;
+    Child &operator=(const Child &) = delete;
+
+    pid_t pid() const { return pid_; }
+    // Returns when it has become the program. Throws Failure where it cannot.
+    void release();
+    // As waitpid(2), once it has ended: nobody has to end it any more.
+    void ended() { pid_ = -1; }
+
+  private:
+    // Between fork and exec: system calls alone.
+    [[noreturn]] void be(const StreamFiles &files, const Streams &streams, const Interrupts &interrupts,
+                         const cpu_set_t *processors);
+    [[noreturn]] void give_up(int error) const;
+
+    std::string path_;
+    std::vector<char *> arguments_, shell_arguments_, variables_;
+    pid_t pid_ = -1;
+    int gate_[2] = {-1, -1}, word_[2] = {-1, -1};
+};
+
+Child::Child(const Launch &launch, const Streams &streams, const std::vector<std::string> &environment,
+             const Interrupts &interrupts)
+    : path_(launch.path), arguments_(argument_list(launch.words)),
+      shell_arguments_(argument_list(launch.words)), variables_(argument_list(environment)) {
+    give_to_shell(path_, shell_arguments_);
+    const StreamFiles files(streams);
+    const std::optional<cpu_set_t> processors = first_processors(launch.processors);
+    if (pipe2(gate_, O_CLOEXEC) != 0 || pipe2(word_, O_CLOEXEC) != 0)
+        throw failed("cannot make a pipe");
+    pid_ = fork();
+    if (pid_ < 0)
+        throw failed("cannot make a process");
+    if (pid_ == 0)
+        be(files, streams, interrupts, processors ? &*processors : nullptr);
+    close(gate_[0]);
+    close(word_[1]);
+    gate_[0] = word_[1] = -1;
+}
+
+Child::~Child() {
+    for (const int fd : {gate_[0], gate_[1], word_[0], word_[1]})
+        if (fd >= 0)
+            close(fd);
+    if (pid_ > 0) { // something was thrown meanwhile
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+}
+
+void Child::be(const StreamFiles &files, const Streams &streams, const Interrupts &interrupts,
+               const cpu_set_t *processors) {
+    if (!streams.in_foreground())
+        setsid();
+    for (int i = 0; i < 3; i++)
+        if (files.fds[i] != i && dup2(files.fds[i], i) < 0)
+            give_up(errno);
+    if (processors != nullptr && sched_setaffinity(0, sizeof *processors, processors) != 0)
+        give_up(errno);
+    interrupts.restore_in_child();
+    char go;
+    close(gate_[1]);
+    while (read(gate_[0], &go, 1) < 0 && errno == EINTR)
+        continue;
+    execve(path_.c_str(), arguments_.data(), variables_.data());
+    if (errno == ENOEXEC)
+        execve(kShell, shell_arguments_.data(), variables_.data());
+    give_up(errno);
+}
+
+void Child::give_up(int error) const {
+    if (write(word_[1], &error, sizeof error) < 0)
+        _exit(kFailed);
+    _exit(kNotExecutable);
+}
+
+void Child::release() {
+    close(gate_[1]); // which reads as the end of the file
+    gate_[1] = -1;
+    int error = 0;
+    ssize_t got;
+    while ((got = read(word_[0], &error, sizeof error)) < 0 && errno == EINTR)
+        continue;
+    if (got == static_cast<ssize_t>(sizeof error))
+        throw not_executed(path_, error);
+}
+
+// --- what happens while it runs -----------------------------------------------------------------------
+
+// The clockwork of both kinds of runs: who is called when.
+class Clockwork {
+  public:
+    Clockwork(pid_t pid, const std::vector<Layer *> &layers, const std::function<void()> &on_tick)
+        : layers_(layers), on_tick_(on_tick), threads_(pid), begin_(now()) {}
+
+    double elapsed() const { return now() - begin_; }
+    // What is due is done; the seconds until the next is.
+    double turn() {
+        if (!layers_.empty() && due(next_sweep_, kSweep))
+            for (Layer *layer : layers_)
+                layer->poll(elapsed());
+        if (due(next_look_, kLook))
+            threads_.look();
+        if (due(next_tick_, kTick))
+            on_tick_();
+        const double next = layers_.empty() ? next_look_ : std::min(next_look_, next_sweep_);
+        return std::max(0.0, next - elapsed());
+    }
+    ThreadWatch &threads() { return threads_; }
+
+  private:
+    // On a grid, so that being called late does not make it rarer; what was missed altogether is left out.
+    bool due(double &next, double period) const {
+        const double at = elapsed();
+        if (at < next)
+            return false;
+        next += period;
+        if (next < at)
+            next = at + period;
+        return true;
+    }
+
+    const std::vector<Layer *> &layers_;
+    const std::function<void()> &on_tick_;
+    ThreadWatch threads_;
+    double begin_, next_sweep_ = 0, next_look_ = 0.02, next_tick_ = kTick;
+};
+
+// Interrupts, as they reach a program in the foreground and one in a session of its own.
+class Leash {
+  public:
+    Leash(pid_t pid, bool in_foreground, Measured &measured)
+        : pid_(pid), in_foreground_(in_foreground), measured_(measured) {}
+
+    void interrupted(const Interrupts &interrupts) {
+        if (measured_.incomplete) {
+            kill(target(), SIGKILL);
+            throw Failure(128 + interrupts.caught(), "");
+        }
+        measured_.incomplete = true;
+        deadline_ = now() + kGrace;
+        if (!in_foreground_ || !interrupts.from_terminal()) // otherwise it has had the signal already
+            kill(target(), interrupts.caught());
+    }
+    // One that shows itself to the user may take its time to end.
+    void look_at_clock() const {
+        if (measured_.incomplete && !in_foreground_ && now() > deadline_)
+            kill(target(), SIGKILL);
+    }
+    // Ctrl-Z is for the whole job: this process stops with it, and goes on with it.
+    void stopped(int signal) {
+        measured_.stopped = true;
+        if (!in_foreground_ || signal != SIGTSTP)
+            return;
+        raise(SIGSTOP);
+        kill(pid_, SIGCONT);
+    }
+    pid_t target() const { return in_foreground_ ? pid_ : -pid_; }
+
+  private:
+    pid_t pid_;
+    bool in_foreground_;
+    Measured &measured_;
+    double deadline_ = 0;
+};
+
+void take_usage(const rusage &usage, Measured &measured) {
+    measured.user = seconds(usage.ru_utime);
+    measured.system = seconds(usage.ru_stime);
+    measured.voluntary = static_cast<std::uint64_t>(usage.ru_nvcsw);
+    measured.involuntary = static_cast<std::uint64_t>(usage.ru_nivcsw);
+    measured.faults_major = static_cast<std::uint64_t>(usage.ru_majflt);
+}
+
+void wait_for(Child &child, const Streams &streams, Clockwork &clockwork, Interrupts &interrupts,
+              Measured &measured) {
+    Leash leash(child.pid(), streams.in_foreground(), measured);
+    rusage usage = {};
+    for (;;) {
+        const pid_t changed = wait4(child.pid(), &measured.status, WNOHANG | WUNTRACED, &usage);
+        if (changed < 0)
+            throw failed("cannot wait for the program");
+        if (changed > 0 && WIFSTOPPED(measured.status))
+            leash.stopped(WSTOPSIG(measured.status));
+        else if (changed > 0)
+            break;
+        const double left = clockwork.turn();
+        if (interrupts.wait(left))
+            leash.interrupted(interrupts);
+        leash.look_at_clock();
+    }
+    measured.wall = clockwork.elapsed();
+    child.ended();
+    take_usage(usage, measured);
+    if (streams.in_foreground())
+        return;
+    measured.left_behind = kill(leash.target(), 0) == 0 && !measured.incomplete;
+    if (measured.incomplete)
+        kill(leash.target(), SIGKILL); // those of its children that did not end with it
+}
+
+// --- a process that runs already ----------------------------------------------------------------------
+
+// So far, from /proc.
+struct Account {
+    double user = 0, system = 0;
+    std::uint64_t voluntary = 0, involuntary = 0, faults_major = 0;
+};
+
+std::uint64_t number_behind(const std::string &text, const char *name) {
+    const std::size_t at = text.find(name);
+    return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + std::strlen(name), nullptr, 10);
+}
+
+std::string text_of_file(const std::string &path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+// Nothing where the process is gone. Context switches of threads that have ended are not kept.
+std::optional<Account> account_of(pid_t pid) {
+    const std::string folder = "/proc/" + std::to_string(pid), text = text_of_file(folder + "/stat");
+    const std::size_t name_ends = text.rfind(')');
+    if (name_ends == std::string::npos)
+        return std::nullopt;
+    std::istringstream fields(text.substr(name_ends + 1));
+    std::string skipped;
+    double user_ticks = 0, system_ticks = 0;
+    Account account;
+    for (int field = 3; field <= 11; field++)
+        fields >> skipped;
+    fields >> account.faults_major >> skipped >> user_ticks >> system_ticks;
+    const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+    account.user = user_ticks / ticks;
+    account.system = system_ticks / ticks;
+    const std::unique_ptr<DIR, int (*)(DIR *)> tasks(opendir((folder + "/task").c_str()), closedir);
+    for (const dirent *entry; tasks != nullptr && (entry = readdir(tasks.get())) != nullptr;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        const std::string status = text_of_file(folder + "/task/" + entry->d_name + "/status");
+        account.voluntary += number_behind(status, "\nvoluntary_ctxt_switches:");
+        account.involuntary += number_behind(status, "nonvoluntary_ctxt_switches:");
+    }
+    return account;
+}
+
+void take_difference(const Account &before, const Account &after, Measured &measured) {
+    const auto grown = [](std::uint64_t from, std::uint64_t to) { return to > from ? to - from : 0; };
+    measured.user = after.user - before.user;
+    measured.system = after.system - before.system;
+    measured.voluntary = grown(before.voluntary, after.voluntary);
+    measured.involuntary = grown(before.involuntary, after.involuntary);
+    measured.faults_major = grown(before.faults_major, after.faults_major);
+}
+
+} // namespace
+
+// --- threads -------------------------------------------------------------------------------------------
+
+// schedstat: "RUN_NS DELAY_NS SLICES".
+void ThreadWatch::look() {
+    const double begin = now();
+    const std::string folder = "/proc/" + std::to_string(pid_) + "/task";
+    const std::unique_ptr<DIR, int (*)(DIR *)> tasks(opendir(folder.c_str()), closedir);
+    unsigned seen = 0;
+    for (const dirent *entry; tasks != nullptr && (entry = readdir(tasks.get())) != nullptr;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        seen++;
+        if (now() - begin > kBudget)
+            continue;
+        std::ifstream file(folder + "/" + entry->d_name + "/schedstat");
+        std::uint64_t run, delay;
+        if (file >> run >> delay)
+            delay_ns_[static_cast<pid_t>(std::atoi(entry->d_name))] = delay;
+    }
+    most_ = std::max(most_, seen);
+}
+
+double ThreadWatch::run_delay() const {
+    std::uint64_t sum = 0;
+    for (const auto &[thread, delay] : delay_ns_) {
+        const auto before = before_ns_.find(thread);
+        sum += delay - (before == before_ns_.end() ? 0 : std::min(before->second, delay));
+    }
+    return static_cast<double>(sum) * 1e-9;
+}
+
+void ThreadWatch::leave_out_what_was() {
+    before_ns_ = delay_ns_;
+}
+
+// --- runs ----------------------------------------------------------------------------------------------
+
+Measured run(const Launch &launch, const Streams &streams, const std::vector<Layer *> &layers,
+             Interrupts &interrupts, const std::function<void()> &on_tick) {
+    Measured measured;
+    const std::vector<std::string> environment = environment_of(launch, layers);
+    Child child(launch, streams, environment, interrupts);
+    for (Layer *layer : layers)
+        layer->forked(child.pid());
+    const Moment before = moment_now();
+    Clockwork clockwork(child.pid(), layers, on_tick);
+    child.release();
+    wait_for(child, streams, clockwork, interrupts, measured);
+    measured.load = load_between(before, moment_now());
+    measured.run_delay = clockwork.threads().run_delay();
+    measured.most_threads = std::max(1U, clockwork.threads().most());
+    return measured;
+}
+
+Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, Interrupts &interrupts,
+               const std::function<void()> &on_tick) {
+    Measured measured;
+    const std::optional<Account> before = account_of(pid);
+    if (!before)
+        throw process::unreadable(pid, ESRCH);
+    Account after = *before;
+    Moment load_before = moment_now();
+    Clockwork clockwork(pid, layers, on_tick);
+    clockwork.threads().look();
+    clockwork.threads().leave_out_what_was();
+    double looked = 0;
+    while (clockwork.elapsed() < seconds && !measured.incomplete) {
+        const double left = clockwork.turn();
+        measured.incomplete = interrupts.wait(std::clamp(seconds - clockwork.elapsed(), 0.0, left));
+        if (kill(pid, 0) != 0 && errno == ESRCH)
+            break;
+        if (clockwork.elapsed() - looked < kTick)
+            continue;
+        looked = clockwork.elapsed();
+        after = account_of(pid).value_or(after);
+    }
+    measured.wall = clockwork.elapsed();
+    after = account_of(pid).value_or(after);
+    take_difference(*before, after, measured);
+    Moment load_after = moment_now();
+    load_after.own += measured.user + measured.system; // the process is no child, but no stranger either
+    measured.load = load_between(load_before, load_after);
+    measured.run_delay = clockwork.threads().run_delay();
+    measured.most_threads = std::max(1U, clockwork.threads().most());
+    return measured;
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,631 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Class Sampler (layers.hpp): what the threads of a program are at, from /proc/PID/task, many times a second. The program
+// is not stopped and nothing is put into it; it is a child, or a process that this one may trace.
+//
+// Of each thread two small files are read: `syscall` (the system call that it sleeps in, its arguments, the stack pointer
+// and where it is; or "running") and `schedstat` (time on a CPU, time that it waited for one, how often it got one). Of one
+// that sleeps the first KiB of its stack are copied, unless it has not run since it was last looked at, or a stack with the
+// same calls is there already. Whatever takes longer waits until the program has ended (unwind.cpp).
+//
+// Sampling has a budget of CPU time. What a look costs is measured; each sweep looks at as many threads as the budget has
+// grown by, one after another in a round, so that a program with many of them is looked at less often, not at more cost.
+#include "stat/layers.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <unordered_map>
+
+#include "elf.hpp"
+#include "maps.hpp"
+#include "process.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr std::size_t kStackBytes = 16 << 10;        // of a thread's stack, from the stack pointer on
+constexpr std::size_t kStacksBytesMost = 256u << 20; // of all that are kept
+constexpr std::size_t kSamplesMost = 1u << 20;
+constexpr std::size_t kFewThreads = 64;                    // of which more is read
+constexpr double kCreditFirst = 0.005, kCreditMost = 0.02; // seconds of CPU time that may be saved up
+constexpr double kStatusFirst = 0.05, kStatusLater = 1;    // seconds between looks at a thread's status
+constexpr double kMapsFirst = 0.02, kMapsLater = 5;        // and at the mappings
+constexpr double kListLater = 1;                           // and at who is there, where that costs much
+
+double cpu_time() {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// What something costs, on average, with the latest counting most.
+class Cost {
+  public:
+    explicit Cost(double guess) : each_(guess) {}
+    void add(double seconds, std::size_t times) {
+        if (times != 0)
+            each_ += 0.2 * (seconds / static_cast<double>(times) - each_);
+    }
+    double of(std::size_t times) const { return each_ * static_cast<double>(times); }
+
+  private:
+    double each_;
+};
+
+// A descriptor, or none.
+class Fd {
+  public:
+    explicit Fd(int fd = -1) : fd_(fd) {}
+    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd &operator=(Fd &&other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Fd() {
+        if (fd_ >= 0)
+            close(fd_);
+    }
+    int get() const { return fd_; }
+    bool is_open() const { return fd_ >= 0; }
+
+  private:
+    int fd_;
+};
+
+// How many files may stay open: others of this process need some as well.
+std::size_t descriptors_to_keep() {
+    rlimit limit{};
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min<rlim_t>(limit.rlim_cur / 2, 4096) : 0;
+}
+
+// A small file of a thread, of which the beginning is read. As a string with a zero at its end; false and errno else.
+template <std::size_t kSize>
+bool read_text(int fd, char (&text)[kSize]) {
+    const ssize_t got = pread(fd, text, kSize - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    if (got == 0)
+        errno = ESRCH;
+    return got > 0;
+}
+
+struct Watched {
+    pid_t id = 0;
+    std::size_t thread = 0; // index into Sampler::threads
+    Fd system_call, schedstat;
+    std::string waits; // what `system_call` said when it slept; empty: it ran
+    std::uint64_t times_run = 0;
+    bool is_new = true;
+    std::uint64_t run_before = 0, delay_before = 0; // before this process looked at it
+    ProcSample last;
+    unsigned listed = 0;
+    double status_at = 0, status_after = kStatusFirst;
+    bool is_gone = false;
+};
+
+struct SchedStat {
+    std::uint64_t run_ns = 0, delay_ns = 0, times_run = 0;
+};
+
+SchedStat parse_schedstat(const char *text) {
+    SchedStat stat;
+    char *end = nullptr;
+    stat.run_ns = std::strtoull(text, &end, 10);
+    stat.delay_ns = std::strtoull(end, &end, 10);
+    stat.times_run = std::strtoull(end, &end, 10);
+    return stat;
+}
+
+// "202 0x7f.. 0x80 ... SP PC", or "-1 SP PC" where it sleeps elsewhere in the kernel.
+bool parse_system_call(const char *text, ProcSample &sample, std::uint64_t &sp, std::uint64_t &pc) {
+    char *end = nullptr;
+    sample.system_call = std::strtol(text, &end, 10);
+    if (end == text)
+        return false;
+    if (sample.system_call >= 0)
+        for (std::uint64_t &argument : sample.arguments)
+            argument = std::strtoull(end, &end, 16);
+    sp = std::strtoull(end, &end, 16);
+    pc = std::strtoull(end, &end, 16);
+    return true;
+}
+
+// The line "NAME: NUMBER" of a status file.
+std::uint64_t number_in(const std::string &status, const char *name) {
+    const std::size_t at = status.find(name);
+    return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 10);
+}
+
+// Is the code that was known before still where it was?
+bool is_extended(const std::vector<Mapping> &before, const std::vector<Mapping> &now) {
+    return std::all_of(before.begin(), before.end(), [&](const Mapping &old) {
+        const Mapping *at = mapping_at(now, old.start);
+        return at != nullptr && at->path == old.path && at->start == old.start && at->end == old.end;
+    });
+}
+
+} // namespace
+
+struct Sampler::State {
+    State(Sampler &sampler, double highest_rate, double share)
+        : to(sampler), rate(highest_rate), budget(share), descriptors_left(descriptors_to_keep()) {}
+
+    void open_process(pid_t process);
+    bool has_other_memory() const;
+    bool is_there(double now);
+    void begin_program(double now);
+    void say_once(const std::string &warning);
+
+    void load_maps(double now);
+    void look_at_maps(double now);
+    bool is_code(std::uint64_t word) const;
+
+    void list(double now);
+    void list_if_worthwhile(double now);
+    void add(pid_t id, double now);
+    void forget(Watched &watched);
+    int open_file(pid_t id, const char *name) const;
+    bool read_file(const Watched &watched, Fd &kept, const char *name, char (&text)[256]);
+    bool read_status(Watched &watched, double now);
+
+    std::size_t sweep(double now);
+    void look(Watched &watched, double now);
+    bool look_at_sleeper(const Watched &watched, const char *text, ProcSample &sample);
+    char state_of(pid_t id) const;
+    bool copy_stack(std::uint64_t sp, std::vector<std::byte> &bytes);
+    std::size_t keep_stack(std::uint64_t sp, std::uint64_t pc);
+    void thin_out();
+
+    Sampler &to;
+    pid_t pid = 0;
+    double rate, budget;
+    bool has_begun = false, is_foreign = false;
+
+    Fd memory;
+    int open_error = 0; // of the memory
+    unsigned refusals = 0;
+    bool is_refused = false;
+    std::unique_ptr<DIR, int (*)(DIR *)> tasks{nullptr, closedir};
+    std::size_t descriptors_left;
+    std::vector<Watched> watched;
+    std::unordered_map<pid_t, std::size_t> index; // into `watched`
+    std::size_t next_thread = 0, looked_at = 0;
+    unsigned listings = 0;
+    double listed_at = -1e9;
+    bool someone_is_gone = false;
+
+    double next_at = 0, last_at = 0, credit = kCreditFirst;
+    Cost look_cost{50e-6}, list_cost{4e-6};
+
+    std::vector<Mapping> mappings, code;
+    double maps_at = 0, maps_after = kMapsFirst, maps_cost = 0;
+    bool saw_unknown = false;
+
+    bool use_memory_file = false;
+    std::size_t stack_bytes = 0;
+    std::unordered_map<std::uint64_t, std::size_t> known_stacks; // hash to index into Observed::stacks
+};
+
+// --- the process ---------------------------------------------------------------------------------------------
+
+void Sampler::State::say_once(const std::string &warning) {
+    if (std::find(to.warnings.begin(), to.warnings.end(), warning) == to.warnings.end())
+        to.warnings.push_back(warning);
+}
+
+void Sampler::State::open_process(pid_t process) {
+    pid = process;
+    const std::string folder = "/proc/" + std::to_string(pid);
+    memory = Fd(open((folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
+    open_error = memory.is_open() ? 0 : errno;
+    tasks.reset(opendir((folder + "/task").c_str()));
+}
+
+// A descriptor of /proc/PID/mem stands for the memory that the process had when it was opened; execve(2) and the process's
+// end give that up, and nothing is read from then on. While it is there, nothing can be read from page 0 either, but that
+// is an error.
+bool Sampler::State::has_other_memory() const {
+    char byte;
+    return memory.is_open() && pread(memory.get(), &byte, 1, 0) == 0;
+}
+
+// Does it still run, and is it the program yet? Notices where it became another one.
+bool Sampler::State::is_there(double now) {
+    constexpr unsigned kRefusalsMost =
+        5; // in the middle of execve(2) and of its end it is refused for a moment
+    if (is_refused || (memory.is_open() && !has_other_memory()))
+        return has_begun;
+    open_process(pid);
+    if (!memory.is_open()) {
+        const bool is_forbidden = open_error == EACCES || open_error == EPERM;
+        refusals = is_forbidden && tasks != nullptr && state_of(pid) != 'Z' ? refusals + 1 : 0;
+        if (refusals < kRefusalsMost)
+            return false;
+        is_refused = true;
+        say_once(
+            "the program runs with other rights than its caller (it is set-user-ID, or its file may not be "
+            "read): what its threads waited for could not be seen");
+    } else if (has_other_memory()) {
+        return false; // it has ended
+    }
+    refusals = 0;
+    if (has_begun)
+        say_once("the program executed another one: both were sampled");
+    begin_program(now);
+    return true;
+}
+
+void Sampler::State::begin_program(double now) {
+    has_begun = true;
+    const Fd file(open(("/proc/" + std::to_string(pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+    const auto identity = file.is_open() ? elf::identify(file.get()) : std::nullopt;
+    is_foreign = identity && !identity->is_native();
+    if (is_foreign)
+        say_once("the program is made for " + elf::machine_name(identity->machine) +
+                 (identity->is_64_bit ? "" : ", 32 bits") +
+                 ": what its threads waited for could not be seen");
+    load_maps(now);
+}
+
+// --- its mappings --------------------------------------------------------------------------------------------
+
+void Sampler::State::load_maps(double now) {
+    const double begin = cpu_time();
+    auto text = process::read_all("/proc/" + std::to_string(pid) + "/maps");
+    maps_at = now;
+    saw_unknown = false;
+    if (!text || text->empty())
+        return;
+    mappings = mappings_of(*text);
+    std::vector<Mapping> code_now;
+    for (const Mapping &mapping : mappings)
+        if (mapping.is_executable)
+            code_now.push_back(mapping);
+    auto &maps = to.observed.maps;
+    if (!maps.empty() && is_extended(code, code_now))
+        maps.back().text = std::move(*text);
+    else
+        maps.push_back({maps.empty() ? 0 : now, std::move(*text)});
+    code = std::move(code_now);
+    maps_cost = cpu_time() - begin;
+}
+
+// Where an address was seen that lies nowhere, and now and then; never so often that it takes a tenth of the budget.
+void Sampler::State::look_at_maps(double now) {
+    const double since = now - maps_at;
+    if (since < std::max(kMapsFirst, 10 * maps_cost / budget) || (!saw_unknown && since < maps_after))
+        return;
+    maps_after = std::min(kMapsLater, maps_after * 2);
+    load_maps(now);
+}
+
+bool Sampler::State::is_code(std::uint64_t word) const {
+    return !code.empty() && word >= code.front().start && word < code.back().end &&
+           mapping_at(code, word) != nullptr;
+}
+
+// --- its threads ---------------------------------------------------------------------------------------------
+
+int Sampler::State::open_file(pid_t id, const char *name) const {
+    const std::string path = std::to_string(id) + "/" + name;
+    return openat(dirfd(tasks.get()), path.c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+// From the descriptor that is kept, where there is one. One that was opened is kept as long as there are not too many.
+bool Sampler::State::read_file(const Watched &thread, Fd &kept, const char *name, char (&text)[256]) {
+    if (kept.is_open())
+        return read_text(kept.get(), text);
+    Fd fd(open_file(thread.id, name));
+    if (!fd.is_open() || !read_text(fd.get(), text))
+        return false;
+    if (descriptors_left > 0) {
+        descriptors_left--;
+        kept = std::move(fd);
+    }
+    return true;
+}
+
+bool Sampler::State::read_status(Watched &thread, double now) {
+    thread.status_at = now + thread.status_after;
+    thread.status_after = std::min(kStatusLater, 2 * thread.status_after);
+    char text[4096], children[32];
+    Fd fd(open_file(thread.id, "status"));
+    if (!fd.is_open() || !read_text(fd.get(), text))
+        return false;
+    const std::string status = text;
+    ProcThread &known = to.threads[thread.thread];
+    const std::size_t name = status.find('\t') + 1;
+    known.name = status.substr(name, status.find('\n') - name);
+    known.voluntary = number_in(status, "\nvoluntary_ctxt_switches:");
+    known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");
+    if (thread.id != pid && watched.size() > kFewThreads)
+        return true;
+    fd = Fd(open_file(thread.id, "children"));
+    if (fd.is_open() && read_text(fd.get(), children))
+        say_once("the program started other processes: these were not looked at");
+    return true;
+}
+
+void Sampler::State::add(pid_t id, double now) {
+    Watched thread;
+    thread.id = id;
+    thread.thread = to.threads.size();
+    thread.listed = listings;
+    thread.status_at = watched.size() < kFewThreads ? now : now + kStatusFirst; // for its name
+    index[id] = watched.size();
+    watched.push_back(std::move(thread));
+    ProcThread known;
+    known.id = id;
+    known.begin = known.end = now;
+    to.threads.push_back(std::move(known));
+}
+
+void Sampler::State::forget(Watched &thread) {
+    descriptors_left += (thread.system_call.is_open() ? 1 : 0) + (thread.schedstat.is_open() ? 1 : 0);
+    index.erase(thread.id);
+}
+
+void Sampler::State::list(double now) {
+    const double begin = cpu_time();
+    listings++;
+    listed_at = now;
+    someone_is_gone = false;
+    rewinddir(tasks.get());
+    std::size_t count = 0;
+    for (const dirent *entry; (entry = readdir(tasks.get())) != nullptr;) {
+        const auto id = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+        if (id <= 0)
+            continue;
+        count++;
+        const auto known = index.find(id);
+        if (known != index.end() && watched[known->second].is_gone) { // another one with its number
+            forget(watched[known->second]);
+            add(id, now);
+        } else if (known == index.end()) {
+            add(id, now);
+        } else {
+            watched[known->second].listed = listings;
+        }
+    }
+    std::vector<Watched> left;
+    for (Watched &thread : watched) {
+        if (thread.listed == listings)
+            left.push_back(std::move(thread));
+        else if (index.count(thread.id) != 0 && watched[index[thread.id]].listed != listings)
+            forget(thread);
+    }
+    watched = std::move(left);
+    for (std::size_t i = 0; i < watched.size(); i++)
+        index[watched[i].id] = i;
+    list_cost.add(cpu_time() - begin, std::max<std::size_t>(count, 1));
+}
+
+// The folder has as many links as there are threads, and two; that costs nothing to ask.
+void Sampler::State::list_if_worthwhile(double now) {
+    struct stat folder {};
+    if (fstat(dirfd(tasks.get()), &folder) != 0)
+        return;
+    const std::size_t count = folder.st_nlink > 2 ? folder.st_nlink - 2 : 0;
+    to.most_threads = std::max(to.most_threads, static_cast<unsigned>(count));
+    if (count == watched.size() && !someone_is_gone)
+        return;
+    const double cost = list_cost.of(count);
+    if (cost < credit / 2 || now - listed_at > std::max(kListLater, 5 * cost / budget))
+        list(now);
+}
+
+// --- one look at one thread ----------------------------------------------------------------------------------
+
+// As /proc/PID/stat has it, behind the name in parentheses.
+char Sampler::State::state_of(pid_t id) const {
+    char text[256];
+    Fd fd(open_file(id, "stat"));
+    if (!fd.is_open() || !read_text(fd.get(), text))
+        return 'X';
+    const char *name_end = std::strrchr(text, ')');
+    return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '?';
+}
+
+// The stack's pages one by one, so that behind its end nothing more is copied, rather than nothing at all.
+bool Sampler::State::copy_stack(std::uint64_t sp, std::vector<std::byte> &bytes) {
+    static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    bytes.resize(kStackBytes);
+    ssize_t got = -1;
+    if (!use_memory_file) {
+        iovec pieces[kStackBytes / 4096 + 1];
+        std::size_t count = 0;
+        for (std::uint64_t at = sp; at < sp + kStackBytes; count++) {
+            const std::uint64_t end = std::min(at / page * page + page, sp + kStackBytes);
+            pieces[count] = {reinterpret_cast<void *>(at), end - at}; // NOLINT: an address of the other's
+            at = end;
+        }
+        const iovec whole{bytes.data(), bytes.size()};
+        got = process_vm_readv(pid, &whole, 1, pieces, count, 0);
+        use_memory_file = got < 0 && (errno == EPERM || errno == ENOSYS); // as in some containers
+    }
+    if (use_memory_file)
+        got = pread(memory.get(), bytes.data(), bytes.size(), static_cast<off_t>(sp));
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return got > 0;
+}
+
+// Two stacks are the same where the same return addresses lie at the same places, whatever thread's they are.
+std::size_t Sampler::State::keep_stack(std::uint64_t sp, std::uint64_t pc) {
+    constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
+    RawStack stack;
+    stack.pc = pc;
+    stack.sp = sp;
+    if (!is_code(pc))
+        saw_unknown = true;
+    copy_stack(sp, stack.bytes);
+    std::uint64_t hash = (pc ^ to.observed.maps.size()) * kPrime;
+    std::size_t used = 0;
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= stack.bytes.size(); at += sizeof(std::uint64_t)) {
+        std::uint64_t word;
+        std::memcpy(&word, stack.bytes.data() + at, sizeof word);
+        if (!is_code(word))
+            continue;
+        used = at + 2 * sizeof word;
+        hash = (hash ^ (hash >> 29) ^ word ^ at) * kPrime;
+    }
+    const auto known = known_stacks.find(hash);
+    if (known != known_stacks.end())
+        return known->second;
+    if (stack_bytes + used > kStacksBytesMost) {
+        say_once(
+            "the program waits in more different ways than are kept: of some waits it is not known where");
+        return SIZE_MAX;
+    }
+    stack.bytes.resize(std::min(used, stack.bytes.size()));
+    stack.bytes.shrink_to_fit();
+    stack_bytes += stack.bytes.size();
+    to.observed.stacks.push_back(std::move(stack));
+    known_stacks[hash] = to.observed.stacks.size() - 1;
+    return to.observed.stacks.size() - 1;
+}
+
+// False: it has ended.
+bool Sampler::State::look_at_sleeper(const Watched &thread, const char *text, ProcSample &sample) {
+    std::uint64_t sp = 0, pc = 0;
+    if (is_foreign || !parse_system_call(text, sample, sp, pc))
+        sample.system_call = -1;
+    sample.state = sample.system_call == SYS_futex ? 'S' : state_of(thread.id);
+    if (sample.state == 'Z' || sample.state == 'X')
+        return false;
+    if (sample.state == 'R') // by now
+        sample.system_call = -1;
+    else if (sp != 0 && !is_foreign)
+        sample.stack = keep_stack(sp, pc);
+    if (sample.system_call == SYS_futex && mapping_at(mappings, sample.arguments[0]) == nullptr)
+        saw_unknown = true;
+    return true;
+}
+
+void Sampler::State::look(Watched &thread, double now) {
+    char text[256], scheduled[256];
+    bool may_read = true;
+    if (!read_file(thread, thread.system_call, "syscall", text)) {
+        may_read = errno != EACCES && errno != EPERM;
+        if (may_read) {
+            thread.is_gone = state_of(thread.id) != 'Z'; // a first thread that has ended stays
+            someone_is_gone = someone_is_gone || thread.is_gone;
+            return;
+        }
+    }
+    const bool has_schedstat = read_file(thread, thread.schedstat, "schedstat", scheduled);
+    if (!has_schedstat && errno == ENOENT && state_of(thread.id) != 'X')
+        say_once("the kernel tells no run times (schedstat): waiting for a CPU could not be seen");
+    const SchedStat stat = has_schedstat ? parse_schedstat(scheduled) : SchedStat();
+    const bool has_run = !has_schedstat || stat.times_run != thread.times_run;
+    ProcSample sample;
+    if (may_read && std::strncmp(text, "running", 7) == 0) {
+        sample.state = 'R';
+        thread.waits.clear();
+    } else if (may_read && !has_run && thread.waits == text) {
+        sample = thread.last; // it has slept all the time
+    } else if (look_at_sleeper(thread, may_read ? text : "", sample)) {
+        thread.waits = may_read ? text : "";
+    } else {
+        return;
+    }
+    sample.at = now;
+    sample.thread = thread.id;
+    if (thread.is_new && to.is_attached && to.sweeps == 0) {
+        thread.run_before = stat.run_ns;
+        thread.delay_before = stat.delay_ns;
+    }
+    thread.is_new = false;
+    sample.run_ns = stat.run_ns - thread.run_before;
+    sample.delay_ns = stat.delay_ns - thread.delay_before;
+    thread.times_run = stat.times_run;
+    thread.last = sample;
+    to.samples.push_back(sample);
+    ProcThread &known = to.threads[thread.thread];
+    known.end = now;
+    known.run_ns = sample.run_ns;
+    known.delay_ns = sample.delay_ns;
+    if (now >= thread.status_at)
+        read_status(thread, now);
+}
+
+// Of each thread every second sample, and from now on half as many.
+void Sampler::State::thin_out() {
+    std::unordered_map<pid_t, unsigned> counts;
+    auto &samples = to.samples;
+    samples.erase(std::remove_if(samples.begin(), samples.end(),
+                                 [&](const ProcSample &sample) { return counts[sample.thread]++ % 2 != 0; }),
+                  samples.end());
+    rate /= 2;
+}
+
+// --- sweeps --------------------------------------------------------------------------------------------------
+
+// As many threads as can be afforded; how many that were.
+std::size_t Sampler::State::sweep(double now) {
+    if (credit <= 0 || watched.empty())
+        return 0;
+    const double affordable = std::max(1.0, credit / look_cost.of(1));
+    const std::size_t count = affordable < static_cast<double>(watched.size())
+                                  ? static_cast<std::size_t>(affordable)
+                                  : watched.size();
+    for (std::size_t i = 0; i < count; i++) {
+        next_thread = next_thread + 1 < watched.size() ? next_thread + 1 : 0;
+        look(watched[next_thread], now);
+    }
+    looked_at += count;
+    if (looked_at >= watched.size()) {
+        to.sweeps++;
+        looked_at = 0;
+    }
+    return count;
+}
+
+Sampler::Sampler(double rate, double budget) : state_(std::make_unique<State>(*this, rate, budget)) {}
+
+Sampler::~Sampler() = default;
+
+void Sampler::forked(pid_t child) {
+    state_->open_process(child);
+}
+
+void Sampler::attach(pid_t pid) {
+    if (!process::read_all("/proc/" + std::to_string(pid) + "/syscall"))
+        throw process::unreadable(pid, errno);
+    state_->open_process(pid);
+    is_attached = true;
+    state_->begin_program(0);
+}
+
+void Sampler::poll(double now) {
+    constexpr double kEarly = 0.002; // by which it may come, for whoever calls does so in steps of his own
+    State &state = *state_;
+    if (state.tasks == nullptr || now + kEarly < state.next_at)
+        return;
+    const double begin = cpu_time();
+    state.next_at = std::max(state.next_at + 1 / state.rate, now);
+    state.credit = std::min(kCreditMost, state.credit + state.budget * (now - state.last_at));
+    state.last_at = now;
+    if (state.is_there(now)) {
+        state.list_if_worthwhile(now);
+        const double swept_from = cpu_time();
+        const std::size_t count = state.sweep(now);
+        state.look_cost.add(cpu_time() - swept_from, count);
+        state.look_at_maps(now);
+        if (samples.size() >= kSamplesMost)
+            state.thin_out();
+    }
+    state.credit -= cpu_time() - begin;
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same program with different numbers of threads, bare: how it is told the number, and the runs, one number after the
+// other again and again, so that what changes on the machine meanwhile changes them all. Used by stat.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stat/run.hpp"
+
+namespace thrum::stat {
+
+// How a program is told how many threads it is to have.
+struct Telling {
+    std::string variable;     // of its environment, as OMP_NUM_THREADS; empty: none
+    bool by_affinity = false; // it looks how many CPUs it may use
+    bool braces = false;      // {} in its arguments
+    bool any() const { return braces || by_affinity || !variable.empty(); }
+};
+
+// "1,2,4", "1-4,8": ascending, each once. Throws Failure (2).
+std::vector<unsigned> parse_sweep(const std::string &text);
+// Up to four CPUs each number, of more the powers of two, and all of them.
+std::vector<unsigned> default_sweep(unsigned processors);
+
+bool has_braces(const std::vector<std::string> &words);
+// `launch` with so many threads.
+Launch with_threads(const Launch &launch, const Telling &telling, unsigned threads);
+
+// The runs of one number of threads.
+struct Runs {
+    Launch launch;
+    std::vector<Measured> measured;
+};
+Point point_of(const Runs &runs);
+
+// Rounds for runs that take so long all together: as many as fit into some seconds.
+unsigned rounds_for(double seconds);
+
+} // namespace thrum::stat

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where threads burn CPU time, without perf events: libthrum-stat.so in the program gives each thread a timer that runs
+// with its CPU time (stat/timer.c), and hands on what its signal interrupts.
+#include "stat/timer_profile.hpp"
+
+#include <unistd.h>
+
+#include "command.hpp"
+#include "stat/collect.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+// See stat/interrupted.c.
+#if defined(__x86_64__)
+constexpr const char *kSideEffect = "";
+#else
+constexpr const char *kSideEffect =
+    " On this architecture calls that wait for events or time, such as poll, may end "
+    "with EINTR by it.";
+#endif
+
+class TimerProfile : public CpuProfile {
+  public:
+    TimerProfile(double rate, std::string why)
+        : probe_(PROBE_TIMER, static_cast<std::uint64_t>(1e9 / rate)), why_(std::move(why)) {
+        source = "CPU timer in the program";
+    }
+
+    std::vector<std::string> environment() const override { return probe_.environment(); }
+    void forked(pid_t child) override {
+        probe_->program = child;
+        began_ = monotonic_now();
+        maps_.begin(child);
+    }
+    void poll(double now) override;
+    void finish() override;
+
+  private:
+    void drain();
+
+    ProbeFile probe_;
+    std::string why_;  // a better profile was refused
+    double began_ = 0; // on CLOCK_MONOTONIC
+    std::uint32_t loaded_ = 0;
+    MapReader maps_{observed.maps};
+    SampleKeeper keeper_{*this};
+};
+
+void TimerProfile::poll(double now) {
+    began_ = monotonic_now() - now;
+    if (probe_.loaded() != loaded_) {
+        loaded_ = probe_.loaded();
+        keeper_.clear();
+        maps_.another_program();
+    }
+    drain();
+    maps_.poll(now);
+}
+
+void TimerProfile::drain() {
+    for (unsigned i = 0; i < PROBE_SAMPLES; i++) {
+        std::uint32_t &state = probe_->states[i];
+        if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != PROBE_FULL)
+            continue;
+        const struct probe_sample &from = probe_->in.samples[i];
+        CpuSample sample;
+        sample.at = static_cast<double>(from.at) * 1e-9 - began_;
+        sample.thread = from.thread;
+        sample.weight = static_cast<double>(probe_->period) * 1e-9 * from.ticks;
+        keeper_.add(sample, raw_stack(from.stack));
+        __atomic_store_n(&state, static_cast<std::uint32_t>(PROBE_EMPTY), __ATOMIC_RELEASE);
+    }
+}
+
+void TimerProfile::finish() {
+    poll(monotonic_now() - began_);
+    if (const std::string text = probe_.maps(); !text.empty())
+        maps_.take(text);
+    how_known.push_back(
+        "CPU profile: " + why_ + ", so a timer in each thread of the program (" +
+        std::to_string(probe_->period / 1000000) +
+        " ms of its CPU time) takes the samples; threads that run for less than a tick of the "
+        "kernel's clock at a time (" +
+        "1 to 10 ms) are seldom seen." + kSideEffect);
+    if (const std::string trouble = probe_.trouble(); !trouble.empty())
+        warnings.push_back("the CPU profile is not complete: " + trouble);
+    if (probe_->untimed > 0)
+        warnings.push_back("the CPU profile is without " + std::to_string(probe_->untimed) +
+                           " threads that could not be given a timer");
+    if (probe_->lost > 0)
+        warnings.push_back("the CPU profile lost " + std::to_string(probe_->lost) + " samples");
+}
+
+} // namespace
+
+std::unique_ptr<CpuProfile> make_timer_profile(const std::string &program, double rate,
+                                               std::string &why_not) {
+    std::string refusal = preload_refusal(program);
+    try {
+        if (refusal.empty())
+            return std::make_unique<TimerProfile>(rate, why_not);
+    } catch (const Failure &failure) {
+        refusal = failure.what();
+    }
+    why_not += ", and " + refusal;
+    return nullptr;
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Class Unwinder (layers.hpp): from the bytes of a stack to who called whom, and from the address of a futex word to what
+// that belongs to. All of it after the program has ended: its files are still there, its memory is not.
+//
+// What is known of a thread that waits is its stack pointer and where it is. Call-frame information finds the rest, except
+// where a function addresses its frame by the frame pointer, and none of those that it called has saved that. Such a frame
+// is looked for on the stack itself: functions with a frame pointer leave the caller's beside the return address.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "backtrace.hpp"
+#include "maps.hpp"
+#include "stat/layers.hpp"
+#include "symbols.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+// DWARF's numbers of registers.
+#if defined(__x86_64__)
+constexpr unsigned kFramePointer = 6, kStackPointer = 7;
+#elif defined(__aarch64__)
+constexpr unsigned kFramePointer = 29, kStackPointer = 31;
+#else
+#error "thrum is made for x86-64 and aarch64"
+#endif
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+std::string hexadecimal(std::uint64_t number) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+// --- instructions -------------------------------------------------------------------------------------------
+
+// What stands in the files of a program at its addresses.
+class Code {
+  public:
+    explicit Code(const std::vector<Mapping> &mappings) : mappings_(mappings) {}
+
+    // Is there a call just before? `target`: where it goes to, or 0 where that is not written in the instruction.
+    bool is_behind_call(std::uint64_t address, std::uint64_t &target);
+
+  private:
+    static constexpr std::size_t kLongest = 7; // of x86's calls, but for prefixes
+
+    bool read(std::uint64_t address, unsigned char *to, std::size_t bytes);
+
+    const std::vector<Mapping> &mappings_;
+    std::map<std::string, std::ifstream> files_;
+};
+
+bool Code::read(std::uint64_t address, unsigned char *to, std::size_t bytes) {
+    const Mapping *mapping = mapping_at(mappings_, address);
+    if (mapping == nullptr || !mapping->is_executable || !mapping->is_of_file())
+        return false;
+    std::ifstream &file = files_[mapping->path];
+    if (!file.is_open())
+        file.open(mapping->path, std::ios::binary);
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(address - mapping->start + mapping->offset));
+    file.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes));
+    return file.good();
+}
+
+#if defined(__x86_64__)
+
+// How long "call r/m64" (FF /2) is; 0: these bytes are none.
+std::size_t length_of_indirect_call(const unsigned char *at) {
+    const unsigned mode = at[1] >> 6, memory = at[1] & 7;
+    if (at[0] != 0xff || (at[1] >> 3 & 7) != 2)
+        return 0;
+    const bool has_index = mode != 3 && memory == 4;
+    const bool has_no_base = mode == 0 && (memory == 5 || (has_index && (at[2] & 7) == 5));
+    return 2 + (has_index ? 1 : 0) + (mode == 1 ? 1 : mode == 2 || has_no_base ? 4 : 0);
+}
+
+bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
+    unsigned char bytes[kLongest + 2] = {};
+    if (!read(address - kLongest, bytes, kLongest))
+        return false;
+    target = 0;
+    if (bytes[kLongest - 5] == 0xe8) {
+        std::int32_t distance = 0;
+        std::memcpy(&distance, bytes + kLongest - 4, sizeof distance);
+        target = address + static_cast<std::uint64_t>(std::int64_t{distance});
+        const Mapping *at = mapping_at(mappings_, target);
+        if (at != nullptr && at->is_executable)
+            return true;
+        target = 0;
+    }
+    for (std::size_t length = 2; length <= kLongest; length++)
+        if (length_of_indirect_call(bytes + kLongest - length) == length)
+            return true;
+    return false;
+}
+
+#else
+
+bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
+    std::uint32_t instruction = 0;
+    unsigned char bytes[sizeof instruction];
+    if (!read(address - sizeof bytes, bytes, sizeof bytes))
+        return false;
+    std::memcpy(&instruction, bytes, sizeof instruction);
+    target = 0;
+    if ((instruction & 0xfffffc1f) == 0xd63f0000) // BLR
+        return true;
+    if ((instruction & 0xfc000000) != 0x94000000) // BL
+        return false;
+    const std::int64_t words = static_cast<std::int32_t>(instruction << 6) >> 6;
+    target = address - sizeof bytes + static_cast<std::uint64_t>(words * 4);
+    return true;
+}
+
+#endif
+
+// --- whose code and data it is ------------------------------------------------------------------------------
+
+// The folders of libraries that come with the system, and libraries that may come with a compiler or an interpreter.
+constexpr const char *kSystemFolders[] = {"/lib/",     "/lib32/",     "/lib64/",
+                                          "/usr/lib/", "/usr/lib32/", "/usr/lib64/"};
+constexpr const char *kSystemLibraries[] = {"libc.so", "libc-2.",   "libm.so",  "libpthread",  "ld-linux",
+                                            "ld-musl", "libstdc++", "libc++",   "libgcc_s",    "libgomp",
+                                            "libomp",  "libtbb",    "libthrum", "libjemalloc", "libmimalloc"};
+// Sources that are compiled into the program and are not its own.
+constexpr const char *kSystemSources[] = {"/usr/include/", "/usr/lib/"};
+constexpr const char *kSystemFunctions[] = {"std::", "__gnu_cxx::", "__gthread_"};
+
+// "draw.isra.0" is a draw.
+std::string without_clone(const std::string &name) {
+    for (const char *clone : {".isra.", ".constprop.", ".part.", ".cold", ".lto_priv."}) {
+        const std::size_t at = name.find(clone);
+        if (at != std::string::npos && at != 0)
+            return without_clone(name.substr(0, at));
+    }
+    return name;
+}
+
+// Names that linkers give to the borders of sections.
+bool is_object(const std::string &name) {
+    static const std::set<std::string> borders = {"__bss_start",  "_edata",     "edata",       "_end", "end",
+                                                  "__data_start", "data_start", "__dso_handle"};
+    return !name.empty() && borders.count(name) == 0;
+}
+
+// "libc.so.6" is called libc.
+std::string stem_of(const std::string &module) {
+    return module.substr(0, module.find(".so"));
+}
+
+} // namespace
+
+// --- the unwinder ---------------------------------------------------------------------------------------------
+
+struct Unwinder::State {
+    explicit State(const std::string &maps)
+        : mappings(mappings_of(maps)), symbols(maps), code(mappings),
+          backtracer(maps, [this](std::uint64_t at, std::uint64_t &word) { return read(at, word); }) {
+        for (const Mapping &mapping : mappings)
+            if (mapping.is_executable && mapping.is_of_file() && program.empty())
+                program = mapping.path;
+    }
+
+    bool read(std::uint64_t address, std::uint64_t &word) const;
+    Backtrace unwind(const RawStack &raw);
+    Backtrace unwind_from(std::uint64_t frame_pointer, bool is_known, bool *is_whole) const;
+    Backtrace search_frame_pointer(const Backtrace &known);
+    int trust_in(std::uint64_t slot, std::uint64_t function);
+    const std::vector<Frame> &frames_at(std::uint64_t address);
+    bool is_of_system(const std::string &path) const;
+    bool is_stack(const Mapping &mapping) const;
+    bool is_arena(const Mapping &mapping) const;
+    Lock static_lock(const Symbol &symbol, std::uint64_t futex) const;
+
+    std::vector<Mapping> mappings;
+    Symbols symbols;
+    Code code;
+    const RawStack *stack = nullptr; // the one that is being unwound
+    Backtracer backtracer;
+    std::string program; // its path
+    std::map<std::uint64_t, std::vector<Frame>> known_frames;
+    std::set<std::uint64_t> stacks; // where mappings begin that a stack pointer was seen in
+    std::map<std::string, bool>
+        has_lines; // by module: the program and its own libraries, as far as they were seen
+    std::vector<std::string> missing;
+};
+
+bool Unwinder::State::read(std::uint64_t address, std::uint64_t &word) const {
+    const std::size_t size = stack != nullptr ? stack->bytes.size() : 0;
+    if (size < kWord || address < stack->sp || address - stack->sp > size - kWord)
+        return false;
+    std::memcpy(&word, stack->bytes.data() + (address - stack->sp), kWord);
+    return true;
+}
+
+Backtrace Unwinder::State::unwind_from(std::uint64_t frame_pointer, bool is_known, bool *is_whole) const {
+    std::uint64_t registers[64] = {}, known = std::uint64_t{1} << kStackPointer;
+    registers[kStackPointer] = stack->sp;
+    registers[kFramePointer] = frame_pointer;
+    known |= std::uint64_t{is_known} << kFramePointer;
+    return backtracer.from_registers(registers, known, stack->pc, Backtracer::At::kInstruction, is_whole);
+}
+
+Backtrace Unwinder::State::unwind(const RawStack &raw) {
+    stack = &raw;
+    if (const Mapping *mapping = mapping_at(mappings, raw.sp))
+        stacks.insert(mapping->start);
+    bool is_whole = false;
+    Backtrace found = unwind_from(raw.bp, raw.has_bp, &is_whole);
+    if (found.empty() && raw.pc != 0)
+        found = {raw.pc};
+    if (!is_whole && !raw.has_bp && !raw.bytes.empty())
+        found = search_frame_pointer(found);
+    stack = nullptr;
+    return found;
+}
+
+// How likely it is that a frame of the function that begins at `function` has the caller's frame pointer at this slot and
+// the return address behind it; 0: not at all.
+int Unwinder::State::trust_in(std::uint64_t slot, std::uint64_t function) {
+    constexpr std::uint64_t kFrameMost = 1 << 20;
+    std::uint64_t saved = 0, back = 0, target = 0;
+    if (!read(slot, saved) || !read(slot + kWord, back) || !code.is_behind_call(back, target))
+        return 0;
+    const int plausible = saved > slot && saved - slot < kFrameMost && saved % kWord == 0 ? 1 : 0;
+    if (target == 0)
+        return 4 + plausible;
+    if (target == function)
+        return 8 + plausible;
+    // Through a table of the linker, whose entries have no names; a call of another function left this behind.
+    const Symbol &other = symbols.at(target);
+    return (other.function.empty() || other.offset != 0 ? 4 : 1) + plausible;
+}
+
+Backtrace Unwinder::State::search_frame_pointer(const Backtrace &known) {
+    constexpr int kTriesMost = 24;
+    const std::size_t end = stack->sp + stack->bytes.size();
+    const Symbol &symbol = symbols.at(known.back());
+    const std::uint64_t function = known.back() - (symbol.function.empty() ? 0 : symbol.offset);
+    // Below where the last known frame was called from there are no frames that are not known.
+    std::uint64_t slot = (stack->sp + kWord - 1) / kWord * kWord, word = 0;
+    if (known.size() > 1)
+        for (std::uint64_t at = slot; at < end; at += kWord)
+            if (read(at, word) && word == known.back() + 1) {
+                slot = at + kWord;
+                break;
+            }
+    Backtrace best = known;
+    int best_trust = 0, tries = 0;
+    for (; slot < end && tries < kTriesMost; slot += kWord) {
+        const int trust = trust_in(slot, function);
+        if (trust <= best_trust - 2) // it cannot become better than what there is
+            continue;
+        if (trust == 0)
+            continue;
+        tries++;
+        bool is_whole = false;
+        const Backtrace found = unwind_from(slot, true, &is_whole);
+        const int whole_trust = trust + (is_whole ? 2 : 0);
+        if (found.size() > known.size() && whole_trust > best_trust) {
+            best = found;
+            best_trust = whole_trust;
+        }
+    }
+    return best;
+}
+
+bool Unwinder::State::is_of_system(const std::string &path) const {
+    return path != program && (begins_with_any(path, kSystemFolders) || path.empty() || path[0] != '/' ||
+                               begins_with_any(path.substr(path.rfind('/') + 1), kSystemLibraries));
+}
+
+const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
+    const auto [at, is_new] = known_frames.try_emplace(address);
+    if (!is_new)
+        return at->second;
+    const bool is_system = is_of_system(symbols.at(address).path);
+    for (const Symbol &symbol :
+         is_system ? std::vector<Symbol>{symbols.at(address)} : symbols.with_inlined(address)) {
+        Frame frame;
+        frame.function = without_clone(short_name(symbol));
+        frame.file = symbol.file;
+        frame.line = symbol.line;
+        frame.module = symbol.module;
+        frame.offset = symbol.linked;
+        frame.is_user = !is_system && !begins_with_any(symbol.source, kSystemSources) &&
+                        !begins_with_any(frame.function, kSystemFunctions);
+        if (!is_system)
+            has_lines[symbol.module] |= symbol.line != 0;
+        at->second.push_back(std::move(frame));
+    }
+    if (symbols.at(address).module.empty()) { // the kernel's, or made as the program went along
+        const Mapping *mapping = mapping_at(mappings, address);
+        at->second.front().module =
+            mapping != nullptr && !mapping->path.empty() ? mapping->path : "(unknown)";
+    }
+    return at->second;
+}
+
+// --- what a futex word belongs to -----------------------------------------------------------------------------
+
+// As the C library makes them for threads: 64 MiB at a border of that size, of which the first part can be used.
+bool Unwinder::State::is_arena(const Mapping &mapping) const {
+    constexpr std::uint64_t kArena = 64 << 20;
+    return mapping.path.empty() && mapping.start % kArena == 0 && mapping.end - mapping.start <= kArena;
+}
+
+// One that a stack pointer was seen in, or that has a guard below it.
+bool Unwinder::State::is_stack(const Mapping &mapping) const {
+    constexpr std::uint64_t kGuardMost = 1 << 20;
+    if (begins_with(mapping.path, "[stack") || stacks.count(mapping.start) != 0)
+        return true;
+    const Mapping *below = mapping_at(mappings, mapping.start - 1);
+    return mapping.path.empty() && below != nullptr && below->path.empty() && !below->is_readable &&
+           !below->is_writable && below->end - below->start <= kGuardMost;
+}
+
+Lock Unwinder::State::static_lock(const Symbol &symbol, std::uint64_t futex) const {
+    Lock lock;
+    lock.address = futex;
+    lock.module = symbol.module;
+    lock.offset = symbol.linked;
+    std::string at = symbols.section_at(futex);
+    if (is_object(symbol.function)) {
+        lock.symbol = short_name(symbol);
+        lock.offset = symbol.offset;
+        at +=
+            (at.empty() ? "" : " ") + lock.symbol + (lock.offset != 0 ? "+" + hexadecimal(lock.offset) : "");
+    } else {
+        at += "+" + hexadecimal(lock.offset);
+    }
+    if (is_of_system(symbol.path)) {
+        lock.kind = LockKind::kLibrary;
+        lock.text = lock.module + " " + at + " (static lock inside " + stem_of(lock.module) + ")";
+    } else {
+        lock.kind = LockKind::kGlobal;
+        lock.text = lock.module + " " + at + " (global of the program)";
+    }
+    return lock;
+}
+
+Unwinder::Unwinder(const Maps &maps) : state_(std::make_unique<State>(maps.text)) {}
+
+Unwinder::~Unwinder() = default;
+
+std::vector<Frame> Unwinder::frames(const RawStack &stack) const {
+    Backtrace addresses;
+    if (stack.addresses.empty())
+        addresses = state_->unwind(stack);
+    else // each is behind a call
+        for (const std::uint64_t address : stack.addresses)
+            addresses.push_back(address - 1);
+    std::vector<Frame> frames;
+    for (const std::uint64_t address : addresses) {
+        const std::vector<Frame> &here = state_->frames_at(address);
+        frames.insert(frames.end(), here.begin(), here.end());
+    }
+    for (Frame &frame : frames) // a C library that is linked in has no lines where the program has some
+        frame.is_user = frame.is_user && (frame.line != 0 || !state_->has_lines[frame.module]);
+    return frames;
+}
+
+Lock Unwinder::lock(std::uint64_t futex) const {
+    const Symbol &symbol = state_->symbols.at(futex);
+    if (!symbol.module.empty())
+        return state_->static_lock(symbol, futex);
+    Lock lock;
+    lock.address = futex;
+    const Mapping *mapping = mapping_at(state_->mappings, futex);
+    if (mapping == nullptr) {
+        lock.text = "memory that is no longer known";
+    } else if (mapping->path == "[heap]" || state_->is_arena(*mapping)) {
+        lock.kind = LockKind::kHeap;
+        lock.text = "heap";
+    } else if (state_->is_stack(*mapping)) {
+        lock.kind = LockKind::kStack;
+        lock.text = "a thread's stack";
+    } else {
+        lock.kind = LockKind::kMapping;
+        lock.text = mapping->is_of_file() ? "mapping of " + mapping->path : "memory from mmap";
+    }
+    lock.text += " (" + hexadecimal(futex) + ")";
+    return lock;
+}
+
+const std::vector<std::string> &Unwinder::missing() const {
+    state_->missing.clear();
+    for (const auto &[module, has_lines] : state_->has_lines)
+        if (!has_lines)
+            state_->missing.push_back(module);
+    return state_->missing;
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/verdict_text.hpp"
+
+#include <algorithm>
+
+#include "comparison.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr double kSlower = 0.95, kNoFaster = 1.15; // speedups
+constexpr double kScalesWell = 0.75;               // of the ideal
+constexpr double kProven = 1.1;                    // CPU time that no number of free cores makes up for
+
+// No machine would have made it faster, whatever the others did.
+bool is_slower_anyhow(const Facts &facts) {
+    return facts.inflation >= kProven * facts.ideal;
+}
+
+std::string threads_text(const Point &point) {
+    return counted(point.threads, "thread");
+}
+
+// "takes" or "take".
+std::string takes(const Point &point) {
+    return point.threads == 1 ? " takes " : " take ";
+}
+
+const Point &busiest(const Report &report) {
+    return *std::max_element(report.points.begin(), report.points.end(), [](const Point &a, const Point &b) {
+        return a.load.others.value_or(0) + a.load.stolen < b.load.others.value_or(0) + b.load.stolen;
+    });
+}
+
+std::string ratio_text(const Facts &facts) {
+    return threads_text(*facts.most) + takes(*facts.most) + times(1 / facts.speedup) + " the time of " +
+           std::to_string(facts.few->threads);
+}
+
+std::string best_text(const Facts &facts) {
+    const auto &points = facts.report.points;
+    const auto best = std::min_element(points.begin(), points.end(), [](const Point &a, const Point &b) {
+        return a.wall.median < b.wall.median;
+    });
+    if (&*best == facts.most || &*best == facts.few)
+        return "";
+    return "; the best are " + std::to_string(best->threads) + " (" +
+           times(facts.few->wall.median / best->wall.median) + " as fast)";
+}
+
+std::string gain_text(const Facts &facts) {
+    return threads_text(*facts.most) + (facts.most->threads == 1 ? " is " : " are ") + times(facts.speedup) +
+           " as fast as " + std::to_string(facts.few->threads) + ", of " + times(facts.ideal) + " possible";
+}
+
+bool accuses(const Finding &finding) {
+    return finding.rule != "scales" && finding.rule != "inconclusive" && finding.rule != "io-bound";
+}
+
+std::string one_run_text(const Facts &facts) {
+    const Report &report = facts.report;
+    const std::string used = fixed(facts.parallelism, 2) + " of " + counted(facts.cores, "CPU");
+    if (report.points.empty())
+        return "Nothing was measured.";
+    if (report.points.front().most_threads <= 1)
+        return "One run, and one thread alone was seen in it: it used " + used + ".";
+    const std::string hazy = facts.is_busy ? " (The machine was busy.)" : "";
+    const bool guilty = !report.findings.empty() && accuses(report.findings.front());
+    if (guilty)
+        return "One run: threads get in each other's way; whether fewer would be faster, a --sweep tells." +
+               hazy;
+    return "One run: its threads used " + used + ", and nothing stands in their way that one run can tell." +
+           hazy;
+}
+
+} // namespace
+
+std::string busy_text(const Facts &facts) {
+    const Report &report = facts.report;
+    const Point &point = busiest(report);
+    return load_line(point.load, report.machine.processors) + ", and " +
+           (point.threads > 0 ? threads_text(point) : "the program") + " got " +
+           fixed(point.parallelism(), 1);
+}
+
+Outcome outcome_of(const Facts &facts, const std::string &failure) {
+    if (!facts.is_compared())
+        return facts.report.points.empty() ? Outcome::kInconclusive : Outcome::kOneRun;
+    if (!failure.empty() || facts.speedup <= 0)
+        return Outcome::kInconclusive;
+    if (facts.is_busy)
+        return is_slower_anyhow(facts) ? Outcome::kSlower : Outcome::kInconclusive;
+    if (facts.ideal <= 1)
+        return facts.speedup < kSlower ? Outcome::kSlower : Outcome::kInconclusive;
+    if (facts.speedup < kSlower)
+        return Outcome::kSlower;
+    if (facts.speedup < kNoFaster)
+        return Outcome::kNoFaster;
+    return facts.speedup >= kScalesWell * facts.ideal ? Outcome::kScales : Outcome::kScalesSome;
+}
+
+std::string verdict_text(const Facts &facts, const std::string &failure) {
+    const Report &report = facts.report;
+    switch (report.outcome) {
+    case Outcome::kSlower:
+        if (facts.is_busy)
+            return "Threads make this program SLOWER: " + threads_text(*facts.most) + " need " +
+                   times(facts.inflation) + " the CPU time of " + std::to_string(facts.few->threads) +
+                   ". (The machine was busy: times tell less.)";
+        return "Threads make this program SLOWER: " + ratio_text(facts) + best_text(facts) + ".";
+    case Outcome::kNoFaster:
+        return "Threads do not make this program faster: " + ratio_text(facts) + best_text(facts) + ".";
+    case Outcome::kScalesSome:
+        return "Threads help, with losses: " + gain_text(facts) + best_text(facts) + ".";
+    case Outcome::kScales: return "Threads help: " + gain_text(facts) + best_text(facts) + ".";
+    case Outcome::kOneRun: return one_run_text(facts);
+    default: break;
+    }
+    if (!failure.empty())
+        return "Inconclusive: " + failure + ".";
+    if (facts.is_busy)
+        return "Inconclusive: the machine was busy (" + busy_text(facts) + ").";
+    if (facts.is_compared() && facts.ideal <= 1)
+        return "Inconclusive: there is one core for all these numbers of threads.";
+    return "Inconclusive: there are not enough runs to tell.";
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/waits.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+// "pthread_mutex_lock" of "___pthread_mutex_lock".
+std::string plain(const std::string &function) {
+    const std::size_t at = std::min(function.find_first_not_of('_'), function.size());
+    const std::string name = function.substr(at);
+    return begins_with(name, "GI_") ? plain(name.substr(3)) : name;
+}
+
+// --- names -----------------------------------------------------------------------------------------------------
+
+struct Waiter {
+    const char *begins; // the function's name, without underscores in front
+    Doing doing;
+};
+// The first of them that a function's name begins with tells.
+constexpr Waiter kWaiters[] = {
+    {"lll_lock_wait", Doing::kLockWait},
+    {"lll_timedlock_wait", Doing::kLockWait},
+    {"pthread_mutex_", Doing::kLockWait},
+    {"pthread_rwlock_", Doing::kLockWait},
+    {"pthread_spin_", Doing::kLockWait},
+    {"pthread_once", Doing::kLockWait},
+    {"mtx_", Doing::kLockWait},
+    {"flockfile", Doing::kLockWait},
+    {"cxa_guard_acquire", Doing::kLockWait},
+    {"take_gil", Doing::kLockWait},
+    {"gomp_mutex_lock", Doing::kLockWait},
+    {"GOMP_critical", Doing::kLockWait},
+    {"GOMP_atomic_start", Doing::kLockWait},
+    {"omp_set_lock", Doing::kLockWait},
+    {"omp_set_nest_lock", Doing::kLockWait},
+    {"std::mutex::lock", Doing::kLockWait},
+    {"pthread_join", Doing::kJoinWait},
+    {"pthread_timedjoin", Doing::kJoinWait},
+    {"pthread_clockjoin", Doing::kJoinWait},
+    {"pthread_tryjoin", Doing::kJoinWait},
+    {"thrd_join", Doing::kJoinWait},
+    {"std::thread::join", Doing::kJoinWait},
+    {"pthread_cond_", Doing::kIdleWait},
+    {"cnd_", Doing::kIdleWait},
+    {"sem_", Doing::kIdleWait},
+    {"new_sem_", Doing::kIdleWait},
+    {"pthread_barrier_", Doing::kIdleWait},
+    {"gomp_", Doing::kIdleWait},
+    {"GOMP_", Doing::kIdleWait},
+    {"std::condition_variable", Doing::kIdleWait},
+    {"std::__atomic_futex", Doing::kIdleWait},
+    {"std::__detail::__platform_wait", Doing::kIdleWait},
+};
+// Mutexes of other languages and libraries, somewhere in the name.
+constexpr const char *kSlowPaths[] = {"lock_contended", "::lock_slow", "Mutex::LockSlow"};
+
+std::optional<Doing> doing_by_name(const Frame &frame) {
+    const std::string name = begins_with(frame.function, "std::") ? frame.function : plain(frame.function);
+    for (const Waiter &waiter : kWaiters)
+        if (begins_with(name, waiter.begins))
+            return waiter.doing;
+    for (const char *path : kSlowPaths)
+        if (name.find(path) != std::string::npos)
+            return Doing::kLockWait;
+    return std::nullopt;
+}
+
+// --- system calls ----------------------------------------------------------------------------------------------
+
+struct SystemCall {
+    const char *name;
+    Doing doing; // of one that sleeps in it
+};
+
+// Those that an architecture has no more have been replaced by others that stand here as well.
+const std::map<long, SystemCall> &system_calls() {
+    constexpr Doing kWork = Doing::kIdleWait, kIo = Doing::kInputOutput, kOther = Doing::kKernel;
+    static const std::map<long, SystemCall> known = {
+#ifdef SYS_open
+        {SYS_open, {"open", kIo}},
+        {SYS_stat, {"stat", kIo}},
+        {SYS_poll, {"poll", kWork}},
+        {SYS_select, {"select", kWork}},
+        {SYS_epoll_wait, {"epoll_wait", kWork}},
+        {SYS_pause, {"pause", kWork}},
+        {SYS_getdents, {"getdents", kIo}},
+        {SYS_fork, {"fork", kOther}},
+        {SYS_vfork, {"vfork", kWork}},
+#endif
+        {SYS_ppoll, {"ppoll", kWork}},
+        {SYS_pselect6, {"pselect6", kWork}},
+        {SYS_epoll_pwait, {"epoll_pwait", kWork}},
+        {SYS_accept, {"accept", kWork}},
+        {SYS_accept4, {"accept4", kWork}},
+        {SYS_recvfrom, {"recvfrom", kWork}},
+        {SYS_recvmsg, {"recvmsg", kWork}},
+        {SYS_recvmmsg, {"recvmmsg", kWork}},
+        {SYS_wait4, {"wait4", kWork}},
+        {SYS_waitid, {"waitid", kWork}},
+        {SYS_rt_sigtimedwait, {"rt_sigtimedwait", kWork}},
+        {SYS_rt_sigsuspend, {"rt_sigsuspend", kWork}},
+        {SYS_msgrcv, {"msgrcv", kWork}},
+        {SYS_semop, {"semop", kWork}},
+        {SYS_semtimedop, {"semtimedop", kWork}},
+        {SYS_mq_timedreceive, {"mq_timedreceive", kWork}},
+        {SYS_io_getevents, {"io_getevents", kWork}},
+        {SYS_io_uring_enter, {"io_uring_enter", kWork}},
+        {SYS_nanosleep, {"nanosleep", Doing::kSleep}},
+        {SYS_clock_nanosleep, {"clock_nanosleep", Doing::kSleep}},
+        {SYS_flock, {"flock", Doing::kLockWait}},
+        {SYS_read, {"read", kIo}},
+        {SYS_write, {"write", kIo}},
+        {SYS_readv, {"readv", kIo}},
+        {SYS_writev, {"writev", kIo}},
+        {SYS_pread64, {"pread64", kIo}},
+        {SYS_pwrite64, {"pwrite64", kIo}},
+        {SYS_preadv, {"preadv", kIo}},
+        {SYS_pwritev, {"pwritev", kIo}},
+        {SYS_preadv2, {"preadv2", kIo}},
+        {SYS_pwritev2, {"pwritev2", kIo}},
+        {SYS_sendto, {"sendto", kIo}},
+        {SYS_sendmsg, {"sendmsg", kIo}},
+        {SYS_sendmmsg, {"sendmmsg", kIo}},
+        {SYS_sendfile, {"sendfile", kIo}},
+        {SYS_splice, {"splice", kIo}},
+        {SYS_tee, {"tee", kIo}},
+        {SYS_copy_file_range, {"copy_file_range", kIo}},
+        {SYS_connect, {"connect", kIo}},
+        {SYS_openat, {"openat", kIo}},
+        {SYS_close, {"close", kIo}},
+        {SYS_statx, {"statx", kIo}},
+        {SYS_newfstatat, {"newfstatat", kIo}},
+        {SYS_fstat, {"fstat", kIo}},
+        {SYS_getdents64, {"getdents64", kIo}},
+        {SYS_unlinkat, {"unlinkat", kIo}},
+        {SYS_renameat2, {"renameat2", kIo}},
+        {SYS_fsync, {"fsync", kIo}},
+        {SYS_fdatasync, {"fdatasync", kIo}},
+        {SYS_msync, {"msync", kIo}},
+        {SYS_sync, {"sync", kIo}},
+        {SYS_syncfs, {"syncfs", kIo}},
+        {SYS_sync_file_range, {"sync_file_range", kIo}},
+        {SYS_ftruncate, {"ftruncate", kIo}},
+        {SYS_fallocate, {"fallocate", kIo}},
+        {SYS_futex, {"futex", kWork}},
+#ifdef SYS_epoll_pwait2 // which older headers lack
+        {SYS_epoll_pwait2, {"epoll_pwait2", kWork}},
+#endif
+#ifdef SYS_futex_waitv
+        {SYS_futex_waitv, {"futex_waitv", kWork}},
+#endif
+        {SYS_sched_yield, {"sched_yield", kOther}},
+        {SYS_mmap, {"mmap", kOther}},
+        {SYS_munmap, {"munmap", kOther}},
+        {SYS_mprotect, {"mprotect", kOther}},
+        {SYS_madvise, {"madvise", kOther}},
+        {SYS_mremap, {"mremap", kOther}},
+        {SYS_brk, {"brk", kOther}},
+        {SYS_clone, {"clone", kOther}},
+        {SYS_clone3, {"clone3", kOther}},
+        {SYS_execve, {"execve", kOther}},
+        {SYS_exit, {"exit", kOther}},
+        {SYS_exit_group, {"exit_group", kOther}},
+        {SYS_clock_gettime, {"clock_gettime", kOther}},
+        {SYS_gettid, {"gettid", kOther}},
+        {SYS_getpid, {"getpid", kOther}},
+        {SYS_rt_sigaction, {"rt_sigaction", kOther}},
+        {SYS_rt_sigprocmask, {"rt_sigprocmask", kOther}},
+        {SYS_tgkill, {"tgkill", kOther}},
+        {SYS_sched_setaffinity, {"sched_setaffinity", kOther}},
+        {SYS_set_robust_list, {"set_robust_list", kOther}},
+        {SYS_membarrier, {"membarrier", kOther}},
+        {SYS_ioctl, {"ioctl", kOther}},
+        {SYS_fcntl, {"fcntl", kOther}},
+    };
+    return known;
+}
+
+// A poll or select of no files with a limit of time is a way to sleep.
+bool is_sleep(const ProcSample &sample) {
+    switch (sample.system_call) {
+#ifdef SYS_poll
+    case SYS_poll: return sample.arguments[1] == 0;
+    case SYS_select:
+#endif
+    case SYS_pselect6: return sample.arguments[0] == 0;
+    case SYS_ppoll: return sample.arguments[1] == 0;
+    default: return false;
+    }
+}
+
+Doing doing_in_system_call(const ProcSample &sample) {
+    if (is_sleep(sample))
+        return Doing::kSleep;
+    if (sample.system_call == SYS_fcntl &&
+        (sample.arguments[1] == F_SETLKW || sample.arguments[1] == F_OFD_SETLKW))
+        return Doing::kLockWait;
+    const auto known = system_calls().find(sample.system_call);
+    return known != system_calls().end() ? known->second.doing : Doing::kKernel;
+}
+
+// --- futexes -----------------------------------------------------------------------------------------------------
+
+// The C library's own locks and mutexes wait while the word is 2, those of OpenMP while it is -1; other words of OpenMP's
+// count up.
+bool is_lock_word(const ProcSample &sample, const std::vector<Frame> &stack) {
+    const auto value = static_cast<std::uint32_t>(sample.arguments[2]);
+    const bool is_openmp = std::any_of(
+        stack.begin(), stack.end(), [](const Frame &frame) { return begins_with(frame.module, "libgomp"); });
+    return (sample.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT &&
+           (value == 2 || (is_openmp && value == UINT32_MAX));
+}
+
+// The kernel clears the word and wakes who waits; it does so as between processes.
+bool is_thread_word(const ProcSample &sample, const std::set<pid_t> &threads) {
+    return (sample.arguments[1] & FUTEX_PRIVATE_FLAG) == 0 &&
+           threads.count(static_cast<pid_t>(sample.arguments[2])) != 0;
+}
+
+Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
+                     const std::set<pid_t> &threads) {
+    switch (sample.arguments[1] & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET: break;
+    case FUTEX_LOCK_PI:
+    case 13: // FUTEX_LOCK_PI2, which older headers lack
+        return Doing::kLockWait;
+    case FUTEX_WAIT_REQUEUE_PI: return Doing::kIdleWait;
+    default: return Doing::kKernel;
+    }
+    const auto named = doing_by_names(stack);
+    if (named && *named != Doing::kIdleWait)
+        return *named;
+    // Who was woken from a condition variable takes the mutex again; barriers count up in theirs.
+    const bool may_lock = !named || std::any_of(stack.begin(), stack.end(), [](const Frame &frame) {
+        return begins_with(plain(frame.function), "pthread_cond_");
+    });
+    if (may_lock && is_lock_word(sample, stack))
+        return Doing::kLockWait;
+    return !named && is_thread_word(sample, threads) ? Doing::kJoinWait : Doing::kIdleWait;
+}
+
+// --- surroundings --------------------------------------------------------------------------------------------------
+
+constexpr const char *kWaysIn[] = {"lll_lock_wait", "lll_timedlock_wait",     "lll_mutex_lock", "futex_",
+                                   "syscall",       "internal_syscall_cancel"};
+constexpr const char *kBeginnings[] = {"start_thread", "clone", "thread_start", "libc_start_", "start"};
+
+bool is_way_in(const Frame &frame) {
+    const bool is_libc = begins_with(frame.module, "libc.so") || begins_with(frame.module, "libpthread");
+    return !frame.is_user &&
+           (frame.function.empty() ? is_libc : begins_with_any(plain(frame.function), kWaysIn));
+}
+
+bool is_beginning(const Frame &frame) {
+    return frame.function == "_start" ||
+           (!frame.is_user && begins_with_any(plain(frame.function), kBeginnings));
+}
+
+} // namespace
+
+std::optional<Doing> doing_by_names(const std::vector<Frame> &stack) {
+    for (const Frame &frame : stack) {
+        if (const auto doing = doing_by_name(frame))
+            return doing;
+        if (frame.is_user) // whose names tell nothing
+            break;
+    }
+    return std::nullopt;
+}
+
+Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const std::set<pid_t> &threads) {
+    if (sample.state == 'R')
+        return Doing::kRunning;
+    if (sample.state == 'T' || sample.state == 't')
+        return Doing::kSleep;
+    if (sample.system_call == SYS_futex)
+        return doing_at_futex(sample, stack, threads);
+    return sample.system_call < 0 ? Doing::kKernel : doing_in_system_call(sample);
+}
+
+bool is_python_lock(const std::vector<Frame> &stack, const Lock &lock) {
+    bool on_condition = false;
+    for (const Frame &frame : stack) {
+        const std::string name = plain(frame.function);
+        if (name == "take_gil")
+            return true;
+        on_condition = on_condition || begins_with(name, "pthread_cond_");
+    }
+    return on_condition && lock.symbol == "_PyRuntime";
+}
+
+std::vector<Frame> without_surroundings(std::vector<Frame> stack) {
+    const bool has_user =
+        std::any_of(stack.begin(), stack.end(), [](const Frame &frame) { return frame.is_user; });
+    while (stack.size() > 1 && (is_beginning(stack.back()) ||
+                                (has_user && !stack.back().is_user && stack.back().function.empty())))
+        stack.pop_back();
+    const auto first = std::find_if_not(stack.begin(), stack.end(), is_way_in);
+    if (first != stack.end())
+        stack.erase(stack.begin(), first);
+    return stack;
+}
+
+std::string system_call_name(long number) {
+    const auto known = system_calls().find(number);
+    return known != system_calls().end() ? known->second.name : "system call " + std::to_string(number);
+}
+
+} // namespace thrum::stat

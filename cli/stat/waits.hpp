@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a thread that sleeps is waiting for: by the system call that it sleeps in, and by the names of the functions that
+// made it. Used by analyse.cpp.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "stat/layers.hpp"
+#include "stat/report.hpp"
+
+namespace thrum::stat {
+
+// By names alone: a lock, a thread's end, or work; nothing where none tells.
+std::optional<Doing> doing_by_names(const std::vector<Frame> &stack);
+
+// `threads`: those of the program, for a futex that holds the number of one is what tells of its end.
+Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const std::set<pid_t> &threads);
+
+// Python's threads wait with a condition variable for the lock that only one of them can have.
+bool is_python_lock(const std::vector<Frame> &stack, const Lock &lock);
+
+// Without what the C library puts around: the way into the kernel, down to the function that was called by the program or
+// stands for something (random, pthread_mutex_lock), and what threads begin in.
+std::vector<Frame> without_surroundings(std::vector<Frame> stack);
+
+// "futex"; "system call 123" where it is none of those that programs with threads make a lot of.
+std::string system_call_name(long number);
+
+} // namespace thrum::stat

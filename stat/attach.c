@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Setting up: the memory that the command shares, the purpose that it asks for; and what is left for it at the end.
+ *
+ * The memory is mapped at start, and later only written to: the program may lose the right to open files, and close
+ * descriptors that it does not know. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/syscall.h"
+#include "stat.h"
+
+static struct probe *probe;
+
+struct probe *probe_of_process(void) {
+    return probe;
+}
+
+bool probe_wants(enum probe_mode mode) {
+    return probe != NULL && probe->mode == (uint32_t)mode;
+}
+
+void probe_failed(enum probe_trouble trouble, long error) {
+    probe->error = (int32_t)error;
+    store_release(&probe->trouble, (uint32_t)trouble);
+}
+
+static struct probe *map(int fd) {
+    struct stat status;
+    if (fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof *probe)
+        return NULL;
+    void *at = mmap(NULL, sizeof *probe, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static bool is_ours(const struct probe *found) {
+    return found->version == PROBE_VERSION && found->size == sizeof *found &&
+           found->program == (int32_t)sys(SYS_getpid);
+}
+
+static void open_probe(const char *path) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    struct probe *found = map(fd);
+    close(fd);
+    if (found != NULL && !is_ours(found)) {
+        munmap(found, sizeof *found);
+        found = NULL;
+    }
+    probe = found;
+}
+
+/* The program's end by exit: the last moment at which all its libraries are where they were. */
+static void leave_maps(void) {
+    if (probe->program != (int32_t)sys(SYS_getpid))
+        return;
+    int saved = errno;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    uint32_t length = 0;
+    for (ssize_t got; fd >= 0 && length < PROBE_MAPS; length += (uint32_t)got)
+        if ((got = read(fd, probe->maps + length, PROBE_MAPS - length)) <= 0)
+            break;
+    if (fd >= 0)
+        close(fd);
+    store_release(&probe->maps_length, length);
+    errno = saved;
+}
+
+__attribute__((constructor)) static void start(int count, char **arguments, char **environment) {
+    const char *path = getenv(PROBE_VARIABLE);
+    int saved = errno;
+    (void)count;
+    (void)arguments;
+    if (path != NULL && *path != '\0')
+        open_probe(path);
+    if (probe != NULL) {
+        text_find();
+        stack_of_main(environment);
+        store_release(&probe->maps_length, 0);
+        fetch_add_relaxed(&probe->loaded, 1);
+        if (probe->mode == PROBE_EXACT)
+            trap_start(probe);
+        else
+            timer_start(probe);
+    }
+    errno = saved;
+}
+
+__attribute__((destructor)) static void end(void) {
+    if (probe != NULL)
+        leave_maps();
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The one signal that this library takes for itself: SIGSYS, or the timer's. The program may go on setting what it
+ * wants for that signal and finds it set; signals of that number that it is sent come to it through our handler. */
+#include <errno.h>
+
+#include "os/syscall.h"
+#include "stat.h"
+
+static int taken;
+static struct kernel_action wanted; /* by the program */
+
+bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *)) {
+    /* libc's way, because it knows how a handler returns. Not deferred: a trapped call may wait for long, and a
+     * handler that interrupts it may make one itself. */
+    struct sigaction ours = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER};
+    sigset_t set;
+    if (sys(SYS_rt_sigaction, number, 0, &wanted, sizeof wanted.mask) != 0 ||
+        sigaction(number, &ours, NULL) != 0)
+        return false;
+    taken = number;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, 0, sizeof wanted.mask);
+    return true;
+}
+
+/* A child of vfork has the program's memory and a table of signals of its own: what it sets is soon replaced by what
+ * it executes, and may not be noted here. */
+long disposition_change_sigsafe(const struct kernel_action *to, struct kernel_action *old) {
+    struct kernel_action before = wanted;
+    const struct probe *probe = probe_of_process();
+    if (to != NULL && probe != NULL && probe->program == (int32_t)sys(SYS_getpid))
+        wanted = *to;
+    if (old != NULL)
+        *old = before;
+    return 0;
+}
+
+static bool is(void (*handler)(int, siginfo_t *, void *), void (*known)(int)) {
+    return (uintptr_t)handler == (uintptr_t)known;
+}
+
+void disposition_deliver_sigsafe(int number, siginfo_t *info, void *context) {
+    struct kernel_action action = wanted;
+    if (number != taken || is(action.handler, SIG_IGN))
+        return;
+    if (!is(action.handler, SIG_DFL)) {
+        action.handler(number, info, context);
+        return;
+    }
+    action = (struct kernel_action){0};
+    sys(SYS_rt_sigaction, number, &action, 0, sizeof action.mask);
+    sys(SYS_tgkill, sys(SYS_getpid), sys(SYS_gettid), number);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The memory that `thrum stat` shares with the program that it looks at: what libthrum-stat.so writes and
+ * cli/stat/probe_file.cpp reads. The command makes the file, fills in what it asks for and names it in the
+ * environment (PROBE_VARIABLE); a process that is not the one asked about leaves it alone.
+ *
+ * Fields that several threads write are counted with atomic additions. Those of an entry or a slot are written by
+ * one thread and are there for the command to read when `ready` or the slot's state says so. */
+#ifndef THRUM_STAT_PROBE_H
+#define THRUM_STAT_PROBE_H
+
+#include <stdint.h>
+
+#define PROBE_VARIABLE "THRUM_STAT"
+
+enum {
+    PROBE_VERSION = 1,
+    PROBE_STACK = 8192,   /* bytes of a stack that are copied at most */
+    PROBE_FINE = 3584,    /* entries for waits by stack and address */
+    PROBE_COARSE = 512,   /* more entries, by stack only, for when those are full */
+    PROBE_SAMPLES = 1024, /* slots for CPU samples */
+    PROBE_MAPS = 1 << 20, /* bytes of /proc/self/maps at most */
+};
+
+enum probe_mode { PROBE_EXACT = 1, PROBE_TIMER = 2 };
+
+/* What kept the library from its work. */
+enum probe_trouble {
+    PROBE_NO_TROUBLE,
+    PROBE_NO_FILTER, /* seccomp was refused; `error` has why */
+    PROBE_FIXED,     /* this process has no address-space randomization */
+    PROBE_NO_SIGNAL, /* each real-time signal is used by the program */
+    PROBE_NO_TIMER,  /* timer_create was refused; `error` has why */
+};
+
+/* As a signal handler found it; `length` bytes from sp up. */
+struct probe_stack {
+    uint64_t pc, sp, bp, length;
+    unsigned char bytes[PROBE_STACK];
+};
+
+/* Waits for one futex from one place: threads whose stacks hold the same return addresses. */
+struct probe_wait {
+    uint64_t address; /* 0 in coarse entries: several */
+    uint64_t waits, nanoseconds;
+    uint32_t ready; /* the stack and the address are there */
+    uint32_t unused;
+    struct probe_stack stack; /* of the first such wait */
+};
+
+enum probe_slot { PROBE_EMPTY, PROBE_WRITING, PROBE_FULL };
+
+struct probe_sample {
+    uint64_t at;    /* nanoseconds of CLOCK_MONOTONIC */
+    int32_t thread; /* as from gettid */
+    uint32_t ticks; /* of the timer that it stands for: 1 or more */
+    struct probe_stack stack;
+};
+
+struct probe {
+    /* written by the command before the program starts */
+    uint32_t version, size; /* PROBE_VERSION, sizeof(struct probe) */
+    uint32_t mode;          /* enum probe_mode */
+    int32_t program;        /* the process that it is for */
+    uint64_t period;        /* nanoseconds of a thread's CPU time between samples */
+
+    /* written by the library */
+    uint32_t loaded;  /* how often, as a process may execute several programs */
+    uint32_t trouble; /* enum probe_trouble */
+    int32_t error;
+    uint32_t no_new_privileges; /* it had to be set */
+    int32_t signal;             /* PROBE_TIMER: the one that is used */
+    uint32_t maps_length;       /* of `maps`, when the program has ended by exit */
+    uint64_t created, joined;   /* threads */
+    uint64_t waits;             /* futex waits, those without an entry too */
+    uint64_t unplaced;          /* waits without an entry, as the table was full */
+    uint64_t lost;              /* samples without a slot */
+    uint64_t untimed;           /* threads that have no timer */
+    uint64_t next_slot;
+
+    uint64_t keys[PROBE_FINE + PROBE_COARSE]; /* of the entries; 0: not in use */
+    uint32_t states[PROBE_SAMPLES];           /* enum probe_slot */
+    char maps[PROBE_MAPS];
+    union {
+        struct probe_wait entries[PROBE_FINE + PROBE_COARSE];
+        struct probe_sample samples[PROBE_SAMPLES];
+    } in;
+};
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/* PROBE_EXACT: system calls that the filter (filter.c) traps arrive here as SIGSYS, are looked at and made.
+ *
+ * The call that waits does so in the handler, on the frame of whoever made it. So all that may happen to a waiting
+ * thread happens as without us: a signal's handler runs on top and decides by SA_RESTART whether the call goes on;
+ * cancellation unwinds through this frame, which has the tables for it; a limit of time is the kernel's. */
+#include <sys/personality.h>
+
+#include "os/syscall.h"
+#include "stat.h"
+
+enum { BY_SECCOMP = 1 }; /* SYS_SECCOMP in the kernel's headers, which cannot stand beside libc's */
+
+static struct probe *probe;
+
+static void on_trap(int number, siginfo_t *info, void *argument) {
+    ucontext_t *context = argument;
+    long a[6], answer;
+    if (info->si_code != BY_SECCOMP || info->si_errno != TRAP_MARK) {
+        disposition_deliver_sigsafe(number, info, argument);
+        return;
+    }
+    registers_arguments(context, a);
+    switch (info->si_syscall) {
+    case SYS_futex: answer = waits_call_sigsafe(probe, context, a); break;
+    case SYS_rt_sigprocmask: answer = masks_change_sigsafe(context, a); break;
+    case SYS_rt_sigaction: answer = masks_action_sigsafe(a); break;
+    default: answer = masks_call_sigsafe(info->si_syscall, a); break;
+    }
+    registers_answer(context, answer);
+}
+
+/* Without randomization the filter would take a program that this one executes for this one. */
+static bool is_fixed(void) {
+    return (sys(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE) != 0;
+}
+
+void trap_start(struct probe *shared) {
+    bool no_new_privileges = false;
+    probe = shared;
+    waits_clear(probe);
+    if (is_fixed()) {
+        probe_failed(PROBE_FIXED, 0);
+        return;
+    }
+    if (!disposition_take(SIGSYS, on_trap)) {
+        probe_failed(PROBE_NO_FILTER, 0);
+        return;
+    }
+    long error = filter_install(&no_new_privileges);
+    probe->no_new_privileges = no_new_privileges;
+    if (error != 0)
+        probe_failed(PROBE_NO_FILTER, error);
+}

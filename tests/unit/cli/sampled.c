@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program whose threads wait in a way that is known, for stat_sampler_test.cpp: until it is ended, but for the modes
+// `end` and `exec`. The test finds lines by the words behind "HERE". Built several times, with and without frame pointers.
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEEP __attribute__((noinline, noclone))
+
+pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t other_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t barrier;
+static sem_t none;
+static volatile long sink;
+
+static void fail(const char *what) {
+    fprintf(stderr, "sampled: %s\n", what);
+    exit(1);
+}
+
+static KEEP int draw(void) {
+    return (int)(random() % 365); /* HERE draw */
+}
+
+static void *draw_for_ever(void *unused) {
+    for (;;)
+        sink += draw();
+    return unused;
+}
+
+static KEEP void put(void) {
+    putc('x', stdout); /* HERE put */
+    sink++;
+}
+
+static void *put_one(void *unused) {
+    put();
+    return unused;
+}
+
+static inline __attribute__((always_inline)) void take(void) {
+    pthread_mutex_lock(&the_mutex); /* HERE take */
+    sink++;
+    pthread_mutex_unlock(&the_mutex);
+}
+
+static KEEP long inner(long n) {
+    take(); /* HERE inner */
+    return n + sink;
+}
+
+static KEEP long middle(long n) {
+    char text[64];
+    snprintf(text, sizeof text, "%ld", n);
+    long result = inner(n + text[0]); /* HERE middle */
+    return result + text[1];
+}
+
+static KEEP long outer(long n) {
+    return middle(n + 1) * 2; /* HERE outer */
+}
+
+static void *take_for_ever(void *unused) {
+    for (;;)
+        sink += outer(sink); /* HERE thread */
+    return unused;
+}
+
+static KEEP void wait_for_work(void) {
+    pthread_mutex_lock(&other_mutex);
+    for (;;)
+        pthread_cond_wait(&never, &other_mutex); /* HERE condition */
+}
+
+static void *wait_at_condition(void *unused) {
+    wait_for_work();
+    return unused;
+}
+
+static void *wait_at_semaphore(void *unused) {
+    sem_wait(&none);
+    return unused;
+}
+
+static void *wait_at_barrier(void *unused) {
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+static void *sleep_long(void *unused) {
+    for (;;)
+        usleep(1000000);
+    return unused;
+}
+
+static void *read_input(void *unused) {
+    int ends[2];
+    char byte;
+    if (pipe(ends) != 0 || read(ends[0], &byte, 1) != 0)
+        fail("a pipe that nobody writes to");
+    return unused;
+}
+
+static void *spin(void *unused) {
+    for (;;)
+        sink++;
+    return unused;
+}
+
+static void *end(void *unused) {
+    return unused;
+}
+
+static pthread_t start(void *(*function)(void *)) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, 64 << 10) != 0 ||
+        pthread_create(&thread, &attributes, function, NULL) != 0)
+        fail("no thread");
+    return thread;
+}
+
+static void hold_mutex_for_ever(void) {
+    for (;;) {
+        pthread_mutex_lock(&the_mutex);
+        usleep(20000);
+        pthread_mutex_unlock(&the_mutex);
+    }
+}
+
+static KEEP void join(pthread_t thread) {
+    pthread_join(thread, NULL); /* HERE join */
+    sink++;
+}
+
+static void storm(int threads) {
+    for (;;) {
+        pthread_t created[64];
+        for (int i = 0; i < threads && i < 64; i++)
+            created[i] = start(end);
+        for (int i = 0; i < threads && i < 64; i++)
+            pthread_join(created[i], NULL);
+    }
+}
+
+static void *(*function_of(const char *mode))(void *) {
+    static const struct {
+        const char *mode;
+        void *(*function)(void *);
+    } modes[] = {{"random", draw_for_ever},
+                 {"stream", put_one},
+                 {"mutex", take_for_ever},
+                 {"condition", wait_at_condition},
+                 {"semaphore", wait_at_semaphore},
+                 {"barrier", wait_at_barrier},
+                 {"sleep", sleep_long},
+                 {"read", read_input},
+                 {"spin", spin},
+                 {"main-ends", sleep_long}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(mode, modes[i].mode) == 0)
+            return modes[i].function;
+    return NULL;
+}
+
+int main(int count, char **words) {
+    const char *mode = count > 1 ? words[1] : "";
+    const int threads = count > 2 ? atoi(words[2]) : 1;
+    if (strcmp(mode, "end") == 0)
+        return 0;
+    if (strcmp(mode, "exec") == 0) {
+        usleep(100000);
+        execl(words[0], words[0], "stream", "2", (char *)NULL);
+        fail("exec");
+    }
+    if (strcmp(mode, "fork") == 0 && fork() == 0) {
+        usleep(500000);
+        _exit(0);
+    }
+    if (strcmp(mode, "storm") == 0)
+        storm(threads);
+    if (strcmp(mode, "fork") == 0)
+        sleep_long(NULL);
+    void *(*function)(void *) = function_of(mode);
+    if (function == NULL)
+        fail("which mode?");
+    if (pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1) != 0 || sem_init(&none, 0, 0) != 0)
+        fail("no barrier");
+    if (strcmp(mode, "stream") == 0)
+        flockfile(stdout);
+    pthread_t last = 0;
+    for (int i = 0; i < threads; i++)
+        last = start(function);
+    if (strcmp(mode, "main-ends") == 0)
+        pthread_exit(NULL);
+    if (strcmp(mode, "mutex") == 0)
+        hold_mutex_for_ever();
+    join(last);
+    return 0;
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cli/stat/report_*.cpp: what is made of a report (stat_fixture.hpp) for programs and for browsers.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "documents.hpp"
+#include "stat_fixture.hpp"
+
+namespace {
+
+using thrum::stat::Report;
+
+std::size_t count(const std::string &text, const std::string &part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
+        found++;
+    return found;
+}
+
+// --- JSON ----------------------------------------------------------------------------------------------------
+
+TEST(StatReport, JsonHasTheFields) {
+    const std::string json = json_of(report_of_random());
+    EXPECT_EQ(count(json, "\n"), 1U);
+    EXPECT_EQ(json_value(json, "d['outcome'], d['verdict'][:28], d['command']"),
+              "slower Threads make this program SL ['./birthday', '{}']");
+    EXPECT_EQ(
+        json_value(json, "[[f['rule'], f['confidence'], f['function'], f['file'], f['line']] for f in "
+                         "d['findings']]"),
+        "[['hidden-lock', 'high', 'draw', 'birthday.c', 21], ['oversubscribed', 'low', None, None, None]]");
+    EXPECT_EQ(json_value(json, "[[p['threads'], p['wall']['median'], p['cpu']] for p in d['points']]"),
+              "[[1, 0.32, 0.32], [2, 0.48, 0.62], [4, 1.08, 1.83]]");
+    EXPECT_EQ(json_value(json, "d['scaling'], sorted(d['doing'])"),
+              "None ['idle_wait', 'input_output', 'join_wait', 'kernel', 'lock_wait', 'runnable', 'running', "
+              "'sleep']");
+    EXPECT_EQ(json_value(json, "d['locks'][0]['lock']['kind'], d['locks'][0]['lock']['address'], "
+                               "d['locks'][0]['waits']"),
+              "library 0x7f12345678c0 None");
+    EXPECT_EQ(
+        json_value(json, "[w['lock'] for w in d['waits']], [f['function'] for f in d['waits'][1]['stack']]"),
+        "[0, 0, None] ['__lll_lock_wait_private', 'random', 'draw', 'worker', 'start_thread', '__clone3']");
+    EXPECT_EQ(
+        json_value(json, "d['waits'][0]['stack'][2]"),
+        "{'function': 'draw', 'file': 'birthday.c', 'line': 21, 'module': 'birthday', 'offset': '0x1215', "
+        "'is_user': True}");
+    EXPECT_EQ(json_value(json, "len(d['threads']), d['threads'][1]['name'], d['profile_source'], "
+                               "d['burns_one'][0]['doing'], d['signal'], d['interrupted']"),
+              "5 worker perf event running 0 False");
+}
+
+TEST(StatReport, JsonOfAModelAndOfExactRuns) {
+    const std::string json = json_of(report_that_scales());
+    EXPECT_EQ(json_value(json, "d['outcome'], d['scaling']['contention'], d['scaling']['best_threads']"),
+              "scales 0.009 None");
+    EXPECT_EQ(json_value(json, "d['exact'], d['threads_counted'], d['system_calls'][0]"),
+              "True True {'name': 'futex', 'calls': 120}");
+}
+
+TEST(StatReport, JsonOfBadNamesAndNumbers) {
+    const std::string json = json_of(report_inconclusive());
+    EXPECT_EQ(json_value(json, "d['outcome'], ascii(d['command'][0])"),
+              "inconclusive '</title><b onload=\"x\">&\\'\";\\n\\x01\\ufffd\\ufffd'");
+    EXPECT_EQ(json_value(json,
+                         "d['points'][0]['threads'], d['points'][0]['wall']['median'], "
+                         "d['points'][0]['load']['others'], d['waits'][0]['lock'], d['waits'][0]['share']"),
+              "None None None None None");
+    EXPECT_EQ(json_value(json, "d['locks'][0]['lock']['address'], d['waits'][0]['calls']"),
+              "0xffffffffffffffff 12");
+}
+
+// --- the page ------------------------------------------------------------------------------------------------
+
+TEST(StatReport, PagesStandByThemselves) {
+    for (const Report &report : {report_of_random(), report_that_scales(), report_inconclusive()}) {
+        const std::string page = html_of(report);
+        expect_sound_page(page);
+        EXPECT_LT(page.size(), 1000000U);
+    }
+    EXPECT_NE(html_of(Report()).find("</html>"), std::string::npos);
+}
+
+TEST(StatReport, ThePageShowsAll) {
+    const std::string page = html_of(report_of_random());
+    for (const char *part : {"SLOWER: 4 threads take 3.3x",
+                             "class=\"verdict slower\"",
+                             "Hidden lock in libc: random()",
+                             "confidence: high",
+                             "draw (birthday.c:21)",
+                             "Use random_r() with per-thread state.",
+                             "Retrograde: best at 1 thread",
+                             "By number of threads",
+                             "class=\"ideal\"",
+                             "Where time went (4 threads)",
+                             "class=\"lock_wait\"",
+                             "worker 4712",
+                             "Where waiting happened",
+                             "random &lt;- draw (birthday.c:21)",
+                             "static lock inside libc",
+                             "Where CPU time went",
+                             "msort_with_tmp",
+                             "44 % of the CPU time is in the kernel",
+                             "How we know",
+                             "What could not be seen",
+                             "Example Processor 3000",
+                             "4 created, 4 joined"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
+    EXPECT_EQ(page.find("class=\"model\""), std::string::npos);
+    EXPECT_EQ(page.find("System calls"), std::string::npos);
+}
+
+TEST(StatReport, ThePageOfOneThatScales) {
+    const std::string page = html_of(report_that_scales());
+    for (const char *part :
+         {"class=\"verdict scales\"", "class=\"model\"", "<h2>System calls", "The 40 of 60 threads"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
+    EXPECT_EQ(page.find("Where waiting happened"), std::string::npos) << "there was none";
+}
+
+TEST(StatReport, ThePageQuotesWhatOthersNamed) {
+    const std::string page = html_of(report_inconclusive());
+    for (const char *bad : {"<b ", "\x01", "\xff", "nan", "inf\"", "inf ", "\"x\"", ">inf"})
+        EXPECT_EQ(page.find(bad), std::string::npos) << bad;
+    expect_sound_page(page);
+    EXPECT_NE(page.find("ended by signal 11"), std::string::npos);
+    EXPECT_NE(page.find("interrupted: "), std::string::npos);
+}
+
+// --- the trace -----------------------------------------------------------------------------------------------
+
+// As Perfetto wants it: each event with what its phase needs, and the slices of a track one behind the other.
+const char *const kCheckTrace = R"(
+import collections, json, sys
+trace = json.load(sys.stdin)
+needed = {'X': {'name', 'cat', 'ts', 'dur', 'pid', 'tid'}, 'M': {'name', 'args', 'pid', 'tid'}}
+tracks = collections.defaultdict(list)
+for event in trace['traceEvents']:
+    assert needed[event['ph']] <= set(event), event
+    if event['ph'] == 'X':
+        assert event['ts'] >= 0 and event['dur'] >= 0, event
+        tracks[event['tid']].append(event)
+if sys.argv[1:] != ['odd']:
+    for slices in tracks.values():
+        for one, other in zip(slices, slices[1:]):
+            assert one['ts'] + one['dur'] <= other['ts'] + 0.0015, (one, other)
+names = [e['args']['name'] for e in trace['traceEvents'] if e['name'] in ('process_name', 'thread_name')]
+print(len(tracks), *names[:3], end='')
+)";
+
+TEST(StatReport, Traces) {
+    EXPECT_EQ(python(kCheckTrace, trace_of(report_of_random())), "5 birthday birthday worker");
+    EXPECT_EQ(python(kCheckTrace, trace_of(report_that_scales())),
+              "60 worker-pool pool-worker-long-name pool-worker-long-name");
+    EXPECT_EQ(python(kCheckTrace, trace_of(Report())), "0 ?");
+}
+
+TEST(StatReport, ATraceSaysWhereAThreadWaited) {
+    const std::string trace = trace_of(report_of_random());
+    EXPECT_EQ(
+        json_value(trace, "[e['args'] for e in d['traceEvents'] if e.get('cat') == 'lock_wait'][0]['lock']"),
+        "libc.so.6 .data (static lock inside libc)");
+    EXPECT_EQ(json_value(trace, "sorted({e['name'] for e in d['traceEvents'] if e['ph'] == 'X'})"),
+              "['join wait', 'kernel', 'lock wait: __lll_lock_wait_private', 'runnable', 'running: random']");
+}
+
+TEST(StatReport, ATraceOfBadNamesAndNumbersCanBeRead) {
+    const std::string trace = trace_of(report_inconclusive());
+    EXPECT_EQ(
+        json_value(trace, "all(e['ts'] >= 0 and e['dur'] >= 0 for e in d['traceEvents'] if e['ph'] == 'X')"),
+        "True");
+}
+
+// --- folded stacks -------------------------------------------------------------------------------------------
+
+TEST(StatReport, FoldedStacks) {
+    EXPECT_EQ(folded_of(report_of_random()),
+              "__clone3;start_thread;worker;has_dup;draw;random;__lll_lock_wait_private 148\n"
+              "__clone3;start_thread;worker;draw;random;__lll_lock_wait_private 4\n"
+              "__clone3;start_thread;worker;_IO_puts;__lll_lock_wait_private 1\n"
+              "start_thread;worker;has_dup;draw;random;[running] 90\n"
+              "start_thread;worker;has_dup;draw;random;__lll_lock_wait_private;[running] 56\n"
+              "start_thread;worker;has_dup;msort_with_tmp;[running] 22\n"
+              "start_thread;worker;has_dup;[running] 14\n");
+    EXPECT_EQ(folded_of(Report()), "");
+}
+
+// Each line ends in a space and a number, and has as many parts as the stack, whatever the functions are called.
+TEST(StatReport, FoldedStacksOfBadNames) {
+    const std::string text = folded_of(report_inconclusive());
+    std::istringstream lines(text);
+    std::vector<std::size_t> parts;
+    for (std::string line; std::getline(lines, line);) {
+        const std::string number = line.substr(line.rfind(' ') + 1);
+        EXPECT_EQ(number.find_first_not_of("0123456789"), std::string::npos) << line;
+        parts.push_back(count(line, ";") + 1);
+    }
+    EXPECT_EQ(parts, (std::vector<std::size_t>{3, 3000, 2, 3}));
+}
+
+} // namespace

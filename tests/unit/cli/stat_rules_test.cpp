@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cli/stat/rules.hpp: what is concluded from reports that are made up, and how the text shows it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "place.hpp"
+#include "stat/facts.hpp"
+#include "stat/rules.hpp"
+
+namespace {
+
+using thrum::stat::Confidence;
+using thrum::stat::Doing;
+using thrum::stat::Finding;
+using thrum::stat::Frame;
+using thrum::stat::LockKind;
+using thrum::stat::Outcome;
+using thrum::stat::Point;
+using thrum::stat::Report;
+using thrum::stat::Site;
+using thrum::stat::Thread;
+
+Frame library(const char *function, const char *module = "libc.so.6") {
+    Frame frame;
+    frame.function = function;
+    frame.module = module;
+    return frame;
+}
+
+Frame own(const char *function, int line = 21) {
+    Frame frame;
+    frame.function = function;
+    frame.file = "prog.c";
+    frame.line = line;
+    frame.module = "prog";
+    frame.is_user = true;
+    return frame;
+}
+
+// A program on a machine of two cores, of which nobody else wants any.
+class Case {
+  public:
+    Case() {
+        report.machine.processors = 2;
+        report.command = {"./prog", "{}"};
+        report.rate = 100;
+    }
+
+    Case &point(unsigned threads, double wall, double user, double system, double voluntary = 100) {
+        Point point;
+        point.threads = threads;
+        point.most_threads = threads + 1;
+        point.runs = 3;
+        point.wall = {wall, wall * 0.99, wall * 1.01, 0.75, 3};
+        point.user = user;
+        point.system = system;
+        point.voluntary = voluntary;
+        point.load.seconds = 3 * wall;
+        point.load.others = 0.01;
+        report.points.push_back(point);
+        report.sampled_wall = wall;
+        report.sampled_threads = threads;
+        return *this;
+    }
+    Case &others(double cpus) {
+        for (Point &point : report.points)
+            point.load.others = cpus;
+        return *this;
+    }
+    Case &doing(Doing what, double seconds) {
+        report.doing[static_cast<int>(what)] = seconds;
+        return *this;
+    }
+    Case &lock(LockKind kind, const std::string &text, double waiters_mean, const std::string &symbol = "") {
+        thrum::stat::LockUse use;
+        use.lock.kind = kind;
+        use.lock.text = text;
+        use.lock.symbol = symbol;
+        use.share = 1;
+        use.waiters_mean = waiters_mean;
+        use.waiters_most = static_cast<unsigned>(waiters_mean) + 1;
+        report.locks.push_back(use);
+        return *this;
+    }
+    // Waits for the first lock, if there is one.
+    Case &waits(const std::vector<Frame> &stack, std::uint64_t samples, double share = 1) {
+        Site site;
+        site.stack = stack;
+        site.samples = samples;
+        site.share = share;
+        site.seconds = static_cast<double>(samples) / 100;
+        site.lock = report.locks.empty() ? SIZE_MAX : 0;
+        report.waits.push_back(site);
+        return *this;
+    }
+    Case &burns(const std::vector<Frame> &stack, double share, double share_one) {
+        for (auto &[list, part] : {std::pair{&report.burns, share}, {&report.burns_one, share_one}})
+            if (part > 0) {
+                Site site;
+                site.doing = Doing::kRunning;
+                site.stack = stack;
+                site.samples = static_cast<std::uint64_t>(100 * part);
+                site.share = part;
+                list->push_back(site);
+            }
+        report.profile_source = "perf event";
+        return *this;
+    }
+    Case &thread(double begin, double end, Doing what = Doing::kRunning) {
+        Thread thread;
+        thread.begin = begin;
+        thread.end = end;
+        thread.spans.push_back({begin, end, what, SIZE_MAX});
+        report.threads.push_back(thread);
+        return *this;
+    }
+    const Report &concluded(const std::string &failure = "") {
+        conclude(report, failure);
+        return report;
+    }
+
+    Report report;
+};
+
+std::string rules_of(const Report &report) {
+    std::string names;
+    for (const Finding &finding : report.findings)
+        names += (names.empty() ? "" : " ") + finding.rule;
+    return names;
+}
+
+// The article's program: hardly a long wait, and CPU time that explodes in the kernel.
+Case random_case() {
+    Case made;
+    made.point(1, 0.32, 0.32, 0, 3).point(2, 0.48, 0.4, 0.22, 400).point(4, 1.08, 1.02, 0.81, 788);
+    made.doing(Doing::kRunning, 1.8).doing(Doing::kRunnable, 1.2).doing(Doing::kLockWait, 1.1);
+    made.lock(LockKind::kLibrary, "libc.so.6 .data (static lock inside libc)", 1.4);
+    made.waits({library("__lll_lock_wait_private"), library("random"), own("draw"), own("has_dup", 25),
+                own("worker", 33)},
+               109, 0.99);
+    made.burns({library("__lll_lock_wait_private"), library("random"), own("draw")}, 0.6, 0);
+    made.burns({library("random"), own("draw")}, 0.2, 0.3);
+    made.burns({own("has_dup", 25), own("worker", 33)}, 0.2, 0.7);
+    return made;
+}
+
+TEST(StatRules, AHiddenLock) {
+    Case made = random_case();
+    const Report &report = made.concluded();
+    EXPECT_EQ(report.outcome, Outcome::kSlower);
+    EXPECT_EQ(report.verdict, "Threads make this program SLOWER: 4 threads take 3.4x the time of 1.");
+    ASSERT_EQ(rules_of(report), "hidden-lock");
+    const Finding &found = report.findings.front();
+    EXPECT_EQ(found.cause, "Hidden lock in libc: random()");
+    EXPECT_EQ(found.fix, "Use random_r() with per-thread state.");
+    EXPECT_EQ(found.confidence, Confidence::kHigh);
+    EXPECT_EQ(found.function, "draw");
+    EXPECT_EQ(found.file, "prog.c");
+    EXPECT_EQ(found.line, 21);
+    EXPECT_FALSE(found.evidence.empty());
+}
+
+TEST(StatRules, AHiddenLockThatIsNeverSeenWaitedFor) {
+    Case made = random_case();
+    made.report.waits.clear();
+    made.report.locks.clear();
+    made.doing(Doing::kLockWait, 0);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "hidden-lock");
+    EXPECT_EQ(report.findings.front().cause, "Hidden lock in libc: random()");
+    EXPECT_EQ(report.findings.front().function, "draw");
+    EXPECT_EQ(report.findings.front().confidence, Confidence::kMedium);
+}
+
+TEST(StatRules, WhatScalesIsNotAccused) {
+    Case made = random_case();
+    made.report.points.clear();
+    made.point(1, 0.14, 0.14, 0).point(2, 0.07, 0.14, 0).point(4, 0.075, 0.145, 0.001);
+    const Report &report = made.concluded();
+    EXPECT_EQ(report.outcome, Outcome::kScales);
+    EXPECT_EQ(rules_of(report), "scales");
+    EXPECT_EQ(report.findings.front().function, "");
+}
+
+TEST(StatRules, OneRunOfTheSame) {
+    Case made = random_case();
+    made.report.points.erase(made.report.points.begin(), made.report.points.begin() + 2);
+    made.report.burns_one.clear();
+    const Report &report = made.concluded();
+    EXPECT_EQ(report.outcome, Outcome::kOneRun);
+    EXPECT_EQ(rules_of(report), "hidden-lock");
+    EXPECT_NE(report.verdict.find("a --sweep tells"), std::string::npos) << report.verdict;
+}
+
+TEST(StatRules, OneRunOfWhatIsWell) {
+    Case made;
+    made.point(0, 1, 1.9, 0.02).doing(Doing::kRunning, 1.9).doing(Doing::kLockWait, 0.05);
+    made.report.points.front().most_threads = 3;
+    const Report &report = made.concluded();
+    EXPECT_EQ(report.outcome, Outcome::kOneRun);
+    EXPECT_EQ(rules_of(report), "scales");
+    EXPECT_EQ(report.findings.front().confidence, Confidence::kLow);
+}
+
+// --- whose lock it is ---------------------------------------------------------------------------------------
+
+Case locked(const std::vector<Frame> &stack, LockKind kind, const std::string &text,
+            const std::string &symbol = "") {
+    Case made;
+    made.point(1, 0.5, 0.5, 0).point(2, 0.6, 0.9, 0.2).point(4, 0.7, 1, 0.3, 900);
+    made.doing(Doing::kRunning, 1.3)
+        .doing(Doing::kLockWait, 1)
+        .lock(kind, text, 1.2, symbol)
+        .waits(stack, 100);
+    return made;
+}
+
+TEST(StatRules, TheFunctionThatTheProgramCallsIsNamed) {
+    struct {
+        std::vector<Frame> stack;
+        const char *rule, *cause;
+    } const known[] = {
+        {{library("__lll_lock_wait_private"), library("malloc"), library("__GI__IO_file_doallocate"),
+          library("printf"), own("log")},
+         "hidden-lock",
+         "Hidden lock in libc: printf()"},
+        {{library("__lll_lock_wait_private"), library("__tz_convert"), library("localtime_r"), own("log")},
+         "hidden-lock",
+         "Hidden lock in libc: localtime_r()"},
+        {{library("__lll_lock_wait_private"), library("__tz_convert"), own("log")},
+         "hidden-lock",
+         "Hidden lock in libc: localtime() or gmtime()"},
+        {{library("__lll_lock_wait_private"), library("_IO_puts"), own("log")},
+         "hidden-lock",
+         "Hidden lock in libc: puts()"},
+        {{library("__lll_lock_wait_private"), library("__random"), library("rand"), own("draw")},
+         "hidden-lock",
+         "Hidden lock in libc: rand()"},
+        {{library("pthread_mutex_lock"), library("__GI___dl_iterate_phdr"), own("walk")},
+         "hidden-lock",
+         "Hidden lock in libc: dl_iterate_phdr()"},
+        {{library("pthread_mutex_lock"), library("_Unwind_Find_FDE", "libgcc_s.so.1"),
+          library("_Unwind_RaiseException", "libgcc_s.so.1"), library("__cxa_throw", "libstdc++.so.6"),
+          own("check")},
+         "hidden-lock",
+         "Hidden lock in libstdc++: stack unwinding, as by exceptions"},
+        {{library("pthread_mutex_lock"), library("frobnicate", "libfrob.so.3"), own("use")},
+         "hidden-lock",
+         "Hidden lock in libfrob: frobnicate()"},
+        {{library("__lll_lock_wait_private"), library("_int_free"), library("free"),
+          library("operator delete"), own("renew")},
+         "allocator",
+         "Threads contend for the memory allocator (libc) in renew()"},
+    };
+    for (const auto &one : known) {
+        Case made = locked(one.stack, LockKind::kLibrary, "libc.so.6 .data (static lock inside libc)");
+        const Report &report = made.concluded();
+        ASSERT_EQ(rules_of(report), one.rule) << one.cause;
+        EXPECT_EQ(report.findings.front().cause, one.cause);
+        EXPECT_EQ(report.findings.front().function, one.stack.back().function);
+    }
+}
+
+TEST(StatRules, ProgramsOwnFunctionsAreNoneOfTheLibrarys) {
+    Frame random = own("random");
+    EXPECT_EQ(thrum::stat::find_hidden_lock(random), nullptr);
+    EXPECT_NE(thrum::stat::find_hidden_lock(library("__GI___random")), nullptr);
+    EXPECT_NE(thrum::stat::find_hidden_lock(library("__printf_chk")), nullptr);
+    EXPECT_EQ(thrum::stat::find_hidden_lock(library("qsort")), nullptr);
+    EXPECT_EQ(thrum::stat::source_name("sum_up._omp_fn.0"), "sum_up");
+    EXPECT_EQ(thrum::stat::source_name("f.part.12"), "f");
+    EXPECT_EQ(thrum::stat::source_name("f.cold"), "f");
+    EXPECT_EQ(thrum::stat::source_name("f.parts"), "f.parts");
+}
+
+TEST(StatRules, AHotMutex) {
+    Case made = locked({library("pthread_mutex_lock"), own("put")}, LockKind::kGlobal, "pot_lock in prog",
+                       "pot_lock");
+    made.burns({own("put"), own("earn", 30)}, 0.5, 0.3).burns({own("earn", 30)}, 0.5, 0.7);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "hot-mutex");
+    EXPECT_EQ(report.findings.front().cause, "Hot mutex: pot_lock in put()");
+    EXPECT_EQ(report.findings.front().function, "put");
+}
+
+TEST(StatRules, OneLockAroundEverything) {
+    Case made;
+    made.point(1, 0.5, 0.5, 0)
+        .point(4, 0.52, 0.5, 0.02, 3000)
+        .doing(Doing::kRunning, 0.5)
+        .doing(Doing::kLockWait, 1.5);
+    made.lock(LockKind::kGlobal, "everything in prog", 2.9, "everything");
+    made.waits({library("pthread_mutex_lock"), own("update")}, 150);
+    made.burns({own("work", 7), own("update")}, 0.97, 0.98);
+    EXPECT_EQ(rules_of(made.concluded()), "one-lock");
+}
+
+TEST(StatRules, AConvoy) {
+    Case made;
+    made.point(1, 0.4, 0.4, 0)
+        .point(4, 0.6, 0.6, 0.3, 40000)
+        .doing(Doing::kRunning, 0.9)
+        .doing(Doing::kLockWait, 1.4);
+    made.lock(LockKind::kGlobal, "queue_lock in prog", 2.5, "queue_lock");
+    made.waits({library("pthread_mutex_lock"), own("append")}, 140);
+    made.burns({own("append"), own("produce", 30)}, 0.3, 0.25).burns({own("produce", 30)}, 0.7, 0.75);
+    const Report &report = made.concluded();
+    EXPECT_EQ(rules_of(report), "convoy");
+    EXPECT_EQ(report.findings.front().function, "append");
+}
+
+TEST(StatRules, PythonsLock) {
+    Case made;
+    made.point(1, 0.5, 0.5, 0)
+        .point(4, 0.6, 0.55, 0.05, 500)
+        .doing(Doing::kRunning, 0.6)
+        .doing(Doing::kLockWait, 1.5);
+    made.waits({library("pthread_cond_timedwait"), library("PyEval_RestoreThread", "python3.11"),
+                library("_PyEval_EvalFrameDefault", "python3.11")},
+               150);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "one-lock");
+    EXPECT_NE(report.findings.front().cause.find("Python"), std::string::npos);
+}
+
+TEST(StatRules, OpenMPsSectionsAreTheProgramsOwn) {
+    Case made = locked({library("gomp_mutex_lock_slow", "libgomp.so.1"),
+                        library("GOMP_critical_start", "libgomp.so.1"), own("sum_up._omp_fn.0")},
+                       LockKind::kLibrary, "libgomp.so.1 .bss");
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "hot-mutex");
+    EXPECT_NE(report.findings.front().cause.find("GOMP_critical_start"), std::string::npos);
+    EXPECT_EQ(report.findings.front().function, "sum_up");
+}
+
+TEST(StatRules, AFewWaitsAreNoDisease) {
+    Case made;
+    made.point(1, 1, 1, 0)
+        .point(2, 0.75, 1.05, 0.01)
+        .doing(Doing::kRunning, 1.06)
+        .doing(Doing::kLockWait, 0.08);
+    made.lock(LockKind::kGlobal, "lock in prog", 1).waits({library("pthread_mutex_lock"), own("put")}, 8);
+    const Report &report = made.concluded();
+    EXPECT_EQ(report.outcome, Outcome::kScalesSome);
+    EXPECT_EQ(rules_of(report), "scales");
+}
+
+// --- threads, memory, work ----------------------------------------------------------------------------------
+
+TEST(StatRules, ThreadsThatComeAndGo) {
+    Case made;
+    made.point(1, 0.5, 0.2, 0.3).point(4, 0.5, 0.3, 0.6).doing(Doing::kRunning, 0.9);
+    for (int i = 0; i < 150; i++)
+        made.thread(i * 0.003, i * 0.003 + 0.002);
+    made.report.threads_created = 150;
+    made.burns({library("clone3"), library("pthread_create"), own("start_round", 55)}, 0.3, 0.3);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "thread-churn");
+    EXPECT_EQ(report.findings.front().function, "start_round");
+    EXPECT_EQ(report.findings.front().line, 55);
+}
+
+TEST(StatRules, SpinningInALoopOfOnesOwn) {
+    Case made;
+    made.point(1, 0.5, 0.5, 0)
+        .point(4, 0.9, 1.75, 0.02)
+        .doing(Doing::kRunning, 1.75)
+        .doing(Doing::kRunnable, 1.6);
+    made.burns({own("await_turn"), own("take_turns", 30)}, 0.6, 0).burns({own("take_turns", 30)}, 0.4, 1);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "busy-wait");
+    EXPECT_EQ(report.findings.front().function, "await_turn");
+}
+
+TEST(StatRules, SpinningWithSchedYield) {
+    Case made;
+    made.point(4, 0.9, 1, 0.75).doing(Doing::kRunning, 1.75).doing(Doing::kRunnable, 1.6);
+    made.burns({library("sched_yield"), own("take")}, 0.3, 0).burns({own("work", 30)}, 0.7, 0);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "busy-wait");
+    EXPECT_EQ(report.findings.front().confidence, Confidence::kHigh);
+    EXPECT_EQ(report.findings.front().function, "take");
+
+    Case blind;
+    blind.point(1, 0.5, 0.5, 0).point(4, 0.9, 1, 0.75);
+    blind.report.points.back().involuntary = 100000;
+    EXPECT_EQ(rules_of(blind.concluded()), "busy-wait");
+}
+
+TEST(StatRules, MemoryThatIsFoughtFor) {
+    Case made;
+    made.point(1, 0.4, 0.4, 0).point(2, 0.7, 1.4, 0).doing(Doing::kRunning, 1.4);
+    made.burns({own("count"), own("worker", 30)}, 1, 1);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "false-sharing");
+    EXPECT_EQ(report.findings.front().function, "count");
+    EXPECT_EQ(report.findings.front().confidence, Confidence::kLow) << "a hint";
+}
+
+TEST(StatRules, CoherencyWhereTheLawSaysSo) {
+    Case made;
+    made.report.machine.processors = 8;
+    for (const unsigned n : {1U, 2U, 4U, 8U}) {
+        const double wall = (1 + 0.03 * n * (n - 1)) / n;
+        made.point(n, wall, wall * n, 0);
+    }
+    made.report.scaling = thrum::stat::Scaling{0, 0.03, 0.01, 5};
+    EXPECT_EQ(rules_of(made.concluded()).find("coherency"), 0U) << rules_of(made.report);
+}
+
+TEST(StatRules, ASequentialPart) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.85, 1, 0).doing(Doing::kRunning, 1);
+    made.thread(0, 0.85).thread(0.7, 0.85);
+    made.burns({own("prepare", 7), own("main", 40)}, 0.7, 0.7)
+        .burns({own("chew", 9), own("worker", 30)}, 0.3, 0.3);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "sequential");
+    EXPECT_EQ(report.findings.front().function, "prepare");
+    EXPECT_EQ(report.outcome, Outcome::kScalesSome);
+}
+
+TEST(StatRules, InputAndOutput) {
+    Case made;
+    made.point(1, 0.55, 0.01, 0.01)
+        .point(4, 0.54, 0.01, 0.01)
+        .doing(Doing::kInputOutput, 2)
+        .doing(Doing::kRunning, 0.02);
+    Site site;
+    site.stack = {library("recv"), own("receive_answer")};
+    site.doing = Doing::kInputOutput;
+    made.report.others.push_back(site);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "io-bound");
+    EXPECT_EQ(report.findings.front().function, "receive_answer");
+}
+
+TEST(StatRules, MoreThreadsThanCores) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.5, 1, 0).point(32, 0.8, 1.55, 0.04);
+    made.doing(Doing::kRunning, 1.6).doing(Doing::kRunnable, 20);
+    EXPECT_EQ(rules_of(made.concluded()), "oversubscribed");
+}
+
+TEST(StatRules, WhoKeepsWaitingIsNotSequential) {
+    Case made;
+    made.point(1, 1, 0.03, 0.01, 800).point(4, 1, 0.03, 0.01, 820).doing(Doing::kRunning, 0.04);
+    made.thread(0, 0.5, Doing::kRunnable);
+    EXPECT_EQ(rules_of(made.concluded()), "inconclusive");
+}
+
+TEST(StatRules, ThreadsWithoutWork) {
+    Case made;
+    made.point(1, 0.45, 0.02, 0.01)
+        .point(4, 0.45, 0.02, 0.01)
+        .doing(Doing::kRunning, 0.03)
+        .doing(Doing::kIdleWait, 1.6);
+    EXPECT_EQ(rules_of(made.concluded()), "inconclusive");
+    EXPECT_EQ(made.report.outcome, Outcome::kNoFaster);
+}
+
+// --- a busy machine -----------------------------------------------------------------------------------------
+
+TEST(StatRules, ABusyMachineTellsNothing) {
+    Case made;
+    made.point(1, 1.6, 1, 0)
+        .point(2, 1.5, 1, 0)
+        .others(1.3)
+        .doing(Doing::kRunning, 1)
+        .doing(Doing::kRunnable, 1.4);
+    made.report.points.front().run_delay = 0.6;
+    made.report.points.back().run_delay = 1.4;
+    const Report &report = made.concluded();
+    EXPECT_EQ(report.outcome, Outcome::kInconclusive);
+    EXPECT_EQ(rules_of(report), "inconclusive");
+    EXPECT_EQ(report.findings.front().cause, "The machine was busy");
+    EXPECT_NE(report.verdict.find("others used 1.3 of 2 CPUs"), std::string::npos) << report.verdict;
+}
+
+TEST(StatRules, OthersThatAreInNobodysWay) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.52, 1, 0).others(0.3).doing(Doing::kRunning, 1);
+    EXPECT_EQ(made.concluded().outcome, Outcome::kScales);
+}
+
+TEST(StatRules, LocksAreSeenOnABusyMachine) {
+    Case made = random_case();
+    made.others(1);
+    for (Point &point : made.report.points)
+        point.run_delay = 3;
+    const Report &report = made.concluded();
+    EXPECT_EQ(report.outcome, Outcome::kSlower)
+        << "5.7 times the CPU time is more than any machine makes up for";
+    EXPECT_EQ(report.findings.front().rule, "hidden-lock");
+}
+
+TEST(StatRules, AProgramThatFailed) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.2, 0.3, 0);
+    const Report &report =
+        made.concluded("the program was ended by signal 11 (Segmentation fault) with 2 threads");
+    EXPECT_EQ(report.outcome, Outcome::kInconclusive);
+    EXPECT_NE(report.verdict.find("signal 11"), std::string::npos);
+    EXPECT_EQ(rules_of(report), "inconclusive");
+}
+
+TEST(StatRules, NothingAtAll) {
+    Report report;
+    conclude(report, "");
+    EXPECT_EQ(report.outcome, Outcome::kInconclusive);
+    EXPECT_FALSE(text_of(report).empty());
+}
+
+// --- text ---------------------------------------------------------------------------------------------------
+
+TEST(StatText, TheFormOfAReport) {
+    Case made = random_case();
+    made.report.switch_cost = 3.1e-6;
+    made.report.scaling_text = "Retrograde: best at 1 thread (no scaling model fitted).";
+    made.report.threads_created = made.report.threads_joined = 4;
+    made.report.threads_counted = true;
+    made.concluded();
+    const std::string text = text_of(made.report);
+    for (const char *part :
+         {"VERDICT  Threads make this program SLOWER: 4 threads take 3.4x the time of 1.\n",
+          "CAUSE    Hidden lock in libc: random()                          confidence: high\n",
+          "FIX      Use random_r() with per-thread state.\n",
+          " threads     wall   speedup      cpu   parallel\n",
+          "       4   1.08 s     0.30x   1.83 s       1.69  ###\n", " Retrograde: best at 1 thread",
+          "WHERE waiting happened (100 Hz samples; join and idle waits excluded)\n",
+          "   99%  random <- draw (prog.c:21) <- has_dup <- worker\n",
+          "        lock: libc.so.6 .data (static lock inside libc)\n",
+          "LOST     1.51 s CPU above 1 thread; 44 % of CPU is in the kernel;\n",
+          "788 voluntary switches x 3.1 us (measured) = 2.4 ms: most waits spun\n",
+          "ALSO     threads: 4 created, 4 joined (ok)    runnable/cores: 1.4 (ok)\n",
+          "NOISE    CPU pressure from others: low        next: thrum stat --exact | --html\n"})
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(StatText, NoLineIsTooLong) {
+    Case made = random_case();
+    made.report.waits.front().stack[2].function = std::string(300, 'x');
+    made.report.warnings = {
+        "a warning that goes on and on, as warnings do, until there is no room left on its line"};
+    made.concluded();
+    std::istringstream lines(text_of(made.report));
+    for (std::string line; std::getline(lines, line);)
+        EXPECT_TRUE(line.size() <= 80 || line.find("xxx") != std::string::npos) << line;
+}
+
+// --- the document -------------------------------------------------------------------------------------------
+
+TEST(StatRules, TheDocumentHasThemAll) {
+    const std::string document = read_file(CLI_DOCS "/stat.md");
+    for (const std::string &name : thrum::stat::rule_names())
+        EXPECT_NE(document.find("`" + name + "`"), std::string::npos) << name;
+}
+
+} // namespace

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sampler of `thrum stat`, the unwinder, and what is made of samples: on programs whose threads wait in a known way
+// (sampled.c). Judged by what was found and by shares of samples, never by how long something took.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <functional>
+
+#include "command.hpp"
+#include "maps.hpp"
+#include "spawn.hpp"
+#include "stat/layers.hpp"
+#include "stat/waits.hpp"
+
+namespace {
+
+using namespace thrum::stat;
+
+const std::string kSource = CLI_SAMPLED_SOURCE;
+
+double now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// A program that stands before its execve(2) until go(); ended with this.
+class Child {
+  public:
+    explicit Child(const Words &words) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0 || (pid_ = fork()) < 0)
+            throw std::runtime_error("no child");
+        if (pid_ == 0) {
+            char byte;
+            close(ends[1]);
+            if (read(ends[0], &byte, 1) < 0 || dup2(open("/dev/null", O_WRONLY), 1) < 0)
+                _exit(96);
+            std::vector<char *> pointers;
+            for (const std::string &word : words)
+                pointers.push_back(const_cast<char *>(word.c_str()));
+            pointers.push_back(nullptr);
+            execv(pointers[0], pointers.data());
+            _exit(95);
+        }
+        close(ends[0]);
+        gate_ = ends[1];
+    }
+    ~Child() {
+        go();
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    Child(const Child &) = delete;
+    Child &operator=(const Child &) = delete;
+
+    pid_t pid() const { return pid_; }
+    void go() {
+        if (gate_ >= 0)
+            close(std::exchange(gate_, -1));
+    }
+
+  private:
+    pid_t pid_ = -1;
+    int gate_ = -1;
+};
+
+using Enough = std::function<bool(const Sampler &)>;
+
+Enough futex_waits(std::size_t wanted) {
+    return [wanted](const Sampler &sampler) {
+        return static_cast<std::size_t>(std::count_if(
+                   sampler.samples.begin(), sampler.samples.end(),
+                   [](const ProcSample &sample) { return sample.system_call == SYS_futex; })) >= wanted;
+    };
+}
+
+Enough samples(std::size_t wanted) {
+    return [wanted](const Sampler &sampler) { return sampler.samples.size() >= wanted; };
+}
+
+// Polls until there is enough; gives up on a machine that is too busy for it.
+double watch(Sampler &sampler, const Enough &enough) {
+    constexpr double kPatience = 30;
+    const double begin = now();
+    while (!enough(sampler) && now() - begin < kPatience) {
+        sampler.poll(now() - begin);
+        usleep(3000);
+    }
+    return now() - begin;
+}
+
+Report report_of(const Words &words, const Enough &enough, double budget = 0.5) {
+    Sampler sampler(200, budget);
+    double wall = 0;
+    {
+        Child child(words);
+        sampler.forked(child.pid());
+        sampler.poll(0); // before the program: nothing of ours is to be seen
+        EXPECT_TRUE(sampler.threads.empty());
+        child.go();
+        wall = watch(sampler, enough);
+    }
+    EXPECT_TRUE(enough(sampler)) << sampler.samples.size() << " samples";
+    Report report;
+    add_samples(report, sampler, wall);
+    return report;
+}
+
+int line_of(const std::string &mark) {
+    std::ifstream source(kSource);
+    int number = 1;
+    for (std::string line; std::getline(source, line); number++)
+        if (line.find("HERE " + mark + " ") != std::string::npos)
+            return number;
+    return 0;
+}
+
+// "random <- draw:33 <- ...", for messages.
+std::string text_of_stack(const std::vector<Frame> &stack) {
+    std::string text;
+    for (const Frame &frame : stack)
+        text += (text.empty() ? "" : " <- ") + frame.function + ":" + std::to_string(frame.line) + "(" +
+                frame.module + (frame.is_user ? "*)" : ")");
+    return text;
+}
+
+std::string text_of_report(const Report &report) {
+    std::string text;
+    for (const std::vector<Site> *sites : {&report.waits, &report.others})
+        for (const Site &site : *sites)
+            text += std::to_string(static_cast<int>(site.doing)) + " " + std::to_string(site.samples) + " " +
+                    std::to_string(site.share) + " " + text_of_stack(site.stack) + "\n";
+    for (const LockUse &use : report.locks)
+        text += use.lock.text + "\n";
+    for (const std::string &warning : report.warnings)
+        text += warning + "\n";
+    return text;
+}
+
+std::vector<std::string> functions(const Site &site) {
+    std::vector<std::string> names;
+    for (const Frame &frame : site.stack)
+        names.push_back(frame.function);
+    return names;
+}
+
+double share_of(const Report &report, const std::string &function) {
+    double share = 0;
+    for (const Site &site : report.waits)
+        share += site.stack.front().function == function ? site.share : 0;
+    return share;
+}
+
+bool has_warning(const Report &report, const std::string &piece) {
+    return std::any_of(report.warnings.begin(), report.warnings.end(),
+                       [&](const std::string &warning) { return warning.find(piece) != std::string::npos; });
+}
+
+#ifdef CLI_ELFUTILS
+
+TEST(Sampler, HiddenLockOfLibc) {
+    const Report report = report_of({CLI_SAMPLED_O2, "random", "4"}, futex_waits(40));
+    ASSERT_FALSE(report.waits.empty());
+    EXPECT_GT(share_of(report, "random"), 0.9) << text_of_report(report);
+    const Site &site = report.waits.front();
+    ASSERT_GE(site.stack.size(), 3U) << text_of_report(report);
+    EXPECT_EQ(site.stack[0].function, "random");
+    EXPECT_FALSE(site.stack[0].is_user);
+    EXPECT_EQ(site.stack[1].function, "draw");
+    EXPECT_EQ(site.stack[1].file, "sampled.c");
+    EXPECT_EQ(site.stack[1].line, line_of("draw"));
+    EXPECT_TRUE(site.stack[1].is_user);
+    EXPECT_EQ(site.stack[2].function, "draw_for_ever");
+    EXPECT_EQ(site.stack.size(), 3U) << "what threads begin in is left out\n" << text_of_report(report);
+    ASSERT_LT(site.lock, report.locks.size());
+    const LockUse &use = report.locks[site.lock];
+    EXPECT_EQ(use.lock.kind, LockKind::kLibrary) << use.lock.text;
+    EXPECT_EQ(use.lock.module, "libc.so.6");
+    EXPECT_NE(use.lock.text.find("(static lock inside libc)"), std::string::npos) << use.lock.text;
+    EXPECT_GE(use.threads, 2U);
+}
+
+TEST(Sampler, LockThatIsHeld) {
+    const Report report = report_of({CLI_SAMPLED_O2, "stream", "3"}, futex_waits(60));
+    ASSERT_FALSE(report.waits.empty());
+    const Site &site = report.waits.front();
+    ASSERT_GE(site.stack.size(), 2U) << text_of_report(report);
+    EXPECT_EQ(site.stack[0].function, "putc") << text_of_report(report);
+    EXPECT_EQ(site.stack[1].function, "put");
+    EXPECT_EQ(site.stack[1].line, line_of("put"));
+    EXPECT_DOUBLE_EQ(site.share, 1);
+    ASSERT_EQ(report.locks.size(), 1U) << text_of_report(report);
+    EXPECT_EQ(report.locks[0].lock.kind, LockKind::kLibrary);
+    EXPECT_EQ(report.locks[0].threads, 3U);
+    EXPECT_EQ(report.locks[0].waiters_most, 3U);
+    EXPECT_GT(report.locks[0].waiters_mean, 2);
+    const auto others = std::count_if(report.others.begin(), report.others.end(), [](const Site &other) {
+        return other.doing == Doing::kJoinWait && other.stack[1].function == "join" &&
+               other.stack[1].line == line_of("join");
+    });
+    EXPECT_EQ(others, 1) << text_of_report(report);
+}
+
+// The same whether frames are found by the frame pointer or not.
+void expect_nested(const std::string &program) {
+    const Report report = report_of({program, "mutex", "3"}, futex_waits(80));
+    ASSERT_FALSE(report.waits.empty());
+    const Site &site = report.waits.front();
+    const std::vector<std::string> expected = {"pthread_mutex_lock", "take", "inner", "middle", "outer",
+                                               "take_for_ever"};
+    EXPECT_EQ(functions(site), expected) << text_of_report(report);
+    const std::vector<std::string> marks = {"take", "inner", "middle", "outer", "thread"};
+    for (std::size_t i = 0; i < marks.size() && i + 1 < site.stack.size(); i++)
+        EXPECT_EQ(site.stack[i + 1].line, line_of(marks[i])) << marks[i];
+    EXPECT_GT(site.share, 0.8) << text_of_report(report);
+    ASSERT_LT(site.lock, report.locks.size());
+    const Lock &lock = report.locks[site.lock].lock;
+    EXPECT_EQ(lock.kind, LockKind::kGlobal);
+    EXPECT_EQ(lock.symbol, "the_mutex") << lock.text;
+    EXPECT_EQ(lock.offset, 0U);
+    EXPECT_FALSE(has_warning(report, "debugging")) << text_of_report(report);
+}
+
+TEST(Sampler, MutexOfTheProgram) {
+    expect_nested(CLI_SAMPLED_O2);
+}
+TEST(Sampler, MutexOfAProgramThatIsNotOptimised) {
+    expect_nested(CLI_SAMPLED_O0);
+}
+TEST(Sampler, MutexOfAProgramWithFramePointers) {
+    expect_nested(CLI_SAMPLED_FP);
+}
+
+TEST(Sampler, WithoutDebuggingInformation) {
+    const Report report = report_of({CLI_SAMPLED_STRIPPED, "mutex", "3"}, futex_waits(60));
+    ASSERT_FALSE(report.waits.empty());
+    EXPECT_EQ(report.waits.front().stack.front().function, "pthread_mutex_lock") << text_of_report(report);
+    ASSERT_GE(report.waits.front().stack.size(), 5U) << text_of_report(report);
+    EXPECT_TRUE(report.waits.front().stack[1].is_user);
+    EXPECT_TRUE(has_warning(report, "no debugging information: cli-sampled-stripped"))
+        << text_of_report(report);
+    EXPECT_EQ(report.locks.at(report.waits.front().lock).lock.kind, LockKind::kGlobal);
+}
+
+#endif
+
+// Neither joins nor waits for work count as waits for a lock.
+class WaitsForWork : public testing::TestWithParam<std::pair<const char *, Doing>> {};
+
+TEST_P(WaitsForWork, AreNoLockWaits) {
+    const auto [mode, doing] = GetParam();
+    const Report report = report_of({CLI_SAMPLED_O2, mode, "3"}, samples(80));
+    double of_kind = 0, all = 0;
+    for (const Site &site : report.others) {
+        of_kind += site.doing == doing ? static_cast<double>(site.samples) : 0;
+        all += site.doing != Doing::kJoinWait ? static_cast<double>(site.samples) : 0;
+    }
+    EXPECT_TRUE(report.waits.empty()) << text_of_report(report);
+    EXPECT_GT(of_kind, 0.9 * all) << text_of_report(report);
+    EXPECT_GT(report.doing[static_cast<int>(doing)], report.doing[static_cast<int>(Doing::kJoinWait)]);
+}
+
+#ifdef CLI_ELFUTILS
+INSTANTIATE_TEST_SUITE_P(Sampler, WaitsForWork,
+                         testing::Values(std::pair("condition", Doing::kIdleWait),
+                                         std::pair("semaphore", Doing::kIdleWait),
+                                         std::pair("barrier", Doing::kIdleWait),
+                                         std::pair("sleep", Doing::kSleep),
+                                         std::pair("read", Doing::kInputOutput)),
+                         [](const auto &test) { return std::string(test.param.first); });
+#else
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WaitsForWork);
+#endif
+
+// More threads than CPUs: what they want and do not get is told apart from what they get.
+TEST(Sampler, RunningAndRunnable) {
+    const auto threads = static_cast<unsigned>(3 * sysconf(_SC_NPROCESSORS_ONLN));
+    const Report report =
+        report_of({CLI_SAMPLED_O2, "spin", std::to_string(threads)}, samples(100 * threads));
+    const double running = report.doing[static_cast<int>(Doing::kRunning)];
+    const double runnable = report.doing[static_cast<int>(Doing::kRunnable)];
+    EXPECT_GT(running, 0);
+    EXPECT_GT(runnable, running) << "a third of them could run at once";
+    EXPECT_TRUE(report.waits.empty());
+    EXPECT_EQ(report.threads_created, threads);
+    ASSERT_EQ(report.threads.size(), threads + 1);
+    for (const Thread &thread : report.threads) {
+        EXPECT_EQ(thread.name, "cli-sampled-o2");
+        EXPECT_FALSE(thread.spans.empty());
+        for (std::size_t i = 1; i < thread.spans.size(); i++)
+            EXPECT_LE(thread.spans[i - 1].end, thread.spans[i].begin + 1e-9);
+    }
+}
+
+TEST(Sampler, ThreadsThatComeAndGo) {
+    const Report report = report_of({CLI_SAMPLED_O2, "storm", "16"},
+                                    [](const Sampler &sampler) { return sampler.threads.size() > 60; });
+    EXPECT_GT(report.threads_created, 50U);
+    EXPECT_FALSE(report.threads_counted);
+    EXPECT_GE(report.sampled_threads, 2U);
+}
+
+// Within its budget, the sampler takes them in turn.
+TEST(Sampler, ManyThreads) {
+    const Report report = report_of(
+        {CLI_SAMPLED_O2, "sleep", "1000"},
+        [](const Sampler &sampler) {
+            return sampler.threads.size() > 1000 &&
+                   std::all_of(sampler.threads.begin(), sampler.threads.end(),
+                               [](const ProcThread &thread) { return thread.run_ns != 0; });
+        },
+        0.05);
+    EXPECT_EQ(report.sampled_threads, 1001U);
+    EXPECT_EQ(report.threads.size(), 1001U);
+    EXPECT_TRUE(report.waits.empty());
+}
+
+TEST(Sampler, EndsAtOnce) {
+    Sampler sampler(200, 0.5);
+    Child child({CLI_SAMPLED_O2, "end"});
+    sampler.forked(child.pid());
+    child.go();
+    const double wall = watch(sampler, [&](const Sampler &) {
+        siginfo_t ended{};
+        return waitid(P_PID, static_cast<id_t>(child.pid()), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               ended.si_pid != 0;
+    });
+    for (int i = 0; i < 20; i++)
+        sampler.poll(wall + 0.01 * i);
+    Report report;
+    add_samples(report, sampler, wall);
+    EXPECT_TRUE(report.waits.empty());
+    EXPECT_LE(report.threads.size(), 1U);
+    EXPECT_EQ(report.samples == 0, has_warning(report, "ended before")) << text_of_report(report);
+}
+
+TEST(Sampler, FirstThreadEnds) {
+    const Report report = report_of({CLI_SAMPLED_O2, "main-ends", "2"}, samples(200));
+    EXPECT_LE(report.threads.size(), 3U) << "the first one stays as a zombie, and is one thread";
+    EXPECT_GT(report.doing[static_cast<int>(Doing::kSleep)], 0);
+}
+
+TEST(Sampler, ProgramThatExecutesAnother) {
+    const Report report = report_of({CLI_SAMPLED_O2, "exec"}, futex_waits(40));
+    EXPECT_TRUE(has_warning(report, "executed another one")) << text_of_report(report);
+#ifdef CLI_ELFUTILS
+    ASSERT_FALSE(report.waits.empty());
+    EXPECT_EQ(report.waits.front().stack.front().function, "putc") << text_of_report(report);
+#endif
+}
+
+TEST(Sampler, ProcessesAreNotFollowed) {
+    const Report report = report_of({CLI_SAMPLED_O2, "fork"}, samples(60));
+    EXPECT_TRUE(has_warning(report, "started other processes")) << text_of_report(report);
+}
+
+// --- a process that runs already ----------------------------------------------------------------------------
+
+TEST(Sampler, Attach) {
+    Child child({CLI_SAMPLED_O2, "stream", "2"});
+    child.go();
+    usleep(300000);
+    Sampler sampler(200, 0.5);
+    sampler.attach(child.pid());
+    const double wall = watch(sampler, futex_waits(40));
+    Report report;
+    add_samples(report, sampler, wall);
+    EXPECT_FALSE(report.waits.empty() && report.others.empty());
+    EXPECT_EQ(report.threads_created, 0U) << "they were there before";
+}
+
+// The exit code says what attach() does as this user: 0 nothing, 7 a Failure that says so.
+int attach_as(uid_t user, pid_t pid, const std::string &expected) {
+    const pid_t trier = fork();
+    if (trier == 0) {
+        if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0)
+            _exit(9);
+        try {
+            Sampler(100, 0.5).attach(pid);
+        } catch (const thrum::Failure &failure) {
+            _exit(std::string(failure.what()).find(expected) == 0 ? 7 : 8);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(trier, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Sampler, AttachIsForbidden) {
+    if (getuid() != 0)
+        GTEST_SKIP() << "only root can become another user to try it";
+    Child child({CLI_SAMPLED_O2, "sleep", "1"});
+    child.go();
+    const std::string pid = std::to_string(child.pid());
+    EXPECT_EQ(attach_as(54321, child.pid(), "no permission to read process " + pid), 7);
+    EXPECT_EQ(attach_as(54321, 1 << 30, "there is no process"), 7);
+    EXPECT_EQ(attach_as(0, child.pid(), ""), 0);
+}
+
+// --- the pieces ---------------------------------------------------------------------------------------------
+
+TEST(Sampler, MapsAreTakenApart) {
+    const auto mappings =
+        thrum::mappings_of("00400000-00402000 r-xp 00001000 fe:00 247026    /a b/c (deleted)\n"
+                           "nonsense\n"
+                           "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
+                           "7f0000001000-7f0000002000 ---p 00000000 00:00 0\n");
+    ASSERT_EQ(mappings.size(), 3U);
+    EXPECT_EQ(mappings[0].path, "/a b/c (deleted)");
+    EXPECT_EQ(mappings[0].offset, 0x1000U);
+    EXPECT_TRUE(mappings[0].is_executable && !mappings[0].is_writable && mappings[0].is_of_file());
+    EXPECT_TRUE(mappings[1].path.empty() && mappings[1].is_writable);
+    EXPECT_EQ(thrum::mapping_at(mappings, 0x401fff), &mappings[0]);
+    EXPECT_EQ(thrum::mapping_at(mappings, 0x402000), nullptr);
+    EXPECT_EQ(thrum::mapping_at(mappings, 0x7f0000001000), &mappings[2]);
+    EXPECT_EQ(thrum::mapping_at({}, 1), nullptr);
+}
+
+std::vector<Frame> stack_of(const std::vector<std::string> &names) {
+    std::vector<Frame> stack;
+    for (const std::string &name : names) {
+        stack.emplace_back();
+        stack.back().function = name;
+        stack.back().module = name == "work" ? "program" : "libc.so.6";
+        stack.back().is_user = name == "work";
+    }
+    return stack;
+}
+
+ProcSample futex_wait(std::uint64_t operation, std::uint64_t value) {
+    ProcSample sample;
+    sample.state = 'S';
+    sample.system_call = SYS_futex;
+    sample.arguments[1] = operation;
+    sample.arguments[2] = value;
+    return sample;
+}
+
+TEST(Sampler, KindsOfWaits) {
+    const std::set<pid_t> threads = {1234};
+    const auto kind = [&](std::uint64_t operation, std::uint64_t value,
+                          const std::vector<std::string> &names) {
+        return doing_of(futex_wait(operation, value), stack_of(names), threads);
+    };
+    EXPECT_EQ(kind(FUTEX_WAIT_PRIVATE, 2, {"", "random", "work"}), Doing::kLockWait);
+    EXPECT_EQ(kind(FUTEX_WAIT_PRIVATE, 2, {"__lll_lock_wait", "pthread_cond_wait", "work"}),
+              Doing::kLockWait);
+    EXPECT_EQ(kind(FUTEX_WAIT_PRIVATE, 2, {"", "pthread_cond_wait", "work"}), Doing::kLockWait)
+        << "woken, and now for the mutex";
+    EXPECT_EQ(kind(FUTEX_WAIT_BITSET_PRIVATE, 2, {"", "pthread_cond_wait", "work"}), Doing::kIdleWait);
+    EXPECT_EQ(kind(FUTEX_WAIT_PRIVATE, 2, {"pthread_barrier_wait", "work"}), Doing::kIdleWait);
+    EXPECT_EQ(kind(FUTEX_WAIT_BITSET, 1234, {"", "work"}), Doing::kJoinWait);
+    EXPECT_EQ(kind(FUTEX_WAIT_BITSET_PRIVATE, 1234, {"", "work"}), Doing::kIdleWait);
+    EXPECT_EQ(kind(FUTEX_WAIT_BITSET, 1234, {"__pthread_clockjoin_ex", "work"}), Doing::kJoinWait);
+    std::vector<Frame> team = stack_of({"", "work"});
+    team[0].module = "libgomp.so.1.0.0";
+    EXPECT_EQ(doing_of(futex_wait(FUTEX_WAIT_PRIVATE, UINT32_MAX), team, threads), Doing::kLockWait);
+    EXPECT_EQ(doing_of(futex_wait(FUTEX_WAIT_PRIVATE, 16), team, threads), Doing::kIdleWait);
+    EXPECT_EQ(kind(FUTEX_LOCK_PI_PRIVATE, 0, {"work"}), Doing::kLockWait);
+    EXPECT_EQ(
+        kind(FUTEX_WAIT_BITSET_PRIVATE, 0, {"std::sys::sync::mutex::futex::Mutex::lock_contended", "work"}),
+        Doing::kLockWait);
+}
+
+TEST(Sampler, PythonsLock) {
+    Lock lock;
+    lock.symbol = "_PyRuntime";
+    EXPECT_TRUE(is_python_lock(stack_of({"pthread_cond_timedwait", "", "PyEval_RestoreThread"}), lock));
+    EXPECT_TRUE(is_python_lock(stack_of({"pthread_cond_timedwait", "take_gil"}), Lock()));
+    EXPECT_FALSE(is_python_lock(stack_of({"sem_clockwait", "PyThread_acquire_lock_timed"}), lock));
+    EXPECT_FALSE(is_python_lock(stack_of({"pthread_cond_timedwait", "work"}), Lock()));
+}
+
+TEST(Sampler, SurroundingsAreLeftOut) {
+    const auto left = [](const std::vector<std::string> &names) {
+        Site site;
+        site.stack = without_surroundings(stack_of(names));
+        return functions(site);
+    };
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(left({"__lll_lock_wait_private", "random", "work", "start_thread", "__clone3"}),
+              Names({"random", "work"}));
+    EXPECT_EQ(left({"", "random", "work", "", ""}), Names({"random", "work"})) << "a libc without names";
+    EXPECT_EQ(left({"pthread_mutex_lock", "work"}), Names({"pthread_mutex_lock", "work"}));
+    EXPECT_EQ(left({"start_thread"}), Names({"start_thread"}));
+    EXPECT_EQ(left({"pause", "start_thread", "clone3"}), Names({"pause"}));
+    EXPECT_EQ(left({}), Names());
+}
+
+TEST(Sampler, ALongRunIsThinnedOut) {
+    Sampler sampler(100, 1);
+    sampler.threads.resize(1);
+    sampler.threads[0].id = 7;
+    for (int i = 0; i < 100000; i++) {
+        ProcSample sample;
+        sample.at = sampler.threads[0].end = i * 0.01;
+        sample.thread = 7;
+        sample.state = i % 2 != 0 ? 'R' : 'S';
+        sample.system_call = i % 2 != 0 ? -1 : SYS_clock_nanosleep;
+        sample.run_ns = static_cast<std::uint64_t>(i) * 5000000; // half of the time
+        sampler.samples.push_back(sample);
+    }
+    Report report;
+    add_samples(report, sampler, 1000);
+    ASSERT_EQ(report.threads.size(), 1U);
+    EXPECT_LE(report.threads[0].spans.size(), 2000U);
+    EXPECT_NEAR(report.doing[static_cast<int>(Doing::kRunning)], 500, 1);
+    EXPECT_NEAR(report.doing[static_cast<int>(Doing::kSleep)], 500, 1);
+}
+
+} // namespace

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cli/stat/scaling.hpp: laws that are found again in points which follow them, and none where there is none to be found.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "stat/scaling.hpp"
+#include "stat/sweep.hpp"
+
+namespace {
+
+using thrum::stat::Point;
+using thrum::stat::Report;
+using thrum::stat::Scaling;
+using thrum::stat::Speedup;
+
+std::vector<Speedup> by_law(double contention, double coherency, const std::vector<double> &threads) {
+    std::vector<Speedup> points;
+    for (const double n : threads)
+        points.push_back({n, n / (1 + contention * (n - 1) + coherency * n * (n - 1))});
+    return points;
+}
+
+Report report_of(const std::vector<std::pair<unsigned, double>> &walls, unsigned processors) {
+    Report report;
+    report.machine.processors = processors;
+    for (const auto &[threads, wall] : walls) {
+        Point point;
+        point.threads = threads;
+        point.wall = {wall, wall, wall, 1, 3};
+        report.points.push_back(point);
+    }
+    add_scaling(report);
+    return report;
+}
+
+TEST(StatScaling, TheLawIsFoundAgain) {
+    for (const auto &[contention, coherency] :
+         {std::pair{0.0, 0.0}, {0.1, 0.0}, {0.05, 0.002}, {0.0, 0.01}, {0.9, 0.0}}) {
+        const auto scaling = thrum::stat::fit_universal_law(by_law(contention, coherency, {1, 2, 4, 8, 16}));
+        ASSERT_TRUE(scaling);
+        EXPECT_NEAR(scaling->contention, contention, 1e-9);
+        EXPECT_NEAR(scaling->coherency, coherency, 1e-9);
+        EXPECT_NEAR(scaling->residual, 0, 1e-9);
+    }
+}
+
+TEST(StatScaling, CoefficientsAreNeverNegative) {
+    // Faster than ideal, as where each thread's part fits into a cache.
+    for (const std::vector<Speedup> &points : {std::vector<Speedup>{{1, 1}, {2, 2.05}, {3, 3.1}, {4, 4.1}},
+                                               {{1, 1}, {2, 1.9}, {4, 3.9}, {8, 7.9}},
+                                               {{1, 1}, {2, 1.5}, {4, 2.6}, {8, 5.0}}}) {
+        const auto scaling = thrum::stat::fit_universal_law(points);
+        if (scaling) {
+            EXPECT_GE(scaling->contention, 0);
+            EXPECT_LE(scaling->contention, 1);
+            EXPECT_GE(scaling->coherency, 0);
+            EXPECT_TRUE(std::isfinite(scaling->residual));
+        }
+    }
+}
+
+TEST(StatScaling, TheBestNumberIsToldWithinWhatWasMeasured) {
+    const auto peak = thrum::stat::fit_universal_law(by_law(0.0, 0.04, {1, 2, 4, 8}));
+    ASSERT_TRUE(peak);
+    EXPECT_EQ(peak->best_threads, 5);
+    const auto beyond = thrum::stat::fit_universal_law(by_law(0.0, 0.001, {1, 2, 4, 8}));
+    ASSERT_TRUE(beyond);
+    EXPECT_EQ(beyond->best_threads, 0);
+}
+
+TEST(StatScaling, NothingIsFittedToWhatFollowsNoLaw) {
+    EXPECT_FALSE(thrum::stat::fit_universal_law(by_law(0.1, 0, {1, 2, 4})));
+    EXPECT_FALSE(thrum::stat::fit_universal_law({{1, 1}, {2, 0.3}, {3, 2.5}, {4, 0.9}}));
+    EXPECT_FALSE(thrum::stat::fit_universal_law({{1, 1}, {2, 0.3}, {3, 0.2}, {4, 0.15}}));
+}
+
+TEST(StatScaling, FourPointsUpToTheCores) {
+    const std::vector<std::pair<unsigned, double>> walls = {{1, 1}, {2, 0.55}, {4, 0.325}, {8, 0.2125}};
+    const Report enough = report_of(walls, 8);
+    ASSERT_TRUE(enough.scaling);
+    EXPECT_NEAR(enough.scaling->contention, 0.1, 1e-6);
+    EXPECT_NE(enough.scaling_text.find("Amdahl's law: 10 %"), std::string::npos) << enough.scaling_text;
+    const Report few = report_of(walls, 4);
+    EXPECT_FALSE(few.scaling);
+    EXPECT_NE(few.scaling_text.find("4 points"), std::string::npos) << few.scaling_text;
+}
+
+TEST(StatScaling, Retrograde) {
+    const Report report = report_of({{1, 0.32}, {2, 0.48}, {3, 0.7}, {4, 1.08}}, 4);
+    EXPECT_FALSE(report.scaling);
+    EXPECT_EQ(report.scaling_text, "Retrograde: best at 1 thread (no scaling model fitted).");
+}
+
+TEST(StatScaling, NothingToCompareWith) {
+    EXPECT_EQ(report_of({{4, 1}}, 4).scaling_text, "");
+    EXPECT_FALSE(report_of({{2, 1}, {3, 0.8}, {4, 0.7}, {5, 0.6}, {6, 0.5}}, 8).scaling);
+}
+
+TEST(StatScaling, HyperThreadsAreNoCores) {
+    Report report;
+    report.machine.processors = 8;
+    EXPECT_EQ(thrum::stat::ideal_speedup(report, 16), 8);
+    report.cores = 4;
+    EXPECT_EQ(thrum::stat::ideal_speedup(report, 16), 4);
+    EXPECT_EQ(thrum::stat::ideal_speedup(report, 2), 2);
+}
+
+// --- numbers of threads ---------------------------------------------------------------------------------------
+
+TEST(StatSweep, Lists) {
+    using Numbers = std::vector<unsigned>;
+    EXPECT_EQ(thrum::stat::parse_sweep("1,2,4"), (Numbers{1, 2, 4}));
+    EXPECT_EQ(thrum::stat::parse_sweep("4,1,4,2"), (Numbers{1, 2, 4}));
+    EXPECT_EQ(thrum::stat::parse_sweep("1-3,8"), (Numbers{1, 2, 3, 8}));
+    EXPECT_EQ(thrum::stat::parse_sweep("7"), (Numbers{7}));
+    for (const char *wrong :
+         {"", ",", "1,", ",1", "1,,2", "0", "x", "-1", "4-1", "1-", "1.5", "1 2", "100001", "1-100"})
+        EXPECT_ANY_THROW(thrum::stat::parse_sweep(wrong)) << wrong;
+}
+
+TEST(StatSweep, TheDefaultGoesUpToAllProcessors) {
+    using Numbers = std::vector<unsigned>;
+    EXPECT_EQ(thrum::stat::default_sweep(1), (Numbers{1}));
+    EXPECT_EQ(thrum::stat::default_sweep(3), (Numbers{1, 2, 3}));
+    EXPECT_EQ(thrum::stat::default_sweep(6), (Numbers{1, 2, 4, 6}));
+    EXPECT_EQ(thrum::stat::default_sweep(16), (Numbers{1, 2, 4, 8, 16}));
+}
+
+TEST(StatSweep, TheProgramIsToldInEachWay) {
+    thrum::stat::Launch launch;
+    launch.words = {"./{}", "-t{}", "x={},{}", "plain"};
+    launch.environment = {"A=1", "OMP_NUM_THREADS=9"};
+    thrum::stat::Telling telling;
+    telling.braces = true;
+    telling.variable = "OMP_NUM_THREADS";
+    telling.by_affinity = true;
+    const thrum::stat::Launch told = with_threads(launch, telling, 12);
+    EXPECT_EQ(told.words, (std::vector<std::string>{"./{}", "-t12", "x=12,12", "plain"}));
+    EXPECT_EQ(told.environment, (std::vector<std::string>{"A=1", "OMP_NUM_THREADS=12"}));
+    EXPECT_EQ(told.processors, 12U);
+    EXPECT_EQ(told.threads, 12U);
+}
+
+TEST(StatSweep, APointIsMadeOfMedians) {
+    thrum::stat::Runs runs;
+    runs.launch.threads = 2;
+    for (const double wall : {3.0, 1.0, 2.0}) {
+        thrum::stat::Measured run;
+        run.wall = wall;
+        run.user = 2 * wall;
+        run.voluntary = static_cast<std::uint64_t>(10 * wall);
+        run.most_threads = static_cast<unsigned>(wall);
+        run.load.seconds = wall;
+        run.load.others = wall / 2;
+        runs.measured.push_back(run);
+    }
+    const Point point = point_of(runs);
+    EXPECT_EQ(point.runs, 3U);
+    EXPECT_EQ(point.wall.median, 2);
+    EXPECT_EQ(point.wall.low, 1);
+    EXPECT_EQ(point.wall.high, 3);
+    EXPECT_EQ(point.user, 4);
+    EXPECT_EQ(point.voluntary, 20);
+    EXPECT_EQ(point.most_threads, 3U);
+    ASSERT_TRUE(point.load.others);
+    EXPECT_NEAR(*point.load.others, (1.5 * 3 + 0.5 * 1 + 1 * 2) / 6, 1e-12);
+}
+
+} // namespace

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `thrum stat` from outside: its command line, what it starts and how often, the streams and the end of the program. No
+// test looks at a time.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "place.hpp"
+
+namespace {
+
+Ended thrum_stat(Words words, const World &world = {}) {
+    words.insert(words.begin(), {place().thrum(), "stat"});
+    return spawn(words, world);
+}
+
+// A shell script that writes its arguments, and what else `text` says, into a fresh file for each test.
+struct Script {
+    explicit Script(const std::string &text)
+        : log(place().path("stat-log")),
+          path(place().write("stat-script", "#!/bin/sh\necho \"$@\" >>" + log + "\n" + text)) {
+        std::filesystem::remove(log);
+    }
+    std::string ran() const { return std::filesystem::exists(log) ? read_file(log) : ""; }
+    std::string log, path;
+};
+
+struct Wrong {
+    Words words;
+    std::string line;
+};
+
+const std::string kPidOnly =
+    "thrum stat: -p looks at a process as it is; of the other options it takes --seconds, "
+    "--json, --html, --trace and --folded";
+const std::string kTold =
+    "thrum stat: how is the program told the number of threads? Write {} in its place among the "
+    "arguments, or give --threads-env NAME or --by-affinity";
+
+std::string bad_sweep(const std::string &text) {
+    return "thrum stat: --sweep takes numbers of threads from 1 to 100000, as 1,2,4 or 1-4, not '" + text +
+           "'";
+}
+
+const Wrong kWrong[] = {
+    {{}, "thrum stat: which program? thrum stat [OPTIONS] -- PROG ARGS..."},
+    {{"--json", "--"}, "thrum stat: which program? thrum stat [OPTIONS] -- PROG ARGS..."},
+    {{"--bogus", "true"}, "thrum stat: unknown option '--bogus'; see thrum stat --help"},
+    {{"--exact=1", "true"}, "thrum stat: --exact takes no value; see thrum stat --help"},
+    {{"--sweep"}, "thrum stat: --sweep needs a value; see thrum stat --help"},
+    {{"--sweep", "", "--", "true", "{}"}, bad_sweep("")},
+    {{"--sweep", "1,x", "--", "true", "{}"}, bad_sweep("1,x")},
+    {{"--sweep", "0,1", "--", "true", "{}"}, bad_sweep("0,1")},
+    {{"--sweep", "4-1", "--", "true", "{}"}, bad_sweep("4-1")},
+    {{"--sweep", "1,,2", "--", "true", "{}"}, bad_sweep("1,,2")},
+    {{"--sweep", "1-65", "--", "true", "{}"},
+     "thrum stat: --sweep takes at most 64 numbers; '1-65' has more"},
+    {{"--sweep", "1,2", "--", "true"}, kTold},
+    {{"--sweep", "1,2", "--", "{}", "x"}, kTold},
+    {{"--sweep", "1,100000", "--by-affinity", "--", "true"}, ""},
+    {{"--threads-env", "", "--", "true"}, "thrum stat: --threads-env takes the name of a variable, not ''"},
+    {{"--threads-env", "A=1", "--", "true"},
+     "thrum stat: --threads-env takes the name of a variable, not 'A=1'"},
+    {{"-n", "0", "--", "true"}, "thrum stat: -n takes a whole number from 1 to 1000, not '0'"},
+    {{"--runs", "x", "--", "true"}, "thrum stat: -n takes a whole number from 1 to 1000, not 'x'"},
+    {{"--html", "", "--", "true"}, "thrum stat: --html takes the name of a file, not ''"},
+    {{"--trace", "", "--", "true"}, "thrum stat: --trace takes the name of a file, not ''"},
+    {{"--folded", "", "--", "true"}, "thrum stat: --folded takes the name of a file, not ''"},
+    {{"--seconds", "1", "--", "true"},
+     "thrum stat: --seconds is for -p; a program is looked at until it ends"},
+    {{"--seconds", "x", "-p", "1"}, "thrum stat: --seconds takes seconds from 0.001 to 86400, not 'x'"},
+    {{"-p", "abc"}, "thrum stat: PID is a process number from 1 on, not 'abc'"},
+    {{"-p", "1", "--", "true"}, "thrum stat: either -p a process or run a program, not both"},
+    {{"-p", "1", "--exact"}, kPidOnly},
+    {{"-p", "1", "--sweep", "1,2"}, kPidOnly},
+};
+
+TEST(StatUsage, EveryMistakeIsOneLineAndTwo) {
+    for (const Wrong &wrong : kWrong) {
+        const Ended ended = thrum_stat(wrong.words);
+        if (wrong.line.empty())
+            EXPECT_NE(ended.err.find("thrum stat: --by-affinity can give a program 1 to "),
+                      std::string::npos);
+        else
+            EXPECT_EQ(ended.err, wrong.line + "\n");
+        EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+        EXPECT_EQ(ended.out, "");
+        EXPECT_EQ(ended.code(), 2) << wrong.line;
+    }
+}
+
+TEST(StatUsage, RefusesWhatCannotBeStarted) {
+    EXPECT_EQ(thrum_stat({"--", "no-such-program"}).code(), 127);
+    const std::string plain = place().write("stat-not-executable", "text\n", 0644);
+    EXPECT_EQ(thrum_stat({"--", plain}).code(), 126);
+    const Ended input = thrum_stat({"--input", "/no/such/input", "--", "true"});
+    EXPECT_EQ(input.err, "thrum stat: cannot open /no/such/input: No such file or directory\n");
+    EXPECT_EQ(input.code(), 1);
+    const Ended page = thrum_stat({"--html", "/no/such/page", "--", "true"});
+    EXPECT_EQ(page.err, "thrum stat: cannot write /no/such/page: No such file or directory\n");
+    EXPECT_EQ(page.code(), 1);
+    EXPECT_EQ(thrum_stat({"-p", "2147483647"}).code(), 1);
+}
+
+// --- what is run --------------------------------------------------------------------------------------------
+
+TEST(StatUsage, WithoutASweepItRunsOnce) {
+    const Script script("echo OUT; echo ERR >&2; cat\n");
+    World world;
+    world.input = "IN\n";
+    const Ended ended = thrum_stat({"--", script.path, "a", "b"}, world);
+    EXPECT_EQ(script.ran(), "a b\n");
+    EXPECT_EQ(ended.out, "OUT\nIN\n") << "nothing but the program's";
+    EXPECT_EQ(ended.err.compare(0, 4, "ERR\n"), 0) << ended.err;
+    EXPECT_NE(ended.err.find("\nVERDICT "), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.code(), 0);
+}
+
+TEST(StatUsage, ASweepRunsEachNumberAndShowsTheFirst) {
+    const Script script("echo OUT $T $*\n");
+    const Ended ended = thrum_stat({"--sweep", "2,1", "--threads-env", "T", "--no-profile", "-n", "2", "--",
+                                    script.path, "n={}", "{}{}"});
+    EXPECT_EQ(script.ran(), "n=1 11\n" // to warm up
+                            "n=1 11\nn=2 22\nn=2 22\nn=1 11\n"
+                            "n=2 22\n"); // to be sampled
+    EXPECT_EQ(ended.out, "OUT 1 n=1 11\n");
+    EXPECT_EQ(ended.code(), 0);
+    const Ended all =
+        thrum_stat({"--sweep", "1", "--show-output", "--no-profile", "-n", "1", "--", script.path, "{}"});
+    EXPECT_EQ(all.out, "OUT 1\nOUT 1\nOUT 1\n");
+}
+
+TEST(StatUsage, ByAffinityGivesThatManyCPUs) {
+    const Script script("nproc >>$0.cpus\n");
+    std::filesystem::remove(script.path + ".cpus");
+    EXPECT_EQ(
+        thrum_stat({"--sweep", "1", "--by-affinity", "--no-profile", "-n", "1", "--", script.path}).code(),
+        0);
+    EXPECT_EQ(read_file(script.path + ".cpus"), "1\n1\n1\n");
+}
+
+TEST(StatUsage, AnInputIsReadByEachRun) {
+    const Script script("wc -c >>$0.sizes\n");
+    std::filesystem::remove(script.path + ".sizes");
+    const std::string input = place().write("stat-input", "four", 0644);
+    EXPECT_EQ(
+        thrum_stat({"--sweep", "1", "--input", input, "-n", "1", "--no-profile", "--", script.path, "{}"})
+            .code(),
+        0);
+    EXPECT_EQ(read_file(script.path + ".sizes"), "4\n4\n4\n");
+}
+
+TEST(StatUsage, JsonIsAllOfStandardOutput) {
+    const Ended ended = thrum_stat({"--json", "--", "/bin/sh", "-c", "echo OUT"});
+    EXPECT_EQ(ended.out.compare(0, 1, "{"), 0) << ended.out;
+    EXPECT_EQ(ended.err, "OUT\n");
+}
+
+// --- how it ends --------------------------------------------------------------------------------------------
+
+TEST(StatUsage, TheEndIsTheProgramsOwn) {
+    const Ended code = thrum_stat({"--", "/bin/sh", "-c", "exit 7"});
+    EXPECT_EQ(code.code(), 7);
+    EXPECT_NE(code.err.find("VERDICT"), std::string::npos) << "and there is a report";
+    const Ended died = thrum_stat({"--", "/bin/sh", "-c", "kill -SEGV $$"});
+    EXPECT_EQ(died.signal(), SIGSEGV);
+    EXPECT_NE(died.err.find("signal 11"), std::string::npos) << died.err;
+    EXPECT_EQ(thrum_stat({"--sweep", "1", "--no-profile", "-n", "1", "--", "/bin/sh", "-c", "exit $0", "{}"})
+                  .code(),
+              1);
+}
+
+TEST(StatUsage, ASweepOfAProgramThatFailsIsOver) {
+    const Script script("test $1 = 1 || kill -ABRT $$\n");
+    const Ended ended = thrum_stat({"--sweep", "1,2,4", "--no-profile", "-n", "3", "--", script.path, "{}"});
+    EXPECT_EQ(script.ran(), "1\n1\n2\n");
+    EXPECT_EQ(ended.signal(), SIGABRT);
+    EXPECT_NE(ended.err.find("with 2 threads"), std::string::npos) << ended.err;
+}
+
+TEST(StatUsage, CtrlCGivesWhatWasSeen) {
+    const Script script(
+        "test -e $0.again && { kill -INT $PPID; exec sleep 1000; }; test $1 = 1 || : >$0.again\n");
+    std::filesystem::remove(script.path + ".again");
+    const Ended ended = thrum_stat({"--sweep", "1,2", "--no-profile", "-n", "9", "--", script.path, "{}"});
+    EXPECT_EQ(ended.signal(), SIGINT);
+    EXPECT_NE(ended.err.find("VERDICT"), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find("interrupted"), std::string::npos) << ended.err;
+    EXPECT_EQ(script.ran(), "1\n1\n2\n2\n");
+}
+
+TEST(StatUsage, CtrlCInTheOnlyRunIsForTheProgram) {
+    const Ended ended =
+        thrum_stat({"--", "/bin/sh", "-c",
+                    "trap 'echo CAUGHT; exit 5' INT; kill -INT $PPID; while :; do sleep 0.1; done"});
+    EXPECT_EQ(ended.out, "CAUGHT\n");
+    EXPECT_NE(ended.err.find("VERDICT"), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.code(), 5);
+}
+
+TEST(StatUsage, SignalsAreInherited) {
+    World world;
+    world.ignore_and_block = true;
+    const Ended ended =
+        thrum_stat({"--", "/bin/sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/self/status"}, world);
+    const Ended bare = spawn({"/bin/sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/self/status"}, world);
+    EXPECT_EQ(ended.out, bare.out);
+}
+
+} // namespace
