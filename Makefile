@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench bench-preempt casestudy growth soak soak-ult soak-preempt format lint install clean help
+.PHONY: all run test test-all bench bench-check bench-preempt casestudy growth soak soak-ult soak-preempt format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -21,8 +21,11 @@ test:      ## release and debug, everything that a first visit should see
 test-all:  ## ./test and all that is heavy: sanitizers, clang, aarch64, chroots, JDK, PyTorch
 	@scripts/test-all.sh
 
-bench: all ## the benchmarks, as tables
+bench: all ## the benchmarks, as tables, and the figure of spawn: build/<preset>/spawn.svg
 	@scripts/bench.sh build/$(PRESET)
+
+bench-check: all ## the benchmarks that have targets to reach; fails if one is missed
+	@scripts/bench-check.sh build/$(PRESET)
 
 casestudy: ## the experiments of docs/casestudy.md, with figures: build/casestudy
 	@cmake --preset $(PRESET)

@@ -98,8 +98,7 @@ def interpreter_of(venv):
 
 
 def measure(options, python, cached):
-    layers = 2 if options.quick else 12
-    words = ["--work", str(layers), str(options.inferences)]
+    words = ["--work", str(options.layers), str(options.inferences)]
     answer = subprocess.run([python, os.path.realpath(__file__), *words],
                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                             env=common.environment(options.library if cached else None, **OFFLINE,
@@ -144,12 +143,13 @@ def body():
     options = common.read_options(
         NAME, "BERT inference, from the main thread and from a new one each, without and with the cache.",
         [("--rounds", "Pairs of processes", 1, 7, 15, 1),
-         ("--inferences", "Inferences of each kind a process", 3, 20, 50, 1)],
+         ("--inferences", "Inferences of each kind a process", 3, 20, 50, 1),
+         ("--layers", "Layers of the model; BERT base has 12", 2, 12, 12, 1)],
         [("--venv", "A virtual environment with transformers", os.path.join(build, "bert"))])
     python = interpreter_of(options.venv)
     report = common.Report(options)
     pairs = common.run_pairs(options.rounds, lambda cached: measure(options, python, cached))
-    size = "2 of 12 layers" if options.quick else "12 layers"
+    size = "12 layers" if options.layers == 12 else f"{options.layers} instead of 12 layers"
     report.add("bert", f"BERT base ({size}), batch 1, {TOKENS} tokens: median "
                        "[95 % interval, or lowest and highest where there are fewer than 6 rounds]", COLUMNS,
                [row(pairs, "from_main", "main thread"), row(pairs, "from_new_thread", "a new thread")])

@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <cstdio>
@@ -27,6 +28,7 @@
 #include <iostream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "thrum/cache.h"
 
@@ -297,8 +299,9 @@ Sample measure(const std::vector<std::string> &words, const Environment &environ
     const Ended ended = run(command, environment, true);
     Sample sample{};
     if (ended.status != 0 ||
-        std::sscanf(ended.output.c_str(), "%lf %lf %lf %lf %lf %lf", &sample.operations, &sample.wall_ns,
-                    &sample.cpu_ns, &sample.system_ns, &sample.created, &sample.reused) != 6 ||
+        std::sscanf(ended.output.c_str(), "%lf %lf %lf %lf %lf %lf %lf %lf %lf", &sample.operations,
+                    &sample.wall_ns, &sample.cpu_ns, &sample.system_ns, &sample.created, &sample.reused,
+                    &sample.idle, &sample.resident_kb, &sample.switches) != 9 ||
         sample.operations < 1)
         throw Failure("a measuring process failed (wait status " + std::to_string(ended.status) + ")");
     if (expect_reuse != (sample.reused > 0))
@@ -309,15 +312,16 @@ Sample measure(const std::vector<std::string> &words, const Environment &environ
 
 namespace {
 
-// The kernel's share of this process's CPU time, 0 to 1. From getrusage, whose two times are counted in clock
-// ticks and then scaled to the exact sum: good for measurements of many ticks, and no better than that.
+// The kernel's share of this process's CPU time, 0 to 1, and its context switches. From getrusage, whose two times are
+// counted in clock ticks and then scaled to the exact sum: good for measurements of many ticks, and no better than that.
 struct Usage {
-    double user, system;
+    double user, system, switches;
     Usage() {
         rusage usage{};
         getrusage(RUSAGE_SELF, &usage);
         user = microseconds(usage.ru_utime);
         system = microseconds(usage.ru_stime);
+        switches = static_cast<double>(usage.ru_nvcsw + usage.ru_nivcsw);
     }
     double kernel_share_until(const Usage &end) const {
         const double in_kernel = std::max(end.system - system, 0.0), outside = std::max(end.user - user, 0.0);
@@ -325,22 +329,36 @@ struct Usage {
     }
 };
 
+double resident_kb() {
+    std::ifstream file("/proc/self/statm");
+    double size = 0, pages = 0;
+    if (!(file >> size >> pages))
+        throw Failure("/proc/self/statm cannot be read");
+    return pages * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1024;
+}
+
 } // namespace
 
-void report_work(const std::function<std::uint64_t()> &work) {
-    const Usage usage;
+void report_work(const std::function<std::uint64_t()> &work, double settle) {
+    const Usage begin;
     const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     const std::uint64_t operations = work();
     const double wall_ns = (seconds_of(CLOCK_MONOTONIC) - wall) * 1e9;
     const double cpu_ns = (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) * 1e9;
+    const Usage end;
     const auto *counters =
         static_cast<const struct thrum_cache_counters *>(dlsym(RTLD_DEFAULT, "thrum_cache_counters"));
     if (counters != nullptr && counters->version != THRUM_CACHE_COUNTERS_VERSION)
         throw Failure("the library's counters are of another version than this benchmark's");
-    std::printf("%llu %.0f %.0f %.0f %llu %llu\n", static_cast<unsigned long long>(operations), wall_ns,
-                cpu_ns, cpu_ns * usage.kernel_share_until(Usage()),
-                static_cast<unsigned long long>(counters != nullptr ? counters->created : 0),
-                static_cast<unsigned long long>(counters != nullptr ? counters->reused : 0));
+    if (settle > 0)
+        std::this_thread::sleep_for(std::chrono::duration<double>(settle));
+    const auto count = [counters](std::uint64_t thrum_cache_counters::*counter) {
+        return static_cast<unsigned long long>(counters != nullptr ? counters->*counter : 0);
+    };
+    std::printf("%llu %.0f %.0f %.0f %llu %llu %llu %.0f %.0f\n", static_cast<unsigned long long>(operations),
+                wall_ns, cpu_ns, cpu_ns * begin.kernel_share_until(end),
+                count(&thrum_cache_counters::created), count(&thrum_cache_counters::reused),
+                count(&thrum_cache_counters::idle), resident_kb(), end.switches - begin.switches);
 }
 
 namespace {

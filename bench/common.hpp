@@ -122,7 +122,11 @@ struct Sample {
     double operations, wall_ns, cpu_ns;
     double system_ns;       // of the CPU time, what the kernel took, as far as its clock ticks show
     double created, reused; // by the cache, 0 without it
+    double idle;            // of its threads, afterwards
+    double resident_kb;     // of the process, afterwards
+    double switches;        // of context, by sleeping or by losing the CPU
 
+    double switches_each() const { return switches / operations; }
     double wall_us_each() const { return wall_ns / operations / 1e3; }
     double cpu_us_each() const { return cpu_ns / operations / 1e3; }
     double per_second() const { return operations / wall_ns * 1e9; }
@@ -133,8 +137,9 @@ struct Sample {
 // `expect_reuse` it is a failure if the cache has not reused a thread: the numbers would be somebody else's.
 Sample measure(const std::vector<std::string> &words, const Environment &environment, bool expect_reuse);
 
-// In the child: calls `work`, which returns how many operations it did, and reports with what they cost.
-void report_work(const std::function<std::uint64_t()> &work);
+// In the child: calls `work`, which returns how many operations it did, and reports with what they cost. What is left
+// afterwards is looked at after so many seconds.
+void report_work(const std::function<std::uint64_t()> &work, double settle = 0);
 
 // Creates and joins threads that do nothing, `at_once` at a time, until `enough(threads so far)`.
 std::uint64_t create_and_join(unsigned at_once, const std::function<bool(std::uint64_t)> &enough);

@@ -3,20 +3,35 @@
 // CPU time and wall time of one pthread_create + pthread_join of a thread that does nothing, with one
 // creator: without the library, with it, and with it switched off (what its interposers cost where every
 // thread is a real one). One thread at a time, and sixteen: then the creator goes on creating while the first
-// ones run.
+// ones run. And what is asked of the CPU time where one pair takes turns on one CPU, the thread asleep in between, and
+// where it spins on two.
+#include <sched.h>
+
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "common.hpp"
+#include "verdict.hpp"
 
 namespace {
 
 constexpr unsigned kAtOnce[] = {1, 16};
 
+void stay_on_this_cpu() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0)
+        throw bench::Failure("sched_setaffinity fails");
+}
+
 void work(const std::vector<std::string> &words) {
-    if (words.size() != 2)
-        throw bench::Failure("--work takes the number of threads at a time and seconds");
+    if (words.size() != 3)
+        throw bench::Failure(
+            "--work takes the number of threads at a time, seconds, and the CPUs: one or all");
+    if (words[2] == "one")
+        stay_on_this_cpu();
     const auto at_once = static_cast<unsigned>(std::strtoul(words[0].c_str(), nullptr, 10));
     const double seconds = std::strtod(words[1].c_str(), nullptr);
     bench::create_and_join(at_once, [](std::uint64_t threads) { return threads >= 100; }); // to warm up
@@ -43,7 +58,7 @@ void round(std::vector<Variant> &list, unsigned turn, unsigned at_once, double s
     std::vector<bench::Sample> samples(list.size());
     for (std::size_t i = 0; i < list.size(); i++) {
         const std::size_t which = (turn + i) % list.size();
-        samples[which] = bench::measure({std::to_string(at_once), std::to_string(seconds)},
+        samples[which] = bench::measure({std::to_string(at_once), std::to_string(seconds), "all"},
                                         list[which].environment, list[which].reuses);
     }
     for (std::size_t i = 0; i < list.size(); i++) {
@@ -52,6 +67,65 @@ void round(std::vector<Variant> &list, unsigned turn, unsigned at_once, double s
         list[i].wall_speedup.push_back(samples[0].wall_us_each() / samples[i].wall_us_each());
         list[i].cpu_speedup.push_back(samples[0].cpu_us_each() / samples[i].cpu_us_each());
     }
+}
+
+// --- what is asked of the CPU time ------------------------------------------------------------------------------
+
+// On one CPU nobody spins. The default gains by it, too: its new thread starts where its creator is.
+struct Asked {
+    const char *state, *cpus[2]; // without and with the cache
+    double most;                 // cache / default
+};
+constexpr Asked kAsked[] = {
+    {"parked", {"all", "one"}, 0.25}, {"parked", {"one", "one"}, 0.25}, {"spinning", {"all", "all"}, 0.1}};
+
+struct CpuTimes {
+    std::vector<double> plain, cached, ratio, switches;
+};
+
+CpuTimes measure_cpu(const Asked &asked, const bench::Options &options) {
+    CpuTimes times;
+    bench::Environment environments[2];
+    environments[1].preload(options.library);
+    for (unsigned turn = 0; turn < options.numbers[1]; turn++) {
+        bench::progress(std::string(asked.state) + ", round " + std::to_string(turn));
+        bench::Sample samples[2];
+        for (unsigned i = 0; i < 2; i++) {
+            const bool cached = (turn + i) % 2 != 0;
+            samples[cached] = bench::measure({"1", std::to_string(options.numbers[0]), asked.cpus[cached]},
+                                             environments[cached], cached);
+        }
+        times.plain.push_back(samples[0].cpu_us_each());
+        times.cached.push_back(samples[1].cpu_us_each());
+        times.ratio.push_back(samples[1].cpu_us_each() / samples[0].cpu_us_each());
+        times.switches.push_back(samples[1].switches_each());
+    }
+    return times;
+}
+
+bench::Table cpu_table(const bench::Options &options, bench::Verdicts &verdicts) {
+    bench::Table table{
+        "create_join_cpu",
+        "CPU time of one pthread_create + pthread_join, one creator: median [interval as above]",
+        {{"state", "the thread is", "", 0},
+         {"default_cpus", "default", "CPUs", 0},
+         {"cache_cpus", "cache", "CPUs", 0},
+         {"default_cpu_us", "default", "µs/thread", 2},
+         {"cache_cpu_us", "cache", "µs/thread", 2},
+         {"cpu_ratio", "CPU", "cache/default", 3},
+         {"target", "target", "cache/default", 2},
+         {"verdict", "target", "verdict", 0},
+         {"switches", "context switches", "/thread", 2}},
+        {}};
+    for (const Asked &asked : kAsked) {
+        const CpuTimes times = measure_cpu(asked, options);
+        const bench::Estimate ratio = bench::estimate(times.ratio);
+        table.rows.push_back({asked.state, asked.cpus[0], asked.cpus[1], bench::estimate(times.plain).median,
+                              bench::estimate(times.cached).median, ratio, asked.most,
+                              verdicts.at_most(ratio, asked.most, options.numbers[1]),
+                              bench::estimate(times.switches).median});
+    }
+    return table;
 }
 
 void body(const bench::Options &options) {
@@ -83,7 +157,13 @@ void body(const bench::Options &options) {
     }
     report.note("× default: how many times less time than without the library; below 1 it takes more.");
     report.add(table);
+    bench::Verdicts verdicts;
+    report.add(cpu_table(options, verdicts));
+    report.note("CPU time: " + verdicts.text() +
+                ". Context switches are those with the cache; where the two spin "
+                "there are next to none, or they did not.");
     report.print();
+    verdicts.check(options.flags[0]);
 }
 
 } // namespace
@@ -94,6 +174,8 @@ int main(int argc, char **argv) {
                            "CPU and wall time of creating and joining a thread, without and with the cache.",
                            {{"--seconds", "Seconds a measurement", 0.01, 0.2, 1, 0.001, 3600},
                             {"--rounds", "Measurements of each variant", 2, 15, 31, 1, 10000}},
-                           {}},
+                           {},
+                           true,
+                           {bench::kCheck}},
                           body, work);
 }

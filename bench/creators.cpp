@@ -12,6 +12,7 @@
 
 #include "common.hpp"
 #include "hogs.hpp"
+#include "verdict.hpp"
 
 namespace bench {
 
@@ -119,6 +120,8 @@ Table empty_table(const CreatorLoop &loop, unsigned busy) {
              {"default_per_s", "default", "1000/s", 1},
              {"cache_per_s", "cache", "1000/s", 1},
              {"speedup", "rate", "× default", 2},
+             {"target", "target", "× default", 1},
+             {"verdict", "target", "verdict", 0},
              {"default_cpu_us", "default CPU", "µs/thread", 1},
              {"cache_cpu_us", "cache CPU", "µs/thread", 1},
              {"cpu_speedup", "CPU", "× default", 2},
@@ -127,18 +130,31 @@ Table empty_table(const CreatorLoop &loop, unsigned busy) {
             {}};
 }
 
+// What is asked with so many creators, in two cells: a share of the target, and whether it is kept.
+std::vector<Cell> target_cells(const CreatorLoop &loop, unsigned busy, unsigned creators,
+                               const Estimate &speedup, const Options &options, Verdicts &verdicts) {
+    for (const CreatorTarget &target : loop.targets)
+        if (target.busy == busy && target.creators == creators) {
+            const double least = target.least * options.numbers[2] / 100;
+            return {least, verdicts.at_least(speedup, least, options.numbers[1])};
+        }
+    return {"-", "-"};
+}
+
 Table table_of(const CreatorLoop &loop, const Options &options, const std::vector<unsigned> &creators,
-               unsigned busy) {
+               unsigned busy, Verdicts &verdicts) {
     const double seconds = options.numbers[0];
     const auto rounds = static_cast<unsigned>(options.numbers[1]);
     Table table = empty_table(loop, busy);
     const Hogs hogs(busy);
     for (const unsigned n : creators) {
         const Comparison c = measure_both(n, seconds, rounds, options.library);
-        table.rows.push_back({static_cast<double>(n), estimate(c.plain.rate), estimate(c.cache.rate),
-                              estimate(c.speedup), estimate(c.plain.cpu).median, estimate(c.cache.cpu).median,
-                              estimate(c.cpu_speedup), estimate(c.plain.kernel).median,
-                              estimate(c.cache.kernel).median});
+        const Estimate speedup = estimate(c.speedup);
+        const std::vector<Cell> target = target_cells(loop, busy, n, speedup, options, verdicts);
+        table.rows.push_back({static_cast<double>(n), estimate(c.plain.rate), estimate(c.cache.rate), speedup,
+                              target[0], target[1], estimate(c.plain.cpu).median,
+                              estimate(c.cache.cpu).median, estimate(c.cpu_speedup),
+                              estimate(c.plain.kernel).median, estimate(c.cache.kernel).median});
     }
     return table;
 }
@@ -147,13 +163,17 @@ void body(const CreatorLoop &loop, const Options &options) {
     const std::vector<unsigned> creators = numbers_of("--creators", options.texts[0], 1, 1000);
     const std::vector<unsigned> busy = numbers_of("--busy", options.texts[1], 0, 16);
     Report report(options);
+    Verdicts verdicts;
     for (const unsigned n : busy)
-        report.add(table_of(loop, options, creators, n));
+        report.add(table_of(loop, options, creators, n, verdicts));
     report.note("× default: times more threads per second, or times less CPU time; below 1 the cache loses.");
     report.note("kernel: system time in % of user and system time.");
+    if (!loop.targets.empty())
+        report.note("targets: " + verdicts.text() + ".");
     if (*loop.paper != '\0')
         report.note(loop.paper);
     report.print();
+    verdicts.check(options.flags[0]);
 }
 
 } // namespace
@@ -164,10 +184,13 @@ int creators_main(int argc, char **argv, const CreatorLoop &loop) {
         {loop.name,
          loop.about,
          {{"--seconds", "Seconds a measurement", 0.02, 1, 10, 0.001, 3600},
-          {"--rounds", "Measurements of each variant", 1, 5, 7, 1, 10000}},
+          {"--rounds", "Measurements of each variant", 1, 7, 7, 1, 10000},
+          {"--asked", "How much of each target is asked, in percent", 100, 100, 100, 0.001, 1e6}},
          {{"--creators", "N,...", "Numbers of creators (1,2,8,32)", "1,2,8,32"},
           {"--busy", "N,...",
-           "A table for each: somebody else's CPU-bound processes per CPU, 0 for none (0,1)", "0,1"}}},
+           "A table for each: somebody else's CPU-bound processes per CPU, 0 for none (0,1)", "0,1"}},
+         true,
+         {kCheck}},
         [&](const Options &options) { body(loop, options); },
         [&](const std::vector<std::string> &words) { work(loop, words); });
 }

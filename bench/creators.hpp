@@ -11,8 +11,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace bench {
+
+// What is asked of the rate, as a multiple of the default's.
+struct CreatorTarget {
+    unsigned busy, creators; // CPU-bound processes of somebody else's per CPU
+    double least;
+};
 
 struct CreatorLoop {
     const char *name;
@@ -23,6 +30,8 @@ struct CreatorLoop {
     // Makes threads until `stop`, and no fewer than `kFewest`, so that some can be reused in any case.
     // Returns how many, when they have all ended.
     std::uint64_t (*create)(const std::atomic<bool> &stop);
+
+    std::vector<CreatorTarget> targets = {};
 };
 
 constexpr std::uint64_t kFewest = 256;

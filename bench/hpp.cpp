@@ -6,7 +6,12 @@
 #include <thrum/thrum.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
+#include <new>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "common.hpp"
 
@@ -110,6 +115,204 @@ std::uint64_t group_cpp() {
         group.run([] {});
     group.wait();
     return kGroup;
+}
+
+// --- the same work in C: arguments and results on the heap -----------------------------------------------------
+
+Words *new_words(std::uint64_t *sum, std::uint64_t i) {
+    auto *words = static_cast<Words *>(std::malloc(sizeof(Words)));
+    if (words == nullptr)
+        throw bench::Failure("no memory");
+    *words = {sum, i, i};
+    return words;
+}
+
+void *add_words_and_free(void *arg) {
+    add_words(arg);
+    std::free(arg);
+    return nullptr;
+}
+
+std::uint64_t words_heap_c() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < kThreads; i++) {
+        thrum_t thread;
+        check(thrum_spawn(&thread, nullptr, add_words_and_free, new_words(&sum, i)));
+        check(thrum_join(thread, nullptr));
+    }
+    return sum != 0 ? kThreads : 0;
+}
+
+// A result that is freed by who needs it last, the detached thread or who waits.
+struct Result {
+    thrum_eventual_t value;
+    std::atomic<int> holders;
+    std::uint64_t number;
+};
+
+void leave(Result *result) {
+    if (result->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        std::free(result);
+}
+
+void *set_result(void *arg) {
+    auto *result = static_cast<Result *>(arg);
+    check(thrum_eventual_set(&result->value, &result->number));
+    leave(result);
+    return nullptr;
+}
+
+std::uint64_t eventual_c() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < kThreads; i++) {
+        auto *result = static_cast<Result *>(std::malloc(sizeof(Result)));
+        if (result == nullptr)
+            throw bench::Failure("no memory");
+        thrum_eventual_init(&result->value);
+        new (&result->holders) std::atomic<int>(2);
+        result->number = i;
+        check(thrum_spawn(nullptr, nullptr, set_result, result));
+        sum += *static_cast<const std::uint64_t *>(thrum_eventual_get(&result->value));
+        leave(result);
+    }
+    return sum != 0 ? kThreads : 0;
+}
+
+struct Task {
+    thrum_latch_t *done;
+    std::uint64_t *sums, i;
+};
+
+void *do_task(void *arg) {
+    const auto *task = static_cast<const Task *>(arg);
+    task->sums[task->i] = task->i;
+    thrum_latch_t *done = task->done;
+    std::free(arg);
+    check(thrum_latch_count_down(done, 1));
+    return nullptr;
+}
+
+std::uint64_t group_heap_c() {
+    std::array<std::uint64_t, kGroup> sums;
+    thrum_latch_t done;
+    thrum_latch_init(&done, kGroup);
+    for (std::size_t i = 0; i < kGroup; i++) {
+        auto *task = static_cast<Task *>(std::malloc(sizeof(Task)));
+        if (task == nullptr)
+            throw bench::Failure("no memory");
+        *task = {&done, sums.data(), i};
+        check(thrum_spawn(nullptr, nullptr, do_task, task));
+    }
+    thrum_latch_wait(&done);
+    return sums[kGroup - 1] != 0 ? kGroup : 0;
+}
+
+std::uint64_t group_words_cpp() {
+    std::array<std::uint64_t, kGroup> sums;
+    thrum::task_group group;
+    for (std::size_t i = 0; i < kGroup; i++)
+        group.run([&sums, i] { sums[i] = i; });
+    group.wait();
+    return sums[kGroup - 1] != 0 ? kGroup : 0;
+}
+
+std::uint64_t executor_cpp() {
+    std::array<std::uint64_t, kGroup> sums;
+    thrum::latch done(kGroup);
+    const thrum::executor executor;
+    for (std::size_t i = 0; i < kGroup; i++)
+        executor.execute([&done, &sums, i] {
+            sums[i] = i;
+            done.count_down();
+        });
+    done.wait();
+    return sums[kGroup - 1] != 0 ? kGroup : 0;
+}
+
+thrum::task<std::uint64_t> await_all() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < kThreads; i++)
+        sum += co_await thrum::async([i] { return i; });
+    co_return sum;
+}
+
+std::uint64_t await_cpp() {
+    return thrum::async(await_all()).get() != 0 ? kThreads : 0;
+}
+
+// --- loops ----------------------------------------------------------------------------------------------------
+
+constexpr std::size_t kElements = 16384, kGrain = 64;
+
+std::vector<std::uint64_t> &elements() {
+    static std::vector<std::uint64_t> all(kElements, 1);
+    return all;
+}
+
+struct Part {
+    std::size_t begin, end;
+    std::uint64_t sum;
+};
+
+void *add_one_to_each(void *arg) {
+    const Part *part = static_cast<const Part *>(arg);
+    Part rest = *part;
+    if (rest.end - rest.begin <= kGrain) {
+        std::uint64_t *const all = elements().data();
+        for (std::size_t i = rest.begin; i < rest.end; i++)
+            all[i]++;
+        return nullptr;
+    }
+    const std::size_t half = rest.begin + (rest.end - rest.begin) / 2;
+    Part one{rest.begin, half, 0};
+    thrum_t thread;
+    check(thrum_spawn(&thread, nullptr, add_one_to_each, &one));
+    rest.begin = half;
+    add_one_to_each(&rest);
+    check(thrum_join(thread, nullptr));
+    return nullptr;
+}
+
+std::uint64_t for_each_c() {
+    Part all{0, kElements, 0};
+    add_one_to_each(&all);
+    return kElements / kGrain;
+}
+
+std::uint64_t for_each_cpp() {
+    thrum::for_each(
+        elements(), [](std::uint64_t &element) { element++; }, kGrain);
+    return kElements / kGrain;
+}
+
+void *add_up(void *arg) {
+    auto *part = static_cast<Part *>(arg);
+    if (part->end - part->begin <= kGrain) {
+        const auto from = elements().begin();
+        part->sum = std::accumulate(from + static_cast<std::ptrdiff_t>(part->begin),
+                                    from + static_cast<std::ptrdiff_t>(part->end), std::uint64_t{0});
+        return nullptr;
+    }
+    const std::size_t half = part->begin + (part->end - part->begin) / 2;
+    Part one{part->begin, half, 0}, two{half, part->end, 0};
+    thrum_t thread;
+    check(thrum_spawn(&thread, nullptr, add_up, &one));
+    add_up(&two);
+    check(thrum_join(thread, nullptr));
+    part->sum = one.sum + two.sum;
+    return nullptr;
+}
+
+std::uint64_t reduce_c() {
+    Part all{0, kElements, 0};
+    add_up(&all);
+    return all.sum != 0 ? kElements / kGrain : 0;
+}
+
+std::uint64_t reduce_cpp() {
+    const std::uint64_t sum = thrum::reduce(elements().begin(), elements().end(), std::uint64_t{0},
+                                            std::plus(), std::identity(), kGrain);
+    return sum != 0 ? kElements / kGrain : 0;
 }
 
 // --- fib ------------------------------------------------------------------------------------------------------
@@ -261,6 +464,57 @@ std::uint64_t channel_cpp() {
     return sum != 0 ? kSent : 0;
 }
 
+constexpr std::uint64_t kChoices = 1000;
+
+// Of an event that does not come and a semaphore that another thread posts in turns.
+struct Choice {
+    thrum_sem_t asked, given;
+};
+
+void *give_c(void *arg) {
+    auto *choice = static_cast<Choice *>(arg);
+    for (std::uint64_t i = 0; i < kChoices; i++) {
+        thrum_sem_wait(&choice->asked);
+        check(thrum_sem_post(&choice->given));
+    }
+    return nullptr;
+}
+
+std::uint64_t when_any_c() {
+    Choice choice;
+    thrum_event_t never = THRUM_EVENT_INIT;
+    thrum_sem_init(&choice.asked, 0);
+    thrum_sem_init(&choice.given, 0);
+    thrum_t giver;
+    check(thrum_spawn(&giver, nullptr, give_c, &choice));
+    std::size_t which = 1;
+    for (std::uint64_t i = 0; i < kChoices && which == 1; i++) {
+        check(thrum_sem_post(&choice.asked));
+        thrum_wait_t waits[] = {{THRUM_WAIT_EVENT, 0, &never, nullptr, {}},
+                                {THRUM_WAIT_SEM, 0, &choice.given, nullptr, {}}};
+        check(thrum_wait_any(waits, 2, UINT64_MAX, &which));
+    }
+    check(thrum_join(giver, nullptr));
+    return which == 1 ? kChoices : 0;
+}
+
+std::uint64_t when_any_cpp() {
+    thrum::counting_semaphore<> asked(0), given(0);
+    thrum::event never;
+    const thrum::thread giver([&] {
+        for (std::uint64_t i = 0; i < kChoices; i++) {
+            asked.acquire();
+            given.release();
+        }
+    });
+    std::size_t which = 1;
+    for (std::uint64_t i = 0; i < kChoices && which == 1; i++) {
+        asked.release();
+        which = thrum::when_any(never, given);
+    }
+    return which == 1 ? kChoices : 0;
+}
+
 // --- measuring --------------------------------------------------------------------------------------------------
 
 struct Row {
@@ -268,17 +522,25 @@ struct Row {
     std::array<std::uint64_t (*)(), 2> manners; // C's and C++'s; each returns how many operations it did
 };
 
-constexpr std::array<Row, 10> kRows = {{
+constexpr std::array<Row, 18> kRows = {{
     {"spawn + join, thread", {spawn_c, thread_cpp}},
     {"spawn + join, branch", {spawn_c, branch_cpp}},
     {"the same with three words, thread", {words_c, words_thread_cpp}},
     {"the same with three words, branch", {words_c, words_branch_cpp}},
     {"spawn + result, async", {words_c, async_cpp}},
     {"spawn + join of 100, task_group", {group_c, group_cpp}},
+    {"three words by way of the heap, thread", {words_heap_c, words_thread_cpp}},
+    {"result by way of the heap, async", {eventual_c, async_cpp}},
+    {"result by way of the heap, co_await of async", {eventual_c, await_cpp}},
+    {"100 by way of the heap + latch, task_group", {group_heap_c, group_words_cpp}},
+    {"100 by way of the heap + latch, executor", {group_heap_c, executor_cpp}},
     {"fib, branch", {all_fib_c, all_fib_cpp}},
+    {"halves down to 64 elements, for_each", {for_each_c, for_each_cpp}},
+    {"halves down to 64 elements, reduce", {reduce_c, reduce_cpp}},
     {"mutex + condition, there and back", {ping_pong_c, ping_pong_cpp}},
     {"lock + unlock", {lock_c, lock_cpp}},
     {"channel of 64, a value", {channel_c, channel_cpp}},
+    {"the first of two, when_any", {when_any_c, when_any_cpp}},
 }};
 
 // In the child: ROW MANNER WORKERS SECONDS.
@@ -344,9 +606,9 @@ void body(const bench::Options &options) {
                               median(1, 0), median(1, 1), bench::estimate(ns[row][1][2])});
     }
     report.add(table);
-    report.note("A thread with three words, async and task_group take memory from the heap, which C's "
-                "threads in these rows "
-                "need not: their makers' frames stay.");
+    report.note(
+        "A thread with three words, async and task_group take memory from the heap. So do C's threads in the "
+        "rows that say so; in the others they need not, as their makers' frames stay.");
     report.print();
 }
 

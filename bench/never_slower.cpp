@@ -3,7 +3,8 @@
 // Programs whose threads compute for long must not be slower with the cache: what there is to gain is little,
 // while a thread that is woken in the wrong place costs much. Compares pairs of runs of programs/longjobs and
 // says for each line whether the ratio time(cache) / time(default) keeps the limit: kept if all of the 95 %
-// interval of its median is below, missed if all of it is above, else undecided, which more --rounds settle.
+// interval of its median is below, missed if all of it is above, else undecided, which more --rounds settle. With --check it ends with
+// status 3 where wall time misses it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,10 +13,9 @@
 #include <vector>
 
 #include "pairs.hpp"
+#include "verdict.hpp"
 
 namespace {
-
-constexpr double kLimit = 1.02;
 
 constexpr unsigned kThreads[] = {1, 2, 4, 16};
 constexpr double kJobs[] = {0.1, 1, 5, 50};   // ms of CPU time
@@ -86,19 +86,10 @@ double calibrate(const std::string &program) {
     return iterations;
 }
 
-// Of fewer than six pairs there is no such interval.
-const char *verdict(const bench::Estimate &ratio, unsigned pairs) {
-    if (pairs < 6)
-        return "undecided";
-    if (ratio.high <= kLimit)
-        return "kept";
-    return ratio.low > kLimit ? "MISSED" : "undecided";
-}
-
 bench::Table empty_table() {
     return {"never_slower",
             "Threads that compute: median [95 % interval, or lowest and highest where there are fewer than 6 "
-            "pairs], limit 1.02",
+            "pairs]",
             {{"how", "threads", "", 0},
              {"threads", "at once", "", 0},
              {"job_ms", "job", "ms", 2},
@@ -112,16 +103,6 @@ bench::Table empty_table() {
             {}};
 }
 
-struct Verdicts {
-    unsigned kept = 0, missed = 0, undecided = 0;
-
-    void add(const std::string &word) { (word == "kept" ? kept : word == "MISSED" ? missed : undecided)++; }
-    std::string text() const {
-        return std::to_string(kept) + " kept, " + std::to_string(missed) + " missed, " +
-               std::to_string(undecided) + " undecided";
-    }
-};
-
 void body(const bench::Options &options) {
     const std::string program = bench::program_path("longjobs");
     if (program.empty())
@@ -130,7 +111,8 @@ void body(const bench::Options &options) {
                             calibrate(program)};
     bench::Report report(options);
     bench::Table table = empty_table();
-    Verdicts wall, cpu;
+    bench::Verdicts wall, cpu;
+    const double limit = options.numbers[3];
     for (const Line &line : lines(settings)) {
         std::vector<std::string> command = {program};
         command.insert(command.end(), line.words.begin(), line.words.end());
@@ -140,21 +122,23 @@ void body(const bench::Options &options) {
                                             options.library, settings.pairs);
         const bench::Estimate wall_ratio = bench::ratio(pairs, bench::wall_ms),
                               cpu_ratio = bench::ratio(pairs, bench::cpu_ms);
-        wall.add(verdict(wall_ratio, settings.pairs));
-        cpu.add(verdict(cpu_ratio, settings.pairs));
         table.rows.push_back({line.how, static_cast<double>(line.threads), line.job_ms,
                               static_cast<double>(line.rounds), bench::of_plain(pairs, bench::wall_ms).median,
-                              wall_ratio, std::string(verdict(wall_ratio, settings.pairs)),
+                              wall_ratio, std::string(wall.at_most(wall_ratio, limit, settings.pairs)),
                               bench::of_plain(pairs, bench::cpu_ms).median, cpu_ratio,
-                              std::string(verdict(cpu_ratio, settings.pairs))});
+                              std::string(cpu.at_most(cpu_ratio, limit, settings.pairs))});
     }
-    report.note("limit of 1.02: wall time " + wall.text() + "; CPU time " + cpu.text() + ".");
+    char limit_text[32];
+    std::snprintf(limit_text, sizeof limit_text, "%g", limit);
+    report.note("limit of " + std::string(limit_text) + ": wall time " + wall.text() + "; CPU time " +
+                cpu.text() + ".");
     report.note("A job of a millisecond is " + settings.iterations(1) +
                 " iterations, in both halves of a pair.");
     if (settings.pairs < 30)
         report.note("Fewer than 30 pairs: the verdicts say little.");
     report.add(table);
     report.print();
+    wall.check(options.flags[0]); // of CPU time nothing is asked
 }
 
 } // namespace
@@ -167,7 +151,10 @@ int main(int argc, char **argv) {
          {{"--rounds", "Pairs of runs of each line", 1, 30, 101, 1, 10000},
           {"--run-ms", "CPU time of a run, at least", 2, 100, 200, 0.1, 100000},
           {"--longest", "Longest job in milliseconds; lines with longer ones are left out", 1, 50, 50, 0.02,
-           1000}},
-         {}},
+           1000},
+          {"--limit", "Limit of the ratio", 1.02, 1.02, 1.02, 1e-6, 1e6}},
+         {},
+         true,
+         {bench::kCheck}},
         body);
 }

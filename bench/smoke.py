@@ -4,7 +4,8 @@
 Whether the numbers are good is not asked: a test that judges times fails on a busy machine. Asked is that
 every table is there with its rows and units, that each number is one, that --json parses and --help
 explains, and that a wrong command line is refused in one line. What a benchmark lacks on this machine it has
-to say in one line. bert is not run, which would take too long. Usage: smoke.py BUILD_FOLDER/bench
+to say in one line. bert is not run, which would take too long: with the word inference after the folder (the test
+bench.bert) it is, with one layer, and nothing else. Usage: smoke.py BUILD_FOLDER/bench [inference]
 """
 import json
 import math
@@ -27,6 +28,8 @@ EXPECTED = {
     "create_join": {
         "create_join": ({"at_once": NUMBER, "wall_us": INTERVAL, "cpu_us": INTERVAL}, "variant",
                         {"default", "cache", "cache off"}),
+        "create_join_cpu": ({"default_cpu_us": NUMBER, "cache_cpu_us": NUMBER, "cpu_ratio": INTERVAL,
+                             "target": NUMBER}, "state", {"parked", "spinning"}),
     },
     "spawn": {"spawn": CREATORS},
     "stdasync": {"stdasync": CREATORS},
@@ -46,6 +49,11 @@ EXPECTED = {
     "idle_list": {
         "idle_list": ({"threads": NUMBER, "wall_ns": INTERVAL, "cpu_ns": INTERVAL}, "form",
                       {"lock", "lock-free", "half lock-free"}),
+    },
+    "policies": {
+        "policies": ({"per_s": INTERVAL, "cpu_us": INTERVAL, "resident_kb": NUMBER}, "policy",
+                     {"keep all", "at most 8", "for 100 ms", "for 1 s in all", "trimmed after 100 ms",
+                      "until memory is short", "rest of 1 ms", "stack wiped"}),
     },
     "never_slower": {
         "never_slower": ({"threads": NUMBER, "job_ms": NUMBER, "rounds": NUMBER, "default_ms": NUMBER,
@@ -90,7 +98,11 @@ EXPECTED = {
                  "wall_ratio": INTERVAL}, "operation",
                 {"spawn + join, thread", "spawn + join, branch", "the same with three words, thread",
                  "the same with three words, branch", "spawn + result, async", "spawn + join of 100, task_group",
-                 "fib, branch", "mutex + condition, there and back", "lock + unlock", "channel of 64, a value"}),
+                 "three words by way of the heap, thread", "result by way of the heap, async",
+                 "result by way of the heap, co_await of async", "100 by way of the heap + latch, task_group",
+                 "100 by way of the heap + latch, executor", "fib, branch", "halves down to 64 elements, for_each",
+                 "halves down to 64 elements, reduce", "mutex + condition, there and back", "the first of two, when_any",
+                 "lock + unlock", "channel of 64, a value"}),
     },
     "preempt_cost": {
         "preempt_cost": ({"p10": INTERVAL, "gap": INTERVAL, "p99": INTERVAL, "to_yield": INTERVAL, "to_kernel": INTERVAL,
@@ -108,6 +120,7 @@ EXPECTED = {
     },
     "resets": {},  # its tables depend on what is at hand, see check_resets
 }
+MISSED = 3  # the exit status of --check
 UNAVAILABLE = 77
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # that of plot.py
 SMALLEST = {  # less than --quick, for a figure of each
@@ -121,6 +134,10 @@ MACHINE = {"cpu", "cores", "kernel", "libc", "load_before", "load_after"}
 
 class Wrong(Exception):
     pass
+
+
+class Unavailable(Exception):
+    """The whole test cannot run here."""
 
 
 def expect(condition, what):
@@ -188,6 +205,12 @@ def check_resets(result):
             expect_number(row, "saved_cpu_us")
 
 
+def check_policies(result):
+    """What does not depend on the time: who is kept when there is no policy, or a limit."""
+    idle = {row["policy"]: row["idle"] for row in result["tables"]["policies"]["rows"]}
+    expect(idle["keep all"] >= 64 and 0 < idle["at most 8"] <= 8, f"idle afterwards: {idle}")
+
+
 def check_json(program, name):
     answer = run(program, "--quick", "--json")
     if answer.returncode == UNAVAILABLE:
@@ -209,6 +232,8 @@ def check_json(program, name):
         check_table(result, key, columns, column, names)
     if name == "preload_cost":
         check_preload_cost(result)
+    if name == "policies":
+        check_policies(result)
     if name == "resets":
         check_resets(result)
     return result
@@ -259,8 +284,25 @@ def check_benchmark(folder, name):
     check_text(program, name, check_json(program, name))
 
 
+def check_targets(folder, name):
+    """--check ends with a status of its own exactly where a target is missed: next to nothing is asked, or far too much."""
+    short = ("--rounds", "6", "--check", "--json")
+    creators = (*short, "--seconds", "0.02", "--creators", "1", "--busy", "0", "--asked")
+    jobs = (*short, "--run-ms", "1", "--longest", "0.02", "--limit")
+    for benchmark, options, easy, hard in (("spawn", creators, "0.001", "1000000"),
+                                           ("stdasync", creators, "0.001", "1000000"),
+                                           ("never_slower", jobs, "1000000", "0.000001")):
+        for asked, status, word in ((easy, 0, "kept"), (hard, MISSED, "MISSED")):
+            answer = run(os.path.join(folder, benchmark), *options, asked)
+            expect(answer.returncode == status, f"{benchmark} {asked}: status {answer.returncode}: {answer.stderr}")
+            lines = answer.stderr.splitlines()
+            expect(len(lines) == (1 if status else 0), f"{benchmark} {asked}: {lines}")
+            row = json.loads(answer.stdout)["tables"][benchmark]["rows"][0]
+            expect(word in row.values(), f"{benchmark} {asked}: {row}")
+
+
 def check_bert(folder, name):
-    """All but inference itself."""
+    """All but inference itself, which is a test of its own."""
     program = os.path.join(folder, name)
     check_options(program, name)
     answer = run(program, "--venv", "/no/such/folder")
@@ -268,13 +310,29 @@ def check_bert(folder, name):
     expect_missing(answer, name)
 
 
+def check_inference(folder, name):
+    """The smallest inference, where PyTorch and transformers are installed; equal results are bert's own affair."""
+    answer = run(os.path.join(folder, "bert"), "--quick", "--layers", "1", "--json")
+    if answer.returncode == UNAVAILABLE:
+        expect_missing(answer, "bert")
+        raise Unavailable(answer.stderr.strip())
+    expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
+    result = json.loads(answer.stdout)
+    columns = {"default_ms": INTERVAL, "cache_ms": INTERVAL, "ratio": INTERVAL, "default_cpu_ms": NUMBER,
+               "cache_cpu_ms": NUMBER, "cpu_ratio": INTERVAL}
+    check_table(result, "bert", columns, "mode", {"main thread", "a new thread"})
+    reused = {row["mode"]: row["reused"] for row in result["tables"]["bert"]["rows"]}
+    expect(reused["a new thread"] >= 1, f"reused: {reused}")
+
+
 def check_armed(folder, name):
-    """ult beside itself with preemption."""
-    answer = run(os.path.join(folder, "ult"), *SMALLEST["ult"], "--json")
+    """ult beside itself with preemption, and with the event trace."""
+    answer = run(os.path.join(folder, "ult"), *SMALLEST["ult"], "--traced", "--json")
     expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
     ratios = {key: INTERVAL for key in ("cpu_1", "wall_1", "cpu_2", "wall_2")}
     operations = EXPECTED["ult"]["ult"][2] | {"resident bytes of a blocked thread", "init + fini"}
-    check_table(json.loads(answer.stdout), "ult_armed", ratios, "operation", operations)
+    for table in ("ult_armed", "ult_traced"):
+        check_table(json.loads(answer.stdout), table, ratios, "operation", operations)
 
 
 def check_preempt_plots(folder, name):
@@ -310,11 +368,25 @@ def check_plot(folder, name):
                 expect(file.read(len(start)) == start, f"the figure is no {kind}")
 
 
+def main_of_inference(folder):
+    try:
+        check_inference(folder, "inference")
+    except Unavailable as unavailable:
+        print(f"skipped: {unavailable}")
+        return UNAVAILABLE
+    except (Wrong, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as wrong:
+        print(f"{type(wrong).__name__}: {wrong}")
+        return 1
+    return 0
+
+
 def main():
     folder = sys.argv[1]
+    if sys.argv[2:] == ["inference"]:
+        return main_of_inference(folder)
     failed = 0
     checks = {name: check_benchmark for name in EXPECTED}
-    checks.update(bert=check_bert, plot=check_plot, armed=check_armed, preempt_plots=check_preempt_plots)
+    checks.update(targets=check_targets, bert=check_bert, plot=check_plot, armed=check_armed, preempt_plots=check_preempt_plots)
     if not os.access(os.path.join(folder, "ult"), os.X_OK):  # no libthrum on this processor
         for name in ("ult", "sleep", "hpp", "preempt_cost", "preempt_overhead", "preempt_timers", "armed",
                      "preempt_plots"):

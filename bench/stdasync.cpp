@@ -24,5 +24,7 @@ int main(int argc, char **argv) {
         {"stdasync",
          "Calls of std::async per second that N creators make and wait for, without and with the cache.",
          "Calls of std::async(launch::async) made and waited for by N creators",
-         "The paper, 72 CPUs: 133 to 1355 thousand/s (10.2 times) at 32 creators.", create});
+         "The paper, 72 CPUs: 133 to 1355 thousand/s (10.2 times) at 32 creators.",
+         create,
+         {{0, 1, 10}, {0, 2, 10}, {0, 8, 10}, {0, 32, 10}}});
 }

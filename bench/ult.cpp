@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What libthrum's operations cost: nanoseconds of CPU and of wall time, with one worker and with two, beside the targets
-// that were set for them, and with --peers beside what the same costs in other runtimes, measured in the same run in
-// turns. With --armed, what it costs that threads may be preempted: the same in a runtime that preempts, whether or not a
-// row gives it a reason to. peers/workloads.hpp says what each row does and what counts as one operation; every number is
-// measured in a process of its own, peers/NAME.
+// What libthrum's operations cost: nanoseconds of CPU and of wall time, with one worker and with two, beside the
+// targets that were set for them, and with --peers beside what the same costs in other runtimes, measured in the same
+// run in turns. With --armed, what it costs that threads may be preempted: the same in a runtime that preempts,
+// whether or not a row gives it a reason to. With --traced, what the event trace costs. peers/workloads.hpp says what
+// each row does and what counts as one operation; every number is measured in a process of its own, peers/NAME.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ struct Row {
     double target_cpu_1, target_wall_2; // ns
 };
 
-constexpr std::array<Row, 27> kRows = {{
+constexpr std::array<Row, 28> kRows = {{
     {"batched", "spawn + join, 1000 at a time", 20, 35},
     {"one", "spawn + join, one at a time", 20, 35},
     {"queued", "spawn queued + join, 1000 at a time", kNoTarget, kNoTarget},
@@ -52,6 +52,7 @@ constexpr std::array<Row, 27> kRows = {{
     {"stack-one16384", "the same, one at a time, stack of 16 KiB", kNoTarget, kNoTarget},
     {"stack-one1048576", "the same, one at a time, stack of 1 MiB", kNoTarget, kNoTarget},
     {"stack-one67108864", "the same, one at a time, stack of 64 MiB", kNoTarget, kNoTarget},
+    {"levels", "spawn + join, 1000 at a time, stealing by levels", kNoTarget, kNoTarget},
 }};
 constexpr std::size_t kOwn = 17; // from here on: rows that only libthrum has
 constexpr const char *kMemory = "memory", *kLife = "life";
@@ -72,7 +73,21 @@ constexpr std::array<Runtime, 7> kRuntimes = {{
     {"tokio", "tokio", "cargo and crates.io"},
     {"pthreads", "pthreads", ""},
 }};
-constexpr std::size_t kArmed = kRuntimes.size(); // thrum once more, with THRUM_PREEMPT=lend
+
+// thrum once more, with this in its environment. As runtimes they are behind the others.
+struct Variant {
+    const char *name, *variable, *value;
+    const char *key, *title, *note; // of the table
+};
+
+constexpr std::array<Variant, 2> kVariants = {{
+    {"thrum, armed", "THRUM_PREEMPT", "lend", "ult_armed", "With THRUM_PREEMPT=lend, to without",
+     "With THRUM_PREEMPT=lend: slices of 10 ms. The ratios are taken within each round."},
+    {"thrum, traced", "THRUM_TRACE", "/dev/null", "ult_traced", "With THRUM_TRACE, to without",
+     "With THRUM_TRACE: the last 1,000,000 events of each worker are kept, 24 MB, and written to /dev/null "
+     "in "
+     "the end. The ratios are taken within each round."},
+}};
 constexpr std::array<unsigned, 2> kWorkers = {1, 2};
 
 // What one runtime does in one row with so many workers, a value a round; or why it does not.
@@ -90,8 +105,9 @@ class Run {
           blocked_(options.numbers[2]) {
         for (std::size_t i = 0; i < kRuntimes.size(); i++)
             find(i);
-        if (options.flags[1])
-            runtimes_.push_back(kArmed);
+        for (std::size_t i = 0; i < kVariants.size(); i++)
+            if (options.flags[1 + i])
+                runtimes_.push_back(kRuntimes.size() + i);
     }
 
     void all();
@@ -100,12 +116,13 @@ class Run {
         return bench::estimate(cpu ? series.cpu : series.wall);
     }
     const Series &series(const Key &key) const { return series_.at(key); }
-    bench::Estimate armed_ratio(std::size_t row, std::size_t workers, bool cpu) const;
+    bench::Estimate ratio(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const;
     const std::vector<std::size_t> &runtimes() const { return runtimes_; }
     const std::vector<std::string> &notes() const { return notes_; }
 
     static bool is_own(std::size_t row) { return row >= kOwn && row < kRows.size(); }
-    static bool is_thrum(std::size_t runtime) { return runtime == 0 || runtime == kArmed; }
+    static bool is_variant(std::size_t runtime) { return runtime >= kRuntimes.size(); }
+    static bool is_thrum(std::size_t runtime) { return runtime == 0 || is_variant(runtime); }
     static std::string row_key(std::size_t row) {
         return row < kRows.size() ? kRows[row].key : row == kRows.size() ? kMemory : kLife;
     }
@@ -122,12 +139,12 @@ class Run {
         return bench::beside(std::string("peers/") + kRuntimes[is_thrum(runtime) ? 0 : runtime].program);
     }
     static std::string name(std::size_t runtime) {
-        return runtime == kArmed ? "thrum, armed" : kRuntimes[runtime].name;
+        return is_variant(runtime) ? kVariants[runtime - kRuntimes.size()].name : kRuntimes[runtime].name;
     }
 
     const bench::Options &options_;
     double rounds_, scale_, blocked_;
-    std::vector<std::size_t> runtimes_; // thrum is the first, and the last if it is armed too
+    std::vector<std::size_t> runtimes_; // thrum is the first, its variants are the last
     std::map<Key, Series> series_;
     std::vector<std::string> notes_;
 };
@@ -157,8 +174,10 @@ void Run::one(const Key &key) {
     bench::Environment environment;
     if (is_thrum(key[0]))
         environment.preload(options_.library);
-    if (key[0] == kArmed)
-        environment.set("THRUM_PREEMPT", "lend");
+    if (is_variant(key[0])) {
+        const Variant &variant = kVariants[key[0] - kRuntimes.size()];
+        environment.set(variant.variable, variant.value);
+    }
     const bench::Ended ended = bench::run(
         {path(key[0]), row, std::to_string(kWorkers[key[2]]), std::to_string(scale)}, environment, true);
     double wall = 0, cpu = 0;
@@ -195,11 +214,12 @@ void Run::all() {
 }
 
 // To the same without, within each round.
-bench::Estimate Run::armed_ratio(std::size_t row, std::size_t workers, bool cpu) const {
-    const Series &armed = series({kArmed, row, workers}), &plain = series({0, row, workers});
+bench::Estimate Run::ratio(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const {
+    const Series &with = series({kRuntimes.size() + variant, row, workers}),
+                 &plain = series({0, row, workers});
     std::vector<double> ratios;
-    for (std::size_t round = 0; round < armed.cpu.size(); round++)
-        ratios.push_back(cpu ? armed.cpu[round] / plain.cpu[round] : armed.wall[round] / plain.wall[round]);
+    for (std::size_t round = 0; round < with.cpu.size(); round++)
+        ratios.push_back(cpu ? with.cpu[round] / plain.cpu[round] : with.wall[round] / plain.wall[round]);
     return bench::estimate(ratios);
 }
 
@@ -260,22 +280,22 @@ bench::Cell cell(const Run &run, const Key &key, bool cpu) {
 bench::Table compared(const Run &run, std::size_t workers, bool cpu, const char *key, const char *title) {
     bench::Table table{key, title, {{"operation", "operation", "", 0}}, {}};
     for (const std::size_t runtime : run.runtimes())
-        if (runtime != kArmed)
+        if (!Run::is_variant(runtime))
             table.columns.push_back({kRuntimes[runtime].program, kRuntimes[runtime].name, "ns", 1});
     for (std::size_t row = 0; row < kRows.size() + 2; row++) {
         if (Run::is_own(row))
             continue;
         table.rows.push_back({Run::row_name(row)});
         for (const std::size_t runtime : run.runtimes())
-            if (runtime != kArmed)
+            if (!Run::is_variant(runtime))
                 table.rows.back().push_back(cell(run, {runtime, row, workers}, cpu));
     }
     return table;
 }
 
-bench::Table armed(const Run &run) {
-    bench::Table table{"ult_armed",
-                       "With THRUM_PREEMPT=lend, to without",
+bench::Table ratios(const Run &run, std::size_t variant) {
+    bench::Table table{kVariants[variant].key,
+                       kVariants[variant].title,
                        {{"operation", "operation", "", 0},
                         {"cpu_1", "1 worker, CPU", "x", 3},
                         {"wall_1", "wall", "x", 3},
@@ -283,16 +303,16 @@ bench::Table armed(const Run &run) {
                         {"wall_2", "wall", "x", 3}},
                        {}};
     for (std::size_t row = 0; row < kRows.size() + 2; row++)
-        table.rows.push_back({Run::row_name(row), run.armed_ratio(row, 0, true),
-                              run.armed_ratio(row, 0, false), run.armed_ratio(row, 1, true),
-                              run.armed_ratio(row, 1, false)});
+        table.rows.push_back({Run::row_name(row), run.ratio(variant, row, 0, true),
+                              run.ratio(variant, row, 0, false), run.ratio(variant, row, 1, true),
+                              run.ratio(variant, row, 1, false)});
     return table;
 }
 
 // One line for each runtime and reason: what it cannot do, or did not.
 void explain_gaps(const Run &run, bench::Report *report) {
     for (const std::size_t runtime : run.runtimes()) {
-        if (runtime == kArmed)
+        if (Run::is_variant(runtime))
             continue;
         std::map<std::string, std::string> rows_of;
         for (std::size_t row = 0; row < kRows.size() + 2; row++)
@@ -331,10 +351,11 @@ void body(const bench::Options &options) {
     report.add(other_units(run, options));
     if (options.flags[0])
         compare(run, &report);
-    if (options.flags[1]) {
-        report.add(armed(run));
-        report.note("With THRUM_PREEMPT=lend: slices of 10 ms. The ratios are taken within each round.");
-    }
+    for (std::size_t i = 0; i < kVariants.size(); i++)
+        if (options.flags[1 + i]) {
+            report.add(ratios(run, i));
+            report.note(kVariants[i].note);
+        }
     for (const std::string &note : run.notes())
         report.note(note);
     report.print();
@@ -354,7 +375,8 @@ int main(int argc, char **argv) {
          {},
          true,
          {bench::Flag{"--peers", "Measure the other runtimes too, those that are built (target bench-peers)"},
-          bench::Flag{"--armed", "Measure it with preemption too, and compare"}},
+          bench::Flag{"--armed", "Measure it with preemption too, and compare"},
+          bench::Flag{"--traced", "Measure it with the event trace too, and compare"}},
          "libthrum.so"},
         body);
 }

@@ -20,6 +20,12 @@ using Backtrace = std::vector<std::uint64_t>;
 // The word at an address; false where that is not known.
 using ReadWord = std::function<bool(std::uint64_t address, std::uint64_t &word)>;
 
+// What a kernel thread was at.
+struct Stopped {
+    Backtrace backtrace;
+    std::uint64_t stack_pointer = 0; // 0: not known
+};
+
 class Backtracer {
   public:
     explicit Backtracer(pid_t pid);
@@ -36,7 +42,7 @@ class Backtracer {
                              At at = At::kBehindCall, bool *is_whole = nullptr) const;
 
     // Of a kernel thread, which is stopped for that moment.
-    Backtrace of_thread(pid_t tid) const;
+    Stopped of_thread(pid_t tid) const;
 
   private:
     struct State;

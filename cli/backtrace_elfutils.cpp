@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backtrace.hpp"
 
+#include <elfutils/libdwfl.h>
+#include <elfutils/version.h>
+
 #include <cstdlib>
 
 #include "elf.hpp"
+#include "inspect/inspect.h"
 #include "modules.hpp"
 
 namespace thrum {
@@ -21,7 +25,18 @@ struct SwitchedOut {
 struct Frames {
     bool is_running; // the first address is not that behind a call
     Backtrace addresses;
+    std::uint64_t stack_pointer = 0; // of the innermost
 };
+
+// elfutils tells it from 0.188 on.
+std::uint64_t stack_pointer_of([[maybe_unused]] Dwfl_Frame *frame) {
+    Dwarf_Word value = 0;
+#if _ELFUTILS_PREREQ(0, 188)
+    if (dwfl_frame_reg(frame, inspect_stack_register(), &value) != 0)
+        value = 0;
+#endif
+    return value;
+}
 
 int add_frame(Dwfl_Frame *frame, void *context) {
     auto &frames = *static_cast<Frames *>(context);
@@ -29,6 +44,8 @@ int add_frame(Dwfl_Frame *frame, void *context) {
     bool exact = false;
     if (!dwfl_frame_pc(frame, &pc, &exact))
         return DWARF_CB_ABORT;
+    if (frames.addresses.empty())
+        frames.stack_pointer = stack_pointer_of(frame);
     const bool behind_call = !exact || (frames.addresses.empty() && !frames.is_running);
     frames.addresses.push_back(behind_call ? pc - 1 : pc);
     return frames.addresses.size() < kFramesMax ? DWARF_CB_OK : DWARF_CB_ABORT;
@@ -138,7 +155,7 @@ Backtrace Backtracer::from_registers(const std::uint64_t *registers, std::uint64
     return frames.addresses;
 }
 
-Backtrace Backtracer::of_thread(pid_t tid) const {
+Stopped Backtracer::of_thread(pid_t tid) const {
     if (!state_->running) {
         state_->running = modules_of(state_->target.pid);
         if (state_->running)
@@ -147,7 +164,7 @@ Backtrace Backtracer::of_thread(pid_t tid) const {
     Frames frames{true, {}};
     if (state_->running)
         dwfl_getthread_frames(state_->running.get(), tid, add_frame, &frames);
-    return frames.addresses;
+    return {std::move(frames.addresses), frames.stack_pointer};
 }
 
 } // namespace thrum

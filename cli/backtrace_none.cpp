@@ -18,7 +18,7 @@ Backtrace Backtracer::from_registers(const std::uint64_t *, std::uint64_t, std::
     return {};
 }
 
-Backtrace Backtracer::of_thread(pid_t) const {
+Stopped Backtracer::of_thread(pid_t) const {
     return {};
 }
 

@@ -40,9 +40,10 @@ class Look {
   private:
     static bool read(void *look, std::uint64_t address, void *to, std::size_t size);
     const char *function(std::uint64_t address);
-    Backtrace backtrace(const struct inspect_thread &thread) const;
-    std::vector<std::string> frames(const struct inspect_thread &thread) const;
-    void print_frames(const struct inspect_thread &thread) const;
+    std::uint64_t stop(const struct inspect_thread &thread);
+    Backtrace backtrace(const struct inspect_thread &thread);
+    std::vector<std::string> frames(const struct inspect_thread &thread);
+    void print_frames(const struct inspect_thread &thread);
     std::string json(const struct inspect_thread &thread);
     std::string json_workers() const;
     std::string json_threads(struct inspect_summary *summary);
@@ -54,7 +55,7 @@ class Look {
     Backtracer backtracer_;
     Symbols symbols_;
     std::map<std::uint64_t, std::string> functions_;
-    std::map<int, pid_t> worker_tids_;
+    Stopped stopped_; // what the kernel thread of the last thread was at, if that had one
 };
 
 bool Look::read(void *look, std::uint64_t address, void *to, std::size_t size) {
@@ -69,11 +70,6 @@ Look::Look(pid_t pid, const Options &options)
     source_.image = *image;
     if (const char *wrong = inspect_check(&source_))
         throw Failure(kFailed, "process " + std::to_string(pid) + ": " + wrong);
-    const auto note = [](void *tids, const struct inspect_worker *worker) {
-        (*static_cast<std::map<int, pid_t> *>(tids))[static_cast<int>(worker->number)] = worker->tid;
-        return true;
-    };
-    inspect_workers(&source_, note, &worker_tids_);
 }
 
 // Many threads begin in few functions.
@@ -84,18 +80,22 @@ const char *Look::function(std::uint64_t address) {
     return at->second.empty() ? nullptr : at->second.c_str();
 }
 
-Backtrace Look::backtrace(const struct inspect_thread &thread) const {
+// Of a thread that has a kernel thread under it: where its stack has come to.
+std::uint64_t Look::stop(const struct inspect_thread &thread) {
+    stopped_ = backtracer_.of_thread(thread.tid);
+    return stopped_.stack_pointer;
+}
+
+Backtrace Look::backtrace(const struct inspect_thread &thread) {
     std::uint64_t registers[INSPECT_REGISTERS], known;
-    if (thread.state == INSPECT_RUNS) {
-        const auto tid = worker_tids_.find(thread.worker);
-        return tid != worker_tids_.end() ? backtracer_.of_thread(tid->second) : Backtrace();
-    }
+    if (thread.tid != 0)
+        return stopped_.backtrace;
     if (!inspect_registers(&source_, &thread, registers, &known))
         return {};
     return backtracer_.from_registers(registers, known, registers[INSPECT_REGISTERS - 1]);
 }
 
-std::vector<std::string> Look::frames(const struct inspect_thread &thread) const {
+std::vector<std::string> Look::frames(const struct inspect_thread &thread) {
     std::vector<std::string> lines;
     for (const std::uint64_t address : backtrace(thread))
         lines.push_back(describe(symbols_.at(address), address));
@@ -104,7 +104,7 @@ std::vector<std::string> Look::frames(const struct inspect_thread &thread) const
 
 // --- text -------------------------------------------------------------------------------------------------
 
-void Look::print_frames(const struct inspect_thread &thread) const {
+void Look::print_frames(const struct inspect_thread &thread) {
     for (const std::string &frame : frames(thread))
         std::cout << "    " << frame << '\n';
 }
@@ -119,10 +119,14 @@ void Look::print_text() {
     report.name = [](void *look, std::uint64_t address) {
         return static_cast<Look *>(look)->function(address);
     };
-    if (options_.backtrace)
+    if (options_.backtrace) {
+        report.stack_pointer = [](void *look, const struct inspect_thread *thread) {
+            return static_cast<Look *>(look)->stop(*thread);
+        };
         report.after = [](void *look, const struct inspect_thread *thread) {
             static_cast<Look *>(look)->print_frames(*thread);
         };
+    }
     std::cout << "process " << pid_ << " (" << process::name(pid_) << "), ";
     if (!inspect_print(&source_, &report))
         throw Failure(kFailed, "process " + std::to_string(pid_) + " has ended its runtime meanwhile");
@@ -136,6 +140,10 @@ std::string json_address(std::uint64_t address) {
     return address != 0 ? text : "null";
 }
 
+const char *json_bool(bool value) {
+    return value ? "true" : "false";
+}
+
 std::string joined(const std::vector<std::string> &items) {
     std::string text;
     for (const std::string &item : items)
@@ -145,7 +153,8 @@ std::string joined(const std::vector<std::string> &items) {
 
 std::string Look::json(const struct inspect_thread &thread) {
     const char *name = thread.function != 0 ? function(thread.function) : nullptr;
-    const bool on_stack = thread.stack_pointer > thread.stack_low && thread.stack_pointer < thread.stack_top;
+    const std::uint64_t pointer = thread.tid != 0 && options_.backtrace ? stop(thread) : thread.stack_pointer;
+    const bool on_stack = pointer > thread.stack_low && pointer < thread.stack_top;
     std::string text =
         "{\"thread\": " + json_address(thread.handle) +
         ", \"id\": " + (thread.id != 0 ? std::to_string(thread.id) : "null") +
@@ -156,13 +165,14 @@ std::string Look::json(const struct inspect_thread &thread) {
         ", \"state\": \"" + inspect_state_word(thread.state) +
         "\", \"worker\": " + (thread.worker != INSPECT_NOWHERE ? std::to_string(thread.worker) : "null") +
         ", \"pool\": " + json_address(thread.pool) + ", \"priority\": " + std::to_string(thread.priority) +
-        ", \"stack_used\": " + (on_stack ? std::to_string(thread.stack_top - thread.stack_pointer) : "null") +
+        ", \"stack_used\": " + (on_stack ? std::to_string(thread.stack_top - pointer) : "null") +
         ", \"stack_size\": " + std::to_string(thread.stack_top - thread.stack_low) +
         ", \"function\": " + (name != nullptr ? json_string(name) : json_address(thread.function));
     if (thread.state == INSPECT_WAITS)
         text += std::string(", \"waits_for\": \"") + inspect_awaits(thread.awaits) +
                 "\", \"object\": " + json_address(thread.object) +
-                ", \"owner\": " + json_address(thread.owner);
+                ", \"owner\": " + json_address(thread.owner) +
+                ", \"deadline\": " + json_bool(thread.has_deadline);
     if (options_.backtrace) {
         std::vector<std::string> lines = frames(thread);
         for (std::string &line : lines)
@@ -204,25 +214,27 @@ std::string Look::json_threads(struct inspect_summary *summary) {
     return joined(context.list);
 }
 
+// With whether all of them were found.
 std::string Look::json_deadlocks() const {
     struct Context {
-        const struct inspect_source *source;
-        std::uint64_t steps;
+        struct inspect_search search;
         std::vector<std::string> list;
-    } context = {&source_, INSPECT_STEPS, {}};
+    } context = {inspect_search_begin(&source_), {}};
     const auto add = [](void *at, const struct inspect_thread *thread) {
         auto &to = *static_cast<Context *>(at);
-        std::uint64_t members[4096];
-        const std::size_t length = inspect_cycle(to.source, thread, members, 4096, &to.steps);
+        std::uint64_t members[INSPECT_CYCLE_MAX];
+        bool has_deadline;
+        const std::size_t length =
+            inspect_cycle(&to.search, thread, members, INSPECT_CYCLE_MAX, &has_deadline);
         std::vector<std::string> handles;
         for (std::size_t i = 0; i < length; i++)
             handles.push_back(json_address(members[i]));
         if (length != 0)
             to.list.push_back(joined(handles));
-        return to.steps != 0;
+        return to.search.steps != 0;
     };
     inspect_threads(&source_, nullptr, add, &context);
-    return joined(context.list);
+    return joined(context.list) + ", \"deadlocks_whole\": " + json_bool(context.search.is_whole);
 }
 
 void Look::print_json() {
@@ -234,7 +246,8 @@ void Look::print_json() {
                   ": " + std::to_string(summary.threads[i]);
     std::cout << "{\"pid\": " << pid_ << ", \"program\": " << json_string(process::name(pid_))
               << ", \"libthrum\": " << json_string(summary.version) << ", \"counts\": {" << counts
-              << "}, \"whole\": " << (summary.is_whole ? "true" : "false")
+              << "}, \"whole\": " << json_bool(summary.is_whole)
+              << ", \"all_wait\": " << json_bool(inspect_all_wait(&summary))
               << ", \"workers\": " << json_workers() << ", \"threads\": " << threads
               << ", \"deadlocks\": " << json_deadlocks() << "}\n";
 }

@@ -60,6 +60,7 @@ const char *how_it_left(unsigned kind) {
     switch (kind) {
     case THRUM_TRACE_WAIT: return "waits";
     case THRUM_TRACE_YIELD: return "yields";
+    case THRUM_TRACE_PREEMPT: return "is preempted";
     case THRUM_TRACE_BEGET: return "spawns";
     case THRUM_TRACE_MOVE: return "migrates";
     case THRUM_TRACE_HOST: return "schedules";
@@ -116,6 +117,7 @@ class Maker {
         case THRUM_TRACE_GO_ON: go_on(argument); break;
         case THRUM_TRACE_WAIT:
         case THRUM_TRACE_YIELD:
+        case THRUM_TRACE_PREEMPT:
         case THRUM_TRACE_BEGET:
         case THRUM_TRACE_MOVE:
         case THRUM_TRACE_HOST:

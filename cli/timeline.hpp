@@ -30,8 +30,9 @@ struct Slice {
     std::size_t track;
     std::size_t life; // of the last two: who is woken, or made; kNobody: it is not known
     std::uint64_t begin, end;
-    bool begins;      // the life does
-    const char *then; // how it left: "waits", "yields", "spawns", "migrates", "schedules", "ends", "runs on"
+    bool begins; // the life does
+    // How it left: "waits", "yields", "is preempted", "spawns", "migrates", "schedules", "ends", "runs on".
+    const char *then;
 };
 
 // What happens at a moment.

@@ -1,7 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0 Channels: a chain of threads sieves primes. Each takes out the multiples of one
-// prime and passes on the rest; the first number that comes out at the end is the next prime, for which the chain is
-// made longer. After a program by Russ Cox in "Bell Labs and CSP Threads", which has it from McIlroy. c++ -std=c++20
-// sieve.cpp $(pkg-config --cflags --libs thrum)
+// SPDX-License-Identifier: Apache-2.0
+//
+// Channels: a chain of threads sieves primes. Each takes out the multiples of one prime and passes on the rest; the
+// first number that comes out at the end is the next prime, for which the chain is made longer. After a program by Russ
+// Cox in "Bell Labs and CSP Threads", which has it from McIlroy.
+//
+//     c++ -std=c++20 sieve.cpp $(pkg-config --cflags --libs thrum)
 #include <deque>
 #include <iostream>
 

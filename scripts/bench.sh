@@ -3,6 +3,7 @@
 #
 # make bench: every benchmark of a build, one after the other; each prints a table, or JSON with --json. One
 # that lacks something on this machine says so in a line and is left out (exit code 77).
+# Where matplotlib is installed, spawn's figure is drawn as well, from a run of its own: BUILD_FOLDER/spawn.svg and .png.
 # Usage: scripts/bench.sh [BUILD_FOLDER, build/release unless told] [options for each benchmark]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,3 +22,9 @@ for benchmark in "${benchmarks[@]}"; do
     "$benchmark" "$@" || status=$?
     ((status == 0 || status == 77)) || exit "$status"
 done
+
+if [[ " $* " != *" --json "* ]] && /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
+    "$folder/bench/spawn" "$@" --creators 1,2,4,8,16,32 --busy 0 --json >"$folder/spawn.json"
+    bench/plot.py "$folder/spawn.json" "$folder/spawn"
+    printf '\nthe figure of spawn: %s\n' "$folder/spawn.svg"
+fi

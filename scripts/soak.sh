@@ -5,6 +5,9 @@
 # fails. Any failure counts, however rare: a test that fails once in a thousand rounds has found something.
 # Usage: scripts/soak.sh [SECONDS, 600 unless told] [ctest options that choose tests, as -R or -L]
 #
+# A tenth of the time goes to random graphs of user-level threads (stress-ult), if no tests are chosen: as a test they have
+# three seconds.
+#
 # The time begins when all is set up and built. It is looked at whenever a few tests have ended, one for each CPU, so
 # that the last of them may end late by as long as a test takes: seconds, for most.
 set -euo pipefail
@@ -34,7 +37,19 @@ say() {
     fi
 }
 
+graphs() {
+    local seconds=$((duration >= 30 ? duration / 10 : 3)) program=build/debug/tests/stress/stress-ult
+    [[ -x $program ]] || return 0
+    say "stress-ult for $seconds s"
+    if "${launcher[@]}" "$program" --seconds "$seconds" >build/soak.log 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+}
+
 begin=$SECONDS rounds=0
+(($# > 0)) || graphs
 while ((SECONDS - begin < duration && failed == 0)); do
     rounds=$((rounds + 1))
     mapfile -t order < <(shuf -e -- "${names[@]}")

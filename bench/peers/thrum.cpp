@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // libthrum itself: what the others are compared with.
+#include <thrum/pool.h>
 #include <thrum/thrum.h>
+#include <thrum/worker.h>
 
 #include "grains.hpp"
 
@@ -79,7 +81,7 @@ struct Thrum {
     };
 };
 
-// --- rows that no other runtime has: "tasklet", "tasklet-one", "stack BYTES", "stack-one BYTES" --------------
+// --- rows that no other runtime has: "tasklet", "tasklet-one", "stack BYTES", "stack-one BYTES", "levels" ----
 
 // As workloads::batch and one_at_a_time, with attributes.
 thrum_attr_t attributes;
@@ -118,6 +120,37 @@ void run_own() {
         workloads::measure(batch_with_attributes<1000>);
 }
 
+// "levels": as "queued", but through pools: each worker steals by levels, of which there are two, and the maker puts every
+// other thread into the higher one of the worker that it is on.
+constexpr unsigned kLevels = 2;
+std::vector<thrum_pool_t> pools;
+
+double batch_in_levels() {
+    constexpr int kMany = 1000;
+    static Thrum::Group<kMany> group;
+    thrum_attr_t attr = with_flags(0);
+    for (unsigned i = 0; i < kMany; i++) {
+        const auto here = static_cast<unsigned>(thrum_worker_self());
+        thrum_attr_set_pool(&attr, pools[here * kLevels + i % kLevels]);
+        group.spawn_as(&attr, workloads::nothing, nullptr);
+    }
+    group.join();
+    return kMany;
+}
+
+void run_levels() {
+    const unsigned workers = thrum_workers();
+    pools.resize(static_cast<std::size_t>(workers) * kLevels);
+    for (thrum_pool_t &pool : pools)
+        check(thrum_pool_create(&pool, THRUM_POOL_DEQUE));
+    for (unsigned i = 0; i < workers; i++) {
+        thrum_sched_t sched;
+        check(thrum_sched_create_stealing(&sched, pools.data(), workers, kLevels, i));
+        check(thrum_worker_set_sched(i, sched));
+    }
+    workloads::measure(batch_in_levels);
+}
+
 // "grain-manyNS": as grains.hpp has it.
 void spawn_many() {
     static thrum_t threads[grains::kMost];
@@ -139,5 +172,7 @@ void run_grains() {
 int main(int argc, char **argv) {
     if (argc == 4 && set_attributes(argv[1]))
         return workloads::main_of<Thrum>(argc, argv, run_own);
+    if (argc == 4 && std::strcmp(argv[1], "levels") == 0)
+        return workloads::main_of<Thrum>(argc, argv, run_levels);
     return workloads::main_of<Thrum>(argc, argv, run_grains);
 }

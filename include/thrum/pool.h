@@ -43,12 +43,17 @@ enum thrum_pool_kind {
     THRUM_POOL_LIFO,     /* newest first */
     THRUM_POOL_PRIORITY, /* highest priority first (thrum_attr_set_priority), then oldest */
     THRUM_POOL_DEADLINE, /* earliest deadline first (thrum_attr_set_deadline), then oldest */
+    THRUM_POOL_DEQUE, /* newest first, but thrum_pool_steal takes the oldest; who yields is the oldest then */
 };
 
 /* A pool of the user's own. Each function gets `data`; any worker, and any external kernel thread that wakes a
  * thread, may call push, so the functions lock for themselves. All but destroy run where the caller cannot be
  * preempted: they must be brief, must not wait for another thread, hence take no lock that is taken elsewhere as well
- * (malloc has such), and must call nothing of this library but what says so. */
+ * (malloc has such), and must call nothing of this library but what says so.
+ *
+ * There is no `wait`. A thread comes by push alone, which the library calls, and so knows of; and a worker that waited
+ * inside one pool would not hear of its others, of threads that are bound to it or belong to nobody, of timers, or that it is
+ * to stop. thrum_sched_idle waits for all of these at once, in whatever pools they come. */
 struct thrum_pool_ops {
     void (*push)(void *data, thrum_t thread); /* cannot fail: link threads through thrum_link */
     thrum_t (*pop)(void *data);               /* NULL: empty */
@@ -74,6 +79,8 @@ size_t thrum_pool_size(thrum_pool_t pool);
 /* Takes the next one out: the caller must run it, or push it again. NULL: empty. From: ULT, external. */
 thrum_t thrum_pool_pop(thrum_pool_t pool);
 size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most);
+/* The same for who helps another with his pool: of a deque pool the oldest, of the others as thrum_pool_pop. */
+thrum_t thrum_pool_steal(thrum_pool_t pool);
 /* Puts one that was popped into this pool, which becomes its own. From: ULT, external. */
 void thrum_pool_push(thrum_pool_t pool, thrum_t thread);
 
@@ -85,12 +92,27 @@ enum thrum_sched_kind {
     THRUM_SCHED_FIRST,       /* always the first pool that is not empty: pools are levels of priority */
     THRUM_SCHED_ROUND_ROBIN, /* one of each pool in turn */
     THRUM_SCHED_EXHAUST,     /* a pool until it is empty, then the next */
-    THRUM_SCHED_RANDOM,      /* its first pool, then the others in random order: work stealing among pools */
+    THRUM_SCHED_RANDOM, /* its first pool, then the others, from one on that is drawn: work stealing among pools */
 };
 
-/* `pools` are `count`, 1 to 64, and outlive the scheduler. Errors: ENOMEM; EINVAL not a kind, no pool or too many. */
+enum { THRUM_SCHED_POOLS_MAX = 64 };
+
+/* `pools` are `count`, 1 to THRUM_SCHED_POOLS_MAX, and outlive the scheduler. Errors: ENOMEM; EINVAL not a kind, no pool or
+ * too many. */
 int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
                        unsigned count);
+/* Work stealing by levels of priority: of `queues` queues, each of which has `levels` pools, the highest level first
+ * (pools[queue * levels + level]), it serves number `own`, always the first level that has something; when all of them are
+ * empty it steals from another queue: from the highest level that any has something in, from one that is drawn. For each
+ * worker one such scheduler with the same pools, mostly of THRUM_POOL_DEQUE, and a number of its own. A thread is put
+ * into the level that its pool says, and moved to another by thrum_migrate_to_pool. Where threads are preempted, one
+ * that comes into a higher level interrupts a worker that runs a lower one. Errors: ENOMEM; EINVAL no level, no such
+ * queue, or more than THRUM_SCHED_POOLS_MAX pools.
+ *
+ * After the scheduler for simulation and analysis of Shiina, Iwasaki, Taura and Balaji, "Lightweight Preemptive
+ * User-Level Threads", PPoPP 2021. */
+int thrum_sched_create_stealing(thrum_sched_t *sched, const thrum_pool_t *pools, unsigned queues,
+                                unsigned levels, unsigned own);
 /* `run` returns when thrum_sched_stopping says so. If it returns before, that is as after thrum_sched_stop: it is not
  * called again, and what is in its pools waits there for another scheduler. It runs on its worker's own stack, where it
  * must not wait: what may wait answers EPERM there, or says so in one line and aborts where it has no error to answer.

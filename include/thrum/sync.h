@@ -30,6 +30,8 @@
  * WAITING. First come, first served, unless it says otherwise. Beside most functions x that wait there are try_x, which
  * returns EBUSY where x would wait (not for conditions, barriers and once), and x_until (not for once), which returns ETIMEDOUT when the moment (ns on
  * CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never) has come first: then it is as if it had not been called.
+ * (A condition is always waited for. At a barrier a moment of 0 is a try: who is not the last has not come. Once is for what
+ * its callers cannot go on without; who can asks an eventual that the function sets.)
  *
  * MISUSE (unlocking what is another's, destroying what is in use) is answered with the error that is named there where
  * it is noticed without cost, and otherwise undefined. Debug builds of the library say what is wrong in one line and
@@ -59,12 +61,17 @@ enum {
     THRUM_MUTEX_RECURSIVE = 8, /* its owner may lock it again, and unlocks it as often */
     THRUM_MUTEX_PRIORITY =
         16, /* the waiter of the highest priority gets it (thrum_attr_set_priority), then the oldest; that is the
-             * priority with which it began to wait: thrum_set_priority is for the next time */
+             * priority with which it began to wait: thrum_set_priority is for the next time. It is the queue's order and
+             * no more: who has the mutex does not get the priority of who waits for it */
 };
 
 #define THRUM_MUTEX_INIT                                                                                     \
     {                                                                                                        \
         { 0 }                                                                                                \
+    }
+#define THRUM_MUTEX_PRIORITY_INIT                                                                            \
+    {                                                                                                        \
+        { THRUM_MUTEX_PRIORITY }                                                                             \
     }
 #define THRUM_MUTEX_RECURSIVE_INIT                                                                           \
     {                                                                                                        \

@@ -35,6 +35,7 @@
 #ifndef THRUM_THRUM_H
 #define THRUM_THRUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -139,8 +140,8 @@ int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size);
  * a tasklet. Errors: EINVAL there can be no such worker; thrum_spawn says EINVAL if there is none. */
 int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker);
 
-/* 0, unless told, to THRUM_PRIORITY_MAX, the highest; for priority pools (<thrum/pool.h>) and mutexes (<thrum/sync.h>).
- * Errors: EINVAL more. */
+/* 0, unless told, to THRUM_PRIORITY_MAX, the highest; for priority pools (<thrum/pool.h>) and mutexes (<thrum/sync.h>):
+ * workers' own run queues do not look at it. Errors: EINVAL more. */
 int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority);
 /* For deadline pools: any number, the smallest runs first. */
 void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline);
@@ -197,6 +198,10 @@ int thrum_revive(thrum_t thread, void *(*fn)(void *), void *arg);
  * or it is detached already. */
 int thrum_detach(thrum_t thread);
 
+/* Was it detached, or made without a handle? Of a thread that has not ended, as the caller, or that can still be joined.
+ * From: ULT, external. */
+bool thrum_is_detached(thrum_t thread);
+
 /* Lets others run. Does nothing on an external kernel thread. From: anywhere. */
 void thrum_yield(void);
 
@@ -207,11 +212,18 @@ thrum_t thrum_self(void);
  * From: ULT. Errors: EPERM an external kernel thread, a tasklet, or a scheduler. */
 int thrum_suspend(void);
 
+/* As thrum_suspend, but no longer than until then (ns, CLOCK_MONOTONIC; <thrum/time.h>): ETIMEDOUT, and a resume that comes
+ * later is for the next time. With a moment that has passed it does not wait. */
+int thrum_suspend_until(uint64_t moment);
+
 /* From: ULT, external. */
 void thrum_resume(thrum_t thread);
 
-/* Resumes a thread that is suspended and lets it run in the caller's place, which goes on later. If it is not
- * suspended this is thrum_resume. From: ULT, external. */
+/* Resumes a thread that is suspended and lets it run in the caller's place, on the same worker and before all that are
+ * ready; the caller goes on later. That needs that whoever runs the caller may run the thread: it may run on any worker, is
+ * bound to the caller's, or has the caller's pool. Otherwise, also where the caller is no ULT, or the thread is not
+ * suspended, this is thrum_resume, and the caller goes on at once: where one waits that is ready already nobody knows.
+ * From: ULT, external. */
 void thrum_switch_to(thrum_t thread);
 
 /* --- ending from within, and from outside --------------------------------------------------------------- */
@@ -224,8 +236,9 @@ void thrum_switch_to(thrum_t thread);
  * kernel thread it is pthread_exit. */
 void thrum_exit(void *result) __attribute__((noreturn));
 
-/* The same; `heir`, a thread that is suspended, is resumed and runs next in the caller's place, unless somebody waits
- * for the caller's end: then after that. */
+/* The same; `heir`, a thread that is suspended, is resumed and runs next in the caller's place, where thrum_switch_to could
+ * let it, unless somebody who may run there waits for the caller's end: then he is first, and the heir is ready. So it
+ * is if the caller stands on a stack of the user's own. */
 void thrum_exit_to(void *result, thrum_t heir) __attribute__((noreturn));
 
 /* `fn(arg)` runs when the caller ends before thrum_cleanup_pop, the last one first; or there, if `run` is not 0. The two

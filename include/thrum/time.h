@@ -46,6 +46,49 @@ void thrum_sleep(uint64_t ns);
 /* Sleeps until then; a moment that has passed is a thrum_yield. From: ULT, external. */
 void thrum_sleep_until(uint64_t moment);
 
+/* --- timers ------------------------------------------------------------------------------------------- */
+
+/*     static void flush(void *log) {
+ *         fflush(log);
+ *     }
+ *
+ *     static thrum_timer_t flushing = THRUM_TIMER_INIT;
+ *
+ *     thrum_timer_start(&flushing, thrum_now() + THRUM_S, THRUM_S, flush, stdout);
+ *     work(NULL);
+ *     thrum_timer_stop(&flushing);
+ */
+typedef struct {
+    uint64_t opaque[10];
+} thrum_timer_t;
+
+#define THRUM_TIMER_INIT                                                                                     \
+    {                                                                                                        \
+        { 0 }                                                                                                \
+    }
+
+void thrum_timer_init(thrum_timer_t *timer);
+
+/* fn(arg) is called at `moment`, and then every `period` ns; with 0 once only. A ULT of the timer's own calls it, so it
+ * may wait, and is late as any that sleeps; one call is over before the next begins, and moments that have passed meanwhile
+ * are left out. It must return: thrum_exit there is undefined. The timer is the caller's memory until thrum_timer_stop has
+ * returned.
+ *
+ * From: ULT, external.
+ * Errors: EBUSY it has been started, and not stopped since; EINVAL `fn` is NULL; EAGAIN as thrum_spawn. */
+int thrum_timer_start(thrum_timer_t *timer, uint64_t moment, uint64_t period, void (*fn)(void *arg),
+                      void *arg);
+
+/* No call begins any more, and one that is under way has ended when this returns: the timer may be started again. To be
+ * called for each that was started, also for one that has made its only call. By one at a time.
+ *
+ * From: ULT, external.
+ * Errors: EINVAL it has not been started; EDEADLK the caller is in `fn`: no call begins any more, but somebody else is to
+ * stop it still; EPERM a tasklet, or a scheduler, would have to wait: likewise; ESRCH as thrum_join. */
+int thrum_timer_stop(thrum_timer_t *timer);
+
+/* --- joining ------------------------------------------------------------------------------------------ */
+
 /* As thrum_join, but no longer than until then. With ETIMEDOUT the thread goes on, and is to be joined or detached as
  * if this had not been called.
  *

@@ -60,12 +60,13 @@ enum thrum_trace_kind {
     THRUM_TRACE_BEGIN = 1, /* for the first time */
     THRUM_TRACE_GO_ON = 2,
     /* It leaves the worker, */
-    THRUM_TRACE_WAIT = 3,  /* as it waits for something */
-    THRUM_TRACE_YIELD = 4, /* to give way */
-    THRUM_TRACE_BEGET = 5, /* to what it spawned, which begins here now; it waits in the queue */
-    THRUM_TRACE_MOVE = 6,  /* for the place that it migrates to */
-    THRUM_TRACE_HOST = 7,  /* to what it runs, as a scheduler */
-    THRUM_TRACE_END = 8,   /* for good */
+    THRUM_TRACE_WAIT = 3,     /* as it waits for something */
+    THRUM_TRACE_YIELD = 4,    /* to give way */
+    THRUM_TRACE_BEGET = 5,    /* to what it spawned, which begins here now; it waits in the queue */
+    THRUM_TRACE_MOVE = 6,     /* for the place that it migrates to */
+    THRUM_TRACE_HOST = 7,     /* to what it runs, as a scheduler */
+    THRUM_TRACE_END = 8,      /* for good */
+    THRUM_TRACE_PREEMPT = 20, /* as its slice is over: it was interrupted */
     /* A tasklet runs, on the stack of whatever runs here, or on the worker's own. `argument`: its function. */
     THRUM_TRACE_TASKLET = 9,
     THRUM_TRACE_TASKLET_END = 10,

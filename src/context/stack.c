@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "arch_stack.h"
+#include "base/atomic.h"
+#include "base/text.h"
 #include "context/annotate.h"
 #include "os/memory.h"
 #include "os/signals.h"
@@ -74,9 +76,23 @@ static bool find_guard_advice(void) {
     return works;
 }
 
+static uint32_t said; /* by say_why, once a process */
+
+/* Who asks for a thread is told EAGAIN, which says nothing of the reason. */
+static void say_why(void) {
+    if (exchange_acq_rel(&said, 1U) == 0)
+        text_line("no guard page below a stack is to be had, so no more threads: the process has as many "
+                  "mappings as "
+                  "vm.max_map_count lets it; sysctl -w vm.max_map_count=N allows more",
+                  NULL, NULL);
+}
+
 static bool guard(char *low) {
-    return (has_guard_advice && memory_advise(low, guard_size, MADV_GUARD_INSTALL)) ||
-           memory_forbid(low, guard_size);
+    bool is_there = (has_guard_advice && memory_advise(low, guard_size, MADV_GUARD_INSTALL)) ||
+                    memory_forbid(low, guard_size);
+    if (!is_there)
+        say_why();
+    return is_there;
 }
 
 static bool open_chunk(const struct depot_shape *shape, char *chunk) {
@@ -126,6 +142,7 @@ void stack_init(size_t size) {
 }
 
 void stack_fork_child(void) {
+    store_relaxed(&said, 0);
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         depot_fork_child(&stack_depots[i]);
 }

@@ -3,45 +3,55 @@
 #include <time.h>
 
 #include "inspect/inspect.h"
-#include "sched/awaits.h"
 
-enum { LONGEST = 4096, REST_NS = 2000000 };
+enum { REST_NS = 2000000 };
 
 /* A step: whom it waits for. 0: nobody. */
-static uint64_t next_of(const struct inspect_source *source, uint64_t handle, uint64_t *steps) {
-    if (*steps == 0)
+static uint64_t next_of(struct inspect_search *search, uint64_t handle, bool *has_deadline) {
+    if (search->steps == 0) {
+        search->is_whole = false;
         return 0;
-    --*steps;
-    return inspect_awaited(source, handle);
+    }
+    search->steps--;
+    return inspect_awaited(search->source, handle, has_deadline);
 }
 
-/* The length of the cycle that leads from `first` back to it, if none in it has a lower handle; a sum over what is in
- * it, to be compared, is in *sum. */
-static size_t follow(const struct inspect_source *source, uint64_t first, uint64_t *members, size_t max,
-                     uint64_t *steps, uint64_t *sum) {
-    uint64_t at = first;
+/* It tells of the cycles that they are both in. Of external threads nobody asks. */
+static bool tells_before(const struct inspect_search *search, uint64_t handle, uint64_t first) {
+    return handle < first && !inspect_is_external(search->source, handle);
+}
+
+/* The length of the cycle that leads from `first` back to it, if it is `first` that tells of it; a sum over what is in
+ * it, to be compared, is in *sum. A cycle that it only leads to comes past `mark`, as that lies further and further on
+ * (Brent). */
+static size_t follow(struct inspect_search *search, uint64_t first, uint64_t *members, size_t max,
+                     uint64_t *sum, bool *has_deadline) {
+    uint64_t at = first, mark = 0;
     *sum = 0;
-    for (size_t length = 0; length < LONGEST; length++) {
+    *has_deadline = false;
+    for (size_t length = 0; length < INSPECT_CYCLE_MAX; length++) {
         if (length < max)
             members[length] = at;
         *sum = *sum * 31 + at;
-        at = next_of(source, at, steps);
+        at = next_of(search, at, has_deadline);
         if (at == first)
             return length + 1;
-        if (at < first) /* its to tell; or nobody */
+        if (at == 0 || at == mark || tells_before(search, at, first))
             return 0;
+        if ((length & (length - 1)) == 0)
+            mark = at;
     }
+    search->is_whole = false;
     return 0;
 }
 
-size_t inspect_cycle(const struct inspect_source *source, const struct inspect_thread *thread,
-                     uint64_t *members, size_t max, uint64_t *steps) {
+size_t inspect_cycle(struct inspect_search *search, const struct inspect_thread *thread, uint64_t *members,
+                     size_t max, bool *has_deadline) {
     uint64_t sum, again;
-    if (thread->state != INSPECT_WAITS || thread->owner < thread->handle)
-        return 0;
-    if (follow(source, thread->handle, members, max, steps, &sum) == 0)
+    if (thread->state != INSPECT_WAITS || thread->owner == 0 ||
+        follow(search, thread->handle, members, max, &sum, has_deadline) == 0)
         return 0;
     nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
-    size_t length = follow(source, thread->handle, members, max, steps, &again);
+    size_t length = follow(search, thread->handle, members, max, &again, has_deadline);
     return sum == again ? length : 0;
 }

@@ -50,13 +50,15 @@ struct inspect_thread {
     uint64_t pool;  /* 0: none */
     uint8_t priority;
     uint64_t function; /* 0: not known */
+    int32_t tid;       /* of the kernel thread that runs it, or that it has kept under it; 0: none */
     uint64_t stack_low, stack_top;
-    uint64_t stack_pointer; /* 0: it is in registers, or there is none */
+    uint64_t stack_pointer; /* 0: it is in registers of that kernel thread, or there is none */
     /* INSPECT_WAITS: */
     uint8_t awaits;  /* enum awaits; inspect_awaits says it in words */
     uint64_t object; /* what it waits for; 0: nothing with an address */
     uint64_t
         owner; /* the thread that it waits for: who is to end, or has the object; 0: nobody that is known */
+    bool has_deadline; /* the wait ends by itself */
 };
 
 struct inspect_worker {
@@ -66,7 +68,6 @@ struct inspect_worker {
     uint64_t current; /* INSPECT_AT_WORK: the thread that it runs */
     uint64_t switches, steals, parks, migrations;
     uint64_t queued; /* in its run queue and its inbox */
-    bool has_timers;
 };
 
 struct inspect_summary {
@@ -90,8 +91,15 @@ bool inspect_threads(const struct inspect_source *source, struct inspect_summary
 /* One thread by its handle; false where none is there. */
 bool inspect_find(const struct inspect_source *source, uint64_t handle, struct inspect_thread *thread);
 
-/* The thread that this one waits for; 0: none that is known, or it does not wait. Asks less than inspect_find. */
-uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle);
+/* The thread that this one waits for; 0: none that is known, or it does not wait. Asks less than inspect_find.
+ * *has_deadline is set if the wait has one. */
+uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle, bool *has_deadline);
+
+/* Is this thread one that inspect_threads does not tell of, a kernel thread that is no worker? */
+bool inspect_is_external(const struct inspect_source *source, uint64_t handle);
+
+/* All wait, and none for a moment, a call or a deadline: only who is none of them can wake one. */
+bool inspect_all_wait(const struct inspect_summary *summary);
 
 /* "a mutex", "the end of", ... */
 const char *inspect_awaits(uint8_t awaits);
@@ -100,18 +108,33 @@ const char *inspect_awaits(uint8_t awaits);
 const char *inspect_state_word(enum inspect_state state);
 const char *inspect_worker_state_word(enum inspect_worker_state state);
 
-/* If this thread waits, by way of owners, for itself: who is in that cycle, it first, at most `max` of them; returns how
- * many there are. 0: it does not; or another of the cycle has the lower handle and will tell of it. Looks twice, with a
- * rest in between: only what has stayed is told. *steps, of which each takes some, is counted down to 0, where this gives
- * up; INSPECT_STEPS are enough for all of a process. */
-enum { INSPECT_STEPS = 1000000 };
-size_t inspect_cycle(const struct inspect_source *source, const struct inspect_thread *thread,
-                     uint64_t *members, size_t max, uint64_t *steps);
+/* A search for cycles: threads that wait, by way of owners, for themselves. `steps` is counted down to 0, where it is
+ * given up; INSPECT_STEPS are enough for all of most processes. */
+enum { INSPECT_STEPS = 1000000, INSPECT_CYCLE_MAX = 4096 };
+struct inspect_search {
+    const struct inspect_source *source;
+    uint64_t steps;
+    bool is_whole; /* false: a chain was longer than INSPECT_CYCLE_MAX, or the steps were too few */
+};
+
+static inline struct inspect_search inspect_search_begin(const struct inspect_source *source) {
+    struct inspect_search search = {source, INSPECT_STEPS, true};
+    return search;
+}
+
+/* If this thread is in a cycle: who is, it first, at most `max` of them; returns how many there are. 0: it is not; or
+ * another of the cycle has the lower handle, is not external, and will tell of it. Looks twice, with a rest in between:
+ * only what has stayed is told. *has_deadline: one of those waits has, so that it will not stay. */
+size_t inspect_cycle(struct inspect_search *search, const struct inspect_thread *thread, uint64_t *members,
+                     size_t max, bool *has_deadline);
 
 /* What its registers were when it was switched out, by their DWARF numbers, those that are known; which: bits of *known.
  * The last, INSPECT_REGISTERS - 1, is the address where it goes on. False: it runs, or its stack cannot be read. */
 bool inspect_registers(const struct inspect_source *source, const struct inspect_thread *thread,
                        uint64_t registers[INSPECT_REGISTERS], uint64_t *known);
+
+/* The DWARF number of the stack pointer. */
+unsigned inspect_stack_register(void);
 
 #ifdef __cplusplus
 }

@@ -15,3 +15,7 @@ bool inspect_registers(const struct inspect_source *source, const struct inspect
     arch_dwarf_registers(&frame, thread->stack_pointer, registers, known, &registers[INSPECT_REGISTERS - 1]);
     return true;
 }
+
+unsigned inspect_stack_register(void) {
+    return ARCH_DWARF_SP;
+}

@@ -26,8 +26,7 @@ struct printing {
     const struct inspect_source *source;
     const struct inspect_report *report;
     uint64_t printed;
-    uint64_t steps; /* for inspect_cycle */
-    bool has_timers;
+    struct inspect_search search;
 };
 
 /* --- a line ------------------------------------------------------------------------------------------- */
@@ -125,7 +124,6 @@ static bool print_worker(void *context, const struct inspect_worker *worker) {
     text_add_number(next(&row), worker->migrations);
     text_add_number(next(&row), worker->queued);
     put(printing, &row.text);
-    printing->has_timers |= worker->has_timers;
     return true;
 }
 
@@ -156,20 +154,20 @@ static void add_stack(struct text *text, const struct inspect_thread *thread) {
     text_add_number(text, thread->stack_top - thread->stack_low);
 }
 
+static const char with_a_deadline[] = " (with a deadline)";
+
 static void add_wait(const struct printing *printing, struct text *text,
                      const struct inspect_thread *thread) {
     text_add(text, inspect_awaits(thread->awaits));
     text_add(text, " ");
-    if (thread->awaits == AWAITS_END) {
-        add_thread(printing, text, thread->owner);
-        return;
-    }
-    if (thread->object != 0)
+    if (thread->awaits != AWAITS_END && thread->object != 0)
         add_address(text, thread->object);
-    if (thread->owner != 0) {
+    if (thread->awaits != AWAITS_END && thread->owner != 0)
         text_add(text, ", held by ");
+    if (thread->owner != 0)
         add_thread(printing, text, thread->owner);
-    }
+    if (thread->has_deadline)
+        text_add(text, with_a_deadline);
 }
 
 static void add_id(struct text *text, uint64_t id) {
@@ -179,12 +177,8 @@ static void add_id(struct text *text, uint64_t id) {
         text_add(text, "-");
 }
 
-static bool print_thread(void *context, const struct inspect_thread *thread) {
-    struct printing *printing = context;
+static void print_row(const struct printing *printing, const struct inspect_thread *thread) {
     struct row row = {.column = thread_columns};
-    if (printing->printed == printing->report->most)
-        return false;
-    printing->printed++;
     add_address(&row.text, thread->handle);
     add_id(next(&row), thread->id);
     add_name(next(&row), thread);
@@ -196,13 +190,26 @@ static bool print_thread(void *context, const struct inspect_thread *thread) {
     if (thread->state == INSPECT_WAITS)
         add_wait(printing, next(&row), thread);
     put(printing, &row.text);
-    if (printing->report->after != NULL)
-        printing->report->after(printing->report->context, thread);
+}
+
+static bool print_thread(void *context, const struct inspect_thread *thread) {
+    struct printing *printing = context;
+    const struct inspect_report *report = printing->report;
+    struct inspect_thread told = *thread;
+    if (printing->printed == report->most)
+        return false;
+    printing->printed++;
+    if (told.tid != 0 && report->stack_pointer != NULL)
+        told.stack_pointer = report->stack_pointer(report->context, thread);
+    print_row(printing, &told);
+    if (report->after != NULL)
+        report->after(report->context, thread);
     return true;
 }
 
-static void print_rest(const struct printing *printing, uint64_t count) {
+static void print_rest(const struct printing *printing, const char *margin, uint64_t count) {
     struct text text = {.length = 0};
+    text_add(&text, margin);
     text_add(&text, "... and ");
     add_counted(&text, count, " more");
     put(printing, &text);
@@ -227,16 +234,21 @@ static void print_member(const struct printing *printing, uint64_t handle) {
 static bool print_cycle(void *context, const struct inspect_thread *thread) {
     struct printing *printing = context;
     uint64_t members[MEMBERS];
-    size_t length = inspect_cycle(printing->source, thread, members, MEMBERS, &printing->steps);
+    bool has_deadline;
+    size_t length = inspect_cycle(&printing->search, thread, members, MEMBERS, &has_deadline);
     if (length != 0) {
         struct text text = {.length = 0};
         text_add(&text, "DEADLOCK: ");
         add_counted(&text, length, length == 1 ? " thread waits for itself" : " threads wait for each other");
+        if (has_deadline)
+            text_add(&text, with_a_deadline);
         put(printing, &text);
         for (size_t i = 0; i < length && i < MEMBERS; i++)
             print_member(printing, members[i]);
+        if (length > MEMBERS)
+            print_rest(printing, "  ", length - MEMBERS);
     }
-    return printing->steps != 0;
+    return printing->search.steps != 0;
 }
 
 static void print_line(const struct printing *printing, const char *line) {
@@ -246,16 +258,13 @@ static void print_line(const struct printing *printing, const char *line) {
 }
 
 static void print_findings(struct printing *printing, const struct inspect_summary *summary) {
-    const uint64_t *threads = summary->threads;
     inspect_threads(printing->source, NULL, print_cycle, printing);
-    if (printing->steps == 0)
-        print_line(printing,
-                   "There are too many chains of waiting threads to search all of them for cycles.");
-    if (threads[INSPECT_WAITS] != 0 && summary->waiting_for_outside == 0 && !printing->has_timers &&
-        threads[INSPECT_RUNS] + threads[INSPECT_NEW] + threads[INSPECT_READY] == 0)
-        print_line(printing,
-                   "HINT: all threads wait, and none for a moment or a blocking call: unless a kernel thread "
-                   "from outside wakes one, none will run again.");
+    if (!printing->search.is_whole)
+        print_line(printing, "The chains of waiting threads are too many, or too long, to search all of them "
+                             "for cycles.");
+    if (inspect_all_wait(summary))
+        print_line(printing, "HINT: all threads wait, and none for a moment, a blocking call or a deadline: "
+                             "unless a kernel thread from outside wakes one, none will run again.");
     if (!summary->is_whole)
         print_line(printing, "Memory went while it was read: some threads are missing here.");
 }
@@ -279,7 +288,7 @@ static void print_summary(const struct printing *printing, const struct inspect_
 }
 
 bool inspect_print(const struct inspect_source *source, const struct inspect_report *report) {
-    struct printing printing = {.source = source, .report = report, .steps = INSPECT_STEPS};
+    struct printing printing = {.source = source, .report = report, .search = inspect_search_begin(source)};
     struct inspect_summary summary;
     uint64_t all = 0;
     if (!inspect_threads(source, &summary, NULL, NULL))
@@ -292,7 +301,7 @@ bool inspect_print(const struct inspect_source *source, const struct inspect_rep
     print_titles(&printing, thread_columns, sizeof thread_columns / sizeof *thread_columns);
     inspect_threads(source, NULL, print_thread, &printing);
     if (all > printing.printed)
-        print_rest(&printing, all - printing.printed);
+        print_rest(&printing, "", all - printing.printed);
     print_findings(&printing, &summary);
     return true;
 }

@@ -114,18 +114,16 @@ static uint64_t queued(const struct view *view, uint64_t worker) {
 }
 
 static bool describe_worker(const struct view *view, uint32_t number, struct inspect_worker *told) {
-    uint64_t worker = worker_at(view, number), timers = TIMER_NEVER;
+    uint64_t worker = worker_at(view, number);
     *told = (struct inspect_worker){.number = number, .current = current_of(view, number)};
     if (!memory_field(view->source, worker, struct worker, tid, &told->tid) ||
         !memory_field(view->source, worker, struct worker, counters.switches, &told->switches) ||
         !memory_field(view->source, worker, struct worker, counters.steals, &told->steals) ||
         !memory_field(view->source, worker, struct worker, counters.parks, &told->parks) ||
-        !memory_field(view->source, worker, struct worker, counters.migrations, &told->migrations) ||
-        !memory_field(view->source, worker, struct worker, timers.next, &timers))
+        !memory_field(view->source, worker, struct worker, counters.migrations, &told->migrations))
         return false;
     told->state = worker_state(view, worker, told->current);
     told->queued = queued(view, worker);
-    told->has_timers = timers != TIMER_NEVER;
     return true;
 }
 
@@ -175,16 +173,17 @@ static uint64_t owner_of(const struct view *view, enum awaits awaits, uint64_t o
 static void describe_wait(const struct view *view, const struct thrum_unit *unit,
                           struct inspect_thread *told) {
     told->state = INSPECT_WAITS;
-    told->awaits = (uint8_t)(unit->awaits >> AWAITS_SHIFT);
-    told->object = unit->awaits & ((UINT64_C(1) << AWAITS_SHIFT) - 1);
+    told->awaits = (uint8_t)awaits_kind(unit->awaits);
+    told->object = awaits_object(unit->awaits);
     told->owner = owner_of(view, (enum awaits)told->awaits, told->object);
+    told->has_deadline = (unit->awaits & AWAITS_TIMED) != 0;
 }
 
 static void describe_state(const struct view *view, const struct thrum_unit *unit,
                            struct inspect_thread *told) {
     if (unit->join == JOIN_ENDED)
         told->state = INSPECT_ENDED;
-    else if (unit->awaits >> AWAITS_SHIFT != AWAITS_NOTHING)
+    else if (awaits_kind(unit->awaits) != AWAITS_NOTHING)
         describe_wait(view, unit, told);
     else if (told->is_external || (told->worker = who_runs(view, told->handle)) != INSPECT_NOWHERE)
         told->state = INSPECT_RUNS;
@@ -213,6 +212,17 @@ static void describe_stack(const struct view *view, const struct thrum_unit *uni
     told->stack_top = top;
 }
 
+/* The kernel thread under it. */
+static int32_t tid_of(const struct view *view, const struct thrum_unit *unit,
+                      const struct inspect_thread *told) {
+    int32_t tid = 0;
+    if (told->state == INSPECT_RUNS && told->worker != INSPECT_NOWHERE)
+        memory_field(view->source, worker_at(view, (uint32_t)told->worker), struct worker, tid, &tid);
+    else if (unit->sp == UNIT_KEPT && unit->tcb != NULL)
+        memory_field(view->source, unit->tcb, struct carrier, tid, &tid);
+    return tid;
+}
+
 /* False: nobody's, or none that a user knows. */
 static bool is_users(const struct thrum_unit *unit) {
     return unit->kind != UNIT_FREE && unit->kind != UNIT_LOOP && unit->kind <= UNIT_EXTERNAL;
@@ -238,6 +248,7 @@ static bool describe(const struct view *view, uint64_t handle, const struct thru
     describe_stack(view, unit, told);
     if (told->state != INSPECT_ENDED && !told->is_external && !told->is_main)
         told->function = (uintptr_t)unit->fn;
+    told->tid = tid_of(view, unit, told);
     bool switched_out = told->state == INSPECT_READY || told->state == INSPECT_WAITS;
     if (switched_out && !told->is_external && (intptr_t)unit->sp > 0)
         told->stack_pointer = (uintptr_t)unit->sp;
@@ -251,16 +262,22 @@ bool inspect_find(const struct inspect_source *source, uint64_t handle, struct i
            memory_get(source, handle, &unit, sizeof unit) && describe(&view, handle, &unit, thread);
 }
 
-uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle) {
+uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle, bool *has_deadline) {
     struct view view;
     struct thrum_unit unit;
     struct inspect_thread thread;
     if (handle % _Alignof(struct thrum_unit) != 0 || !open_view(&view, source) ||
         !memory_get(source, handle, &unit, sizeof unit) || !is_users(&unit) || unit.join == JOIN_ENDED ||
-        unit.awaits >> AWAITS_SHIFT == AWAITS_NOTHING)
+        awaits_kind(unit.awaits) == AWAITS_NOTHING)
         return 0;
     describe_wait(&view, &unit, &thread);
+    *has_deadline |= thread.has_deadline;
     return thread.owner;
+}
+
+bool inspect_is_external(const struct inspect_source *source, uint64_t handle) {
+    uint8_t kind;
+    return memory_field(source, handle, struct thrum_unit, kind, &kind) && kind == UNIT_EXTERNAL;
 }
 
 /* --- all of them -------------------------------------------------------------------------------------- */
@@ -273,7 +290,8 @@ struct telling {
 };
 
 static bool waits_for_outside(const struct inspect_thread *thread) {
-    return thread->awaits == AWAITS_TIME || thread->awaits == AWAITS_CALL || thread->awaits == AWAITS_WORKER;
+    return thread->has_deadline || thread->awaits == AWAITS_TIME || thread->awaits == AWAITS_CALL ||
+           thread->awaits == AWAITS_WORKER;
 }
 
 static bool tell_of(struct telling *telling, uint64_t handle, const struct thrum_unit *unit) {
@@ -346,4 +364,10 @@ bool inspect_threads(const struct inspect_source *source, struct inspect_summary
                     &primary);
     telling.summary->is_whole = tell_of_all(&telling, &go_on);
     return true;
+}
+
+bool inspect_all_wait(const struct inspect_summary *summary) {
+    const uint64_t *threads = summary->threads;
+    return threads[INSPECT_WAITS] != 0 && summary->waiting_for_outside == 0 &&
+           threads[INSPECT_RUNS] + threads[INSPECT_NEW] + threads[INSPECT_READY] == 0;
 }

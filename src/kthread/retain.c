@@ -18,6 +18,7 @@ static struct lock lock;
 static struct kthread *warden; /* under lock; read without as a hint */
 static uint64_t until = NEVER; /* monotonic ns; likewise */
 static bool busy;              /* the warden is at its chores; under lock, read without as a hint */
+static uint64_t next_look_ns;  /* at memory, monotonic: no look before; whoever is at the chores */
 static bool again;             /* somebody has parked or been listed meanwhile; under lock */
 
 bool retain_wanted(void) {
@@ -53,11 +54,19 @@ static bool end_taken(struct kthread *thread, const struct kthread *self) {
     return false;
 }
 
+/* The chores are done whenever a thread parks without a warden: not each of them looks. */
+static bool memory_is_short(uint64_t now) {
+    if (now < next_look_ns)
+        return false;
+    next_look_ns = now + LOOK_EVERY_NS;
+    return pressure_rose(now);
+}
+
 /* Not kthread_cull: the caller may be in the list, or be listed meanwhile. */
 static bool relieve_pressure(struct kthread *self, uint64_t now) {
     bool leaves = false;
     struct kthread *thread;
-    if (!pressure_rose(now))
+    if (!memory_is_short(now))
         return false;
     while ((thread = idle_pop_any()) != NULL)
         leaves |= end_taken(thread, self);
@@ -97,7 +106,7 @@ static uint64_t next_due(const struct kthread *self, uint64_t now, uint64_t trim
     const struct kthread_config *config = &kthread_config;
     struct idle_times times;
     idle_measure(&times, now);
-    uint64_t next = config->watch_pressure ? LOOK_EVERY_NS : NEVER;
+    uint64_t next = config->watch_pressure ? time_to(next_look_ns, now) : NEVER;
     if (config->max_age_ns != 0)
         next = least(next,
                      times.count != 0 ? time_to(times.oldest + config->max_age_ns, now) : config->max_age_ns);
@@ -233,5 +242,6 @@ void retain_fork_child(void) {
     warden = NULL;
     until = NEVER;
     busy = again = false;
+    next_look_ns = 0;
     pressure_fork_child();
 }

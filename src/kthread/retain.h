@@ -5,7 +5,7 @@
  *   max_age          an idle thread that nobody needed for so long ends
  *   thread_seconds   the sum of all idle threads' idle times is bounded; the coldest end until it fits
  *   trim_after       an idle thread gives its whole stack back, but the page it stands on
- *   pressure         where memory is short all idle threads end (os/pressure.h; looked at once a second)
+ *   pressure         where memory is short all idle threads end (os/pressure.h; looked at once a second at most)
  *
  * There is no thread for this. One of the parked threads is the *warden*: it sleeps until the next thing is due
  * instead of for ever, does it, and sleeps again. Who parks while there is no warden, or while the warden sleeps

@@ -21,25 +21,26 @@ static struct stat identity; /* of what fd was */
 static bool has_trigger, without_trigger, begun;
 static uint64_t last_total_us, last_ns;
 
-/* The control group's own file where groups are of version 2 (a line "0::/path") and it can be read. */
-static bool find_group_file(void) {
-    char groups[2 * GROUP_MAX], text[8];
-    if (file_read("/proc/self/cgroup", groups, sizeof groups) <= 0)
-        return false;
-    char *line = strncmp(groups, "0::/", 4) == 0 ? groups : strstr(groups, "\n0::/");
+bool pressure_group_file(const char *groups, char *path, size_t size) {
+    static const char before[] = "/sys/fs/cgroup", behind[] = "/memory.pressure";
+    const char *line = strncmp(groups, "0::/", 4) == 0 ? groups : strstr(groups, "\n0::/");
     if (line == NULL)
         return false;
     line += *line == '\n' ? 4 : 3;
     size_t length = strcspn(line, "\n");
-    if (length <= 1 || length >= GROUP_MAX)
+    if (length <= 1 || length + sizeof before - 1 + sizeof behind > size)
         return false;
-    static const char before[] = "/sys/fs/cgroup", behind[] = "/memory.pressure";
-    char *at = file;
-    memcpy(at, before, sizeof before - 1);
-    at += sizeof before - 1;
-    memcpy(at, line, length);
-    memcpy(at + length, behind, sizeof behind);
-    return file_read(file, text, sizeof text) > 0;
+    memcpy(path, before, sizeof before - 1);
+    memcpy(path + sizeof before - 1, line, length);
+    memcpy(path + sizeof before - 1 + length, behind, sizeof behind);
+    return true;
+}
+
+/* The control group's own file where groups are of version 2 and it can be read. */
+static bool find_group_file(void) {
+    char groups[2 * GROUP_MAX], text[8];
+    return file_read("/proc/self/cgroup", groups, sizeof groups) > 0 &&
+           pressure_group_file(groups, file, sizeof file) && file_read(file, text, sizeof text) > 0;
 }
 
 void pressure_use_file(const char *path) {

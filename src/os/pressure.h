@@ -9,6 +9,7 @@
 #define THRUM_OS_PRESSURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Once, while no other thread can notice that a file is opened. */
@@ -23,6 +24,10 @@ void pressure_fork_child(void);
 
 /* From the text of a pressure file: microseconds in which some task waited; 0 if it does not say. */
 uint64_t pressure_total_us(const char *text);
+
+/* From the text of /proc/self/cgroup: the pressure file of the group of version 2 (a line "0::/path"). False if there is
+ * none, or it is the root, which has the system's numbers; or if the path is longer than `size`. */
+bool pressure_group_file(const char *groups, char *path, size_t size);
 
 /* Before pressure_open: another file than the system's, without a trigger; for tests. */
 void pressure_use_file(const char *path);

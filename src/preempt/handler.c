@@ -59,10 +59,10 @@ static void put_back(struct worker *worker, struct thrum_unit *self, enum unit_k
 }
 
 static void change_to(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
-                      struct thrum_unit *next) {
+                      struct thrum_unit *next, enum thrum_trace_kind why) {
     unit_announce(self);
     put_back(worker, self, place);
-    switch_as(worker, self, next, THRUM_TRACE_YIELD);
+    switch_as(worker, self, next, why);
 }
 
 /* In the handler: the signal is blocked. */
@@ -100,7 +100,7 @@ static void change_kernel_thread(struct worker *worker, struct thrum_unit *self,
     store_relaxed(&self->sp, UNIT_KEPT);
     put_back(worker, self, place);
     count_one(&worker->counters.switches);
-    carrier_keep(worker, self, next, spare, THRUM_TRACE_YIELD);
+    carrier_keep(worker, self, next, spare, THRUM_TRACE_PREEMPT);
     store_relaxed(&self->took_tcb, false);
     if (!is_own)
         self->tcb = NULL;
@@ -132,7 +132,7 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     } else {
         if (in_handler)
             let_signal_in();
-        change_to(worker, self, place, next);
+        change_to(worker, self, place, next, THRUM_TRACE_PREEMPT);
         if (in_handler)
             keep_signal_out();
     }
@@ -332,7 +332,7 @@ void thrum_safepoint(void) {
     struct thrum_unit *self = worker->current;
     struct thrum_unit *next = is_thread(self) ? unit_give_way_to(worker, self, true) : NULL;
     if (next != NULL)
-        change_to(worker, self, unit_place(self), next);
+        change_to(worker, self, unit_place(self), next, THRUM_TRACE_YIELD);
     leave();
 }
 

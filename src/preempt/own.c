@@ -23,9 +23,14 @@ static void *run(void *arg) {
     self->tcb = donor->tcb;
     self->extras = true; /* it is to come to own_end() */
     take_own_up(worker, self);
+    self->fn = donor->fn; /* as src/inspect knows it from here on */
     fetch_add_relaxed(&preempt.owners, 1U);
     leave();
     return donor->fn(donor->arg);
+}
+
+void *(*own_function(const struct thrum_unit *unit))(void *) {
+    return unit->fn == run ? ((const struct private_donor *)unit->arg)->fn : unit->fn;
 }
 
 int own_make(void *(**fn)(void *), void **arg) {

@@ -17,6 +17,8 @@ static bool read_own(void *context, uint64_t address, void *to, size_t size) {
 
 struct output {
     int file, error;
+    const struct thrum_unit *caller;
+    uint64_t stack_pointer; /* the caller's */
 };
 
 static void write_line(void *context, const char *line, size_t length) {
@@ -32,12 +34,21 @@ static void write_line(void *context, const char *line, size_t length) {
     }
 }
 
+/* Of the other ones that run it is known to their kernel threads alone. */
+static uint64_t stack_pointer_of(void *context, const struct inspect_thread *thread) {
+    const struct output *output = context;
+    return thread->handle == (uintptr_t)output->caller ? output->stack_pointer : 0;
+}
+
 int thrum_dump(int file, size_t most) {
     int saved = errno;
-    struct output output = {.file = file};
+    struct output output = {
+        .file = file, .caller = unit_to_note(), .stack_pointer = (uintptr_t)__builtin_frame_address(0)};
     const struct inspect_source source = {.read = read_own, .image = (uintptr_t)&thrum_image};
-    const struct inspect_report report = {
-        .line = write_line, .context = &output, .most = most != 0 ? most : UINT64_MAX};
+    const struct inspect_report report = {.line = write_line,
+                                          .stack_pointer = stack_pointer_of,
+                                          .context = &output,
+                                          .most = most != 0 ? most : UINT64_MAX};
     if (!load_acquire(&scheduler.open))
         output.error = ESRCH;
     else if (!inspect_print(&source, &report))

@@ -2,10 +2,12 @@
 /* What a unit waits for, written down for those who look at a program from outside (src/inspect); nothing here decides by
  * it.
  *
- * `awaits` of a unit: one of these in the uppermost byte, and below it the address of what it waits for. Written by the
+ * `awaits` of a unit: one of these in the uppermost byte, with AWAITS_TIMED if the wait has a deadline, and below it the
+ * address of what it waits for. Written by the
  * unit before it announces itself; cleared by whoever wakes it (unit_wake, thrum_switch_to), or by itself where it does not wait after
  * all, or where who ended had it go on directly (join.c). So it is set while the unit waits, and for a moment before.
- * Who is moved from one object to another (sync/mutex.h) gets it changed by whom it has been claimed by. */
+ * Who is moved from one object to another (sync/mutex.h) gets it changed by whom it has been claimed by; a deadline is none
+ * of that wait's any more. */
 #ifndef THRUM_SCHED_AWAITS_H
 #define THRUM_SCHED_AWAITS_H
 
@@ -36,9 +38,18 @@ enum awaits {
 };
 
 enum { AWAITS_SHIFT = 56 };
+#define AWAITS_TIMED (UINT64_C(1) << 63)
 
 static inline uint64_t awaits_make(enum awaits kind, const void *object) {
     return (uint64_t)kind << AWAITS_SHIFT | (uintptr_t)object;
+}
+
+static inline enum awaits awaits_kind(uint64_t awaits) {
+    return (enum awaits)((awaits & ~AWAITS_TIMED) >> AWAITS_SHIFT);
+}
+
+static inline uint64_t awaits_object(uint64_t awaits) {
+    return awaits & ((UINT64_C(1) << AWAITS_SHIFT) - 1);
 }
 
 #endif

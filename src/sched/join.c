@@ -187,7 +187,7 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
     struct worker *worker = enter();
     struct thrum_unit *self = unit_self(worker), *nobody = JOIN_NONE;
     struct join_wait wait = {.patience = {.unit = self, .give_up = stop_joining}, .unit = unit};
-    unit_await(self, AWAITS_END, unit);
+    unit_await_until(self, AWAITS_END, unit, deadline);
     if (cas_acq_rel(&unit->join, &nobody, join_timed(self))) {
         wait.patience.timer.deadline = cancel_point(worker, deadline);
         unit_block_patiently(worker, &wait.patience);
@@ -226,4 +226,8 @@ int thrum_detach(thrum_t unit) {
     }
     leave();
     return error;
+}
+
+bool thrum_is_detached(thrum_t unit) {
+    return load_acquire(&unit->join) == JOIN_DETACHED;
 }

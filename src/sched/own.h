@@ -21,6 +21,8 @@ bool own_is_wanted(enum thrum_preempt_mode mode);
 
 /* Makes what it runs on, and changes what is to be called into what installs that. 0 or EAGAIN. Not inside. */
 int own_make(void *(**fn)(void *), void **arg);
+/* What the thread, which has not ended, was made to run. For those who ask. */
+void *(*own_function(const struct thrum_unit *unit))(void *);
 /* It was not spawned, after all. Not inside. */
 void own_unmake(void *arg);
 

@@ -44,6 +44,7 @@ static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
     case THRUM_POOL_LIFO: return pool_queue_init(pool, true);
     case THRUM_POOL_PRIORITY: return pool_priority_init(pool);
     case THRUM_POOL_DEADLINE: return pool_deadline_init(pool);
+    case THRUM_POOL_DEQUE: return pool_deque_init(pool);
     }
     return EINVAL;
 }
@@ -51,14 +52,12 @@ static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
 int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
     struct thrum_pool *pool = get(&memory.pools);
     int error = pool != NULL ? init_kind(pool, kind) : ENOMEM;
-    if (error == 0) {
-        pool->is_ours = true;
-        pool->newest_first = kind == THRUM_POOL_LIFO;
-    }
     if (error != 0 && pool != NULL)
         put(&memory.pools, pool);
-    if (error == 0)
+    if (error == 0) {
+        pool->is_ours = true;
         *result = pool;
+    }
     return error;
 }
 
@@ -70,7 +69,6 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
         return ENOMEM;
     pool->ops = *ops;
     pool->data = data;
-    pool->ranks = pool->is_ours = pool->newest_first = false;
     *result = pool;
     return 0;
 }
@@ -103,6 +101,13 @@ thrum_t thrum_pool_pop(thrum_pool_t pool) {
     return unit;
 }
 
+thrum_t thrum_pool_steal(thrum_pool_t pool) {
+    enter();
+    struct thrum_unit *unit = (pool->steal != NULL ? pool->steal : pool->ops.pop)(pool->data);
+    leave();
+    return unit;
+}
+
 size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
     size_t count = 0;
     enter();
@@ -115,11 +120,20 @@ size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
     return count;
 }
 
-void pool_push(struct thrum_pool *pool, struct thrum_unit *unit) {
+static void push_and_tell(struct thrum_pool *pool, struct thrum_unit *unit,
+                          void (*push)(void *data, struct thrum_unit *unit)) {
     unsigned priority = unit->priority;
-    pool->ops.push(pool->data, unit); /* from here on it may be gone */
+    push(pool->data, unit); /* from here on it may be gone */
     if (!scheduler_wake_for(pool) && ticks_are_possible)
         scheduler_interrupt_for(pool, priority);
+}
+
+void pool_push(struct thrum_pool *pool, struct thrum_unit *unit) {
+    push_and_tell(pool, unit, pool->ops.push);
+}
+
+void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit) {
+    push_and_tell(pool, unit, pool->push_behind != NULL ? pool->push_behind : pool->ops.push);
 }
 
 void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {

@@ -12,11 +12,15 @@ struct thrum_pool {
     bool ranks;                /* units of higher priority come first; r/o, as the next two */
     bool is_ours;              /* of a kind of the library's own */
     bool newest_first;
+    struct thrum_unit *(*steal)(void *data);                  /* NULL: as pop; r/o, as the next */
+    void (*push_behind)(void *data, struct thrum_unit *unit); /* one that has yielded; NULL: as push */
     uint32_t scheds; /* that were made with it and are there; a pool is counted as often as it was given */
 };
 
 /* The unit can run: puts it there and sees that one of the workers whose scheduler looks there is awake. */
 void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
+/* ... but gives way to the others. */
+void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit);
 
 static inline bool pool_is_empty(const struct thrum_pool *pool) {
     return pool->ops.size(pool->data) == 0;
@@ -26,6 +30,7 @@ static inline bool pool_is_empty(const struct thrum_pool *pool) {
 int pool_queue_init(struct thrum_pool *pool, bool newest_first);
 int pool_priority_init(struct thrum_pool *pool);
 int pool_deadline_init(struct thrum_pool *pool);
+int pool_deque_init(struct thrum_pool *pool);
 
 /* Memory for them: zeroed, for good in the slab of its size. NULL without memory. */
 void *pool_memory_get(void);

@@ -62,7 +62,7 @@ int pool_queue_init(struct thrum_pool *pool, bool newest_first) {
     struct queue *queue = pool_memory_get();
     if (queue == NULL)
         return ENOMEM;
-    queue->newest_first = newest_first;
+    queue->newest_first = pool->newest_first = newest_first;
     pool->ops = (struct thrum_pool_ops){
         .push = push, .pop = pop, .size = size, .pop_many = pop_many, .destroy = pool_memory_put};
     pool->data = queue;

@@ -66,15 +66,55 @@ static void run_exhaust(struct thrum_sched *sched, void *unused) {
     }
 }
 
+/* Below `limit`, or 0. */
+static unsigned draw(struct thrum_sched *sched, unsigned limit) {
+    sched->random = sched->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return limit > 0 ? (unsigned)(sched->random >> 33) % limit : 0;
+}
+
+/* The circle begins at one of the others: with the first among those that are drawn, the second would be next twice as
+ * often as they. */
 static void run_random(struct thrum_sched *sched, void *unused) {
     (void)unused;
     while (!thrum_sched_stopping(sched)) {
         if (run_from(sched->pools[0]))
             continue;
-        sched->random = sched->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        if (run_one(sched, (unsigned)(sched->random >> 33) % sched->count) == sched->count)
+        if (run_one(sched, 1 + draw(sched, sched->count - 1)) == sched->count)
             thrum_sched_idle(sched);
     }
+}
+
+/* Of what is its own, the highest level first. */
+static bool run_own(struct thrum_sched *sched) {
+    for (unsigned level = 0; level < sched->levels; level++)
+        if (run_from(sched->pools[level]))
+            return true;
+    return false;
+}
+
+static unsigned others_of(const struct thrum_sched *sched) {
+    return sched->count / sched->levels - 1;
+}
+
+/* The oldest of the highest level that one of the others has something in; they are asked in a circle. */
+static bool run_stolen(struct thrum_sched *sched) {
+    unsigned others = others_of(sched), first = draw(sched, others);
+    for (unsigned i = 0; i < sched->levels * others; i++) {
+        unsigned level = i / others, other = (first + i) % others;
+        struct thrum_unit *unit = thrum_pool_steal(sched->pools[sched->levels + level * others + other]);
+        if (unit != NULL) {
+            thrum_run(unit);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_stealing(struct thrum_sched *sched, void *unused) {
+    (void)unused;
+    while (!thrum_sched_stopping(sched))
+        if (!run_own(sched) && !run_stolen(sched))
+            thrum_sched_idle(sched);
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */
@@ -113,6 +153,25 @@ int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const t
     if ((unsigned)kind >= sizeof runs / sizeof *runs)
         return EINVAL;
     return thrum_sched_create_user(sched, runs[kind], NULL, pools, count);
+}
+
+/* Its own pools go to the front, then the others' by levels. */
+int thrum_sched_create_stealing(thrum_sched_t *result, const thrum_pool_t *pools, unsigned queues,
+                                unsigned levels, unsigned own) {
+    if (levels == 0 || own >= queues || queues > SCHED_POOLS / levels)
+        return EINVAL;
+    thrum_pool_t in_order[SCHED_POOLS];
+    unsigned count = 0;
+    for (unsigned level = 0; level < levels; level++)
+        in_order[count++] = pools[own * levels + level];
+    for (unsigned level = 0; level < levels; level++)
+        for (unsigned queue = 0; queue < queues; queue++)
+            if (queue != own)
+                in_order[count++] = pools[queue * levels + level];
+    int error = thrum_sched_create_user(result, run_stealing, NULL, in_order, count);
+    if (error == 0)
+        (*result)->levels = levels;
+    return error;
 }
 
 int thrum_sched_destroy(thrum_sched_t sched) {
@@ -267,12 +326,19 @@ bool scheduler_wake_for(const struct thrum_pool *pool) {
 
 enum { RUNS_BEFORE_ALL = 0, COMES_AFTER_ALL = SCHED_POOLS * (THRUM_PRIORITY_MAX + 1) + 1 };
 
+/* How many steps of the scheduler's order are before its pool `i`, as far as that is known. */
+static unsigned steps_before(const struct thrum_sched *sched, unsigned i) {
+    if (sched->run == run_first || i < sched->levels)
+        return i;
+    return sched->levels > 0 ? sched->levels + (i - sched->levels) / others_of(sched) : 0;
+}
+
 /* The place of a unit of this priority in this pool in the scheduler's order, as far as that is known: by pools, if it
  * takes from the first that has something, and by priority within one that ranks. */
 static unsigned place_of(const struct thrum_sched *sched, const struct thrum_pool *pool, unsigned priority) {
     for (unsigned i = 0; i < sched->count; i++)
         if (sched->pools[i] == pool) {
-            unsigned before = sched->run == run_first ? i : 0;
+            unsigned before = steps_before(sched, i);
             return before * (THRUM_PRIORITY_MAX + 1) + (pool->ranks ? THRUM_PRIORITY_MAX - priority : 0) + 1;
         }
     return COMES_AFTER_ALL;

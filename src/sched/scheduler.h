@@ -17,13 +17,15 @@
 #include "sched/unit.h"
 #include "thrum/pool.h"
 
-enum { SCHED_POOLS = 64 };
+enum { SCHED_POOLS = THRUM_SCHED_POOLS_MAX };
 
 struct thrum_sched {
     void (*run)(struct thrum_sched *sched, void *data); /* r/o, as all but the last four */
     void *data;
     unsigned count;
     struct thrum_pool *pools[SCHED_POOLS];
+    unsigned
+        levels; /* that it steals by: the first pools are its own, then come the others' of each level; 0: it does not */
     uint32_t slice;    /* us, of what it runs; 0: the runtime's */
     uint32_t used;     /* the number of the runtime in which a worker or a thread has it; by cas */
     uint32_t stopping; /* its function is to return; 0 again when somebody else gets it */

@@ -4,7 +4,7 @@
  * `permit` of a unit:
  *   PERMIT_NONE       -> SUSPENDED (itself, about to wait), GIVEN (resume came first)
  *   PERMIT_GIVEN      -> NONE (itself: it does not wait)
- *   PERMIT_SUSPENDED  -> NONE (who resumes it, and then wakes it)
+ *   PERMIT_SUSPENDED  -> NONE (who resumes it, its deadline, or who cancels it: that one then wakes it; itself)
  * A descriptor with `extras` gets PERMIT_NONE again when it is used for another thread.
  *
  * So a resume that comes before the suspend is not lost, and two before it count as one. Each is a read-modify-write,
@@ -15,59 +15,68 @@
 
 #include "base/container_of.h"
 #include "sched/cancel.h"
+#include "sched/patience.h"
+#include "sched/suspend.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
 enum { PERMIT_NONE, PERMIT_GIVEN, PERMIT_SUSPENDED };
 
+/* On the stack of who is suspended. */
 struct suspension {
-    struct cancel_watch watch;
-    struct thrum_unit *unit;
+    struct patience patience;
+    bool given_up; /* nobody resumed it in time */
 };
 
-static void be_cancelled(struct worker *worker, struct cancel_watch *watch) {
-    struct thrum_unit *unit = container_of(watch, struct suspension, watch)->unit;
-    if (unit_take_suspended(unit))
-        unit_wake(worker, unit);
+static bool give_up(struct patience *patience) {
+    uint32_t suspended = PERMIT_SUSPENDED;
+    if (!cas_acq_rel(&patience->unit->permit, &suspended, PERMIT_NONE))
+        return false;
+    container_of(patience, struct suspension, patience)->given_up = true;
+    return true;
 }
 
-/* It is PERMIT_SUSPENDED from before the watch is there: where there is a request already, it takes itself back. */
-static void block(struct worker *worker, struct thrum_unit *self) {
-    struct suspension suspension = {.watch = {.give_up = be_cancelled}, .unit = self};
-    cancel_point(worker, TIMER_NEVER);
-    bool is_point = cancel_is_point(self);
-    if (is_point && !cancel_watch(self, &suspension.watch)) {
-        uint32_t suspended = PERMIT_SUSPENDED;
-        if (cas_acq_rel(&self->permit, &suspended, PERMIT_NONE)) {
-            unit_await_no_more(self);
-            return;
-        }
-        is_point = false; /* somebody else is about to wake us */
+/* 0 or ETIMEDOUT. */
+static int suspend(struct worker *worker, struct thrum_unit *self, uint64_t deadline) {
+    struct suspension suspension = {.patience = {.unit = self, .give_up = give_up}};
+    uint32_t permit = PERMIT_NONE;
+    unit_await(self, AWAITS_RESUME, NULL);
+    if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED)) {
+        suspension.patience.timer.deadline = cancel_point(worker, deadline);
+        unit_block_patiently(worker, &suspension.patience);
+    } else {
+        unit_await_no_more(self);
+        exchange_acq_rel(&self->permit, (uint32_t)PERMIT_NONE);
     }
-    unit_block(worker, self);
-    if (is_point)
-        cancel_unwatch(self);
+    return suspension.given_up ? ETIMEDOUT : 0;
 }
 
-int thrum_suspend(void) {
+/* The moment is over: without waiting. */
+static int take_permit(struct thrum_unit *self) {
+    uint32_t given = PERMIT_GIVEN;
+    return cas_acq_rel(&self->permit, &given, PERMIT_NONE) ? 0 : ETIMEDOUT;
+}
+
+int thrum_suspend_until(uint64_t deadline) {
     struct worker *worker = enter();
     if (worker == NULL || !unit_may_wait(worker->current)) {
         leave();
         return EPERM;
     }
     struct thrum_unit *self = worker->current;
-    uint32_t permit = PERMIT_NONE;
     self->escaped = true; /* who resumes it has its handle */
     store_relaxed(&self->extras, true);
-    unit_await(self, AWAITS_RESUME, NULL);
-    if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED)) {
-        block(worker, self);
-    } else {
-        unit_await_no_more(self);
-        exchange_acq_rel(&self->permit, (uint32_t)PERMIT_NONE);
-    }
+    bool is_over = deadline != TIMER_NEVER && deadline <= timer_now();
+    int error = is_over ? take_permit(self) : suspend(worker, self, deadline);
     leave();
-    return cancel_act(ETIMEDOUT), 0;
+    (void)cancel_act(ETIMEDOUT);
+    return error;
+}
+
+/* Who is cancelled but does not end at once goes on as if it had been resumed. */
+int thrum_suspend(void) {
+    int error = thrum_suspend_until(TIMER_NEVER);
+    return error == ETIMEDOUT ? 0 : error;
 }
 
 bool unit_take_suspended(struct thrum_unit *unit) {
@@ -87,21 +96,54 @@ void thrum_resume(thrum_t unit) {
     leave();
 }
 
+/* Whoever runs `self` may run it, too. A pool's are for those who have the pool, and for nobody else. */
+static bool may_follow(const struct worker *worker, const struct thrum_unit *self,
+                       const struct thrum_unit *unit) {
+    switch (unit_place(unit)) {
+    case UNIT_ULT: return true;
+    case UNIT_BOUND: return load_relaxed(&unit->bound) == worker;
+    case UNIT_POOLED:
+        return unit_place(self) == UNIT_POOLED && load_relaxed(&unit->pool) == load_relaxed(&self->pool);
+    default: return false;
+    }
+}
+
+bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct thrum_unit *unit) {
+    if (!may_follow(worker, self, unit)) {
+        unit_wake(worker, unit);
+        return false;
+    }
+    if (__builtin_expect(watch_on, 0))
+        unit_wake_watched(worker, unit);
+    unit_await_no_more(unit);
+    return true;
+}
+
+static bool can_be_followed(const struct worker *worker) {
+    if (worker == NULL)
+        return false;
+    uint8_t kind = load_relaxed(&worker->current->kind);
+    return kind != UNIT_LOOP && kind != UNIT_TASKLET;
+}
+
+/* It was suspended, and is to run in the place of the caller's unit. */
+static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
+    struct thrum_unit *self = worker->current;
+    if (!unit_follow(worker, self, unit))
+        return;
+    unit_announce(self);
+    unit_give_way(worker, self, unit_place(self), false);
+    switch_as(worker, self, unit, THRUM_TRACE_YIELD);
+}
+
+/* Nobody is kept waiting by it for ever: who is to be gone to has suspended itself, and others were looked for there. */
 void thrum_switch_to(thrum_t unit) {
     struct worker *worker = enter();
     if (unit_take_suspended(unit)) {
-        struct thrum_unit *self = worker != NULL ? worker->current : NULL;
-        if (self == NULL || load_relaxed(&self->kind) != UNIT_ULT || load_relaxed(&unit->kind) != UNIT_ULT ||
-            worker->obeys) {
+        if (can_be_followed(worker))
+            switch_to_taken(worker, unit);
+        else
             unit_wake(worker, unit);
-        } else {
-            unit_await_no_more(unit);
-            unit_announce(self);
-            if (!yield_ring_push(&worker->yields, self))
-                run_queue_overflow(self);
-            idle_wake_check(&scheduler.idle);
-            switch_as(worker, self, unit, THRUM_TRACE_YIELD);
-        }
     }
     leave();
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/memory.h"
+#include "sched/own.h"
 #include "sched/worker.h"
 
 _Static_assert(_Alignof(struct thrum_unit) == THRUM_TRACE_KIND_MASK + 1, "the kind is beside its address");
@@ -112,7 +113,7 @@ void trace_run(struct worker *worker, const struct thrum_unit *unit, enum thrum_
     if (!trace_is_on() || load_relaxed(&unit->kind) == UNIT_LOOP)
         return;
     bool comes = begins(kind);
-    trace_unit(worker, unit, kind, comes ? (uint64_t)(uintptr_t)unit->fn : 0);
+    trace_unit(worker, unit, kind, comes ? (uint64_t)(uintptr_t)own_function(unit) : 0);
     if (!comes && trace_is_on() && has_name(unit)) /* again: at most one event is on its way when it stops */
         put(&worker->trace, load_relaxed(&unit->name[0]), unit, THRUM_TRACE_NAME,
             load_relaxed(&unit->name[1]));
@@ -123,5 +124,5 @@ void trace_wake(struct worker *worker, const struct thrum_unit *unit) {
         return;
     bool is_new = load_relaxed(&unit->sp) == UNIT_NEW;
     trace_unit(worker, unit, is_new ? THRUM_TRACE_SPAWN : THRUM_TRACE_WAKE,
-               is_new ? (uint64_t)(uintptr_t)unit->fn : 0);
+               is_new ? (uint64_t)(uintptr_t)own_function(unit) : 0);
 }

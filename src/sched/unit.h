@@ -95,7 +95,8 @@ struct thrum_unit {
     uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on, 1 when it has been woken */
     struct thrum_pool
         *pool; /* where it goes when it can run; NULL: the run queue of the worker that says so */
-    struct thrum_unit *child; /* under a deadline pool's lock, as `arrival` */
+    struct thrum_unit
+        *child; /* under a deadline pool's lock, as `arrival`; in a deque pool the next newer one */
     uint64_t deadline, arrival;
     struct {
         void *caught;

@@ -268,6 +268,14 @@ static inline void unit_await(struct thrum_unit *self, enum awaits kind, const v
     unit_announce(self);
 }
 
+/* ... or for a deadline, if that comes (cancel.h: CANCEL_FAR does not). */
+static inline void unit_await_until(struct thrum_unit *self, enum awaits kind, const void *object,
+                                    uint64_t deadline) {
+    uint64_t timed = deadline < TIMER_NEVER - 1 ? AWAITS_TIMED : 0;
+    store_relaxed(&self->awaits, awaits_make(kind, object) | timed);
+    unit_announce(self);
+}
+
 /* It does not wait, or nobody will have said that it does no longer. */
 static inline void unit_await_no_more(struct thrum_unit *self) {
     store_relaxed(&self->awaits, 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Giving way. */
+#include "sched/pool.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -14,7 +15,9 @@ void unit_give_way(struct worker *worker, struct thrum_unit *self, enum unit_kin
         fifo_push(&worker->inbox, self);
         if (load_relaxed(&worker->tick.state) == TICK_REST)
             tick_go_on(worker); /* nobody else looks there, whoever is woken */
-    } else if (place != UNIT_ULT)
+    } else if (place == UNIT_POOLED)
+        pool_push_behind(load_relaxed(&self->pool), self); /* unit_place has acquired it */
+    else if (place != UNIT_ULT)
         unit_wake_elsewhere(NULL, self);
     else if (to_all || !fifo_is_empty(&scheduler.shared) || !yield_ring_push(&worker->yields, self))
         fifo_push(&scheduler.shared, self);

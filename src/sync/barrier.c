@@ -65,7 +65,7 @@ static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t 
         return 0;
     }
     waiter.tag = barrier->generation;
-    waiter_await(wait.unit, AWAITS_BARRIER, barrier);
+    waiter_await(wait.unit, AWAITS_BARRIER, barrier, deadline);
     waiters_add(&barrier->queue.waiters, &waiter);
     word_unlock(&barrier->queue.word, word | WORD_WAITERS);
     return waiter_block(worker, &wait, deadline) || give_up(barrier, &waiter) ? 0 : ETIMEDOUT;

@@ -44,7 +44,7 @@ static int wait_in(struct channel *channel, struct waiters *list, void *element,
     deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     waiter.value = element;
-    waiter_await(wait.unit, list == &channel->senders ? AWAITS_SEND : AWAITS_RECEIVE, channel);
+    waiter_await(wait.unit, list == &channel->senders ? AWAITS_SEND : AWAITS_RECEIVE, channel, deadline);
     waiters_add(list, &waiter);
     word_unlock(&channel->word, 0);
     if (!waiter_block(worker, &wait, deadline)) {

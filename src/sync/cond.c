@@ -30,7 +30,7 @@ static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *m
         misuse(EPERM, "thrum_cond_wait: the caller does not have this mutex");
     deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    waiter_await(wait.unit, AWAITS_COND, cond);
+    waiter_await(wait.unit, AWAITS_COND, cond, deadline);
     uint32_t word = word_lock(&cond->queue.word);
     if (MISUSE_IS_WATCHED && !is_its_mutex(cond, mutex))
         misuse(EINVAL, "thrum_cond_wait: others wait for this condition with another mutex");

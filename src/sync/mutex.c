@@ -66,7 +66,7 @@ bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
 static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    waiter_await(wait.unit, AWAITS_MUTEX, mutex);
+    waiter_await(wait.unit, AWAITS_MUTEX, mutex, deadline);
     enlist(mutex, word, &waiter);
     word_unlock(&mutex->word, word | WORD_WAITERS);
     if (waiter_block(worker, &wait, deadline))

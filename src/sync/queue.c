@@ -14,7 +14,7 @@ bool queue_wait(struct worker *worker, struct queue *queue, enum awaits kind, ui
                 uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    waiter_await(wait.unit, kind, queue);
+    waiter_await(wait.unit, kind, queue, deadline);
     waiters_add(&queue->waiters, &waiter);
     word_unlock(&queue->word, word | WORD_WAITERS);
     if (waiter_block(worker, &wait, deadline))

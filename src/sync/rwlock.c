@@ -39,7 +39,7 @@ static bool may_write(const struct rwlock *lock, uint32_t word) {
 /* SPIN is held; gives it back. False: the deadline came first, and the waiter may still be in the list. */
 static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *list, struct waiter *waiter,
                     uint32_t word, uint64_t deadline) {
-    waiter_await(waiter->wait->unit, list == &lock->readers ? AWAITS_READ : AWAITS_WRITE, lock);
+    waiter_await(waiter->wait->unit, list == &lock->readers ? AWAITS_READ : AWAITS_WRITE, lock, deadline);
     waiters_add(list, waiter);
     word_unlock(&lock->word, word | WORD_WAITERS);
     return waiter_block(worker, waiter->wait, deadline);

@@ -252,7 +252,7 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
     struct item *end;
-    waiter_await(wait.unit, AWAITS_ANY, NULL);
+    waiter_await(wait.unit, AWAITS_ANY, NULL, deadline);
     int error = enlist_all(first, &wait, &end);
     if (error == 0) {
         error = unit_block_until(worker, &wait, cancel_point(worker, deadline)) ? 0 : ETIMEDOUT;

@@ -131,9 +131,10 @@ static inline struct waiter *waiters_take(struct waiters *list) {
 }
 
 /* It is about to wait: as unit_await, unless it must not. */
-static inline void waiter_await(struct thrum_unit *self, enum awaits kind, const void *object) {
+static inline void waiter_await(struct thrum_unit *self, enum awaits kind, const void *object,
+                                uint64_t deadline) {
     unit_expect_may_wait(self, kind);
-    unit_await(self, kind, object);
+    unit_await_until(self, kind, object, deadline);
 }
 
 static inline void waiter_wake(struct worker *worker, struct waiter *waiter) {

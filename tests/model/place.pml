@@ -36,8 +36,8 @@
  *   BLIND_BEGIN         who is about to spin looks at the count, then adds
  *   NO_GIVE_BACK        who finds that enough spin already leaves itself counted
  *   NO_SPIN_END         who found a job does
- *   HANDLER             a signal handler creates a thread just while the one that it interrupts asks for its mask in a
- *                       join. Nothing is left out here: the code lets it happen; see look_again
+ *   NOTED_FIRST         a joiner notes the epoch before it has the mask: a handler that creates a thread in between
+ *                       (HANDLER) hands on the old one
  * and, searched for cycles:
  *   ENDLESS_LINGER      the thread spins until a job comes
  *   ENDLESS_JOIN        the joiner spins until the job has ended
@@ -152,24 +152,27 @@ inline capture(t) {
     atomic { ask = false; assert(had[t] & (1 << own_mask)); had[t] = 0 }
 }
 
-/* creator_look_again: affinity_ask in a join, where signals are open. A handler that comes between the two and creates
- * a thread takes the old mask for good, as the epoch is the new one. With -DMENDED the epoch is read first but noted
- * last, and nothing is found. */
+/* creator_look_again: affinity_ask in a join, where signals are open: the epoch is read first and noted last. With
+ * -DHANDLER a handler may come in between and create a thread, which takes the mask that is known if the epoch says so. */
 #ifdef HANDLER
 #define handler_creates(t) assert(changing != 0 || own_epoch != epoch || own_mask == mask[t])
 #else
 #define handler_creates(t) skip
 #endif
 inline look_again(t) {
-#ifdef MENDED
-    before = epoch;
-    own_mask = mask[t];
-    handler_creates(t);
-    atomic { own_epoch = before; before = 0 }
-#else
+#ifdef NOTED_FIRST
     own_epoch = epoch;
     handler_creates(t);
     own_mask = mask[t]
+#else
+    before = epoch;
+#ifdef HANDLER
+    own_mask = mask[t];
+    handler_creates(t);
+    atomic { own_epoch = before; before = 0 }
+#else /* nobody else sees what it knows: one step */
+    atomic { own_mask = mask[t]; own_epoch = before; before = 0 }
+#endif
 #endif
 }
 

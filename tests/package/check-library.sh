@@ -41,6 +41,8 @@ if command -v pkg-config >/dev/null; then
     quietly "$scratch/c"
     quietly "$cxx" -std=c++11 "${strict[@]}" "$user/user.cpp" -o "$scratch/cpp" "${flags[@]}"
     quietly "$scratch/cpp"
+    quietly "$cxx" -std=c++20 "${strict[@]}" "$user/user20.cpp" -o "$scratch/cpp20" "${flags[@]}"
+    quietly "$scratch/cpp20"
 
     quietly "$cc" "${strict[@]}" "$user/deep.c" -o "$scratch/deep" "${flags[@]}"
     overflows "$scratch/deep"
@@ -61,7 +63,7 @@ fi
 quietly "$cmake" -G Ninja -S "$user" -B "$scratch/project" -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx"
 quietly "$cmake" --build "$scratch/project"
-for language in c cpp; do
+for language in c cpp cpp20; do
     env -u LD_LIBRARY_PATH "$scratch/project/user-$language" || fail "user-$language: status $?"
 done
 overflows "$scratch/project/user-deep"

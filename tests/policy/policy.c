@@ -6,8 +6,11 @@
 //   policy keep         no policy: idle threads stay, and stay as they are
 //   policy max-age      they end when nobody has needed them for a while, all of them
 //   policy seconds      they end so that the sum of their idle times stays within the bound
+//   policy seconds-sum  the same of many threads: it is the sum that counts, not how long one has been idle
 //   policy trim         they give their stacks back
 //   policy pressure FILE  they end when memory is short (debug builds read FILE for it)
+//   policy pressure-together FILE  those of two processes do
+//   policy pressure-wait  they end when memory is short, whoever makes it so
 //   policy crowd        threads that nobody joins for long do not pile up
 //   policy kinds        threads of forty kinds asked for in turns are all of use: none of them is ended
 //   policy rest         those that rest are kept until they are of use, however many they are
@@ -70,6 +73,24 @@ static void seconds(void) {
     still_works();
 }
 
+// After 120 seconds in all. One thread alone would be idle for two minutes before it ends; of 64 the first ends after two
+// seconds, and k of them can only be left when k + 1 have been idle for more than 120 seconds together.
+static void seconds_sum(void) {
+    enum { MANY = 64, LEFT = 48, BOUND_MS = 120000 };
+    int64_t begin = now_ms();
+    warm_threads(MANY);
+    for (uint64_t left = MANY, end = (uint64_t)begin + PATIENCE_MS;
+         left > LEFT && (uint64_t)now_ms() < end;) {
+        left = cache()->idle;
+        int64_t since = now_ms() - begin + 1;
+        CHECK(left == MANY || (int64_t)(left + 1) * since >= BOUND_MS, "%d threads are left after %d ms",
+              (int)left, (int)since);
+        sleep_ms(5);
+    }
+    CHECK(cache()->idle <= LEFT, "%d threads are still idle", (int)cache()->idle);
+    still_works();
+}
+
 static long resident_kb(void) {
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -128,6 +149,46 @@ static void pressure(void) {
         write_total(total += 1000000);
     await_idle(0);
     still_works();
+}
+
+// Says that it is ready, by its standard output.
+static void pressure_wait(void) {
+    warm_threads(THREADS);
+    CHECK_SYS(write(STDOUT_FILENO, "\n", 1));
+    await_idle(0);
+}
+
+// A process of its own with idle threads of its own. Where its standard output can be read is *ready.
+static pid_t start_waiter(int *ready) {
+    int ends[2];
+    CHECK_SYS(pipe(ends));
+    pid_t pid = fork();
+    CHECK_SYS(pid);
+    if (pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "policy", "pressure-wait", (char *)NULL);
+        _exit(CHECK_EXIT_CANNOT);
+    }
+    close(ends[1]);
+    *ready = ends[0];
+    return pid;
+}
+
+static void pressure_together(void) {
+    int ready;
+    char byte;
+    pid_t waiter = start_waiter(&ready);
+    warm_threads(THREADS);
+    CHECK_EQ(read(ready, &byte, 1), 1);
+    siginfo_t info = {.si_pid = 0};
+    unsigned long long total = 1000;
+    for (int64_t end = now_ms() + PATIENCE_MS; (cache()->idle > 0 || info.si_pid == 0) && now_ms() < end;
+         sleep_ms(50)) {
+        write_total(total += 1000000);
+        CHECK_SYS(waitid(P_PID, (id_t)waiter, &info, WEXITED | WNOHANG | WNOWAIT));
+    }
+    await_idle(0);
+    expect_exit(wait_child_for(waiter, 1), 0);
 }
 
 static void *tell(void *number) {
@@ -228,9 +289,19 @@ static void rest_limit(void) {
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"keep", keep},         {"max-age", max_age},      {"seconds", seconds},   {"trim", trim},
-             {"pressure", pressure}, {"crowd", crowd},          {"unjoined", unjoined}, {"kinds", kinds},
-             {"rest", rest},         {"rest-limit", rest_limit}};
+} cases[] = {{"keep", keep},
+             {"max-age", max_age},
+             {"seconds", seconds},
+             {"seconds-sum", seconds_sum},
+             {"trim", trim},
+             {"pressure", pressure},
+             {"pressure-together", pressure_together},
+             {"pressure-wait", pressure_wait},
+             {"crowd", crowd},
+             {"unjoined", unjoined},
+             {"kinds", kinds},
+             {"rest", rest},
+             {"rest-limit", rest_limit}};
 
 int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)

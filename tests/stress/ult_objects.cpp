@@ -14,11 +14,18 @@ constexpr int kMutexes = 6, kBufferSize = 8, kPermits = 3;
 
 // Plain variables under a mutex: two at once would be seen.
 struct Guarded {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    explicit Guarded(unsigned mutex_kind) : kind(mutex_kind) { CHECK(thrum_mutex_init(&mutex, kind) == 0); }
+    unsigned kind;
+    thrum_mutex_t mutex;
     long first = 0, second = 0;
     const void *owner = nullptr;
 };
-std::array<Guarded, kMutexes> guarded;
+std::array<Guarded, kMutexes> guarded = {Guarded{0},
+                                         Guarded{0},
+                                         Guarded{0},
+                                         Guarded{THRUM_MUTEX_RECURSIVE},
+                                         Guarded{THRUM_MUTEX_PRIORITY},
+                                         Guarded{THRUM_MUTEX_RECURSIVE | THRUM_MUTEX_PRIORITY}};
 
 // Everybody puts one thing in and then takes one out, so that nobody waits for ever.
 struct Buffer {
@@ -47,6 +54,34 @@ struct Permits {
     std::atomic<int> taken{0};
     Permits() { CHECK(thrum_sem_init(&sem, kPermits) == 0); }
 } permits;
+
+// What some settle together: each counts, says his part, and runs what is run once; one says the value.
+struct Settling {
+    thrum_latch_t latch = {};
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    thrum_future_t future = {};
+    thrum_once_t once = THRUM_ONCE_INIT;
+    std::array<void *, 4> parts = {};
+    std::atomic<unsigned> runs{0}, first{0};
+};
+
+void *help_to_settle(void *arg) {
+    auto *settling = static_cast<Settling *>(arg);
+    thrum_once_call(
+        &settling->once,
+        [](void *runs) {
+            thrum_yield();
+            static_cast<std::atomic<unsigned> *>(runs)->fetch_add(1);
+        },
+        &settling->runs);
+    CHECK(settling->runs == 1);
+    if (thrum_eventual_set(&settling->eventual, settling) == 0)
+        settling->first++;
+    CHECK(thrum_eventual_get(&settling->eventual) == settling);
+    CHECK(thrum_future_set(&settling->future, settling) == 0);
+    CHECK(thrum_latch_count_down(&settling->latch, 1) == 0);
+    return nullptr;
+}
 
 // A child that helps its maker with an object on its maker's stack.
 struct Helper {
@@ -88,7 +123,7 @@ void *help_by_sending(void *arg) {
     return nullptr;
 }
 
-thrum_t helper_start(void *(*fn)(void *), Helper *helper) {
+thrum_t helper_start(void *(*fn)(void *), void *helper) {
     thrum_t thread = nullptr;
     count.spawned++;
     count.ran++; // it is seen by what it does
@@ -119,12 +154,16 @@ void Program::exclude() {
     CHECK(one.owner == nullptr && one.first == one.second);
     one.owner = this;
     one.first++;
+    const bool again = (one.kind & THRUM_MUTEX_RECURSIVE) != 0 && thrum_mutex_try_lock(&one.mutex) == 0;
+    CHECK(again == ((one.kind & THRUM_MUTEX_RECURSIVE) != 0));
     if (random_.one_in(8))
         thrum_yield();
+    if (again)
+        CHECK(thrum_mutex_unlock(&one.mutex) == 0);
     CHECK(one.owner == this && one.first == one.second + 1);
     one.second++;
     one.owner = nullptr;
-    thrum_mutex_unlock(&one.mutex);
+    CHECK(thrum_mutex_unlock(&one.mutex) == 0);
 }
 
 void Program::exchange() {
@@ -220,6 +259,32 @@ void Program::meet() {
     for (const thrum_t thread : threads)
         helper_end(thread);
     CHECK(helper.last == helper.many);
+}
+
+void Program::settle() {
+    if (!may_spawn())
+        return;
+    Settling settling;
+    const unsigned many = 1 + random_.below(4);
+    thrum_latch_init(&settling.latch, many);
+    thrum_future_init(&settling.future, settling.parts.data(), many);
+    std::vector<thrum_t> threads(many);
+    for (thrum_t &thread : threads)
+        thread = helper_start(help_to_settle, &settling);
+    void *value = nullptr;
+    if (thrum_eventual_get_until(&settling.eventual, &value, random_.soon()) == 0)
+        CHECK(value == &settling);
+    if (!random_.one_in(2) || thrum_latch_wait_until(&settling.latch, random_.soon()) != 0)
+        thrum_latch_wait(&settling.latch);
+    if (!random_.one_in(2) || thrum_future_wait_until(&settling.future, random_.soon()) != 0)
+        thrum_future_wait(&settling.future);
+    for (unsigned i = 0; i < many; i++)
+        CHECK(settling.parts[i] == &settling);
+    CHECK(settling.runs == 1 && settling.first == 1);
+    for (const thrum_t thread : threads)
+        helper_end(thread);
+    CHECK(thrum_latch_destroy(&settling.latch) == 0 && thrum_future_destroy(&settling.future) == 0 &&
+          thrum_eventual_destroy(&settling.eventual) == 0);
 }
 
 void Program::be_told() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random graphs of user-level threads: each runs a program of its own, drawn from the seed, of spawns, joins with and
-// without deadlines, detaches, cancellations, ends from within, moves, yields, sleeps, suspensions, all kinds of
-// synchronisation, exceptions and handles that are passed on to strangers, and so do the main thread and a few
+// without deadlines, detaches, cancellations, ends from within, second lives, moves, yields, sleeps, suspensions, calls that
+// block, workers that come and go, all kinds of synchronisation, exceptions and handles that are passed on to strangers, and so do the main thread and a few
 // external kernel threads. Whatever a thread can check of that is checked: results, how often each ran, mutual exclusion, what was put into and taken from a
 // buffer, its floating-point control, its locals, its stack, its value of a key. A runtime lives for a fraction of
 // a second, then comes another with another number of workers, some of them with pools and schedulers.
@@ -129,7 +129,7 @@ void Program::catch_and_wait() {
 }
 
 void Program::step() {
-    switch (random_.below(26)) {
+    switch (random_.below(31)) {
     case 0:
     case 1:
     case 2: spawn_and_join(); break;
@@ -171,6 +171,20 @@ void Program::step() {
             spawn_and_cancel();
         break;
     case 24: move(); break;
+    case 25: live_twice(); break;
+    case 26:
+        if (exceptions)
+            leave_to_another();
+        break;
+    case 27:
+        if (random_.one_in(16))
+            change_workers();
+        break;
+    case 28:
+        if (random_.one_in(16))
+            block();
+        break;
+    case 29: settle(); break;
     default: thrum_yield(); break;
     }
 }
@@ -324,9 +338,12 @@ int main(int argc, char **argv) {
     for (std::uint64_t i = 0; seconds() < end; i++)
         round(mixed(base_seed + i));
     std::printf("%ld rounds, %ld threads (%ld in pools), %ld joined, %ld timeouts, %ld resumed, %ld naps, "
-                "%ld cancelled, %ld moved, %ld steps, %ld exchanges\n",
+                "%ld cancelled, %ld moved, %ld revived, %ld succeeded, %ld calls that block, %ld workers "
+                "come and gone, "
+                "%ld steps, %ld exchanges\n",
                 count.rounds.load(), count.spawned.load(), count.pooled.load(), count.joined.load(),
                 count.timeouts.load(), count.resumed.load(), count.slept.load(), count.cancelled.load(),
-                count.moved.load(), count.steps.load(), count.put.load());
+                count.moved.load(), count.revived.load(), count.succeeded.load(), count.blocked.load(),
+                count.workers.load(), count.steps.load(), count.put.load());
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 constexpr long kLiveLimit = 20000;
 
@@ -20,7 +21,8 @@ extern thrum_key_t key;
 
 struct Count {
     std::atomic<long> spawned{0}, ran{0}, joined{0}, live{0}, unowned{0}, steps{0}, put{0}, taken{0},
-        timeouts{0}, slept{0}, resumed{0}, cancelled{0}, moved{0}, pooled{0}, rounds{0};
+        timeouts{0}, slept{0}, resumed{0}, cancelled{0}, moved{0}, pooled{0}, revived{0}, succeeded{0},
+        blocked{0}, workers{0}, rounds{0};
 };
 extern Count count;
 
@@ -65,6 +67,7 @@ struct Task {
     bool exits = false;    // by thrum_exit, from within
     std::atomic<int> runs{0};
     thrum_t handle = nullptr;
+    std::unique_ptr<char[]> stack{}; // that it runs on, or none of its own
 };
 
 class Program {
@@ -110,6 +113,10 @@ class Program {
     void pass_on();
     void suspend_and_resume();
     void spawn_and_cancel();
+    void live_twice();
+    void leave_to_another();
+    void change_workers();
+    void block();
     void move();
     void nap();
 
@@ -122,6 +129,7 @@ class Program {
     void meet();
     void be_told();
     void pass_through_channel();
+    void settle();
     void wait_for_any();
 
     Random random_;
@@ -135,7 +143,7 @@ class Program {
 // What a spawned thread runs; `task` is a Task.
 void *run_task(void *task);
 
-// A round's: mailboxes, pools and schedulers on some of the workers; objects.
+// A round's: mailboxes, pools and schedulers on some of the workers and on threads; objects.
 void threads_begin(std::uint64_t seed);
 void threads_end();
 void mailboxes_empty();

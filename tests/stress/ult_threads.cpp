@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stress-ult: threads are made in all ways, in queues and pools, joined, joined in time or not, let go, passed on to
-// strangers, suspended and resumed.
+// strangers, suspended and resumed, and live twice; workers come and go.
 #include <errno.h>
 #include <fenv.h>
+#include <thrum/worker.h>
+#include <unistd.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "ult_stress.h"
+#include "user_pool.hpp"
 
 namespace {
 
-constexpr int kMailboxes = 16, kPools = 4, kScheds = 2;
+constexpr int kMailboxes = 16, kPools = 6, kScheds = 2, kStackSize = 65536;
 
 std::array<std::atomic<Task *>, kMailboxes> mailboxes;
 
 // None of them: there are no pools in this round.
 unsigned pools_used = 0;
-std::array<thrum_pool_t, kPools> pools;
+std::array<thrum_pool_t, kPools> pools; // the last is the user's own
+std::optional<UserFifo> users_own;
 std::array<thrum_sched_t, kScheds> scheds;
+std::array<unsigned, kScheds> sched_workers;
 unsigned scheds_used = 0;
+thrum_sched_t stacked = nullptr;
+thrum_t stacked_thread = nullptr;
+
+unsigned lasting_workers;              // the others come and go
+std::atomic<bool> workers_are_changed; // by one at a time
 
 std::uint64_t number(const void *result) {
     return reinterpret_cast<std::uintptr_t>(result);
@@ -67,6 +78,24 @@ void *wait_for_the_end(void *arg) {
     return nullptr;
 }
 
+// Ends in favour of a thread that is suspended.
+struct Leaving {
+    thrum_t heir;
+    std::uint64_t seed;
+};
+
+void *leave_to_heir(void *arg) {
+    const Leaving leaving = *static_cast<Leaving *>(arg);
+    count.ran++;
+    thrum_exit_to(as_result(result_of(leaving.seed)), leaving.heir);
+}
+
+void *call_that_blocks(void *arg) {
+    CHECK(thrum_self() == nullptr);
+    usleep(50);
+    return as_result(number(arg) + 1);
+}
+
 __attribute__((noinline)) void end_from_within(std::uint64_t seed) {
     thrum_exit(as_result(result_of(seed)));
 }
@@ -111,6 +140,8 @@ void Program::attributes(thrum_attr_t *attr) {
     if (pools_used > 0 && random_.one_in(2)) {
         thrum_attr_set_pool(attr, pools[random_.below(pools_used)]);
         count.pooled++;
+    } else if (random_.one_in(6)) {
+        CHECK(thrum_attr_set_worker(attr, random_.below(lasting_workers)) == 0);
     }
 }
 
@@ -127,13 +158,18 @@ Task *Program::make(int depth) {
 void Program::start(Task *task, thrum_t *handle) {
     thrum_attr_t attr;
     attributes(&attr);
+    if (task->stack != nullptr)
+        CHECK(thrum_attr_set_stack(&attr, task->stack.get(), kStackSize) == 0);
     fesetround(FE_TONEAREST); // what a new one begins with is not what is asked here
     CHECK(thrum_spawn(handle, random_.one_in(2) ? nullptr : &attr, run_task, task) == 0);
     fesetround(mode_);
 }
 
+// Who deletes it joins it first: it may have a stack that goes with it.
 Task *Program::spawn(int depth) {
     Task *task = make(depth);
+    if (random_.one_in(16))
+        task->stack = std::make_unique<char[]>(kStackSize);
     start(task, &task->handle);
     return task;
 }
@@ -332,10 +368,83 @@ void Program::spawn_and_cancel() {
     count.cancelled++;
 }
 
-// To a worker and, after some steps there, to any.
+// With the same handle.
+void Program::live_twice() {
+    if (!may_spawn())
+        return;
+    Task *task = spawn(depth_ - 1);
+    void *result = nullptr;
+    CHECK(thrum_join_keep(task->handle, &result) == 0);
+    CHECK(number(result) == result_of(task->seed) && task->runs == 1);
+    task->runs = 0;
+    task->seed = random_.next();
+    count.spawned++;
+    count.joined++;
+    count.live++;
+    count.revived++;
+    fesetround(FE_TONEAREST);
+    CHECK(thrum_revive(task->handle, run_task, task) == 0);
+    fesetround(mode_);
+    finish_in_time(task);
+}
+
+void Program::leave_to_another() {
+    if (!may_spawn())
+        return;
+    Task *task = make(depth_ - 1);
+    task->suspends = true;
+    start(task, &task->handle);
+    for (unsigned i = random_.below(2); i > 0; i--)
+        thrum_yield();
+    Leaving leaving{task->handle, random_.next()};
+    thrum_attr_t attr;
+    attributes(&attr);
+    thrum_t thread = nullptr;
+    count.spawned++;
+    CHECK(thrum_spawn(&thread, &attr, leave_to_heir, &leaving) == 0);
+    void *result = nullptr;
+    CHECK(thrum_join(thread, &result) == 0);
+    CHECK(number(result) == result_of(leaving.seed));
+    count.joined++;
+    count.succeeded++;
+    finish(task);
+}
+
+// One more, and fewer again; threads may be bound to it by then, and it stays.
+void Program::change_workers() {
+    unsigned worker = 0;
+    if (workers_are_changed.exchange(true))
+        return;
+    int error = thrum_worker_add(&worker);
+    CHECK(error == 0 || error == EAGAIN);
+    if (error == 0) {
+        CHECK(worker >= lasting_workers);
+        exclude();
+        thrum_yield();
+        for (int i = 0; i < 20 && (error = thrum_worker_stop(worker)) == EBUSY; i++)
+            thrum_yield();
+        CHECK(error == 0 || error == EBUSY);
+        count.workers += error == 0;
+    }
+    workers_are_changed = false;
+}
+
+void Program::block() {
+    const std::uint64_t before = random_.next() >> 1;
+    void *result = nullptr;
+    const int error = thrum_blocking(call_that_blocks, as_result(before), &result);
+    CHECK(error == EAGAIN || (error == 0 && number(result) == before + 1) || self_ == nullptr);
+    count.blocked++;
+}
+
+// To a worker, or a pool, and, after some steps there, to any.
 void Program::move() {
-    const unsigned worker = random_.below(thrum_workers());
-    if (self_ == nullptr || thrum_migrate(self_, worker) != 0)
+    if (self_ == nullptr)
+        return;
+    const bool to_pool = pools_used > 0 && random_.one_in(2);
+    const int error = to_pool ? thrum_migrate_to_pool(self_, pools[random_.below(pools_used)])
+                              : thrum_migrate(self_, random_.below(thrum_workers()));
+    if (error != 0)
         return;
     count.moved++;
     thrum_yield();
@@ -353,22 +462,39 @@ void Program::nap() {
 
 // --- a round ----------------------------------------------------------------------------------------------
 
+static thrum_sched_t make_sched(Random &random) {
+    static constexpr std::array<thrum_sched_kind, 4> kScheduling = {
+        THRUM_SCHED_FIRST, THRUM_SCHED_ROUND_ROBIN, THRUM_SCHED_EXHAUST, THRUM_SCHED_RANDOM};
+    thrum_sched_t sched = nullptr;
+    if (const unsigned which = random.below(5); which < 4)
+        CHECK(thrum_sched_create(&sched, kScheduling[which], pools.data(), kPools) == 0);
+    else
+        CHECK(thrum_sched_create_stealing(&sched, pools.data(), 2, kPools / 2, random.below(2)) == 0);
+    return sched;
+}
+
 void threads_begin(std::uint64_t seed) {
     Random random(seed);
     pools_used = scheds_used = 0;
+    lasting_workers = thrum_workers();
     if (random.one_in(3))
         return;
-    static constexpr std::array<thrum_pool_kind, kPools> kKinds = {THRUM_POOL_FIFO, THRUM_POOL_LIFO,
-                                                                   THRUM_POOL_PRIORITY, THRUM_POOL_DEADLINE};
-    for (int i = 0; i < kPools; i++)
-        CHECK(thrum_pool_create(&pools[static_cast<std::size_t>(i)], kKinds[static_cast<std::size_t>(i)]) ==
-              0);
-    static constexpr std::array<thrum_sched_kind, 4> kScheduling = {
-        THRUM_SCHED_FIRST, THRUM_SCHED_ROUND_ROBIN, THRUM_SCHED_EXHAUST, THRUM_SCHED_RANDOM};
+    static constexpr std::array<thrum_pool_kind, kPools - 1> kKinds = {
+        THRUM_POOL_FIFO, THRUM_POOL_LIFO, THRUM_POOL_PRIORITY, THRUM_POOL_DEADLINE, THRUM_POOL_DEQUE};
+    for (std::size_t i = 0; i < kKinds.size(); i++)
+        CHECK(thrum_pool_create(&pools[i], kKinds[i]) == 0);
+    users_own.emplace(random.one_in(2));
+    CHECK(users_own->error() == 0);
+    pools.back() = users_own->pool();
     scheds_used = thrum_workers() > 2 ? 2 : 1;
     for (unsigned i = 0; i < scheds_used; i++) {
-        CHECK(thrum_sched_create(&scheds[i], kScheduling[random.below(4)], pools.data(), kPools) == 0);
-        CHECK(thrum_worker_set_sched(thrum_workers() - 1 - i, scheds[i]) == 0);
+        scheds[i] = make_sched(random);
+        sched_workers[i] = thrum_workers() - 1 - i;
+        CHECK(thrum_worker_set_sched(sched_workers[i], scheds[i]) == 0);
+    }
+    if (random.one_in(2)) {
+        stacked = make_sched(random);
+        CHECK(thrum_sched_spawn(&stacked_thread, nullptr, stacked) == 0);
     }
     pools_used = kPools;
 }
@@ -388,8 +514,14 @@ void mailboxes_empty() {
 
 // Nobody runs any more.
 void threads_end() {
+    if (stacked != nullptr) {
+        thrum_sched_stop(stacked);
+        CHECK(thrum_join(stacked_thread, nullptr) == 0);
+        CHECK(thrum_sched_destroy(stacked) == 0);
+        stacked = nullptr;
+    }
     for (unsigned i = 0; i < scheds_used; i++)
-        CHECK(thrum_worker_set_sched(thrum_workers() - 1 - i, nullptr) == 0);
+        CHECK(thrum_worker_set_sched(sched_workers[i], nullptr) == 0);
     for (unsigned i = 0; i < scheds_used; i++)
         while (thrum_sched_destroy(scheds[i]) == EBUSY)
             thrum_sleep(50 * THRUM_US);

@@ -10,8 +10,9 @@
  *     thrum::this_thread::sleep_for(std::chrono::seconds(1));
  *     // here it is asked to stop, and waited for
  *
- * As in the standard, an exception that leaves the thread's function ends the program (std::terminate): branch.hpp and
- * future.hpp hand exceptions on. The function and its arguments are moved or copied, so may be move-only.
+ * Unlike the standard's, it hands exceptions on: what leaves the thread's function is thrown by join(). Where nobody
+ * joins it, as the thread is detached, or its object destroyed or assigned to, the program ends (std::terminate). The
+ * function and its arguments are moved or copied, so may be move-only.
  *
  * STOP TOKENS are the standard's. Functions given to a std::stop_callback must not wait, yield or start threads: the
  * standard library tells threads apart by the kernel's, and who waits in one may go on on another. Setting a
@@ -34,6 +35,7 @@
 
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/launch.hpp"
+#include "thrum/hpp/detail/thrown.hpp"
 
 namespace thrum {
 
@@ -103,26 +105,30 @@ class thread {
     friend void swap(thread &a, thread &b) noexcept { a.swap(b); }
 
     bool joinable() const noexcept { return handle_ != nullptr; }
-    /* Throws std::system_error: invalid_argument there is none; resource_deadlock_would_occur it is the caller. */
+    /* Throws what the thread has thrown; then it is joined all the same. Or std::system_error: invalid_argument there is
+     * none; resource_deadlock_would_occur it is the caller. */
     void join() {
         expect_thread();
-        detail::check(thrum_join(handle_, nullptr), "thrum::thread::join");
+        void *result = nullptr;
+        detail::check(thrum_join(handle_, &result), "thrum::thread::join");
         handle_ = nullptr;
+        detail::rethrow(result);
     }
     void detach() {
         expect_thread();
-        detail::check(thrum_detach(handle_), "thrum::thread::detach");
+        detail::check(detail::thrown_by_threads.detach(handle_), "thrum::thread::detach");
         handle_ = nullptr;
     }
 
-    /* For when_any, which joins it. */
-    thrum_wait_t waiting() const {
+    /* For when_any, which joins it, and throws as join() does. */
+    thrum_wait_t waiting() {
         expect_thread();
-        return {THRUM_WAIT_JOIN, 0, handle_, nullptr, {}};
+        return {THRUM_WAIT_JOIN, 0, handle_, &result_, {}};
     }
     void waited(int error) {
         detail::check(error, "thrum::thread");
         handle_ = nullptr;
+        detail::rethrow(std::exchange(result_, nullptr));
     }
 
     id get_id() const noexcept { return joinable() ? id(thrum_id(handle_)) : id(); }
@@ -168,10 +174,13 @@ class thread {
     template <class Work>
     void launch(const thrum_attr_t *attr, Work &&work) {
         static_assert(std::is_invocable_v<std::decay_t<Work>>, "it has to be callable with these arguments");
-        detail::check(detail::launch(&handle_, attr, std::forward<Work>(work)), "thrum::thread");
+        detail::check(
+            detail::launch<detail::keeping_what_is_thrown>(&handle_, attr, std::forward<Work>(work)),
+            "thrum::thread");
     }
 
     thrum_t handle_ = nullptr;
+    void *result_ = nullptr; /* for when_any */
     mutable std::stop_source stop_{std::nostopstate};
 };
 

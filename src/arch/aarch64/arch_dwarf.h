@@ -6,6 +6,8 @@
 
 #include "arch_context.h"
 
+enum { ARCH_DWARF_SP = 31 };
+
 /* `at`: where the frame lies. Sets registers[] and a bit of *known for each; `*pc` is where it goes on. */
 static inline void arch_dwarf_registers(const struct arch_frame *frame, uint64_t at, uint64_t *registers,
                                         uint64_t *known, uint64_t *pc) {
@@ -14,7 +16,7 @@ static inline void arch_dwarf_registers(const struct arch_frame *frame, uint64_t
     for (unsigned i = 0; i < sizeof saved / sizeof *saved; i++)
         registers[19 + i] = saved[i];
     registers[30] = *pc = (uint64_t)frame->resume;
-    registers[31] = at + sizeof *frame;
+    registers[ARCH_DWARF_SP] = at + sizeof *frame;
     *known |= ((UINT64_C(1) << 13) - 1) << 19;
 }
 

@@ -5,13 +5,15 @@
 
 #include "arch_context.h"
 
+enum { ARCH_DWARF_SP = 7 };
+
 /* `at`: where the frame lies. Sets registers[] and a bit of *known for each; `*pc` is where it goes on. */
 static inline void arch_dwarf_registers(const struct arch_frame *frame, uint64_t at, uint64_t *registers,
                                         uint64_t *known, uint64_t *pc) {
     static const uint8_t numbers[] = {3, 6, 7, 12, 13, 14, 15, 16};
     registers[3] = frame->rbx;
     registers[6] = frame->rbp;
-    registers[7] = at + sizeof *frame;
+    registers[ARCH_DWARF_SP] = at + sizeof *frame;
     registers[12] = frame->r12;
     registers[13] = frame->r13;
     registers[14] = frame->r14;

@@ -8,7 +8,8 @@
 #
 #   threads, tasklets, processes, workers   exactly so many
 #   ended                                   so many of the threads come to their end (default: all)
-#   stolen, parked                          at least so many
+#   stolen, parked, preempted               at least so many
+#   migrated                                marks that threads were given another place, exactly
 #   runs                                    of threads and tasklets, exactly
 #   orphans                                 threads, but main, of which nothing says who spawned them; exactly
 #   whole                                   0: events were lost; threads may have no beginning (default: 1)
@@ -16,6 +17,7 @@ import collections
 import json
 import sys
 
+LEAST_SPAWNED, LEAST_WOKEN = 20, 1  # what traced.c queues, and who sleeps
 GRAIN = 0.0015  # microseconds: times are rounded to nanoseconds
 NUMBERS = {'ts', 'dur'}
 NEEDED = {'X': {'name', 'cat', 'ts', 'dur', 'pid', 'tid'}, 'i': {'name', 'cat', 'ts', 's', 'pid', 'tid'},
@@ -134,8 +136,16 @@ def main():
              'runs': sum(map(len, threads.values())) + len(tasklets),
              'orphans': sum(runs[0]['name'] != 'main' and 'spawned by' not in runs[0]['args']
                             for runs in threads.values())}
-    least = {'stolen': sum(event['name'] == 'steal' for event in events if event['ph'] == 'i'),
-             'parked': sum(event['name'] == 'parked' for event in events if event['ph'] == 'X')}
+    marks = collections.Counter(event['name'] for event in events if event['ph'] == 'i')
+    arrows = collections.Counter(event['name'] for event in events if event['ph'] == 's')
+    ways = collections.Counter(run['args']['then'] for runs in threads.values() for run in runs)
+    found['migrated'] = marks['migrate']
+    least = {'stolen': marks['steal'], 'preempted': ways['is preempted'],
+             'parked': sum(event['name'] == 'parked' for event in events if event['ph'] == 'X'),
+             'arrows to spawned threads': arrows['spawn'], 'woken threads': arrows['wake'] + marks['wake']}
+    if whole:
+        wanted |= {'arrows to spawned threads': LEAST_SPAWNED, 'woken threads': LEAST_WOKEN}
+        expect(all(ways[way] > 0 for way in ('waits', 'yields', 'spawns', 'ends')), 'ways to leave:', ways)
     wanted.setdefault('ended', found['threads'] if whole else found['ended'])
     for name, number in wanted.items():
         if name in least:

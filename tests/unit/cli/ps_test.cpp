@@ -10,7 +10,7 @@
 
 namespace {
 
-const std::string kUlts = CLI_ULTS;
+const std::string kUlts = CLI_ULTS, kPreempted = CLI_PREEMPTED;
 
 Ended ps(pid_t pid, Words options = {}, const World &world = {}) {
     Words words{CLI_THRUM, "ps"};
@@ -30,7 +30,7 @@ TEST(Ps, Table) {
     EXPECT_EQ(ended.code(), 0);
     EXPECT_EQ(ended.out.find("process " + std::to_string(running.pid()) +
                              " (cli-ults), libthrum " CLI_VERSION
-                             ": 3 workers, 5 threads: 2 running, 0 new, 0 ready, 3 waiting, 0 ended\n"),
+                             ": 3 workers, 6 threads: 2 running, 0 new, 1 ready, 3 waiting, 0 ended\n"),
               0U)
         << ended.out;
     EXPECT_TRUE(has(ended.out, "\n0 +" + std::to_string(running.pid()) + " +runs 0x[0-9a-f]+ \\(main\\) "))
@@ -40,7 +40,8 @@ TEST(Ps, Table) {
                     "0x[0-9a-f]+ two\n"))
         << ended.out;
     EXPECT_TRUE(has(ended.out, " wait_for_the_first +the end of 0x[0-9a-f]+ one\n")) << ended.out;
-    EXPECT_TRUE(has(ended.out, " runs +worker [0-2] +0 +\\? of 65536 +compute_for_ever\n")) << ended.out;
+    EXPECT_TRUE(has(ended.out, " runs +worker 2 +0 +\\? of 65536 +compute_for_ever\n")) << ended.out;
+    EXPECT_TRUE(has(ended.out, " ready +worker 2 +0 +[0-9]+ of 65536 +yield_for_ever\n")) << ended.out;
     EXPECT_TRUE(has(ended.out,
                     "\nDEADLOCK: 2 threads wait for each other\n"
                     "  0x[0-9a-f]+ (one|two) waits for mutex 0x[0-9a-f]+, held by 0x[0-9a-f]+ (one|two)\n"
@@ -58,6 +59,12 @@ TEST(Ps, Backtraces) {
     EXPECT_TRUE(has(out, "\n    compute \\(ults.c:[0-9]+\\)\n    compute_for_ever \\(ults.c:[0-9]+\\)\n"))
         << "of one that runs\n"
         << out;
+    EXPECT_TRUE(has(out, " runs +worker 2 +0 +[1-9][0-9]* of 65536 +compute_for_ever\n"))
+        << "how far its stack has come is known then\n"
+        << out;
+    EXPECT_TRUE(has(out, "\n    thrum_yield \\([^\n]*\n    yield_for_ever \\(ults.c:[0-9]+\\)\n"))
+        << "of one that is ready\n"
+        << out;
     EXPECT_TRUE(has(out, "\n    main \\(ults.c:[0-9]+\\)\n")) << out;
     EXPECT_EQ(running.finish(), 0);
 }
@@ -69,26 +76,80 @@ TEST(Ps, Json) {
 import json, sys
 told = json.loads(sys.argv[1])
 assert told["pid"] == int(sys.argv[2]) and told["program"] == "cli-ults" and told["whole"]
-assert told["counts"] == {"runs": 2, "new": 0, "ready": 0, "waits": 3, "ended": 0}, told["counts"]
+assert told["counts"] == {"runs": 2, "new": 0, "ready": 1, "waits": 3, "ended": 0}, told["counts"]
+assert told["all_wait"] is False
 assert [worker["worker"] for worker in told["workers"]] == [0, 1, 2]
 assert sum(worker["state"] == "runs" for worker in told["workers"]) == 2
 threads = {thread["thread"]: thread for thread in told["threads"]}
 named = {thread["name"]: thread for thread in told["threads"] if thread["name"]}
-assert len(threads) == 5
+assert len(threads) == 6
 one, two = named["one"], named["two"]
 assert one["waits_for"] == "mutex" and one["owner"] == two["thread"] and two["owner"] == one["thread"]
 assert one["function"] == "first_then_second" and any("take_both" in line for line in one["backtrace"])
+assert one["deadline"] is False
 assert 0 < one["stack_used"] < one["stack_size"] == 65536
+computing = next(thread for thread in told["threads"] if thread["function"] == "compute_for_ever")
+assert computing["state"] == "runs" and 0 < computing["stack_used"] < 65536
+assert told["deadlocks_whole"] is True
 assert len(told["deadlocks"]) == 1 and set(told["deadlocks"][0]) == {one["thread"], two["thread"]}
 )",
                                  out, std::to_string(running.pid())});
     EXPECT_EQ(checked.code(), 0) << checked.err << out;
 }
 
+// The numbers of the table, which are those that the library itself tells (Dump.PrintsTheCountersOfWorkers).
+TEST(Ps, CountersInJson) {
+    Running running({kUlts});
+    const std::string before = ps(running.pid()).out, out = ps(running.pid(), {"--json"}).out,
+                      after = ps(running.pid()).out;
+    const Ended checked = spawn({"/usr/bin/python3", "-c", R"(
+import json, sys
+names = ["switches", "steals", "parks", "migrations"]
+def table(text):
+    lines = text[text.index("\nWORKER "):].splitlines()[2:5]
+    return [[int(word) for word in line.split()[-5:-1]] for line in lines]
+before, after = table(sys.argv[2]), table(sys.argv[3])
+told = [[worker[name] for name in names] for worker in json.loads(sys.argv[1])["workers"]]
+for one, other, least, most in zip(told, told, before, after):
+    assert all(low <= number <= high for low, number, high in zip(least, one, most)), (before, told, after)
+for i in range(4):
+    for j in range(i):
+        assert any(worker[i] != worker[j] for worker in told), (names[i], names[j], told)
+)",
+                                 out, before, after});
+    EXPECT_EQ(checked.code(), 0) << checked.err << out << before;
+}
+
+TEST(Ps, EverythingWaits) {
+    Running running({kUlts, "wait"});
+    const std::string out = ps(running.pid()).out;
+    EXPECT_TRUE(has(out, "\nHINT: all threads wait, and none for a moment")) << out;
+    EXPECT_TRUE(has(ps(running.pid(), {"--json"}).out, "\"all_wait\": true"));
+}
+
+// A thread in the middle of a function, and not because it waits: what it keeps is the one thing or the other.
+class PsPreempted : public testing::TestWithParam<std::string> {};
+
+TEST_P(PsPreempted, IsReadyAndHasABacktrace) {
+    Running running({kPreempted}, with({{"THRUM_PREEMPT", GetParam()}}));
+    const std::string out = ps(running.pid(), {"-b"}).out;
+    EXPECT_TRUE(has(out, " 3 threads: 2 running, 0 new, 1 ready, 0 waiting, 0 ended\n")) << out;
+    EXPECT_TRUE(has(out, " ready +worker 1 +0 +[1-9][0-9]* of 65536 +compute_for_ever\n(    .*\n)*"
+                         "    compute \\(preempted.c:[0-9]+\\)\n"
+                         "    compute_for_ever \\(preempted.c:[0-9]+\\)\n"))
+        << out;
+    EXPECT_EQ(running.finish(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, PsPreempted, testing::Values("lend", "own-tls", "klt"),
+                         [](const testing::TestParamInfo<std::string> &mode) {
+                             return mode.param == "own-tls" ? "own_tls" : mode.param;
+                         });
+
 TEST(Ps, SoManyAtMost) {
     Running running({kUlts});
     const std::string out = ps(running.pid(), {"-n", "2"}).out;
-    EXPECT_TRUE(has(out, "\n\\.\\.\\. and 3 more\n")) << out;
+    EXPECT_TRUE(has(out, "\n\\.\\.\\. and 4 more\n")) << out;
     EXPECT_FALSE(has(ps(running.pid(), {"-n", "0"}).out, "\n\\.\\.\\. and ")) << out;
 }
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,23 @@ struct Pipe {
             fail("pipe2");
         read_end = ends[0];
         write_end = ends[1];
+    }
+};
+
+// In the place of a pipe: what is written comes out of the other end as it is.
+struct Terminal {
+    int read_end, write_end;
+    Terminal() : read_end(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+        char name[64];
+        if (read_end < 0 || grantpt(read_end) != 0 || unlockpt(read_end) != 0 ||
+            ptsname_r(read_end, name, sizeof name) != 0)
+            fail("posix_openpt");
+        write_end = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        termios settings;
+        if (write_end < 0 || tcgetattr(write_end, &settings) != 0)
+            fail(name);
+        cfmakeraw(&settings);
+        tcsetattr(write_end, TCSANOW, &settings);
     }
 };
 
@@ -130,8 +148,12 @@ int Ended::signal() const {
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-Ended spawn(const Words &words, const World &world) {
-    Pipe in, out, err; // the input is far less than a pipe holds
+namespace {
+
+template <typename Err>
+Ended spawn_with(const Words &words, const World &world) {
+    Pipe in, out; // the input is far less than a pipe holds
+    Err err;
     if (write(in.write_end, world.input.data(), world.input.size()) < 0)
         fail("write");
     close(in.write_end);
@@ -144,6 +166,12 @@ Ended spawn(const Words &words, const World &world) {
     close(err.read_end);
     ended.status = wait_for(ended.pid);
     return ended;
+}
+
+} // namespace
+
+Ended spawn(const Words &words, const World &world) {
+    return world.terminal ? spawn_with<Terminal>(words, world) : spawn_with<Pipe>(words, world);
 }
 
 Running::Running(const Words &words, const World &world) {

@@ -16,6 +16,7 @@ struct World {
     std::map<std::string, std::string>
         environment; // on top of the tests' own, without LD_PRELOAD and THRUM_*
     std::string input;
+    bool terminal = false;         // the standard error is one
     uid_t user = 0;                // other than 0: become this user (and group) first; needs root
     bool ignore_and_block = false; // SIGUSR1 ignored and SIGUSR2 blocked, to see them inherited
 };

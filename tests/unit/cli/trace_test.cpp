@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <regex>
 
 #include "place.hpp"
@@ -33,13 +34,16 @@ struct Traced {
     std::string out;
 };
 
-Traced trace(const Words &words, unsigned workers, const Words &options = {}) {
+using Environment = std::map<std::string, std::string>;
+
+Traced trace(const Words &words, unsigned workers, const Words &options = {}, Environment environment = {}) {
     Traced traced{{}, place().path("trace.json")};
     Words all{place().thrum(), "trace", "-o", traced.out};
     all.insert(all.end(), options.begin(), options.end());
     all.push_back("--");
     all.insert(all.end(), words.begin(), words.end());
-    traced.ended = spawn(all, with({{"THRUM_WORKERS", std::to_string(workers)}}));
+    environment["THRUM_WORKERS"] = std::to_string(workers);
+    traced.ended = spawn(all, with(environment));
     return traced;
 }
 
@@ -79,7 +83,18 @@ TEST_P(Trace, ShowsAllThatHappened) {
     const Traced traced = trace({kTraced, "fini"}, GetParam());
     EXPECT_EQ(traced.ended.code(), 0) << traced.ended.err;
     const std::string workers = std::to_string(GetParam());
-    expect_all_there(traced, {"processes=1", "workers=" + workers, "parked=1", "orphans=1"});
+    expect_all_there(traced, {"processes=1", "workers=" + workers, "parked=1", "orphans=1", "migrated=2",
+                              GetParam() > 1 ? "stolen=1" : "stolen=0"});
+}
+
+// Each mode has its own way to leave the worker and to come back.
+TEST_P(Trace, OfPreemptedThreads) {
+    for (const char *mode : {"lend", "own-tls", "klt"}) {
+        const Traced traced =
+            trace({kTraced, "preempt"}, GetParam(), {}, {{"THRUM_PREEMPT", mode}, {"THRUM_SLICE", "1000"}});
+        EXPECT_EQ(traced.ended.code(), 0) << mode << traced.ended.err;
+        expect_all_there(traced, {"processes=1", "preempted=10", "orphans=1"});
+    }
 }
 
 TEST_P(Trace, OfAProgramThatExits) {
@@ -247,7 +262,8 @@ TEST(SymbolNames, AreShort) {
 }
 
 TEST(SymbolNames, AreThoseOfCallables) {
-    EXPECT_EQ(shortened("void* thrum::detail::run_from_heap<main::{lambda()#1}>(void*)"),
+    EXPECT_EQ(shortened("void* thrum::detail::run_from_heap<main::{lambda()#1}, "
+                        "thrum::detail::keeping_what_is_thrown>(void*)"),
               "main::{lambda()#1}");
     EXPECT_EQ(
         shortened("thrum::branch<thrum::invoke<quick<int*>(int*)::{lambda()#3}, x>(x)::{lambda()#1}>(void*)"),

@@ -2,7 +2,7 @@
 //
 // A program of libthrum's that `thrum trace` is tried on. What it does, and prints how often it did:
 //
-//   traced fini|exit|leave|kill|fork|twice|outside
+//   traced fini|exit|leave|kill|fork|twice|outside|preempt
 //
 //   fini     all that a trace shows; the runtime stopped by thrum_fini
 //   exit     the same, ended by exit(3) while a thread waits
@@ -11,9 +11,11 @@
 //   fork     a child has a runtime of its own, with one thread
 //   twice    one runtime after another
 //   outside  no thrum_init
+//   preempt  fini, and threads that compute until some were preempted
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +87,46 @@ static void *migrates(void *arg) {
     return arg;
 }
 
+static void *computes_until(void *flag) {
+    while (!__atomic_load_n((int *)flag, __ATOMIC_ACQUIRE)) {
+    }
+    return flag;
+}
+
+// The caller's child keeps the worker until another has taken the caller from its queue.
+static void *is_stolen(void *arg) {
+    int stolen = 0;
+    thrum_t child = make(0, computes_until, &stolen);
+    __atomic_store_n(&stolen, 1, __ATOMIC_RELEASE);
+    check(thrum_join(child, NULL));
+    return arg;
+}
+
+static uint64_t preemptions(void) {
+    uint64_t sum = 0;
+    struct thrum_worker_counters counters;
+    for (unsigned i = 0; thrum_worker_get_counters(i, &counters) == 0; i++)
+        sum += counters.preemptions;
+    return sum;
+}
+
+// All of them on one worker: who is alone is not interrupted.
+static void *is_preempted(void *until) {
+    check(thrum_migrate(thrum_self(), thrum_workers() - 1));
+    while (preemptions() < *(uint64_t *)until) {
+    }
+    return until;
+}
+
+static void preempt_some(void) {
+    uint64_t until = preemptions() + 10;
+    thrum_t computing[3];
+    for (int i = 0; i < 3; i++)
+        computing[i] = make(THRUM_SPAWN_QUEUED, is_preempted, &until);
+    for (int i = 0; i < 3; i++)
+        check(thrum_join(computing[i], NULL));
+}
+
 static void *spawns_from_outside(void *arg) {
     check(thrum_join(make(0, yields, NULL), NULL));
     __atomic_store_n((int *)arg, 1, __ATOMIC_RELEASE);
@@ -109,6 +151,8 @@ static void everything(void) {
     check(thrum_join(make(0, has_a_name, NULL), NULL));
     check(thrum_join(make(0, ends_within, NULL), NULL));
     check(thrum_join(make(0, migrates, NULL), NULL));
+    if (thrum_workers() > 1)
+        check(thrum_join(make(THRUM_SPAWN_QUEUED, is_stolen, NULL), NULL));
     pthread_t outside;
     int over = 0;
     check(pthread_create(&outside, NULL, spawns_from_outside, &over));
@@ -141,9 +185,11 @@ static void fork_a_child(void) {
         check(ECHILD);
 }
 
-static void runtime(void) {
+static void runtime(bool preempts) {
     check(thrum_init(NULL));
     everything();
+    if (preempts)
+        preempt_some();
     check(thrum_fini());
 }
 
@@ -155,11 +201,11 @@ int main(int argc, char **argv) {
         tell();
         return 0;
     }
-    if (strcmp(what, "fini") == 0 || strcmp(what, "twice") == 0) {
-        runtime();
+    if (strcmp(what, "fini") == 0 || strcmp(what, "twice") == 0 || strcmp(what, "preempt") == 0) {
+        runtime(*what == 'p');
         if (*what == 't') {
             threads++;
-            runtime();
+            runtime(false);
         }
         tell();
         return 0;

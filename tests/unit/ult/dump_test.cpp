@@ -9,10 +9,14 @@
 #include <thrum/worker.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "ult.hpp"
@@ -69,6 +73,20 @@ class Dump : public Ult {
     }
 };
 
+std::size_t count_of(const std::string &text, const std::string &piece) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1))
+        count++;
+    return count;
+}
+
+void *read_a_byte(void *file) {
+    char byte;
+    while (read(*static_cast<int *>(file), &byte, 1) < 0) {
+    }
+    return nullptr;
+}
+
 // Each kind of waiting: a thread that does, and the line that says so.
 TEST_P(Dump, SaysWhatThreadsWaitFor) {
     thrum_mutex_t mutex = THRUM_MUTEX_INIT, outer = THRUM_MUTEX_INIT;
@@ -79,7 +97,12 @@ TEST_P(Dump, SaysWhatThreadsWaitFor) {
     thrum_event_t event = THRUM_EVENT_INIT;
     thrum_latch_t latch;
     thrum_eventual_t eventual;
+    thrum_future_t future;
+    void *values[1];
     thrum_channel_t full, empty;
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    thrum_future_init(&future, values, 1);
     thrum_rwlock_init(&read);
     thrum_rwlock_init(&write);
     thrum_sem_init(&sem, 0);
@@ -114,13 +137,16 @@ TEST_P(Dump, SaysWhatThreadsWaitFor) {
         {[&] { thrum_channel_receive(&empty, nullptr); }, "channel (receive) " + address_of(&empty)},
         {[&] { thrum_suspend(); }, "thrum_resume"},
         {sleep_on, "a moment"},
-        {[&] { thrum_event_wait_until(&event, thrum_now() + 60 * THRUM_S); }, "event " + address_of(&event)},
+        {[&] { thrum_event_wait_until(&event, thrum_now() + 60 * THRUM_S); },
+         "event " + address_of(&event) + " (with a deadline)"},
         {[&] {
              thrum_wait_t wait = {THRUM_WAIT_EVENT, 0, &event, nullptr, {}};
              thrum_wait_any(&wait, 1, UINT64_MAX, nullptr);
          },
          "any of several"},
         {[&] { sleeper.join(); }, "the end of " + address_of(sleeper.handle())},
+        {[&] { thrum_future_wait(&future); }, "future " + address_of(&future)},
+        {[&] { thrum_blocking(read_a_byte, &pipe_ends[0], nullptr); }, "a blocking call"},
     };
     std::vector<Light> lights;
     lights.reserve(waits.size());
@@ -133,10 +159,13 @@ TEST_P(Dump, SaysWhatThreadsWaitFor) {
         << text;
     EXPECT_TRUE(has(line_of(text, lights[2].handle()), "held by " + address_of(thrum_self()) + " (main)"))
         << text;
+    EXPECT_EQ(count_of(text, " (with a deadline)"), 1U) << text;
     EXPECT_FALSE(has(text, "DEADLOCK")) << text;
     EXPECT_FALSE(has(text, "HINT")) << text;
 
     over = true;
+    thrum_future_set(&future, nullptr);
+    EXPECT_EQ(::write(pipe_ends[1], "", 1), 1);
     thrum_mutex_unlock(&mutex);
     thrum_cond_signal(&cond);
     thrum_rwlock_unlock(&read);
@@ -155,13 +184,49 @@ TEST_P(Dump, SaysWhatThreadsWaitFor) {
     sleeper.join();
     thrum_channel_destroy(&full);
     thrum_channel_destroy(&empty);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
 }
 
-std::size_t count_of(const std::string &text, const std::string &piece) {
-    std::size_t count = 0;
-    for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1))
-        count++;
-    return count;
+// Of two callers one runs the function, whichever, and the other waits for that.
+TEST_P(Dump, SaysWhoWaitsForTheFirstCaller) {
+    static thrum_once_t once;
+    static thrum_event_t event;
+    once = THRUM_ONCE_INIT;
+    event = THRUM_EVENT_INIT;
+    const auto call = [] {
+        thrum_once_call(
+            &once, [](void *) { thrum_event_wait(&event); }, nullptr);
+    };
+    Light one(call), two(call);
+    std::string text;
+    EXPECT_TRUE(eventually([&] {
+        text = dump();
+        return has(text, " once " + address_of(&once)) && has(text, " event " + address_of(&event));
+    })) << text;
+    thrum_event_set(&event);
+}
+
+// Its thread, that is no longer bound to it, does not leave it yet.
+TEST_P(Dump, SaysWhoWaitsForAWorkersEnd) {
+    unsigned number = 0;
+    ASSERT_EQ(thrum_worker_add(&number), 0);
+    thrum_attr_t bound = attr_queued();
+    thrum_attr_set_worker(&bound, number);
+    std::atomic<bool> begun{false}, over{false};
+    Light busy(
+        [&] {
+            thrum_migrate(thrum_self(), THRUM_ANY_WORKER);
+            begun = true;
+            while (!over) {
+            }
+        },
+        &bound);
+    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+    Light stopper([&] { EXPECT_EQ(thrum_worker_stop(number), 0); });
+    EXPECT_TRUE(is_listed_as(stopper.handle(), "a worker's end")) << dump();
+    EXPECT_FALSE(has(dump(), "HINT"));
+    over = true;
 }
 
 // A condition's waiter that was signalled while another has the mutex waits for that.
@@ -205,6 +270,7 @@ TEST_P(Dump, SaysWhatThreadsAre) {
     EXPECT_TRUE(has(line_of(text, named.handle()), " " + std::to_string(id) + " ")) << text;
     EXPECT_TRUE(has(line_of(text, named.handle()), "the named one")) << text;
     EXPECT_TRUE(has(line_of(text, named.handle()), " of 65536 ")) << text;
+    EXPECT_FALSE(has(line_of(text, named.handle()), "? of ")) << text;
     EXPECT_TRUE(has(line_of(text, fixed.handle()), "worker " + std::to_string(workers() - 1) + " ")) << text;
     EXPECT_TRUE(has(line_of(text, fixed.handle()), " of 262144 ")) << text;
     EXPECT_TRUE(has(line_of(text, unserved.handle()), "new ")) << text;
@@ -246,37 +312,70 @@ TEST_P(Dump, CountsThreads) {
 
 // --- who is in whose way ------------------------------------------------------------------------------------
 
-// Two that have a mutex each and want the other's; a deadline ends it.
-TEST_P(Dump, MutexesInACycle) {
-    thrum_mutex_t first = THRUM_MUTEX_INIT, second = THRUM_MUTEX_INIT;
-    std::atomic<int> holding{0};
-    std::atomic<bool> over{false};
-    const auto take = [&](thrum_mutex_t *own, thrum_mutex_t *other) {
+// Two that have a mutex each and want the other's; they begin anew now and then, until it is over.
+class Embrace {
+  public:
+    explicit Embrace(unsigned kind = 0) {
+        thrum_mutex_init(&first, kind);
+        thrum_mutex_init(&second, kind);
+    }
+    void take(thrum_mutex_t *own, thrum_mutex_t *other) {
         thrum_mutex_lock(own);
-        holding++;
-        while (holding < 2)
-            thrum_yield();
-        while (!over && thrum_mutex_lock_until(other, thrum_now() + 200 * THRUM_MS) != 0) {
-        }
-        thrum_mutex_unlock(own);
-        if (!over.exchange(true))
+        holding_++;
+        EXPECT_TRUE(eventually([this] { return holding_ == 2; }));
+        int error = ETIMEDOUT;
+        while (!over && error != 0)
+            error = thrum_mutex_lock_until(other, thrum_now() + 200 * THRUM_MS);
+        if (error == 0)
             thrum_mutex_unlock(other);
-    };
-    Light one([&] { take(&first, &second); }), two([&] { take(&second, &first); });
+        thrum_mutex_unlock(own);
+    }
+
+    thrum_mutex_t first, second;
+    std::atomic<bool> over{false};
+
+  private:
+    std::atomic<int> holding_{0};
+};
+
+const char *const kTwoWait = "DEADLOCK: 2 threads wait for each other (with a deadline)\n";
+
+TEST_P(Dump, MutexesInACycle) {
+    Embrace embrace;
+    Light one([&] { embrace.take(&embrace.first, &embrace.second); }),
+        two([&] { embrace.take(&embrace.second, &embrace.first); });
     thrum_set_name(one.handle(), "one");
     thrum_set_name(two.handle(), "two");
     const std::string line_of_one = "  " + address_of(one.handle()) + " one waits for mutex " +
-                                    address_of(&second) + ", held by " + address_of(two.handle()) + " two\n",
+                                    address_of(&embrace.second) + ", held by " + address_of(two.handle()) +
+                                    " two (with a deadline)\n",
                       line_of_two = "  " + address_of(two.handle()) + " two waits for mutex " +
-                                    address_of(&first) + ", held by " + address_of(one.handle()) + " one\n";
+                                    address_of(&embrace.first) + ", held by " + address_of(one.handle()) +
+                                    " one (with a deadline)\n";
     std::string text;
-    EXPECT_TRUE(eventually([&] { // they begin anew now and then
+    EXPECT_TRUE(eventually([&] {
         text = dump();
-        return has(text, "DEADLOCK: 2 threads wait for each other\n") && has(text, line_of_one) &&
-               has(text, line_of_two);
+        return has(text, kTwoWait) && has(text, line_of_one) && has(text, line_of_two);
     })) << text;
     EXPECT_EQ(text.find("DEADLOCK"), text.rfind("DEADLOCK")) << "it is told once";
-    over = true;
+    embrace.over = true;
+}
+
+// The kernel thread is not listed, wherever it lies: the other tells of the cycle.
+TEST_P(Dump, AKernelThreadInACycle) {
+    Embrace embrace(THRUM_MUTEX_RECURSIVE);
+    Light light([&] { embrace.take(&embrace.first, &embrace.second); });
+    External external([&] { embrace.take(&embrace.second, &embrace.first); });
+    std::string text;
+    EXPECT_TRUE(eventually([&] {
+        text = dump();
+        return has(text, kTwoWait) &&
+               has(text, "(external) waits for mutex " + address_of(&embrace.first) + ", held by " +
+                             address_of(light.handle())) &&
+               has(text, " - waits for mutex " + address_of(&embrace.second) + ", held by 0x");
+    })) << text;
+    EXPECT_EQ(text.find("DEADLOCK"), text.rfind("DEADLOCK")) << "it is told once";
+    embrace.over = true;
 }
 
 // Joiners of each other, in a ring, with a lock for writing in it. None ends before all have given up.
@@ -315,7 +414,7 @@ TEST_P(Dump, JoinersInACycle) {
     std::string text;
     EXPECT_TRUE(eventually([&] { // they begin anew now and then
         text = dump();
-        return has(text, "DEADLOCK: 5 threads wait for each other\n") &&
+        return has(text, "DEADLOCK: 5 threads wait for each other (with a deadline)\n") &&
                has(text,
                    " waits for rwlock (read) " + address_of(&lock) + ", held by " + address_of(handles[0])) &&
                has(text, " waits for the end of " + address_of(handles[1]));
@@ -397,6 +496,75 @@ TEST_F(DumpPlain, EverythingWaits) {
     ASSERT_EQ(thrum_fini(), 0);
 }
 
+// But one of them goes on by itself: no hint, until it has ended and only those are left that do not.
+class DumpUnhinted : public DumpPlain {
+  protected:
+    static void expect_no_hint(const Light::Work &wait, const std::function<void(thrum_t)> &end) {
+        std::string text;
+        ASSERT_EQ(thrum_init(nullptr), 0);
+        thrum_event_t event = THRUM_EVENT_INIT;
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED | THRUM_SPAWN_CANCELLABLE);
+        Light light(wait, &attr);
+        External external([&] {
+            EXPECT_TRUE(eventually([&] {
+                return has(text = dump(), " 2 threads: 0 running, 0 new, 0 ready, 2 waiting, 0 ended");
+            })) << text;
+            EXPECT_FALSE(has(text, "HINT")) << text;
+            end(light.handle());
+            EXPECT_TRUE(eventually([&] { return has(text = dump(), "HINT"); })) << text;
+            thrum_event_set(&event);
+        });
+        thrum_event_wait(&event);
+        external.join();
+        light.join();
+        ASSERT_EQ(thrum_fini(), 0);
+    }
+};
+
+TEST_F(DumpUnhinted, ByASleeper) {
+    expect_no_hint([] { thrum_sleep(600 * THRUM_S); }, [](thrum_t sleeper) { thrum_cancel(sleeper); });
+}
+
+TEST_F(DumpUnhinted, ByADeadline) {
+    static thrum_event_t event;
+    event = THRUM_EVENT_INIT;
+    expect_no_hint([] { thrum_event_wait_until(&event, thrum_now() + 600 * THRUM_S); },
+                   [](thrum_t) { thrum_event_set(&event); });
+}
+
+TEST_F(DumpUnhinted, ByABlockingCall) {
+    static int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    expect_no_hint([] { thrum_blocking(read_a_byte, &ends[0], nullptr); },
+                   [](thrum_t) { EXPECT_EQ(write(ends[1], "", 1), 1); });
+    close(ends[0]);
+    close(ends[1]);
+}
+
+// Who asks knows how far its own stack has come.
+TEST_F(DumpPlain, TheCallersOwnStack) {
+    ASSERT_EQ(thrum_init(nullptr), 0);
+    in_ult([] {
+        const auto used_by_caller = [] {
+            std::istringstream words(line_of(dump(), thrum_self()));
+            std::vector<std::string> list{std::istream_iterator<std::string>(words), {}};
+            const auto of = std::find(list.begin(), list.end(), "of");
+            return of != list.begin() && of != list.end() ? std::atol(of[-1].c_str()) : 0;
+        };
+        const long before = used_by_caller();
+        EXPECT_GT(before, 0);
+        const auto deeper = [&]() __attribute__((noinline)) {
+            volatile char room[8192];
+            room[0] = 0;
+            return used_by_caller() + room[0];
+        };
+        EXPECT_GT(deeper(), before + 4096);
+    });
+    ASSERT_EQ(thrum_fini(), 0);
+}
+
 TEST_F(DumpPlain, AMutexTakenTwice) {
     const int status = in_child([] {
         thrum_init(nullptr);
@@ -411,13 +579,51 @@ TEST_F(DumpPlain, AMutexTakenTwice) {
                 return nullptr;
             },
             nullptr);
-        return eventually([] { return has(dump(), "DEADLOCK: 1 thread waits for itself\n"); }) ? 0 : 1;
+        return eventually(
+                   [] { return has(dump(), "DEADLOCK: 1 thread waits for itself (with a deadline)\n"); })
+                   ? 0
+                   : 1;
     });
 #ifdef THRUM_DEBUG
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << "misuse is watched";
 #else
     EXPECT_EQ(status, 0);
 #endif
+}
+
+// Each has a mutex and wants the next one's, for ever.
+TEST_F(DumpPlain, AWideCycle) {
+    constexpr unsigned kRing = 20;
+    const int status = in_child([] {
+        thrum_init(nullptr);
+        static std::array<thrum_mutex_t, kRing> mutexes;
+        static std::atomic<unsigned> holding{0};
+        thrum_attr_t attr = attr_queued();
+        for (thrum_mutex_t &mutex : mutexes) {
+            thrum_t thread;
+            thrum_mutex_init(&mutex, 0);
+            thrum_spawn(
+                &thread, &attr,
+                [](void *own) -> void * {
+                    auto *mine = static_cast<thrum_mutex_t *>(own);
+                    thrum_mutex_lock(mine);
+                    holding++;
+                    while (holding < kRing)
+                        thrum_yield();
+                    thrum_mutex_lock(mine == &mutexes.back() ? &mutexes.front() : mine + 1);
+                    return nullptr;
+                },
+                &mutex);
+        }
+        return eventually([] {
+            const std::string text = dump();
+            return has(text, "DEADLOCK: 20 threads wait for each other\n") &&
+                   has(text, "\n  ... and 4 more\n");
+        })
+                   ? 0
+                   : 1;
+    });
+    EXPECT_EQ(status, 0);
 }
 
 std::atomic<int> dumped;
@@ -472,11 +678,30 @@ thrum_worker_counters all_counters() {
     return sum;
 }
 
+// The caller's child keeps the worker until another has taken the caller from its queue.
+void be_stolen() {
+    std::atomic<bool> stolen{false};
+    thrum_t child = nullptr;
+    ASSERT_EQ(thrum_spawn(
+                  &child, nullptr,
+                  [](void *flag) -> void * {
+                      while (!*static_cast<std::atomic<bool> *>(flag)) {
+                      }
+                      return nullptr;
+                  },
+                  &stolen),
+              0);
+    stolen = true;
+    thrum_join(child, nullptr);
+}
+
 TEST_P(Dump, CountersOfWorkers) {
     thrum_worker_counters counters;
     EXPECT_EQ(thrum_worker_get_counters(workers() - 1, &counters), 0);
     EXPECT_EQ(thrum_worker_get_counters(workers(), &counters), EINVAL);
     const auto before = all_counters();
+    if (workers() > 1)
+        in_ult(be_stolen);
     Light one([] {
         for (int i = 0; i < 1000; i++)
             thrum_yield();
@@ -495,9 +720,66 @@ TEST_P(Dump, CountersOfWorkers) {
     }));
     const auto after = all_counters();
     EXPECT_GT(after.switches, before.switches);
+    EXPECT_EQ(after.steals > before.steals, workers() > 1);
     EXPECT_EQ(after.migrations, before.migrations + 1);
     if (workers() == 1) {
         EXPECT_GE(after.switches, before.switches + 1000); // the two of them in turns
+    }
+}
+
+using Counts = std::array<uint64_t, 4>; // in the order of the columns
+
+Counts counted(unsigned worker) {
+    thrum_worker_counters counters{};
+    thrum_worker_get_counters(worker, &counters);
+    return {counters.switches, counters.steals, counters.parks, counters.migrations};
+}
+
+Counts printed(const std::string &text, unsigned worker) {
+    std::istringstream lines(text.substr(text.find("\nWORKER ") + 1));
+    std::string line;
+    for (unsigned i = 0; i <= worker + 1; i++)
+        std::getline(lines, line);
+    Counts counts{};
+    EXPECT_GT(line.size(), 51U) << text;
+    std::istringstream columns(line.substr(51)); // before them is text
+    for (uint64_t &count : counts)
+        columns >> count;
+    return counts;
+}
+
+bool are_different(const Counts &counts) {
+    Counts sorted = counts;
+    std::sort(sorted.begin(), sorted.end());
+    return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+}
+
+// Each column is what it is called: they are told apart by their values, of which none goes back.
+TEST_P(Dump, PrintsTheCountersOfWorkers) {
+    if (workers() == 1)
+        GTEST_SKIP() << "there is nobody to steal from";
+    EXPECT_TRUE(eventually([] {
+        in_ult(be_stolen);
+        Light([] {
+            for (unsigned i = 0; i < 3 * workers(); i++)
+                thrum_migrate(thrum_self(), i % workers());
+        }).join();
+        thrum_sleep(THRUM_MS);
+        for (unsigned i = 0; i < workers(); i++)
+            if (counted(i)[1] != 0 && are_different(counted(i)))
+                return true;
+        return false;
+    }));
+    std::vector<Counts> before;
+    for (unsigned i = 0; i < workers(); i++)
+        before.push_back(counted(i));
+    const std::string text = dump();
+    for (unsigned i = 0; i < workers(); i++) {
+        const Counts after = counted(i), shown = printed(text, i);
+        for (std::size_t column = 0; column < shown.size(); column++) {
+            EXPECT_LE(before[i][column], shown[column]) << i << " " << column << "\n" << text;
+            EXPECT_GE(after[column], shown[column]) << i << " " << column << "\n" << text;
+        }
     }
 }
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // thrum::thread and thrum::this_thread: std::jthread's shape.
+#include <malloc.h>
 #include <sys/wait.h>
 #include <thrum/worker.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <set>
+#include <span>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "hpp.hpp"
 
@@ -220,6 +225,77 @@ TEST_P(HppThread, MayEndFromWithin) {
     });
 }
 
+// What `action` throws, in words; "": nothing.
+template <class Action>
+std::string thrown_by(const Action &action) {
+    try {
+        action();
+    } catch (const std::exception &thrown) {
+        return thrown.what();
+    }
+    return "";
+}
+
+TEST_P(HppThread, ExceptionsPropagateThroughJoin) {
+    everywhere([] {
+        thrum::thread small([] { throw Thrown("small"); });
+        thrum::thread large([held = Counted(), more = std::string("large")] { throw Thrown(more); });
+        thrum::thread stopped([](const std::stop_token &stop) {
+            while (!stop.stop_requested())
+                thrum::this_thread::yield();
+            throw Thrown("stopped");
+        });
+        stopped.request_stop();
+        EXPECT_EQ(thrown_by([&] { stopped.join(); }), "stopped");
+        EXPECT_EQ(thrown_by([&] { small.join(); }), "small");
+        EXPECT_EQ(thrown_by([&] { large.join(); }), "large");
+        EXPECT_FALSE(small.joinable());
+        EXPECT_EQ(thrown_by([] { thrum::thread([] {}).join(); }), "");
+    });
+}
+
+// Descriptors serve one thread after another: each joiner gets what his has thrown.
+TEST_P(HppThread, ExceptionsAreToldApart) {
+    std::atomic<int> wrong{0};
+    std::vector<thrum::thread> joiners;
+    for (int i = 0; i < 4; i++)
+        joiners.emplace_back([&wrong, i] {
+            for (int round = 0; round < 200 / kStressDivisor + 1; round++) {
+                const std::string mine = std::to_string(i) + " " + std::to_string(round);
+                thrum::thread thread([mine] {
+                    thrum_yield();
+                    throw Thrown(mine);
+                });
+                wrong += thrown_by([&] { thread.join(); }) != mine;
+            }
+        });
+    for (thrum::thread &joiner : joiners)
+        joiner.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(HppThread, ExceptionsPropagateThroughWhenAny) {
+    everywhere([] {
+        thrum::thread thread([] { throw Thrown("when"); });
+        EXPECT_EQ(thrown_by([&] { thrum::when_any(thread); }), "when");
+        EXPECT_FALSE(thread.joinable());
+        std::array<thrum::thread, 1> threads = {thrum::thread([] { throw Thrown("span"); })};
+        EXPECT_EQ(thrown_by([&] { thrum::when_any(std::span(threads)); }), "span");
+    });
+}
+
+// Results of those that end otherwise are no exceptions.
+TEST_P(HppThread, EndsFromWithinAndWithoutThrowNothing) {
+    everywhere([] {
+        static int result;
+        EXPECT_EQ(thrown_by([] { thrum::thread([] { thrum_exit(&result); }).join(); }), "");
+        thrum::thread cancelled(thrum::attributes().cancellable().queued(),
+                                [] { thrum::this_thread::sleep_for(1h); });
+        thrum_cancel(cancelled.native_handle());
+        EXPECT_EQ(thrown_by([&] { cancelled.join(); }), "");
+    });
+}
+
 class HppThreadPlain : public UltPlain {};
 
 TEST_F(HppThreadPlain, KnowsHowManyWillRunAtATime) {
@@ -242,6 +318,60 @@ TEST_F(HppThreadPlain, KnowsHowManyWillRunAtATime) {
 
 ULT_OVER_WORKERS(HppThread);
 
+struct Block : thrum::detail::made_in_block {
+    explicit Block(int value) : number(value) {}
+    int number;
+};
+struct LargeBlock : thrum::detail::made_in_block {
+    std::array<char, 2 * thrum::detail::block_size> bytes{};
+};
+struct alignas(256) AlignedBlock : thrum::detail::made_in_block {
+    char byte = 0;
+};
+
+class HppBlocks : public UltPlain {};
+
+// What one gives back another gets, as long as it is this kernel thread's.
+TEST_F(HppBlocks, AreUsedAgain) {
+    if (!thrum::detail::keeps_blocks)
+        GTEST_SKIP() << "the sanitizers are to see each block";
+    auto first = std::make_unique<Block>(1);
+    auto second = std::make_unique<Block>(2);
+    const auto *const last = reinterpret_cast<const char *>(second.get());
+    first.reset();
+    second.reset();
+    const auto again = std::make_unique<Block>(3), other = std::make_unique<Block>(4);
+    EXPECT_EQ(reinterpret_cast<const char *>(again.get()), last);
+    EXPECT_NE(again.get(), other.get());
+    EXPECT_EQ(again->number + other->number, 7);
+}
+
+TEST_F(HppBlocks, AreForWhatFits) {
+    const auto large = std::make_unique<LargeBlock>();
+    const auto aligned = std::make_unique<AlignedBlock>();
+    large->bytes.fill(1);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(aligned.get()) % alignof(AlignedBlock), 0U);
+}
+
+// More than are kept, by kernel threads that come and go, and given back by others.
+TEST_F(HppBlocks, GoBackToTheHeap) {
+    constexpr int kThreads = 200, kBlocks = 2 * static_cast<int>(thrum::detail::blocks_kept);
+    const auto rounds = [](int threads) {
+        std::vector<std::unique_ptr<Block>> handed_on;
+        for (int i = 0; i < threads; i++)
+            std::thread([&handed_on] {
+                std::vector<std::unique_ptr<Block>> mine = std::move(handed_on);
+                for (int block = 0; block < kBlocks; block++)
+                    handed_on.push_back(std::make_unique<Block>(block));
+            }).join();
+    };
+    rounds(10);
+    const std::size_t before = mallinfo2().uordblks;
+    rounds(kThreads);
+    const std::size_t after = mallinfo2().uordblks;
+    EXPECT_LT(after, before + std::size_t{kThreads} * kBlocks * thrum::detail::block_size / 10);
+}
+
 class HppTerminate : public UltPlain {};
 
 template <class Body>
@@ -254,11 +384,35 @@ int status_of(const Body &body) {
     });
 }
 
-TEST_F(HppTerminate, WhereTheStandardDoes) {
+TEST_F(HppTerminate, WhereNobodyWouldHearOfAnException) {
     const auto terminates = [](int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 77; };
-    EXPECT_TRUE(terminates(status_of([] { thrum::thread([] { throw Thrown(); }).join(); })));
+    EXPECT_FALSE(
+        terminates(status_of([] { EXPECT_THROW(thrum::thread([] { throw Thrown(); }).join(), Thrown); })));
+    EXPECT_TRUE(terminates(status_of([] { const thrum::thread destroyed([] { throw Thrown(); }); })));
     EXPECT_TRUE(terminates(status_of([] {
-        thrum::thread([held = Counted(), more = 1L] { throw Thrown(std::to_string(more)); }).detach();
+        thrum::thread assigned([] { throw Thrown(); });
+        assigned = thrum::thread();
+    })));
+    EXPECT_TRUE(terminates(status_of([] { // it is detached before it throws
+        thrum::event go;
+        thrum::thread thread([&go, held = Counted(), more = 1L] {
+            go.wait();
+            throw Thrown(std::to_string(more));
+        });
+        thread.detach();
+        go.set();
+        thrum::this_thread::sleep_for(10s);
+    })));
+    EXPECT_TRUE(terminates(status_of([] { // when it has thrown
+        std::atomic<bool> throws{false};
+        thrum::thread thread([&] {
+            throws = true;
+            throw Thrown();
+        });
+        while (!throws)
+            thrum::this_thread::yield();
+        thrum::this_thread::sleep_for(10ms);
+        thread.detach();
         thrum::this_thread::sleep_for(10s);
     })));
     EXPECT_TRUE(terminates(status_of([] {

@@ -25,3 +25,7 @@ void inside_wake(struct worker *worker, struct thrum_unit *unit) {
 struct timers *inside_timers(struct worker *worker) {
     return &worker->timers;
 }
+
+int inside_is_fenced(void) {
+    return scheduler.fenced;
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools, schedulers, tasklets.
+// Pools, schedulers, tasklets. What policies do is in policy_test.cpp.
 #include <errno.h>
 #include <thrum/pool.h>
 
@@ -11,47 +11,15 @@
 #include <set>
 #include <thread>
 
+#include "pools.hpp"
 #include "ult.hpp"
+#include "user_pool.hpp"
 
 namespace {
-
-void *number(std::uintptr_t value) {
-    return reinterpret_cast<void *>(value); // NOLINT(performance-no-int-to-ptr)
-}
 
 void *count(void *counter) {
     static_cast<std::atomic<long> *>(counter)->fetch_add(1);
     return counter;
-}
-
-struct PoolOf {
-    explicit PoolOf(thrum_pool_kind kind) { EXPECT_EQ(thrum_pool_create(&pool, kind), 0); }
-    ~PoolOf() { EXPECT_EQ(thrum_pool_destroy(pool), 0); }
-    PoolOf(const PoolOf &) = delete;
-    PoolOf &operator=(const PoolOf &) = delete;
-    thrum_attr_t attr() const { return attr_pool(pool); }
-    thrum_pool_t pool = nullptr;
-};
-
-// A scheduler that a worker has for the time of a test.
-struct SchedOn {
-    SchedOn(unsigned number, thrum_sched_t scheduler) : worker(number), sched(scheduler) {
-        EXPECT_EQ(thrum_worker_set_sched(worker, sched), 0);
-    }
-    ~SchedOn() {
-        EXPECT_EQ(thrum_worker_set_sched(worker, nullptr), 0);
-        EXPECT_TRUE(eventually([this] { return thrum_sched_destroy(sched) == 0; }));
-    }
-    SchedOn(const SchedOn &) = delete;
-    SchedOn &operator=(const SchedOn &) = delete;
-    unsigned worker;
-    thrum_sched_t sched;
-};
-
-thrum_sched_t sched_of(thrum_sched_kind kind, const std::vector<thrum_pool_t> &pools) {
-    thrum_sched_t sched = nullptr;
-    EXPECT_EQ(thrum_sched_create(&sched, kind, pools.data(), static_cast<unsigned>(pools.size())), 0);
-    return sched;
 }
 
 // The slabs that pools and schedulers come from stay mapped for the life of the process: let them be there before any
@@ -71,35 +39,28 @@ const testing::Environment *const slabs = testing::AddGlobalTestEnvironment(new 
 
 class Pool : public Ult {};
 
-struct Notes {
-    std::array<std::atomic<unsigned>, 64> order{};
-    std::atomic<unsigned> at{0};
-};
-Notes *notes;
-
-void *note(void *who) {
-    notes->order[notes->at++] = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(who));
-    return nullptr;
-}
-
 // Twenty threads with priority i / 4 and deadline 100 - i, in the order in which they run.
-std::vector<unsigned> order_in(thrum_pool_kind kind, unsigned worker) {
+std::vector<unsigned> order_in(thrum_pool_t pool, unsigned worker) {
     constexpr unsigned kThreads = 20;
     Notes mine;
     notes = &mine;
-    const PoolOf pool(kind);
-    thrum_attr_t attr = pool.attr();
+    thrum_attr_t attr = attr_pool(pool);
     std::array<thrum_t, kThreads> threads{};
     for (unsigned i = 0; i < kThreads; i++) {
         EXPECT_EQ(thrum_attr_set_priority(&attr, i / 4), 0);
         thrum_attr_set_deadline(&attr, 100 - i);
         EXPECT_EQ(thrum_spawn(&threads[i], &attr, note, number(i)), 0);
     }
-    EXPECT_EQ(thrum_pool_size(pool.pool), kThreads);
-    const SchedOn sched(worker, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    EXPECT_EQ(thrum_pool_size(pool), kThreads);
+    const SchedOn sched(worker, sched_of(THRUM_SCHED_FIRST, {pool}));
     for (const thrum_t thread : threads)
         EXPECT_EQ(thrum_join(thread, nullptr), 0);
     return {mine.order.begin(), mine.order.begin() + kThreads};
+}
+
+std::vector<unsigned> order_in(thrum_pool_kind kind, unsigned worker) {
+    const PoolOf pool(kind);
+    return order_in(pool.pool, worker);
 }
 
 std::vector<unsigned> expected(const std::function<bool(unsigned, unsigned)> &before) {
@@ -127,6 +88,102 @@ TEST_P(Pool, PriorityIsHighestFirstThenOldest) {
 TEST_P(Pool, DeadlineIsEarliestFirst) {
     EXPECT_EQ(order_in(THRUM_POOL_DEADLINE, workers() - 1),
               expected([](unsigned a, unsigned b) { return a > b; }));
+}
+
+TEST_P(Pool, DequeIsNewestFirst) {
+    EXPECT_EQ(order_in(THRUM_POOL_DEQUE, workers() - 1),
+              expected([](unsigned a, unsigned b) { return a > b; }));
+}
+
+TEST_P(Pool, DequeIsStolenFromOldestFirst) {
+    const PoolOf pool(THRUM_POOL_DEQUE), fifo(THRUM_POOL_FIFO);
+    std::array<thrum_t, 5> threads{};
+    Notes mine;
+    notes = &mine;
+    const thrum_attr_t attr = pool.attr();
+    for (unsigned i = 0; i < threads.size(); i++)
+        ASSERT_EQ(thrum_spawn(&threads[i], &attr, note, number(i)), 0);
+    // From both ends, and at last through another pool, where to steal is to pop.
+    EXPECT_EQ(thrum_pool_steal(pool.pool), threads[0]);
+    EXPECT_EQ(thrum_pool_pop(pool.pool), threads[4]);
+    EXPECT_EQ(thrum_pool_steal(pool.pool), threads[1]);
+    EXPECT_EQ(thrum_pool_steal(pool.pool), threads[2]);
+    EXPECT_EQ(thrum_pool_pop(pool.pool), threads[3]);
+    EXPECT_EQ(thrum_pool_steal(pool.pool), nullptr);
+    EXPECT_EQ(thrum_pool_pop(pool.pool), nullptr);
+    for (const thrum_t thread : threads)
+        thrum_pool_push(fifo.pool, thread);
+    for (std::size_t i = 0; i < threads.size(); i++) {
+        const thrum_t stolen = thrum_pool_steal(fifo.pool);
+        ASSERT_EQ(stolen, threads[i]);
+        thrum_pool_push(pool.pool, stolen);
+    }
+    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    for (const thrum_t thread : threads)
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+}
+
+// Else two that wait for each other with thrum_yield would have a deque to themselves.
+TEST_P(Pool, WhoYieldsIsTheOldestOfADeque) {
+    const PoolOf pool(THRUM_POOL_DEQUE);
+    const thrum_attr_t attr = pool.attr();
+    std::atomic<int> ran{0};
+    const auto wait_for_both = [&ran] {
+        ran++;
+        while (ran < 3)
+            thrum_yield();
+    };
+    Light first(wait_for_both, &attr), second(wait_for_both, &attr), third(wait_for_both, &attr);
+    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    for (Light *thread : {&first, &second, &third})
+        thread->join();
+    EXPECT_EQ(ran, 3);
+}
+
+TEST_P(Pool, OfTheUsersOwnIsInItsOrder) {
+    UserFifo fifo;
+    ASSERT_EQ(fifo.error(), 0);
+    EXPECT_EQ(order_in(fifo.pool(), workers() - 1), expected([](unsigned, unsigned) { return false; }));
+    EXPECT_EQ(fifo.pushed, 20);
+    EXPECT_GE(fifo.popped, 20);
+    EXPECT_EQ(fifo.destroyed, 0);
+    EXPECT_EQ(thrum_pool_destroy(fifo.pool()), 0);
+    EXPECT_EQ(fifo.destroyed, 1);
+}
+
+// Five, two, none: in the pool's order, and what was taken runs when it is pushed again.
+void expect_many(thrum_pool_t pool, unsigned worker) {
+    Notes mine;
+    notes = &mine;
+    const thrum_attr_t attr = attr_pool(pool);
+    std::array<thrum_t, 7> threads{}, taken{};
+    for (unsigned i = 0; i < threads.size(); i++)
+        ASSERT_EQ(thrum_spawn(&threads[i], &attr, note, number(i)), 0);
+    ASSERT_EQ(thrum_pool_pop_many(pool, taken.data(), 5), 5U);
+    EXPECT_EQ(thrum_pool_size(pool), 2U);
+    ASSERT_EQ(thrum_pool_pop_many(pool, taken.data() + 5, 5), 2U);
+    EXPECT_EQ(taken, threads);
+    thrum_t none = nullptr;
+    EXPECT_EQ(thrum_pool_pop_many(pool, &none, 1), 0U);
+    for (std::size_t i = taken.size(); i-- > 0;)
+        thrum_pool_push(pool, taken[i]);
+    const SchedOn sched(worker, sched_of(THRUM_SCHED_FIRST, {pool}));
+    for (const thrum_t thread : threads)
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    for (unsigned i = 0; i < threads.size(); i++)
+        EXPECT_EQ(mine.order[i], 6 - i);
+}
+
+TEST_P(Pool, ManyAreTakenAtOnce) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    expect_many(pool.pool, workers() - 1);
+    for (const bool has_pop_many : {true, false}) {
+        UserFifo fifo(has_pop_many);
+        ASSERT_EQ(fifo.error(), 0);
+        expect_many(fifo.pool(), workers() - 1);
+        EXPECT_EQ(fifo.popped_many, has_pop_many ? 3 : 0);
+        EXPECT_EQ(thrum_pool_destroy(fifo.pool()), 0);
+    }
 }
 
 TEST_P(Pool, RefusesWhatIsNone) {
@@ -188,58 +245,6 @@ TEST_P(Pool, WithoutASchedulerKeepsWhatItHas) {
     EXPECT_EQ(counter, 1);
 }
 
-// --- no unit lost or run twice ----------------------------------------------------------------------------
-
-class PoolStress : public Ult {};
-
-// External threads and ULTs push, several workers with schedulers run; every thread runs once and yields in between.
-void all_run_once(thrum_pool_kind kind, thrum_sched_kind how, unsigned workers) {
-    const PoolOf first(kind), second(kind);
-    const unsigned schedulers = std::min(workers, 4U);
-    std::vector<std::unique_ptr<SchedOn>> on;
-    for (unsigned i = 0; i < schedulers; i++)
-        on.push_back(std::make_unique<SchedOn>(workers - 1 - i, sched_of(how, {first.pool, second.pool})));
-    std::atomic<long> counter{0};
-    const int each = 2000 / kStressDivisor;
-    const auto make = [&](const PoolOf &pool) {
-        const thrum_attr_t attr = pool.attr();
-        std::vector<Light> threads;
-        for (int i = 0; i < each; i++)
-            threads.emplace_back(
-                [&counter] {
-                    for (int k = 0; k < 3; k++)
-                        thrum_yield();
-                    counter++;
-                },
-                &attr);
-    };
-    std::thread external([&] { make(first); });
-    in_ult([&] { make(second); });
-    make(first);
-    // The test's thread is a worker: it must not block in the kernel.
-    std::atomic<bool> over{false};
-    std::thread joiner([&] {
-        external.join();
-        over = true;
-    });
-    EXPECT_TRUE(eventually([&] { return over.load(); }));
-    joiner.join();
-    EXPECT_EQ(counter, 3L * each);
-}
-
-TEST_P(PoolStress, FifoFirst) {
-    all_run_once(THRUM_POOL_FIFO, THRUM_SCHED_FIRST, workers());
-}
-TEST_P(PoolStress, LifoRoundRobin) {
-    all_run_once(THRUM_POOL_LIFO, THRUM_SCHED_ROUND_ROBIN, workers());
-}
-TEST_P(PoolStress, PriorityRandom) {
-    all_run_once(THRUM_POOL_PRIORITY, THRUM_SCHED_RANDOM, workers());
-}
-TEST_P(PoolStress, DeadlineExhaust) {
-    all_run_once(THRUM_POOL_DEADLINE, THRUM_SCHED_EXHAUST, workers());
-}
-
 // --- schedulers -------------------------------------------------------------------------------------------
 
 class Sched : public Ult {};
@@ -297,7 +302,9 @@ TEST_P(Sched, CanBeChangedAtAnyTime) {
     }
 }
 
-// A user's own, which draws from two pools; and its threads' parents wait in them.
+// --- a user's own -----------------------------------------------------------------------------------------
+
+// Draws from two pools; and its threads' parents wait in them.
 struct Draws {
     std::atomic<long> runs{0};
 };
@@ -661,7 +668,6 @@ TEST_P(UltKeys, RunOut) {
 }
 
 ULT_OVER_WORKERS(Pool);
-ULT_OVER_WORKERS(PoolStress);
 ULT_OVER_WORKERS(Sched);
 ULT_OVER_WORKERS(Tasklet);
 ULT_OVER_WORKERS(Many);

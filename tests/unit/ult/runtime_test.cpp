@@ -14,8 +14,10 @@
 #include <climits>
 #include <cstdlib>
 
+#include "core.hpp"
 #include "depots.h"
 #include "faults.hpp"
+#include "inside.h"
 #include "ult.hpp"
 
 namespace {
@@ -280,6 +282,16 @@ TEST_F(Runtime, StopsWithThreadsThatYieldForEver) {
     }
 }
 
+// ult.fenced runs this and others where the kernel has none.
+TEST_F(Runtime, IsFencedWhereThereIsNoMembarrier) {
+    ASSERT_EQ(init(2), 0);
+    EXPECT_EQ(inside_is_fenced() != 0, !membarrier_register());
+    if (std::getenv("ULT_FENCED") != nullptr) {
+        EXPECT_TRUE(inside_is_fenced());
+    }
+    ASSERT_EQ(thrum_fini(), 0);
+}
+
 // A program that never calls thrum_init.
 TEST_F(Runtime, ComesOfItsOwnAccord) {
     const int status = in_child(
@@ -428,6 +440,25 @@ TEST_F(Faulty, NoGuards) {
         EXPECT_TRUE(well > 0 || outcome.init != 0);
     }
     expect_life_goes_on();
+}
+
+// One line says why, however often it is so.
+TEST_F(Faulty, NoGuardsIsSaidOnce) {
+    int status = -1;
+    const std::string said = stderr_of([&status] {
+        status = in_child([] {
+            for (int i = 0; i < 3; i++) {
+                faults.guard.after(0, INT_MAX, EINVAL);
+                faults.mprotect.after(1, 100, ENOMEM);
+                whole_life(2);
+            }
+            return 0;
+        });
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_EQ(said.rfind("thrum: no guard page below a stack is to be had", 0), 0U) << said;
+    EXPECT_NE(said.find("vm.max_map_count"), std::string::npos) << said;
+    EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
 }
 
 // --- idle workers -----------------------------------------------------------------------------------------

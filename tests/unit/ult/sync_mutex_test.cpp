@@ -203,9 +203,7 @@ TEST_P(Mutex, RecursiveOneExcludes) {
     EXPECT_EQ(thrum_mutex_destroy(&mutex), 0);
 }
 
-TEST_P(Mutex, PrioritisedGoesToTheHighest) {
-    thrum_mutex_t mutex;
-    ASSERT_EQ(thrum_mutex_init(&mutex, THRUM_MUTEX_PRIORITY), 0);
+void expect_highest_first(thrum_mutex_t &mutex) {
     thrum_mutex_lock(&mutex);
     std::vector<unsigned> order;
     std::vector<Light> lights;
@@ -226,6 +224,13 @@ TEST_P(Mutex, PrioritisedGoesToTheHighest) {
     thrum_mutex_unlock(&mutex);
     lights.clear();
     EXPECT_EQ(order, (std::vector<unsigned>{635, 91, 94, 30, 32, 3}));
+}
+
+TEST_P(Mutex, PrioritisedGoesToTheHighest) {
+    thrum_mutex_t mutex, initialised = THRUM_MUTEX_PRIORITY_INIT;
+    ASSERT_EQ(thrum_mutex_init(&mutex, THRUM_MUTEX_PRIORITY), 0);
+    expect_highest_first(mutex);
+    expect_highest_first(initialised);
     EXPECT_EQ(thrum_mutex_init(&mutex, 1), EINVAL);
 }
 

@@ -7,15 +7,18 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thrum/pool.h>
 #include <thrum/trace.h>
 #include <thrum/worker.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 
@@ -174,6 +177,135 @@ TEST_F(TraceFile, HasEachBeginningAndEnd) {
             EXPECT_LE(ring.events[i - 1].ticks, ring.events[i].ticks + 100000) << "about in order";
 }
 
+// --- each kind ----------------------------------------------------------------------------------------------
+
+constexpr std::size_t kWaiters = 5, kYields = 3, kTasklets = 4;
+
+thrum_t queued(void *(*fn)(void *), void *arg, unsigned flags = THRUM_SPAWN_QUEUED) {
+    thrum_attr_t attr;
+    thrum_t thread = nullptr;
+    thrum_attr_init(&attr);
+    thrum_attr_set_flags(&attr, flags);
+    return thrum_spawn(&thread, &attr, fn, arg) == 0 ? thread : nullptr;
+}
+
+void *yields(void *arg) {
+    for (std::size_t i = 0; i < kYields; i++)
+        thrum_yield();
+    return arg;
+}
+
+void *waits(void *event) {
+    thrum_event_wait(static_cast<thrum_event_t *>(event));
+    return nullptr;
+}
+
+void *migrates(void *arg) {
+    thrum_set_name(thrum_self(), "wanderer");
+    thrum_migrate(thrum_self(), thrum_workers() - 1);
+    thrum_migrate(thrum_self(), 0);
+    return arg;
+}
+
+void *spins_until(void *flag) {
+    while (!*static_cast<std::atomic<bool> *>(flag)) {
+    }
+    return nullptr;
+}
+
+// Its child keeps the worker until another has taken it from the queue.
+void *is_stolen(void *arg) {
+    std::atomic<bool> stolen{false};
+    thrum_t child = nullptr;
+    thrum_spawn(&child, nullptr, spins_until, &stolen);
+    stolen = true;
+    thrum_join(child, nullptr);
+    return arg;
+}
+
+int joined(std::initializer_list<thrum_t> threads) {
+    for (const thrum_t thread : threads)
+        if (thread == nullptr || thrum_join(thread, nullptr) != 0)
+            return 3;
+    return 0;
+}
+
+// Runs one thread as another's scheduler.
+int hosted() {
+    thrum_pool_t pool = nullptr;
+    thrum_sched_t sched = nullptr;
+    thrum_t serving = nullptr, served = nullptr;
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    if (thrum_pool_create(&pool, THRUM_POOL_FIFO) != 0)
+        return 4;
+    thrum_attr_set_pool(&attr, pool);
+    if (thrum_spawn(&served, &attr, yields, nullptr) != 0 ||
+        thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool, 1) != 0 ||
+        thrum_sched_spawn(&serving, nullptr, sched) != 0 || thrum_join(served, nullptr) != 0)
+        return 5;
+    thrum_sched_stop(sched);
+    thrum_join(serving, nullptr);
+    return thrum_sched_destroy(sched) != 0 || thrum_pool_destroy(pool) != 0 ? 6 : 0;
+}
+
+int each_kind() {
+    static thrum_event_t event = THRUM_EVENT_INIT;
+    std::array<thrum_t, kWaiters> waiting{};
+    for (thrum_t &waiter : waiting)
+        waiter = queued(waits, &event);
+    if (joined({queued(yields, nullptr), queued(yields, nullptr)}) != 0)
+        return 7;
+    thrum_event_set(&event);
+    for (const thrum_t waiter : waiting)
+        if (joined({waiter}) != 0)
+            return 8;
+    for (std::size_t i = 0; i < kTasklets; i++)
+        if (joined({queued([](void *arg) { return arg; }, nullptr, THRUM_SPAWN_TASKLET)}) != 0)
+            return 9;
+    if (joined({queued(migrates, nullptr)}) != 0 ||
+        (thrum_workers() > 1 && joined({queued(is_stolen, nullptr)}) != 0))
+        return 10;
+    return hosted();
+}
+
+TEST_F(TraceFile, HasEachKind) {
+    for (const unsigned workers : {1U, 2U, 4U}) {
+        run(path(), nullptr, [workers] {
+            const thrum_config config{workers, 0, {}, {}};
+            if (thrum_init(&config) != 0)
+                return 1;
+            const int wrong = some_threads() + each_kind();
+            return wrong != 0 ? wrong : thrum_fini();
+        });
+        const std::vector<Section> sections = read_trace(path());
+        ASSERT_EQ(sections.size(), 1u);
+        auto counts = count_kinds(sections[0]);
+        const auto expect = [&](unsigned kind, std::size_t least) {
+            EXPECT_GE(counts[kind], least) << "kind " << kind << " with " << workers << " workers";
+        };
+        if (workers == 1) { // else some come when what they would wait for is there
+            expect(THRUM_TRACE_WAIT, kWaiters);
+            expect(THRUM_TRACE_WAKE, kWaiters);
+            expect(THRUM_TRACE_YIELD, kYields);
+        }
+        expect(THRUM_TRACE_SPAWN, kWaiters + kTasklets);
+        expect(THRUM_TRACE_TASKLET, kTasklets);
+        expect(THRUM_TRACE_BEGET, workers > 1 ? 1 : 0);
+        expect(THRUM_TRACE_MOVE, workers > 1 ? 1 : 0);
+        expect(THRUM_TRACE_STEAL, workers > 1 ? 1 : 0);
+        expect(THRUM_TRACE_HOST, 1);
+        expect(THRUM_TRACE_NAME, 1);
+        EXPECT_EQ(counts[THRUM_TRACE_MIGRATE], 2u);
+        EXPECT_EQ(counts[THRUM_TRACE_PREEMPT], 0u);
+        EXPECT_EQ(counts[THRUM_TRACE_TASKLET], counts[THRUM_TRACE_TASKLET_END]);
+        EXPECT_EQ(counts[THRUM_TRACE_BEGIN] + counts[THRUM_TRACE_GO_ON],
+                  counts[THRUM_TRACE_WAIT] + counts[THRUM_TRACE_YIELD] + counts[THRUM_TRACE_BEGET] +
+                      counts[THRUM_TRACE_MOVE] + counts[THRUM_TRACE_HOST] + counts[THRUM_TRACE_END])
+            << "who comes leaves, with " << workers << " workers";
+    }
+}
+
 TEST_F(TraceFile, IsRelativeToWhereTheProgramWas) {
     run("relative", nullptr, [this] {
         if (chdir(path(".").c_str()) != 0)
@@ -223,7 +355,7 @@ TEST_F(TraceFile, IsWrittenAtExitAmongBusyWorkers) {
     ASSERT_EQ(sections.size(), 1u);
     for (const Ring &ring : sections[0].rings)
         for (const thrum_trace_event &event : ring.events)
-            EXPECT_TRUE(kind_of(event) >= THRUM_TRACE_BEGIN && kind_of(event) <= THRUM_TRACE_UNPARK);
+            EXPECT_TRUE(kind_of(event) >= THRUM_TRACE_BEGIN && kind_of(event) <= THRUM_TRACE_PREEMPT);
 }
 
 TEST_F(TraceFile, IsLostWhereTheProcessIsEndedOtherwise) {

@@ -8,7 +8,7 @@
  *
  *   What fits into a pointer and can be copied as bytes, as a lambda that captures nothing, `this` or one reference, is
  *   the pointer. No memory is needed.
- *   All else is moved to the heap, and is the new thread's.
+ *   All else is moved to the heap (block.hpp), and is the new thread's.
  *
  * Where a maker stays until the thread has ended it can lend its frame: branch.hpp. */
 #ifndef THRUM_HPP_DETAIL_LAUNCH_HPP
@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "thrum/hpp/detail/block.hpp"
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum::detail {
@@ -30,33 +31,47 @@ template <class Work>
 inline constexpr bool fits_a_pointer = sizeof(Work) <= sizeof(void *) &&
                                        alignof(Work) <= alignof(void *) && std::is_trivially_copyable_v<Work>;
 
-template <class Work>
+/* How it is called: what it throws ends the program. Or as in thrown.hpp. */
+struct throwing_nothing {
+    template <class Work>
+    static void *call(Work &&work) {
+        std::invoke(std::forward<Work>(work));
+        return nullptr;
+    }
+};
+
+template <class Work, class How>
 void *run_from_pointer(void *arg) {
     alignas(Work) std::byte room[sizeof(Work)];
     std::memcpy(room, &arg, sizeof(Work));
-    std::invoke(std::move(*std::launder(reinterpret_cast<Work *>(room))));
-    return nullptr;
+    return How::call(std::move(*std::launder(reinterpret_cast<Work *>(room))));
 }
 
 template <class Work>
+struct on_heap final : made_in_block {
+    template <class Callable>
+    explicit on_heap(Callable &&callable) : work(std::forward<Callable>(callable)) {}
+    Work work;
+};
+
+template <class Work, class How>
 void *run_from_heap(void *arg) {
-    const std::unique_ptr<Work> work(static_cast<Work *>(arg));
-    std::invoke(std::move(*work));
-    return nullptr;
+    const std::unique_ptr<on_heap<Work>> held(static_cast<on_heap<Work> *>(arg));
+    return How::call(std::move(held->work));
 }
 
 /* `handle` and `attr` may be null as in thrum_spawn, whose errors these are. */
-template <class Callable>
+template <class How = throwing_nothing, class Callable>
 int launch(thrum_t *handle, const thrum_attr_t *attr, Callable &&callable) {
     using Work = std::decay_t<Callable>;
     if constexpr (fits_a_pointer<Work>) {
         void *arg = nullptr;
         const Work work(std::forward<Callable>(callable));
         std::memcpy(&arg, std::addressof(work), sizeof(Work));
-        return thrum_spawn(handle, attr, run_from_pointer<Work>, arg);
+        return thrum_spawn(handle, attr, run_from_pointer<Work, How>, arg);
     } else {
-        auto work = std::make_unique<Work>(std::forward<Callable>(callable));
-        const int error = thrum_spawn(handle, attr, run_from_heap<Work>, work.get());
+        auto work = std::make_unique<on_heap<Work>>(std::forward<Callable>(callable));
+        const int error = thrum_spawn(handle, attr, run_from_heap<Work, How>, work.get());
         if (error == 0)
             static_cast<void>(work.release()); /* it may be gone already */
         return error;

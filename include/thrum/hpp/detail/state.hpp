@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "thrum/hpp/attributes.hpp"
+#include "thrum/hpp/detail/block.hpp"
 #include "thrum/hpp/detail/outcome.hpp"
 #include "thrum/hpp/event.hpp"
 
@@ -78,7 +79,7 @@ inline void resume_on_thread(void *address) {
         resume(address);
 }
 
-class state_base {
+class state_base : public made_in_block {
   public:
     explicit state_base(std::size_t holders) noexcept : holders_(holders) {}
     state_base(const state_base &) = delete;

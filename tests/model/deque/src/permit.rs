@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `thrum_suspend` and `thrum_resume` (`src/sched/suspend.c`), as far as the permit goes: the waiting itself is the test's.
+//! `thrum_suspend_until` and `thrum_resume` (`src/sched/suspend.c`), as far as the permit goes: the waiting itself is the test's.
 
 use loom::sync::atomic::{
     AtomicUsize,
@@ -46,15 +46,26 @@ impl Permit {
         self.word.load(Relaxed) == SUSPENDED
     }
 
-    pub fn resume(&self) {
+    /// The deadline, or who cancels. True: that is what ends the wait.
+    pub fn give_up(&self) -> bool {
+        self.word.compare_exchange(SUSPENDED, NONE, AcqRel, Acquire).is_ok()
+    }
+
+    /// Without waiting. True: there was one.
+    pub fn take(&self) -> bool {
+        self.word.compare_exchange(GIVEN, NONE, AcqRel, Acquire).is_ok()
+    }
+
+    /// True: that is what ends the wait.
+    pub fn resume(&self) -> bool {
         let mut permit = self.word.load(Relaxed);
         loop {
             if self.weak == Weak::EarlyReturn && permit == GIVEN {
-                return;
+                return false;
             }
             let next = if permit == SUSPENDED { NONE } else { GIVEN };
             match self.word.compare_exchange(permit, next, AcqRel, Acquire) {
-                Ok(_) => return,
+                Ok(_) => return next == NONE,
                 Err(now) => permit = now,
             }
         }

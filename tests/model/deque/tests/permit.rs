@@ -52,6 +52,27 @@ fn several_resumes() {
     search(3, Weak::Nothing);
 }
 
+/// A deadline and a resume: one of them ends the wait, and a resume that comes too late is there for the next time.
+#[test]
+fn one_ends_the_wait() {
+    loom::model(|| {
+        let permit = Arc::new(Permit::new(Weak::Nothing));
+        let resumes = {
+            let permit = permit.clone();
+            thread::spawn(move || permit.resume())
+        };
+        let times_out = {
+            let permit = permit.clone();
+            thread::spawn(move || permit.give_up())
+        };
+        let waits = permit.suspend();
+        let (resumed, gave_up) = (resumes.join().unwrap(), times_out.join().unwrap());
+        assert!(usize::from(resumed) + usize::from(gave_up) == usize::from(waits));
+        assert!(permit.take() == gave_up);
+        assert!(!permit.take());
+    });
+}
+
 #[test]
 fn weak_early_return() {
     is_found_out(2, Weak::EarlyReturn);

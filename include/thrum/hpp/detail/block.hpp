@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Memory for what threads are given to run, and for futures: small, and given back soon, often where it was taken. The
+ * heap, with a few free blocks kept by each kernel thread in front of it, which makes of its 7 to 18 ns some 2.
+ *
+ * The list is thread-local. Nothing here waits, and the two functions that touch it are not inlined, so nobody has its
+ * address across a wait; for preemption it is as with malloc's own (<thrum/preempt.h>). A block may be given back on
+ * another kernel thread than that which took it. What is kept goes back to the heap when the kernel thread ends; from
+ * then on it keeps none. The sanitizers are to see each block come and go: for them it is the heap. */
+#ifndef THRUM_HPP_DETAIL_BLOCK_HPP
+#define THRUM_HPP_DETAIL_BLOCK_HPP
+
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace thrum::detail {
+
+inline constexpr std::size_t block_size = 128;
+inline constexpr unsigned blocks_kept = 64;
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define THRUM_HPP_WATCHED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define THRUM_HPP_WATCHED 1
+#endif
+#ifdef THRUM_HPP_WATCHED
+inline constexpr bool keeps_blocks = false;
+#undef THRUM_HPP_WATCHED
+#else
+inline constexpr bool keeps_blocks = true;
+#endif
+
+struct free_block {
+    free_block *next;
+};
+
+/* Of the calling kernel thread. To begin with there is no room: so the first block that is given back comes to where the
+ * end is prepared for. */
+struct free_blocks {
+    free_block *first;
+    unsigned room; /* for so many more */
+    bool is_prepared;
+};
+inline constinit thread_local free_blocks blocks_here{nullptr, 0, false};
+
+/* At the kernel thread's end. */
+struct blocks_end {
+    ~blocks_end() {
+        blocks_here.room = 0;
+        while (blocks_here.first != nullptr)
+            ::operator delete(std::exchange(blocks_here.first, blocks_here.first->next));
+    }
+};
+
+/* False: it keeps as many as it may, or is at its end. */
+[[gnu::noinline, gnu::cold]] inline bool blocks_make_room() {
+    if (blocks_here.is_prepared)
+        return false;
+    static thread_local blocks_end at_the_end;
+    static_cast<void>(&at_the_end);
+    blocks_here.is_prepared = true;
+    blocks_here.room = blocks_kept;
+    return true;
+}
+
+[[gnu::noinline]] inline void *block_take() {
+    free_block *const block = blocks_here.first;
+    if (block == nullptr) [[unlikely]]
+        return ::operator new(block_size);
+    blocks_here.first = block->next;
+    blocks_here.room++;
+    return block;
+}
+
+[[gnu::noinline]] inline void block_give(void *memory) noexcept {
+    if (blocks_here.room == 0 && !blocks_make_room()) [[unlikely]] {
+        ::operator delete(memory);
+        return;
+    }
+    blocks_here.first = new (memory) free_block{blocks_here.first};
+    blocks_here.room--;
+}
+
+/* What is derived from this is made in blocks, by new, where it fits. */
+struct made_in_block {
+    static void *operator new(std::size_t size) {
+        return keeps_blocks && size <= block_size ? block_take() : ::operator new(size);
+    }
+    static void operator delete(void *memory, std::size_t size) noexcept {
+        if (keeps_blocks && size <= block_size)
+            block_give(memory);
+        else
+            ::operator delete(memory);
+    }
+    static void *operator new(std::size_t size, std::align_val_t alignment) {
+        return ::operator new(size, alignment);
+    }
+    static void operator delete(void *memory, std::size_t, std::align_val_t alignment) noexcept {
+        ::operator delete(memory, alignment);
+    }
+};
+
+} // namespace thrum::detail
+
+#endif

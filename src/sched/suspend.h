@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who was suspended goes on in the place of another: thrum_switch_to, and thrum_exit_to (spawn.c). */
+#ifndef THRUM_SCHED_SUSPEND_H
+#define THRUM_SCHED_SUSPEND_H
+
+#include <stdbool.h>
+
+struct thrum_unit;
+struct worker;
+
+/* `unit` has been taken (unit_take_suspended). True: the worker's unit `self` may leave its place to it, which is for the
+ * caller to see to. False: it belongs elsewhere, and has been woken there. Inside. */
+bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct thrum_unit *unit);
+
+#endif

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# A ctest: does `thrum stat` say of a program what is known of it? Runs `thrum stat --json` and holds what it found against
+# the case of that name in the expected verdicts, one of the .json files of this folder. What is judged: names of rules,
+# functions and lines, shares and counts; never a time, for other work may go on beside.
+#
+#   check.py --thrum THRUM --bin FOLDER CASE      [--keep FILE: the report goes there as well]
+#
+# Exit code 0: as expected; 1: not, with what differs and what the report says; 77: the case cannot be tried here.
+#
+# An expected verdict:
+#   command      what is run; {} stands for the number of threads, {bin}, {here} and {input} for the folder of the programs,
+#                for this folder and for a file of `input` bytes of text. Default: {bin}/CASE {}
+#   sweep        the numbers of threads; "16c" is sixteen times the usable CPUs. null: one run. Default: 1, 2, 4
+#   options      of thrum stat, besides
+#   environment  of the program, besides
+#   needs        programs that must be installed, with the Debian package of each
+#   without      what a library that the program loads must not contain: {library: text}; tells newer versions, which do
+#                without the lock
+#   busy         while it runs, this many processes for each CPU compute
+#   first        the rules of which one has to be the first finding. Empty: there need not be any
+#   also         the rules that may be found besides. Any other one is an accusation that is not true
+#   cause        stands in the first finding's cause
+#   not_fix      a regular expression that the first finding's advice must not match: what would not help
+#   function     is the first finding's function; so is its line, if there are marks: "HERE: rule" in the source
+#   outcomes     of which one has to be the report's. Default: all but "scales" if a disease is expected, else those of a
+#                program that gains by threads
+#   lock         what the report's first lock has to be: kind, module or symbol
+#   waits        of the lock waits, at least this share has the function in its stack
+#   warns        stands in a warning
+#
+# Where other work kept the CPUs, and only there, the outcome may be "inconclusive". Then what needs times to be seen may be
+# missing, and so may a lock that hardly anybody had to wait for, since the threads did not run at once. Accusations that are
+# not true, and what is seen without times, are judged all the same.
+import argparse
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+RULES = {
+    "hidden-lock", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
+    "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
+}  # fmt: skip
+OUTCOMES = {"slower", "no_faster", "scales_some", "scales", "one_run", "inconclusive"}
+INNOCENT = {"scales", "io-bound", "inconclusive"}
+NEED_TIMES = {"scales", "sequential", "coherency", "false-sharing", "oversubscribed"}  # or CPUs for all threads
+LOCKS = {"hidden-lock", "hot-mutex", "convoy", "one-lock", "allocator"}
+FEW_WAITS = 0.25  # of the time in which threads had something to do: in waits for locks
+DISTURBED = 0.05  # of the CPUs, used by others
+SECONDS = 240  # for one `thrum stat`
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+# --- what is expected ---------------------------------------------------------------------------------
+
+
+def find_case(name):
+    for path in sorted(HERE.glob("*.json")):
+        group = json.loads(path.read_text())
+        if name in group["cases"]:
+            case = group["cases"][name]
+            unknown = (set(case["first"]) | set(case.get("also", []))) - RULES
+            unknown |= set(case.get("outcomes", [])) - OUTCOMES
+            if unknown:
+                sys.exit(f"{path.name}, {name}: no such rule or outcome: {', '.join(sorted(unknown))}")
+            return case | {"source": group.get("source")}
+    sys.exit(f"no case '{name}' in {HERE}")
+
+
+def marked_lines(source, rule):
+    """The lines that are to blame, by the marks in the source; none: the line is not judged."""
+    if source is None:
+        return set()
+    lines = (HERE / source).read_text().splitlines()
+    return {number for number, line in enumerate(lines, 1) if f"HERE: {rule}" in line}
+
+
+def is_function(found, expected):
+    """The name without namespaces before it, template arguments, and what a compiler appends to it."""
+    plain = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", found or ""))
+    return re.search(rf"(^|::){re.escape(expected)}($|[.(\[])", plain) is not None
+
+
+# --- running ------------------------------------------------------------------------------------------
+
+
+def library_of(program, name):
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    match = re.search(rf"{re.escape(name)}\S* => (\S+)", listed)
+    return match and match[1]
+
+
+def check_needs(case, program):
+    for needed, package in case.get("needs", {}).items():
+        if shutil.which(needed) is None:
+            skip(f"{needed} is missing (Debian: {package})")
+    if shutil.which(program) is None:
+        sys.exit(f"FAILED: {program} is missing")
+    for name, text in case.get("without", {}).items():
+        path = library_of(program, name)
+        if path is not None and text.encode() in pathlib.Path(path).read_bytes():
+            skip(f"{path} is one that does without the lock")
+
+
+def make_input(path, size):
+    """Text that can be compressed and does not repeat itself within what a compressor remembers."""
+    drawn = random.Random(1)
+    words = ["".join(drawn.choices("abcdefghijklmnopqrstuvwxyz", k=drawn.randint(2, 10))) for _ in range(4000)]
+    part = " ".join(drawn.choices(words, k=300000)).encode()
+    with open(path, "wb") as file:
+        while file.tell() < size:
+            file.write(part[: size - file.tell()])
+
+
+@contextlib.contextmanager
+def busy(processes):
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+        for process in running:
+            process.wait()
+
+
+def sweep_text(case):
+    cpus = len(os.sched_getaffinity(0))
+    points = case.get("sweep", [1, 2, 4])
+    return points and ",".join(str(int(p[:-1]) * cpus if isinstance(p, str) else p) for p in points)
+
+
+def cpu_seconds():
+    """What all CPUs, and what this process's children have used so far."""
+    fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    used = (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")  # but for idle and waiting for I/O
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used, children.ru_utime + children.ru_stime
+
+
+def run(thrum, case, command, folder):
+    sweep = sweep_text(case)
+    whole = [thrum, "stat", "--json", *(["--sweep", sweep] if sweep else []), *case.get("options", []), "--", *command]
+    print("+", " ".join(whole))
+    environment = os.environ | {"LC_ALL": "C", "TZ": "Europe/Berlin"} | case.get("environment", {})
+    environment.pop("LD_PRELOAD", None)
+    process = subprocess.Popen(
+        whole, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    began, (all_before, own_before) = time.monotonic(), cpu_seconds()
+    try:
+        output, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        sys.exit(f"FAILED: not done after {SECONDS} s\n{errors}")
+    all_after, own_after = cpu_seconds()
+    if process.returncode != 0:
+        sys.exit(f"FAILED: exit code {process.returncode}\n{errors}{output}")
+    others = (all_after - all_before) - (own_after - own_before)
+    return parse(output, errors) | {"used_by_others": others / (time.monotonic() - began) / os.cpu_count()}
+
+
+def parse(output, errors):
+    """The report: one line, which may come behind what the program printed."""
+    for line in reversed(output.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    sys.exit(f"FAILED: no report\n{errors}{output}")
+
+
+# --- judging ------------------------------------------------------------------------------------------
+
+
+def has_few_waits(report):
+    doing = report["doing"]
+    active = sum(doing[what] for what in ("running", "runnable", "lock_wait", "input_output", "kernel"))
+    return doing["lock_wait"] < FEW_WAITS * active
+
+
+def may_be_missing(rules, report):
+    """Of an inconclusive report: what these rules look at may not have happened."""
+    return rules <= NEED_TIMES | {"inconclusive"} or (rules <= LOCKS and has_few_waits(report))
+
+
+def judge_rules(case, report):
+    told = [finding["rule"] for finding in report["findings"] if finding["rule"] != "inconclusive"]
+    hazy = report["outcome"] == "inconclusive"
+    first, allowed = set(case["first"]), set(case["first"]) | set(case.get("also", []))
+    names = " or ".join(sorted(first))
+    if first and not told and not (hazy and may_be_missing(first, report)):
+        yield f"nothing is found; expected first: {names}"
+    if first and told and told[0] not in (allowed if hazy else first):
+        yield f"the first finding is {told[0]}; expected: {names}"
+    for rule in told:
+        if rule not in allowed:
+            yield f"{rule} is found, which is not so"
+    if first == {"inconclusive"} and not hazy:
+        yield "not called inconclusive"
+    if hazy and first != {"inconclusive"} and report["used_by_others"] < DISTURBED:
+        yield f"called inconclusive, and others used {report['used_by_others']:.1%} of the CPUs"
+
+
+def judge_place(case, report):
+    blamed = [finding for finding in report["findings"] if finding["rule"] in case["first"]]
+    if not blamed:
+        return
+    finding = blamed[0]
+    cause, function, line = finding["cause"], finding["function"], finding["line"]
+    if "cause" in case and case["cause"] not in cause:
+        yield f"the cause is '{cause}'; expected to name: {case['cause']}"
+    if "not_fix" in case and re.search(case["not_fix"], finding["fix"]):
+        yield f"the advice is '{finding['fix']}', which does not help"
+    if "function" in case and not is_function(function, case["function"]):
+        yield f"the function is {function}; expected: {case['function']}"
+    lines = marked_lines(case["source"], finding["rule"])
+    if "function" in case and lines:
+        if finding["file"] != case["source"]:
+            yield f"the file is {finding['file']}; expected: {case['source']}"
+        elif line not in lines:
+            yield f"the line is {line}; expected: {' or '.join(map(str, sorted(lines)))}"
+
+
+def judge_outcome(case, report):
+    outcomes = case.get("outcomes")
+    if outcomes is None:
+        outcomes = {"scales", "scales_some"} if set(case["first"]) <= INNOCENT else OUTCOMES - {"scales"}
+    if report["outcome"] not in {"inconclusive", *outcomes}:
+        yield f"the outcome is {report['outcome']}; expected: {' or '.join(sorted(outcomes))}"
+    if "warns" in case and not any(case["warns"] in warning for warning in report["warnings"]):
+        yield f"no warning says: {case['warns']}"
+
+
+def judge_waits(case, report):
+    if report["outcome"] == "inconclusive" and has_few_waits(report):
+        return
+    if "waits" in case:
+        sites = report["waits"]
+        found = [s for s in sites if any(is_function(frame["function"], case["function"]) for frame in s["stack"])]
+        samples, total = sum(site["samples"] for site in found), sum(site["samples"] for site in sites)
+        if total == 0 or samples < case["waits"] * total:
+            yield f"{samples} of {total} samples of lock waits are in {case['function']}; expected: {case['waits']:.0%}"
+    for key, value in case.get("lock", {}).items():
+        lock = report["locks"][0]["lock"] if report["locks"] else {}
+        if value not in (lock.get(key) or ""):
+            yield f"the lock's {key} is {lock.get(key)}; expected: {value}"
+
+
+def stack_text(site):
+    names = [frame["function"] or frame["module"] or "?" for frame in site["stack"][:6]]
+    return f"  {site['share']:6.1%} {site['samples']:6}  {' <- '.join(names)}"
+
+
+def print_report(report):
+    print(f"outcome: {report['outcome']}: {report['verdict']}")
+    for point in report["points"]:
+        point = collections.defaultdict(float, {key: value or 0 for key, value in point.items() if key != "wall"},
+                                        wall=point["wall"]["median"])  # fmt: skip
+        print("  {threads} threads: wall {wall:.3f} user {user:.3f} system {system:.3f} voluntary {voluntary:.0f}"
+              " run delay {run_delay:.3f}".format_map(point))  # fmt: skip
+    for finding in report["findings"]:
+        place = f"{finding['function']} ({finding['file']}:{finding['line']})"
+        print(f"finding: {finding['rule']}, {finding['confidence']}: {finding['cause']} | {finding['fix']} | {place}")
+        for line in finding["evidence"]:
+            print(f"  {line}")
+    for title in ("waits", "burns", "burns_one"):
+        print(f"{title}:", *map(stack_text, report[title][:5]), sep="\n")
+    print("locks:", *(f"  {use['share']:.1%} {use['lock']['text']}" for use in report["locks"][:3]), sep="\n")
+    print(f"doing: {report['doing']}; others used {report['used_by_others']:.0%} of the CPUs")
+    for line in report["warnings"]:
+        print(f"warning: {line}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="holds what thrum stat finds against an expected verdict")
+    parser.add_argument("--thrum", required=True, help="the command")
+    parser.add_argument("--bin", required=True, help="the folder of the programs that are made here")
+    parser.add_argument("--keep", help="a file for the report")
+    parser.add_argument("case")
+    options = parser.parse_args()
+    case = find_case(options.case)
+    with tempfile.TemporaryDirectory(prefix="thrum-stat.") as folder:
+        places = {"{bin}": options.bin, "{here}": str(HERE), "{input}": f"{folder}/input"}
+        command = case.get("command", ["{bin}/" + options.case, "{}"])
+        for name, place in places.items():
+            command = [word.replace(name, place) for word in command]
+        check_needs(case, command[0])
+        if "input" in case:
+            make_input(places["{input}"], case["input"])
+        with busy(case.get("busy", 0) * len(os.sched_getaffinity(0))):
+            report = run(os.path.abspath(options.thrum), case, command, folder)
+    if options.keep:
+        pathlib.Path(options.keep).write_text(json.dumps(report, indent=1))
+    wrong = [line for judge in (judge_rules, judge_place, judge_outcome, judge_waits) for line in judge(case, report)]
+    for line in wrong:
+        print(f"FAILED: {line}")
+    print_report(report)
+    sys.exit(1 if wrong else 0)
+
+
+main()

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Disease: one mutex for a sum, taken for each number, millions of times a second; most of the work is outside of it.
+// Cure: each thread sums its own up and adds that at the end.
+#include "crew.h"
+
+static pthread_mutex_t pot_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t pot;
+
+static SEEN void put(uint64_t amount) {
+    pthread_mutex_lock(&pot_lock); /* HERE: hot-mutex */
+    pot = chew(pot + amount, 4);
+    pthread_mutex_unlock(&pot_lock);
+}
+
+static void *earn(void *arg) {
+    struct hand *hand = arg;
+    uint64_t number = hand->result;
+    for (long i = 0; i < hand->share; i++) {
+        number = chew(number, 30);
+#ifdef CURED
+        hand->result = chew(hand->result + number, 4);
+#else
+        put(number);
+#endif
+    }
+    put(hand->result);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    crew_work(crew_size(argc, argv), 12000000, earn);
+    return 0;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// No memory: pools, schedulers, values, tasklets and second lives say so, and are to be had again when there is some. Each
+// in a process of its own, where nothing is left over from others. (Init, spawn, join and fini are in runtime_test.cpp.)
+#include <errno.h>
+#include <limits.h>
+#include <sys/wait.h>
+#include <thrum/pool.h>
+
+#include <vector>
+
+#include "faults.hpp"
+#include "ult.hpp"
+
+namespace {
+
+class Scarce : public UltPlain {
+  protected:
+    void TearDown() override {
+        faults_clear();
+        UltPlain::TearDown();
+    }
+};
+
+constexpr int kMany = 100000; // more than what is kept at hand of anything
+
+void no_memory() {
+    faults.mmap.after(0, INT_MAX, ENOMEM);
+}
+
+// With one worker, the caller's.
+void alone(const std::function<void()> &work) {
+    const int status = in_child([&work] {
+        const thrum_config config{1, 0, {}, {}};
+        EXPECT_EQ(thrum_init(&config), 0);
+        work();
+        faults_clear();
+        EXPECT_EQ(thrum_fini(), 0);
+        return testing::Test::HasFailure() ? 1 : 0;
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// Calls `make`, which has an error to return, until it fails, which it does with this one, and then also the next time.
+void until(int error, const std::function<int()> &make) {
+    int made = 0, got = 0;
+    while (made < kMany && (got = make()) == 0)
+        made++;
+    EXPECT_EQ(got, error) << "after " << made;
+    EXPECT_EQ(make(), error);
+}
+
+void *nothing(void *arg) {
+    return arg;
+}
+
+TEST_F(Scarce, Pools) {
+    for (const thrum_pool_kind kind :
+         {THRUM_POOL_FIFO, THRUM_POOL_LIFO, THRUM_POOL_PRIORITY, THRUM_POOL_DEADLINE, THRUM_POOL_DEQUE})
+        alone([kind] {
+            std::vector<thrum_pool_t> pools;
+            const auto make = [&] {
+                thrum_pool_t pool = nullptr;
+                const int error = thrum_pool_create(&pool, kind);
+                if (error == 0)
+                    pools.push_back(pool);
+                return error;
+            };
+            no_memory();
+            until(ENOMEM, make);
+            faults_clear();
+            EXPECT_EQ(make(), 0);
+            for (const thrum_pool_t pool : pools)
+                EXPECT_EQ(thrum_pool_destroy(pool), 0);
+            no_memory();
+            EXPECT_EQ(make(), 0); // what was given back is there
+            EXPECT_EQ(thrum_pool_destroy(pools.back()), 0);
+        });
+}
+
+TEST_F(Scarce, PoolsOfTheUsersOwn) {
+    alone([] {
+        const thrum_pool_ops ops{[](void *, thrum_t) {}, [](void *) -> thrum_t { return nullptr; },
+                                 [](void *) -> std::size_t { return 0; }, nullptr, nullptr};
+        thrum_pool_t last = nullptr;
+        no_memory();
+        until(ENOMEM, [&] { return thrum_pool_create_user(&last, &ops, nullptr); });
+        faults_clear();
+        EXPECT_EQ(thrum_pool_create_user(&last, &ops, nullptr), 0);
+    });
+}
+
+TEST_F(Scarce, Schedulers) {
+    alone([] {
+        thrum_pool_t pool = nullptr;
+        ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
+        std::vector<thrum_sched_t> scheds;
+        const auto make = [&] {
+            thrum_sched_t sched = nullptr;
+            const int error = scheds.size() % 2 == 0 ? thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool, 1)
+                                                     : thrum_sched_create_stealing(&sched, &pool, 1, 1, 0);
+            if (error == 0)
+                scheds.push_back(sched);
+            return error;
+        };
+        no_memory();
+        until(ENOMEM, make);
+        faults_clear();
+        EXPECT_EQ(make(), 0);
+        for (const thrum_sched_t sched : scheds)
+            EXPECT_EQ(thrum_sched_destroy(sched), 0);
+        EXPECT_EQ(thrum_pool_destroy(pool), 0); // those that were not made do not count
+    });
+}
+
+TEST_F(Scarce, Values) {
+    alone([] {
+        thrum_key_t key = 0;
+        ASSERT_EQ(thrum_key_create(&key, nullptr), 0);
+        no_memory();
+        EXPECT_EQ(thrum_key_set(key, &key), ENOMEM);
+        EXPECT_EQ(thrum_key_get(key), nullptr);
+        faults_clear();
+        EXPECT_EQ(thrum_key_set(key, &key), 0);
+        EXPECT_EQ(thrum_key_get(key), &key);
+        EXPECT_EQ(thrum_key_delete(key), 0);
+    });
+}
+
+TEST_F(Scarce, Tasklets) {
+    alone([] {
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET), 0);
+        std::vector<thrum_t> tasklets;
+        const auto make = [&] {
+            thrum_t tasklet = nullptr;
+            const int error = thrum_spawn(&tasklet, &attr, nothing, &tasklets);
+            if (error == 0)
+                tasklets.push_back(tasklet);
+            return error;
+        };
+        EXPECT_EQ(make(), 0); // there is room for those who come back
+        no_memory();
+        until(EAGAIN, make);
+        const auto join_all = [&] {
+            for (const thrum_t tasklet : tasklets) {
+                void *result = nullptr;
+                EXPECT_EQ(thrum_join(tasklet, &result), 0);
+                EXPECT_EQ(result, &tasklets);
+            }
+            tasklets.clear();
+        };
+        join_all();
+        EXPECT_EQ(make(), 0); // of what the others had
+        faults_clear();
+        EXPECT_EQ(make(), 0);
+        join_all();
+    });
+}
+
+// All stacks of a size are in use: who has ended stays ended, and its handle is as good as before.
+TEST_F(Scarce, SecondLives) {
+    alone([] {
+        const thrum_attr_t attr = attr_stack(std::size_t{1} << 20);
+        thrum_t thread = nullptr;
+        void *result = nullptr;
+        ASSERT_EQ(thrum_spawn(&thread, &attr, nothing, &thread), 0);
+        ASSERT_EQ(thrum_join_keep(thread, &result), 0);
+        thrum_event_t over = THRUM_EVENT_INIT;
+        std::vector<thrum_t> others;
+        no_memory();
+        until(EAGAIN, [&] {
+            thrum_t other = nullptr;
+            const auto wait = [](void *event) -> void * {
+                thrum_event_wait(static_cast<thrum_event_t *>(event));
+                return nullptr;
+            };
+            const int error = thrum_spawn(&other, &attr, wait, &over);
+            if (error == 0)
+                others.push_back(other);
+            thrum_yield(); // it has its stack when it begins
+            return error;
+        });
+        EXPECT_EQ(thrum_revive(thread, nothing, &over), EAGAIN);
+        faults_clear();
+        EXPECT_EQ(thrum_revive(thread, nothing, &over), 0);
+        EXPECT_EQ(thrum_join(thread, &result), 0);
+        EXPECT_EQ(result, &over);
+        thrum_event_set(&over);
+        for (const thrum_t other : others)
+            EXPECT_EQ(thrum_join(other, nullptr), 0);
+    });
+}
+
+} // namespace
