@@ -82,6 +82,7 @@ EXPECTED = {
                  "flat loop, tasks of 5 µs, queued", "tasklet: spawn + join, 1000 at a time",
                  "tasklet: spawn + join, one at a time", "spawn + join, 1000 at a time, stack of the usual size",
                  "spawn + join, one at a time, stack of the usual size",
+                 "spawn + join, 1000 at a time, stealing by levels",
                  *(f"the same, {how}stack of {size}" for size in ("16 KiB", "1 MiB", "64 MiB")
                    for how in ("", "one at a time, "))}),
         "ult_other": ({"one": NUMBER, "two": NUMBER}, "operation",

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,14 +93,16 @@ static void sleep_until(uint32_t seen, uint64_t moment) {
 }
 
 static void *watch(void *unused) {
-    while (!load_acquire(&monitor.stopping)) {
+    sys(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    for (;;) {
         store_seq_cst(&monitor.until, TIMER_NEVER);
-        uint32_t seen = load_seq_cst(&monitor.word);
+        uint32_t seen = load_seq_cst(&monitor.word); /* first: who stops it changes that last */
+        if (load_acquire(&monitor.stopping))
+            return unused;
         uint64_t earliest = look_at_all();
         store_seq_cst(&monitor.until, earliest);
         sleep_until(seen, earliest);
     }
-    return unused;
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */
