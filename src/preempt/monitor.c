@@ -14,6 +14,7 @@
 #include "os/syscall.h"
 #include "os/thread.h"
 #include "preempt/preempt.h"
+#include "sched/current.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
@@ -110,6 +111,7 @@ static void *watch(void *unused) {
 int monitor_start(void) {
     enum { STACK = 65536 };
     int error = 0;
+    enter();
     lock_acquire(&monitor.lock);
     if (!monitor.runs) {
         store_relaxed(&monitor.stopping, 0);
@@ -117,6 +119,7 @@ int monitor_start(void) {
         monitor.runs = error == 0;
     }
     lock_release(&monitor.lock);
+    leave();
     return error;
 }
 
