@@ -162,6 +162,7 @@ struct Sampler::State {
         : to(sampler), rate(highest_rate), budget(share), descriptors_left(descriptors_to_keep()) {}
 
     void open_process(pid_t process);
+    void open_by_another_thread();
     bool has_other_memory() const;
     bool is_there(double now);
     void begin_program(double now);
@@ -190,6 +191,7 @@ struct Sampler::State {
     Sampler &to;
     pid_t pid = 0;
     double rate, budget;
+    std::string living; // the folder of a thread that still runs, in /proc
     bool has_begun = false, is_foreign = false;
 
     Fd memory;
@@ -226,10 +228,30 @@ void Sampler::State::say_once(const std::string &warning) {
 
 void Sampler::State::open_process(pid_t process) {
     pid = process;
-    const std::string folder = "/proc/" + std::to_string(pid);
-    memory = Fd(open((folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
+    living = "/proc/" + std::to_string(pid);
+    memory = Fd(open((living + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
     open_error = memory.is_open() ? 0 : errno;
-    tasks.reset(opendir((folder + "/task").c_str()));
+    tasks.reset(opendir((living + "/task").c_str()));
+    if ((!memory.is_open() || has_other_memory()) && tasks != nullptr)
+        open_by_another_thread();
+}
+
+// Of a process whose first thread has ended while others run only these still show its memory, program and mappings.
+void Sampler::State::open_by_another_thread() {
+    const std::string all = living + "/task/";
+    while (const dirent *entry = readdir(tasks.get())) {
+        if (entry->d_name[0] == '.')
+            continue;
+        Fd its(open((all + entry->d_name + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
+        char byte;
+        if (its.is_open() && pread(its.get(), &byte, 1, 0) != 0) {
+            memory = std::move(its);
+            living = all + entry->d_name;
+            open_error = 0;
+            break;
+        }
+    }
+    rewinddir(tasks.get());
 }
 
 // A descriptor of /proc/PID/mem stands for the memory that the process had when it was opened; execve(2) and the process's
@@ -268,7 +290,7 @@ bool Sampler::State::is_there(double now) {
 
 void Sampler::State::begin_program(double now) {
     has_begun = true;
-    const Fd file(open(("/proc/" + std::to_string(pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+    const Fd file(open((living + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
     const auto identity = file.is_open() ? elf::identify(file.get()) : std::nullopt;
     is_foreign = identity && !identity->is_native();
     if (is_foreign)
@@ -282,7 +304,7 @@ void Sampler::State::begin_program(double now) {
 
 void Sampler::State::load_maps(double now) {
     const double begin = cpu_time();
-    auto text = process::read_all("/proc/" + std::to_string(pid) + "/maps");
+    auto text = process::read_all(living + "/maps");
     maps_at = now;
     saw_unknown = false;
     if (!text || text->empty())
