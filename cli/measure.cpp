@@ -19,11 +19,6 @@
 
 namespace thrum {
 
-Descriptor::~Descriptor() {
-    if (fd_ >= 0)
-        close(fd_);
-}
-
 // --- the counters ------------------------------------------------------------------------------------
 
 // In memory, so that nothing is left behind however this process ends. Its children find it under /proc.
@@ -68,13 +63,6 @@ double now() {
 
 double seconds(const timeval &time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-
-Descriptor open_file(const std::string &path, int flags) {
-    const int fd = open(path.c_str(), flags | O_CLOEXEC);
-    if (fd < 0)
-        throw Failure(kFailed, "cannot open " + path + ": " + std::strerror(errno));
-    return Descriptor(fd);
 }
 
 std::vector<char *> pointers(const std::vector<std::string> &entries) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "descriptor.hpp"
 #include "thrum/cache.h"
 
 namespace thrum {
@@ -17,20 +18,6 @@ namespace thrum {
 class Interrupts;
 
 using Counters = struct thrum_cache_counters; // C++ takes the bare name for the object
-
-// A file that is closed with its owner.
-class Descriptor {
-  public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    Descriptor(Descriptor &&other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-    ~Descriptor();
-    Descriptor(const Descriptor &) = delete;
-    Descriptor &operator=(const Descriptor &) = delete;
-    int get() const { return fd_; }
-
-  private:
-    int fd_;
-};
 
 // The counters of all processes of a run, which they add up in memory that is shared with them (THRUM_CACHE_TOTAL).
 class Total {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "command.hpp"
+#include "descriptor.hpp"
 #include "elf.hpp"
 
 extern char **environ;
@@ -94,21 +95,6 @@ int locate(const std::string &name, std::string &found) {
     found = name;
     return executable_error(name);
 }
-
-class File {
-  public:
-    explicit File(const std::string &path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-    ~File() {
-        if (fd_ >= 0)
-            close(fd_);
-    }
-    File(const File &) = delete;
-    File &operator=(const File &) = delete;
-    int fd() const { return fd_; }
-
-  private:
-    int fd_;
-};
 
 // --- scripts -------------------------------------------------------------------------------------
 
@@ -366,12 +352,12 @@ Inspection inspect_program(const std::string &path) {
     std::string current = path;
     for (int i = 0; i <= kMaxInterpreters; i++) {
         const std::string subject = i == 0 ? path : interpreter_of(current, path);
-        const File file(current);
-        if (file.fd() < 0)
+        const Descriptor file(open(current.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+        if (!file.is_open())
             return inspect_unreadable(current, subject);
-        if (const auto identity = elf::identify(file.fd()))
-            return inspect_elf(*identity, file.fd(), current, subject);
-        current = next_program(file.fd(), current);
+        if (const auto identity = elf::identify(file.get()))
+            return inspect_elf(*identity, file.get(), current, subject);
+        current = next_program(file.get(), current);
         if (current.empty())
             return {};
     }

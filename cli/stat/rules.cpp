@@ -137,28 +137,31 @@ std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Fa
     return list;
 }
 
+Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rule, const std::string &cause,
+                     const std::string &fix) {
+    Finding found = finding(rule, cause, fix, confidence_of(facts, culprit), culprit.place);
+    add_lock_evidence(facts, culprit, found);
+    return found;
+}
+
 Findings hidden_locks(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit :
-         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kHidden; })) {
-        found.push_back(finding("hidden-lock",
-                                "Hidden lock in " + library_name(culprit->module) + ": " + culprit->name,
-                                culprit->fix, confidence_of(facts, *culprit), culprit->place));
-        add_lock_evidence(facts, *culprit, found.back());
-    }
+         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kHidden; }))
+        found.push_back(lock_finding(facts, *culprit, "hidden-lock",
+                                     "Hidden lock in " + library_name(culprit->module) + ": " + culprit->name,
+                                     culprit->fix));
     return found;
 }
 
 Findings allocator(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit :
-         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kAllocator; })) {
-        found.push_back(finding("allocator",
-                                "Threads contend for the memory allocator (" + library_name(culprit->module) +
-                                    ")" + at_place(culprit->place),
-                                culprit->fix, confidence_of(facts, *culprit), culprit->place));
-        add_lock_evidence(facts, *culprit, found.back());
-    }
+         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kAllocator; }))
+        found.push_back(lock_finding(facts, *culprit, "allocator",
+                                     "Threads contend for the memory allocator (" +
+                                         library_name(culprit->module) + ")" + at_place(culprit->place),
+                                     culprit->fix));
     return found;
 }
 
@@ -196,16 +199,14 @@ Findings one_lock(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_around_everything)) {
         const bool python = culprit->kind == Culprit::kInterpreter;
-        found.push_back(
-            finding("one-lock",
-                    python ? culprit->name + ": one thread runs Python code at a time"
-                           : "One lock around everything" + named(*culprit) + at_place(culprit->place),
-                    python ? "Use processes (multiprocessing), or leave the work to code that gives the GIL "
-                             "up meanwhile."
-                           : "Hold it only where data is shared, or split the data and give each part a lock "
-                             "of its own.",
-                    confidence_of(facts, *culprit), culprit->place));
-        add_lock_evidence(facts, *culprit, found.back());
+        found.push_back(lock_finding(
+            facts, *culprit, "one-lock",
+            python ? culprit->name + ": one thread runs Python code at a time"
+                   : "One lock around everything" + named(*culprit) + at_place(culprit->place),
+            python ? "Use processes (multiprocessing), or leave the work to code that gives the GIL "
+                     "up meanwhile."
+                   : "Hold it only where data is shared, or split the data and give each part a lock "
+                     "of its own."));
         found.back().evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used by " +
                                         counted(facts.threads, "thread"));
     }
@@ -215,12 +216,10 @@ Findings one_lock(const Facts &facts) {
 Findings convoy(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_convoy)) {
-        found.push_back(
-            finding("convoy", "Lock convoy" + named(*culprit) + at_place(culprit->place),
-                    "Take it less often, for more at a time; without priority inheritance or fairness "
-                    "it is not handed to a thread that sleeps.",
-                    confidence_of(facts, *culprit), culprit->place));
-        add_lock_evidence(facts, *culprit, found.back());
+        found.push_back(lock_finding(
+            facts, *culprit, "convoy", "Lock convoy" + named(*culprit) + at_place(culprit->place),
+            "Take it less often, for more at a time; without priority inheritance or fairness "
+            "it is not handed to a thread that sleeps."));
         found.back().evidence.push_back(
             fixed(facts.voluntary_rate, 0) +
             " voluntary context switches for each second of CPU time: the lock goes from thread to "
@@ -231,13 +230,10 @@ Findings convoy(const Facts &facts) {
 
 Findings hot_mutex(const Facts &facts) {
     Findings found;
-    for (const Culprit *culprit : guilty(facts, is_hot)) {
-        found.push_back(
-            finding("hot-mutex", "Hot mutex" + named(*culprit) + at_place(culprit->place),
-                    "Collect per thread and merge now and then; or split the data, and with it the lock.",
-                    confidence_of(facts, *culprit), culprit->place));
-        add_lock_evidence(facts, *culprit, found.back());
-    }
+    for (const Culprit *culprit : guilty(facts, is_hot))
+        found.push_back(lock_finding(
+            facts, *culprit, "hot-mutex", "Hot mutex" + named(*culprit) + at_place(culprit->place),
+            "Collect per thread and merge now and then; or split the data, and with it the lock."));
     return found;
 }
 

@@ -51,13 +51,6 @@ Failure failed(const std::string &what) {
 
 // --- streams and environment --------------------------------------------------------------------------
 
-Descriptor open_file(const std::string &path, int flags) {
-    Descriptor file(open(path.c_str(), flags | O_CLOEXEC));
-    if (file.get() < 0)
-        throw failed("cannot open " + path);
-    return file;
-}
-
 // What is left of the command's own stdin, again for each run. Of a pipe or a terminal there is but one reading.
 Descriptor open_rest_of_stdin() {
     struct stat status;

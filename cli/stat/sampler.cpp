@@ -27,6 +27,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "descriptor.hpp"
 #include "elf.hpp"
 #include "maps.hpp"
 #include "process.hpp"
@@ -64,26 +65,6 @@ class Cost {
     double each_;
 };
 
-// A descriptor, or none.
-class Fd {
-  public:
-    explicit Fd(int fd = -1) : fd_(fd) {}
-    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Fd &operator=(Fd &&other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Fd() {
-        if (fd_ >= 0)
-            close(fd_);
-    }
-    int get() const { return fd_; }
-    bool is_open() const { return fd_ >= 0; }
-
-  private:
-    int fd_;
-};
-
 // How many files may stay open: others of this process need some as well.
 std::size_t descriptors_to_keep() {
     rlimit limit{};
@@ -103,7 +84,7 @@ bool read_text(int fd, char (&text)[kSize]) {
 struct Watched {
     pid_t id = 0;
     std::size_t thread = 0; // index into Sampler::threads
-    Fd system_call, schedstat;
+    Descriptor system_call, schedstat;
     std::string waits; // what `system_call` said when it slept; empty: it ran
     std::uint64_t times_run = 0;
     bool is_new = true;
@@ -177,7 +158,7 @@ struct Sampler::State {
     void add(pid_t id, double now);
     void forget(Watched &watched);
     int open_file(pid_t id, const char *name) const;
-    bool read_file(const Watched &watched, Fd &kept, const char *name, char (&text)[256]);
+    bool read_file(const Watched &watched, Descriptor &kept, const char *name, char (&text)[256]);
     bool read_status(Watched &watched, double now);
 
     std::size_t sweep(double now);
@@ -194,7 +175,7 @@ struct Sampler::State {
     std::string living; // the folder of a thread that still runs, in /proc
     bool has_begun = false, is_foreign = false;
 
-    Fd memory;
+    Descriptor memory;
     int open_error = 0; // of the memory
     unsigned refusals = 0;
     bool is_refused = false;
@@ -229,7 +210,7 @@ void Sampler::State::say_once(const std::string &warning) {
 void Sampler::State::open_process(pid_t process) {
     pid = process;
     living = "/proc/" + std::to_string(pid);
-    memory = Fd(open((living + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
+    memory = Descriptor(open((living + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
     open_error = memory.is_open() ? 0 : errno;
     tasks.reset(opendir((living + "/task").c_str()));
     if ((!memory.is_open() || has_other_memory()) && tasks != nullptr)
@@ -242,7 +223,7 @@ void Sampler::State::open_by_another_thread() {
     while (const dirent *entry = readdir(tasks.get())) {
         if (entry->d_name[0] == '.')
             continue;
-        Fd its(open((all + entry->d_name + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
+        Descriptor its(open((all + entry->d_name + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
         char byte;
         if (its.is_open() && pread(its.get(), &byte, 1, 0) != 0) {
             memory = std::move(its);
@@ -290,7 +271,7 @@ bool Sampler::State::is_there(double now) {
 
 void Sampler::State::begin_program(double now) {
     has_begun = true;
-    const Fd file(open((living + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(open((living + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
     const auto identity = file.is_open() ? elf::identify(file.get()) : std::nullopt;
     is_foreign = identity && !identity->is_native();
     if (is_foreign)
@@ -345,10 +326,10 @@ int Sampler::State::open_file(pid_t id, const char *name) const {
 }
 
 // From the descriptor that is kept, where there is one. One that was opened is kept as long as there are not too many.
-bool Sampler::State::read_file(const Watched &thread, Fd &kept, const char *name, char (&text)[256]) {
+bool Sampler::State::read_file(const Watched &thread, Descriptor &kept, const char *name, char (&text)[256]) {
     if (kept.is_open())
         return read_text(kept.get(), text);
-    Fd fd(open_file(thread.id, name));
+    Descriptor fd(open_file(thread.id, name));
     if (!fd.is_open() || !read_text(fd.get(), text))
         return false;
     if (descriptors_left > 0) {
@@ -362,7 +343,7 @@ bool Sampler::State::read_status(Watched &thread, double now) {
     thread.status_at = now + thread.status_after;
     thread.status_after = std::min(kStatusLater, 2 * thread.status_after);
     char text[4096], children[32];
-    Fd fd(open_file(thread.id, "status"));
+    Descriptor fd(open_file(thread.id, "status"));
     if (!fd.is_open() || !read_text(fd.get(), text))
         return false;
     const std::string status = text;
@@ -373,7 +354,7 @@ bool Sampler::State::read_status(Watched &thread, double now) {
     known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");
     if (thread.id != pid && watched.size() > kFewThreads)
         return true;
-    fd = Fd(open_file(thread.id, "children"));
+    fd = Descriptor(open_file(thread.id, "children"));
     if (fd.is_open() && read_text(fd.get(), children))
         say_once("the program started other processes: these were not looked at");
     return true;
@@ -452,7 +433,7 @@ void Sampler::State::list_if_worthwhile(double now) {
 // As /proc/PID/stat has it, behind the name in parentheses.
 char Sampler::State::state_of(pid_t id) const {
     char text[256];
-    Fd fd(open_file(id, "stat"));
+    Descriptor fd(open_file(id, "stat"));
     if (!fd.is_open() || !read_text(fd.get(), text))
         return 'X';
     const char *name_end = std::strrchr(text, ')');

@@ -64,7 +64,7 @@ static struct worker *take_on(struct carrier *self) {
     worker->tcb = &self->tcb;
     worker->exceptions = self->tcb.exceptions;
     store_seq_cst(&worker->tid, self->tid);
-    store_seq_cst(&tick->sent, 0); /* to where it was */
+    store_seq_cst(&tick->sent, 0); /* what was, went to where it has been (monitor.h) */
     tick->mask = tick->other = self->mask;
     if (preempt.place != NULL && self->place != worker->id + 1) {
         preempt.place(worker->id);

@@ -242,8 +242,9 @@ static void preempt_here(ucontext_t *context, int error) {
     set_error_here(error);
 }
 
-/* Ticks were lost before it; and it is not the second that comes in a region: whoever is there was there at the first. */
-static bool is_late(struct worker *worker, const siginfo_t *info) {
+/* It has come: the monitor may send the next. Were ticks lost before it, and is it not the second that comes in a region?
+ * Whoever is there then was there at the first. */
+static bool take_signal(struct worker *worker, const siginfo_t *info) {
     store_relaxed(&worker->tick.sent, 0);
     bool lost = info->si_code == SI_TIMER ? info->si_overrun > 0 : load_relaxed(&worker->tick.skipped) != 0;
     store_relaxed(&worker->tick.skipped, 0);
@@ -272,7 +273,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         return;
     }
     tick_go_on(worker); /* it may have been the only one that was asked for */
-    worker->tick.late = is_late(worker, info);
+    worker->tick.late = take_signal(worker, info);
     if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context)) {
         look_if_stuck(worker, context, true);
         return;

@@ -11,7 +11,7 @@
  * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to go on with: that of
  * a unit that takes its own along is replaced first, and who cannot replace it does not preempt (lend.c).
  *
- * Modelled in tests/model: tick.pml, defer.pml, lend.pml, carrier.pml, and how it ends in closing.pml. */
+ * Modelled in tests/model: tick.pml, monitor.pml, defer.pml, lend.pml, carrier.pml, and how it ends in closing.pml. */
 #ifndef THRUM_PREEMPT_PREEMPT_H
 #define THRUM_PREEMPT_PREEMPT_H
 
@@ -77,8 +77,8 @@ void preempt_fork_child(const struct worker *worker);
 bool preempt_worker_ready(struct worker *worker);
 /* It is not to be, after all. */
 void preempt_worker_unready(struct worker *worker);
-/* By the kernel thread that is to be the worker; `primary`: what runs on it goes on as that unit, else NULL. False: the
- * system has no timer for it, or no memory. And at its end, when it runs nothing any more. */
+/* By the kernel thread that is to be the worker; `primary`: what runs on it goes on as that unit, else NULL. False: there
+ * is nothing to interrupt it, or no memory. And at its end, when it runs nothing any more. */
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
 void preempt_worker_end(struct worker *worker);
 
@@ -108,7 +108,7 @@ void handler_remove(void);
  * to be had. */
 bool tick_source(struct alarm *alarm, int32_t tid);
 
-/* False: the system has no timer for it. */
+/* False: nothing is to be had that would interrupt it. */
 bool tick_thread_begin(struct worker *worker);
 void tick_thread_end(struct worker *worker);
 

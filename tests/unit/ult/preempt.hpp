@@ -83,6 +83,21 @@ inline void wait_for(const std::atomic<bool> &flag) {
     }
 }
 
+// Two that wait for each other in a busy loop: on one worker they need a preemption.
+inline void wait_for_each_other() {
+    std::atomic<bool> one{false}, other{false};
+    Thread first([&] {
+        one = true;
+        wait_for(other);
+    });
+    Thread second([&] {
+        other = true;
+        wait_for(one);
+    });
+    first.join();
+    second.join();
+}
+
 class Interrupted : public testing::Test {
   protected:
     void SetUp() override {

@@ -2,15 +2,12 @@
 //
 // Ticks from the monitor, where there are no timers. That all else is as with timers say the tests of preemption, which
 // ctest runs with THRUM_TICK=monitor once more (ult.by-monitor).
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <csignal>
-#include <cstddef>
 
+#include "../../refuse_call.h"
 #include "faults.hpp"
 #include "preempt.hpp"
 
@@ -22,38 +19,15 @@ thrum_config config_of(unsigned workers, unsigned source) {
     return {workers, 0, {THRUM_PREEMPT_LEND, kShort, source, 0}, {}};
 }
 
-// Two that wait for each other in a busy loop on one worker.
+// On one worker.
 bool takes_turns() {
-    std::atomic<bool> one{false}, other{false};
-    Thread first([&] {
-        one = true;
-        wait_for(other);
-    });
-    Thread second([&] {
-        other = true;
-        wait_for(one);
-    });
-    first.join();
-    second.join();
+    wait_for_each_other();
     return preemptions() > 0;
-}
-
-// From now on no timer can be had in this process.
-bool take_timers_away() {
-    sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_timer_create, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog program{sizeof rules / sizeof *rules, rules};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 // 0: it took turns. 77: it cannot be tried here. In a child of fork.
 int without_timers(unsigned mode, unsigned source) {
-    if (!take_timers_away())
+    if (!refuse_call(SYS_timer_create, EAGAIN))
         return 77;
     const thrum_config config{1, 0, {mode, kShort, source, 0}, {}};
     const int error = thrum_init(&config);

@@ -36,17 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, SafeMode,
 
 TEST_P(SafeMode, WhoNeverYieldsDoesNotKeepOthersFromRunning) {
     const Preempting runtime(1, GetParam());
-    std::atomic<bool> one{false}, other{false};
-    Thread first([&] {
-        one = true;
-        wait_for(other);
-    });
-    Thread second([&] {
-        other = true;
-        wait_for(one);
-    });
-    first.join();
-    second.join();
+    wait_for_each_other();
     EXPECT_GE(preemptions(), 1U);
 }
 
