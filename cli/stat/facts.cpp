@@ -130,6 +130,13 @@ Culprit culprit_of(const Report &report, const Site &site) {
     return culprit;
 }
 
+// In a call of the program's that takes or gives back a lock of its own.
+bool is_at_own_lock(const std::vector<Frame> &stack) {
+    const Frame *called = called_frame(stack);
+    return called != nullptr && (called->function.find("pthread_mutex_") != std::string::npos ||
+                                 called->function.find("pthread_rwlock_") != std::string::npos);
+}
+
 // Those of lock waits, then what CPU time adds: a lock that is fought for with spins and system calls that return at once
 // is hardly ever seen waited for.
 std::vector<Culprit> find_culprits(const Report &report) {
@@ -137,6 +144,11 @@ std::vector<Culprit> find_culprits(const Report &report) {
     const auto find = [&list](const std::string &key) {
         return std::find_if(list.begin(), list.end(),
                             [&key](const Culprit &known) { return known.key == key; });
+    };
+    const auto find_own = [&list](const std::string &function) { // which lock it is only waits show
+        return std::find_if(list.begin(), list.end(), [&function](const Culprit &known) {
+            return known.kind == Culprit::kOwn && known.place.function == function;
+        });
     };
     for (const Site &site : report.waits) { // by share: the first has the place
         Culprit culprit = culprit_of(report, site);
@@ -150,12 +162,15 @@ std::vector<Culprit> find_culprits(const Report &report) {
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
         for (const Site &site : *burns) {
             const Frame *frame = hidden_frame(site.stack);
-            if (frame == nullptr)
+            if (frame == nullptr && !is_at_own_lock(site.stack))
                 continue;
             Culprit culprit;
             culprit.place = place_of(site.stack);
-            name_hidden(culprit, *frame, *find_hidden_lock(*frame));
-            auto known = find(culprit.key);
+            if (frame != nullptr)
+                name_hidden(culprit, *frame, *find_hidden_lock(*frame));
+            else
+                culprit.key = "lock " + culprit.place.function;
+            auto known = frame != nullptr ? find(culprit.key) : find_own(culprit.place.function);
             if (known == list.end())
                 known = list.insert(list.end(), std::move(culprit));
             (burns == &report.burns ? known->burned : known->burned_one) += site.share;

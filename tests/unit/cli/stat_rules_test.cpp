@@ -286,6 +286,22 @@ TEST(StatRules, AHotMutex) {
     EXPECT_EQ(report.findings.front().function, "put");
 }
 
+// On a quiet machine hardly anybody is seen waiting: CPU time goes to taking it and giving it back.
+TEST(StatRules, AHotMutexThatIsFoughtForWithoutWaiting) {
+    Case made;
+    made.point(1, 0.44, 0.44, 0)
+        .point(4, 0.69, 0.72, 0.59, 400)
+        .doing(Doing::kRunning, 1.3)
+        .doing(Doing::kLockWait, 0.04);
+    made.burns({library("pthread_mutex_lock"), own("put"), own("earn", 30)}, 0.41, 0.03)
+        .burns({library("lll_lock_wake"), library("pthread_mutex_unlock"), own("put"), own("earn", 30)}, 0.3,
+               0.06)
+        .burns({own("chew"), own("earn", 30)}, 0.23, 0.72);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "hot-mutex");
+    EXPECT_EQ(report.findings.front().function, "put");
+}
+
 TEST(StatRules, OneLockAroundEverything) {
     Case made;
     made.point(1, 0.5, 0.5, 0)
