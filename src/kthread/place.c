@@ -6,21 +6,21 @@
 #include <sched.h>
 
 #include "base/atomic.h"
+#include "kthread/crowd.h"
 #include "kthread/internal.h"
 #include "os/clock.h"
 #include "os/ticks.h"
 
 /* Microseconds. */
 enum {
-    LINGER = 5,    /* a thread spins for the next job: about what a wake-up on the same CPU costs */
-    JOIN_SPIN = 5, /* a joiner likewise */
-    BRIEF = 20,    /* a job below this may run on its creator's CPU */
-    SHORT = 200,   /* one below this leaves so little behind that it is seen to once for a series of them */
-    MEDIUM = 2000, /* above it a wake-up across CPUs is a percent of the job: nothing to gain */
-    PROMPT = 50,   /* a creator that is back within this came straight back */
-    LATE = 100,    /* a thread woken here that started later than this had company on the CPU */
+    LINGER = 5,     /* a thread spins for the next job: about what a wake-up on the same CPU costs */
+    JOIN_SPIN = 20, /* a joiner for the end: a wake-up across CPUs costs more */
+    BRIEF = 20,     /* a job below this may run on its creator's CPU */
+    SHORT = 200,    /* one below this leaves so little behind that it is seen to once for a series of them */
+    MEDIUM = 2000,  /* above it a wake-up across CPUs is a percent of the job: nothing to gain */
+    PROMPT = 50,    /* a creator that is back within this came straight back */
+    LATE = 100,     /* a thread woken here that started later than this had company on the CPU */
     YIELD_LONG = 100, /* a yield that took longer ran somebody else's time slice */
-    YIELD_REST = 32,  /* times as long nobody yields after it: together they lose 3 % of their time */
     PROBE_SPIN = 60,  /* covers a wake-up across CPUs */
     PROBE_SPIN_MIN = PROBE_SPIN / 5,
     PROBE_EVERY = 20, /* at first; doubles with each failure */
@@ -197,6 +197,7 @@ static enum place_how choose(struct kthread *thread, bool detached, uint64_t now
 static void note_creation(struct kthread *thread, bool detached, enum place_how how, uint64_t now) {
     struct site *site = site_of(thread->start, thread->argument);
     thread->order = (struct place_order){site, how, sched_getcpu(), thread->run.last_cpu, now};
+    crowd_seen(thread->order.creator_cpu, now);
     store_relaxed(&thread->run.cpu, -1);
     own.created++;
     own.last_site = detached ? NULL : site;
@@ -233,6 +234,8 @@ void place_begin(struct kthread *thread) {
     thread->notes.order = thread->order;
     thread->run.started = arch_ticks();
     thread->run.last_cpu = sched_getcpu();
+    if (thread->order.how == PLACE_HERE || thread->order.how == PLACE_STAY)
+        crowd_waited(thread->run.last_cpu, thread->run.started);
     store_relaxed(&thread->run.cpu, thread->run.last_cpu);
     if (own.last_site != NULL || own.created != 0 ||
         own.yield_fails != 0) { /* what it was as a creator is over */
@@ -247,7 +250,8 @@ void place_end(struct kthread *thread) {
     thread->notes.short_job = false;
     if (ticks_per_us() == 0)
         return;
-    uint64_t ran = arch_ticks() - thread->run.started;
+    uint64_t now = arch_ticks(), ran = now - thread->run.started;
+    crowd_seen(sched_getcpu(), now);
     thread->notes.short_job = ran < us(SHORT);
     site_score(&site->brief, ran < us(BRIEF));
     site_score(&site->medium, ran < us(MEDIUM));
@@ -297,31 +301,16 @@ static bool spin_for_end(const struct kthread *thread, uint64_t since, uint64_t 
     return false;
 }
 
-static struct {
-    _Alignas(64) uint64_t next; /* ticks: nobody of the process yields before; seldom written */
-} yields;
-
-/* What a yield cost that began then, in ticks. A job that is not brief ran meanwhile, too. */
-static uint64_t yield_loss(const struct kthread *thread, uint64_t began) {
-    uint64_t took = arch_ticks() - began;
-    if (site_says(&thread->order.site->brief) || load_relaxed(&thread->run.cpu) < 0)
-        return took;
-    int64_t waited = (int64_t)(thread->run.started - began);
-    return waited < 0 ? 0 : (uint64_t)waited;
-}
-
-/* On the same CPU: gives it away, as long as that brings the end and not somebody else's time slice. Where many want the
- * CPU, a yield is as long as all of their slices together: who finds it so tells the others. */
+/* On the same CPU: gives it away, as long as that brings the end and not somebody else's time slice. */
 static bool yield_for_end(const struct kthread *thread) {
     uint64_t began = arch_ticks();
-    if ((int64_t)(began - load_relaxed(&yields.next)) < 0 || passed_up(&own.yield_skip))
+    if (crowd_is_dense(began) || passed_up(&own.yield_skip))
         return false;
+    crowd_seen(sched_getcpu(), began);
     sched_yield();
+    crowd_waited(sched_getcpu(), arch_ticks());
     bool ended = has_ended(thread);
-    uint64_t lost = yield_loss(thread, began);
-    if (lost >= us(YIELD_LONG))
-        store_relaxed(&yields.next, began + lost * YIELD_REST);
-    if (ended && lost < us(YIELD_LONG))
+    if (ended && (int64_t)(thread->run.started - began) < (int64_t)us(YIELD_LONG))
         own.yield_fails = 0;
     else
         failed(&own.yield_fails, &own.yield_skip, BACK_OFF_YIELD);

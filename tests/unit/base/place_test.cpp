@@ -7,6 +7,7 @@
 #include "layer.hpp"
 
 extern "C" {
+#include "kthread/crowd.h"
 #include "kthread/place.h"
 }
 
@@ -183,27 +184,89 @@ TEST_F(Place, TheJoinersCpuIsPassedUpAfterAJobBeganLateThere) {
     });
 }
 
-// Where others want the CPU a yield may take as long as all their time slices together.
-TEST_F(Place, AYieldThatTookLongKeepsTheWholeProcessFromYielding) {
-    const auto join_five = [this] {
-        for (int i = 0; i < 5; i++) {
-            know_brief_and_prompt();
-            create_and_wait();
-        }
+// --- a crowd on the CPUs (crowd.h) --------------------------------------------------------------------------
+
+// Made-up times to come, of a CPU that no test runs on.
+class Crowd : public Place {
+  protected:
+    // The first slice of others only makes it begin to look.
+    void SetUp() override {
+        static uint64_t times = 0;
+        Place::SetUp();
+        now_ = arch_ticks() + us(1000000000) * ++times; // later than the rests of the test before
+        take(0, 10000);
+        ASSERT_FALSE(dense());
+    }
+    // One of the process's has the CPU for so long, then others.
+    void take(uint64_t own_us, uint64_t others_us) {
+        now_ += us(own_us);
+        crowd_seen(kCpu, now_);
+        now_ += us(others_us);
+        crowd_waited(kCpu, now_);
+    }
+    bool dense(uint64_t in_us = 0) { return crowd_is_dense(now_ + us(in_us)); }
+
+    static constexpr int kCpu = 200;
+    uint64_t now_ = 0;
+};
+
+TEST_F(Crowd, OthersThatTakeMostOfTheTimeMakeItDense) {
+    take(300, 30000);
+    EXPECT_TRUE(dense());
+    EXPECT_TRUE(dense(32 * 30000));
+    EXPECT_FALSE(dense(32 * 30301));
+}
+
+TEST_F(Crowd, OneOtherIsNone) {
+    for (int i = 0; i < 100; i++) {
+        take(3000, 3000);
+        ASSERT_FALSE(dense());
+    }
+}
+
+// Each comes back after the turns of many others of the process.
+TEST_F(Crowd, TheProcesssOwnAreNone) {
+    for (int i = 0; i < 10000; i++) {
+        take(5, 400);
+        ASSERT_FALSE(dense());
+    }
+}
+
+TEST_F(Crowd, SlicesOfManyOthersAddUp) {
+    take(300, 12000);
+    EXPECT_FALSE(dense()) << "not looked at for long enough";
+    take(300, 12000);
+    EXPECT_TRUE(dense());
+}
+
+TEST_F(Crowd, ItIsForgotten) {
+    for (int i = 0; i < 1000; i++)
+        take(100, 0);
+    take(10, 30000);
+    EXPECT_FALSE(dense()) << "30 of 130 ms";
+}
+
+// The whole of it: others take 100 ms with each yield.
+TEST_F(Place, YieldsThatOthersTakeKeepTheWholeProcessFromYielding) {
+    const auto join_once = [this] {
+        know_brief_and_prompt();
+        create_and_wait();
     };
     as_creator([&] {
         begin();
-        yield_takes_us = 300000;        // so that the rest from yielding outlasts what follows
-        EXPECT_TRUE(eventually([this] { // an earlier test may have had to rest, too
-            know_brief_and_prompt();
-            create_and_wait();
-            return yields == 1;
+        yield_takes_us = 100000;
+        EXPECT_TRUE(eventually([&] {
+            join_once();
+            return crowd_is_dense(arch_ticks());
         }));
-        join_five();
-        EXPECT_EQ(yields, 1u);
+        EXPECT_GE(yields, 1u);
+        yields = 0;
+        for (int i = 0; i < 5; i++)
+            join_once();
+        EXPECT_EQ(yields, 0u);
     });
     as_creator([&] {
-        join_five();
+        join_once();
         EXPECT_EQ(yields, 0u) << "another creator";
     });
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See crowd.h. All of it is hints: written without a lock, and two CPUs may share a note. */
+#include "kthread/crowd.h"
+
+#include "base/atomic.h"
+#include "os/ticks.h"
+
+enum {
+    NOTES = 256,    /* CPUs beyond that share */
+    SLICE = 500,    /* µs: what is longer was no brief job of ours */
+    WINDOW = 20000, /* µs: so long is looked at, at least, from a first slice on */
+    REST = 32,      /* times that long nobody yields when it was too dear: looking costs 3 % */
+};
+
+static struct {
+    _Alignas(64) uint64_t last; /* ticks: the process was seen here */
+    uint64_t since; /* the window began, at the end of a slice of somebody else's; 0: it has not */
+    uint64_t lost;  /* to others, from then on */
+} notes[NOTES];
+
+static struct { _Alignas(64) uint64_t until; /* ticks: nobody yields before; seldom written */ } dense;
+
+bool crowd_is_dense(uint64_t now) {
+    return (int64_t)(now - load_relaxed(&dense.until)) < 0;
+}
+
+void crowd_seen(int cpu, uint64_t now) {
+    store_relaxed(&notes[(unsigned)cpu % NOTES].last, now);
+}
+
+void crowd_waited(int cpu, uint64_t now) {
+    uint64_t *last = &notes[(unsigned)cpu % NOTES].last, *since = &notes[(unsigned)cpu % NOTES].since,
+             *lost = &notes[(unsigned)cpu % NOTES].lost;
+    int64_t gap = (int64_t)(now - load_relaxed(last));
+    store_relaxed(last, now);
+    if (gap < (int64_t)(SLICE * ticks_per_us()))
+        return;
+    uint64_t began = load_relaxed(since), all = load_relaxed(lost) + (uint64_t)gap;
+    if (began != 0 && now - began < WINDOW * ticks_per_us()) {
+        store_relaxed(lost, all);
+        return;
+    }
+    if (began != 0 && all > (now - began) / 4 * 3)
+        store_relaxed(&dense.until, now + REST * (now - began));
+    store_relaxed(since, now);
+    store_relaxed(lost, 0);
+}
