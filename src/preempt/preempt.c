@@ -60,8 +60,7 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
     tcb_is_cheap = arch_tcb_is_cheap();
     relief_start();
     int error = handler_install();
-    if (error == 0 && (preempt.lends || preempt.carries) &&
-        (error = start_keeping(runtime->workers + 1)) != 0)
+    if (error == 0 && preempt_has_spares() && (error = start_keeping(runtime->workers + 1)) != 0)
         handler_remove();
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
@@ -97,7 +96,7 @@ void preempt_stop(void) {
     monitor_stop();
     if (preempt.lends)
         libc_signals_unwrap();
-    if (preempt.lends || preempt.carries)
+    if (preempt_has_spares())
         donors_stop();
     handler_remove();
     carriers_stop();
@@ -113,7 +112,7 @@ void preempt_fork_child(const struct worker *worker) {
             donors_give_up_rseq(worker->home.base);
         libc_signals_fork_child();
     }
-    if (preempt.lends || preempt.carries)
+    if (preempt_has_spares())
         donors_fork_child();
     carriers_stop();
     monitor_fork_child();
@@ -124,7 +123,7 @@ void preempt_fork_child(const struct worker *worker) {
 /* --- workers ------------------------------------------------------------------------------------------ */
 
 bool preempt_worker_ready(struct worker *worker) {
-    if (!preempt.lends && !preempt.carries)
+    if (!preempt_has_spares())
         return true;
     uint32_t keep = preempt_owners_at_once();
     while (worker->tcb == NULL || worker->reserve == NULL) {
@@ -175,7 +174,7 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     worker->tick.blocked = mask & tick;
     worker->tick.mask = worker->tick.other = mask & ~tick;
     signals_unblock(tick);
-    if (preempt.lends || preempt.carries) {
+    if (preempt_has_spares()) {
         enter();
         worker->home.base = arch_tcb();
         worker->home.exceptions = exceptions_here != NULL ? exceptions_here() : &worker->home.none;
@@ -204,7 +203,7 @@ void preempt_worker_end(struct worker *worker) {
     worker->tick.stack = NULL;
     if (worker->tick.blocked)
         signals_block(signals_bit(preempt.settings.signal));
-    if (!preempt.lends && !preempt.carries)
+    if (!preempt_has_spares())
         return;
     enter();
     if (arch_tcb() != worker->home.base)

@@ -58,6 +58,11 @@ extern struct preempt {
         uint32_t worker); /* the caller's kernel thread is that worker now; NULL: all may run anywhere; r/o */
 } preempt;
 
+/* Who is preempted may keep what its worker runs on, a block or its kernel thread: there are spare ones. */
+static inline bool preempt_has_spares(void) {
+    return preempt.lends || preempt.carries;
+}
+
 /* --- life --------------------------------------------------------------------------------------------- */
 
 /* Before there are workers. 0, EAGAIN, EINVAL. */

@@ -37,7 +37,7 @@ static uint32_t over;  /* nobody is relieved any more */
 static uint32_t turn;  /* its own */
 
 bool preempt_relieves(void) {
-    return preempt.on && (preempt.lends || preempt.carries);
+    return preempt.on && preempt_has_spares();
 }
 
 void relief_start(void) {

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "random.h"
+
 enum class Mode : unsigned {
     kPthread, // kernel threads that a signal interrupts to no effect: are the tortures right?
     kNone = THRUM_PREEMPT_NONE,
@@ -63,24 +65,6 @@ extern std::atomic<bool> over; // the round's time is up
         if (check_is != check_should)                                                                        \
             fail(__FILE__, __LINE__, "%s is %lld, not %lld (%s)", #is, check_is, check_should, #should);     \
     } while (0)
-
-inline std::uint64_t mixed(std::uint64_t x) { // splitmix64
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-class Random {
-  public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
-    unsigned below(unsigned limit) { return static_cast<unsigned>((state_ = mixed(state_)) >> 33) % limit; }
-    bool one_in(unsigned n) { return below(n) == 0; }
-    std::uint64_t next() { return state_ = mixed(state_); }
-
-  private:
-    std::uint64_t state_;
-};
 
 // What an actor is in: where a tick that comes now hits (preempt_pcs.h).
 enum Phase : unsigned {

@@ -145,7 +145,7 @@ void Program::exclude() {
     int error = 0;
     switch (random_.below(4)) {
     case 0: error = thrum_mutex_try_lock(&one.mutex); break;
-    case 1: error = thrum_mutex_lock_until(&one.mutex, random_.soon()); break;
+    case 1: error = thrum_mutex_lock_until(&one.mutex, soon(random_)); break;
     default: thrum_mutex_lock(&one.mutex); break;
     }
     CHECK(error == 0 || error == EBUSY || error == ETIMEDOUT);
@@ -191,7 +191,7 @@ void Program::exchange() {
 
 void Program::wait_for_tick() {
     const bool timed = random_.one_in(2);
-    const std::uint64_t until = random_.soon();
+    const std::uint64_t until = soon(random_);
     thrum_mutex_lock(&ticker.mutex);
     int error = 0;
     for (const long now = ticker.ticks; ticker.ticks == now && error == 0;) {
@@ -209,7 +209,7 @@ void Program::read_and_write() {
     if (random_.one_in(4)) {
         if (!timed)
             thrum_rwlock_write_lock(&shared.lock);
-        else if (thrum_rwlock_write_lock_until(&shared.lock, random_.soon()) != 0)
+        else if (thrum_rwlock_write_lock_until(&shared.lock, soon(random_)) != 0)
             return;
         CHECK(shared.writers++ == 0 && shared.readers == 0);
         shared.first++;
@@ -220,7 +220,7 @@ void Program::read_and_write() {
     } else {
         if (!timed)
             thrum_rwlock_read_lock(&shared.lock);
-        else if (thrum_rwlock_read_lock_until(&shared.lock, random_.soon()) != 0)
+        else if (thrum_rwlock_read_lock_until(&shared.lock, soon(random_)) != 0)
             return;
         shared.readers++;
         if (random_.one_in(8))
@@ -234,7 +234,7 @@ void Program::read_and_write() {
 void Program::take_permit() {
     if (!random_.one_in(3))
         thrum_sem_wait(&permits.sem);
-    else if (thrum_sem_wait_until(&permits.sem, random_.soon()) != 0)
+    else if (thrum_sem_wait_until(&permits.sem, soon(random_)) != 0)
         return;
     CHECK(++permits.taken <= kPermits);
     if (random_.one_in(4))
@@ -272,11 +272,11 @@ void Program::settle() {
     for (thrum_t &thread : threads)
         thread = helper_start(help_to_settle, &settling);
     void *value = nullptr;
-    if (thrum_eventual_get_until(&settling.eventual, &value, random_.soon()) == 0)
+    if (thrum_eventual_get_until(&settling.eventual, &value, soon(random_)) == 0)
         CHECK(value == &settling);
-    if (!random_.one_in(2) || thrum_latch_wait_until(&settling.latch, random_.soon()) != 0)
+    if (!random_.one_in(2) || thrum_latch_wait_until(&settling.latch, soon(random_)) != 0)
         thrum_latch_wait(&settling.latch);
-    if (!random_.one_in(2) || thrum_future_wait_until(&settling.future, random_.soon()) != 0)
+    if (!random_.one_in(2) || thrum_future_wait_until(&settling.future, soon(random_)) != 0)
         thrum_future_wait(&settling.future);
     for (unsigned i = 0; i < many; i++)
         CHECK(settling.parts[i] == &settling);
@@ -295,7 +295,7 @@ void Program::be_told() {
         Helper helper;
         helper.yields = random_.one_in(2);
         thread = helper_start(help_by_telling, &helper);
-        if (!random_.one_in(2) || thrum_event_wait_until(&helper.event, random_.soon()) != 0)
+        if (!random_.one_in(2) || thrum_event_wait_until(&helper.event, soon(random_)) != 0)
             thrum_event_wait(&helper.event);
         CHECK(helper.value == 1);
         CHECK(thrum_event_destroy(&helper.event) == 0);
@@ -318,7 +318,7 @@ void Program::pass_through_channel() {
     for (unsigned i = 0; i <= helper.many;) {
         std::uint64_t element = 0;
         const int error = random_.one_in(3)
-                              ? thrum_channel_receive_until(&helper.channel, &element, random_.soon())
+                              ? thrum_channel_receive_until(&helper.channel, &element, soon(random_))
                               : thrum_channel_receive(&helper.channel, &element);
         if (error == ETIMEDOUT)
             continue;
@@ -349,7 +349,7 @@ void Program::wait_for_any() {
             waits[many++] = {THRUM_WAIT_SEM, 0, &permits.sem, nullptr, {}};
         std::size_t which = 0;
         const int error =
-            thrum_wait_any(waits.data(), many, random_.one_in(2) ? random_.soon() : UINT64_MAX, &which);
+            thrum_wait_any(waits.data(), many, random_.one_in(2) ? soon(random_) : UINT64_MAX, &which);
         if (error == ETIMEDOUT)
             continue;
         CHECK(error == 0 && which < many && waits[which].result == 0);

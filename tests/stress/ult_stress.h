@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "random.h"
+
 constexpr long kLiveLimit = 20000;
 
 extern bool exceptions;
@@ -34,29 +36,14 @@ extern Count count;
             fail("not so: " #condition, __FILE__, __LINE__);                                                 \
     } while (0)
 
-inline std::uint64_t mixed(std::uint64_t x) { // splitmix64
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 inline std::uint64_t result_of(std::uint64_t seed) {
     return mixed(seed ^ 0x7e57) | 1;
 }
 
-class Random {
-  public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
-    unsigned below(unsigned limit) { return static_cast<unsigned>((state_ = mixed(state_)) >> 33) % limit; }
-    bool one_in(unsigned n) { return below(n) == 0; }
-    std::uint64_t next() { return state_ = mixed(state_); }
-    // A moment that is over, is now, or comes in a while.
-    std::uint64_t soon() { return thrum_now() + below(one_in(4) ? 400 : 20) * THRUM_US; }
-
-  private:
-    std::uint64_t state_;
-};
+// A moment that is over, is now, or comes in a while.
+inline std::uint64_t soon(Random &random) {
+    return thrum_now() + random.below(random.one_in(4) ? 400 : 20) * THRUM_US;
+}
 
 // A thread and what it is to do; made by its spawner. Whoever joins it deletes it; if nobody may, it does so itself.
 struct Task {

@@ -188,7 +188,7 @@ void Program::finish_in_time(Task *task) {
     for (unsigned tries = random_.below(4); tries > 0; tries--) {
         void *result = nullptr;
         const int error = random_.one_in(4) ? thrum_try_join(task->handle, &result)
-                                            : thrum_join_until(task->handle, &result, random_.soon());
+                                            : thrum_join_until(task->handle, &result, soon(random_));
         if (error == 0) {
             CHECK(number(result) == result_of(task->seed) && task->runs == 1);
             count.joined++;
@@ -254,7 +254,7 @@ void Program::join_or_let_go() {
     thrum_t handle = nullptr;
     start(task, &handle);
     void *result = nullptr;
-    const int error = thrum_join_until(handle, &result, random_.soon());
+    const int error = thrum_join_until(handle, &result, soon(random_));
     if (error == 0) {
         CHECK(number(result) == result_of(seed));
         count.joined++;
@@ -454,7 +454,7 @@ void Program::move() {
 }
 
 void Program::nap() {
-    const std::uint64_t until = random_.soon();
+    const std::uint64_t until = soon(random_);
     thrum_sleep_until(until);
     CHECK(thrum_now() >= until);
     count.slept++;
