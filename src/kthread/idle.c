@@ -109,35 +109,52 @@ static struct kthread **find_locked(unsigned node, const struct kthread_kind *ki
     return *at == NULL ? NULL : at;
 }
 
-static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, uint64_t now) {
+/* From `first` on, which fits. */
+static struct kthread **elsewhere_locked(struct kthread **first, const struct kthread_kind *kind,
+                                         uint64_t now, int cpu) {
+    enum { FEW = 4 };
+    struct kthread **at = first;
+    for (unsigned i = 0; i < FEW && *at != NULL; i++, at = &(*at)->next_idle)
+        if ((*at)->run.last_cpu != cpu && fits(*at, kind, now))
+            return at;
+    return first;
+}
+
+static struct kthread *pop_from(unsigned node, const struct kthread_kind *kind, uint64_t now, int avoid) {
     if (load_relaxed(&lists[node].first) == NULL)
         return NULL;
     enter(node);
     struct kthread **at = find_locked(node, kind, now);
+    if (at != NULL && avoid >= 0)
+        at = elsewhere_locked(at, kind, now, avoid);
     struct kthread *thread = at == NULL ? NULL : unlink_locked(node, at);
     leave(node);
     return thread;
 }
 
-static struct kthread *pop(const struct kthread_kind *kind) {
+static struct kthread *pop(const struct kthread_kind *kind, int avoid) {
     uint64_t now = kthread_config.min_rest_ns != 0 ? clock_monotonic_ns() : 0;
     unsigned top = load_relaxed(&top_node), own = topology_node();
     if (own > top)
         own = top;
-    struct kthread *thread = pop_from(own, kind, now);
+    struct kthread *thread = pop_from(own, kind, now, avoid);
     for (unsigned node = 0; thread == NULL && node <= top; node++)
         if (node != own)
-            thread = pop_from(node, kind, now);
+            thread = pop_from(node, kind, now, avoid);
     return thread;
 }
 
 struct kthread *idle_pop(const struct kthread_kind *kind) {
+    return idle_pop_elsewhere(kind, -1);
+}
+
+struct kthread *idle_pop_elsewhere(const struct kthread_kind *kind, int cpu) {
     thrum_assert(kind != NULL);
-    return pop(kind);
+    return pop(kind, cpu);
 }
 
 struct kthread *idle_pop_any(void) {
-    return inside ? NULL : pop(NULL);
+    return inside ? NULL : pop(NULL, -1);
 }
 
 struct kthread *idle_pop_coldest(void) {

@@ -55,6 +55,7 @@ static void spin_end(void) {
 static __thread struct {
     struct site *last_site; /* of its last creation, if it may still come back for that; else NULL */
     uint64_t last;          /* ticks then */
+    struct site *latest;    /* likewise, whether it may or not */
     uint32_t created;       /* since its last join */
     uint32_t yield_fails, yield_skip;
     uint32_t stay_fails, stay_skip;
@@ -200,8 +201,17 @@ static void note_creation(struct kthread *thread, bool detached, enum place_how 
     crowd_seen(thread->order.creator_cpu, now);
     store_relaxed(&thread->run.cpu, -1);
     own.created++;
+    own.latest = site;
     own.last_site = detached ? NULL : site;
     own.last = now;
+}
+
+/* More come before the creator waits for them, and this one runs for a while: woken where the creator runs, it would keep
+ * that from making the others. The kernel mostly wakes a thread where it slept. */
+int place_avoids(void) {
+    const struct site *site = own.latest;
+    bool more = site != NULL && site_says(&site->batch_sure) && own.created + 1 < load_relaxed(&site->batch);
+    return more && !site_says(&site->brief) ? sched_getcpu() : -1;
 }
 
 void place_post(struct kthread *thread, bool detached) {
@@ -237,9 +247,9 @@ void place_begin(struct kthread *thread) {
     if (thread->order.how == PLACE_HERE || thread->order.how == PLACE_STAY)
         crowd_waited(thread->run.last_cpu, thread->run.started);
     store_relaxed(&thread->run.cpu, thread->run.last_cpu);
-    if (own.last_site != NULL || own.created != 0 ||
+    if (own.latest != NULL || own.created != 0 ||
         own.yield_fails != 0) { /* what it was as a creator is over */
-        own.last_site = NULL;
+        own.latest = own.last_site = NULL;
         own.created = 0;
         own.yield_skip = own.yield_fails = 0;
     }

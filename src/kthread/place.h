@@ -17,6 +17,7 @@
  *
  * What is learned is kept per call site (site.h), in the creator (thread-local) and in the descriptor. The
  * functions are called in this order, C by the creator, J by the joiner, T by the thread itself:
+ *   C place_avoids    the CPU that the thread to be taken had better not have slept on, or -1
  *   C place_post      instead of kthread_post, with the descriptor owned and prepared
  *   T place_begin     first act after it has been woken, before the affinity mask is set
  *   T place_end       the job is done, before that is published; place_linger after
@@ -60,6 +61,7 @@ struct place_notes {
     uint32_t fails, skip;     /* spins that were for nothing, and how many chances to pass up for it */
 };
 
+int place_avoids(void);
 void place_post(struct kthread *thread, bool detached);
 void place_new(struct kthread *thread, bool detached); /* it is a new one, nothing is to be chosen */
 void place_begin(struct kthread *thread);

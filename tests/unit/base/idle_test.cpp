@@ -44,6 +44,32 @@ TEST_F(Idle, LastInFirstOut) {
     EXPECT_EQ(thrum_cache_counters.idle, 0u);
 }
 
+TEST_F(Idle, RatherOneThatDidNotRunOnTheCpuToBeAvoided) {
+    const auto push_all = [this] {
+        for (kthread &one : all_)
+            idle_push(&one);
+    };
+    const auto take_all = [] {
+        while (idle_pop_any() != nullptr) {
+        }
+    };
+    for (kthread &one : all_)
+        one.run.last_cpu = 3;
+    all_[4].run.last_cpu = 5;
+    push_all();
+    EXPECT_EQ(idle_pop_elsewhere(&kKind, 3), &all_[4]);
+    EXPECT_EQ(idle_pop_elsewhere(&kKind, 3), &all_[7]) << "all that are left ran there";
+    EXPECT_EQ(idle_pop_elsewhere(&kKind, -1), &all_[6]);
+    EXPECT_EQ(idle_pop_elsewhere(&kKind, 5), &all_[5]);
+    take_all();
+    all_[4].kind.stack_size++;
+    all_[0].run.last_cpu = 5;
+    push_all();
+    EXPECT_EQ(idle_pop_elsewhere(&kKind, 3), &all_[7])
+        << "one is of another kind, the other was not among the latest";
+    take_all();
+}
+
 TEST_F(Idle, EveryPartOfTheKindMustMatch) {
     idle_push(&a_);
     for (const kthread_kind &other :

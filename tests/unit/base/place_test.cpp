@@ -287,6 +287,31 @@ TEST_F(Place, JoinsThatFindTheThreadEndedTeachHowManyAreCreatedBeforeOne) {
     });
 }
 
+TEST_F(Place, AllButTheLastOfABatchOfLongJobsHadBetterNotSleepHere) {
+    as_creator([this] {
+        EXPECT_EQ(place_avoids(), -1) << "nothing is known";
+        begin();
+        const auto know_batch = [this](uint32_t batch, uint32_t brief) {
+            know(brief, 0);
+            site_->batch = batch;
+            site_->batch_sure = SITE_SCORE_MAX;
+        };
+        know_batch(2, 0);
+        EXPECT_EQ(place_avoids(), sched_getcpu());
+        know_batch(2, SITE_SCORE_MAX);
+        EXPECT_EQ(place_avoids(), -1) << "a brief one is best where its creator is";
+        know_batch(1, 0);
+        EXPECT_EQ(place_avoids(), -1);
+        know_batch(2, 0);
+        const Started first = create([] { return nullptr; });
+        know_batch(2, 0);
+        EXPECT_EQ(place_avoids(), -1) << "the last one";
+        know_batch(3, 0);
+        EXPECT_EQ(place_avoids(), sched_getcpu());
+        join(first);
+    });
+}
+
 // The whole of it, with nothing set from outside.
 TEST_F(Place, ACreatorThatComesBackAtOnceIsLearned) {
     as_creator([this] {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <thrum/pool.h>
 
+#include <memory>
 #include <vector>
 
 #include "faults.hpp"
@@ -187,6 +188,62 @@ TEST_F(Scarce, SecondLives) {
         EXPECT_EQ(thrum_revive(thread, nothing, &over), 0);
         EXPECT_EQ(thrum_join(thread, &result), 0);
         EXPECT_EQ(result, &over);
+        thrum_event_set(&over);
+        for (const thrum_t other : others)
+            EXPECT_EQ(thrum_join(other, nullptr), 0);
+    });
+}
+
+uint64_t cpu_time_ms() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_nsec) / 1000000;
+}
+
+// A burst's stacks cannot be given back, as that takes a tasklet and there is no descriptor for one. Until there is, nobody
+// tries without end.
+TEST_F(Scarce, Trimming) {
+    if (ULT_ASAN || ULT_TSAN || ULT_EMULATED)
+        GTEST_SKIP() << "others' mappings come and go";
+    alone([] {
+        constexpr int kBurst = 400,
+                      kOthers = 2000; // more than fit into the chunks of the former's descriptors
+        constexpr std::size_t kStack = std::size_t{1} << 20;
+        thrum_event_t burst = THRUM_EVENT_INIT, over = THRUM_EVENT_INIT;
+        const auto wait = [](void *event) -> void * {
+            thrum_event_wait(static_cast<thrum_event_t *>(event));
+            return nullptr;
+        };
+        const thrum_attr_t large = attr_stack(kStack);
+        std::vector<thrum_t> bursting(kBurst), others;
+        for (thrum_t &thread : bursting)
+            ASSERT_EQ(thrum_spawn(&thread, &large, wait, &burst), 0);
+        // All descriptors are taken, by threads on memory of the test's own.
+        const std::unique_ptr<char[]> memory(new char[std::size_t{kOthers} * THRUM_STACK_MIN]);
+        thrum_attr_t own;
+        thrum_attr_init(&own);
+        no_memory();
+        until(EAGAIN, [&] {
+            thrum_t other = nullptr;
+            if (others.size() == kOthers)
+                return ENOSYS;
+            EXPECT_EQ(thrum_attr_set_stack(&own, &memory[others.size() * THRUM_STACK_MIN], THRUM_STACK_MIN),
+                      0);
+            const int error = thrum_spawn(&other, &own, wait, &over);
+            if (error == 0)
+                others.push_back(other);
+            return error;
+        });
+        const std::size_t mapped = mappings().bytes;
+        thrum_event_set(&burst); // they end, and keep their descriptors until they are joined
+        const uint64_t before = cpu_time_ms();
+        thrum_sleep(1500 * THRUM_MS);
+        EXPECT_LT(cpu_time_ms() - before, 700u) << "somebody tries all the time";
+        EXPECT_EQ(mappings().bytes, mapped);
+        faults_clear();
+        for (const thrum_t thread : bursting)
+            EXPECT_EQ(thrum_join(thread, nullptr), 0);
+        EXPECT_TRUE(eventually([mapped] { return mappings().bytes < mapped - kBurst / 2 * kStack; }));
         thrum_event_set(&over);
         for (const thrum_t other : others)
             EXPECT_EQ(thrum_join(other, nullptr), 0);
