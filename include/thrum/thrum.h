@@ -104,7 +104,8 @@ typedef struct {
 enum {
     /* The new thread waits in the queue and its maker goes on. Without this it runs at once and its maker waits in the
      * queue, where an idle worker may take it; but not that of a maker that stays where it is: an external kernel thread,
-     * a tasklet, who is bound to a worker, as the thread that called thrum_init, or has a pool. Better where one thread makes many that all do little. */
+     * a tasklet, who is bound to a worker, as the thread that called thrum_init, or has a pool; nor the next few of one that
+     * an idle worker has taken. Better where one thread makes many that all do little. */
     THRUM_SPAWN_QUEUED = 1,
     /* A tasklet: runs to its end on whatever stack there is, as a function that is called there: with the caller's
      * rounding mode and other floating-point control state, which it leaves as they are. Costs less, and has no memory

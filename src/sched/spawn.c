@@ -3,7 +3,8 @@
  *
  *   1. thrum_spawn takes a descriptor and a stack. The child runs at once, on a call: its parent waits in the run
  *      queue, where a thief may take it (work first: what is in flight stays as little as on a stack). Where the parent
- *      may not leave its worker, or the caller asks for it, the child is queued instead.
+ *      may not leave its worker, or the caller asks for it, or the parent has just been taken by a thief, the child is
+ *      queued instead.
  *   2. unit_main runs fn(arg) on the child's stack.
  *   3. finish: the end is published in `join`, the stack goes back to the worker, and the worker goes on with the
  *      parent, if it is still there, by a plain return; else with what pick finds. A thread that ends within comes here
@@ -325,9 +326,13 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
 
 /* Where the maker may wait in the run queue meanwhile. (An atomic load of `kind` costs a spawn 3 ns with gcc 12: it is not
  * folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had come a moment later.) */
-static bool may_run_at_once(const struct worker *worker, const thrum_attr_t *attr) {
+static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
     if (worker == NULL || worker->current->kind != UNIT_ULT || worker->obeys)
         return false;
+    if (__builtin_expect(worker->queues != 0, 0)) {
+        worker->queues--;
+        return false;
+    }
     if (attr == NULL)
         return true;
     const struct attributes *attributes = attributes_of(attr);

@@ -24,7 +24,7 @@ struct exception_globals tcb_own_exceptions = {.caught = &tcb_own_exceptions};
 
 struct scheduler scheduler;
 
-enum { SEARCH_US = 100, RELAX = 32, FAIR_US = 100 };
+enum { SEARCH_US = 100, RELAX = 32, FAIR_US = 100, QUEUED_AFTER_THEFT = 64 };
 
 /* --- choosing ----------------------------------------------------------------------------------------- */
 
@@ -101,6 +101,12 @@ static struct thrum_unit *steal_from(struct worker *victim) {
 }
 
 /* Of those on its own NUMA node, or of the others. */
+/* It waited for a child that it had made. There will be more: of one who makes many that do little each would be made
+ * elsewhere than the one before, at the price of going there. So the next ones wait to be stolen instead. */
+static bool is_maker(const struct thrum_unit *unit) {
+    return unit->begetting != NULL && load_relaxed(&unit->sp) != UNIT_NEW;
+}
+
 static struct thrum_unit *steal_where(struct worker *worker, bool near) {
     uint32_t count = load_acquire(&scheduler.count), at = (uint32_t)(next_random(worker) % count);
     uint8_t node = load_relaxed(&scheduler.node_of[worker->id]);
@@ -110,6 +116,8 @@ static struct thrum_unit *steal_where(struct worker *worker, bool near) {
             continue;
         struct thrum_unit *unit = steal_from(victim);
         if (unit != NULL) {
+            if (is_maker(unit))
+                worker->queues = QUEUED_AFTER_THEFT;
             count_one(&worker->counters.steals);
             trace_steal(worker, unit, at);
             return unit;

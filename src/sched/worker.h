@@ -47,6 +47,7 @@ struct worker {
     uint64_t fair_since; /* ticks */
     uint32_t until_slow; /* picks until the next that looks further, or 1: each does */
     bool obeys;          /* a scheduler chooses: pick() gives nothing */
+    uint8_t queues;      /* so many of the next spawns are queued (spawn.c) */
     uint32_t id;         /* r/o */
     int32_t tid;         /* of the kernel thread that it is, or was */
     struct exception_globals

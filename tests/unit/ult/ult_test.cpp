@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fenv.h>
 #include <sys/syscall.h>
+#include <thrum/worker.h>
 #include <unistd.h>
 
 #include <array>
@@ -256,6 +257,42 @@ TEST_P(Spawn, QueueOfHundredThousand) {
 }
 
 // --- join -------------------------------------------------------------------------------------------------
+
+// A maker that another worker has taken does not go from worker to worker with each child: the next ones wait there.
+TEST_P(Spawn, TheNextChildrenOfAMakerThatWasTakenWait) {
+    if (workers() == 1)
+        GTEST_SKIP() << "nobody takes it";
+    in_ult([] {
+        int moved = 0, at_once = 0;
+        for (int round = 0; round < 100; round++) {
+            for (int i = 0; i < 64; i++)
+                Light([] {}); // nobody has to wait any more
+            std::atomic<bool> taken{false};
+            const int before = thrum_worker_self();
+            Light first([&taken] {
+                while (!taken) {
+                }
+            });
+            taken = true; // by others than the one that is busy with it
+            moved += thrum_worker_self() != before;
+            for (int i = 0; i < 8; i++) {
+                const int here = thrum_worker_self();
+                std::atomic<bool> over{false};
+                std::atomic<int> ran_on{-1};
+                const Light next([&] {
+                    ran_on = thrum_worker_self();
+                    while (!over) {
+                    }
+                });
+                at_once += ran_on == here;
+                over = true;
+            }
+            first.join();
+        }
+        EXPECT_GE(moved, 50);
+        EXPECT_LE(at_once, 400) << "of 800; its join may have it go on elsewhere";
+    });
+}
 
 class Join : public Ult {};
 
