@@ -327,7 +327,7 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
 /* Where the maker may wait in the run queue meanwhile. (An atomic load of `kind` costs a spawn 3 ns with gcc 12: it is not
  * folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had come a moment later.) */
 static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
-    if (worker == NULL || worker->current->kind != UNIT_ULT || worker->obeys)
+    if (worker->current->kind != UNIT_ULT || worker->obeys)
         return false;
     if (__builtin_expect(worker->queues != 0, 0)) {
         worker->queues--;
@@ -437,7 +437,7 @@ static inline __attribute__((always_inline)) int spawn(thrum_t *thread, const th
         leave();
         return EINVAL;
     }
-    if (__builtin_expect(may_run_at_once(worker, attr), 1))
+    if (__builtin_expect(worker != NULL && may_run_at_once(worker, attr), 1))
         return spawn_now(worker, thread, unit);
     if (!has_stack_for(worker, unit)) {
         unit_free(worker, unit);
