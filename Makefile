@@ -48,10 +48,8 @@ soak:      ## the tests again and again (DURATION=600 seconds, after building)
 soak-ult: all ## random graphs of user-level threads (DURATION, and WORKERS and SEED if given)
 	@build/$(PRESET)/tests/stress/stress-ult --seconds $(DURATION) $(WORKERS:%=--workers %) $(SEED:%=--seed %)
 
-soak-preempt: all ## preemption, at all places, in all modes (DURATION=3600 for ten million; SEED if given)
-	@build/$(PRESET)/tests/stress/stress-preempt --seconds $(DURATION) --mode lend,own-tls,klt,none --workers 1,2,8 \
-	    --threads 8,32,1000 --slice 50,100,1000 --least-hits 1000 \
-	    --least-preemptions $$(($(DURATION) >= 3600 ? 10000000 : 0)) $(SEED:%=--seed %)
+soak-preempt: all ## preemption, at all places, in all modes: an hour; less does not count (DURATION; SEED if given)
+	@scripts/soak-preempt.sh build/$(PRESET) $(if $(filter file,$(origin DURATION)),3600,$(DURATION)) $(SEED:%=--seed %)
 
 format:    ## clang-format, in place
 	@scripts/lint.sh --format

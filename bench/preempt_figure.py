@@ -3,7 +3,7 @@
 bench/ult with --armed."""
 from growth.figure import COLORS, MARKERS, chosen, finish, from_zero, line, names, panels, reach
 
-BENCHMARKS = ("preempt_cost", "preempt_overhead", "preempt_timers", "ult")
+BENCHMARKS = ("preempt_cost", "preempt_forms", "preempt_overhead", "preempt_timers", "ult")
 FEW_PERCENT = 0.03  # what --armed is expected to stay within
 
 
@@ -42,6 +42,18 @@ def draw_cost(pyplot, tables, machine):
         finish_points(axes, title, "us a preemption")
     gaps.legend(fontsize=7)
     name_rows(gaps, rows, "arm")
+    return picture
+
+
+def draw_forms(pyplot, tables, machine):
+    rows = measured(tables["preempt_forms"]["rows"], "cpu")
+    picture, all_axes = panels(pyplot, 2, machine, height=0.8 + 0.35 * len(rows), width=4.5, sharey=True)
+    for number, (axes, key, title) in enumerate(zip(all_axes, ("cpu", "gap"),
+                                                    ("CPU time", "from one unit to the next, median"))):
+        points(axes, rows, key, number)
+        axes.set_xlim(left=0)
+        finish_points(axes, title, "ns a preemption")
+    name_rows(all_axes[0], rows, "form")
     return picture
 
 
@@ -92,6 +104,8 @@ def draw(pyplot, result, machine):
     tables = result["tables"]
     if result["benchmark"] == "preempt_cost":
         return draw_cost(pyplot, tables, machine)
+    if result["benchmark"] == "preempt_forms":
+        return draw_forms(pyplot, tables, machine)
     if result["benchmark"] == "preempt_overhead":
         return draw_overhead(pyplot, tables, machine)
     if result["benchmark"] == "preempt_timers":

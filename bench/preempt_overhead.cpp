@@ -7,9 +7,12 @@
 // it other programs, and the order in which workers come to an end, do not count.
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
+#include <iterator>
+#include <sstream>
 
 #include "preempt.hpp"
 
@@ -113,6 +116,21 @@ void work(const std::vector<std::string> &words) {
 
 // --- in the parent -----------------------------------------------------------------------------------------
 
+// Those that --modes lists.
+std::vector<std::string> modes_of(const std::string &list) {
+    std::vector<std::string> modes;
+    std::istringstream words(list);
+    for (std::string mode; std::getline(words, mode, ',');) {
+        if (std::find(std::begin(preempt::kModes), std::end(preempt::kModes), mode) ==
+            std::end(preempt::kModes))
+            throw bench::Failure("--modes takes yield, lend, own-tls and klt, with commas between, not '" +
+                                     list + "'",
+                                 bench::Failure::kUsage);
+        modes.push_back(mode);
+    }
+    return modes;
+}
+
 // One line of the table: a mode, or the timer, at one slice.
 struct Line {
     std::string key;
@@ -125,13 +143,14 @@ struct Line {
 class Run {
   public:
     explicit Run(const bench::Options &options)
-        : options_(options), workers_(options.numbers[2]), text_(std::to_string(static_cast<int>(workers_))) {
+        : options_(options), modes_(modes_of(options.texts[0])), workers_(options.numbers[2]),
+          text_(std::to_string(static_cast<int>(workers_))) {
         const double ns = options.numbers[1] * 1e6 * workers_;
         turns_ = std::to_string(
             static_cast<std::uint64_t>(preempt::measured({"turns", std::to_string(ns)}, plain(), 1)[0]));
         for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
             lines_.push_back({kTimer, slice, 0, true, {}});
-            for (const char *mode : preempt::kModes)
+            for (const std::string &mode : modes_)
                 for (const std::size_t threads : {several(), std::size_t{1}})
                     lines_.push_back({mode, slice, threads, true, {}});
         }
@@ -153,6 +172,7 @@ class Run {
                 return line;
         throw bench::Failure("there is no line of " + key);
     }
+    const std::vector<std::string> &modes() const { return modes_; }
     std::size_t several() const { return kUnitsOfWorker * static_cast<std::size_t>(workers_); }
 
   private:
@@ -161,6 +181,7 @@ class Run {
     void pair(Line *line, bool plain_first);
 
     const bench::Options &options_;
+    std::vector<std::string> modes_;
     double workers_;
     std::string text_, turns_;
     std::vector<Line> lines_;
@@ -208,7 +229,7 @@ bench::Table table_of(const Run &run, const char *key, const char *title, std::s
         table.columns.push_back({"timer", "a timer's own", "%", 2});
         table.columns.push_back({"beyond", "beyond that", "%", 2});
     }
-    for (const char *mode : preempt::kModes) {
+    for (const std::string &mode : run.modes()) {
         if (!run.line(mode, 0, threads).available) {
             table.rows.push_back({mode, preempt::kUnavailable});
             table.rows.back().resize(table.columns.size(), "-");
@@ -254,7 +275,7 @@ int main(int argc, char **argv) {
          {{"--rounds", "Pairs of measurements of each row", 2, 25, 61, 1, 1000},
           {"--length", "How long each worker computes, ms", 5, 100, 100, 1, 10000},
           {"--workers", "Workers", 2, 2, 2, 1, 64}},
-         {},
+         {{"--modes", "MODE,...", "Modes to measure", "yield,lend,own-tls,klt"}},
          true,
          {},
          "libthrum.so"},

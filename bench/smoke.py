@@ -111,6 +111,15 @@ EXPECTED = {
                          {*(f"thrum, {mode}" for mode in MODES), "kernel threads, 1:1",
                           "a timer's signal, no switch"}),
     },
+    "preempt_forms": {
+        "preempt_forms": ({"gap": INTERVAL, "count": NUMBER}, "form",
+                          {"model: futex, pools of the workers', affinity where it changes",
+                           "the same, sigsuspend and pthread_kill", "the same, one pool for all workers",
+                           "the same, affinity always set", "the same, all three",
+                           "model: next unit chosen in the handler, futex",
+                           "the same with sigsuspend and pthread_kill", "the same with affinity always set",
+                           "thrum, klt", "kernel threads, 1:1"}),
+    },
     "preempt_overhead": {
         "several": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES),
         "one": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES),
@@ -126,6 +135,7 @@ UNAVAILABLE = 77
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # that of plot.py
 SMALLEST = {  # less than --quick, for a figure of each
     "preempt_cost": ("--rounds", "1", "--seconds", "0.02"),
+    "preempt_forms": ("--rounds", "1", "--seconds", "0.05"),
     "preempt_overhead": ("--rounds", "1", "--length", "1"),
     "preempt_timers": ("--rounds", "1", "--seconds", "0.02", "--threads", "2"),
     "ult": ("--rounds", "1", "--length", "0.01", "--blocked", "100", "--armed"),
@@ -272,6 +282,8 @@ def check_options(program, name):
               ["--quick=3"], ["--quick", "--full"], ["--library", "/no/such/library"]]
     if name == "spawn":
         wrongs.append(["--creators", "1,,2"])
+    if name == "preempt_overhead":
+        wrongs.append(["--modes", "lend,none"])
     for wrong in wrongs:
         answer = run(program, *wrong)
         lines = answer.stderr.splitlines()
@@ -389,7 +401,7 @@ def main():
     checks = {name: check_benchmark for name in EXPECTED}
     checks.update(targets=check_targets, bert=check_bert, plot=check_plot, armed=check_armed, preempt_plots=check_preempt_plots)
     if not os.access(os.path.join(folder, "ult"), os.X_OK):  # no libthrum on this processor
-        for name in ("ult", "sleep", "hpp", "preempt_cost", "preempt_overhead", "preempt_timers", "armed",
+        for name in ("ult", "sleep", "hpp", "preempt_cost", "preempt_forms", "preempt_overhead", "preempt_timers", "armed",
                      "preempt_plots"):
             del checks[name]
     for name, check in checks.items():

@@ -26,6 +26,7 @@ measure() { # NAME BENCHMARK [OPTIONS]
 }
 
 measure cost preempt_cost "$@"
+measure forms preempt_forms "$@"
 measure overhead preempt_overhead "$@"
 measure timers preempt_timers "$@"
 measure armed ult --armed "$@"

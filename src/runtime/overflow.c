@@ -123,11 +123,12 @@ static const struct thrum_unit *who_ran_out(const struct worker *worker, const s
 
 /* --- passing it on ------------------------------------------------------------------------------------ */
 
-/* By the kernel, when the handler returns: the instruction faults again. What somebody sent is sent again. */
+/* By the kernel, when the handler returns: the instruction faults again. What somebody sent is sent again, and so is what
+ * the kernel raised by itself: where a signal's frame had no room that signal is gone, and no instruction faults. */
 static void end_by(int signal, const siginfo_t *info) {
     struct sigaction action = {.sa_handler = SIG_DFL};
     sigaction(signal, &action, NULL);
-    if (info->si_code <= 0)
+    if (info->si_code <= 0 || info->si_code == SI_KERNEL)
         sys(SYS_tgkill, getpid(), sys(SYS_gettid, 0), signal);
 }
 

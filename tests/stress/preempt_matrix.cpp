@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -121,21 +122,60 @@ int run_self(const std::vector<std::string> &arguments, const char *malloc_setti
     return status;
 }
 
+namespace {
+
+// What each mode came to, in the order of the command line's. Each is to have hit all places; the preemptions are those of
+// all.
+class Sums {
+  public:
+    explicit Sums(const std::vector<Mode> &modes) : modes_(modes), reports_(modes.size()) {}
+    Report &of(std::size_t mode) { return reports_[mode]; }
+
+    bool are_enough() const {
+        return std::all_of(reports_.begin(), reports_.end(),
+                           [](const Report &report) { return report.has_hit_all(); }) &&
+               all().has_preempted();
+    }
+
+    void print() const {
+        for (std::size_t i = 0; i < modes_.size(); i++)
+            reports_[i].print(name_of(modes_[i]));
+        all().print("all");
+        for (std::size_t i = 0; i < modes_.size(); i++)
+            reports_[i].say_misses(name_of(modes_[i]));
+        all().say_if_few();
+    }
+
+  private:
+    Report all() const {
+        Report sum;
+        for (const Report &report : reports_)
+            sum.add(report);
+        return sum;
+    }
+
+    const std::vector<Mode> &modes_;
+    std::vector<Report> reports_;
+};
+
+} // namespace
+
 int matrix_run(const CommandLine &line) {
     const std::size_t many =
         line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size();
     const double seconds = line.common.seconds / static_cast<double>(many);
     std::uint64_t seed = line.common.seed;
     std::size_t settings = seed % kMallocSettings.size();
-    Report sum;
-    for (int passes = 0; passes == 0 || (passes < kPasses && !sum.is_enough()); passes++)
-        for (const Mode mode : line.modes)
+    Sums sums(line.modes);
+    for (int passes = 0; passes == 0 || (passes < kPasses && !sums.are_enough()); passes++)
+        for (std::size_t mode = 0; mode < line.modes.size(); mode++)
             for (const unsigned workers : line.workers)
                 for (const unsigned threads : line.threads)
                     for (const unsigned slice : line.slices)
-                        if (!run_one(arguments_of(line, mode, workers, threads, slice, seconds, seed++),
-                                     kMallocSettings[settings++ % kMallocSettings.size()], sum))
+                        if (!run_one(arguments_of(line, line.modes[mode], workers, threads, slice, seconds,
+                                                  seed++),
+                                     kMallocSettings[settings++ % kMallocSettings.size()], sums.of(mode)))
                             return 1;
-    sum.print("all");
-    return sum.counts() ? 0 : 1;
+    sums.print();
+    return sums.are_enough() ? 0 : 1;
 }

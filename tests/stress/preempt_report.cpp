@@ -32,21 +32,24 @@ void Report::print(const char *what) const {
     std::fflush(stdout);
 }
 
-bool Report::is_enough() const {
-    return std::all_of(hits.begin(), hits.end(),
-                       [](std::uint64_t hit) { return hit >= options.least_hits; }) &&
-           preemptions >= options.least_preemptions;
+bool Report::has_hit_all() const {
+    return std::all_of(hits.begin(), hits.end(), [](std::uint64_t hit) { return hit >= options.least_hits; });
 }
 
-bool Report::counts() const {
+bool Report::has_preempted() const {
+    return preemptions >= options.least_preemptions;
+}
+
+void Report::say_misses(const char *mode) const {
     for (unsigned i = 0; i < kHits; i++)
-        if (hits[i] < options.least_hits) {
-            std::printf("does not count: %s was hit %llu times, not %lu\n", name_of(static_cast<Hit>(i)),
-                        wide(hits[i]), options.least_hits);
-        }
-    if (preemptions < options.least_preemptions) {
+        if (hits[i] < options.least_hits)
+            std::printf("does not count: %s%s%s was hit %llu times, not %lu\n", mode,
+                        *mode != '\0' ? ": " : "", name_of(static_cast<Hit>(i)), wide(hits[i]),
+                        options.least_hits);
+}
+
+void Report::say_if_few() const {
+    if (!has_preempted())
         std::printf("does not count: %llu preemptions, not %lu\n", wide(preemptions),
                     options.least_preemptions);
-    }
-    return is_enough();
 }

@@ -12,9 +12,13 @@ struct Report {
 
     void add(const Report &other);
     void print(const char *what) const;
-    // Whether the run counts: the places that are to be hit were hit often enough, and there was enough of it all.
-    bool is_enough() const;
-    bool counts() const; // the same, and says why not
+    // Whether the run counts: the places that are to be hit were hit often enough, and there were preemptions enough.
+    bool has_hit_all() const;
+    bool has_preempted() const;
+    bool is_enough() const { return has_hit_all() && has_preempted(); }
+    // What there was too little of is said in a line each. `mode`: its name, of a part that is judged by itself, or "".
+    void say_misses(const char *mode) const;
+    void say_if_few() const;
 };
 
 #endif

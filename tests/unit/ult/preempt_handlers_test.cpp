@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Signal handlers of the program's, installed without SA_ONSTACK, in threads that are preempted: they run on the stack that
+// they interrupt, to their end, and one that needs more than is left there ends as any overflow does
+// (thrum-preemption(7), "Handlers of the program's").
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <string>
+
+#include "core.hpp"
+#include "depots.h"
+#include "preempt.hpp"
+extern "C" {
+#include "arch_fault.h"
+}
+
+namespace {
+
+constexpr std::size_t kSmall = 32 << 10; // of a stack
+
+class ProgramsHandlers : public Interrupted, public testing::WithParamInterface<unsigned> {
+  protected:
+    void SetUp() override {
+        if (ULT_EMULATED)
+            GTEST_SKIP() << "qemu-user has frames and stacks for signals of its own";
+        Interrupted::SetUp();
+    }
+    void TearDown() override { std::signal(SIGUSR1, SIG_DFL); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, ProgramsHandlers,
+                         testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS, THRUM_PREEMPT_KLT),
+                         [](const auto &mode) {
+                             return mode.param == THRUM_PREEMPT_LEND      ? "Lend"
+                                    : mode.param == THRUM_PREEMPT_OWN_TLS ? "OwnTls"
+                                                                          : "Klt";
+                         });
+
+void handle(void (*handler)(int, siginfo_t *, void *), int flags = 0) {
+    struct sigaction action = {};
+    action.sa_sigaction = handler;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | flags;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+}
+
+pid_t kernel_thread() {
+    return static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+// In mode klt a thread may be on a kernel thread that blocks what is not the library's; main's does not. It takes a while
+// until another mask than that is known to be no handler's.
+void let_in() {
+    sigset_t signals, before;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_UNBLOCK, &signals, &before);
+    if (sigismember(&before, SIGUSR1) != 0)
+        spin_us(100 * kSlice);
+}
+
+void interrupt_here() {
+    syscall(SYS_tgkill, getpid(), kernel_thread(), SIGUSR1);
+}
+
+// --- where it runs ----------------------------------------------------------------------------------------
+
+struct Stack {
+    std::uintptr_t low = 0, top = 0;
+    bool has(std::uintptr_t address) const { return address >= low && address < top; }
+};
+
+std::array<Stack, 6> stacks;
+std::atomic<int> on_threads, elsewhere, moved;
+
+void look_where(int, siginfo_t *, void *context) {
+    char here = 0;
+    const auto at = reinterpret_cast<std::uintptr_t>(&here),
+               interrupted = arch_fault_sp(static_cast<const ucontext_t *>(context));
+    const pid_t before = kernel_thread();
+    const auto stack =
+        std::find_if(stacks.begin(), stacks.end(), [&](const Stack &each) { return each.has(interrupted); });
+    (stack != stacks.end() && stack->has(at) && at < interrupted ? on_threads : elsewhere)++;
+    for (const uint64_t end = in_us(3 * kSlice); thrum_now() < end;) // ticks come meanwhile
+        ;
+    moved += kernel_thread() != before;
+}
+
+} // namespace
+
+TEST_P(ProgramsHandlers, RunOnTheStackOfWhomTheyInterruptToTheirEnd) {
+    constexpr int kTimes = 20;
+    on_threads = elsewhere = moved = 0;
+    handle(look_where);
+    {
+        const Preempting runtime(1, GetParam());
+        const thrum_attr_t attr = attr_stack(kSmall);
+        std::vector<Light> threads;
+        for (Stack &stack : stacks)
+            threads.emplace_back(
+                [&stack] {
+                    const thrum_t self = thrum_self();
+                    stack = {reinterpret_cast<std::uintptr_t>(stacks_low(self->stack_top, self->stack_class)),
+                             reinterpret_cast<std::uintptr_t>(self->stack_top)};
+                    let_in();
+                    for (int i = 0; i < kTimes; i++) {
+                        interrupt_here();
+                        spin_us(3 * kSlice);
+                    }
+                },
+                &attr);
+        threads.clear();
+        EXPECT_GE(preemptions(), 10U);
+    }
+    EXPECT_EQ(on_threads, static_cast<int>(stacks.size()) * kTimes);
+    EXPECT_EQ(elsewhere, 0);
+    EXPECT_EQ(moved, 0);
+}
+
+// --- room -------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Needs more than a small stack has.
+void need_much(int, siginfo_t *, void *) {
+    volatile char much[kSmall + 4096];
+    for (std::size_t i = sizeof much; i > 0; i -= std::min<std::size_t>(i, 1024))
+        much[i - 1] = 1;
+}
+
+void need_little(int, siginfo_t *, void *) {}
+
+// Until less is left than a signal's frame takes.
+__attribute__((noinline)) void go_down(std::uintptr_t low) {
+    volatile char frame[64];
+    frame[0] = 1;
+    if (reinterpret_cast<std::uintptr_t>(&frame) - low > 512)
+        go_down(low);
+    else
+        interrupt_here();
+    frame[1] = frame[0];
+}
+
+struct End {
+    int status;
+    std::string said;
+};
+
+// Of a runtime in a child, with threads that have to be preempted to end, one of which does `work`.
+End end_of(unsigned mode, const Light::Work &work) {
+    End end{};
+    end.said = stderr_of([&] {
+        end.status = in_child([&] {
+            const Preempting runtime(1, mode);
+            const thrum_attr_t attr = attr_stack(kSmall);
+            wait_for_each_other();
+            const uint64_t before = preemptions();
+            Light(
+                [&] {
+                    let_in();
+                    work();
+                },
+                &attr)
+                .join();
+            return before > 0 ? 0 : 1;
+        });
+    });
+    return end;
+}
+
+void expect_overflow(const End &end) {
+    EXPECT_TRUE(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSEGV) << end.status;
+    EXPECT_TRUE(testing::internal::RE::PartialMatch(
+        end.said,
+        testing::internal::RE("thrum: stack overflow in thread 0x[0-9a-f]+ on worker 0: it needs more "
+                              "than the 32 KiB of its stack; ")))
+        << end.said;
+}
+
+} // namespace
+
+TEST_P(ProgramsHandlers, ThatNeedMoreThanThereIsEndWithTheLine) {
+    handle(need_much);
+    expect_overflow(end_of(GetParam(), interrupt_here));
+}
+
+TEST_P(ProgramsHandlers, WithoutRoomForTheirFrameEndWithTheLine) {
+    handle(need_little);
+    expect_overflow(end_of(GetParam(), [] {
+        const thrum_t self = thrum_self();
+        go_down(reinterpret_cast<std::uintptr_t>(stacks_low(self->stack_top, self->stack_class)));
+    }));
+}
+
+TEST_P(ProgramsHandlers, OnTheAlternateStackNeedNoRoom) {
+    handle(need_much, SA_ONSTACK);
+    const End end = end_of(GetParam(), interrupt_here);
+    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status;
+    EXPECT_EQ(end.said, "");
+}
