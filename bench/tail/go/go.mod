@@ -1,0 +1,3 @@
+module thrum/bench/tail/go
+
+go 1.19
