@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A barrier as closed libraries have it: who has come looks at a word until all have come, and does nothing else. It
+// neither yields nor tells the processor that it waits, since it takes each thread to have a CPU. Where threads share one
+// and nobody takes it from them, those that have not come never will.
+#ifndef THRUM_BENCH_CHOLESKY_BARRIER_HPP
+#define THRUM_BENCH_CHOLESKY_BARRIER_HPP
+
+#include <atomic>
+
+namespace cholesky {
+
+class Barrier {
+  public:
+    // With `patch` it is called in each turn of the loop: what can be done to a library whose source is at hand.
+    Barrier(unsigned parties, void (*patch)()) : parties_(parties), patch_(patch) {}
+
+    void wait() {
+        const unsigned round = round_.load(std::memory_order_acquire);
+        if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parties_) {
+            arrived_.store(
+                0, std::memory_order_relaxed); // before the round: nobody comes to the next one sooner
+            round_.store(round + 1, std::memory_order_release);
+        } else if (patch_ == nullptr) {
+            while (round_.load(std::memory_order_acquire) == round) {
+            }
+        } else {
+            while (round_.load(std::memory_order_acquire) == round)
+                patch_();
+        }
+    }
+
+  private:
+    const unsigned parties_;
+    void (*const patch_)();
+    std::atomic<unsigned> arrived_{0}, round_{0};
+};
+
+} // namespace cholesky
+
+#endif
