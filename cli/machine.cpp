@@ -5,27 +5,24 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "clock.hpp"
+
 namespace thrum {
 
 namespace {
-
-double seconds(const timeval &time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
 
 double own_time() {
     double sum = 0;
     for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
         rusage usage;
         if (getrusage(who, &usage) == 0)
-            sum += seconds(usage.ru_utime) + seconds(usage.ru_stime);
+            sum += seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
     }
     return sum;
 }
@@ -66,9 +63,7 @@ std::string processor_name() {
 
 Moment moment_now() {
     Moment moment;
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    moment.seconds = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+    moment.seconds = seconds_now();
     moment.own = own_time();
     read_stat(moment);
     moment.waited = read_pressure();

@@ -6,13 +6,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "clock.hpp"
 #include "command.hpp"
 #include "interrupts.hpp"
 #include "program.hpp"
@@ -54,16 +54,6 @@ std::optional<Counters> Total::read() const {
 namespace {
 
 constexpr double kGrace = 2; // seconds from asking a program to end to ending it
-
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-double seconds(const timeval &time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
 
 std::vector<char *> pointers(const std::vector<std::string> &entries) {
     std::vector<char *> list;
@@ -120,26 +110,28 @@ pid_t start(const Program &program, const std::vector<std::string> &environment,
 class Patience {
   public:
     Patience(pid_t pid, double time_limit, Run &run)
-        : pid_(pid), deadline_(time_limit > 0 ? now() + time_limit : 0), run_(run) {}
+        : pid_(pid), deadline_(time_limit > 0 ? seconds_now() + time_limit : 0), run_(run) {}
 
     void interrupted(int signal) {
         run_.incomplete = true;
         end(signal);
     }
     void look_at_clock() {
-        if (deadline_ == 0 || now() < deadline_)
+        if (deadline_ == 0 || seconds_now() < deadline_)
             return;
         run_.timed_out = !run_.incomplete;
         end(SIGTERM);
     }
-    double seconds_left() const { return deadline_ == 0 ? 1 : std::clamp(deadline_ - now(), 0.0, 1.0); }
+    double seconds_left() const {
+        return deadline_ == 0 ? 1 : std::clamp(deadline_ - seconds_now(), 0.0, 1.0);
+    }
     bool ran_out() const { return asked_; }
 
   private:
     void end(int signal) {
         kill(-pid_, asked_ ? SIGKILL : signal);
         asked_ = true;
-        deadline_ = now() + kGrace;
+        deadline_ = seconds_now() + kGrace;
     }
 
     pid_t pid_;
@@ -152,7 +144,7 @@ void wait_for(pid_t pid, Run &run, double time_limit, Interrupts &interrupts,
               const std::function<void()> &on_tick) {
     Patience patience(pid, time_limit, run);
     rusage usage;
-    const double begin = now();
+    const double begin = seconds_now();
     for (double ticked = begin;;) {
         const pid_t ended = wait4(pid, &run.status, WNOHANG, &usage);
         if (ended == pid)
@@ -162,15 +154,15 @@ void wait_for(pid_t pid, Run &run, double time_limit, Interrupts &interrupts,
         if (interrupts.wait(patience.seconds_left()))
             patience.interrupted(interrupts.caught());
         patience.look_at_clock();
-        if (now() - ticked >= 1) {
+        if (seconds_now() - ticked >= 1) {
             on_tick();
-            ticked = now();
+            ticked = seconds_now();
         }
     }
     if (patience.ran_out())
         kill(-pid, SIGKILL); // those of its children that did not end with it
-    run.user = seconds(usage.ru_utime);
-    run.system = seconds(usage.ru_stime);
+    run.user = seconds_of(usage.ru_utime);
+    run.system = seconds_of(usage.ru_stime);
     run.voluntary = static_cast<std::uint64_t>(usage.ru_nvcsw);
     run.involuntary = static_cast<std::uint64_t>(usage.ru_nivcsw);
     run.faults = static_cast<std::uint64_t>(usage.ru_minflt) + static_cast<std::uint64_t>(usage.ru_majflt);
@@ -185,10 +177,10 @@ Run measure(const Program &program, const std::vector<std::string> &environment,
     const Preparation preparation(in.get(), out, errors >= 0 ? errors : out, interrupts.outer_mask());
     Run run;
     total.clear();
-    const double begin = now();
+    const double begin = seconds_now();
     const pid_t pid = start(program, environment, preparation);
     wait_for(pid, run, program.time_limit, interrupts, on_tick);
-    run.wall = now() - begin;
+    run.wall = seconds_now() - begin;
     run.counters = total.read();
     return run;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress.hpp"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "clock.hpp"
 #include "text.hpp"
 
 namespace thrum {
@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::size_t kBar = 24;
 constexpr const char *kClear = "\r\033[K";
-
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 bool can_clear_lines() {
     const char *terminal = std::getenv("TERM");
@@ -49,7 +43,7 @@ Progress::~Progress() {
 void Progress::set_done(std::size_t runs, double seconds, const std::string &note) {
     done_ = runs;
     each_ = seconds;
-    since_ = now();
+    since_ = seconds_now();
     note_ = note;
     draw();
 }
@@ -62,7 +56,7 @@ void Progress::draw() {
         const std::size_t filled = kBar * done_ / total_;
         line = "[" + std::string(filled, '#') + std::string(kBar - filled, '.') + "] run " +
                std::to_string(done_) + " of " + std::to_string(total_);
-        const double left = each_ * static_cast<double>(total_ - done_) - (now() - since_);
+        const double left = each_ * static_cast<double>(total_ - done_) - (seconds_now() - since_);
         if (each_ > 0)
             line += ", " + time_left(std::max(0.0, left)) + " left";
         line += note_.empty() ? "" : "  " + note_;

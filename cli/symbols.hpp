@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct Symbol {
     std::uint64_t offset = 0; // from the function's beginning; without a function, from the module's
     std::string source, path; // of file and module, whole
     std::uint64_t linked = 0; // the address, as the module was linked
+};
+
+// A function by the name that its caller knows.
+struct Import {
+    std::string function; // demangled, with its parameters
+    bool is_same = false; // it is the function that was asked about, which may have other names
 };
 
 // The function alone, without the types of its result and parameters and of what a template was made from. Of the functions
@@ -45,6 +52,10 @@ class Symbols {
 
     // ".data", ".bss": where in its module an address is; empty where that is not known.
     std::string section_at(std::uint64_t address) const;
+
+    // Of a function that is called through a `word` of the dynamic linker's, as the caller's file names it; `at` is in the
+    // function that was come to. Nothing where the file that this is in defines none of that name.
+    std::optional<Import> import_at(std::uint64_t word, std::uint64_t at) const;
 
   private:
     class Modules;

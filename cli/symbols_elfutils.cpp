@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "modules.hpp"
 #include "symbols.hpp"
@@ -24,6 +25,13 @@ std::string last_component(const char *path) {
 // "random" of "random@@GLIBC_2.2.5".
 std::string without_version(const std::string &name) {
     return name.substr(0, name.find('@'));
+}
+
+// The same, whatever the version.
+bool is_name(const char *versioned, const std::string &name) {
+    const std::size_t size = name.size();
+    return std::strncmp(versioned, name.c_str(), size) == 0 &&
+           (versioned[size] == '\0' || versioned[size] == '@');
 }
 
 // What is nested at an address, the innermost first: blocks, inlined calls, and the function that they are in.
@@ -56,6 +64,43 @@ Dwarf_Word number_at(Dwarf_Die *die, unsigned name) {
     Dwarf_Attribute attribute;
     Dwarf_Word number = 0;
     return dwarf_formudata(dwarf_attr(die, name, &attribute), &number) == 0 ? number : 0;
+}
+
+// A word of these is filled in with a function's address, or perhaps a variable's.
+bool is_for_address(std::uint64_t type) {
+    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT ||
+           type == R_AARCH64_GLOB_DAT;
+}
+
+// Adds a section's relocations, by address as linked.
+void add_imports(Elf *elf, Elf_Scn *section, const GElf_Shdr &header,
+                 std::map<std::uint64_t, std::string> &imports) {
+    Elf_Scn *symbols = elf_getscn(elf, header.sh_link);
+    Elf_Data *entries = elf_getdata(section, nullptr);
+    Elf_Data *table = symbols != nullptr ? elf_getdata(symbols, nullptr) : nullptr;
+    GElf_Shdr named;
+    if (entries == nullptr || table == nullptr || gelf_getshdr(symbols, &named) == nullptr)
+        return;
+    GElf_Rela entry;
+    GElf_Sym symbol;
+    for (int i = 0; gelf_getrela(entries, i, &entry) != nullptr; i++) {
+        const auto index = static_cast<int>(GELF_R_SYM(entry.r_info));
+        if (!is_for_address(GELF_R_TYPE(entry.r_info)) || gelf_getsym(table, index, &symbol) == nullptr)
+            continue;
+        const char *name = elf_strptr(elf, named.sh_link, symbol.st_name);
+        imports[entry.r_offset] = name != nullptr ? without_version(name) : "";
+    }
+}
+
+std::map<std::uint64_t, std::string> imports_of(Elf *elf) {
+    std::map<std::uint64_t, std::string> imports;
+    Elf_Scn *section = nullptr;
+    while (elf != nullptr && (section = elf_nextscn(elf, section)) != nullptr) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) != nullptr && header.sh_type == SHT_RELA)
+            add_imports(elf, section, header, imports);
+    }
+    return imports;
 }
 
 std::string demangled(const char *name) {
@@ -92,6 +137,16 @@ class Symbols::Modules {
             return "";
         const char *name = elf_strptr(elf, names, header.sh_name);
         return name != nullptr ? name : "";
+    }
+
+    const std::optional<Import> &import_at(std::uint64_t word, std::uint64_t at) {
+        const Symbol &function = this->at(at);
+        Dwfl_Module *called = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), at) : nullptr;
+        const std::uint64_t begin = function.function.empty() ? 0 : at - function.offset;
+        const auto [found, is_new] = known_imports_.try_emplace({word, called, begin});
+        if (is_new && called != nullptr)
+            found->second = look_up_import(word, called, begin);
+        return found->second;
     }
 
   private:
@@ -133,6 +188,36 @@ class Symbols::Modules {
         return best;
     }
 
+    // The name that a word stands for, in the file that it lies in.
+    std::string name_at(std::uint64_t word) {
+        Dwfl_Module *module = dwfl_addrmodule(dwfl_.get(), word);
+        GElf_Addr bias = 0;
+        Elf *elf = module != nullptr ? dwfl_module_getelf(module, &bias) : nullptr;
+        if (elf == nullptr)
+            return "";
+        const auto [imports, is_new] = imports_.try_emplace(module);
+        if (is_new)
+            imports->second = imports_of(elf);
+        const auto found = imports->second.find(word - bias);
+        return found != imports->second.end() ? found->second : "";
+    }
+
+    std::optional<Import> look_up_import(std::uint64_t word, Dwfl_Module *called, std::uint64_t begin) {
+        const std::string name = name_at(word);
+        std::optional<Import> import;
+        for (int i = 1, count = name.empty() ? 0 : dwfl_module_getsymtab(called); i < count; i++) {
+            GElf_Sym entry;
+            GElf_Addr at = 0;
+            const char *other = dwfl_module_getsym_info(called, i, &entry, &at, nullptr, nullptr, nullptr);
+            if (other == nullptr || entry.st_shndx == SHN_UNDEF || !is_name(other, name))
+                continue;
+            if (!import)
+                import = Import{demangled(name.c_str()), false};
+            import->is_same |= at == begin;
+        }
+        return import;
+    }
+
     static void set_source(Symbol &symbol, const char *source) {
         symbol.source = source != nullptr ? source : "";
         symbol.file = last_component(source);
@@ -163,6 +248,9 @@ class Symbols::Modules {
 
     DwflSession dwfl_;
     std::map<std::uint64_t, Symbol> known_;
+    std::map<Dwfl_Module *, std::map<std::uint64_t, std::string>> imports_; // by address as linked
+    // By word, module that was come to, and where the function there begins.
+    std::map<std::tuple<std::uint64_t, Dwfl_Module *, std::uint64_t>, std::optional<Import>> known_imports_;
 };
 
 std::vector<Symbol> Symbols::Modules::with_inlined(std::uint64_t address) {
@@ -207,6 +295,10 @@ std::vector<Symbol> Symbols::with_inlined(std::uint64_t address) const {
 
 std::string Symbols::section_at(std::uint64_t address) const {
     return modules_->section_at(address);
+}
+
+std::optional<Import> Symbols::import_at(std::uint64_t word, std::uint64_t at) const {
+    return modules_->import_at(word, at);
 }
 
 } // namespace thrum

@@ -45,4 +45,8 @@ std::string Symbols::section_at(std::uint64_t) const {
     return "";
 }
 
+std::optional<Import> Symbols::import_at(std::uint64_t, std::uint64_t) const {
+    return std::nullopt;
+}
+
 } // namespace thrum

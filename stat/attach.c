@@ -82,9 +82,10 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
         stack_of_main(environment);
         store_release(&probe->maps_length, 0);
         fetch_add_relaxed(&probe->loaded, 1);
+        makers_clear(probe);
         if (probe->mode == PROBE_EXACT)
             trap_start(probe);
-        else
+        else if (probe->mode == PROBE_TIMER)
             timer_start(probe);
     }
     errno = saved;

@@ -13,15 +13,19 @@
 #define PROBE_VARIABLE "THRUM_STAT"
 
 enum {
-    PROBE_VERSION = 1,
+    PROBE_VERSION = 2,
     PROBE_STACK = 8192,   /* bytes of a stack that are copied at most */
     PROBE_FINE = 3584,    /* entries for waits by stack and address */
     PROBE_COARSE = 512,   /* more entries, by stack only, for when those are full */
     PROBE_SAMPLES = 1024, /* slots for CPU samples */
     PROBE_MAPS = 1 << 20, /* bytes of /proc/self/maps at most */
+    PROBE_MAKERS = 32,    /* places that threads are made at */
+    PROBE_CALLS = 512,    /* system calls have smaller numbers */
+    PROBE_FUTEX = 16,     /* and operations of futex(2), too */
 };
 
-enum probe_mode { PROBE_EXACT = 1, PROBE_TIMER = 2 };
+/* PROBE_MAKERS_ONLY: where threads are made, which the others note as well. */
+enum probe_mode { PROBE_EXACT = 1, PROBE_TIMER = 2, PROBE_MAKERS_ONLY = 3 };
 
 /* What kept the library from its work. */
 enum probe_trouble {
@@ -45,6 +49,14 @@ struct probe_wait {
     uint32_t ready; /* the stack and the address are there */
     uint32_t unused;
     struct probe_stack stack; /* of the first such wait */
+};
+
+/* A place that makes threads: a stack of a call of pthread_create or thrd_create. */
+struct probe_maker {
+    uint64_t threads;
+    uint32_t ready; /* the stack is there */
+    uint32_t unused;
+    struct probe_stack stack; /* of the first of them */
 };
 
 enum probe_slot { PROBE_EMPTY, PROBE_WRITING, PROBE_FULL };
@@ -76,6 +88,11 @@ struct probe {
     uint64_t lost;              /* samples without a slot */
     uint64_t untimed;           /* threads that have no timer */
     uint64_t next_slot;
+    uint64_t calls[PROBE_CALLS]; /* PROBE_EXACT: those that are trapped, by number */
+    uint64_t futex[PROBE_FUTEX]; /* and calls of futex by operation */
+
+    uint64_t maker_keys[PROBE_MAKERS]; /* 0: not in use */
+    struct probe_maker makers[PROBE_MAKERS];
 
     uint64_t keys[PROBE_FINE + PROBE_COARSE]; /* of the entries; 0: not in use */
     uint32_t states[PROBE_SAMPLES];           /* enum probe_slot */

@@ -36,6 +36,14 @@ static inline void registers_go_to(ucontext_t *context, uint64_t pc) {
     context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 }
 
+/* Of the function that this is inlined into. */
+__attribute__((always_inline)) static inline struct registers registers_here(void) {
+    struct registers at;
+    __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+                     : "=&r"(at.pc), "=&r"(at.sp), "=&r"(at.bp));
+    return at;
+}
+
 #elif defined(__aarch64__)
 
 enum { REGISTERS_AUDIT = AUDIT_ARCH_AARCH64 };
@@ -56,6 +64,12 @@ static inline void registers_answer(ucontext_t *context, long answer) {
 
 static inline void registers_go_to(ucontext_t *context, uint64_t pc) {
     context->uc_mcontext.pc = pc;
+}
+
+__attribute__((always_inline)) static inline struct registers registers_here(void) {
+    struct registers at;
+    __asm__ volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29" : "=&r"(at.pc), "=&r"(at.sp), "=&r"(at.bp));
+    return at;
 }
 
 #endif

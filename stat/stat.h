@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libthrum-stat.so: what its files share.
  *
- * `thrum stat` preloads it into the program that it looks at, for one of two purposes (enum probe_mode): to see each
- * futex wait (trap.c), or to sample where threads spend CPU time (timer.c) where perf events are refused. In all other
- * processes that load it, it does nothing. What it finds goes into memory that it shares with the command (probe.h).
+ * `thrum stat` preloads it into the program that it looks at, for one of the purposes of enum probe_mode: to see each
+ * futex wait (trap.c), or to sample where threads spend CPU time (timer.c) where perf events are refused; for both, and
+ * by itself, to see where threads are made (makers.c). In all other processes that load it, it does nothing. What it finds goes into memory that it shares with the command (probe.h).
  *
  * Signal handlers of this library run wherever the program is: they call nothing but system calls and
  * clock_gettime, and take no lock. */
@@ -81,6 +81,10 @@ long masks_action_sigsafe(const long a[6]);
 long masks_call_sigsafe(long number, const long a[6]);
 long waits_call_sigsafe(struct probe *probe, const ucontext_t *context, const long a[6]);
 void waits_clear(struct probe *probe);
+
+/* --- makers.c --- */
+void makers_count(struct probe *probe, const struct registers *at, const void *frame); /* the caller's own */
+void makers_clear(struct probe *probe);
 
 /* --- timer.c: PROBE_TIMER --- */
 void timer_start(struct probe *probe);

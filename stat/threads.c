@@ -74,8 +74,11 @@ INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *r
     int error = REAL(pthread_create)(handle, attributes, fn, arg);
     if (error != 0 && start != NULL)
         store_release(&start->busy, 0);
-    if (error == 0 && probe != NULL)
+    if (error == 0 && probe != NULL) {
+        const struct registers here = registers_here();
         fetch_add_relaxed(&probe->created, 1);
+        makers_count(probe, &here, __builtin_frame_address(0));
+    }
     return error;
 }
 
@@ -109,7 +112,9 @@ INTERPOSE int thrd_create(thrd_t *handle, thrd_start_t fn, void *arg) {
     int result = REAL(thrd_create)(handle, fn, arg);
     struct probe *probe = probe_of_process();
     if (result == thrd_success && probe != NULL) {
+        const struct registers here = registers_here();
         fetch_add_relaxed(&probe->created, 1);
+        makers_count(probe, &here, __builtin_frame_address(0));
         if (probe->mode == PROBE_TIMER)
             fetch_add_relaxed(&probe->untimed, 1);
     }

@@ -4,14 +4,40 @@
  * The call that waits does so in the handler, on the frame of whoever made it. So all that may happen to a waiting
  * thread happens as without us: a signal's handler runs on top and decides by SA_RESTART whether the call goes on;
  * cancellation unwinds through this frame, which has the tables for it; a limit of time is the kernel's. */
+#include <linux/futex.h>
 #include <sys/personality.h>
 
 #include "os/syscall.h"
 #include "stat.h"
 
+/* Newer than the oldest kernel headers that thrum is built with. */
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
+#endif
+
 enum { BY_SECCOMP = 1 }; /* SYS_SECCOMP in the kernel's headers, which cannot stand beside libc's */
 
 static struct probe *probe;
+
+/* Of calls that are trapped whatever they are asked for. */
+static void count(int number) {
+    if (number < PROBE_CALLS)
+        fetch_add_relaxed(&probe->calls[number], 1);
+}
+
+/* Those that wait are looked at more closely. */
+static long futex_call_sigsafe(const ucontext_t *context, const long a[6]) {
+    const unsigned operation = (unsigned)(a[1] & FUTEX_CMD_MASK);
+    fetch_add_relaxed(&probe->futex[operation < PROBE_FUTEX ? operation : PROBE_FUTEX - 1], 1);
+    switch (operation) {
+    case FUTEX_WAIT:
+    case FUTEX_LOCK_PI:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_LOCK_PI2: return waits_call_sigsafe(probe, context, a);
+    default: return sys(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
+}
 
 static void on_trap(int number, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
@@ -22,9 +48,19 @@ static void on_trap(int number, siginfo_t *info, void *argument) {
     }
     registers_arguments(context, a);
     switch (info->si_syscall) {
-    case SYS_futex: answer = waits_call_sigsafe(probe, context, a); break;
-    case SYS_rt_sigprocmask: answer = masks_change_sigsafe(context, a); break;
-    case SYS_rt_sigaction: answer = masks_action_sigsafe(a); break;
+    case SYS_futex: answer = futex_call_sigsafe(context, a); break;
+    case SYS_sched_yield:
+        count(info->si_syscall);
+        answer = sys(SYS_sched_yield);
+        break;
+    case SYS_rt_sigprocmask:
+        count(info->si_syscall);
+        answer = masks_change_sigsafe(context, a);
+        break;
+    case SYS_rt_sigaction:
+        count(info->si_syscall);
+        answer = masks_action_sigsafe(a);
+        break;
     default: answer = masks_call_sigsafe(info->si_syscall, a); break;
     }
     registers_answer(context, answer);

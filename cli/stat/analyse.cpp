@@ -10,6 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "stat/python.hpp"
 #include "stat/sites.hpp"
 #include "stat/waits.hpp"
 #include "text.hpp"
@@ -119,8 +120,9 @@ class SampledRun {
     std::vector<Seen> seen_;  // by sample
     std::vector<Site> sites_; // of all kinds
     std::map<std::tuple<Doing, std::string, std::size_t>, std::size_t> known_sites_;
-    std::unordered_map<std::size_t, std::vector<Frame>> known_frames_; // by stack
-    std::map<std::tuple<std::size_t, long, std::uint64_t, std::uint64_t, std::uint64_t>, Seen> known_;
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<Frame>> known_frames_; // by stack, and Python's
+    std::map<std::tuple<std::size_t, std::size_t, long, std::uint64_t, std::uint64_t, std::uint64_t>, Seen>
+        known_;
     std::map<std::size_t, double> asleep_;           // by site: seconds
     double unseen_ = 0;                              // seconds that threads slept without being seen asleep
     std::map<std::size_t, std::vector<Step>> steps_; // by lock
@@ -145,11 +147,14 @@ std::vector<SampledRun::Samples> SampledRun::by_thread() const {
 }
 
 const std::vector<Frame> &SampledRun::frames_of(const ProcSample &sample) {
-    const auto [at, is_new] = known_frames_.try_emplace(sample.stack);
+    const Observed &observed = sampler_.observed;
+    const auto [at, is_new] = known_frames_.try_emplace({sample.stack, sample.python});
     if (is_new)
-        at->second = sample.stack < sampler_.observed.stacks.size()
-                         ? places_.frames(sampler_.observed.stacks[sample.stack], places_.era_of(sample.at))
+        at->second = sample.stack < observed.stacks.size()
+                         ? places_.frames(observed.stacks[sample.stack], places_.era_of(sample.at))
                          : Places::unknown();
+    if (is_new && sample.python < observed.python.size())
+        at->second = with_python(std::move(at->second), observed.python[sample.python]);
     return at->second;
 }
 
@@ -186,8 +191,9 @@ Seen SampledRun::see(const ProcSample &sample) {
         return {};
     const std::uint64_t *arguments = sample.arguments;
     const bool is_other = sample.state != 'S';
-    const auto [at, is_new] = known_.try_emplace({sample.stack, is_other ? -sample.state : sample.system_call,
-                                                  arguments[0], arguments[1], arguments[2]});
+    const auto [at, is_new] =
+        known_.try_emplace({sample.stack, sample.python, is_other ? -sample.state : sample.system_call,
+                            arguments[0], arguments[1], arguments[2]});
     if (is_new)
         at->second = look_up(sample);
     sites_[at->second.site].samples++;

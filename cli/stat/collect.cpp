@@ -2,7 +2,6 @@
 #include "stat/collect.hpp"
 
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,12 +22,6 @@ constexpr const char *kLibrary = "libthrum-stat.so";
 constexpr std::size_t kSamplesMost = 8192; // with stacks of 8 KiB: 64 MiB
 
 } // namespace
-
-double monotonic_now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 // --- maps ---------------------------------------------------------------------------------------------
 
@@ -144,6 +137,14 @@ std::string ProbeFile::trouble() const {
     case PROBE_NO_TIMER: return "timers for threads were refused" + error;
     default: return "for a reason that is not known here";
     }
+}
+
+std::vector<ThreadMaker> makers_of(const struct probe &probe) {
+    std::vector<ThreadMaker> makers;
+    for (const struct probe_maker &maker : probe.makers)
+        if (__atomic_load_n(&maker.ready, __ATOMIC_ACQUIRE) != 0)
+            makers.push_back({raw_stack(maker.stack), maker.threads});
+    return makers;
 }
 
 std::string preload_refusal(const std::string &program) {

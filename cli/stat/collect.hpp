@@ -14,8 +14,6 @@
 
 namespace thrum::stat {
 
-double monotonic_now(); // seconds of CLOCK_MONOTONIC
-
 // The latest map of a process, read anew from time to time or when told. An ended process leaves the last one.
 class MapReader {
   public:
@@ -77,6 +75,9 @@ class ProbeFile {
     std::vector<std::string> environment_;
     struct probe *at_ = nullptr;
 };
+
+// What it says of where threads are made.
+std::vector<ThreadMaker> makers_of(const struct probe &probe);
 
 // Why a preloaded library cannot be used in this program; empty: it can.
 std::string preload_refusal(const std::string &program);

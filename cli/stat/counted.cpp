@@ -2,6 +2,7 @@
 //
 // What a report says of a CPU profile and of exact waits (add_profile, add_exact of layers.hpp).
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 
@@ -94,6 +95,15 @@ void CountedWaits::finish() {
                 span.site = moved[span.site];
 }
 
+std::string futex_operation_name(unsigned operation) {
+    static constexpr const char *kNames[] = {
+        "WAIT",           "WAKE",      "FD",         "REQUEUE",     "CMP_REQUEUE", "WAKE_OP",
+        "LOCK_PI",        "UNLOCK_PI", "TRYLOCK_PI", "WAIT_BITSET", "WAKE_BITSET", "WAIT_REQUEUE_PI",
+        "CMP_REQUEUE_PI", "LOCK_PI2"};
+    const bool is_known = operation < std::size(kNames);
+    return is_known ? std::string("FUTEX_") + kNames[operation] : "operation " + std::to_string(operation);
+}
+
 } // namespace
 
 void add_profile(std::vector<Site> &burns, const CpuProfile &profile) {
@@ -124,13 +134,40 @@ void add_profile(std::vector<Site> &burns, const CpuProfile &profile) {
     sort_sites(burns, &Site::seconds);
 }
 
+void add_makers(Report &report, const std::vector<Maps> &maps, const std::vector<ThreadMaker> &makers) {
+    Places places(maps);
+    std::map<std::string, std::size_t> known;
+    double all = 0;
+    for (const ThreadMaker &maker : makers) {
+        std::vector<Frame> stack = places.frames(maker.stack, maps.empty() ? 0 : maps.size() - 1);
+        const std::size_t index = known.try_emplace(key_of(stack, true), report.makers.size()).first->second;
+        if (index == report.makers.size()) {
+            report.makers.emplace_back();
+            report.makers.back().stack = std::move(stack);
+            report.makers.back().doing = Doing::kRunning;
+        }
+        Site &site = report.makers[index];
+        site.calls = site.calls.value_or(0) + maker.threads;
+        all += static_cast<double>(maker.threads);
+    }
+    for (Site &site : report.makers)
+        site.share = all > 0 ? static_cast<double>(*site.calls) / all : 0;
+    sort_sites(report.makers, &Site::share);
+    places.say_missing(report.warnings);
+}
+
 void add_exact(Report &report, const ExactLayer &exact) {
     report.exact = true;
     report.threads_counted = true;
     report.threads_created = exact.threads_created;
     report.threads_joined = exact.threads_joined;
+    report.makers.clear(); // seen in the sampled run, perhaps
+    add_makers(report, exact.maps, exact.makers);
     for (const auto &[number, times] : exact.system_calls)
         report.system_calls.emplace_back(system_call_name(number), times);
+    report.system_calls.insert(report.system_calls.end(), exact.other_calls.begin(), exact.other_calls.end());
+    for (const auto &[operation, times] : exact.futex_calls)
+        report.system_calls.emplace_back("futex " + futex_operation_name(operation), times);
     std::stable_sort(report.system_calls.begin(), report.system_calls.end(),
                      [](const auto &a, const auto &b) { return a.second > b.second; });
     Places places(exact.maps);

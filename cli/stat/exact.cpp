@@ -2,11 +2,11 @@
 //
 // Every futex wait of the program, counted and timed by libthrum-stat.so in it (stat/trap.c).
 #include <sys/personality.h>
-#include <sys/syscall.h>
 
 #include <fstream>
 
 #include "command.hpp"
+#include "stat/call_events.hpp"
 #include "stat/collect.hpp"
 
 namespace thrum::stat {
@@ -19,6 +19,7 @@ class Exact : public ExactLayer {
     void forked(pid_t child) override {
         probe_->program = child;
         maps_.begin(child);
+        has_events_ = events_.begin(child);
     }
     void poll(double now) override;
     void finish() override;
@@ -27,6 +28,8 @@ class Exact : public ExactLayer {
     void tell();
 
     ProbeFile probe_{PROBE_EXACT};
+    CallEvents events_;
+    bool has_events_ = false;
     std::uint32_t loaded_ = 0;
     MapReader maps_{maps};
 };
@@ -51,7 +54,14 @@ void Exact::finish() {
         waits.push_back({raw_stack(entry.stack), entry.address, entry.waits,
                          static_cast<double>(entry.nanoseconds) * 1e-9});
     }
-    system_calls = {{SYS_futex, probe_->waits}};
+    for (long number = 0; number < PROBE_CALLS; number++)
+        if (probe_->calls[number] != 0)
+            system_calls.emplace_back(number, probe_->calls[number]);
+    for (unsigned operation = 0; operation < PROBE_FUTEX; operation++)
+        if (probe_->futex[operation] != 0)
+            futex_calls.emplace_back(operation, probe_->futex[operation]);
+    other_calls = events_.counts();
+    makers = makers_of(probe_.get());
     threads_created = probe_->created;
     threads_joined = probe_->joined;
     tell();
@@ -59,9 +69,15 @@ void Exact::finish() {
 
 void Exact::tell() {
     how_known.push_back(
-        "Exact waits: a seccomp filter traps each futex wait of the program and of its libraries, where a "
-        "preloaded library counts and times it; that costs each wait 2 to 4 us. Other system calls "
-        "are not counted, nor waits in libraries loaded later that do not wait through libc.");
+        "Exact waits: a seccomp filter traps each futex call of the program and of its libraries, where a "
+        "preloaded library counts it, and times those that wait; that costs each call 1 to 4 us. Not counted "
+        "are calls in libraries loaded later that do not go through libc.");
+    how_known.push_back(
+        std::string("System calls by kind: trapped and counted are futex, by operation, sched_yield, "
+                    "rt_sigprocmask, rt_sigaction; ") +
+        (has_events_ ? "some 30 others are counted by tracepoints of the kernel's, those of processes that "
+                       "the program starts included. The rest is not counted."
+                     : "others are not counted: tracepoints, which could, are for root and CAP_PERFMON."));
     if (probe_->no_new_privileges != 0)
         how_known.push_back("NO_NEW_PRIVS was set for this run: set-user-ID programs that it starts, such "
                             "as sudo, gain no rights in it.");

@@ -229,6 +229,8 @@ void Examination::look_closer() {
     }
     if (exact_ && interrupts_.caught() == 0)
         count_exactly(runs_.back().launch);
+    else if (report_.makers.empty() && is_churning(report_) && interrupts_.caught() == 0)
+        look_for_makers(runs_.back().launch);
 }
 
 // --- runs that are looked at --------------------------------------------------------------------------
@@ -264,6 +266,8 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
         profile->finish();
         take_notes(*profile);
         report_.profile_source = profile->source;
+        if (whole)
+            add_makers(report_, profile->observed.maps, profile->makers);
         add_profile(whole ? report_.burns : report_.burns_one, *profile);
     }
     if (sampler)
@@ -296,6 +300,21 @@ void Examination::count_exactly(const Launch &launch) {
     add_exact(report_, *exact_);
     take_notes(*exact_);
     know("Waits were counted in a run of their own, whose times are not reported.");
+}
+
+// Who makes threads all the time is hardly ever asleep, so the sampler does not see it.
+void Examination::look_for_makers(const Launch &launch) {
+    std::string why_not;
+    const std::unique_ptr<MakersLayer> layer = make_makers(launch.path, why_not);
+    if (layer == nullptr) {
+        warn("where threads are made was not seen: " + why_not);
+        return;
+    }
+    show_progress("who makes threads");
+    run(launch, streams(false), {layer.get()}, interrupts_, on_tick());
+    layer->finish();
+    take_notes(*layer);
+    add_makers(report_, layer->maps, layer->makers);
 }
 
 // --- a process that runs already ----------------------------------------------------------------------

@@ -58,6 +58,7 @@ class Examination {
     Measured observe(const Launch &launch, const Streams &streams, bool whole);
     void take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured);
     void count_exactly(const Launch &launch);
+    void look_for_makers(const Launch &launch);
     void take_notes(const Layer &layer);
     void conclude_all();
 

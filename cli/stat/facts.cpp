@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "stat/names.hpp"
 #include "stat/scaling.hpp"
 
 namespace thrum::stat {
@@ -43,15 +44,6 @@ bool waits_for_interpreter(const std::vector<Frame> &stack) {
     return false;
 }
 
-// Locks that the program asks a library for, although their words lie in that library's memory.
-bool is_asked_for(const std::vector<Frame> &stack) {
-    return std::any_of(stack.begin(), stack.end(), [](const Frame &frame) {
-        return begins_with(frame.function, "GOMP_") || begins_with(frame.function, "omp_set_") ||
-               begins_with(frame.function, "__kmpc_critical") ||
-               begins_with(frame.function, "__kmpc_ordered");
-    });
-}
-
 // The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest to the
 // program's own code counts. printf() may allocate, and who calls it did not call malloc().
 const Frame *hidden_frame(const std::vector<Frame> &stack) {
@@ -77,15 +69,13 @@ const Frame *called_frame(const std::vector<Frame> &stack) {
     return found;
 }
 
-const LockUse *lock_of(const Report &report, const Site &site) {
+const LockUse *use_of(const Report &report, const Site &site) {
     return site.lock < report.locks.size() ? &report.locks[site.lock] : nullptr;
 }
 
 void name_hidden(Culprit &culprit, const Frame &frame, const HiddenLock &entry) {
     culprit.kind = entry.is_allocator ? Culprit::kAllocator : Culprit::kHidden;
-    const std::string function = plain_name(frame.function),
-                      called = function.substr(begins_with(function, "IO_") ? 3 : 0);
-    culprit.name = *entry.name == '\0' ? called + "()" : entry.name;
+    culprit.name = *entry.name == '\0' ? public_name(frame.function) + "()" : entry.name;
     culprit.module = frame.module;
     culprit.fix = entry.fix;
     culprit.key = culprit.name;
@@ -94,16 +84,35 @@ void name_hidden(Culprit &culprit, const Frame &frame, const HiddenLock &entry) 
 // Static data of a library, and nobody has heard of the function: a hidden lock all the same.
 void name_unlisted(Culprit &culprit, const Frame &frame) {
     culprit.kind = Culprit::kHidden;
-    culprit.name = plain_name(frame.function) + "()";
+    culprit.name = public_name(frame.function) + "()";
     culprit.module = frame.module;
     culprit.fix = "Call it less often, or from one thread: it takes a lock that is one for all threads.";
     culprit.key = culprit.name;
 }
 
+// A lock that the program asked OpenMP for, although its word may lie in that library's memory.
+void name_openmp(Culprit &culprit, const OpenmpConstruct &construct) {
+    culprit.is_openmp = true;
+    culprit.name = openmp_name(construct, culprit.lock != nullptr ? &culprit.lock->lock : nullptr);
+    culprit.fix = construct.fix;
+}
+
+// "the_mutex"; without a symbol "prog+0x4060", and what else is known where it is in no program or library.
+std::string name_of_lock(const Lock &lock) {
+    Frame at;
+    at.module = lock.module;
+    at.offset = lock.offset;
+    return !lock.symbol.empty() ? lock.symbol : !lock.module.empty() ? frame_name(at) : lock.text;
+}
+
+std::string key_of(const Place &place) {
+    return place.function.empty() ? place.code : place.function;
+}
+
 Culprit culprit_of(const Report &report, const Site &site) {
     Culprit culprit;
     culprit.place = place_of(site.stack);
-    culprit.lock = lock_of(report, site);
+    culprit.lock = use_of(report, site);
     if (waits_for_interpreter(site.stack)) {
         culprit.kind = Culprit::kInterpreter;
         culprit.name = "Python's global interpreter lock (GIL)";
@@ -115,24 +124,26 @@ Culprit culprit_of(const Report &report, const Site &site) {
         return culprit;
     }
     const Frame *called = called_frame(site.stack);
+    const OpenmpConstruct *construct = openmp_construct(site.stack);
     const bool is_librarys = culprit.lock != nullptr && culprit.lock->lock.kind == LockKind::kLibrary;
-    if (is_librarys && called != nullptr && !is_asked_for(site.stack)) {
+    if (is_librarys && called != nullptr && construct == nullptr) {
         name_unlisted(culprit, *called);
         return culprit;
     }
     culprit.kind = Culprit::kOwn;
-    if (called != nullptr && is_asked_for(site.stack))
-        culprit.name = "an OpenMP section or lock (" + called->function + ")";
+    if (construct != nullptr)
+        name_openmp(culprit, *construct);
     else if (culprit.lock != nullptr)
-        culprit.name =
-            culprit.lock->lock.symbol.empty() ? culprit.lock->lock.text : culprit.lock->lock.symbol;
-    culprit.key = "lock " + (culprit.lock != nullptr ? std::to_string(site.lock) : culprit.place.function);
+        culprit.name = name_of_lock(culprit.lock->lock);
+    culprit.key = "lock " + (culprit.lock != nullptr ? std::to_string(site.lock) : key_of(culprit.place));
     return culprit;
 }
 
 // In a call of the program's that takes or gives back a lock of its own.
 bool is_at_own_lock(const std::vector<Frame> &stack) {
     const Frame *called = called_frame(stack);
+    if (const OpenmpConstruct *construct = openmp_construct(stack))
+        return construct->kind == OpenmpConstruct::kLock;
     return called != nullptr && (called->function.find("pthread_mutex_") != std::string::npos ||
                                  called->function.find("pthread_rwlock_") != std::string::npos);
 }
@@ -145,9 +156,9 @@ std::vector<Culprit> find_culprits(const Report &report) {
         return std::find_if(list.begin(), list.end(),
                             [&key](const Culprit &known) { return known.key == key; });
     };
-    const auto find_own = [&list](const std::string &function) { // which lock it is only waits show
-        return std::find_if(list.begin(), list.end(), [&function](const Culprit &known) {
-            return known.kind == Culprit::kOwn && known.place.function == function;
+    const auto find_own = [&list](const Place &place) { // which lock it is only waits show
+        return std::find_if(list.begin(), list.end(), [&place](const Culprit &known) {
+            return known.kind == Culprit::kOwn && known.place.function == place.function;
         });
     };
     for (const Site &site : report.waits) { // by share: the first has the place
@@ -169,8 +180,10 @@ std::vector<Culprit> find_culprits(const Report &report) {
             if (frame != nullptr)
                 name_hidden(culprit, *frame, *find_hidden_lock(*frame));
             else
-                culprit.key = "lock " + culprit.place.function;
-            auto known = frame != nullptr ? find(culprit.key) : find_own(culprit.place.function);
+                culprit.key = "lock " + key_of(culprit.place);
+            if (const OpenmpConstruct *construct = frame == nullptr ? openmp_construct(site.stack) : nullptr)
+                name_openmp(culprit, *construct);
+            auto known = frame != nullptr ? find(culprit.key) : find_own(culprit.place);
             if (known == list.end())
                 known = list.insert(list.end(), std::move(culprit));
             (burns == &report.burns ? known->burned : known->burned_one) += site.share;
@@ -184,18 +197,22 @@ std::vector<Culprit> find_culprits(const Report &report) {
 // --- CPU time -----------------------------------------------------------------------------------------
 
 std::vector<Burner> find_burners(const Report &report) {
-    std::map<std::pair<std::string, std::string>, Burner> map;
+    std::map<std::tuple<std::string, std::string, std::string>, Burner> map; // by place, leaf and module
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
         for (const Site &site : *burns) { // by share: the first has the line
             if (site.stack.empty())
                 continue;
             const Frame &leaf = site.stack.front();
             const Place place = place_of(site.stack);
-            Burner &burner = map[{place.function, plain_name(leaf.function)}];
-            if (burner.leaf.empty() && burner.place.function.empty()) {
+            const auto [at, is_new] =
+                map.try_emplace({place.function, plain_name(leaf.function), leaf.module});
+            Burner &burner = at->second;
+            if (is_new) {
                 burner.place = place;
                 burner.leaf = plain_name(leaf.function);
+                burner.module = leaf.module;
                 burner.is_own = leaf.is_user;
+                burner.openmp = openmp_construct(site.stack);
                 if (const Frame *called = called_frame(site.stack))
                     burner.called = plain_name(called->function);
             }
@@ -276,7 +293,8 @@ Place place_of(const std::vector<Frame> &stack) {
             found = &frame;
     if (found == nullptr)
         return {};
-    return {source_name(found->function), found->file, found->line};
+    return {source_name(found->function), found->file, found->line,
+            found->function.empty() ? frame_name(*found) : ""};
 }
 
 bool is_input_output(const Site &site) {

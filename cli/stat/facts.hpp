@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "stat/openmp.hpp"
 #include "stat/report.hpp"
 #include "stat/rules.hpp"
 
@@ -17,6 +18,8 @@ namespace thrum::stat {
 struct Place {
     std::string function, file;
     int line = 0;
+    std::string code; // without a function: "prog+0x1234"
+    bool is_known() const { return !function.empty() || !code.empty(); }
 };
 Place place_of(const std::vector<Frame> &stack);
 
@@ -27,8 +30,9 @@ struct Culprit {
     Kind kind = kOwn;
     std::string name;   // "random()", or what the lock is
     std::string module; // kHidden: of the function
-    std::string fix;    // kHidden, kAllocator
+    std::string fix;    // kHidden, kAllocator, OpenMP's; empty: the rule's
     std::string key;    // sites with the same one belong together
+    bool is_openmp = false;
     Place place;
     const LockUse *lock = nullptr;
     std::uint64_t samples = 0; // of lock waits
@@ -42,8 +46,10 @@ struct Culprit {
 struct Burner {
     Place place;
     std::string leaf;    // the innermost function
+    std::string module;  // that it is in
     std::string called;  // the library's function that the program calls; empty: none
     bool is_own = false; // that is the program's
+    const OpenmpConstruct *openmp = nullptr;
     double share = 0, share_one = 0;
 };
 

@@ -30,16 +30,14 @@ const HiddenLock kHiddenLocks[] = {
     {"vfprintf_internal vfwprintf_internal", "printf() and its like",
      "Give each thread a buffer or stream of its own, or lock once (flockfile) around *_unlocked calls.",
      false},
-    {"putc putchar putc_unlocked fputc puts fputs fwrite printf fprintf vprintf vfprintf dprintf IO_putc "
-     "IO_puts "
-     "IO_fputs IO_fwrite IO_printf fputwc putwc fwprintf wprintf perror",
+    {"putc putchar putc_unlocked fputc puts fputs fwrite printf fprintf vprintf vfprintf dprintf fputwc "
+     "putwc "
+     "fwprintf wprintf perror",
      "", "Give each thread a buffer or stream of its own, or lock once (flockfile) around *_unlocked calls.",
      false},
-    {"getc getchar fgetc fgets gets fread getline getdelim ungetc scanf fscanf vfscanf IO_getc IO_fgets "
-     "IO_fread "
-     "IO_getline fgetwc getwc",
-     "", "Read large blocks, or lock once (flockfile) around getc_unlocked().", false},
-    {"fflush fseek fseeko ftell ftello rewind fclose fopen fopen64 freopen fdopen IO_fflush IO_fclose", "",
+    {"getc getchar fgetc fgets gets fread getline getdelim ungetc scanf fscanf vfscanf fgetwc getwc", "",
+     "Read large blocks, or lock once (flockfile) around getc_unlocked().", false},
+    {"fflush fseek fseeko ftell ftello rewind fclose fopen fopen64 freopen fdopen", "",
      "Keep streams open and to one thread each: opening and closing takes the lock of the list of all.",
      false},
     {"dl_iterate_phdr", "",
@@ -76,10 +74,14 @@ bool ends_in_number(const std::string &text, std::size_t from) {
     return from < text.size() && text.find_first_not_of("0123456789", from) == std::string::npos;
 }
 
-std::string without_suffix(std::string name, const std::string &suffix) {
+void remove_suffix(std::string &name, const std::string &suffix) {
     if (name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0)
         name.erase(name.size() - suffix.size());
-    return name;
+}
+
+void remove_prefix(std::string &name, const std::string &prefix) {
+    if (name.compare(0, prefix.size(), prefix) == 0)
+        name.erase(0, prefix.size());
 }
 
 const std::unordered_map<std::string, const HiddenLock *> &by_name() {
@@ -116,11 +118,19 @@ std::string plain_name(const std::string &function) {
     return first == std::string::npos ? name : name.substr(first);
 }
 
+std::string public_name(const std::string &function) {
+    std::string name = plain_name(function);
+    for (const char *prefix : {"IO_", "isoc99_", "isoc23_"})
+        remove_prefix(name, prefix);
+    remove_suffix(name, "_chk");
+    return name;
+}
+
 const HiddenLock *find_hidden_lock(const Frame &frame) {
     if (frame.is_user || frame.function.empty())
         return nullptr;
     const auto &names = by_name();
-    const auto found = names.find(without_suffix(plain_name(frame.function), "_chk"));
+    const auto found = names.find(public_name(frame.function));
     return found == names.end() ? nullptr : found->second;
 }
 

@@ -39,6 +39,7 @@ struct ProcSample {
     std::uint64_t arguments[6] = {};        // of the system call
     std::uint64_t run_ns = 0, delay_ns = 0; // schedstat, so far
     std::size_t stack = SIZE_MAX;           // index into Observed::stacks
+    std::size_t python = SIZE_MAX;          // and into Observed::python
 };
 
 struct ProcThread {
@@ -70,6 +71,22 @@ class Sampler : public Layer {
     std::unique_ptr<State> state_;
 };
 
+// --- makers.cpp: who makes threads --------------------------------------------------------------------
+
+struct ThreadMaker {
+    RawStack stack; // of a call of pthread_create()
+    std::uint64_t threads = 0;
+};
+
+class MakersLayer : public Layer {
+  public:
+    std::vector<Maps> maps;
+    std::vector<ThreadMaker> makers;
+    virtual void finish() = 0;
+};
+// By libthrum-stat.so in the program; nothing where that cannot be loaded, with the reason in `why_not`.
+std::unique_ptr<MakersLayer> make_makers(const std::string &program, std::string &why_not);
+
 // --- profile.cpp: where CPU time goes -----------------------------------------------------------------
 
 struct CpuSample {
@@ -83,8 +100,9 @@ class CpuProfile : public Layer {
   public:
     Observed observed;
     std::vector<CpuSample> samples;
-    std::string source;        // for Report::profile_source
-    virtual void finish() = 0; // the program has ended: what is still in the buffers
+    std::vector<ThreadMaker> makers; // where that can be seen on the way
+    std::string source;              // for Report::profile_source
+    virtual void finish() = 0;       // the program has ended: what is still in the buffers
 };
 // A perf event without the kernel's part where that is allowed, else a timer in the program (libthrum-stat.so); nothing
 // where the program takes neither, with the reason in `why_not`. `program`: what will be executed.
@@ -103,7 +121,11 @@ class ExactLayer : public Layer {
   public:
     std::vector<Maps> maps;
     std::vector<ExactWait> waits;
-    std::vector<std::pair<long, std::uint64_t>> system_calls; // number, times
+    std::vector<ThreadMaker> makers;
+    std::vector<std::pair<long, std::uint64_t>> system_calls;    // number, times; futex is in the next
+    std::vector<std::pair<unsigned, std::uint64_t>> futex_calls; // operation, times
+    std::vector<std::pair<std::string, std::uint64_t>>
+        other_calls; // name, times: where the kernel counts them for us
     std::uint64_t threads_created = 0, threads_joined = 0;
     virtual void finish() = 0;
 };
@@ -119,7 +141,7 @@ class Unwinder {
     ~Unwinder();
     std::vector<Frame> frames(const RawStack &stack) const; // innermost first
     Lock lock(std::uint64_t futex) const;                   // what a futex word belongs to
-    const std::vector<std::string> &missing() const;        // modules without debugging information
+    std::vector<std::string> missing() const; // a sentence for each module without debugging information
 
   private:
     struct State;
@@ -130,5 +152,6 @@ class Unwinder {
 void add_samples(Report &report, const Sampler &sampler, double wall);
 void add_profile(std::vector<Site> &burns, const CpuProfile &profile);
 void add_exact(Report &report, const ExactLayer &exact);
+void add_makers(Report &report, const std::vector<Maps> &maps, const std::vector<ThreadMaker> &makers);
 
 } // namespace thrum::stat

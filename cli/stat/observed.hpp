@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "stat/report.hpp"
+
 namespace thrum::stat {
 
 // A thread's registers and what lay on its stack from the stack pointer up. Or, where a probe in the program has unwound
@@ -33,6 +35,7 @@ class Observed {
   public:
     std::vector<Maps> maps;
     std::vector<RawStack> stacks;
+    std::vector<std::vector<Frame>> python; // functions of Python programs, innermost first (python.hpp)
 };
 
 } // namespace thrum::stat

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "clock.hpp"
 #include "command.hpp"
 #include "stat/collect.hpp"
 #include "stat/timer_profile.hpp"
@@ -173,7 +174,7 @@ void PerfProfile::forked(pid_t child) {
     const perf_event_attr attributes = attributes_for(period_, with_kernel_);
     const long cpus = sysconf(_SC_NPROCESSORS_CONF), page = sysconf(_SC_PAGESIZE);
     child_ = child;
-    began_ = monotonic_now();
+    began_ = seconds_now();
     maps_.begin(child);
     int error = 0;
     unsigned missing = 0;
@@ -197,7 +198,7 @@ void PerfProfile::forked(pid_t child) {
 }
 
 void PerfProfile::poll(double now) {
-    began_ = monotonic_now() - now;
+    began_ = seconds_now() - now;
     for (Ring &ring : rings_)
         ring.drain([this](const perf_event_header &header, const std::vector<char> &record) {
             visit(header, record);
@@ -255,7 +256,7 @@ void PerfProfile::add_sample(Fields fields) {
 }
 
 void PerfProfile::finish() {
-    poll(monotonic_now() - began_);
+    poll(seconds_now() - began_);
     how_known.push_back(std::string("CPU profile: a perf event every ") + std::to_string(period_ / 1000000) +
                         " ms of a thread's time on a CPU (threads that run for less are not seen), " +
                         (with_kernel_ ? "the kernel's work for the program included."

@@ -166,6 +166,7 @@ struct Report {
     std::vector<Thread> threads;
     std::uint64_t threads_created = 0, threads_joined = 0; // as seen; exact runs: counted
     bool threads_counted = false;
+    std::vector<Site> makers; // where threads are made, as far as that was noted: `calls` of `share`
 
     // CPU profiles, where one was to be had: with the fewest threads of the sweep and with the most.
     std::string profile_source; // "perf event", "CPU timer in the program"; empty: none

@@ -208,6 +208,7 @@ void add_sampled(JsonObject &object, const Report &report) {
         .add("threads_created", std::to_string(report.threads_created))
         .add("threads_joined", std::to_string(report.threads_joined))
         .add("threads_counted", json_boolean(report.threads_counted))
+        .add("makers", sites_json(report, report.makers))
         .add("profile_source", string_or_null(report.profile_source))
         .add("burns", sites_json(report, report.burns))
         .add("burns_one", sites_json(report, report.burns_one));

@@ -7,6 +7,7 @@
 #include "comparison.hpp"
 #include "stat/facts.hpp"
 #include "stat/names.hpp"
+#include "stat/openmp.hpp"
 #include "text.hpp"
 
 namespace thrum::stat {
@@ -121,6 +122,11 @@ std::string chain(const std::vector<Frame> &stack, std::size_t width) {
     return text.substr(0, width);
 }
 
+std::string lock_text(const Site &site, const Lock &lock) {
+    const OpenmpConstruct *construct = openmp_construct(site.stack);
+    return (construct != nullptr ? openmp_name(*construct, &lock) + "; " : "") + lock.text;
+}
+
 std::string waits_text(const Report &report) {
     if (report.waits.empty())
         return "";
@@ -136,7 +142,7 @@ std::string waits_text(const Report &report) {
             text += "        " + counted(static_cast<double>(*site.calls), "wait") + ", " +
                     duration(site.seconds) + " in all\n";
         if (site.lock < report.locks.size() && site.lock != lock)
-            text += wrapped("        lock: " + report.locks[site.lock].lock.text, "        ");
+            text += wrapped("        lock: " + lock_text(site, report.locks[site.lock].lock), "        ");
         lock = site.lock;
     }
     return text;
@@ -153,11 +159,15 @@ std::string burns_text(const Report &report, const Facts &facts) {
     text += "\n";
     for (std::size_t i = 0; i < std::min(kBurners, facts.burners.size()); i++) {
         const Burner &burner = facts.burners[i];
-        std::string name = burner.leaf.empty() ? "(not known)" : burner.leaf;
+        std::string name = !burner.leaf.empty()     ? burner.leaf
+                           : !burner.module.empty() ? burner.module
+                                                    : "(not known)";
         if (!burner.called.empty() && burner.called != burner.leaf)
             name += " <- " + burner.called;
         if (!burner.is_own && !burner.place.function.empty())
             name += " <- " + burner.place.function;
+        else if (!burner.is_own && !burner.place.code.empty())
+            name += " <- " + burner.place.code;
         if (!burner.place.file.empty())
             name += " (" + burner.place.file + ":" + std::to_string(burner.place.line) + ")";
         const std::string shares =
@@ -214,6 +224,16 @@ std::string also_text(const Report &report, const Facts &facts) {
                         (runnable < kManyRunnable ? " (ok)" : " (many)"));
 }
 
+// Of exact runs: the most frequent ones.
+std::string calls_text(const Report &report) {
+    constexpr std::size_t kCalls = 6;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kCalls, report.system_calls.size()); i++)
+        text += (i == 0 ? "" : ", ") + report.system_calls[i].first + " " +
+                std::to_string(report.system_calls[i].second);
+    return text.empty() ? "" : labelled("CALLS", "counted: " + text);
+}
+
 std::string noise_text(const Report &report) {
     double others = 0;
     bool known = false;
@@ -239,7 +259,7 @@ std::string text_of(const Report &report) {
     const Facts facts(report);
     std::string text = heading(report) + table(report) + waits_text(report) + burns_text(report, facts);
     text += "\n" + lost_text(report, facts) + (report.sampled_wall > 0 ? also_text(report, facts) : "") +
-            noise_text(report);
+            calls_text(report) + noise_text(report);
     for (const std::string &warning : report.warnings)
         text += labelled("NOTE", warning);
     return text;

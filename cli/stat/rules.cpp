@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "stat/facts.hpp"
+#include "stat/origins.hpp"
 #include "stat/verdict_text.hpp"
 #include "text.hpp"
 
@@ -66,7 +67,9 @@ Finding finding(const char *rule, const std::string &cause, const std::string &f
 }
 
 std::string at_place(const Place &place) {
-    return place.function.empty() ? "" : " in " + place.function + "()";
+    if (place.function.empty())
+        return place.code.empty() ? "" : " at " + place.code;
+    return " in " + place.function + "()";
 }
 
 // "libc.so.6" is libc to a reader.
@@ -139,8 +142,12 @@ std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Fa
 
 Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rule, const std::string &cause,
                      const std::string &fix) {
-    Finding found = finding(rule, cause, fix, confidence_of(facts, culprit), culprit.place);
+    Finding found = finding(rule, cause, culprit.fix.empty() ? fix : culprit.fix,
+                            confidence_of(facts, culprit), culprit.place);
     add_lock_evidence(facts, culprit, found);
+    if (!culprit.place.code.empty())
+        found.evidence.push_back("at " + culprit.place.code +
+                                 ": without debugging information no function and line are known");
     return found;
 }
 
@@ -232,65 +239,91 @@ Findings hot_mutex(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_hot))
         found.push_back(lock_finding(
-            facts, *culprit, "hot-mutex", "Hot mutex" + named(*culprit) + at_place(culprit->place),
+            facts, *culprit, "hot-mutex",
+            (culprit->is_openmp ? "Hot " + culprit->name : "Hot mutex" + named(*culprit)) +
+                at_place(culprit->place),
             "Collect per thread and merge now and then; or split the data, and with it the lock."));
     return found;
 }
 
 // --- threads ------------------------------------------------------------------------------------------
 
-// Who makes them: the function of the program that waits for or burns CPU time in pthread_create().
-Place place_of_creation(const Report &report) {
-    for (const std::vector<Site> *sites : {&report.burns, &report.others, &report.waits})
-        for (const Site &site : *sites)
-            for (const Frame &frame : site.stack) {
-                const std::string name = plain_name(frame.function);
-                if (name.compare(0, 14, "pthread_create") == 0 || name == "clone" || name == "clone3" ||
-                    name == "clone_internal" || name == "thrd_create")
-                    return place_of(site.stack);
-            }
-    return {};
+// "they begin in task() (prog.c:12)"; nothing where that is not known.
+void add_place_evidence(const std::string &what, const Place &place, Finding &found) {
+    if (!place.function.empty())
+        found.evidence.push_back(
+            what + " in " + place.function + "()" +
+            (place.file.empty() ? "" : " (" + place.file + ":" + std::to_string(place.line) + ")"));
+    else if (!place.code.empty())
+        found.evidence.push_back(what + " at " + place.code);
 }
 
-// Where they are waited for, which is not far from where they are made.
-std::string joining_evidence(const Report &report) {
-    for (const Site &site : report.others)
-        if (site.doing == Doing::kJoinWait) {
-            const Place place = place_of(site.stack);
-            return place.function.empty() ? ""
-                                          : "they are waited for in " + place.function + "() (" + place.file +
-                                                ":" + std::to_string(place.line) + ")";
-        }
-    return "";
+struct Churn {
+    double life = 0; // of half of them, at most
+    bool is_churn = false;
+};
+
+Churn churn_of(const Report &report) {
+    std::vector<double> lives;
+    for (const Thread &thread : report.threads)
+        lives.push_back(thread.end - thread.begin);
+    if (lives.size() < kChurnThreads)
+        return {};
+    const auto created = static_cast<double>(report.threads_created);
+    const double rate = report.sampled_wall > 0 ? created / report.sampled_wall : 0;
+    const bool many = rate >= kChurnRate || lives.size() >= kChurnThreads * 5;
+    const double life = median(lives);
+    return {life, life < kChurnLife && many};
 }
 
 Findings thread_churn(const Facts &facts) {
     const Report &report = facts.report;
-    std::vector<double> lives;
-    for (const Thread &thread : report.threads)
-        lives.push_back(thread.end - thread.begin);
-    const auto created = static_cast<double>(report.threads_created);
-    const double rate = report.sampled_wall > 0 ? created / report.sampled_wall : 0;
-    const bool short_lived = lives.size() >= kChurnThreads && median(lives) < kChurnLife;
-    const bool many = rate >= kChurnRate || lives.size() >= kChurnThreads * 5;
-    if (!short_lived || !many)
+    const Churn churn = churn_of(report);
+    if (!churn.is_churn)
         return {};
-    Finding found =
-        finding("thread-churn", "Threads are made and ended all the time",
-                "Keep a pool of threads; `thrum compare` tells what reuse gains without a change.",
-                report.threads_counted ? Confidence::kHigh : Confidence::kMedium, place_of_creation(report));
+    const auto created = static_cast<double>(report.threads_created);
+    const Origins origins = origins_of(report);
+    const Place &maker = origins.made;
+    Finding found = finding(
+        "thread-churn", "Threads are made and ended all the time" + (maker.is_known() ? at_place(maker) : ""),
+        "Keep a pool of threads; `thrum compare` tells what reuse gains without a change.",
+        report.threads_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
     found.evidence.push_back(counted(created, "thread") + (report.threads_counted ? " created" : " seen") +
                              " in " + duration(report.sampled_wall) + "; half of them lived less than " +
-                             duration(std::max(median(lives), report.rate > 0 ? 1 / report.rate : 0)));
+                             duration(std::max(churn.life, report.rate > 0 ? 1 / report.rate : 0)));
     found.evidence.push_back(percent(facts.kernel_share) + " of CPU time in the kernel");
-    if (const std::string joining = joining_evidence(report); !joining.empty())
-        found.evidence.push_back(joining);
+    add_place_evidence("they are made", maker, found);
+    add_place_evidence("they are waited for", origins.joined, found);
+    add_place_evidence("they begin", origins.begun, found);
     return {found};
 }
 
 bool is_yield(const std::string &leaf) {
     return leaf == "sched_yield" || leaf == "pthread_yield" || leaf == "thrd_yield" ||
            leaf == "pthread_spin_lock";
+}
+
+// Threads of OpenMP's that spin until the last of them has come, or until there is work again.
+std::optional<Finding> spinning_at_barrier(const Facts &facts) {
+    const Burner *most = nullptr;
+    double share = 0, share_one = 0;
+    for (const Burner &burner : facts.burners) {
+        if (burner.openmp == nullptr || burner.openmp->kind != OpenmpConstruct::kBarrier)
+            continue;
+        share += burner.share;
+        share_one += burner.share_one;
+        if (most == nullptr || (!most->place.is_known() && burner.place.is_known()))
+            most = &burner;
+    }
+    if (!facts.is_compared() || facts.report.burns_one.empty() || share < kSpins || share_one > kSpinsOne)
+        return std::nullopt;
+    const Place place = most->place.is_known() ? most->place : place_of_region(facts.report);
+    Finding found =
+        finding("busy-wait", std::string("Threads wait by spinning: ") + most->openmp->name + at_place(place),
+                most->openmp->fix, Confidence::kMedium, place);
+    found.evidence.push_back(percent(share) + " of CPU time there, " + percent(share_one) +
+                             " with the fewest threads");
+    return found;
 }
 
 // A loop of the program's own, or a known spinner, that takes CPU time which it did not take with the fewest threads.
@@ -317,6 +350,8 @@ std::optional<Finding> spinning(const Facts &facts) {
 
 Findings busy_wait(const Facts &facts) {
     std::optional<Finding> found = spinning(facts);
+    if (!found)
+        found = spinning_at_barrier(facts);
     const bool switches = facts.involuntary_rate >= kYieldRate;
     if (!found && !switches)
         return {};
@@ -569,6 +604,10 @@ Findings search(const Facts &facts) {
 }
 
 } // namespace
+
+bool is_churning(const Report &report) {
+    return churn_of(report).is_churn;
+}
 
 std::vector<std::string> rule_names() {
     std::vector<std::string> names;

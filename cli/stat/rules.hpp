@@ -15,6 +15,9 @@ namespace thrum::stat {
 // Fills outcome, verdict and findings from all the rest. `failure`: how the program failed, where it did.
 void conclude(Report &report, const std::string &failure);
 
+// Are threads made and ended all the time, as far as they were seen? Places of theirs are worth a closer look.
+bool is_churning(const Report &report);
+
 // The names of all rules, as Finding::rule has them, in the order in which they are tried.
 std::vector<std::string> rule_names();
 
@@ -35,5 +38,7 @@ const HiddenLock *find_hidden_lock(const Frame &frame);
 std::string source_name(const std::string &function);
 // Of a library's function besides: "__GI___random" is "random".
 std::string plain_name(const std::string &function);
+// As it stands in a program's source: "printf" for "__printf_chk", "puts" for "_IO_puts".
+std::string public_name(const std::string &function);
 
 } // namespace thrum::stat

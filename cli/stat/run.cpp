@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <optional>
 #include <sstream>
 
+#include "clock.hpp"
 #include "command.hpp"
 #include "measure.hpp"
 #include "process.hpp"
@@ -34,16 +34,6 @@ constexpr double kLook = 0.1;    // and between two looks at the threads
 constexpr double kBudget = 1e-3; // for one look
 constexpr double kTick = 0.5;
 constexpr double kGrace = 2; // from asking a program to end to ending it
-
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-double seconds(const timeval &time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
 
 Failure failed(const std::string &what) {
     return {kFailed, what + ": " + std::strerror(errno)};
@@ -215,9 +205,9 @@ void Child::release() {
 class Clockwork {
   public:
     Clockwork(pid_t pid, const std::vector<Layer *> &layers, const std::function<void()> &on_tick)
-        : layers_(layers), on_tick_(on_tick), threads_(pid), begin_(now()) {}
+        : layers_(layers), on_tick_(on_tick), threads_(pid), begin_(seconds_now()) {}
 
-    double elapsed() const { return now() - begin_; }
+    double elapsed() const { return seconds_now() - begin_; }
     // What is due is done; the seconds until the next is.
     double turn() {
         if (!layers_.empty() && due(next_sweep_, kSweep))
@@ -262,13 +252,13 @@ class Leash {
             throw Failure(128 + interrupts.caught(), "");
         }
         measured_.incomplete = true;
-        deadline_ = now() + kGrace;
+        deadline_ = seconds_now() + kGrace;
         if (!in_foreground_ || !interrupts.from_terminal()) // otherwise it has had the signal already
             kill(target(), interrupts.caught());
     }
     // One that shows itself to the user may take its time to end.
     void look_at_clock() const {
-        if (measured_.incomplete && !in_foreground_ && now() > deadline_)
+        if (measured_.incomplete && !in_foreground_ && seconds_now() > deadline_)
             kill(target(), SIGKILL);
     }
     // Ctrl-Z is for the whole job: this process stops with it, and goes on with it.
@@ -289,8 +279,8 @@ class Leash {
 };
 
 void take_usage(const rusage &usage, Measured &measured) {
-    measured.user = seconds(usage.ru_utime);
-    measured.system = seconds(usage.ru_stime);
+    measured.user = seconds_of(usage.ru_utime);
+    measured.system = seconds_of(usage.ru_stime);
     measured.voluntary = static_cast<std::uint64_t>(usage.ru_nvcsw);
     measured.involuntary = static_cast<std::uint64_t>(usage.ru_nivcsw);
     measured.faults_major = static_cast<std::uint64_t>(usage.ru_majflt);
@@ -385,7 +375,7 @@ void take_difference(const Account &before, const Account &after, Measured &meas
 
 // schedstat: "RUN_NS DELAY_NS SLICES".
 void ThreadWatch::look() {
-    const double begin = now();
+    const double begin = seconds_now();
     const std::string folder = "/proc/" + std::to_string(pid_) + "/task";
     const std::unique_ptr<DIR, int (*)(DIR *)> tasks(opendir(folder.c_str()), closedir);
     unsigned seen = 0;
@@ -393,7 +383,7 @@ void ThreadWatch::look() {
         if (entry->d_name[0] == '.')
             continue;
         seen++;
-        if (now() - begin > kBudget)
+        if (seconds_now() - begin > kBudget)
             continue;
         std::ifstream file(folder + "/" + entry->d_name + "/schedstat");
         std::uint64_t run, delay;

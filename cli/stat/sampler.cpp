@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,19 +24,23 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "descriptor.hpp"
 #include "elf.hpp"
 #include "maps.hpp"
 #include "process.hpp"
+#include "stat/python.hpp"
+#include "stat/stack_keeper.hpp"
+#include "stat/task_files.hpp"
 
 namespace thrum::stat {
 
 namespace {
 
-constexpr std::size_t kStackBytes = 16 << 10;        // of a thread's stack, from the stack pointer on
-constexpr std::size_t kStacksBytesMost = 256u << 20; // of all that are kept
 constexpr std::size_t kSamplesMost = 1u << 20;
 constexpr std::size_t kFewThreads = 64;                    // of which more is read
 constexpr double kCreditFirst = 0.005, kCreditMost = 0.02; // seconds of CPU time that may be saved up
@@ -71,16 +74,6 @@ std::size_t descriptors_to_keep() {
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min<rlim_t>(limit.rlim_cur / 2, 4096) : 0;
 }
 
-// A small file of a thread, of which the beginning is read. As a string with a zero at its end; false and errno else.
-template <std::size_t kSize>
-bool read_text(int fd, char (&text)[kSize]) {
-    const ssize_t got = pread(fd, text, kSize - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    if (got == 0)
-        errno = ESRCH;
-    return got > 0;
-}
-
 struct Watched {
     pid_t id = 0;
     std::size_t thread = 0; // index into Sampler::threads
@@ -94,39 +87,6 @@ struct Watched {
     double status_at = 0, status_after = kStatusFirst;
     bool is_gone = false;
 };
-
-struct SchedStat {
-    std::uint64_t run_ns = 0, delay_ns = 0, times_run = 0;
-};
-
-SchedStat parse_schedstat(const char *text) {
-    SchedStat stat;
-    char *end = nullptr;
-    stat.run_ns = std::strtoull(text, &end, 10);
-    stat.delay_ns = std::strtoull(end, &end, 10);
-    stat.times_run = std::strtoull(end, &end, 10);
-    return stat;
-}
-
-// "202 0x7f.. 0x80 ... SP PC", or "-1 SP PC" where it sleeps elsewhere in the kernel.
-bool parse_system_call(const char *text, ProcSample &sample, std::uint64_t &sp, std::uint64_t &pc) {
-    char *end = nullptr;
-    sample.system_call = std::strtol(text, &end, 10);
-    if (end == text)
-        return false;
-    if (sample.system_call >= 0)
-        for (std::uint64_t &argument : sample.arguments)
-            argument = std::strtoull(end, &end, 16);
-    sp = std::strtoull(end, &end, 16);
-    pc = std::strtoull(end, &end, 16);
-    return true;
-}
-
-// The line "NAME: NUMBER" of a status file.
-std::uint64_t number_in(const std::string &status, const char *name) {
-    const std::size_t at = status.find(name);
-    return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 10);
-}
 
 // Is the code that was known before still where it was?
 bool is_extended(const std::vector<Mapping> &before, const std::vector<Mapping> &now) {
@@ -151,7 +111,6 @@ struct Sampler::State {
 
     void load_maps(double now);
     void look_at_maps(double now);
-    bool is_code(std::uint64_t word) const;
 
     void list(double now);
     void list_if_worthwhile(double now);
@@ -165,8 +124,9 @@ struct Sampler::State {
     void look(Watched &watched, double now);
     bool look_at_sleeper(const Watched &watched, const char *text, ProcSample &sample);
     char state_of(pid_t id) const;
-    bool copy_stack(std::uint64_t sp, std::vector<std::byte> &bytes);
     std::size_t keep_stack(std::uint64_t sp, std::uint64_t pc);
+    void find_python();
+    std::size_t keep_python(pid_t thread);
     void thin_out();
 
     Sampler &to;
@@ -191,13 +151,13 @@ struct Sampler::State {
     double next_at = 0, last_at = 0, credit = kCreditFirst;
     Cost look_cost{50e-6}, list_cost{4e-6};
 
-    std::vector<Mapping> mappings, code;
+    std::vector<Mapping> mappings;
     double maps_at = 0, maps_after = kMapsFirst, maps_cost = 0;
     bool saw_unknown = false;
 
-    bool use_memory_file = false;
-    std::size_t stack_bytes = 0;
-    std::unordered_map<std::uint64_t, std::size_t> known_stacks; // hash to index into Observed::stacks
+    StackKeeper stacks{to.observed};
+    std::optional<Python> python;
+    std::map<std::string, std::size_t> known_python; // frames as text to index into Observed::python
 };
 
 // --- the process ---------------------------------------------------------------------------------------------
@@ -215,6 +175,7 @@ void Sampler::State::open_process(pid_t process) {
     tasks.reset(opendir((living + "/task").c_str()));
     if ((!memory.is_open() || has_other_memory()) && tasks != nullptr)
         open_by_another_thread();
+    stacks.open(pid, memory.get());
 }
 
 // Of a process whose first thread has ended while others run only these still show its memory, program and mappings.
@@ -271,6 +232,7 @@ bool Sampler::State::is_there(double now) {
 
 void Sampler::State::begin_program(double now) {
     has_begun = true;
+    python.reset();
     const Descriptor file(open((living + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
     const auto identity = file.is_open() ? elf::identify(file.get()) : std::nullopt;
     is_foreign = identity && !identity->is_native();
@@ -296,11 +258,12 @@ void Sampler::State::load_maps(double now) {
         if (mapping.is_executable)
             code_now.push_back(mapping);
     auto &maps = to.observed.maps;
-    if (!maps.empty() && is_extended(code, code_now))
+    if (!maps.empty() && is_extended(stacks.code(), code_now))
         maps.back().text = std::move(*text);
     else
         maps.push_back({maps.empty() ? 0 : now, std::move(*text)});
-    code = std::move(code_now);
+    stacks.set_code(std::move(code_now));
+    find_python();
     maps_cost = cpu_time() - begin;
 }
 
@@ -311,11 +274,6 @@ void Sampler::State::look_at_maps(double now) {
         return;
     maps_after = std::min(kMapsLater, maps_after * 2);
     load_maps(now);
-}
-
-bool Sampler::State::is_code(std::uint64_t word) const {
-    return !code.empty() && word >= code.front().start && word < code.back().end &&
-           mapping_at(code, word) != nullptr;
 }
 
 // --- its threads ---------------------------------------------------------------------------------------------
@@ -430,86 +388,63 @@ void Sampler::State::list_if_worthwhile(double now) {
 
 // --- one look at one thread ----------------------------------------------------------------------------------
 
-// As /proc/PID/stat has it, behind the name in parentheses.
 char Sampler::State::state_of(pid_t id) const {
     char text[256];
     Descriptor fd(open_file(id, "stat"));
-    if (!fd.is_open() || !read_text(fd.get(), text))
-        return 'X';
-    const char *name_end = std::strrchr(text, ')');
-    return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '?';
+    return fd.is_open() && read_text(fd.get(), text) ? parse_state(text) : 'X';
 }
 
-// The stack's pages one by one, so that behind its end nothing more is copied, rather than nothing at all.
-bool Sampler::State::copy_stack(std::uint64_t sp, std::vector<std::byte> &bytes) {
-    static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    bytes.resize(kStackBytes);
-    ssize_t got = -1;
-    if (!use_memory_file) {
-        iovec pieces[kStackBytes / 4096 + 1];
-        std::size_t count = 0;
-        for (std::uint64_t at = sp; at < sp + kStackBytes; count++) {
-            const std::uint64_t end = std::min(at / page * page + page, sp + kStackBytes);
-            pieces[count] = {reinterpret_cast<void *>(at), end - at}; // NOLINT: an address of the other's
-            at = end;
-        }
-        const iovec whole{bytes.data(), bytes.size()};
-        got = process_vm_readv(pid, &whole, 1, pieces, count, 0);
-        use_memory_file = got < 0 && (errno == EPERM || errno == ENOSYS); // as in some containers
-    }
-    if (use_memory_file)
-        got = pread(memory.get(), bytes.data(), bytes.size(), static_cast<off_t>(sp));
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return got > 0;
-}
-
-// Two stacks are the same where the same return addresses lie at the same places, whatever thread's they are.
 std::size_t Sampler::State::keep_stack(std::uint64_t sp, std::uint64_t pc) {
-    constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
-    RawStack stack;
-    stack.pc = pc;
-    stack.sp = sp;
-    if (!is_code(pc))
-        saw_unknown = true;
-    copy_stack(sp, stack.bytes);
-    std::uint64_t hash = (pc ^ to.observed.maps.size()) * kPrime;
-    std::size_t used = 0;
-    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= stack.bytes.size(); at += sizeof(std::uint64_t)) {
-        std::uint64_t word;
-        std::memcpy(&word, stack.bytes.data() + at, sizeof word);
-        if (!is_code(word))
-            continue;
-        used = at + 2 * sizeof word;
-        hash = (hash ^ (hash >> 29) ^ word ^ at) * kPrime;
-    }
-    const auto known = known_stacks.find(hash);
-    if (known != known_stacks.end())
-        return known->second;
-    if (stack_bytes + used > kStacksBytesMost) {
+    saw_unknown = saw_unknown || !stacks.is_code(pc);
+    const std::size_t kept = stacks.keep(sp, pc);
+    if (kept == SIZE_MAX)
         say_once(
             "the program waits in more different ways than are kept: of some waits it is not known where");
+    return kept;
+}
+
+void Sampler::State::find_python() {
+    std::string why_not;
+    if (python || is_foreign)
+        return;
+    const auto read = [this](std::uint64_t address, void *into, std::size_t bytes) {
+        return pread(memory.get(), into, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
+    };
+    python = Python::find(pid, mappings, read, why_not);
+    if (!why_not.empty())
+        say_once(why_not);
+}
+
+std::size_t Sampler::State::keep_python(pid_t thread) {
+    std::vector<Frame> frames = python ? python->frames(thread) : std::vector<Frame>();
+    if (frames.empty())
         return SIZE_MAX;
-    }
-    stack.bytes.resize(std::min(used, stack.bytes.size()));
-    stack.bytes.shrink_to_fit();
-    stack_bytes += stack.bytes.size();
-    to.observed.stacks.push_back(std::move(stack));
-    known_stacks[hash] = to.observed.stacks.size() - 1;
-    return to.observed.stacks.size() - 1;
+    std::string text;
+    for (const Frame &frame : frames)
+        text += frame.function + '|' + frame.file + ':' + std::to_string(frame.line) + '\n';
+    auto &kept = to.observed.python;
+    const auto [at, is_new] = known_python.try_emplace(std::move(text), kept.size());
+    if (is_new)
+        kept.push_back(std::move(frames));
+    return at->second;
 }
 
 // False: it has ended.
 bool Sampler::State::look_at_sleeper(const Watched &thread, const char *text, ProcSample &sample) {
-    std::uint64_t sp = 0, pc = 0;
-    if (is_foreign || !parse_system_call(text, sample, sp, pc))
-        sample.system_call = -1;
+    SleepingCall call;
+    if (!is_foreign && parse_system_call(text, call)) {
+        sample.system_call = call.number;
+        std::copy(std::begin(call.arguments), std::end(call.arguments), sample.arguments);
+    }
     sample.state = sample.system_call == SYS_futex ? 'S' : state_of(thread.id);
     if (sample.state == 'Z' || sample.state == 'X')
         return false;
     if (sample.state == 'R') // by now
         sample.system_call = -1;
-    else if (sp != 0 && !is_foreign)
-        sample.stack = keep_stack(sp, pc);
+    else if (call.sp != 0)
+        sample.stack = keep_stack(call.sp, call.pc);
+    if (sample.stack != SIZE_MAX)
+        sample.python = keep_python(thread.id);
     if (sample.system_call == SYS_futex && mapping_at(mappings, sample.arguments[0]) == nullptr)
         saw_unknown = true;
     return true;

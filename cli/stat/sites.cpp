@@ -75,8 +75,7 @@ Lock Places::lock(std::uint64_t futex, std::size_t era) {
 void Places::say_missing(std::vector<std::string> &warnings) const {
     for (const auto &unwinder : unwinders_)
         if (unwinder != nullptr)
-            for (const std::string &module : unwinder->missing())
-                add_once(warnings, {"no debugging information: " + module + "; lines are not known"});
+            add_once(warnings, unwinder->missing());
 }
 
 Unwinder *Places::get(std::size_t era) {

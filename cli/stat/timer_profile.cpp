@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "clock.hpp"
 #include "command.hpp"
 #include "stat/collect.hpp"
 
@@ -32,7 +33,7 @@ class TimerProfile : public CpuProfile {
     std::vector<std::string> environment() const override { return probe_.environment(); }
     void forked(pid_t child) override {
         probe_->program = child;
-        began_ = monotonic_now();
+        began_ = seconds_now();
         maps_.begin(child);
     }
     void poll(double now) override;
@@ -50,7 +51,7 @@ class TimerProfile : public CpuProfile {
 };
 
 void TimerProfile::poll(double now) {
-    began_ = monotonic_now() - now;
+    began_ = seconds_now() - now;
     if (probe_.loaded() != loaded_) {
         loaded_ = probe_.loaded();
         keeper_.clear();
@@ -76,9 +77,10 @@ void TimerProfile::drain() {
 }
 
 void TimerProfile::finish() {
-    poll(monotonic_now() - began_);
+    poll(seconds_now() - began_);
     if (const std::string text = probe_.maps(); !text.empty())
         maps_.take(text);
+    makers = makers_of(probe_.get());
     how_known.push_back(
         "CPU profile: " + why_ + ", so a timer in each thread of the program (" +
         std::to_string(probe_->period / 1000000) +

@@ -9,12 +9,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "backtrace.hpp"
 #include "maps.hpp"
+#include "stat/instructions.hpp"
 #include "stat/layers.hpp"
 #include "symbols.hpp"
 #include "text.hpp"
@@ -39,90 +40,6 @@ std::string hexadecimal(std::uint64_t number) {
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
     return text;
 }
-
-// --- instructions -------------------------------------------------------------------------------------------
-
-// What stands in the files of a program at its addresses.
-class Code {
-  public:
-    explicit Code(const std::vector<Mapping> &mappings) : mappings_(mappings) {}
-
-    // Is there a call just before? `target`: where it goes to, or 0 where that is not written in the instruction.
-    bool is_behind_call(std::uint64_t address, std::uint64_t &target);
-
-  private:
-    static constexpr std::size_t kLongest = 7; // of x86's calls, but for prefixes
-
-    bool read(std::uint64_t address, unsigned char *to, std::size_t bytes);
-
-    const std::vector<Mapping> &mappings_;
-    std::map<std::string, std::ifstream> files_;
-};
-
-bool Code::read(std::uint64_t address, unsigned char *to, std::size_t bytes) {
-    const Mapping *mapping = mapping_at(mappings_, address);
-    if (mapping == nullptr || !mapping->is_executable || !mapping->is_of_file())
-        return false;
-    std::ifstream &file = files_[mapping->path];
-    if (!file.is_open())
-        file.open(mapping->path, std::ios::binary);
-    file.clear();
-    file.seekg(static_cast<std::streamoff>(address - mapping->start + mapping->offset));
-    file.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes));
-    return file.good();
-}
-
-#if defined(__x86_64__)
-
-// How long "call r/m64" (FF /2) is; 0: these bytes are none.
-std::size_t length_of_indirect_call(const unsigned char *at) {
-    const unsigned mode = at[1] >> 6, memory = at[1] & 7;
-    if (at[0] != 0xff || (at[1] >> 3 & 7) != 2)
-        return 0;
-    const bool has_index = mode != 3 && memory == 4;
-    const bool has_no_base = mode == 0 && (memory == 5 || (has_index && (at[2] & 7) == 5));
-    return 2 + (has_index ? 1 : 0) + (mode == 1 ? 1 : mode == 2 || has_no_base ? 4 : 0);
-}
-
-bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
-    unsigned char bytes[kLongest + 2] = {};
-    if (!read(address - kLongest, bytes, kLongest))
-        return false;
-    target = 0;
-    if (bytes[kLongest - 5] == 0xe8) {
-        std::int32_t distance = 0;
-        std::memcpy(&distance, bytes + kLongest - 4, sizeof distance);
-        target = address + static_cast<std::uint64_t>(std::int64_t{distance});
-        const Mapping *at = mapping_at(mappings_, target);
-        if (at != nullptr && at->is_executable)
-            return true;
-        target = 0;
-    }
-    for (std::size_t length = 2; length <= kLongest; length++)
-        if (length_of_indirect_call(bytes + kLongest - length) == length)
-            return true;
-    return false;
-}
-
-#else
-
-bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
-    std::uint32_t instruction = 0;
-    unsigned char bytes[sizeof instruction];
-    if (!read(address - sizeof bytes, bytes, sizeof bytes))
-        return false;
-    std::memcpy(&instruction, bytes, sizeof instruction);
-    target = 0;
-    if ((instruction & 0xfffffc1f) == 0xd63f0000) // BLR
-        return true;
-    if ((instruction & 0xfc000000) != 0x94000000) // BL
-        return false;
-    const std::int64_t words = static_cast<std::int32_t>(instruction << 6) >> 6;
-    target = address - sizeof bytes + static_cast<std::uint64_t>(words * 4);
-    return true;
-}
-
-#endif
 
 // --- whose code and data it is ------------------------------------------------------------------------------
 
@@ -177,6 +94,7 @@ struct Unwinder::State {
     Backtrace search_frame_pointer(const Backtrace &known);
     int trust_in(std::uint64_t slot, std::uint64_t function);
     const std::vector<Frame> &frames_at(std::uint64_t address);
+    void name_called(std::vector<Frame> &frames, std::uint64_t called, std::uint64_t caller);
     bool is_of_system(const std::string &path) const;
     bool is_stack(const Mapping &mapping) const;
     bool is_arena(const Mapping &mapping) const;
@@ -190,9 +108,10 @@ struct Unwinder::State {
     std::string program; // its path
     std::map<std::uint64_t, std::vector<Frame>> known_frames;
     std::set<std::uint64_t> stacks; // where mappings begin that a stack pointer was seen in
-    std::map<std::string, bool>
-        has_lines; // by module: the program and its own libraries, as far as they were seen
-    std::vector<std::string> missing;
+    struct Known {
+        bool names = false, lines = false;
+    };
+    std::map<std::string, Known> modules; // of the program and its own libraries, as far as they were seen
 };
 
 bool Unwinder::State::read(std::uint64_t address, std::uint64_t &word) const {
@@ -233,11 +152,15 @@ int Unwinder::State::trust_in(std::uint64_t slot, std::uint64_t function) {
     if (!read(slot, saved) || !read(slot + kWord, back) || !code.is_behind_call(back, target))
         return 0;
     const int plausible = saved > slot && saved - slot < kFrameMost && saved % kWord == 0 ? 1 : 0;
+    if (const std::uint64_t word = code.word_of_call(back); word != 0) {
+        const std::optional<Import> import = symbols.import_at(word, function);
+        // One that jumps to it is in the same library. A call of another library's function left this behind.
+        return (!import ? 1 : import->is_same ? 8 : 6) + plausible;
+    }
     if (target == 0)
         return 4 + plausible;
     if (target == function)
         return 8 + plausible;
-    // Through a table of the linker, whose entries have no names; a call of another function left this behind.
     const Symbol &other = symbols.at(target);
     return (other.function.empty() || other.offset != 0 ? 4 : 1) + plausible;
 }
@@ -295,8 +218,10 @@ const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
         frame.offset = symbol.linked;
         frame.is_user = !is_system && !begins_with_any(symbol.source, kSystemSources) &&
                         !begins_with_any(frame.function, kSystemFunctions);
-        if (!is_system)
-            has_lines[symbol.module] |= symbol.line != 0;
+        if (!is_system) {
+            modules[symbol.module].names |= !symbol.function.empty();
+            modules[symbol.module].lines |= symbol.line != 0;
+        }
         at->second.push_back(std::move(frame));
     }
     if (symbols.at(address).module.empty()) { // the kernel's, or made as the program went along
@@ -305,6 +230,26 @@ const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
             mapping != nullptr && !mapping->path.empty() ? mapping->path : "(unknown)";
     }
     return at->second;
+}
+
+// A library's function by the name that its caller knows: it may have others. And one that jumps to a function inside
+// instead of calling that, as localtime() does, has left nothing on the stack but the call.
+void Unwinder::State::name_called(std::vector<Frame> &frames, std::uint64_t called, std::uint64_t caller) {
+    if (frames.empty() || frames.back().is_user || symbols.at(called).path == symbols.at(caller).path)
+        return;
+    const std::uint64_t word = code.word_of_call(caller + 1);
+    const auto import = word != 0 ? symbols.import_at(word, called) : std::nullopt;
+    if (!import)
+        return;
+    Symbol symbol;
+    symbol.function = import->function;
+    Frame frame;
+    frame.function = without_clone(short_name(symbol));
+    frame.module = frames.back().module;
+    if (import->is_same || frame.function == frames.back().function)
+        frames.back().function = frame.function;
+    else
+        frames.push_back(std::move(frame));
 }
 
 // --- what a futex word belongs to -----------------------------------------------------------------------------
@@ -331,15 +276,21 @@ Lock Unwinder::State::static_lock(const Symbol &symbol, std::uint64_t futex) con
     lock.module = symbol.module;
     lock.offset = symbol.linked;
     std::string at = symbols.section_at(futex);
+    const bool is_system = is_of_system(symbol.path);
     if (is_object(symbol.function)) {
         lock.symbol = short_name(symbol);
         lock.offset = symbol.offset;
         at +=
             (at.empty() ? "" : " ") + lock.symbol + (lock.offset != 0 ? "+" + hexadecimal(lock.offset) : "");
+    } else if (!is_system) { // as a debugger would take it
+        lock.kind = LockKind::kGlobal;
+        lock.text = lock.module + "+" + hexadecimal(lock.offset) + " (" + (at.empty() ? "" : at + ", ") +
+                    "a global of the program; its name is not known)";
+        return lock;
     } else {
         at += "+" + hexadecimal(lock.offset);
     }
-    if (is_of_system(symbol.path)) {
+    if (is_system) {
         lock.kind = LockKind::kLibrary;
         lock.text = lock.module + " " + at + " (static lock inside " + stem_of(lock.module) + ")";
     } else {
@@ -361,12 +312,16 @@ std::vector<Frame> Unwinder::frames(const RawStack &stack) const {
         for (const std::uint64_t address : stack.addresses)
             addresses.push_back(address - 1);
     std::vector<Frame> frames;
+    std::uint64_t called = 0;
     for (const std::uint64_t address : addresses) {
+        if (called != 0)
+            state_->name_called(frames, called, address);
         const std::vector<Frame> &here = state_->frames_at(address);
         frames.insert(frames.end(), here.begin(), here.end());
+        called = address;
     }
     for (Frame &frame : frames) // a C library that is linked in has no lines where the program has some
-        frame.is_user = frame.is_user && (frame.line != 0 || !state_->has_lines[frame.module]);
+        frame.is_user = frame.is_user && (frame.line != 0 || !state_->modules[frame.module].lines);
     return frames;
 }
 
@@ -393,12 +348,13 @@ Lock Unwinder::lock(std::uint64_t futex) const {
     return lock;
 }
 
-const std::vector<std::string> &Unwinder::missing() const {
-    state_->missing.clear();
-    for (const auto &[module, has_lines] : state_->has_lines)
-        if (!has_lines)
-            state_->missing.push_back(module);
-    return state_->missing;
+std::vector<std::string> Unwinder::missing() const {
+    std::vector<std::string> sentences;
+    for (const auto &[module, known] : state_->modules)
+        if (!known.lines)
+            sentences.push_back("no debugging information: " + module + "; " +
+                                (known.names ? "lines" : "functions and lines") + " are not known");
+    return sentences;
 }
 
 } // namespace thrum::stat

@@ -12,7 +12,7 @@ BLOCK = bytes(1 << 20)
 
 def compute(share):
     total = 1
-    for number in range(share):
+    for number in range(share):  # HERE: one-lock
         total = (total * 31 + number) % 1000003  # HERE: one-lock
     return total
 

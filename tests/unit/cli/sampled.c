@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KEEP __attribute__((noinline, noclone))
@@ -30,6 +31,32 @@ static KEEP int draw(void) {
 static void *draw_for_ever(void *unused) {
     for (;;)
         sink += draw();
+    return unused;
+}
+
+static KEEP int ask_hour(void) {
+    const time_t moment = 1500000000 + (sink & 0xffff);
+    struct tm parts;
+    if (localtime_r(&moment, &parts) == NULL) /* HERE hour */
+        return -1;
+    return parts.tm_hour;
+}
+
+static void *ask_for_ever(void *unused) {
+    for (;;)
+        sink += ask_hour();
+    return unused;
+}
+
+static KEEP int change(void) {
+    if (setenv("SAMPLED", sink % 2 != 0 ? "one" : "other", 1) != 0) /* HERE change */
+        return -1;
+    return 1;
+}
+
+static void *change_for_ever(void *unused) {
+    for (;;)
+        sink += change();
     return unused;
 }
 
@@ -153,6 +180,8 @@ static void *(*function_of(const char *mode))(void *) {
         const char *mode;
         void *(*function)(void *);
     } modes[] = {{"random", draw_for_ever},
+                 {"localtime", ask_for_ever},
+                 {"setenv", change_for_ever},
                  {"stream", put_one},
                  {"mutex", take_for_ever},
                  {"condition", wait_at_condition},

@@ -4,6 +4,7 @@
 // known beforehand, on where samples are, and on what the program prints with and without them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/personality.h>
@@ -19,6 +20,7 @@
 #include <numeric>
 
 #include "../../refuse_call.h"
+#include "clock.hpp"
 #include "command.hpp"
 #include "stat/collect.hpp"
 
@@ -73,10 +75,10 @@ Ended run(const Words &words, Layer *layer = nullptr) {
     if (layer != nullptr)
         layer->forked(child);
     EXPECT_EQ(write(go[1], "", 1), 1);
-    const double begin = monotonic_now();
+    const double begin = seconds_now();
     while (take_output(out[0], ended.out))
         if (layer != nullptr)
-            layer->poll(monotonic_now() - begin);
+            layer->poll(seconds_now() - begin);
     waitpid(child, &ended.status, 0);
     for (const int fd : {go[0], go[1], out[0]})
         close(fd);
@@ -111,6 +113,24 @@ struct Counted {
     std::map<std::uint64_t, std::uint64_t> by_address;
     std::uint64_t total = 0;
 
+    std::uint64_t futex(unsigned operation) const {
+        for (const auto &[of, times] : layer->futex_calls)
+            if (of == operation)
+                return times;
+        return 0;
+    }
+    std::uint64_t calls(long number) const {
+        for (const auto &[of, times] : layer->system_calls)
+            if (of == number)
+                return times;
+        return 0;
+    }
+    std::uint64_t other(const std::string &name) const {
+        for (const auto &[of, times] : layer->other_calls)
+            if (of == name)
+                return times;
+        return 0;
+    }
     bool has(std::uint64_t waits) const {
         for (const auto &[address, count] : by_address)
             if (count == waits)
@@ -147,10 +167,29 @@ void expect_same(const Words &arguments, const Counted &counted) {
 TEST(Exact, CountsEachWait) {
     const Counted counted = count({"vain", "1000"});
     EXPECT_EQ(counted.total, 1000u);
-    ASSERT_EQ(counted.layer->system_calls.size(), 1u);
-    EXPECT_EQ(counted.layer->system_calls[0].first, SYS_futex);
-    EXPECT_EQ(counted.layer->system_calls[0].second, 1000u);
+    EXPECT_EQ(counted.futex(FUTEX_WAIT), 1000u);
     expect_same({"vain", "1000"}, counted);
+}
+
+TEST(Exact, CountsSystemCallsByKind) {
+    const Counted none = count({"calls", "0"}), some = count({"calls", "300"});
+    EXPECT_EQ(some.futex(FUTEX_WAKE) - none.futex(FUTEX_WAKE), 300u);
+    EXPECT_EQ(some.futex(FUTEX_WAIT), none.futex(FUTEX_WAIT));
+    EXPECT_EQ(some.calls(SYS_sched_yield) - none.calls(SYS_sched_yield), 300u);
+    EXPECT_EQ(some.total, 0u) << "none of these waits";
+    expect_same({"calls", "300"}, some);
+}
+
+// By tracepoints, where they are allowed.
+TEST(Exact, CountsOtherSystemCalls) {
+    const Counted none = count({"calls", "0"}), some = count({"calls", "300"});
+    const bool is_told =
+        some.layer->how_known[1].find("tracepoints, which could, are for root") != std::string::npos;
+    EXPECT_EQ(some.layer->other_calls.empty(), is_told) << some.layer->how_known[1];
+    if (some.layer->other_calls.empty())
+        GTEST_SKIP() << "no tracepoints here";
+    EXPECT_EQ(some.other("gettid") - none.other("gettid"), 300u);
+    EXPECT_GT(some.other("mmap"), 0u) << "of the dynamic linker's";
 }
 
 TEST(Exact, CountsWaitsForALockAtItsAddress) {
@@ -270,17 +309,55 @@ constexpr uid_t kNobody = 65534;
 
 TEST(Exact, SaysThatPrivilegesAreGivenUp) {
     if (getuid() == 0) {
-        EXPECT_EQ(count({"vain", "1"}).layer->how_known.size(), 1u);
+        EXPECT_EQ(count({"vain", "1"}).layer->how_known.size(), 2u);
     }
     apart([] {
         if (getuid() == 0 && (setuid(kNobody) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
             return;
         const Counted counted = count({"vain", "10"});
         EXPECT_EQ(counted.total, 10u) << counted.said();
-        ASSERT_EQ(counted.layer->how_known.size(), 2u);
-        EXPECT_NE(counted.layer->how_known[1].find("NO_NEW_PRIVS"), std::string::npos);
+        ASSERT_EQ(counted.layer->how_known.size(), 3u);
+        EXPECT_NE(counted.layer->how_known[2].find("NO_NEW_PRIVS"), std::string::npos);
     });
 }
+
+// --- who makes threads -----------------------------------------------------------------------------------------
+
+std::uint64_t made(const std::vector<ThreadMaker> &makers) {
+    return std::accumulate(makers.begin(), makers.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const ThreadMaker &maker) { return sum + maker.threads; });
+}
+
+TEST(Makers, CountThreads) {
+    std::string why_not;
+    const auto layer = make_makers(CLI_WAITS, why_not);
+    ASSERT_NE(layer, nullptr) << why_not;
+    const Ended ended = run(waits_program({"threads", "300"}), layer.get());
+    layer->finish();
+    const Ended bare = run(waits_program({"threads", "300"}));
+    EXPECT_EQ(ended.out, bare.out);
+    EXPECT_EQ(ended.status, bare.status);
+    EXPECT_EQ(made(layer->makers), 300u);
+    EXPECT_LE(layer->makers.size(), 2u) << "one place, or one more by what an earlier call has left there";
+    ASSERT_FALSE(layer->makers.empty());
+    EXPECT_GE(layer->makers.front().stack.bytes.size(), 64u);
+    ASSERT_FALSE(layer->maps.empty());
+    EXPECT_NE(layer->maps.back().text.find("/libthrum-stat.so"), std::string::npos);
+    EXPECT_TRUE(layer->warnings.empty());
+}
+
+TEST(Makers, AreSeenByExactRunsToo) {
+    EXPECT_EQ(made(count({"threads", "100"}).layer->makers), 100u);
+    EXPECT_TRUE(count({"vain", "1"}).layer->makers.empty());
+}
+
+#ifdef CLI_STATIC_PROGRAM
+TEST(Makers, CannotBeSeenInAStaticProgram) {
+    std::string why_not;
+    EXPECT_EQ(make_makers(CLI_STATIC_PROGRAM, why_not), nullptr);
+    EXPECT_NE(why_not.find("statically linked"), std::string::npos);
+}
+#endif
 
 // --- CPU profiles --------------------------------------------------------------------------------------------
 

@@ -233,6 +233,15 @@ TEST(StatRules, TheFunctionThatTheProgramCallsIsNamed) {
         {{library("__lll_lock_wait_private"), library("__tz_convert"), own("log")},
          "hidden-lock",
          "Hidden lock in libc: localtime() or gmtime()"},
+        {{library("__lll_lock_wait_private"), library("__add_to_environ"), library("setenv"), own("post")},
+         "hidden-lock",
+         "Hidden lock in libc: setenv()"},
+        {{library("__lll_lock_wait_private"), library("___printf_chk"), own("log")},
+         "hidden-lock",
+         "Hidden lock in libc: printf()"},
+        {{library("__lll_lock_wait_private"), library("__isoc99_fscanf"), own("parse")},
+         "hidden-lock",
+         "Hidden lock in libc: fscanf()"},
         {{library("__lll_lock_wait_private"), library("_IO_puts"), own("log")},
          "hidden-lock",
          "Hidden lock in libc: puts()"},
@@ -348,8 +357,113 @@ TEST(StatRules, OpenMPsSectionsAreTheProgramsOwn) {
                        LockKind::kLibrary, "libgomp.so.1 .bss");
     const Report &report = made.concluded();
     ASSERT_EQ(rules_of(report), "hot-mutex");
-    EXPECT_NE(report.findings.front().cause.find("GOMP_critical_start"), std::string::npos);
-    EXPECT_EQ(report.findings.front().function, "sum_up");
+    const Finding &found = report.findings.front();
+    EXPECT_EQ(found.cause, "Hot OpenMP critical section (#pragma omp critical) in sum_up()");
+    EXPECT_NE(found.fix.find("reduction"), std::string::npos) << found.fix;
+    EXPECT_EQ(found.function, "sum_up");
+    EXPECT_NE(text_of(report).find("lock: OpenMP critical section (#pragma omp critical); libgomp.so.1"),
+              std::string::npos)
+        << text_of(report);
+}
+
+TEST(StatRules, ANamedSectionOfOpenMP) {
+    Case made = locked({library("", "libgomp.so.1"), library("GOMP_critical_name_start", "libgomp.so.1"),
+                        own("append._omp_fn.0")},
+                       LockKind::kGlobal, "prog .bss", ".gomp_critical_user_queue");
+    EXPECT_EQ(made.concluded().findings.front().cause,
+              "Hot OpenMP critical section (#pragma omp critical(queue)) in append()");
+}
+
+// Its functions inside have no names, and the runtime may be asked for something that no list has.
+TEST(StatRules, OpenMPsRuntimeHasNoHiddenLocks) {
+    Case made = locked({library("", "libgomp.so.1"), library("GOMP_something", "libgomp.so.1"), own("f")},
+                       LockKind::kLibrary, "libgomp.so.1 .bss");
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "hot-mutex");
+    EXPECT_NE(report.findings.front().cause.find("OpenMP"), std::string::npos)
+        << report.findings.front().cause;
+    Case other = locked({library("", "libfrob.so.3"), library("frobnicate", "libfrob.so.3"), own("f")},
+                        LockKind::kLibrary, "libfrob.so.3 .bss");
+    EXPECT_EQ(rules_of(other.concluded()), "hidden-lock");
+}
+
+TEST(StatRules, AnOpenMPSectionThatIsFoughtForWithoutWaiting) {
+    Case made;
+    made.point(1, 0.44, 0.44, 0).point(4, 0.69, 0.72, 0.59, 400).doing(Doing::kRunning, 1.3);
+    made.burns({library("", "libgomp.so.1"), library("GOMP_critical_start", "libgomp.so.1"),
+                own("put._omp_fn.0")},
+               0.5, 0.03)
+        .burns({own("chew"), own("earn", 30)}, 0.5, 0.97);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "hot-mutex");
+    EXPECT_EQ(report.findings.front().cause, "Hot OpenMP critical section (#pragma omp critical) in put()");
+}
+
+TEST(StatRules, SpinningAtAnOpenMPBarrier) {
+    const auto barrier = [] {
+        Case made;
+        made.point(1, 0.5, 0.5, 0).point(2, 0.4, 0.78, 0.02).doing(Doing::kRunning, 0.8);
+        made.burns({own("step._omp_fn.0"), library("GOMP_parallel", "libgomp.so.1"), own("step", 9),
+                    own("main", 40)},
+                   0.6, 0.99);
+        return made;
+    };
+    Case made = barrier();
+    made.burns(
+            {library("", "libgomp.so.1"), library("GOMP_barrier", "libgomp.so.1"), own("step._omp_fn.0", 12)},
+            0.3, 0)
+        .burns({library("", "libgomp.so.1"), library("", "libgomp.so.1")}, 0.1, 0);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "busy-wait");
+    const Finding &found = report.findings.front();
+    EXPECT_EQ(
+        found.cause,
+        "Threads wait by spinning: OpenMP barrier (#pragma omp barrier, or the end of a loop) in step()");
+    EXPECT_EQ(found.function, "step");
+    EXPECT_EQ(found.line, 12);
+    EXPECT_NE(found.evidence.front().find("40 % of CPU time there, 0 %"), std::string::npos)
+        << found.evidence.front();
+
+    Case docked =
+        barrier(); // threads that wait for the next region have nothing of the program on their stacks
+    docked.burns({library("", "libgomp.so.1"), library("", "libgomp.so.1")}, 0.4, 0);
+    ASSERT_EQ(rules_of(docked.concluded()), "busy-wait");
+    EXPECT_EQ(docked.report.findings.front().function, "step");
+    EXPECT_EQ(docked.report.findings.front().line, 9) << "where the region is";
+
+    Case innocent = barrier();
+    innocent.burns(
+        {library("", "libgomp.so.1"), library("GOMP_barrier", "libgomp.so.1"), own("step._omp_fn.0", 12)},
+        0.2, 0);
+    EXPECT_NE(rules_of(innocent.concluded()), "busy-wait");
+}
+
+// --- programs without symbols ---------------------------------------------------------------------------------
+
+Frame nameless(std::uint64_t offset) {
+    Frame frame;
+    frame.module = "prog";
+    frame.offset = offset;
+    frame.is_user = true;
+    return frame;
+}
+
+TEST(StatRules, ALockWithoutAName) {
+    Case made = locked({library("pthread_mutex_lock"), nameless(0x1234), nameless(0x2000)}, LockKind::kGlobal,
+                       "prog+0x4060 (.bss, a global of the program; its name is not known)");
+    made.report.locks.front().lock.module = "prog";
+    made.report.locks.front().lock.offset = 0x4060;
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "hot-mutex");
+    const Finding &found = report.findings.front();
+    EXPECT_EQ(found.cause, "Hot mutex: prog+0x4060 at prog+0x1234");
+    EXPECT_EQ(found.function, "") << "it is not known";
+    EXPECT_EQ(found.evidence.back(),
+              "at prog+0x1234: without debugging information no function and line are known");
+
+    Case heap =
+        locked({library("pthread_mutex_lock"), nameless(0x1234)}, LockKind::kHeap, "heap (0x55d0c0de1000)");
+    EXPECT_EQ(heap.concluded().findings.front().cause, "Hot mutex: heap (0x55d0c0de1000) at prog+0x1234");
 }
 
 TEST(StatRules, AFewWaitsAreNoDisease) {
@@ -377,6 +491,39 @@ TEST(StatRules, ThreadsThatComeAndGo) {
     ASSERT_EQ(rules_of(report), "thread-churn");
     EXPECT_EQ(report.findings.front().function, "start_round");
     EXPECT_EQ(report.findings.front().line, 55);
+}
+
+// By who makes them; else by who waits for them; else by where they begin.
+TEST(StatRules, WhereThreadsComeFrom) {
+    Case made;
+    made.point(1, 0.5, 0.2, 0.3).point(4, 0.5, 0.3, 0.6).doing(Doing::kRunning, 0.9);
+    for (int i = 0; i < 150; i++)
+        made.thread(i * 0.003, i * 0.003 + 0.002);
+    made.report.threads_created = 150;
+    made.burns({own("main", 90)}, 0.3, 0.3).burns({own("chew", 7), own("task", 12)}, 0.2, 0.2);
+    const auto place = [&made] {
+        made.concluded();
+        return rules_of(made.report) + " " + made.report.findings.front().function + ":" +
+               std::to_string(made.report.findings.front().line);
+    };
+    EXPECT_EQ(place(), "thread-churn task:12");
+    Site joins;
+    joins.stack = {library("pthread_join"), own("run", 70)};
+    joins.doing = Doing::kJoinWait;
+    made.report.others.push_back(joins);
+    EXPECT_EQ(place(), "thread-churn run:70");
+    Site maker;
+    maker.stack = {library("pthread_create", "libthrum-stat.so"), own("start_round", 55), own("run", 68)};
+    maker.calls = 150;
+    maker.share = 1;
+    made.report.makers.push_back(maker);
+    EXPECT_EQ(place(), "thread-churn start_round:55");
+    EXPECT_EQ(made.report.findings.front().cause, "Threads are made and ended all the time in start_round()");
+    EXPECT_NE(made.report.findings.front().fix.find("thrum compare"), std::string::npos);
+    const auto &evidence = made.report.findings.front().evidence;
+    for (const char *line : {"they are made in start_round() (prog.c:55)",
+                             "they are waited for in run() (prog.c:70)", "they begin in task() (prog.c:12)"})
+        EXPECT_NE(std::find(evidence.begin(), evidence.end(), line), evidence.end()) << line;
 }
 
 TEST(StatRules, SpinningInALoopOfOnesOwn) {

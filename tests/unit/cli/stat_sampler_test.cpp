@@ -19,6 +19,7 @@
 #include "maps.hpp"
 #include "spawn.hpp"
 #include "stat/layers.hpp"
+#include "stat/rules.hpp"
 #include "stat/waits.hpp"
 
 namespace {
@@ -190,6 +191,36 @@ TEST(Sampler, HiddenLockOfLibc) {
     EXPECT_GE(use.threads, 2U);
 }
 
+// Both jump to a function inside libc, which is all that the stack shows: the name is that of the function that the
+// program called, whether libc's debugging information is there or not.
+void expect_public(const std::string &program, const std::string &mode, const std::string &called,
+                   const std::string &caller) {
+    const Report report = report_of({program, mode, "4"}, futex_waits(40));
+    ASSERT_FALSE(report.waits.empty());
+    double share = 0;
+    for (const Site &site : report.waits) {
+        const auto own = std::find_if(site.stack.begin(), site.stack.end(),
+                                      [](const Frame &frame) { return frame.is_user; });
+        if (own == site.stack.begin() || own == site.stack.end())
+            continue;
+        share += (own - 1)->function == called ? site.share : 0;
+        EXPECT_EQ(own->function, caller) << text_of_report(report);
+        EXPECT_FALSE((own - 1)->is_user);
+        EXPECT_EQ((own - 1)->module, "libc.so.6");
+    }
+    EXPECT_GT(share, 0.9) << text_of_report(report);
+}
+
+TEST(Sampler, PublicNameOfLocaltime) {
+    expect_public(CLI_SAMPLED_O2, "localtime", "localtime_r", "ask_hour");
+}
+TEST(Sampler, PublicNameOfSetenv) {
+    expect_public(CLI_SAMPLED_O2, "setenv", "setenv", "change");
+}
+TEST(Sampler, PublicNameInAProgramWithoutSymbols) {
+    expect_public(CLI_SAMPLED_STRIPPED, "localtime", "localtime_r", "");
+}
+
 TEST(Sampler, LockThatIsHeld) {
     const Report report = report_of({CLI_SAMPLED_O2, "stream", "3"}, futex_waits(60));
     ASSERT_FALSE(report.waits.empty());
@@ -205,8 +236,11 @@ TEST(Sampler, LockThatIsHeld) {
     EXPECT_EQ(report.locks[0].waiters_most, 3U);
     EXPECT_GT(report.locks[0].waiters_mean, 2);
     const auto others = std::count_if(report.others.begin(), report.others.end(), [](const Site &other) {
-        return other.doing == Doing::kJoinWait && other.stack[1].function == "join" &&
-               other.stack[1].line == line_of("join");
+        const auto join = std::find_if(other.stack.begin(), other.stack.end(),
+                                       [](const Frame &frame) { return frame.is_user; });
+        return other.doing == Doing::kJoinWait && join != other.stack.begin() && join != other.stack.end() &&
+               (join - 1)->function == "pthread_join" && join->function == "join" &&
+               join->line == line_of("join");
     });
     EXPECT_EQ(others, 1) << text_of_report(report);
 }
@@ -249,7 +283,28 @@ TEST(Sampler, WithoutDebuggingInformation) {
     EXPECT_TRUE(report.waits.front().stack[1].is_user);
     EXPECT_TRUE(has_warning(report, "no debugging information: cli-sampled-stripped"))
         << text_of_report(report);
-    EXPECT_EQ(report.locks.at(report.waits.front().lock).lock.kind, LockKind::kGlobal);
+    const Lock &lock = report.locks.at(report.waits.front().lock).lock;
+    EXPECT_EQ(lock.kind, LockKind::kGlobal);
+    EXPECT_EQ(lock.symbol, "");
+    EXPECT_NE(lock.offset, 0U);
+    EXPECT_EQ(lock.text.find("cli-sampled-stripped+0x"), 0U) << lock.text;
+    EXPECT_TRUE(has_warning(report, "functions and lines are not known")) << text_of_report(report);
+    // What is blamed, and that it is not known by name, is said.
+    Report whole = report;
+    Point point;
+    point.threads = 3;
+    point.wall.median = point.user = whole.sampled_wall;
+    whole.points.push_back(point);
+    whole.machine.processors = 2;
+    conclude(whole, "");
+    ASSERT_FALSE(whole.findings.empty()) << text_of_report(report);
+    const Finding &found = whole.findings.front();
+    EXPECT_NE(found.cause.find("cli-sampled-stripped+0x"), std::string::npos) << found.cause;
+    EXPECT_NE(found.cause.find(" at cli-sampled-stripped+0x"), std::string::npos) << found.cause;
+    EXPECT_EQ(found.function, "");
+    EXPECT_TRUE(std::any_of(found.evidence.begin(), found.evidence.end(), [](const std::string &line) {
+        return line.find("no function and line are known") != std::string::npos;
+    }));
 }
 
 #endif

@@ -68,6 +68,17 @@ static const char *name_of(int error) {
                                  : strerror(error);
 }
 
+// Other system calls: so many of each kind.
+static int calls(int times) {
+    static unsigned word;
+    for (int i = 0; i < times; i++) {
+        syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        sched_yield();
+        syscall(SYS_gettid);
+    }
+    return times & 0x7f;
+}
+
 // --- a lock that is waited for once a round -------------------------------------------------------------
 
 static pthread_mutex_t contended = PTHREAD_MUTEX_INITIALIZER;
@@ -499,6 +510,8 @@ int main(int argc, char **argv) {
     const int number = argc > 2 ? atoi(argv[2]) : 0;
     if (strcmp(what, "vain") == 0)
         return wait_in_vain(number), number & 0x7f;
+    if (strcmp(what, "calls") == 0)
+        return calls(number);
     if (strcmp(what, "lock") == 0)
         return lock(number);
     if (strcmp(what, "signals") == 0)

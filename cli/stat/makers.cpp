@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the program makes its threads: noted at each call of pthread_create() by libthrum-stat.so in it (stat/makers.c).
+// For programs in which the sampler has seen threads come and go: who makes them is hardly ever asleep.
+#include "command.hpp"
+#include "stat/collect.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+class Makers : public MakersLayer {
+  public:
+    std::vector<std::string> environment() const override { return probe_.environment(); }
+    void forked(pid_t child) override {
+        probe_->program = child;
+        maps_.begin(child);
+    }
+    void poll(double now) override {
+        if (probe_.loaded() != loaded_) {
+            loaded_ = probe_.loaded();
+            maps_.another_program();
+        }
+        maps_.poll(now);
+    }
+    void finish() override;
+
+  private:
+    ProbeFile probe_{PROBE_MAKERS_ONLY};
+    std::uint32_t loaded_ = 0;
+    MapReader maps_{maps};
+};
+
+void Makers::finish() {
+    if (const std::string text = probe_.maps(); !text.empty())
+        maps_.take(text);
+    makers = makers_of(probe_.get());
+    how_known.push_back(
+        "Threads come and go: in a run of its own a preloaded library noted where they are made.");
+    if (const std::string trouble = probe_.trouble(); !trouble.empty())
+        warnings.push_back("where threads are made was not seen: " + trouble);
+}
+
+} // namespace
+
+std::unique_ptr<MakersLayer> make_makers(const std::string &program, std::string &why_not) {
+    why_not = preload_refusal(program);
+    try {
+        if (why_not.empty())
+            return std::make_unique<Makers>();
+    } catch (const Failure &failure) {
+        why_not = failure.what();
+    }
+    return nullptr;
+}
+
+} // namespace thrum::stat

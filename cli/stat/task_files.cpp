@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/task_files.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace thrum::stat {
+
+SchedStat parse_schedstat(const char *text) {
+    SchedStat stat;
+    char *end = nullptr;
+    stat.run_ns = std::strtoull(text, &end, 10);
+    stat.delay_ns = std::strtoull(end, &end, 10);
+    stat.times_run = std::strtoull(end, &end, 10);
+    return stat;
+}
+
+bool parse_system_call(const char *text, SleepingCall &call) {
+    char *end = nullptr;
+    call.number = std::strtol(text, &end, 10);
+    if (end == text)
+        return false;
+    if (call.number >= 0)
+        for (std::uint64_t &argument : call.arguments)
+            argument = std::strtoull(end, &end, 16);
+    call.sp = std::strtoull(end, &end, 16);
+    call.pc = std::strtoull(end, &end, 16);
+    return true;
+}
+
+char parse_state(const char *text) {
+    const char *name_end = std::strrchr(text, ')');
+    return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '?';
+}
+
+std::uint64_t number_in(const std::string &status, const char *name) {
+    const std::size_t at = status.find(name);
+    return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 10);
+}
+
+} // namespace thrum::stat

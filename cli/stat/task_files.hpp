@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands in the small files of /proc/PID/task/TID: read without allocating, since that is done thousands of times a
+// second. Used by sampler.cpp.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace thrum::stat {
+
+// The beginning of a file, as a string with a zero at its end; false and errno where there is nothing.
+template <std::size_t kSize>
+bool read_text(int fd, char (&text)[kSize]) {
+    const ssize_t got = pread(fd, text, kSize - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    if (got == 0)
+        errno = ESRCH;
+    return got > 0;
+}
+
+// schedstat: "RUN_NS DELAY_NS SLICES".
+struct SchedStat {
+    std::uint64_t run_ns = 0, delay_ns = 0, times_run = 0;
+};
+SchedStat parse_schedstat(const char *text);
+
+// syscall: "202 0x7f.. 0x80 ... SP PC", or "-1 SP PC" where a thread sleeps elsewhere in the kernel; "running".
+struct SleepingCall {
+    long number = -1;
+    std::uint64_t arguments[6] = {};
+    std::uint64_t sp = 0, pc = 0;
+};
+bool parse_system_call(const char *text, SleepingCall &call);
+
+// stat: the state's letter, behind the name in parentheses.
+char parse_state(const char *text);
+
+// status: of the line "NAME: NUMBER".
+std::uint64_t number_in(const std::string &status, const char *name);
+
+} // namespace thrum::stat
