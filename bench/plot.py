@@ -7,9 +7,9 @@
     bench/plot.py build/spawn.json docs/figures/spawn
 
 and what the experiments of the case study measured (casestudy/figure.py), and bench/growth, whose figures are several:
-TARGET-threads and so on (growth/figure.py), what preemption costs (preempt_figure.py), tail_latency (tail/figure.py)
-and bench/cholesky (cholesky/figure.py). The bars are the intervals of the medians, which the table has in brackets. The
-only use of matplotlib; python3-matplotlib of Debian belongs to /usr/bin/python3, hence the first line.
+TARGET-threads and so on (growth/figure.py), what preemption costs (preempt_figure.py), tail_latency (tail/figure.py),
+bench/cholesky (cholesky/figure.py), and simulations that are analysed while they go on (insitu/figure.py). The bars are
+the intervals of the medians, which the table has in brackets. The only use of matplotlib; python3-matplotlib of Debian belongs to /usr/bin/python3, hence the first line.
 """
 import json
 import os
@@ -19,12 +19,13 @@ import preempt_figure as preempt
 from casestudy import figure
 from cholesky import figure as cholesky
 from growth import figure as growth
+from insitu import figure as insitu
 from tail import figure as tail
 
 TABLES = {"spawn": "std::thread, create and join", "stdasync": "std::async and get",
           "create_detach": "std::thread, create and detach"}
 KNOWN = (*TABLES, *figure.EXPERIMENTS, *growth.BENCHMARKS, *preempt.BENCHMARKS, *cholesky.BENCHMARKS,
-         tail.BENCHMARK)
+         *insitu.BENCHMARKS, tail.BENCHMARK)
 SERIES = (("default", "default", "o", "#c44e52"), ("cache", "cache", "s", "#4c72b0"))
 
 
@@ -107,6 +108,8 @@ def draw(result, target):
         pictures = {"": tail.draw(pyplot, result, machine(result))}
     elif result["benchmark"] in cholesky.BENCHMARKS:
         pictures = {"": cholesky.draw(pyplot, result, machine(result))}
+    elif result["benchmark"] in insitu.BENCHMARKS:
+        pictures = {"": insitu.draw(pyplot, result, machine(result))}
     else:
         pictures = {"": figure.draw(pyplot, result, machine(result))}
     folder = os.path.dirname(target)

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See experiment.hpp.
+#include "experiment.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include "preempt.hpp"
+
+namespace insitu {
+
+namespace {
+
+// The benchmark's numbers, in the order of the options.
+struct Size {
+    double rounds, slice;
+    Plan plan; // but for the arm and the interval
+    std::vector<unsigned> intervals;
+};
+
+std::vector<unsigned> intervals_of(const bench::Options &options, unsigned steps) {
+    std::string list = options.texts[0];
+    if (list.empty())
+        list = options.quick ? "5,10" : "10,20,50,100,200,500";
+    std::vector<unsigned> intervals;
+    std::istringstream words(list + ","); // a comma at its end is one too many
+    for (std::string word; std::getline(words, word, ',');) {
+        char *end = nullptr;
+        const unsigned long interval = std::strtoul(word.c_str(), &end, 10);
+        if (word.empty() || *end != '\0' || word[0] == '-' || interval < 1 || interval > steps)
+            throw bench::Failure("--intervals takes numbers of steps from 1 to --steps (" +
+                                     std::to_string(steps) + ") with commas in between, not '" + list + "'",
+                                 bench::Failure::kUsage);
+        intervals.push_back(static_cast<unsigned>(interval));
+    }
+    return intervals;
+}
+
+// In the order of numbers().
+Size size_of(const bench::Options &options) {
+    const auto number = [&](std::size_t at) { return static_cast<unsigned>(options.numbers[at]); };
+    Size size{options.numbers[0], options.numbers[7], {}, {}};
+    size.plan.workers = number(1);
+    size.plan.cells = number(2);
+    size.plan.steps = number(3);
+    size.plan.before = number(4);
+    size.plan.buffers = number(5);
+    size.plan.shares = number(6);
+    size.plan.leave_out = options.flags[0];
+    size.plan.exchange_us = options.numbers[8];
+    size.intervals = intervals_of(options, size.plan.steps);
+    return size;
+}
+
+struct Line {
+    const Arm *arm;
+    unsigned interval; // of a baseline the first; nobody looks
+    bool available = true;
+    std::vector<Outcome> outcomes; // by rounds
+};
+
+class Run {
+  public:
+    Run(const bench::Options &options, const Size &size) : options_(options), size_(size) {
+        for (const Arm &arm : arms()) {
+            if (arm.looking == Looking::kNever)
+                lines_.push_back({&arm, size.intervals[0], true, {}});
+            else
+                for (const unsigned interval : size.intervals)
+                    lines_.push_back({&arm, interval, true, {}});
+        }
+    }
+
+    void all() {
+        for (std::size_t round = 0; round < static_cast<std::size_t>(size_.rounds); round++)
+            for (std::size_t i = 0; i < lines_.size(); i++) {
+                Line *line = &lines_[(i + round) % lines_.size()];
+                bench::progress("round " + std::to_string(round + 1) + ", " + std::to_string(i + 1) + " of " +
+                                std::to_string(lines_.size()) + ": " + line->arm->name);
+                one(line);
+            }
+    }
+
+    const std::vector<Line> &lines() const { return lines_; }
+    const Line &baseline(const Line &line) const {
+        return *std::find_if(lines_.begin(), lines_.end(),
+                             [&](const Line &other) { return other.arm == &baseline_of(*line.arm); });
+    }
+
+  private:
+    void one(Line *line) {
+        if (!line->available)
+            return;
+        Plan plan = size_.plan;
+        plan.arm = line->arm->name;
+        plan.interval = line->interval;
+        const std::unique_ptr<Outcome> outcome = measure(plan, options_.library, size_.slice);
+        line->available = outcome != nullptr;
+        if (!line->available)
+            return;
+        check(*line, *outcome);
+        line->outcomes.push_back(*outcome);
+    }
+
+    // All simulate the same, and see the same where nothing is left out: otherwise their times are of different things.
+    void check(const Line &line, const Outcome &outcome) {
+        const std::string who =
+            std::string(line.arm->name) + ", interval " + std::to_string(line.interval) + ": ";
+        if (outcome.looked_at + outcome.left_out != outcome.offered)
+            throw bench::Failure(who + "a snapshot was neither looked at nor left out");
+        if (outcome.trajectory != trajectories_.emplace(0, outcome.trajectory).first->second)
+            throw bench::Failure(who + "its atoms are not where those of the others are");
+        if (line.arm->looking != Looking::kNever && outcome.left_out == 0 &&
+            outcome.pairs != pairs_.emplace(line.interval, outcome.pairs).first->second)
+            throw bench::Failure(who + "its g(r) is not that of the others");
+    }
+
+    const bench::Options &options_;
+    const Size &size_;
+    std::vector<Line> lines_;
+    std::map<unsigned, double> trajectories_, pairs_; // of the first that came; the latter by interval
+};
+
+// --- tables -----------------------------------------------------------------------------------------------
+
+using Of = std::function<double(const Outcome &)>;
+
+bench::Estimate estimate(const Line &line, const Of &of) {
+    std::vector<double> values;
+    for (const Outcome &outcome : line.outcomes)
+        values.push_back(of(outcome));
+    return bench::estimate(values);
+}
+
+// Of the same round.
+bench::Estimate overhead(const Line &line, const Line &baseline, double Outcome::*time) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < line.outcomes.size(); i++)
+        values.push_back(100 * (line.outcomes[i].*time / baseline.outcomes[i].simulated_ns - 1));
+    return bench::estimate(values);
+}
+
+double median(const Line &line, double Outcome::*member, double factor = 1) {
+    return estimate(line, [&](const Outcome &outcome) { return outcome.*member * factor; }).median;
+}
+
+bench::Table baselines(const Run &run) {
+    bench::Table table{"baselines",
+                       "Without an analysis",
+                       {{"arm", "arm", "", 0},
+                        {"simulated", "time", "ms", 1},
+                        {"cpu", "CPU time", "ms", 1},
+                        {"to_ults", "to ULTs", "x", 3}},
+                       {}};
+    const Line &first = run.lines()[0];
+    for (const Line &line : run.lines()) {
+        if (line.arm->looking != Looking::kNever)
+            continue;
+        std::vector<double> ratios;
+        for (std::size_t i = 0; i < line.outcomes.size(); i++)
+            ratios.push_back(line.outcomes[i].simulated_ns / first.outcomes[i].simulated_ns);
+        table.rows.push_back({line.arm->name,
+                              estimate(line, [](const Outcome &one) { return one.simulated_ns / 1e6; }),
+                              median(line, &Outcome::simulated_cpu_ns, 1e-6), bench::estimate(ratios)});
+    }
+    return table;
+}
+
+std::vector<bench::Cell> row_of(const Line &line, const Line &baseline) {
+    return {
+        line.arm->name,
+        static_cast<double>(line.interval),
+        overhead(line, baseline, &Outcome::simulated_ns),
+        overhead(line, baseline, &Outcome::all_ns),
+        estimate(line, [](const Outcome &one) { return one.simulated_ns / 1e6; }),
+        median(line, &Outcome::all_ns, 1e-6),
+        median(line, &Outcome::all_cpu_ns, 1e-6),
+        median(line, &Outcome::offered),
+        estimate(line, [](const Outcome &one) { return 100 * one.looked_at_by_end / one.offered; }).median,
+        estimate(line, [](const Outcome &one) { return 100 * one.looked_at / one.offered; }).median,
+        median(line, &Outcome::left_out),
+        median(line, &Outcome::waits),
+        median(line, &Outcome::waited_ns, 1e-6)};
+}
+
+bench::Table beside(const Run &run, const char *title) {
+    bench::Table table{"insitu",
+                       title,
+                       {{"arm", "arm", "", 0},
+                        {"interval", "interval", "steps", 0},
+                        {"overhead", "overhead", "%", 1},
+                        {"overhead_all", "with the rest", "%", 1},
+                        {"simulated", "time", "ms", 1},
+                        {"all", "with the rest", "ms", 1},
+                        {"cpu", "CPU time", "ms", 1},
+                        {"snapshots", "snapshots", "number", 0},
+                        {"by_end", "looked at by the end", "%", 0},
+                        {"looked_at", "later", "%", 0},
+                        {"left_out", "left out", "number", 0},
+                        {"waits", "waits", "number", 0},
+                        {"waited", "waited", "ms", 1}},
+                       {}};
+    for (const Line &line : run.lines()) {
+        if (line.arm->looking == Looking::kNever)
+            continue;
+        if (line.available) {
+            table.rows.push_back(row_of(line, run.baseline(line)));
+        } else {
+            table.rows.push_back({line.arm->name, static_cast<double>(line.interval)});
+            table.rows.back().resize(table.columns.size(), preempt::kUnavailable);
+        }
+    }
+    return table;
+}
+
+std::string text(double value, int digits) {
+    std::ostringstream out;
+    out.precision(digits);
+    out << value;
+    return out.str();
+}
+
+// What the analysis found, and whether the simulation can be believed.
+void add_physics(const Run &run, bench::Report *report) {
+    double drift = 0;
+    for (const Line &line : run.lines())
+        for (const Outcome &outcome : line.outcomes)
+            drift = std::max(drift, outcome.drift);
+    report->note("The total energy at the end is that at the beginning to within " + text(drift, 2) +
+                 " of it; all arms have their atoms at the same places, to the last bit.");
+    for (const Line &line : run.lines()) {
+        const Outcome *one = line.outcomes.empty() ? nullptr : &line.outcomes[0];
+        if (one == nullptr || one->looked_at == 0)
+            continue;
+        report->note("Seen in " + text(one->looked_at, 6) + " snapshots: g(r) is highest, " +
+                     text(one->radial_peak, 3) + ", at r = " + text(one->radial_peak_at, 3) +
+                     "; S(k) is highest, " + text(one->structure_peak, 3) +
+                     ", at k = " + text(one->structure_peak_at, 3) + ".");
+        break;
+    }
+}
+
+void body(const bench::Options &options, const Experiment &experiment) {
+    const Size size = size_of(options);
+    bench::Report report(options);
+    Run run(options, size);
+    run.all();
+    report.add(baselines(run));
+    report.add(beside(run, experiment.title));
+    report.note("Overhead: the time until the simulation is over, to that of the same threads without an "
+                "analysis; with the rest: until all snapshots have been looked at.");
+    report.note(size.plan.leave_out ? "When no buffer is free the snapshot is left out."
+                                    : "When no buffer is free the simulation waits: waits, waited. With "
+                                      "--leave-out the snapshot is left out.");
+    for (const std::string &note : experiment.notes)
+        report.note(note);
+    add_physics(run, &report);
+    report.print();
+}
+
+std::vector<bench::Number> numbers() {
+    const auto cpus = static_cast<double>(preempt::cpus().size());
+    return {{"--rounds", "Measurements of each row", 1, 5, 15, 1, 1000},
+            {"--workers", "Threads of the simulation, and workers: as many as CPUs", cpus, cpus, cpus, 1, 32},
+            {"--cells", "Atoms: four times the cube of this", 6, 8, 10, 5, 100},
+            {"--steps", "How long it is simulated", 20, 500, 1000, 1, 1e6},
+            {"--before", "Steps before, which are not timed", 5, 200, 200, 0, 1e6},
+            {"--buffers", "Snapshots that can wait, or be looked at, at a time", 4, 4, 4, 1, 1000},
+            {"--shares", "Threads that look at a snapshot", 8, 8, 8, 1, 1000},
+            {"--slice", "Of preemption, us", 1000, 1000, 1000, THRUM_SLICE_MIN, THRUM_SLICE_MAX},
+            {"--exchange", "How long each step waits for other machines, us", 300, 500, 1000, 0, 1e6}};
+}
+
+} // namespace
+
+int main_of(int argc, char **argv, const Experiment &experiment) {
+    return bench::main_of(
+        argc, argv,
+        {experiment.name,
+         experiment.about,
+         numbers(),
+         {{"--intervals", "K,...", "Steps from one snapshot to the next (10,20,50,100,200,500; quick 5,10)",
+           ""}},
+         true,
+         {{"--leave-out",
+           "A snapshot for which no buffer is free is left out, and the simulation does not wait"}},
+         "libthrum.so"},
+        [&](const bench::Options &options) { body(options, experiment); },
+        [&](const std::vector<std::string> &words) { run_trial(words, experiment.make); });
+}
+
+} // namespace insitu
