@@ -375,6 +375,7 @@ void SampledRun::place_sites() {
 }
 
 void SampledRun::summarise() {
+    report_.process = sampler_.process;
     report_.sampled_wall = wall_;
     if (report_.sampled_threads == 0)
         report_.sampled_threads = sampler_.most_threads;

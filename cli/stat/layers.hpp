@@ -62,6 +62,7 @@ class Sampler : public Layer {
     Observed observed;
     std::vector<ProcSample> samples;
     std::vector<ProcThread> threads;
+    pid_t process = 0;
     std::uint64_t sweeps = 0; // over all threads
     unsigned most_threads = 0;
     bool is_attached = false; // the program had begun before; run and delay times are those since

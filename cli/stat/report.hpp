@@ -144,8 +144,9 @@ struct Scaling {
 struct Report {
     std::vector<std::string> command; // as given, with {} where it stood
     Machine machine;
-    unsigned cores = 0; // physical ones behind machine.processors; 0: not known
-    std::string began;  // ISO 8601
+    unsigned cores = 0;       // physical ones behind machine.processors; 0: not known
+    std::string began;        // ISO 8601
+    std::int32_t process = 0; // that was sampled
 
     Outcome outcome = Outcome::kOneRun;
     std::string verdict; // one sentence

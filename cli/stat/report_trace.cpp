@@ -17,21 +17,9 @@ namespace {
 
 constexpr std::size_t kFrames = 12; // of a slice's stack
 
-// All threads are those of one process; the kernel gives the first the process's number.
-std::int32_t process_of(const Report &report) {
-    std::int32_t lowest = 0;
-    double earliest = 0;
-    for (const Thread &thread : report.threads)
-        if (lowest == 0 || thread.begin < earliest || (thread.begin <= earliest && thread.id < lowest)) {
-            lowest = thread.id;
-            earliest = thread.begin;
-        }
-    return lowest;
-}
-
 class Events {
   public:
-    explicit Events(const Report &report) : report_(report), process_(process_of(report)) {}
+    explicit Events(const Report &report) : report_(report), process_(report.process) {}
 
     std::string all() {
         add_metadata("process_name", process_, "name", json_string(program_name(report_)));

@@ -168,7 +168,7 @@ void Sampler::State::say_once(const std::string &warning) {
 }
 
 void Sampler::State::open_process(pid_t process) {
-    pid = process;
+    to.process = pid = process;
     living = "/proc/" + std::to_string(pid);
     memory = Descriptor(open((living + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
     open_error = memory.is_open() ? 0 : errno;

@@ -166,6 +166,13 @@ TEST(StatReport, ATraceSaysWhereAThreadWaited) {
               "['join wait', 'kernel', 'lock wait: __lll_lock_wait_private', 'runnable', 'running: random']");
 }
 
+// Also where its first thread was not the first that was seen.
+TEST(StatReport, ATraceHasTheProcesssNumber) {
+    Report report = report_of_random();
+    report.process = 4711;
+    EXPECT_EQ(json_value(trace_of(report), "{e['pid'] for e in d['traceEvents']}"), "{4711}");
+}
+
 TEST(StatReport, ATraceOfBadNamesAndNumbersCanBeRead) {
     const std::string trace = trace_of(report_inconclusive());
     EXPECT_EQ(
