@@ -134,7 +134,7 @@ static void *donor_main(void *arg) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* who runs on it names it by pthread_self() */
     if (preempt.lends) {
         donors_give_up_rseq(tcb->base);
-        libc_signals_follow(false);
+        libc_signals_donor_begin();
     }
     bool ready = preempt.lends || carrier_begin(&self.carrier);
     if (ready)
@@ -149,7 +149,7 @@ static void *donor_main(void *arg) {
     ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
     if (preempt.lends)
-        libc_signals_unfollow();
+        libc_signals_donor_end();
     return NULL;
 }
 

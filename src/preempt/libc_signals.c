@@ -28,10 +28,6 @@
  * When the next begins all are done with the last: each worker that may still have to write is counted by then. Who
  * writes waits for no donor.
  *
- * The primary unit keeps the block of the kernel thread that it began on. When it is preempted it may go on elsewhere
- * (relief.c), and call there: then that kernel thread is the one who is left out. So it follows as donors do, before it does what a
- * worker does. It may follow a call of its own, too, which it makes last: again twice.
- *
  * CANCEL (32). pthread_cancel() sends it to a thread that may end at any instruction, in libc 2.34 and 2.35 to any. One
  * of the program's own stands on its own block. But on a worker that is not at home some unit stands, which nobody
  * meant: there it is dropped. So it is by donors, whom a unit names by pthread_self(), for somebody else may run on
@@ -86,7 +82,6 @@ static struct {
     struct {
         int32_t tid;         /* 0: free */
         uint32_t generation; /* of the ids that it has followed; its own */
-        bool works;          /* the primary's kernel thread; its own */
     } of[DONORS_MAX];
     uint32_t count; /* none is behind that */
 } donors;
@@ -113,18 +108,17 @@ static void count_up_to(uint32_t end) {
     }
 }
 
-/* What a donor is created with is what its creator has, whom libc has told. */
-void libc_signals_follow(bool works) {
+/* What it is created with is what its creator has, whom libc has told. */
+void libc_signals_donor_begin(void) {
     for (uint32_t i = 0; i < DONORS_MAX; i++)
         if (claim(i, (int32_t)sys(SYS_gettid))) {
             donors.of[i].generation = load_acquire(&generation);
-            donors.of[i].works = works;
             count_up_to(i + 1);
             return;
         }
 }
 
-void libc_signals_unfollow(void) {
+void libc_signals_donor_end(void) {
     uint32_t self = donor_here();
     if (self != DONORS_MAX)
         store_release(&donors.of[self].tid, 0);
@@ -267,10 +261,7 @@ static void on_donor(uint32_t self, int signal, siginfo_t *info, void *context) 
     }
     wait_for_workers();
     follow(self);
-    if (donors.of[self].works)
-        on_worker(worker_here(), signal, info, context);
-    else
-        libc_set_ids.fn(signal, info, context);
+    libc_set_ids.fn(signal, info, context);
 }
 
 static void on_set_ids(int signal, siginfo_t *info, void *context) {
@@ -286,8 +277,7 @@ static void on_set_ids(int signal, siginfo_t *info, void *context) {
 
 /* Libc's handler may not return, and unwinds the stack from here on. */
 static void on_cancel(int signal, siginfo_t *info, void *context) {
-    uint32_t donor = donor_here();
-    if (donor != DONORS_MAX && !donors.of[donor].works)
+    if (donor_here() != DONORS_MAX)
         return;
     const struct worker *worker = worker_really_here();
     if (worker == NULL || is_at_home(worker))

@@ -174,8 +174,6 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     worker->tick.blocked = mask & tick;
     worker->tick.mask = worker->tick.other = mask & ~tick;
     signals_unblock(tick);
-    if (preempt.lends && primary != NULL)
-        libc_signals_follow(true);
     if (preempt_has_spares()) {
         enter();
         worker->home.base = arch_tcb();
@@ -207,8 +205,6 @@ void preempt_worker_end(struct worker *worker) {
         signals_block(signals_bit(preempt.settings.signal));
     if (!preempt_has_spares())
         return;
-    if (preempt.lends)
-        libc_signals_unfollow();
     enter();
     if (arch_tcb() != worker->home.base)
         tcb_install(worker, &worker->home);

@@ -164,10 +164,8 @@ int libc_signals_wrap(void);
 void libc_signals_unwrap(void);
 void libc_signals_fork_child(void);
 
-/* By each donor: before its block can be lent, and when nobody runs on it any more and it is nobody's. By the kernel thread
- * whose block the primary unit has, which is a worker (`works`): before that unit can be preempted, and at the end; there by any
- * worker. */
-void libc_signals_follow(bool works);
-void libc_signals_unfollow(void);
+/* By each donor: before its block can be lent, and when nobody runs on it any more and it is nobody's. */
+void libc_signals_donor_begin(void);
+void libc_signals_donor_end(void);
 
 #endif

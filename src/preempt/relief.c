@@ -70,9 +70,10 @@ void relief_close(struct worker *home) {
         thrum_yield();
 }
 
-/* Or has a block for life. */
+/* Or has a block for life. But the primary's is its kernel thread's own: it runs on that one only, unless it takes that along
+ * (setuid, for one, would leave that out: libc_signals.c). */
 static bool was_preempted(const struct thrum_unit *unit) {
-    return unit->tcb != NULL;
+    return unit->tcb != NULL && !(unit->is_primary && preempt.lends);
 }
 
 static struct thrum_unit *take_from_fifo(struct fifo *fifo) {

@@ -152,38 +152,6 @@ int ids_change(unsigned workers, Caller caller) {
     return wrong;
 }
 
-// The primary has a lock for which a tasklet waits, and so goes on where that is relieved (preempt_relief_test.cpp): its own
-// kernel thread has to be told as well.
-int ids_change_elsewhere() {
-    const Preempting runtime(1, THRUM_PREEMPT_LEND, SLICE);
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    thrum_attr_t attr;
-    thrum_attr_init(&attr);
-    int wrong = thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED | THRUM_SPAWN_TASKLET) != 0;
-    pthread_mutex_lock(&lock);
-    {
-        const Light wants(
-            [] {
-                pthread_mutex_lock(&lock);
-                pthread_mutex_unlock(&lock);
-            },
-            &attr);
-        while (gettid() == getpid()) {
-        }
-        for (int i = 0; i < 3; i++) {
-            wrong += seteuid(NOBODY) != 0 || !all_have_ids("Uid", {0, NOBODY, 0, NOBODY});
-            wrong += seteuid(0) != 0 || !all_have_ids("Uid", {0, 0, 0, 0});
-        }
-        wrong += gettid() == getpid();
-        pthread_mutex_unlock(&lock);
-    }
-    while (gettid() != getpid())
-        thrum_yield();
-    wrong += seteuid(NOBODY) != 0 || !all_have_ids("Uid", {0, NOBODY, 0, NOBODY});
-    wrong += seteuid(0) != 0 || !all_have_ids("Uid", {0, 0, 0, 0});
-    return wrong;
-}
-
 // --- cancellation -------------------------------------------------------------------------------------------
 
 void *sleep_on(void *) {
@@ -281,12 +249,6 @@ TEST_F(PreemptLibc, IdsAreThoseOfAllThreads) {
         for (const Caller caller : {Caller::PRIMARY, Caller::ULT, Caller::EXTERNAL})
             EXPECT_EQ(in_child([=] { return ids_change(workers, caller); }, LIMIT), 0)
                 << workers << " " << static_cast<int>(caller);
-}
-
-TEST_F(PreemptLibc, ThePrimaryChangesIdsWhileItIsRelievedElsewhere) {
-    if (geteuid() != 0)
-        GTEST_SKIP() << "only root may";
-    EXPECT_EQ(in_child(ids_change_elsewhere, LIMIT), 0);
 }
 
 TEST_F(PreemptLibc, ThreadsOfTheProgramsAreCancelled) {

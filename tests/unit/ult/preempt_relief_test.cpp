@@ -110,6 +110,8 @@ TEST_P(Relief, OfAThreadThatIsNotPreempted) {
 }
 
 TEST_P(Relief, WhereThePrimaryHasTheLock) {
+    if (GetParam() != THRUM_PREEMPT_KLT)
+        GTEST_SKIP() << "it stays on its kernel thread (LIMITS of thrum-preemption(7))";
     const Preempting runtime(1, GetParam());
     Contended lock;
     const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
