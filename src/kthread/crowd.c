@@ -9,6 +9,7 @@ enum {
     NOTES = 256,    /* CPUs beyond that share */
     SLICE = 500,    /* µs: what is longer was no brief job of ours */
     WINDOW = 20000, /* µs: so long is looked at, at least, from a first slice on */
+    OLD = 1000000,  /* µs: a window that began before says nothing of now */
     REST = 32,      /* times that long nobody yields when it was too dear: looking costs 3 % */
 };
 
@@ -19,6 +20,12 @@ static struct {
 } notes[NOTES];
 
 static struct { _Alignas(64) uint64_t until; /* ticks: nobody yields before; seldom written */ } dense;
+
+void crowd_init(void) {
+    for (unsigned i = 0; i < NOTES; i++)
+        store_relaxed(&notes[i].since, UINT64_C(0));
+    store_relaxed(&dense.until, arch_ticks());
+}
 
 bool crowd_is_dense(uint64_t now) {
     return (int64_t)(now - load_relaxed(&dense.until)) < 0;
@@ -40,7 +47,7 @@ void crowd_waited(int cpu, uint64_t now) {
         store_relaxed(lost, all);
         return;
     }
-    if (began != 0 && all > (now - began) / 4 * 3)
+    if (began != 0 && now - began < OLD * ticks_per_us() && all > (now - began) / 4 * 3)
         store_relaxed(&dense.until, now + REST * (now - began));
     store_relaxed(since, now);
     store_relaxed(lost, 0);

@@ -15,10 +15,13 @@
 /* The process is on this CPU now (ticks). */
 void crowd_seen(int cpu, uint64_t now);
 
-/* Likewise, and one of its threads was ready to run here since it was last seen. */
+/* Likewise, and since it was last seen here one of its threads was ready to run on this CPU, and on no other. */
 void crowd_waited(int cpu, uint64_t now);
 
 /* Yielding is too dear for anybody of the process. */
 bool crowd_is_dense(uint64_t now);
+
+/* Nothing is known. */
+void crowd_init(void);
 
 #endif

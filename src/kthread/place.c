@@ -244,7 +244,8 @@ void place_begin(struct kthread *thread) {
     thread->notes.order = thread->order;
     thread->run.started = arch_ticks();
     thread->run.last_cpu = sched_getcpu();
-    if (thread->order.how == PLACE_HERE || thread->order.how == PLACE_STAY)
+    if ((thread->order.how == PLACE_HERE || thread->order.how == PLACE_STAY) &&
+        thread->run.last_cpu == thread->order.creator_cpu)
         crowd_waited(thread->run.last_cpu, thread->run.started);
     store_relaxed(&thread->run.cpu, thread->run.last_cpu);
     if (own.latest != NULL || own.created != 0 ||
@@ -316,9 +317,11 @@ static bool yield_for_end(const struct kthread *thread) {
     uint64_t began = arch_ticks();
     if (crowd_is_dense(began) || passed_up(&own.yield_skip))
         return false;
-    crowd_seen(sched_getcpu(), began);
+    int cpu = sched_getcpu();
+    crowd_seen(cpu, began);
     sched_yield();
-    crowd_waited(sched_getcpu(), arch_ticks());
+    if (sched_getcpu() == cpu) /* else it need not have waited there */
+        crowd_waited(cpu, arch_ticks());
     bool ended = has_ended(thread);
     if (ended && (int64_t)(thread->run.started - began) < (int64_t)us(YIELD_LONG))
         own.yield_fails = 0;
@@ -351,9 +354,12 @@ bool place_wait(struct kthread *thread) {
     if (order->how == PLACE_HERE || order->how == PLACE_STAY || cpu == here) {
         if (yield_for_end(thread))
             return true;
-        if (order->how != PLACE_STAY || load_relaxed(&thread->run.cpu) == here)
+        cpu = load_relaxed(&thread->run.cpu);
+        if (order->how != PLACE_STAY || cpu == here || cpu < 0)
             return false; /* else the kernel has put it somewhere else */
     }
+    if (load_relaxed(&spinners.most) == 0)
+        return false;
     return spin_for_end(thread, now, us(JOIN_SPIN));
 }
 
@@ -388,6 +394,7 @@ void place_init(void) {
     mask.length = length > 0 ? (uint32_t)length : 0;
     unsigned cpus = mask_count(&mask);
     store_relaxed(&spinners.most, cpus > 1 ? cpus - 1 : 0);
+    crowd_init();
     ticks_per_us(); /* begins to measure */
 }
 

@@ -124,20 +124,20 @@ static const struct thrum_unit *who_ran_out(const struct worker *worker, const s
 /* --- passing it on ------------------------------------------------------------------------------------ */
 
 /* By the kernel, when the handler returns: the instruction faults again. What somebody sent is sent again, and so is what
- * the kernel raised by itself: where a signal's frame had no room that signal is gone, and no instruction faults. */
-static void end_by(int signal, const siginfo_t *info) {
+ * the kernel raised because a signal's frame had no room: that signal is gone, and no instruction faults. */
+static void end_by(int signal, bool again) {
     struct sigaction action = {.sa_handler = SIG_DFL};
     sigaction(signal, &action, NULL);
-    if (info->si_code <= 0 || info->si_code == SI_KERNEL)
+    if (again)
         sys(SYS_tgkill, getpid(), sys(SYS_gettid, 0), signal);
 }
 
-static void pass_on(int signal, siginfo_t *info, void *context) {
+static void pass_on(int signal, siginfo_t *info, void *context, bool again) {
     struct sigaction before = overflow.before;
     if (before.sa_handler == SIG_IGN && info->si_code <= 0)
         return;
     if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) { /* a fault cannot be ignored */
-        end_by(signal, info);
+        end_by(signal, again);
         return;
     }
     if (before.sa_flags & SA_RESETHAND)
@@ -154,9 +154,10 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
     const struct thrum_unit *unit = worker != NULL ? who_ran_out(worker, info, context) : NULL;
     if (unit != NULL)
         say(worker, unit);
-    pass_on(signal, info, context);
+    bool again = info->si_code <= 0 || (info->si_code == SI_KERNEL && unit != NULL);
+    pass_on(signal, info, context, again);
     if (unit != NULL)
-        end_by(signal, info);
+        end_by(signal, again);
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */

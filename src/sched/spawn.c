@@ -330,8 +330,9 @@ static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
     if (worker->current->kind != UNIT_ULT || worker->obeys)
         return false;
     if (__builtin_expect(worker->queues != 0, 0)) {
-        worker->queues--;
-        return false;
+        worker->queues = worker->stolen == worker->current ? worker->queues - 1 : 0;
+        if (worker->stolen == worker->current)
+            return false;
     }
     if (attr == NULL)
         return true;

@@ -100,13 +100,21 @@ static struct thrum_unit *steal_from(struct worker *victim) {
     return unit;
 }
 
-/* Of those on its own NUMA node, or of the others. */
 /* It waited for a child that it had made. There will be more: of one who makes many that do little each would be made
  * elsewhere than the one before, at the price of going there. So the next ones wait to be stolen instead. */
 static bool is_maker(const struct thrum_unit *unit) {
     return unit->begetting != NULL && load_relaxed(&unit->sp) != UNIT_NEW;
 }
 
+static void note_theft(struct worker *worker, const struct thrum_unit *unit) {
+    if (is_maker(unit)) {
+        worker->stolen = unit;
+        worker->queues = QUEUED_AFTER_THEFT;
+    }
+    count_one(&worker->counters.steals);
+}
+
+/* Of those on its own NUMA node, or of the others. */
 static struct thrum_unit *steal_where(struct worker *worker, bool near) {
     uint32_t count = load_acquire(&scheduler.count), at = (uint32_t)(next_random(worker) % count);
     uint8_t node = load_relaxed(&scheduler.node_of[worker->id]);
@@ -116,9 +124,7 @@ static struct thrum_unit *steal_where(struct worker *worker, bool near) {
             continue;
         struct thrum_unit *unit = steal_from(victim);
         if (unit != NULL) {
-            if (is_maker(unit))
-                worker->queues = QUEUED_AFTER_THEFT;
-            count_one(&worker->counters.steals);
+            note_theft(worker, unit);
             trace_steal(worker, unit, at);
             return unit;
         }

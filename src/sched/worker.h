@@ -47,7 +47,7 @@ struct worker {
     uint64_t fair_since; /* ticks */
     uint32_t until_slow; /* picks until the next that looks further, or 1: each does */
     bool obeys;          /* a scheduler chooses: pick() gives nothing */
-    uint8_t queues;      /* so many of the next spawns are queued (spawn.c) */
+    uint8_t queues;      /* so many of the next spawns of `stolen` are queued (spawn.c) */
     uint32_t id;         /* r/o */
     int32_t tid;         /* of the kernel thread that it is, or was */
     struct exception_globals
@@ -82,6 +82,7 @@ struct worker {
     struct annotate_thread annotate;
     struct thrum_sched *woken_for; /* it has left the search for this one's pools, and run nothing since */
     struct trace_ring trace;
+    const struct thrum_unit *stolen; /* the last maker that it has stolen: to be compared with, no more */
     struct tcb
         *tcb; /* what units run on that have none of their own; NULL: nobody takes one along. Where there
                             are carriers: that of its carrier */
