@@ -13,7 +13,7 @@ enum {
     REST = 32,      /* times that long nobody yields when it was too dear: looking costs 3 % */
 };
 
-static struct {
+static struct note {
     _Alignas(64) uint64_t last; /* ticks: the process was seen here */
     uint64_t since; /* the window began, at the end of a slice of somebody else's; 0: it has not */
     uint64_t lost;  /* to others, from then on */
@@ -21,10 +21,13 @@ static struct {
 
 static struct { _Alignas(64) uint64_t until; /* ticks: nobody yields before; seldom written */ } dense;
 
+/* Windows that are open need not be closed: they end by themselves. */
 void crowd_init(void) {
-    for (unsigned i = 0; i < NOTES; i++)
-        store_relaxed(&notes[i].since, UINT64_C(0));
     store_relaxed(&dense.until, arch_ticks());
+}
+
+static struct note *note_of(int cpu) {
+    return &notes[(unsigned)cpu % NOTES];
 }
 
 bool crowd_is_dense(uint64_t now) {
@@ -32,23 +35,22 @@ bool crowd_is_dense(uint64_t now) {
 }
 
 void crowd_seen(int cpu, uint64_t now) {
-    store_relaxed(&notes[(unsigned)cpu % NOTES].last, now);
+    store_relaxed(&note_of(cpu)->last, now);
 }
 
 void crowd_waited(int cpu, uint64_t now) {
-    uint64_t *last = &notes[(unsigned)cpu % NOTES].last, *since = &notes[(unsigned)cpu % NOTES].since,
-             *lost = &notes[(unsigned)cpu % NOTES].lost;
-    int64_t gap = (int64_t)(now - load_relaxed(last));
-    store_relaxed(last, now);
+    struct note *note = note_of(cpu);
+    int64_t gap = (int64_t)(now - load_relaxed(&note->last));
+    store_relaxed(&note->last, now);
     if (gap < (int64_t)(SLICE * ticks_per_us()))
         return;
-    uint64_t began = load_relaxed(since), all = load_relaxed(lost) + (uint64_t)gap;
+    uint64_t began = load_relaxed(&note->since), all = load_relaxed(&note->lost) + (uint64_t)gap;
     if (began != 0 && now - began < WINDOW * ticks_per_us()) {
-        store_relaxed(lost, all);
+        store_relaxed(&note->lost, all);
         return;
     }
     if (began != 0 && now - began < OLD * ticks_per_us() && all > (now - began) / 4 * 3)
         store_relaxed(&dense.until, now + REST * (now - began));
-    store_relaxed(since, now);
-    store_relaxed(lost, 0);
+    store_relaxed(&note->since, now);
+    store_relaxed(&note->lost, 0);
 }

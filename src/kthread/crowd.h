@@ -21,7 +21,7 @@ void crowd_waited(int cpu, uint64_t now);
 /* Yielding is too dear for anybody of the process. */
 bool crowd_is_dense(uint64_t now);
 
-/* Nothing is known. */
+/* What was seen before does not count. */
 void crowd_init(void);
 
 #endif

@@ -144,13 +144,9 @@ static struct kthread *pop(const struct kthread_kind *kind, int avoid) {
     return thread;
 }
 
-struct kthread *idle_pop(const struct kthread_kind *kind) {
-    return idle_pop_elsewhere(kind, -1);
-}
-
-struct kthread *idle_pop_elsewhere(const struct kthread_kind *kind, int cpu) {
+struct kthread *idle_pop(const struct kthread_kind *kind, int avoid) {
     thrum_assert(kind != NULL);
-    return pop(kind, cpu);
+    return pop(kind, avoid);
 }
 
 struct kthread *idle_pop_any(void) {

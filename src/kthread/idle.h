@@ -16,10 +16,9 @@ bool idle_push(struct kthread *thread);
 bool idle_remove(struct kthread *thread);
 
 /* One of this kind that has rested enough, the most recent, or with a minimum rest the least recent; the caller's node
- * first. NULL if there is none. */
-struct kthread *idle_pop(const struct kthread_kind *kind);
-/* The same, but if one of the most recent few last ran on another CPU than this, that one. -1: the same. */
-struct kthread *idle_pop_elsewhere(const struct kthread_kind *kind, int cpu);
+ * first. If one of the few next to it last ran on another CPU than `avoid`, rather that one; -1: on any. NULL if there is
+ * none. */
+struct kthread *idle_pop(const struct kthread_kind *kind, int avoid);
 
 /* The one that has been idle longest on the caller's node, or else any; NULL if there is none. Not with a minimum
  * rest. */

@@ -99,7 +99,7 @@ static void evict_one(void) {
 
 static int start(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *), void *arg,
                  pthread_t *handle) {
-    struct kthread *thread = idle_pop_elsewhere(kind, place_avoids());
+    struct kthread *thread = idle_pop(kind, place_avoids());
     if (thread == NULL) {
         evict_one();
         return start_new(kind, mask, detached, fn, arg, handle);

@@ -132,20 +132,20 @@ static void end_by(int signal, bool again) {
         sys(SYS_tgkill, getpid(), sys(SYS_gettid, 0), signal);
 }
 
-static void pass_on(int signal, siginfo_t *info, void *context, bool again) {
+/* False: there is nobody who would take it, and the process is to end. */
+static bool pass_on(int signal, siginfo_t *info, void *context) {
     struct sigaction before = overflow.before;
     if (before.sa_handler == SIG_IGN && info->si_code <= 0)
-        return;
-    if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) { /* a fault cannot be ignored */
-        end_by(signal, again);
-        return;
-    }
+        return true;
+    if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) /* a fault cannot be ignored */
+        return false;
     if (before.sa_flags & SA_RESETHAND)
         overflow.before.sa_handler = SIG_DFL;
     if (before.sa_flags & SA_SIGINFO)
         before.sa_sigaction(signal, info, context);
     else
         before.sa_handler(signal);
+    return true;
 }
 
 /* Once the line is written the process is going to end: if the program's handler returns, then here. */
@@ -154,10 +154,8 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
     const struct thrum_unit *unit = worker != NULL ? who_ran_out(worker, info, context) : NULL;
     if (unit != NULL)
         say(worker, unit);
-    bool again = info->si_code <= 0 || (info->si_code == SI_KERNEL && unit != NULL);
-    pass_on(signal, info, context, again);
-    if (unit != NULL)
-        end_by(signal, again);
+    if (!pass_on(signal, info, context) || unit != NULL)
+        end_by(signal, info->si_code <= 0 || (info->si_code == SI_KERNEL && unit != NULL));
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */

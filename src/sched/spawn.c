@@ -330,8 +330,9 @@ static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
     if (worker->current->kind != UNIT_ULT || worker->obeys)
         return false;
     if (__builtin_expect(worker->queues != 0, 0)) {
-        worker->queues = worker->stolen == worker->current ? worker->queues - 1 : 0;
-        if (worker->stolen == worker->current)
+        bool was_stolen = worker->current == worker->stolen;
+        worker->queues = was_stolen ? worker->queues - 1 : 0;
+        if (was_stolen)
             return false;
     }
     if (attr == NULL)

@@ -100,14 +100,10 @@ static struct thrum_unit *steal_from(struct worker *victim) {
     return unit;
 }
 
-/* It waited for a child that it had made. There will be more: of one who makes many that do little each would be made
+/* Of one who waited for a child that it had made there will be more. If it makes many that do little, each would be made
  * elsewhere than the one before, at the price of going there. So the next ones wait to be stolen instead. */
-static bool is_maker(const struct thrum_unit *unit) {
-    return unit->begetting != NULL && load_relaxed(&unit->sp) != UNIT_NEW;
-}
-
 static void note_theft(struct worker *worker, const struct thrum_unit *unit) {
-    if (is_maker(unit)) {
+    if (unit->begetting != NULL) {
         worker->stolen = unit;
         worker->queues = QUEUED_AFTER_THEFT;
     }

@@ -30,16 +30,16 @@ class Idle : public testing::Test {
 };
 
 TEST_F(Idle, LastInFirstOut) {
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
     for (kthread *one : {&a_, &b_, &c_})
         EXPECT_TRUE(idle_push(one));
     EXPECT_EQ(thrum_cache_counters.idle, 3u);
-    EXPECT_EQ(idle_pop(&kKind), &c_);
-    EXPECT_EQ(idle_pop(&kKind), &b_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &c_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_);
     EXPECT_TRUE(idle_push(&c_));
     EXPECT_EQ(idle_pop_any(), &c_);
-    EXPECT_EQ(idle_pop(&kKind), &a_);
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
     EXPECT_EQ(idle_pop_any(), nullptr);
     EXPECT_EQ(thrum_cache_counters.idle, 0u);
 }
@@ -57,16 +57,15 @@ TEST_F(Idle, RatherOneThatDidNotRunOnTheCpuToBeAvoided) {
         one.run.last_cpu = 3;
     all_[4].run.last_cpu = 5;
     push_all();
-    EXPECT_EQ(idle_pop_elsewhere(&kKind, 3), &all_[4]);
-    EXPECT_EQ(idle_pop_elsewhere(&kKind, 3), &all_[7]) << "all that are left ran there";
-    EXPECT_EQ(idle_pop_elsewhere(&kKind, -1), &all_[6]);
-    EXPECT_EQ(idle_pop_elsewhere(&kKind, 5), &all_[5]);
+    EXPECT_EQ(idle_pop(&kKind, 3), &all_[4]);
+    EXPECT_EQ(idle_pop(&kKind, 3), &all_[7]) << "all that are left ran there";
+    EXPECT_EQ(idle_pop(&kKind, -1), &all_[6]);
+    EXPECT_EQ(idle_pop(&kKind, 5), &all_[5]);
     take_all();
     all_[4].kind.stack_size++;
     all_[0].run.last_cpu = 5;
     push_all();
-    EXPECT_EQ(idle_pop_elsewhere(&kKind, 3), &all_[7])
-        << "one is of another kind, the other was not among the latest";
+    EXPECT_EQ(idle_pop(&kKind, 3), &all_[7]) << "one is of another kind, the other was not among the latest";
     take_all();
 }
 
@@ -75,8 +74,8 @@ TEST_F(Idle, EveryPartOfTheKindMustMatch) {
     for (const kthread_kind &other :
          {kthread_kind{2 << 20, 4096, 0}, kthread_kind{1 << 19, 4096, 0}, kthread_kind{1 << 20, 0, 0},
           kthread_kind{1 << 20, 8192, 0}, kthread_kind{1 << 20, 4096, 1}})
-        EXPECT_EQ(idle_pop(&other), nullptr);
-    EXPECT_EQ(idle_pop(&kKind), &a_);
+        EXPECT_EQ(idle_pop(&other, -1), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
 }
 
 TEST_F(Idle, TheLatestOneThatMatches) {
@@ -85,9 +84,9 @@ TEST_F(Idle, TheLatestOneThatMatches) {
     for (kthread &one : all_)
         idle_push(&one);
     const kthread_kind seven{1 << 20, 4096, 7};
-    EXPECT_EQ(idle_pop(&seven), &b_);
-    EXPECT_EQ(idle_pop(&seven), nullptr);
-    EXPECT_EQ(idle_pop(&kKind), &all_[7]);
+    EXPECT_EQ(idle_pop(&seven, -1), &b_);
+    EXPECT_EQ(idle_pop(&seven, -1), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), &all_[7]);
     EXPECT_EQ(thrum_cache_counters.idle, 6u);
     std::vector<kthread *> rest;
     while (kthread *one = idle_pop_any())
@@ -99,8 +98,8 @@ TEST_F(Idle, OneWhoseLineageWasChangedFromOutsideIsNotTaken) {
     a_.lineage = 5;
     idle_push(&a_);
     const kthread_kind five{1 << 20, 4096, 5};
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
-    EXPECT_EQ(idle_pop(&five), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
+    EXPECT_EQ(idle_pop(&five, -1), nullptr);
     EXPECT_EQ(idle_pop_any(), &a_);
 }
 
@@ -109,7 +108,7 @@ TEST_F(Idle, ColdestIsTheFirstThatWasListed) {
     for (kthread *one : {&a_, &b_, &c_})
         idle_push(one);
     EXPECT_EQ(idle_pop_coldest(), &a_);
-    EXPECT_EQ(idle_pop(&kKind), &c_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &c_);
     EXPECT_EQ(idle_pop_coldest(), &b_);
     EXPECT_EQ(idle_pop_coldest(), nullptr);
     EXPECT_EQ(thrum_cache_counters.idle, 0u);
@@ -132,13 +131,13 @@ TEST_F(Idle, RestsBeforeItIsTaken) {
     b_.rest_until = UINT64_MAX;
     idle_push(&a_);
     idle_push(&b_);
-    EXPECT_EQ(idle_pop(&kKind), &a_) << "past one that has not rested";
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_) << "past one that has not rested";
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
     EXPECT_EQ(idle_pop_any(), &b_) << "to be ended, rested or not";
     c_.rest_until = clock_monotonic_ns() + 20000000;
     idle_push(&c_);
     kthread *got;
-    EXPECT_TRUE(eventually([&] { return (got = idle_pop(&kKind)) != nullptr; }));
+    EXPECT_TRUE(eventually([&] { return (got = idle_pop(&kKind, -1)) != nullptr; }));
     EXPECT_EQ(got, &c_);
     EXPECT_GE(clock_monotonic_ns(), c_.rest_until);
 }
@@ -148,20 +147,20 @@ TEST_F(Idle, WithARestTheFirstInIsFirstOut) {
     kthread_config.min_rest_ns = 1;
     for (kthread *one : {&b_, &c_, &all_[3], &all_[4]})
         idle_push(one);
-    EXPECT_EQ(idle_pop(&kKind), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
     EXPECT_TRUE(idle_remove(&all_[4])) << "the last";
     EXPECT_TRUE(idle_remove(&c_)) << "one in between";
     idle_push(&all_[5]);
     EXPECT_EQ(idle_pop_coldest(), &all_[5]) << "the last in the list";
     idle_push(&all_[6]);
-    EXPECT_EQ(idle_pop(&kKind), &b_);
-    EXPECT_EQ(idle_pop(&kKind), &all_[3]);
-    EXPECT_EQ(idle_pop(&kKind), &all_[6]);
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &all_[3]);
+    EXPECT_EQ(idle_pop(&kKind, -1), &all_[6]);
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
     idle_push(&a_); // into a list that has become empty
     idle_push(&b_);
-    EXPECT_EQ(idle_pop(&kKind), &a_);
-    EXPECT_EQ(idle_pop(&kKind), &b_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_);
 }
 
 // Thousands may rest; a creation must not look at each of them.
@@ -176,12 +175,12 @@ TEST_F(Idle, NotFoundBehindManyThatRest) {
     for (size_t i = 0; i + 1 < kMany; i++)
         idle_push(&resting[i]);
     idle_push(&a_);
-    EXPECT_EQ(idle_pop(&kKind), &a_) << "behind fewer";
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_) << "behind fewer";
     idle_push(&resting[kMany - 1]);
     idle_push(&a_);
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
     resting[0].rest_until = 0;
-    EXPECT_EQ(idle_pop(&kKind), &resting[0]);
+    EXPECT_EQ(idle_pop(&kKind, -1), &resting[0]);
     while (idle_pop_any() != nullptr) {
     }
 }
@@ -192,13 +191,13 @@ TEST_F(Idle, NoMoreThanTheLimits) {
     EXPECT_TRUE(idle_push(&b_));
     EXPECT_FALSE(idle_push(&c_));
     EXPECT_EQ(thrum_cache_counters.idle, 2u);
-    EXPECT_EQ(idle_pop(&kKind), &b_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_);
     EXPECT_TRUE(idle_push(&c_));
     kthread_config.max_idle = UINT64_MAX;
     kthread_config.memory_limited = true;
     EXPECT_FALSE(idle_push(&b_));
-    EXPECT_EQ(idle_pop(&kKind), &c_);
-    EXPECT_EQ(idle_pop(&kKind), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &c_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
 }
 
 TEST_F(Idle, RemovesThisVeryOne) {
@@ -208,7 +207,7 @@ TEST_F(Idle, RemovesThisVeryOne) {
     EXPECT_FALSE(idle_remove(&b_)) << "once";
     EXPECT_EQ(thrum_cache_counters.idle, 2u);
     EXPECT_TRUE(idle_remove(&c_)) << "the first";
-    EXPECT_EQ(idle_pop(&kKind), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
     EXPECT_FALSE(idle_remove(&a_)) << "somebody else was quicker";
     EXPECT_EQ(thrum_cache_counters.idle, 0u);
 }
@@ -224,13 +223,13 @@ TEST_F(Idle, OwnNodeFirst) {
     EXPECT_EQ(b_.node, 1u);
     EXPECT_EQ(c_.node, 2u);
     fake_node = 1;
-    EXPECT_EQ(idle_pop(&kKind), &b_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_);
     idle_push(&b_);
     fake_node = 0;
-    EXPECT_EQ(idle_pop(&kKind), &a_);
-    EXPECT_EQ(idle_pop(&kKind), &b_) << "then the others', in order";
-    EXPECT_EQ(idle_pop(&kKind), &c_);
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_) << "then the others', in order";
+    EXPECT_EQ(idle_pop(&kKind, -1), &c_);
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
 }
 
 TEST_F(Idle, RemovesFromTheNodeThatItIsOn) {
@@ -238,19 +237,19 @@ TEST_F(Idle, RemovesFromTheNodeThatItIsOn) {
     idle_push(&a_);
     fake_node = 0;
     EXPECT_TRUE(idle_remove(&a_));
-    EXPECT_EQ(idle_pop(&kKind), nullptr);
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
 }
 
 TEST_F(Idle, NodeWithoutEntriesAndMoreNodesThanLists) {
     fake_node = 1;
     idle_push(&a_);
     fake_node = 60; // above any that ever had an entry
-    EXPECT_EQ(idle_pop(&kKind), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
     fake_node = TOPOLOGY_NODES_MAX + 5; // shares
     idle_push(&b_);
     EXPECT_EQ(b_.node, 5u);
     fake_node = 5;
-    EXPECT_EQ(idle_pop(&kKind), &b_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_);
     fake_node = TOPOLOGY_NODES_MAX - 1;
     idle_push(&c_);
     fake_node = 0;
@@ -266,11 +265,11 @@ TEST_F(Idle, EmptyInAForksChild) {
         if (idle_pop_any() != nullptr)
             return 1;
         counters_fork_child(0);
-        return idle_push(&c_) && idle_pop(&kKind) == &c_ ? 0 : 2;
+        return idle_push(&c_) && idle_pop(&kKind, -1) == &c_ ? 0 : 2;
     });
     EXPECT_EQ(child, 0);
-    EXPECT_EQ(idle_pop(&kKind), &b_);
-    EXPECT_EQ(idle_pop(&kKind), &a_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &b_);
+    EXPECT_EQ(idle_pop(&kKind, -1), &a_);
 }
 
 // Nothing is lost and nothing is had by two, on several nodes, with removal mixed in.
@@ -298,7 +297,7 @@ TEST_F(Idle, ManyThreads) {
                             held = nullptr; // somebody else has it
                     }
                     if (held == nullptr)
-                        held = round % 5 == 0 ? idle_pop_any() : idle_pop(&kKind);
+                        held = round % 5 == 0 ? idle_pop_any() : idle_pop(&kKind, -1);
                     if (held != nullptr && held->tid++ != -1)
                         doubled++; // plain: two owners are a race, too
                 }

@@ -144,8 +144,8 @@ TEST_F(KthreadReuse, RestsAsLongAsItIsTold) {
     kthread_config.min_rest_ns = UINT64_C(200000000);
     const uint64_t before = clock_monotonic_ns();
     const pid_t tid = run();
-    EXPECT_EQ(idle_pop(&kKind), nullptr) << "at once";
-    EXPECT_TRUE(eventually([&] { return (thread = idle_pop(&kKind)) != nullptr; }));
+    EXPECT_EQ(idle_pop(&kKind, -1), nullptr) << "at once";
+    EXPECT_TRUE(eventually([&] { return (thread = idle_pop(&kKind, -1)) != nullptr; }));
     EXPECT_GE(clock_monotonic_ns(), before + UINT64_C(200000000));
     EXPECT_TRUE(idle_push(thread));
     EXPECT_EQ(run(), tid);
