@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 
 # For each benchmark and table: the columns with a number (or an interval around one), and the rows' names.
 INTERVAL, NUMBER = "interval", "number"
@@ -348,37 +349,56 @@ def check_armed(folder, name):
         check_table(json.loads(answer.stdout), table, ratios, "operation", operations)
 
 
+PLOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plot.py")
+
+
+def check_figure(result):
+    """Draws what a benchmark has measured, where matplotlib is installed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "measured.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(result, file)
+        answer = run(PYTHON, PLOT, path, os.path.join(scratch, "figure"))
+        if answer.returncode != 0:
+            return expect_missing(answer, "plot")
+        for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
+            with open(os.path.join(scratch, "figure." + kind), "rb") as file:
+                expect(file.read(len(start)) == start, f"the figure is no {kind}")
+
+
+def count_failures(checks):
+    """Calls each, says what came of it, and returns how many failed."""
+    failed = 0
+    for name, check in checks.items():
+        try:
+            check()
+            print(f"{name}: as expected", flush=True)
+        except (Wrong, AssertionError, OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired) as wrong:
+            failed += 1
+            print(f"{name}: {type(wrong).__name__}: {wrong}", flush=True)
+    return failed
+
+
 def check_preempt_plots(folder, name):
     """Draws the figures of docs/preemption-cost.md."""
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plot.py")
     with tempfile.TemporaryDirectory() as scratch:
         for benchmark, options in SMALLEST.items():
             measured, figure = os.path.join(scratch, "measured.json"), os.path.join(scratch, benchmark)
             with open(measured, "w", encoding="utf-8") as file:
                 file.write(run(os.path.join(folder, benchmark), *options, "--json").stdout)
-            answer = run(PYTHON, program, measured, figure)
+            answer = run(PYTHON, PLOT, measured, figure)
             if answer.returncode != 0:
                 return expect_missing(answer, "plot")
             expect(os.path.getsize(figure + ".svg") > 1000 and os.path.getsize(figure + ".png") > 1000, "no figure")
 
 
 def check_plot(folder, name):
-    """Draws what spawn measures, where matplotlib is installed."""
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
-    with tempfile.TemporaryDirectory() as scratch:
-        measured = os.path.join(scratch, "spawn.json")
-        with open(measured, "w", encoding="utf-8") as file:
-            file.write(run(os.path.join(folder, "spawn"), "--quick", "--json").stdout)
-        for wrong in ([], [os.devnull, "x"], ["/no/such/file", "x"]):
-            answer = run(PYTHON, program, *wrong)
-            lines = answer.stderr.splitlines()
-            expect(answer.returncode != 0 and len(lines) == 1 and lines[0].startswith("plot: "), lines)
-        answer = run(PYTHON, program, measured, os.path.join(scratch, "figure"))
-        if answer.returncode != 0:
-            return expect_missing(answer, name)
-        for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
-            with open(os.path.join(scratch, "figure." + kind), "rb") as file:
-                expect(file.read(len(start)) == start, f"the figure is no {kind}")
+    """What spawn measures, and what is no measurement."""
+    for wrong in ([], [os.devnull, "x"], ["/no/such/file", "x"]):
+        answer = run(PYTHON, PLOT, *wrong)
+        lines = answer.stderr.splitlines()
+        expect(answer.returncode != 0 and len(lines) == 1 and lines[0].startswith("plot: "), lines)
+    check_figure(json.loads(run(os.path.join(folder, "spawn"), "--quick", "--json").stdout))
 
 
 def main_of_inference(folder):
@@ -397,21 +417,13 @@ def main():
     folder = sys.argv[1]
     if sys.argv[2:] == ["inference"]:
         return main_of_inference(folder)
-    failed = 0
     checks = {name: check_benchmark for name in EXPECTED}
     checks.update(targets=check_targets, bert=check_bert, plot=check_plot, armed=check_armed, preempt_plots=check_preempt_plots)
     if not os.access(os.path.join(folder, "ult"), os.X_OK):  # no libthrum on this processor
         for name in ("ult", "sleep", "hpp", "preempt_cost", "preempt_forms", "preempt_overhead", "preempt_timers", "armed",
                      "preempt_plots"):
             del checks[name]
-    for name, check in checks.items():
-        try:
-            check(folder, name)
-            print(f"{name}: as expected", flush=True)
-        except (Wrong, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as wrong:
-            failed += 1
-            print(f"{name}: {type(wrong).__name__}: {wrong}", flush=True)
-    return 1 if failed else 0
+    return 1 if count_failures({name: partial(check, folder, name) for name, check in checks.items()}) else 0
 
 
 if __name__ == "__main__":

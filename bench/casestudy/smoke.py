@@ -2,10 +2,9 @@
 """The test bench.casestudy: runs each experiment of the case study at its smallest, as bench.smoke does the other
 benchmarks. Times are judged in one direction only: who sleeps takes at least so long. Usage: smoke.py BUILD_FOLDER/bench
 """
-import json
 import os
 import sys
-import tempfile
+from functools import partial
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import smoke  # noqa: E402
@@ -41,21 +40,6 @@ def check_sleep(row, settings):
     expect(row["seconds"] >= least, f"less than it sleeps, {least} s: {row}")
 
 
-def check_figure(scratch, result):
-    measured = os.path.join(scratch, "result.json")
-    with open(measured, "w", encoding="utf-8") as file:
-        json.dump(result, file)
-    python = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
-    plot = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plot.py")
-    answer = run(python, plot, measured, os.path.join(scratch, "figure"))
-    if answer.returncode != 0:
-        smoke.expect_missing(answer, "plot")
-        return
-    for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
-        with open(os.path.join(scratch, "figure." + kind), "rb") as file:
-            expect(file.read(len(start)) == start, f"the figure is no {kind}")
-
-
 def check_folder(program, name):
     answer = run(program, "--quick", "--folder", "/no/such/folder")
     lines = answer.stderr.splitlines()
@@ -76,25 +60,19 @@ def check_experiment(folder, name):
             check_sleep(row, result["settings"])
     smoke.check_text(program, name, result)
     if name in ("compute", "requests"):  # which differ most
-        with tempfile.TemporaryDirectory() as scratch:
-            check_figure(scratch, result)
+        smoke.check_figure(result)
 
 
 def main():
-    folder, failed = sys.argv[1], 0
+    folder, checks = sys.argv[1], {}
     go = os.access(os.path.join(folder, "casestudy/go"), os.X_OK)
     for name, tables in EXPECTED.items():
         if name == "requests" and not os.access(os.path.join(folder, name), os.X_OK):
             continue  # no examples in this build
         smoke.EXPECTED[name] = {key: (columns, "crew", crews if go else crews - {GO})
                                 for key, (columns, crews) in tables.items()}
-        try:
-            check_experiment(folder, name)
-            print(f"{name}: as expected", flush=True)
-        except (smoke.Wrong, OSError, ValueError, KeyError, smoke.subprocess.TimeoutExpired) as wrong:
-            failed += 1
-            print(f"{name}: {type(wrong).__name__}: {wrong}", flush=True)
-    return 1 if failed else 0
+        checks[name] = partial(check_experiment, folder, name)
+    return 1 if smoke.count_failures(checks) else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ BUILD_FOLDER/bench
 import json
 import os
 import sys
-import tempfile
+from functools import partial
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import smoke  # noqa: E402
@@ -77,33 +77,15 @@ def check_wrong(program):
                f"{wrong} is refused with {lines}")
 
 
-def check_figure(result):
-    with tempfile.TemporaryDirectory() as scratch:
-        path = os.path.join(scratch, "result.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(result, file)
-        plot = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plot.py")
-        answer = run(smoke.PYTHON, plot, path, os.path.join(scratch, "figure"))
-        if answer.returncode != 0:
-            smoke.expect_missing(answer, "plot")
-            return
-        for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
-            with open(os.path.join(scratch, "figure." + kind), "rb") as file:
-                expect(file.read(len(start)) == start, f"the figure is no {kind}")
+def check(program):
+    smoke.check_options(program, NAME)
+    check_wrong(program)
+    smoke.check_figure(check_too_many(program))
+    check_fitting(program)
 
 
 def main():
-    program = os.path.join(sys.argv[1], NAME)
-    try:
-        smoke.check_options(program, NAME)
-        check_wrong(program)
-        check_figure(check_too_many(program))
-        check_fitting(program)
-    except (smoke.Wrong, OSError, ValueError, KeyError, smoke.subprocess.TimeoutExpired) as wrong:
-        print(f"{NAME}: {type(wrong).__name__}: {wrong}")
-        return 1
-    print(f"{NAME}: as expected")
-    return 0
+    return smoke.count_failures({NAME: partial(check, os.path.join(sys.argv[1], NAME))})
 
 
 if __name__ == "__main__":

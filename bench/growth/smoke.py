@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+from functools import partial
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, "..", "..", "src", "sched")
@@ -175,17 +176,8 @@ def check_figures(_):
 
 
 def main():
-    failed = 0
-    for check in (check_constants, check_invariants, check_that_it_notices, check_example, check_figures,
-                  check_benchmark):
-        try:
-            check(sys.argv[1])
-            print(f"{check.__name__}: as expected", flush=True)
-        except (smoke.Wrong, AssertionError, OSError, ValueError, KeyError, IndexError,
-                smoke.subprocess.TimeoutExpired) as wrong:
-            failed += 1
-            print(f"{check.__name__}: {type(wrong).__name__}: {wrong}", flush=True)
-    return 1 if failed else 0
+    checks = (check_constants, check_invariants, check_that_it_notices, check_example, check_figures, check_benchmark)
+    return 1 if smoke.count_failures({check.__name__: partial(check, sys.argv[1]) for check in checks}) else 0
 
 
 if __name__ == "__main__":

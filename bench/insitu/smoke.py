@@ -6,7 +6,7 @@ affair: they fail where it is not so. Usage: smoke.py BUILD_FOLDER/bench
 import json
 import os
 import sys
-import tempfile
+from functools import partial
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import smoke  # noqa: E402
@@ -59,21 +59,6 @@ def check_leaving_out(program):
     expect("left out" in " ".join(result["notes"]), f"notes: {result['notes']}")
 
 
-def check_figure(result):
-    plot = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plot.py")
-    with tempfile.TemporaryDirectory() as scratch:
-        measured, target = os.path.join(scratch, "result.json"), os.path.join(scratch, "figure")
-        with open(measured, "w", encoding="utf-8") as file:
-            json.dump(result, file)
-        answer = run(smoke.PYTHON, plot, measured, target)
-        if answer.returncode != 0:
-            smoke.expect_missing(answer, "plot")
-            return
-        for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
-            with open(f"{target}.{kind}", "rb") as file:
-                expect(file.read(len(start)) == start, f"the figure is no {kind}")
-
-
 def check_benchmark(folder, name):
     program = os.path.join(folder, name)
     smoke.EXPECTED[name] = EXPECTED
@@ -86,22 +71,17 @@ def check_benchmark(folder, name):
     if name == "insitu_md":  # they have all but the simulation in common, and LAMMPS takes long to start
         smoke.check_text(program, name, result)
         check_leaving_out(program)
-        check_figure(result)
+        smoke.check_figure(result)
 
 
 def main():
-    folder, failed = sys.argv[1], 0
-    for name in ("insitu_md", "insitu_lammps"):
-        if name == "insitu_lammps" and not os.access(os.path.join(folder, name), os.X_OK):
-            print(f"{name}: not built, it needs LAMMPS (Debian: liblammps-dev)")
-            continue
-        try:
-            check_benchmark(folder, name)
-            print(f"{name}: as expected", flush=True)
-        except (smoke.Wrong, OSError, ValueError, KeyError, smoke.subprocess.TimeoutExpired) as wrong:
-            failed += 1
-            print(f"{name}: {type(wrong).__name__}: {wrong}", flush=True)
-    return 1 if failed else 0
+    folder = sys.argv[1]
+    names = ["insitu_md"]
+    if os.access(os.path.join(folder, "insitu_lammps"), os.X_OK):
+        names.append("insitu_lammps")
+    else:
+        print("insitu_lammps: not built, it needs LAMMPS (Debian: liblammps-dev)")
+    return 1 if smoke.count_failures({name: partial(check_benchmark, folder, name) for name in names}) else 0
 
 
 if __name__ == "__main__":

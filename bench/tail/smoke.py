@@ -5,10 +5,9 @@ request is answered in less than it computes. And who must stand still beside a 
 others answer all.
 Usage: smoke.py BUILD_FOLDER/bench
 """
-import json
 import os
 import sys
-import tempfile
+from functools import partial
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import smoke  # noqa: E402
@@ -44,21 +43,6 @@ def check_runaway(rows, settings, arms):
             check_latencies(row, settings)
 
 
-def check_figure(result):
-    plot = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plot.py")
-    with tempfile.TemporaryDirectory() as scratch:
-        measured = os.path.join(scratch, "result.json")
-        with open(measured, "w", encoding="utf-8") as file:
-            json.dump(result, file)
-        answer = run(smoke.PYTHON, plot, measured, os.path.join(scratch, "figure"))
-        if answer.returncode != 0:
-            smoke.expect_missing(answer, "plot")
-            return
-        for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
-            with open(os.path.join(scratch, "figure." + kind), "rb") as file:
-                expect(file.read(len(start)) == start, f"the figure is no {kind}")
-
-
 def check(folder):
     name = "tail_latency"
     program = os.path.join(folder, name)
@@ -78,17 +62,11 @@ def check(folder):
     check_runaway(result["tables"]["runaway"]["rows"], result["settings"], BESIDE_RUNAWAY if go else BESIDE_RUNAWAY - {GO})
     expect(go != ("golang-go" in " ".join(result["notes"])), f"Go, or a note that it is left out: {result['notes']}")
     smoke.check_text(program, name, result)
-    check_figure(result)
+    smoke.check_figure(result)
 
 
 def main():
-    try:
-        check(sys.argv[1])
-    except (smoke.Wrong, OSError, ValueError, KeyError, TypeError, smoke.subprocess.TimeoutExpired) as wrong:
-        print(f"tail_latency: {type(wrong).__name__}: {wrong}")
-        return 1
-    print("tail_latency: as expected")
-    return 0
+    return smoke.count_failures({"tail_latency": partial(check, sys.argv[1])})
 
 
 if __name__ == "__main__":

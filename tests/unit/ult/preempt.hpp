@@ -39,6 +39,13 @@ uint64_t sum_of(Counter thrum_worker_counters::*counter) {
     return sum;
 }
 
+// Those in which a thread keeps what the C library has of it.
+inline const auto kSafeModes = testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS, THRUM_PREEMPT_KLT);
+
+inline std::string name_of_mode(const testing::TestParamInfo<unsigned> &mode) {
+    return mode.param == THRUM_PREEMPT_LEND ? "Lend" : mode.param == THRUM_PREEMPT_OWN_TLS ? "OwnTls" : "Klt";
+}
+
 inline uint64_t preemptions() {
     return sum_of(&thrum_worker_counters::preemptions);
 }

@@ -34,13 +34,7 @@ class ProgramsHandlers : public Interrupted, public testing::WithParamInterface<
     void TearDown() override { std::signal(SIGUSR1, SIG_DFL); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, ProgramsHandlers,
-                         testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS, THRUM_PREEMPT_KLT),
-                         [](const auto &mode) {
-                             return mode.param == THRUM_PREEMPT_LEND      ? "Lend"
-                                    : mode.param == THRUM_PREEMPT_OWN_TLS ? "OwnTls"
-                                                                          : "Klt";
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, ProgramsHandlers, kSafeModes, name_of_mode);
 
 void handle(void (*handler)(int, siginfo_t *, void *), int flags = 0) {
     struct sigaction action = {};

@@ -64,13 +64,7 @@ class Relief : public Interrupted, public testing::WithParamInterface<unsigned> 
     void TearDown() override { alarm(0); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, Relief,
-                         testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS, THRUM_PREEMPT_KLT),
-                         [](const auto &mode) {
-                             return mode.param == THRUM_PREEMPT_LEND      ? "Lend"
-                                    : mode.param == THRUM_PREEMPT_OWN_TLS ? "OwnTls"
-                                                                          : "Klt";
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, Relief, kSafeModes, name_of_mode);
 
 thrum_attr_t queued(unsigned flags = 0) {
     thrum_attr_t attr;

@@ -24,13 +24,7 @@ int *__attribute__((noinline)) error_place() {
 // In all modes that keep what the C library has of a thread.
 class SafeMode : public Interrupted, public testing::WithParamInterface<unsigned> {};
 
-INSTANTIATE_TEST_SUITE_P(Modes, SafeMode,
-                         testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS, THRUM_PREEMPT_KLT),
-                         [](const auto &mode) {
-                             return mode.param == THRUM_PREEMPT_LEND      ? "Lend"
-                                    : mode.param == THRUM_PREEMPT_OWN_TLS ? "OwnTls"
-                                                                          : "Klt";
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, SafeMode, kSafeModes, name_of_mode);
 
 } // namespace
 
