@@ -22,6 +22,7 @@
 #include "command.hpp"
 #include "descriptor.hpp"
 #include "elf.hpp"
+#include "text.hpp"
 
 extern char **environ;
 
@@ -35,10 +36,6 @@ constexpr const char *kDefaultPath = "/bin:/usr/bin"; // execvp's where PATH is 
 
 bool starts_with(const std::string &text, const std::string &start) {
     return text.compare(0, start.size(), start) == 0;
-}
-
-std::string base_name(const std::string &path) {
-    return path.substr(path.rfind('/') + 1);
 }
 
 // 0, or the errno value that executing this file would fail with.
@@ -200,7 +197,7 @@ std::string loader_refusal(const elf::Image &image, const std::string &loader) {
     if (loader.empty() && !is_glibc_loader(image))
         return "is statically linked, so LD_PRELOAD cannot reach it; link it dynamically, or run it "
                "without thrum";
-    if (starts_with(base_name(loader), "ld-musl"))
+    if (starts_with(file_name(loader), "ld-musl"))
         return "is linked against musl (its loader is " + loader +
                "), but the cache is for glibc; build it against glibc, or run it without thrum";
     return "";
@@ -298,7 +295,7 @@ std::string next_program(int fd, const std::string &path) {
         return "";
     if (executable_error(interpreter->path) == ENOENT)
         throw Failure(kNotFound, path + ": " + missing_interpreter(interpreter->path));
-    if (base_name(interpreter->path) != "env")
+    if (file_name(interpreter->path) != "env")
         return interpreter->path;
     std::string found;
     return locate(program_of_env(interpreter->argument), found) == 0 ? found : interpreter->path;

@@ -12,15 +12,11 @@
 
 #include "modules.hpp"
 #include "symbols.hpp"
+#include "text.hpp"
 
 namespace thrum {
 
 namespace {
-
-std::string last_component(const char *path) {
-    const std::string whole = path != nullptr ? path : "";
-    return whole.substr(whole.rfind('/') + 1);
-}
 
 // "random" of "random@@GLIBC_2.2.5".
 std::string without_version(const std::string &name) {
@@ -157,7 +153,7 @@ class Symbols::Modules {
             return symbol;
         Dwarf_Addr start = 0;
         symbol.path = dwfl_module_info(module, nullptr, &start, nullptr, nullptr, nullptr, nullptr, nullptr);
-        symbol.module = last_component(symbol.path.c_str());
+        symbol.module = file_name(symbol.path);
         symbol.offset = address - start;
         GElf_Addr bias = 0;
         symbol.linked = dwfl_module_getelf(module, &bias) != nullptr ? address - bias : symbol.offset;
@@ -220,7 +216,7 @@ class Symbols::Modules {
 
     static void set_source(Symbol &symbol, const char *source) {
         symbol.source = source != nullptr ? source : "";
-        symbol.file = last_component(source);
+        symbol.file = file_name(source != nullptr ? source : "");
     }
 
     static void find_line(Dwfl_Module *module, std::uint64_t address, Symbol &symbol) {

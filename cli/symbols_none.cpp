@@ -6,6 +6,7 @@
 
 #include "maps.hpp"
 #include "symbols.hpp"
+#include "text.hpp"
 
 namespace thrum {
 
@@ -19,7 +20,7 @@ class Symbols::Modules {
         if (mapping == nullptr || !mapping->is_of_file())
             return symbol;
         symbol.path = mapping->path;
-        symbol.module = symbol.path.substr(symbol.path.rfind('/') + 1);
+        symbol.module = file_name(symbol.path);
         symbol.offset = symbol.linked = address - mapping->start + mapping->offset;
         return symbol;
     }

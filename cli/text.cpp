@@ -117,6 +117,10 @@ bool begins_with(const std::string &text, const char *beginning) {
     return text.compare(0, std::strlen(beginning), beginning) == 0;
 }
 
+std::string file_name(const std::string &path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
 std::string fixed(double number, int decimals) {
     char text[64];
     std::snprintf(text, sizeof text, "%.*f", decimals, number);

@@ -26,6 +26,9 @@ bool begins_with_any(const std::string &text, const List &beginnings) {
     return false;
 }
 
+// The last component of a path.
+std::string file_name(const std::string &path);
+
 // printf's %.<decimals>f.
 std::string fixed(double number, int decimals);
 // Three digits that count: 0.123, 1.23, 12.3, 123, 1234.

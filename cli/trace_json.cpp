@@ -35,7 +35,7 @@ std::string program_of(const std::string &maps) {
     std::istringstream lines(maps);
     for (std::string line; std::getline(lines, line);)
         if (const std::size_t at = line.find('/'); at != std::string::npos)
-            return line.substr(line.rfind('/') + 1);
+            return file_name(line);
     return "?";
 }
 

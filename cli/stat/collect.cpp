@@ -139,6 +139,24 @@ std::string ProbeFile::trouble() const {
     }
 }
 
+void ProbedMaps::begin(pid_t child) {
+    probe_->program = child;
+    reader_.begin(child);
+}
+
+bool ProbedMaps::is_another() {
+    if (probe_.loaded() == loaded_)
+        return false;
+    loaded_ = probe_.loaded();
+    reader_.another_program();
+    return true;
+}
+
+void ProbedMaps::finish() {
+    if (const std::string text = probe_.maps(); !text.empty())
+        reader_.take(text);
+}
+
 std::vector<ThreadMaker> makers_of(const struct probe &probe) {
     std::vector<ThreadMaker> makers;
     for (const struct probe_maker &maker : probe.makers)

@@ -76,6 +76,22 @@ class ProbeFile {
     struct probe *at_ = nullptr;
 };
 
+// The map of the program that libthrum-stat.so is in.
+class ProbedMaps {
+  public:
+    ProbedMaps(ProbeFile &probe, std::vector<Maps> &maps) : probe_(probe), reader_(maps) {}
+    void begin(pid_t child);
+    bool
+    is_another(); // executed by the same process since the last call: what was seen of the former is forgotten
+    void poll(double now) { reader_.poll(now); }
+    void finish(); // as the program left it
+
+  private:
+    ProbeFile &probe_;
+    MapReader reader_;
+    std::uint32_t loaded_ = 0;
+};
+
 // What it says of where threads are made.
 std::vector<ThreadMaker> makers_of(const struct probe &probe);
 

@@ -17,7 +17,6 @@ class Exact : public ExactLayer {
   public:
     std::vector<std::string> environment() const override { return probe_.environment(); }
     void forked(pid_t child) override {
-        probe_->program = child;
         maps_.begin(child);
         has_events_ = events_.begin(child);
     }
@@ -30,21 +29,16 @@ class Exact : public ExactLayer {
     ProbeFile probe_{PROBE_EXACT};
     CallEvents events_;
     bool has_events_ = false;
-    std::uint32_t loaded_ = 0;
-    MapReader maps_{maps};
+    ProbedMaps maps_{probe_, maps};
 };
 
 void Exact::poll(double now) {
-    if (probe_.loaded() != loaded_) {
-        loaded_ = probe_.loaded();
-        maps_.another_program();
-    }
+    maps_.is_another();
     maps_.poll(now);
 }
 
 void Exact::finish() {
-    if (const std::string text = probe_.maps(); !text.empty())
-        maps_.take(text);
+    maps_.finish();
     for (unsigned i = 0; i < PROBE_FINE + PROBE_COARSE; i++) {
         if (probe_->keys[i] == 0)
             continue;

@@ -12,28 +12,20 @@ namespace {
 class Makers : public MakersLayer {
   public:
     std::vector<std::string> environment() const override { return probe_.environment(); }
-    void forked(pid_t child) override {
-        probe_->program = child;
-        maps_.begin(child);
-    }
+    void forked(pid_t child) override { maps_.begin(child); }
     void poll(double now) override {
-        if (probe_.loaded() != loaded_) {
-            loaded_ = probe_.loaded();
-            maps_.another_program();
-        }
+        maps_.is_another();
         maps_.poll(now);
     }
     void finish() override;
 
   private:
     ProbeFile probe_{PROBE_MAKERS_ONLY};
-    std::uint32_t loaded_ = 0;
-    MapReader maps_{maps};
+    ProbedMaps maps_{probe_, maps};
 };
 
 void Makers::finish() {
-    if (const std::string text = probe_.maps(); !text.empty())
-        maps_.take(text);
+    maps_.finish();
     makers = makers_of(probe_.get());
     how_known.push_back(
         "Threads come and go: in a run of its own a preloaded library noted where they are made.");

@@ -126,8 +126,7 @@ std::string factor_text(double ratio) {
 std::string program_name(const Report &report) {
     if (report.command.empty())
         return "?";
-    const std::string &path = report.command.front();
-    return path.substr(path.rfind('/') + 1);
+    return file_name(report.command.front());
 }
 
 } // namespace thrum::stat

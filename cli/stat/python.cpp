@@ -89,10 +89,6 @@ bool is_interpreter(const std::string &module) {
     return begins_with(module, "python3") || begins_with(module, "libpython3");
 }
 
-std::string last_component(const std::string &path) {
-    return path.substr(path.rfind('/') + 1);
-}
-
 } // namespace
 
 // Entries begin with a byte whose highest bit is set: form (4 bits), and of how many units less one (3 bits).
@@ -114,7 +110,7 @@ int python_line(const std::vector<unsigned char> &table, int first_line, long un
 std::optional<Python> Python::find(pid_t pid, const std::vector<Mapping> &mappings, Read read,
                                    std::string &why_not) {
     for (const Mapping &mapping : mappings) {
-        const std::string module = last_component(mapping.path);
+        const std::string module = file_name(mapping.path);
         if (mapping.offset != 0 || !mapping.is_of_file() || !is_interpreter(module))
             continue;
         const auto image = elf::Image::from_process(pid, mapping.start);
@@ -228,7 +224,7 @@ const Python::Code *Python::code_at(std::uint64_t address) {
     std::memcpy(&code.first_line, object + at::kFirstLine, sizeof code.first_line);
     code.table = *table;
     code.frame.function = *name;
-    code.frame.file = last_component(*file);
+    code.frame.file = file_name(*file);
     code.frame.module = module_;
     code.frame.is_user = !is_library_file(*file);
     return &code;

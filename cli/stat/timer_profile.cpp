@@ -32,7 +32,6 @@ class TimerProfile : public CpuProfile {
 
     std::vector<std::string> environment() const override { return probe_.environment(); }
     void forked(pid_t child) override {
-        probe_->program = child;
         began_ = seconds_now();
         maps_.begin(child);
     }
@@ -45,18 +44,14 @@ class TimerProfile : public CpuProfile {
     ProbeFile probe_;
     std::string why_;  // a better profile was refused
     double began_ = 0; // on CLOCK_MONOTONIC
-    std::uint32_t loaded_ = 0;
-    MapReader maps_{observed.maps};
+    ProbedMaps maps_{probe_, observed.maps};
     SampleKeeper keeper_{*this};
 };
 
 void TimerProfile::poll(double now) {
     began_ = seconds_now() - now;
-    if (probe_.loaded() != loaded_) {
-        loaded_ = probe_.loaded();
+    if (maps_.is_another())
         keeper_.clear();
-        maps_.another_program();
-    }
     drain();
     maps_.poll(now);
 }
@@ -78,8 +73,7 @@ void TimerProfile::drain() {
 
 void TimerProfile::finish() {
     poll(seconds_now() - began_);
-    if (const std::string text = probe_.maps(); !text.empty())
-        maps_.take(text);
+    maps_.finish();
     makers = makers_of(probe_.get());
     how_known.push_back(
         "CPU profile: " + why_ + ", so a timer in each thread of the program (" +

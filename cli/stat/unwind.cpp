@@ -200,7 +200,7 @@ Backtrace Unwinder::State::search_frame_pointer(const Backtrace &known) {
 
 bool Unwinder::State::is_of_system(const std::string &path) const {
     return path != program && (begins_with_any(path, kSystemFolders) || path.empty() || path[0] != '/' ||
-                               begins_with_any(path.substr(path.rfind('/') + 1), kSystemLibraries));
+                               begins_with_any(file_name(path), kSystemLibraries));
 }
 
 const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cli/stat/python.hpp: tables of lines and memory that are made up, and a program of the system's Python.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <fstream>
 
+#include "child.hpp"
 #include "clock.hpp"
 #include "spawn.hpp"
 #include "stat/layers.hpp"
@@ -84,41 +82,27 @@ TEST(PythonStacks, StandInTheInterpretersPlace) {
 // A program of threads that fight for the interpreter, until it is ended.
 class Script {
   public:
-    explicit Script(const std::string &text)
-        : folder_(testing::TempDir() + "thrum-stat-python-" + std::to_string(getpid())) {
-        mkdir(folder_.c_str(), 0755);
-        std::ofstream(path()) << text;
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0 || (pid_ = fork()) < 0)
-            throw std::runtime_error("no child");
-        if (pid_ == 0) {
-            char byte;
-            close(ends[1]);
-            if (read(ends[0], &byte, 1) < 0)
-                _exit(96);
-            execl(kPython, kPython, path().c_str(), static_cast<char *>(nullptr));
-            _exit(95);
-        }
-        close(ends[0]);
-        gate_ = ends[1];
-    }
+    explicit Script(const std::string &text) : child_({kPython, written(text)}) {}
     ~Script() {
-        kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
         unlink(path().c_str());
-        rmdir(folder_.c_str());
+        rmdir(folder().c_str());
     }
     Script(const Script &) = delete;
     Script &operator=(const Script &) = delete;
-    pid_t pid() const { return pid_; }
-    void go() const { close(gate_); }
+    Child &child() { return child_; }
 
   private:
-    std::string path() const { return folder_ + "/fight.py"; }
+    static std::string folder() {
+        return testing::TempDir() + "thrum-stat-python-" + std::to_string(getpid());
+    }
+    static std::string path() { return folder() + "/fight.py"; }
+    static std::string written(const std::string &text) {
+        mkdir(folder().c_str(), 0755);
+        std::ofstream(path()) << text;
+        return path();
+    }
 
-    std::string folder_;
-    pid_t pid_ = -1;
-    int gate_ = -1;
+    Child child_;
 };
 
 constexpr const char *kFight = "import threading\n"                           // 1
@@ -133,10 +117,10 @@ constexpr const char *kFight = "import threading\n"                           //
                                "    threading.Thread(target=Café().serve).start()\n";
 
 Report sampled(double patience) {
-    const Script script(kFight);
+    Script script(kFight);
     Sampler sampler(200, 0.5);
-    sampler.forked(script.pid());
-    script.go();
+    sampler.forked(script.child().pid());
+    script.child().go();
     const double begin = seconds_now();
     const auto is_enough = [&sampler] {
         return std::count_if(sampler.samples.begin(), sampler.samples.end(),

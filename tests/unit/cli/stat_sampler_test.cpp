@@ -15,6 +15,8 @@
 #include <fstream>
 #include <functional>
 
+#include "child.hpp"
+#include "clock.hpp"
 #include "command.hpp"
 #include "maps.hpp"
 #include "spawn.hpp"
@@ -27,53 +29,6 @@ namespace {
 using namespace thrum::stat;
 
 const std::string kSource = CLI_SAMPLED_SOURCE;
-
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-// A program that stands before its execve(2) until go(); ended with this.
-class Child {
-  public:
-    explicit Child(const Words &words) {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0 || (pid_ = fork()) < 0)
-            throw std::runtime_error("no child");
-        if (pid_ == 0) {
-            char byte;
-            close(ends[1]);
-            if (read(ends[0], &byte, 1) < 0 || dup2(open("/dev/null", O_WRONLY), 1) < 0)
-                _exit(96);
-            std::vector<char *> pointers;
-            for (const std::string &word : words)
-                pointers.push_back(const_cast<char *>(word.c_str()));
-            pointers.push_back(nullptr);
-            execv(pointers[0], pointers.data());
-            _exit(95);
-        }
-        close(ends[0]);
-        gate_ = ends[1];
-    }
-    ~Child() {
-        go();
-        kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
-    }
-    Child(const Child &) = delete;
-    Child &operator=(const Child &) = delete;
-
-    pid_t pid() const { return pid_; }
-    void go() {
-        if (gate_ >= 0)
-            close(std::exchange(gate_, -1));
-    }
-
-  private:
-    pid_t pid_ = -1;
-    int gate_ = -1;
-};
 
 using Enough = std::function<bool(const Sampler &)>;
 
@@ -92,12 +47,12 @@ Enough samples(std::size_t wanted) {
 // Polls until there is enough; gives up on a machine that is too busy for it.
 double watch(Sampler &sampler, const Enough &enough) {
     constexpr double kPatience = 30;
-    const double begin = now();
-    while (!enough(sampler) && now() - begin < kPatience) {
-        sampler.poll(now() - begin);
+    const double begin = thrum::seconds_now();
+    while (!enough(sampler) && thrum::seconds_now() - begin < kPatience) {
+        sampler.poll(thrum::seconds_now() - begin);
         usleep(3000);
     }
-    return now() - begin;
+    return thrum::seconds_now() - begin;
 }
 
 Report report_of(const Words &words, const Enough &enough, double budget = 0.5) {
