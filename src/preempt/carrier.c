@@ -64,7 +64,6 @@ static struct worker *take_on(struct carrier *self) {
     worker->tcb = &self->tcb;
     worker->exceptions = self->tcb.exceptions;
     store_seq_cst(&worker->tid, self->tid);
-    store_seq_cst(&tick->sent, 0); /* what was, went to where it has been (monitor.h) */
     tick->mask = tick->other = self->mask;
     if (preempt.place != NULL && self->place != worker->id + 1) {
         preempt.place(worker->id);
@@ -72,6 +71,7 @@ static struct worker *take_on(struct carrier *self) {
     }
     tick->changed = timer_now();
     ARCH_TLS_STORE(thrum_worker, worker);
+    store_seq_cst(&tick->sent, 0); /* what was, went to where it has been, or came here too early (monitor.h) */
     bool dropped = handler_has_dropped();
     if (dropped || self->is_stopped)
         tick_has_moved(worker);

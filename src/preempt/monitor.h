@@ -12,8 +12,9 @@
  * `until` after that store, and so before or after (4): never or the earlier of two in which it is not; it pokes.
  *
  * One signal at a time: `sent` is set before the kernel thread that the worker is on is looked up, and cleared by the
- * handler, by whoever asks, and by a worker that has come to another kernel thread, after it has written down which. So
- * signals do not pile up at a kernel thread that does not run, and one that goes to where the worker was is not waited for.
+ * handler, by whoever asks, and by a worker that has come to another kernel thread, after it has written down which and
+ * that thread's handler finds it there. So signals do not pile up at a kernel thread that does not run, and one that goes
+ * to where the worker was, or comes to where it is about to be, is not waited for.
  *
  * Modelled in tests/model/monitor.pml. */
 #ifndef THRUM_PREEMPT_MONITOR_H

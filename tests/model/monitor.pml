@@ -14,6 +14,7 @@
  *   BLIND_MOVE_ON     the monitor stores when the next is due, whatever was asked for meanwhile
  *   WEAK_SENDER       it reads which kernel thread it is before it says that a signal is sent
  *   MOVER_CLEARS_FIRST the worker says that none is before it says where it is now
+ *   MOVER_CLEARS_EARLY ... before the handler of the kernel thread that it is on finds it there
  *   NO_CLEAR          the worker that has moved does not say that none is
  */
 #ifndef WORKERS
@@ -37,7 +38,8 @@ byte due[WORKERS];     /* 0: none */
 bool repeats[WORKERS]; /* in the word of `due` */
 bool sent[WORKERS];
 byte tid[WORKERS];
-byte on[THREADS];      /* the worker there, + 1 */
+byte on[THREADS];      /* the worker there, + 1, as its handler finds it */
+bool taken[THREADS];   /* a worker is there, or about to be */
 byte pending[THREADS]; /* signals */
 byte wanted[WORKERS];  /* the next tick that was asked for and has not been sent */
 byte done;             /* workers that do nothing any more */
@@ -76,13 +78,14 @@ inline move(w) {
     atomic {
         t = 0;
         do
-        :: t < THREADS && on[t] != 0 -> t++
+        :: t < THREADS && taken[t] -> t++
         :: else -> break
         od;
         if
         :: t < THREADS ->
+            taken[t] = true;
             on[tid[w]] = 0;
-            on[t] = w + 1 /* before the thread takes any signal as this worker's */
+            taken[tid[w]] = false
         :: else
         fi
     };
@@ -90,12 +93,14 @@ inline move(w) {
     :: t < THREADS ->
 #ifdef MOVER_CLEARS_FIRST
         sent[w] = false;
-        tid[w] = t
-#else
-        tid[w] = t;
-#ifndef NO_CLEAR
-        sent[w] = false
 #endif
+        tid[w] = t;
+#ifdef MOVER_CLEARS_EARLY
+        sent[w] = false;
+#endif
+        on[t] = w + 1;
+#if !defined(MOVER_CLEARS_FIRST) && !defined(MOVER_CLEARS_EARLY) && !defined(NO_CLEAR)
+        sent[w] = false
 #endif
     :: else
     fi
@@ -241,6 +246,7 @@ init {
         for (i : 0 .. WORKERS - 1) {
             tid[i] = i;
             on[i] = i + 1;
+            taken[i] = true;
             run worker(i);
         }
         for (i : 0 .. THREADS - 1) {
