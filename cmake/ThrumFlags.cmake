@@ -7,6 +7,7 @@
 #   thrum_core_options(TARGET)       C17, warnings, hidden visibility, unwind tables
 #   thrum_cxx_options(TARGET)        C++17, warnings, the include paths
 #   thrum_sanitize(TARGET)           adds -fsanitize=$THRUM_SANITIZE, to compiling and to linking
+#   thrum_precompile_gtest(TARGET)   reads GoogleTest's headers once, and not for each file; after all other flags
 #
 # NDEBUG is never defined: the core has assertions of its own (THRUM_DEBUG), and a test that uses
 # assert() has to mean it in every build.
@@ -98,4 +99,11 @@ function(thrum_sanitize target)
         endif()
         target_link_options(${target} PUBLIC "-fsanitize=${THRUM_SANITIZE}")
     endif()
+endfunction()
+
+function(thrum_precompile_gtest target)
+    target_precompile_headers(${target} PRIVATE
+        "$<$<COMPILE_LANGUAGE:CXX>:<gtest/gtest.h$<ANGLE-R>>"
+        "$<$<COMPILE_LANGUAGE:CXX>:<functional$<ANGLE-R>>"
+        "$<$<COMPILE_LANGUAGE:CXX>:<thread$<ANGLE-R>>")
 endfunction()
