@@ -30,6 +30,7 @@
 #include <sstream>
 #include <thread>
 
+#include "distance.hpp"
 #include "thrum/cache.h"
 
 extern char **environ;
@@ -565,7 +566,8 @@ std::string json_table(const Table &table) {
 
 } // namespace
 
-Report::Report(const Options &options) : options_(options), load_at_start_(load_average()) {}
+Report::Report(const Options &options)
+    : options_(options), load_at_start_(load_average()), distance_at_start_(cpu_distance()) {}
 
 void Report::print() const {
     progress("");
@@ -581,7 +583,9 @@ void Report::print_text() const {
               << "machine: " << machine.cpu << ", " << machine.usable_cores
               << (machine.usable_cores == 1 ? " core, " : " cores, ") << machine.kernel << ", "
               << machine.libc << '\n'
-              << "load average before " << load_at_start_ << ", after " << load_average() << '\n';
+              << "load average before " << load_at_start_ << ", after " << load_average() << '\n'
+              << "a cache line between two CPUs, there and back: " << formatted(distance_at_start_, 0)
+              << " ns before, " << formatted(cpu_distance(), 0) << " after\n";
     if (!options_.library.empty())
         std::cout << "library: " << build_of(options_.library) << " build, " << options_.library << '\n';
     std::cout << "settings: " << listed(options_.settings, [](const auto &setting) {
@@ -600,7 +604,9 @@ void Report::print_json() const {
               << ",\n \"machine\": {\"cpu\": " << quoted(machine.cpu)
               << ", \"cores\": " << machine.usable_cores << ", \"kernel\": " << quoted(machine.kernel)
               << ", \"libc\": " << quoted(machine.libc) << ",\n   \"load_before\": " << quoted(load_at_start_)
-              << ", \"load_after\": " << quoted(load_average()) << "},\n";
+              << ", \"load_after\": " << quoted(load_average())
+              << ",\n   \"line_ns_before\": " << json_number(distance_at_start_)
+              << ", \"line_ns_after\": " << json_number(cpu_distance()) << "},\n";
     if (!options_.library.empty())
         std::cout << " \"library\": {\"path\": " << quoted(options_.library)
                   << ", \"build\": " << quoted(build_of(options_.library)) << "},\n";

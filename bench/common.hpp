@@ -187,6 +187,7 @@ class Report {
 
     Options options_;
     std::string load_at_start_;
+    double distance_at_start_;
     std::vector<Table> tables_;
     std::vector<std::string> notes_;
 };
