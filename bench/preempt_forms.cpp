@@ -43,7 +43,7 @@ struct alignas(64) Unit {
 std::deque<Unit> units;
 double tick_ns;
 std::uint64_t begin, end, latest_end;
-std::atomic<std::size_t> all_returns{0};
+std::atomic<std::size_t> all_gaps{0};
 std::atomic<bool> begun{false}, stopped{false};
 double cpu_at_begin, cpu_at_end;
 
@@ -52,15 +52,17 @@ void look_at_clock(std::uint64_t now) {
         cpu_at_begin = preempt::cpu_ns();
     if (now < end || stopped.load(std::memory_order_relaxed))
         return;
-    const bool enough = all_returns.load(std::memory_order_relaxed) >= kEnough * units.size();
+    const bool enough = all_gaps.load(std::memory_order_relaxed) >= kEnough * units.size();
     if ((enough || now >= latest_end) && !stopped.exchange(true))
         cpu_at_end = preempt::cpu_ns();
 }
 
 void note_return(Unit *me, double gap) {
     me->returns++;
-    all_returns.fetch_add(1, std::memory_order_relaxed);
-    if (gap < kStolen && me->gaps.size() < kMost)
+    if (gap >= kStolen)
+        return;
+    all_gaps.fetch_add(1, std::memory_order_relaxed);
+    if (me->gaps.size() < kMost)
         me->gaps.push_back(gap);
 }
 
