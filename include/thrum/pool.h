@@ -66,14 +66,15 @@ struct thrum_pool_ops {
 /* A word of the thread's for the pool that it is in. From: a pool's functions. */
 thrum_t *thrum_link(thrum_t thread);
 
-/* From: anywhere. Errors: ENOMEM; EINVAL not a kind. */
+/* From: ULT, external. Errors: ENOMEM; EINVAL not a kind, or one of the functions push, pop and size is NULL. */
 int thrum_pool_create(thrum_pool_t *pool, enum thrum_pool_kind kind);
 int thrum_pool_create_user(thrum_pool_t *pool, const struct thrum_pool_ops *ops, void *data);
 
 /* Nobody waits in it, and no scheduler or thread is to use it any more. Errors: EBUSY it is not empty, or a scheduler
- * that was created with it has not been destroyed. */
+ * that was created with it has not been destroyed. From: ULT, external. */
 int thrum_pool_destroy(thrum_pool_t pool);
 
+/* How many wait in it now. From: ULT, external. */
 size_t thrum_pool_size(thrum_pool_t pool);
 
 /* Takes the next one out: the caller must run it, or push it again. NULL: empty. From: ULT, external. */
@@ -98,7 +99,8 @@ enum thrum_sched_kind {
 enum { THRUM_SCHED_POOLS_MAX = 64 };
 
 /* `pools` are `count`, 1 to THRUM_SCHED_POOLS_MAX, and outlive the scheduler. Errors: ENOMEM; EINVAL not a kind, no pool or
- * too many. */
+ * too many. From, of all that create and destroy: ULT, external. RANDOM after Blumofe and Leiserson, "Scheduling
+ * Multithreaded Computations by Work Stealing", JACM 1999. */
 int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
                        unsigned count);
 /* Work stealing by levels of priority: of `queues` queues, each of which has `levels` pools, the highest level first
@@ -127,7 +129,7 @@ int thrum_sched_destroy(thrum_sched_t sched);
 
 /* The time slice, THRUM_SLICE_MIN to THRUM_SLICE_MAX microseconds (<thrum/preempt.h>), of the threads that it runs, but for
  * those that have one of their own by thrum_attr_set_slice; 0: the runtime's. A scheduler that is stacked takes it when its
- * function begins. From: any. Errors: EINVAL too short or too long. */
+ * function begins. From: ULT, external. Errors: EINVAL too short or too long. */
 int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice);
 
 /* What a scheduler function calls. From: that function only. */
@@ -147,7 +149,7 @@ int thrum_worker_set_sched(unsigned worker, thrum_sched_t sched);
 
 /* A scheduler as a thread of its own, that takes turns with what else is in the pool that `attr` says: schedulers can
  * be stacked. Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn; EBUSY a worker
- * or another thread has this scheduler; EINVAL `attr` says a tasklet. */
+ * or another thread has this scheduler; EINVAL `attr` says a tasklet. From: ULT, external. */
 int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched);
 
 /* Its function is to return. A thread then ends; a worker goes back to its own run queue, as by

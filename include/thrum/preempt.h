@@ -22,6 +22,9 @@
  *   OWN_TLS  for life, and begins with new    as LEND; and they are the same after a wait
  *   KLT      and the kernel thread under it  everything; each that is preempted needs a kernel thread
  *
+ * YIELD and KLT are the signal-yield and the KLT-switching of Shiina, Iwasaki, Taura and Balaji, "Lightweight Preemptive
+ * User-Level Threads", PPoPP 2021.
+ *
  * Where a slice is asked for, others wait two of them at most for a thread that computes, as long as the kernel gives
  * the worker its CPU. A worker that has one thread to run, and nobody else any, is not interrupted.
  *

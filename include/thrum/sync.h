@@ -52,7 +52,9 @@ extern "C" {
 
 /* --- mutex -------------------------------------------------------------------------------------------- */
 
-/* Unlocking hands it to who has waited for longest; there is no overtaking, and no crowd is woken. */
+/* Unlocking hands it to who has waited for longest; there is no overtaking, and no crowd is woken. After pthread_mutex_t of
+ * POSIX, and the queue locks of Mellor-Crummey and Scott, "Algorithms for Scalable Synchronization on Shared-Memory
+ * Multiprocessors", ACM TOCS 1991. */
 typedef struct {
     uint64_t opaque[5];
 } thrum_mutex_t;
@@ -91,6 +93,7 @@ int thrum_mutex_destroy(thrum_mutex_t *mutex);
 
 /* --- condition variable ------------------------------------------------------------------------------- */
 
+/* After pthread_cond_t of POSIX. */
 typedef struct {
     uint64_t opaque[5];
 } thrum_cond_t;
@@ -118,7 +121,8 @@ int thrum_cond_destroy(thrum_cond_t *cond);
 
 /* Readers share it, a writer has it alone. A writer that waits keeps new readers out, so writers do not starve; one that
  * unlocks lets in all readers that wait before it lets in the next writer, so neither do readers. Hence a reader must
- * not lock it again for reading while a writer may wait. */
+ * not lock it again for reading while a writer may wait. After Brandenburg and Anderson, "Reader-Writer Synchronization for
+ * Shared-Memory Multiprocessor Real-Time Systems", ECRTS 2009. */
 typedef struct {
     uint64_t opaque[8];
 } thrum_rwlock_t;
@@ -142,6 +146,7 @@ int thrum_rwlock_destroy(thrum_rwlock_t *lock);
 
 /* --- counting semaphore ------------------------------------------------------------------------------- */
 
+/* After sem_t of POSIX, and std::counting_semaphore of C++20 for more than one permit at a time. */
 typedef struct {
     uint64_t opaque[4];
 } thrum_sem_t;
@@ -169,7 +174,7 @@ int thrum_sem_destroy(thrum_sem_t *sem);
 
 /* --- barrier ------------------------------------------------------------------------------------------ */
 
-/* Keeps all until so many have come, and begins anew. */
+/* Keeps all until so many have come, and begins anew. After pthread_barrier_t of POSIX. */
 typedef struct {
     uint64_t opaque[6];
 } thrum_barrier_t;
@@ -190,7 +195,7 @@ int thrum_barrier_destroy(thrum_barrier_t *barrier);
 
 /* --- event -------------------------------------------------------------------------------------------- */
 
-/* Once it is set nobody waits, until it is reset. */
+/* Once it is set nobody waits, until it is reset. After Python's threading.Event. */
 typedef struct {
     uint64_t opaque[4];
 } thrum_event_t;
@@ -212,7 +217,7 @@ int thrum_event_destroy(thrum_event_t *event);
 
 /* --- latch -------------------------------------------------------------------------------------------- */
 
-/* An event that is set when it has been counted down to zero. */
+/* An event that is set when it has been counted down to zero. After std::latch of C++20. */
 typedef struct {
     uint64_t opaque[5];
 } thrum_latch_t;
@@ -233,7 +238,7 @@ int thrum_latch_destroy(thrum_latch_t *latch);
 
 /* --- eventual ----------------------------------------------------------------------------------------- */
 
-/* A value that is set once, and read by any number. */
+/* A value that is set once, and read by any number. After Argobots' ABT_eventual. */
 typedef struct {
     uint64_t opaque[6];
 } thrum_eventual_t;
@@ -257,7 +262,8 @@ int thrum_eventual_destroy(thrum_eventual_t *eventual);
 
 /* --- future ------------------------------------------------------------------------------------------- */
 
-/* So many values, in memory of the caller's, in the order in which they were set; waits for them all. */
+/* So many values, in memory of the caller's, in the order in which they were set; waits for them all. After Argobots'
+ * ABT_future. */
 typedef struct {
     uint64_t opaque[4];
     void **values;
@@ -294,14 +300,16 @@ typedef struct {
     }
 
 /* The first caller runs fn(arg); all return when that is done. If fn is left by an exception, or ends its thread, the
- * next one runs it. Calling it from fn for the same object is a deadlock. */
+ * next one runs it. Calling it from fn for the same object is a deadlock. After pthread_once of POSIX, and std::call_once of
+ * C++ for exceptions. */
 void thrum_once_call(thrum_once_t *once, void (*fn)(void *arg), void *arg);
 
 /* --- channel ------------------------------------------------------------------------------------------ */
 
 /* Elements of one size, any number of senders and receivers, in order. It holds up to `capacity` of them, in memory of
  * the caller's; with a capacity of 0 a sender waits until somebody receives; without a bound it maps memory as it
- * grows. Elements are copied under a spin lock: pass pointers to what is large. An element of no bytes is only counted. */
+ * grows. Elements are copied under a spin lock: pass pointers to what is large. An element of no bytes is only counted.
+ * After Go's channels. */
 typedef struct {
     void *storage; /* capacity * element_size bytes */
     size_t capacity;
@@ -382,7 +390,8 @@ typedef struct {
  * The array may be used again as it is.
  *
  * Errors: ETIMEDOUT; EINVAL none is there to wait for, an `object` is NULL, `what` is not one of the above, or a thread
- * that would have to be waited for is joined by somebody else, or is detached. */
+ * that would have to be waited for is joined by somebody else, or is detached. After Go's select, which draws one of those
+ * that are ready. */
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t moment, size_t *which);
 
 #pragma GCC visibility pop

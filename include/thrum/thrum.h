@@ -121,7 +121,8 @@ enum { THRUM_PRIORITY_MAX = 63, THRUM_NAME_SIZE = 16, THRUM_STACK_MIN = 16384 };
 
 #define THRUM_ANY_WORKER (~0U)
 
-/* From: anywhere. */
+/* After pthread_attr_t of POSIX, without anything to destroy. Where one of these says that something is wrong the attributes
+ * are as they were. From: anywhere, all of them. */
 void thrum_attr_init(thrum_attr_t *attr);
 /* Errors: EINVAL not one of the flags above. */
 int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags);
@@ -161,7 +162,10 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  *
  * From: ULT, external.
  * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count); EINVAL `fn`
- * is NULL, or `attr` names a worker that there is not, or one and a pool, or is not for a tasklet. */
+ * is NULL, or `attr` names a worker that there is not, or one and a pool, or is not for a tasklet, or asks for a
+ * preemption that the runtime does not have; the first of a program that never called thrum_init: as that. That a new
+ * thread runs at once, and its maker may be stolen, after Frigo, Leiserson and Randall, "The Implementation of the Cilk-5
+ * Multithreaded Language", PLDI 1998; tasklets after Argobots. */
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 
 /* Makes `count` of them, thread i with fn(args + i * stride), and sets threads[0 .. count); by halves, so that idle
@@ -169,7 +173,7 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
  *
  * From: ULT, external.
  * Errors: as thrum_spawn; EPERM a tasklet, or a scheduler. Then those that had been made have been joined, and no handle
- * is good. */
+ * is good. After Argobots' ABT_thread_create_many. */
 int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, void *(*fn)(void *),
                      void *args, size_t stride);
 
@@ -180,15 +184,17 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
  *
  * From: ULT, external. Errors: EDEADLK it is the caller; EINVAL it is NULL, somebody else waits for its end, or it is
  * detached; ESRCH there is no runtime that could run it to its end, as in the child of a fork; EPERM it has not ended,
- * and the caller is a tasklet, or a scheduler. With thrum_fini all handles are used up. */
+ * and the caller is a tasklet, or a scheduler. With thrum_fini all handles are used up. After pthread_join of POSIX, as
+ * thrum_detach after pthread_detach. */
 int thrum_join(thrum_t thread, void **result);
 
 /* The same, but the handle is good for more: for one thrum_revive, thrum_join, which then does not wait, or
- * thrum_detach. */
+ * thrum_detach. From and errors: as thrum_join. After Argobots' ABT_thread_join. */
 int thrum_join_keep(thrum_t thread, void **result);
 
 /* A thread that has ended and was not joined runs again, as made with the same attributes, with another function; its
- * handle is what it was. Values, name and id of the former life are gone. Cheaper than a new one where handles are kept
+ * handle is what it was. Values, name and id of the former life are gone, and so is that it was asked to end; its priority
+ * and its place are those that it had last (thrum_set_priority, thrum_migrate). Cheaper than a new one where handles are kept
  * in tables. After Argobots' ABT_thread_revive.
  *
  * From: ULT, external.
@@ -210,11 +216,12 @@ void thrum_yield(void);
 thrum_t thrum_self(void);
 
 /* Waits until somebody calls thrum_resume for it; at once if that has happened since the last time.
- * From: ULT. Errors: EPERM an external kernel thread, a tasklet, or a scheduler. */
+ * From: ULT. Errors: EPERM an external kernel thread, a tasklet, or a scheduler. After Argobots' ABT_self_suspend and
+ * ABT_thread_resume; that a resume may come first, after Java's LockSupport. */
 int thrum_suspend(void);
 
 /* As thrum_suspend, but no longer than until then (ns, CLOCK_MONOTONIC; <thrum/time.h>): ETIMEDOUT, and a resume that comes
- * later is for the next time. With a moment that has passed it does not wait. */
+ * later is for the next time. With a moment that has passed it does not wait. From and errors: as thrum_suspend. */
 int thrum_suspend_until(uint64_t moment);
 
 /* From: ULT, external. */
@@ -224,7 +231,7 @@ void thrum_resume(thrum_t thread);
  * ready; the caller goes on later. That needs that whoever runs the caller may run the thread: it may run on any worker, is
  * bound to the caller's, or has the caller's pool. Otherwise, also where the caller is no ULT, or the thread is not
  * suspended, this is thrum_resume, and the caller goes on at once: where one waits that is ready already nobody knows.
- * From: ULT, external. */
+ * From: ULT, external. After Argobots' ABT_self_yield_to. */
 void thrum_switch_to(thrum_t thread);
 
 /* --- ending from within, and from outside --------------------------------------------------------------- */
@@ -239,11 +246,12 @@ void thrum_exit(void *result) __attribute__((noreturn));
 
 /* The same; `heir`, a thread that is suspended, is resumed and runs next in the caller's place, where thrum_switch_to could
  * let it, unless somebody who may run there waits for the caller's end: then he is first, and the heir is ready. So it
- * is if the caller stands on a stack of the user's own. */
+ * is if the caller stands on a stack of the user's own. From: as thrum_exit. After Argobots' ABT_self_exit_to. */
 void thrum_exit_to(void *result, thrum_t heir) __attribute__((noreturn));
 
 /* `fn(arg)` runs when the caller ends before thrum_cleanup_pop, the last one first; or there, if `run` is not 0. The two
- * stand in one block, as with pthread_cleanup_push. From: ULT; on an external kernel thread only the pop runs it. */
+ * stand in one block, as with pthread_cleanup_push of POSIX. From: ULT; on an external kernel thread only the pop runs
+ * it. */
 struct thrum_cleanup {
     void (*fn)(void *arg);
     void *arg;
@@ -266,7 +274,8 @@ void thrum_cleanup_leave(int run); /* the newest */
  * futures, semaphores, channels and any of several, each also with a deadline; and at thrum_testcancel. Not in waits for
  * mutexes, rwlocks and barriers, and not where it would not have to wait. Returns without waiting for that.
  *
- * From: ULT, external; while the handle is good. Errors: ENOTSUP not made with THRUM_SPAWN_CANCELLABLE. */
+ * From: ULT, external; while the handle is good. Errors: ENOTSUP not made with THRUM_SPAWN_CANCELLABLE. After deferred
+ * cancellation of POSIX (XSH 2.9.5). */
 int thrum_cancel(thrum_t thread);
 #define THRUM_CANCELED ((void *)-1)
 
@@ -283,7 +292,7 @@ int thrum_set_cancel(int enabled);
  *
  * From: ULT, external. Errors: EINVAL there is no such worker, or pool; EBUSY it is bound to a worker, and so only itself
  * may move it; EPERM a tasklet, a scheduler, or the thread that
- * called thrum_init, which stays where it is. */
+ * called thrum_init, which stays where it is. After Argobots' ABT_thread_migrate_to_xstream and _to_pool. */
 int thrum_migrate(thrum_t thread, unsigned worker);
 int thrum_migrate_to_pool(thrum_t thread, thrum_pool_t pool);
 
@@ -294,13 +303,14 @@ uint64_t thrum_id(thrum_t thread);
 int thrum_set_name(thrum_t thread, const char *name);
 void thrum_get_name(thrum_t thread, char name[THRUM_NAME_SIZE]);
 
-/* For priority pools and mutexes, from when it next comes to one. Errors: EINVAL more than THRUM_PRIORITY_MAX. */
+/* For priority pools and mutexes, from when it next comes to one. From: ULT, external; while the handle is good. Errors:
+ * EINVAL more than THRUM_PRIORITY_MAX. */
 int thrum_set_priority(thrum_t thread, unsigned priority);
 unsigned thrum_priority(thrum_t thread);
 
 /* How much of its stack has been used so far at the most, in bytes up to a page, and how large that is; an upper bound
  * unless it was made with THRUM_SPAWN_MEASURED, as others may have used the stack before. 0 and 0: it has none now.
- * From: ULT, external. Errors: ESRCH it has ended. */
+ * From: ULT, external; while the handle is good. Errors: ESRCH it has ended; ENOMEM its stack is just given back. */
 int thrum_stack_used(thrum_t thread, size_t *used, size_t *size);
 
 /* --- seeing inside ------------------------------------------------------------------------------------ */

@@ -40,7 +40,8 @@ extern "C" {
 uint64_t thrum_now(void);
 
 /* Sleeps for at least so long. Others run meanwhile; only an external kernel thread sleeps as a whole. 0 is a
- * thrum_yield. From: ULT, external; a tasklet, or a scheduler: one line, and abort. */
+ * thrum_yield. From: ULT, external; a tasklet, or a scheduler: one line, and abort. After clock_nanosleep of POSIX, which
+ * can be interrupted. */
 void thrum_sleep(uint64_t ns);
 
 /* Sleeps until then; a moment that has passed is a thrum_yield. From: ULT, external. */
@@ -75,7 +76,8 @@ void thrum_timer_init(thrum_timer_t *timer);
  * returned.
  *
  * From: ULT, external.
- * Errors: EBUSY it has been started, and not stopped since; EINVAL `fn` is NULL; EAGAIN as thrum_spawn. */
+ * Errors: EBUSY it has been started, and not stopped since; EINVAL `fn` is NULL; EAGAIN as thrum_spawn. After Go's
+ * time.AfterFunc and time.Ticker. */
 int thrum_timer_start(thrum_timer_t *timer, uint64_t moment, uint64_t period, void (*fn)(void *arg),
                       void *arg);
 

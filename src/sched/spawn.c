@@ -491,14 +491,16 @@ int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     if (error == 0) {
         annotate_happens_after(unit);
         uint32_t slice = unit->slice;
+        uint64_t deadline = unit->deadline;
         if (unit->extras)
             clear_extras(unit);
         unit->slice = slice;
+        unit->deadline = deadline;
         unit->fn = fn;
         unit->arg = arg;
         unit->begetting = NULL;
         unit->escaped = true;
-        unit->extras = slice != 0;
+        unit->extras = slice != 0 || deadline != 0;
         unit->at_cancel_point = false;
         if (unit->stack_class == STACK_CLASS_USER)
             announce_user_stack(unit);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A ctest: each public header compiles by itself, with nothing defined or included before it, as strict C from C11 on
-# and as C++ from C++11 on (*.hpp from C++20 on), without a warning.
+# and as C++ from C++11 on (*.hpp from C++20 on), without a warning; and those of C++ have no std::function.
 # Usage: check-headers.sh INCLUDE_FOLDER CC CXX
 set -u
 include=$1 cc=$2 cxx=$3
@@ -31,6 +31,10 @@ done
 for header in thrum/*.hpp thrum/hpp/*.hpp thrum/hpp/detail/*.hpp; do
     [[ ! -e $header ]] || compile "$cxx" c++ c++20 "$header"
 done
+# Whatever is called is taken as the type that it is, and moved: a std::function would have to be copied, and allocates.
+if grep -n 'std::function\b' thrum/*.hpp thrum/hpp/*.hpp thrum/hpp/detail/*.hpp; then
+    failed=1
+fi
 echo "$checked compilations"
 ((checked > 0)) || exit 1
 exit $failed

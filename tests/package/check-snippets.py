@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A ctest: the examples in the public headers, the documents and the manual pages compile, and so do the prototypes
-in the manual pages' synopses, beside the headers that they repeat.
+in the manual pages' synopses, beside the headers that they repeat. Each public function of libthrum stands in a synopsis,
+and each struct that a page shows has the members that it has in the headers.
 
     check-snippets.py SOURCE_FOLDER COMPILER_FOR_C COMPILER_FOR_C++ [--print FILE]
 
@@ -43,6 +44,7 @@ PREAMBLE_CXX = """
 #include <string>
 #include <vector>
 """
+NOT_OF_LIBTHRUM = {"cache.h"}
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter"]
 
 
@@ -88,6 +90,14 @@ def synopsis(text):
             glue = " " if macro.group(1) in ("B", "I") else ""
             lines.append(plain(glue.join(quoted or bare for quoted, bare in words)))
     return "\n".join(lines)
+
+
+STRUCT = re.compile(r"struct (thrum_\w+) \{\n(.*?)^\};", re.M | re.S)
+
+
+def of_struct(body):
+    """The members, one a line, whatever stands beside them."""
+    return [line.strip() for line in re.sub(r"/\*.*?\*/", "", body, flags=re.S).splitlines() if line.strip()]
 
 
 def without_commands(block):
@@ -156,6 +166,12 @@ def main():
             for block in of_document(path.read_text()):
                 is_cxx = "std::" in block or "thrum::" in block
                 check(program(block, PREAMBLE_CXX if is_cxx else preamble), path.name, "c++" if is_cxx else "c")
+        headers = "".join((include / "thrum" / name).read_text() for name in names)
+        structs = {name: of_struct(body) for name, body in STRUCT.findall(headers)}
+        code = re.sub(r"/\*.*?\*/", "", "".join((include / "thrum" / name).read_text()
+                                                for name in names if name not in NOT_OF_LIBTHRUM), flags=re.S)
+        functions = set(re.findall(r"^[a-z]\w[\w \*]*?\b(thrum_\w+)\(", code, re.M))
+        described = set()
         for path in sorted((source / "docs" / "man").glob("*.[37]")):
             text = path.read_text()
             if path.suffix == ".3":
@@ -165,9 +181,17 @@ def main():
                     good = False
                 check(declarations + "\n", f"{path.name}, SYNOPSIS")
                 check(declarations + "\n", f"{path.name}, SYNOPSIS", "c++")
+                described.update(re.findall(r"\b(thrum_\w+)\(", declarations))
+            for name, body in STRUCT.findall(plain(text)):
+                if of_struct(body) != structs.get(name):
+                    print(f"{path.name}: struct {name} is another one than in the headers")
+                    good = False
             for block in of_page(text):
                 check(program(without_commands(block), preamble), path.name)
-    print(f"{count} examples and synopses")
+    if not functions or functions - described:
+        print("in no synopsis:", *sorted(functions - described))
+        good = False
+    print(f"{count} examples and synopses of {len(functions)} functions")
     return 0 if good and count > 0 else 1
 
 

@@ -2,6 +2,7 @@
 //
 // thrum_cancel: at each cancellation point, in races with wakers and deadlines, and where it must not act.
 #include <cerrno>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -133,20 +134,63 @@ TEST_P(Cancel, InChannelsAndWaitAny) {
     EXPECT_EQ(thrum_channel_destroy(&channel), 0);
 }
 
+uint64_t in_an_hour() {
+    return thrum_now() + 3600 * THRUM_S;
+}
+
+TEST_P(Cancel, InLatchesEventualsAndFutures) {
+    thrum_latch_t latch = THRUM_LATCH_INIT(1);
+    ends_in([&] { thrum_latch_wait(&latch); });
+    ends_in([&] { thrum_latch_wait_until(&latch, in_an_hour()); });
+    EXPECT_EQ(thrum_latch_destroy(&latch), 0);
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    ends_in([&] { thrum_eventual_get(&eventual); });
+    ends_in([&] { thrum_eventual_get_until(&eventual, nullptr, in_an_hour()); });
+    EXPECT_EQ(thrum_eventual_destroy(&eventual), 0);
+    void *values[1] = {nullptr};
+    thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
+    ends_in([&] { thrum_future_wait(&future); });
+    ends_in([&] { thrum_future_wait_until(&future, in_an_hour()); });
+    EXPECT_EQ(thrum_future_destroy(&future), 0);
+}
+
+// As without one; the others are beside their kind.
+TEST_P(Cancel, InWaitsWithADeadline) {
+    ends_in([] { thrum_sleep_until(in_an_hour()); });
+    ends_in([] { thrum_suspend_until(in_an_hour()); });
+    thrum_sem_t sem = THRUM_SEM_INIT(0);
+    ends_in([&] { thrum_sem_wait_until(&sem, in_an_hour()); });
+    EXPECT_EQ(thrum_sem_destroy(&sem), 0);
+    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
+    int element = 1;
+    ends_in([&] { thrum_channel_receive_until(&channel, &element, in_an_hour()); });
+    ends_in([&] { thrum_channel_send_until(&channel, &element, in_an_hour()); });
+    EXPECT_EQ(thrum_channel_try_receive(&channel, &element), EBUSY) << "nobody offers what was given up";
+    thrum_wait_t wait{};
+    wait.what = THRUM_WAIT_RECEIVE;
+    wait.object = &channel;
+    ends_in([&] { thrum_wait_any(&wait, 1, in_an_hour(), nullptr); });
+    EXPECT_EQ(thrum_channel_destroy(&channel), 0);
+}
+
 // With the mutex, which the cleanup lets go.
 TEST_P(Cancel, InConditions) {
     struct Lock {
         thrum_mutex_t mutex = THRUM_MUTEX_INIT;
         thrum_cond_t cond = THRUM_COND_INIT;
     } lock;
-    ends_in([&] {
-        thrum_mutex_lock(&lock.mutex);
-        thrum_cleanup_push(
-            [](void *mutex) { EXPECT_EQ(thrum_mutex_unlock(static_cast<thrum_mutex_t *>(mutex)), 0); },
-            &lock.mutex);
-        thrum_cond_wait(&lock.cond, &lock.mutex);
-        thrum_cleanup_pop(0);
-    });
+    for (const bool timed : {false, true})
+        ends_in([&] {
+            thrum_mutex_lock(&lock.mutex);
+            thrum_cleanup_push(
+                [](void *mutex) { EXPECT_EQ(thrum_mutex_unlock(static_cast<thrum_mutex_t *>(mutex)), 0); },
+                &lock.mutex);
+            if (timed)
+                thrum_cond_wait_until(&lock.cond, &lock.mutex, in_an_hour());
+            else
+                thrum_cond_wait(&lock.cond, &lock.mutex);
+            thrum_cleanup_pop(0);
+        });
     EXPECT_EQ(thrum_mutex_destroy(&lock.mutex), 0);
     EXPECT_EQ(thrum_cond_destroy(&lock.cond), 0);
 }
@@ -192,6 +236,71 @@ TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
     EXPECT_FALSE(timed.was_cancelled());
     EXPECT_TRUE(off.was_cancelled());
     EXPECT_EQ(had_it, 3);
+}
+
+// Nor in readers-writer locks, at barriers, and where another runs the function of a thrum_once.
+TEST_P(Cancel, NotInLocksNorAtBarriers) {
+    thrum_rwlock_t lock = THRUM_RWLOCK_INIT;
+    thrum_barrier_t barrier = THRUM_BARRIER_INIT(3);
+    thrum_once_t once = THRUM_ONCE_INIT;
+    thrum_event_t go = THRUM_EVENT_INIT;
+    const auto locked = [&lock](int error) {
+        EXPECT_EQ(error, 0);
+        EXPECT_EQ(thrum_rwlock_unlock(&lock), 0);
+    };
+    const Light::Work waits[] = {
+        [&] { thrum_rwlock_read_lock(&lock), locked(0); },
+        [&] { locked(thrum_rwlock_read_lock_until(&lock, in_an_hour())); },
+        [&] { thrum_rwlock_write_lock(&lock), locked(0); },
+        [&] { locked(thrum_rwlock_write_lock_until(&lock, in_an_hour())); },
+        [&] { thrum_barrier_wait(&barrier); },
+        [&] { EXPECT_EQ(thrum_barrier_wait_until(&barrier, in_an_hour(), nullptr), 0); },
+        [&] {
+            thrum_once_call(
+                &once, [](void *) { ADD_FAILURE() << "another runs it"; }, nullptr);
+        },
+    };
+    constexpr int kWaits = std::size(waits);
+    struct First {
+        thrum_event_t *go;
+        std::atomic<bool> runs{false};
+    } first{&go};
+    const Light runner([&once, &first] {
+        thrum_once_call(
+            &once,
+            [](void *arg) {
+                auto *self = static_cast<First *>(arg);
+                self->runs = true;
+                thrum_event_wait(self->go);
+            },
+            &first);
+    });
+    EXPECT_TRUE(eventually([&] { return first.runs.load(); }));
+    thrum_rwlock_write_lock(&lock);
+    std::atomic<int> begun{0}, went_on{0};
+    std::vector<std::unique_ptr<Victim>> victims;
+    for (const Light::Work &wait : waits)
+        victims.push_back(std::make_unique<Victim>([&] {
+            begun++;
+            wait();
+            went_on++;
+            thrum_testcancel();
+            ADD_FAILURE() << "was not ended";
+        }));
+    EXPECT_TRUE(eventually([&] { return begun == kWaits; }));
+    thrum_sleep(THRUM_MS);
+    for (const auto &victim : victims)
+        victim->cancel();
+    thrum_sleep(THRUM_MS);
+    EXPECT_EQ(went_on, 0);
+    locked(0);
+    thrum_barrier_wait(&barrier);
+    thrum_event_set(&go);
+    for (const auto &victim : victims)
+        EXPECT_TRUE(victim->was_cancelled());
+    EXPECT_EQ(went_on, kWaits);
+    EXPECT_EQ(thrum_rwlock_destroy(&lock), 0);
+    EXPECT_EQ(thrum_barrier_destroy(&barrier), 0);
 }
 
 // A cancellation point whose deadline is past does not wait; what comes after it is none because of that.

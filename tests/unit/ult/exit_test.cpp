@@ -3,6 +3,7 @@
 // thrum_exit, pthread_exit in a ULT, thrum_exit_to, cleanups; thrum_join_keep and thrum_revive.
 #include <pthread.h>
 #include <threads.h>
+#include <thrum/worker.h>
 
 #include <array>
 #include <csignal>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <vector>
 
+#include "pools.hpp"
 #include "ult.hpp"
 
 namespace {
@@ -107,6 +109,30 @@ TEST_P(Exit, OfExternalThreadsIsTheirOwn) {
     void *result = nullptr;
     ASSERT_EQ(pthread_join(thread, &result), 0);
     EXPECT_EQ(result, kResult);
+}
+
+// There only the pop runs a cleanup: an end from within does not.
+TEST_P(Exit, CleanupsOfExternalThreads) {
+    static std::atomic<int> runs;
+    runs = 0;
+    const auto body = [](void *arg) -> void * {
+        const auto add = [](void *by) { runs += *static_cast<int *>(by); };
+        int one = 1, ten = 10, hundred = 100;
+        thrum_cleanup_push(add, &hundred);
+        thrum_cleanup_push(add, &ten);
+        thrum_cleanup_push(add, &one);
+        thrum_cleanup_pop(1);
+        thrum_cleanup_pop(0);
+        thrum_exit(arg);
+        thrum_cleanup_pop(0);
+        return nullptr;
+    };
+    pthread_t thread;
+    void *result = nullptr;
+    ASSERT_EQ(pthread_create(&thread, nullptr, body, kResult), 0);
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, kResult);
+    EXPECT_EQ(runs, 1);
 }
 
 // Destructors may wait, and the thread go on elsewhere.
@@ -326,6 +352,99 @@ TEST_P(Revive, WithNothingOfTheFormerLife) {
     ASSERT_EQ(thrum_revive(thread, second, &key), 0);
     EXPECT_NE(joined(thread), id);
     EXPECT_EQ(thrum_key_delete(key), 0);
+}
+
+// A request to end is of the former life; what its attributes say is not: it can be asked again, is bound as before, and
+// its priority is the same.
+TEST_P(Revive, WithTheSameAttributes) {
+    struct Life {
+        int worker = -1;
+        unsigned priority = 0;
+        std::size_t size = 0;
+        std::atomic<bool> begun{false};
+        static void *live(void *arg) {
+            auto *life = static_cast<Life *>(arg);
+            std::size_t used = 0;
+            thrum_testcancel();
+            life->worker = thrum_worker_self();
+            life->priority = thrum_priority(thrum_self());
+            EXPECT_EQ(thrum_stack_used(thrum_self(), &used, &life->size), 0);
+            life->begun = true;
+            thrum_sleep(3600 * THRUM_S);
+            ADD_FAILURE() << "was not ended";
+            return nullptr;
+        }
+    };
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_CANCELLABLE), 0);
+    ASSERT_EQ(thrum_attr_set_worker(&attr, workers() - 1), 0);
+    ASSERT_EQ(thrum_attr_set_priority(&attr, 9), 0);
+    ASSERT_EQ(thrum_attr_set_stack_size(&attr, 256U << 10), 0);
+    std::array<Life, 3> lives;
+    const thrum_t thread = spawned(Life::live, lives.data(), &attr);
+    for (std::size_t i = 0; i < lives.size(); i++) {
+        EXPECT_TRUE(eventually([&] { return lives[i].begun.load(); }));
+        EXPECT_EQ(lives[i].worker, static_cast<int>(workers()) - 1);
+        EXPECT_EQ(lives[i].priority, 9U);
+        EXPECT_GE(lives[i].size, 256U << 10);
+        EXPECT_EQ(thrum_cancel(thread), 0);
+        void *result = nullptr;
+        ASSERT_EQ(thrum_join_keep(thread, &result), 0);
+        EXPECT_EQ(result, THRUM_CANCELED);
+        if (i + 1 < lives.size()) {
+            ASSERT_EQ(thrum_revive(thread, Life::live, &lives[i + 1]), 0);
+        }
+    }
+    joined(thread);
+}
+
+// In a pool, which is where it waits again, and as urgent as it was.
+TEST_P(Revive, InItsPool) {
+    const PoolOf pool(THRUM_POOL_DEADLINE);
+    thrum_attr_t attr = pool.attr();
+    std::array<thrum_t, 3> threads{};
+    for (unsigned i = 0; i < threads.size(); i++) {
+        thrum_attr_set_deadline(&attr, 9 - i);
+        threads[i] = spawned(note, number(i), &attr);
+    }
+    for (const bool again : {false, true}) {
+        Notes mine;
+        notes = &mine;
+        for (unsigned i = 0; i < threads.size() && again; i++)
+            ASSERT_EQ(thrum_revive(threads[i], note, number(i)), 0);
+        EXPECT_EQ(thrum_pool_size(pool.pool), threads.size());
+        const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+        for (const thrum_t thread : threads)
+            EXPECT_EQ(thrum_join_keep(thread, nullptr), 0);
+        for (unsigned i = 0; i < threads.size(); i++)
+            EXPECT_EQ(mine.order[i], threads.size() - 1 - i) << again;
+    }
+    for (const thrum_t thread : threads)
+        joined(thread);
+}
+
+TEST_P(Revive, OfATasklet) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET), 0);
+    std::atomic<long> runs{0};
+    const auto count = [](void *counter) -> void * {
+        thrum_yield(); // nothing, and nobody to be ended
+        thrum_testcancel();
+        EXPECT_NE(thrum_self(), nullptr);
+        ++*static_cast<std::atomic<long> *>(counter);
+        return counter;
+    };
+    const thrum_t tasklet = spawned(count, &runs, &attr);
+    for (int i = 0; i < 200; i++) {
+        void *result = nullptr;
+        ASSERT_EQ(thrum_join_keep(tasklet, &result), 0);
+        ASSERT_EQ(result, &runs);
+        ASSERT_EQ(thrum_revive(tasklet, count, &runs), 0);
+    }
+    EXPECT_EQ(thrum_join_until(tasklet, nullptr, UINT64_MAX), 0);
+    EXPECT_EQ(runs, 201);
 }
 
 ULT_OVER_WORKERS(Revive);

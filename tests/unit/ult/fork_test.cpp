@@ -77,12 +77,20 @@ TEST_F(DefaultRuntime, StartsOnceForSeveralThreads) {
 }
 
 TEST_F(DefaultRuntime, SaysWhatIsWrongWithTheEnvironment) {
-    std::string said;
-    EXPECT_EQ(in_child([] {
-                  setenv("THRUM_WORKERS", "many", 1);
-                  return hundred_run() == 1 ? 0 : 1;
-              }),
-              0);
+    int status = -1;
+    const std::string said = stderr_of([&status] {
+        status = in_child([] {
+            setenv("THRUM_WORKERS", "many", 1);
+            thrum_t thread = nullptr;
+            std::atomic<int> number{0};
+            if (thrum_spawn(&thread, nullptr, add_one, &number) != EINVAL || number != 0)
+                return 1;
+            unsetenv("THRUM_WORKERS"); // and then it is there
+            return hundred_run();
+        });
+    });
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(said, "thrum: THRUM_WORKERS is 'many'; it takes a number from 1 to 1024\n");
 }
 
 // --- fork -------------------------------------------------------------------------------------------------
@@ -125,6 +133,21 @@ TEST_P(UltFork, ChildOfAUltGoesOnAsAnExternalThread) {
         }
         EXPECT_EQ(status_of(child), 0);
     });
+}
+
+TEST_P(UltFork, ChildOfAnExternalThread) {
+    if (ULT_EMULATED)
+        GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
+    External([] {
+        EXPECT_EQ(hundred_run(), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            limit_child();
+            _exit(new_runtime_in_child());
+        }
+        EXPECT_EQ(status_of(child), 0);
+    }).join();
+    EXPECT_EQ(hundred_run(), 0);
 }
 
 // Returning from its function ends the child, as it does where a pthread forks.
@@ -233,5 +256,39 @@ TEST_P(UltFork, AmongBusyWorkers) {
 }
 
 ULT_OVER_WORKERS(UltFork);
+
+using ForkPlain = UltPlain;
+
+// A runtime that has ended leaves nothing that a child's own would fall over, nor what the parent's next one would.
+TEST_F(ForkPlain, BetweenTwoRuntimes) {
+    for (const unsigned workers : {1U, 2U, 8U}) {
+        thrum_config config{};
+        config.workers = workers;
+        ASSERT_EQ(thrum_init(&config), 0);
+        EXPECT_EQ(hundred_run(), 0);
+        ASSERT_EQ(thrum_fini(), 0);
+        EXPECT_EQ(in_child(new_runtime_in_child), 0);
+        EXPECT_EQ(
+            in_child([] { // one that comes of its own accord
+                return hundred_run() != 0 ? 1 : thrum_workers() == 0 ? 2 : thrum_fini() == EPERM ? 0 : 3;
+            }),
+            0);
+    }
+}
+
+// A child's child, each with a runtime of its own.
+TEST_F(ForkPlain, AChildsChild) {
+    if (ULT_EMULATED)
+        GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
+    EXPECT_EQ(in_child([] {
+                  thrum_config config{};
+                  config.workers = 2;
+                  if (thrum_init(&config) != 0 || hundred_run() != 0)
+                      return 10;
+                  const int status = in_child(new_runtime_in_child);
+                  return status != 0 ? 20 : hundred_run() != 0 ? 30 : thrum_fini();
+              }),
+              0);
+}
 
 } // namespace

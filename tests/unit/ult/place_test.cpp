@@ -309,6 +309,17 @@ TEST_P(About, Priorities) {
     in_ult([] { EXPECT_EQ(thrum_priority(thrum_self()), 0U); });
 }
 
+TEST_P(About, TheStackOfOneThatHasEnded) {
+    thrum_t thread = nullptr;
+    std::size_t used = 0, size = 0;
+    ASSERT_EQ(thrum_spawn(
+                  &thread, nullptr, [](void *arg) { return arg; }, nullptr),
+              0);
+    ASSERT_EQ(thrum_join_keep(thread, nullptr), 0);
+    EXPECT_EQ(thrum_stack_used(thread, &used, &size), ESRCH);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+}
+
 #if !ULT_ASAN && !ULT_TSAN && !ULT_EMULATED
 __attribute__((noinline)) void touch(std::size_t bytes) {
     auto *memory = static_cast<volatile char *>(__builtin_alloca(bytes));

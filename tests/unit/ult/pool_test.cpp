@@ -2,6 +2,7 @@
 //
 // Pools, schedulers, tasklets. What policies do is in policy_test.cpp.
 #include <errno.h>
+#include <sched.h>
 #include <thrum/pool.h>
 
 #include <algorithm>
@@ -83,6 +84,27 @@ TEST_P(Pool, LifoIsNewestFirst) {
 TEST_P(Pool, PriorityIsHighestFirstThenOldest) {
     EXPECT_EQ(order_in(THRUM_POOL_PRIORITY, workers() - 1),
               expected([](unsigned a, unsigned b) { return a / 4 > b / 4; }));
+}
+
+// The priority counts that a thread has when it comes to the pool.
+TEST_P(Pool, PriorityMayBeChangedBefore) {
+    const PoolOf fifo(THRUM_POOL_FIFO), pool(THRUM_POOL_PRIORITY);
+    Notes mine;
+    notes = &mine;
+    const thrum_attr_t attr = fifo.attr();
+    std::array<thrum_t, 6> threads{};
+    for (unsigned i = 0; i < threads.size(); i++)
+        ASSERT_EQ(thrum_spawn(&threads[i], &attr, note, number(i)), 0);
+    for (unsigned i = 0; i < threads.size(); i++) {
+        ASSERT_EQ(thrum_pool_pop(fifo.pool), threads[i]);
+        EXPECT_EQ(thrum_set_priority(threads[i], i), 0);
+        thrum_pool_push(pool.pool, threads[i]);
+    }
+    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    for (const thrum_t thread : threads)
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    for (unsigned i = 0; i < threads.size(); i++)
+        EXPECT_EQ(mine.order[i], 5 - i);
 }
 
 TEST_P(Pool, DeadlineIsEarliestFirst) {
@@ -375,6 +397,38 @@ TEST_P(Sched, CanBeStacked) {
     EXPECT_EQ(thrum_sched_destroy(inner), 0);
 }
 
+// One in the pool of another, and that in the pool of a third, which a worker has.
+TEST_P(Sched, CanBeStackedOnOneAnother) {
+    const PoolOf lowest(THRUM_POOL_FIFO), middle(THRUM_POOL_FIFO), top(THRUM_POOL_LIFO);
+    const SchedOn on(workers() - 1, sched_of(THRUM_SCHED_FIRST, {lowest.pool}));
+    const thrum_sched_t second = sched_of(THRUM_SCHED_ROUND_ROBIN, {middle.pool}),
+                        third = sched_of(THRUM_SCHED_EXHAUST, {top.pool});
+    thrum_t second_thread = nullptr, third_thread = nullptr;
+    const thrum_attr_t in_lowest = lowest.attr(), in_middle = middle.attr(), in_top = top.attr();
+    ASSERT_EQ(thrum_sched_spawn(&second_thread, &in_lowest, second), 0);
+    ASSERT_EQ(thrum_sched_spawn(&third_thread, &in_middle, third), 0);
+    std::atomic<long> counter{0};
+    std::vector<Light> threads;
+    for (int i = 0; i < 60; i++)
+        threads.emplace_back(
+            [&counter] {
+                thrum_yield();
+                thrum_sleep(10 * THRUM_US);
+                counter++;
+            },
+            i % 3 == 0   ? &in_lowest
+            : i % 3 == 1 ? &in_middle
+                         : &in_top);
+    threads.clear();
+    EXPECT_EQ(counter, 60);
+    thrum_sched_stop(third);
+    EXPECT_EQ(thrum_join(third_thread, nullptr), 0);
+    thrum_sched_stop(second);
+    EXPECT_EQ(thrum_join(second_thread, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(third), 0);
+    EXPECT_EQ(thrum_sched_destroy(second), 0);
+}
+
 // --- tasklets ---------------------------------------------------------------------------------------------
 
 class Tasklet : public Ult {};
@@ -494,6 +548,45 @@ TEST_P(Many, EachGetsItsArgument) {
     body();
     in_ult(body);
     EXPECT_EQ(std::set<int>(numbers.begin(), numbers.end()), std::set<int>{3});
+}
+
+// By halves: another worker begins with the second half while the first cannot go on. One maker would not come that far:
+// of those that it makes each keeps a worker.
+TEST_P(Many, AreMadeByHalves) {
+    if (workers() == 1)
+        GTEST_SKIP() << "nobody helps";
+    struct Halves {
+        std::size_t count;
+        std::atomic<bool> second_begun{false}, late{false};
+    };
+    struct One {
+        Halves *halves;
+        std::size_t number;
+    };
+    const auto run = [](void *arg) -> void * {
+        const One *one = static_cast<One *>(arg);
+        Halves *halves = one->halves;
+        if (one->number >= halves->count / 2)
+            halves->second_begun = true;
+        const uint64_t end = thrum_now() + 20 * THRUM_S;
+        while (!halves->second_begun && !halves->late) {
+            sched_yield(); // the CPU, but not the worker
+            if (thrum_now() > end)
+                halves->late = true;
+        }
+        return nullptr;
+    };
+    Halves halves{std::size_t{400} * workers()};
+    std::vector<One> ones;
+    for (std::size_t i = 0; i < halves.count; i++)
+        ones.push_back({&halves, i});
+    std::vector<thrum_t> threads(halves.count);
+    in_ult([&] {
+        EXPECT_EQ(thrum_spawn_many(halves.count, threads.data(), nullptr, run, ones.data(), sizeof(One)), 0);
+    });
+    for (const thrum_t thread : threads)
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_FALSE(halves.late);
 }
 
 class Suspend : public Ult {};
@@ -653,6 +746,53 @@ TEST_P(UltKeys, ADeletedKeysValueIsNotTheNextOnes) {
         EXPECT_EQ(thrum_key_get(again), nullptr);
         EXPECT_EQ(thrum_key_delete(again), 0);
     });
+}
+
+// A destructor that sets its value again is called again, up to four times in all.
+TEST_P(UltKeys, DestructorsMaySetThemAgain) {
+    static thrum_key_t key;
+    static std::atomic<int> again;
+    destroyed = 0;
+    const auto set_again = [](void *value) {
+        destroyed++;
+        if (again-- > 0) {
+            EXPECT_EQ(thrum_key_set(key, value), 0);
+        }
+        thrum_yield();
+    };
+    ASSERT_EQ(thrum_key_create(&key, set_again), 0);
+    for (const int times : {0, 1, 100}) {
+        destroyed = 0;
+        again = times;
+        in_ult([] { EXPECT_EQ(thrum_key_set(key, &key), 0); });
+        EXPECT_EQ(destroyed, std::min(times + 1, 4));
+    }
+    in_ult([] { EXPECT_EQ(thrum_key_get(key), nullptr) << "what is left is not another's"; });
+    again = 0;
+    destroyed = 0;
+    in_ult([] {
+        EXPECT_EQ(thrum_key_set(key, &key), 0);
+        EXPECT_EQ(thrum_key_set(key, nullptr), 0);
+    });
+    EXPECT_EQ(destroyed, 0) << "NULL is no value";
+    EXPECT_EQ(thrum_key_delete(key), 0);
+}
+
+// External kernel threads have none, but may make and delete keys; the thread that called thrum_init has some.
+TEST_P(UltKeys, OfThreadsThatWereNotSpawned) {
+    thrum_key_t key = 0;
+    External([&key] {
+        ASSERT_EQ(thrum_key_create(&key, nullptr), 0);
+        EXPECT_EQ(thrum_key_set(key, &key), EPERM);
+        EXPECT_EQ(thrum_key_get(key), nullptr);
+    }).join();
+    EXPECT_EQ(thrum_key_set(key, &key), 0);
+    in_ult([key] { EXPECT_EQ(thrum_key_get(key), nullptr); });
+    EXPECT_EQ(thrum_key_get(key), &key);
+    EXPECT_EQ(thrum_key_set(THRUM_KEYS_MAX, &key), EINVAL);
+    EXPECT_EQ(thrum_key_get(THRUM_KEYS_MAX), nullptr);
+    External([key] { EXPECT_EQ(thrum_key_delete(key), 0); }).join();
+    EXPECT_EQ(thrum_key_get(key), nullptr);
 }
 
 TEST_P(UltKeys, RunOut) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // os/quota: CPUs by control group, from folders made like the kernel's.
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -66,6 +69,40 @@ TEST_F(Quota, NoneWhereThereIsNone) {
     write("/z/cpu.max", "100 0\n");
     EXPECT_EQ(cpus("0::/z\n"), kNone);
     EXPECT_EQ(cpus("0::/" + std::string(2000, 'l')), kNone);
+}
+
+// In a mount namespace where the kernel's folder of groups is one of the test's, which gives the process one CPU.
+TEST_F(Quota, IsWhatARuntimeGoesBy) {
+    constexpr int kCannot = 77;
+    const auto write_at = [](const std::string &file, const char *text) {
+        const std::string path = "/sys/fs/cgroup" + file;
+        std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+        std::ofstream(path) << text;
+    };
+    unsetenv("THRUM_WORKERS");
+    if (thrum_workers_default() < 2)
+        GTEST_SKIP() << "needs two CPUs";
+    const int status = in_child([&] {
+        if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            mount("none", "/sys/fs/cgroup", "tmpfs", 0, nullptr) != 0)
+            return kCannot;
+        write_at("/cpu.max", "100000 100000\n");
+        write_at("/cpu/cpu.cfs_quota_us", "100000\n");
+        write_at("/cpu/cpu.cfs_period_us", "100000\n");
+        if (thrum_workers_default() != 1 || thrum_init(nullptr) != 0 || thrum_workers() != 1)
+            return 1;
+        if (thrum_fini() != 0)
+            return 2;
+        const thrum_config config{2, 0, {}, {}}; // what the program says is stronger
+        if (thrum_init(&config) != 0 || thrum_workers() != 2)
+            return 3;
+        return thrum_fini();
+    });
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    if (WEXITSTATUS(status) == kCannot)
+        GTEST_SKIP() << "no mount namespace to be had";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 } // namespace

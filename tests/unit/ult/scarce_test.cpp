@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No memory: pools, schedulers, values, tasklets and second lives say so, and are to be had again when there is some. Each
-// in a process of its own, where nothing is left over from others. (Init, spawn, join and fini are in runtime_test.cpp.)
+// No memory: pools, schedulers, values, tasklets, many at once and second lives say so, and are to be had again when there
+// is some; run queues do without. Each in a process of its own, where nothing is left over from others. (Init, spawn, join and
+// fini are in runtime_test.cpp.)
 #include <errno.h>
 #include <limits.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -24,15 +26,17 @@ class Scarce : public UltPlain {
 };
 
 constexpr int kMany = 100000; // more than what is kept at hand of anything
+constexpr std::size_t kAtOnce = kStressDivisor > 1 ? 1000 : 4000;
+constexpr int kTimesOver = kStressDivisor > 1 ? 100 / kStressDivisor : 500;
 
 void no_memory() {
     faults.mmap.after(0, INT_MAX, ENOMEM);
 }
 
-// With one worker, the caller's.
-void alone(const std::function<void()> &work) {
-    const int status = in_child([&work] {
-        const thrum_config config{1, 0, {}, {}};
+// With one worker, the caller's, unless told.
+void alone(const std::function<void()> &work, unsigned workers = 1) {
+    const int status = in_child([&work, workers] {
+        const thrum_config config{workers, 0, {}, {}};
         EXPECT_EQ(thrum_init(&config), 0);
         work();
         faults_clear();
@@ -192,6 +196,87 @@ TEST_F(Scarce, SecondLives) {
         for (const thrum_t other : others)
             EXPECT_EQ(thrum_join(other, nullptr), 0);
     });
+}
+
+// Some of many have been made when there is no memory for the next: they have ended, and are joined, when that is said. Time
+// and again: were one left over each time there would be no descriptor in the end.
+TEST_F(Scarce, ManyAtOnce) {
+    struct Counts {
+        std::atomic<std::size_t> begun{0}, ended{0};
+        static void *run(void *counts) {
+            static_cast<Counts *>(counts)->begun++;
+            thrum_yield();
+            static_cast<Counts *>(counts)->ended++;
+            return counts;
+        }
+    };
+    const auto try_many = [](int well, const thrum_attr_t *attr) {
+        std::vector<thrum_t> threads(kAtOnce);
+        faults.mmap.after(well, INT_MAX, ENOMEM);
+        for (int i = 0; i < kTimesOver; i++) {
+            Counts counts;
+            ASSERT_EQ(thrum_spawn_many(kAtOnce, threads.data(), attr, Counts::run, &counts, 0), EAGAIN);
+            ASSERT_EQ(counts.ended, counts.begun);
+            if (thrum_workers() == 1) { // others may have what is there at hand
+                ASSERT_GT(counts.begun, 0U) << "time " << i;
+            }
+        }
+        faults_clear();
+        Counts counts;
+        ASSERT_EQ(thrum_spawn_many(kAtOnce, threads.data(), attr, Counts::run, &counts, 0), 0);
+        for (const thrum_t thread : threads) {
+            void *result = nullptr;
+            ASSERT_EQ(thrum_join(thread, &result), 0);
+            ASSERT_EQ(result, &counts);
+        }
+        EXPECT_EQ(counts.ended, kAtOnce);
+    };
+    for (const unsigned workers : {1U, 2U, 4U})
+        for (const bool queued : {false, true})
+            for (const int well : {2, 4})
+                alone(
+                    [&] {
+                        const thrum_attr_t attr = attr_queued();
+                        try_many(well, queued ? &attr : nullptr);
+                    },
+                    workers);
+}
+
+// Thousands become ready at once, and no run queue can grow: none is lost, and all go on.
+TEST_F(Scarce, RunQueues) {
+    struct Gate {
+        thrum_event_t open = THRUM_EVENT_INIT;
+        std::atomic<std::size_t> waiting{0}, passed{0};
+        static void *pass(void *arg) {
+            auto *gate = static_cast<Gate *>(arg);
+            gate->waiting++;
+            thrum_event_wait(&gate->open);
+            thrum_yield();
+            gate->passed++;
+            return gate;
+        }
+    };
+    for (const unsigned workers : {1U, 2U, 4U})
+        alone(
+            [] {
+                Gate gate;
+                std::vector<thrum_t> threads(20000 / kStressDivisor);
+                for (thrum_t &thread : threads)
+                    ASSERT_EQ(thrum_spawn(&thread, nullptr, Gate::pass, &gate), 0);
+                ASSERT_TRUE(eventually([&] { return gate.waiting == threads.size(); }));
+                no_memory();
+                thrum_event_set(&gate.open);
+                for (const thrum_t thread : threads) {
+                    void *result = nullptr;
+                    ASSERT_EQ(thrum_join(thread, &result), 0);
+                    ASSERT_EQ(result, &gate);
+                }
+                EXPECT_EQ(gate.passed, threads.size());
+                if (kStressDivisor == 1) {
+                    EXPECT_GT(faults.mmap.calls, 0) << "no queue wanted to grow";
+                }
+            },
+            workers);
 }
 
 uint64_t cpu_time_ms() {

@@ -201,6 +201,15 @@ TEST_P(Latch, IsGoneAsSoonAsItIsOpen) {
     }
 }
 
+TEST_P(Latch, IsReportedWhileInUse) {
+    thrum_latch_t latch = THRUM_LATCH_INIT(1);
+    Light light([&] { thrum_latch_wait(&latch); });
+    ASSERT_TRUE(eventually_waiting(latch, 1));
+    expect_misuse(EBUSY, "thrum_latch_destroy: somebody waits for this latch",
+                  [&] { return thrum_latch_destroy(&latch); });
+    EXPECT_EQ(thrum_latch_count_down(&latch, 1), 0);
+}
+
 ULT_OVER_WORKERS(Latch);
 
 // --- eventual, future -------------------------------------------------------------------------------------
@@ -251,6 +260,16 @@ TEST_P(Eventual, InitialisedOverAnything) {
     EXPECT_EQ(thrum_eventual_destroy(&eventual), 0);
 }
 
+TEST_P(Eventual, IsReportedWhileInUse) {
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    Light light([&] { EXPECT_EQ(thrum_eventual_get(&eventual), this); });
+    ASSERT_TRUE(eventually_waiting(eventual, 1));
+    for (int (*const end)(thrum_eventual_t *) : {thrum_eventual_destroy, thrum_eventual_reset})
+        expect_misuse(EBUSY, "thrum_eventual_destroy: somebody waits for this eventual",
+                      [&] { return end(&eventual); });
+    EXPECT_EQ(thrum_eventual_set(&eventual, this), 0);
+}
+
 ULT_OVER_WORKERS(Eventual);
 
 class Future : public Ult {};
@@ -284,6 +303,17 @@ TEST_P(Future, HasAllValues) {
     EXPECT_EQ(thrum_future_destroy(&future), 0);
     thrum_future_init(&future, nullptr, 0);
     EXPECT_EQ(thrum_future_try_wait(&future), 0) << "of nothing";
+}
+
+TEST_P(Future, IsReportedWhileInUse) {
+    void *values[1] = {nullptr};
+    thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
+    Light light([&] { thrum_future_wait(&future); });
+    ASSERT_TRUE(eventually_waiting(future, 1));
+    for (int (*const end)(thrum_future_t *) : {thrum_future_destroy, thrum_future_reset})
+        expect_misuse(EBUSY, "thrum_future_destroy: somebody waits for this future",
+                      [&] { return end(&future); });
+    EXPECT_EQ(thrum_future_set(&future, this), 0);
 }
 
 ULT_OVER_WORKERS(Future);
@@ -331,6 +361,52 @@ TEST_P(Once, IsTriedAgainAfterAnException) {
     });
     EXPECT_EQ(runs, 4);
     EXPECT_EQ(thrown, 3);
+}
+
+// By thrum_exit, as by pthread_exit of an external kernel thread.
+TEST_P(Once, IsTriedAgainAfterItsThreadHasEnded) {
+    struct Calls {
+        thrum_once_t once = THRUM_ONCE_INIT;
+        std::atomic<int> runs{0}, returned{0};
+        static void *call(void *arg) {
+            auto *calls = static_cast<Calls *>(arg);
+            thrum_once_call(
+                &calls->once,
+                [](void *self) {
+                    const int run = ++static_cast<Calls *>(self)->runs;
+                    thrum_yield();
+                    if (run < 4)
+                        thrum_exit(nullptr);
+                },
+                calls);
+            calls->returned++;
+            return calls;
+        }
+    };
+    for (int i = 0; i < divided(20); i++) {
+        Calls calls;
+        pthread_t externals[2];
+        thrum_t threads[6];
+        for (pthread_t &external : externals)
+            ASSERT_EQ(pthread_create(&external, nullptr, Calls::call, &calls), 0);
+        for (thrum_t &thread : threads)
+            ASSERT_EQ(thrum_spawn(&thread, nullptr, Calls::call, &calls), 0);
+        int ended = 0;
+        for (const thrum_t thread : threads) {
+            void *result = nullptr;
+            ASSERT_EQ(thrum_join(thread, &result), 0);
+            ended += result == nullptr;
+        }
+        EXPECT_TRUE(eventually([&] { return calls.runs == 4; }));
+        for (const pthread_t external : externals) {
+            void *result = nullptr;
+            ASSERT_EQ(pthread_join(external, &result), 0);
+            ended += result == nullptr;
+        }
+        EXPECT_EQ(calls.runs, 4);
+        EXPECT_EQ(ended, 3);
+        EXPECT_EQ(calls.returned, 5);
+    }
 }
 
 ULT_OVER_WORKERS(Once);

@@ -24,6 +24,10 @@ TEST_P(WaitAny, ChecksWhatItIsGiven) {
     EXPECT_EQ(thrum_wait_any(&wait, 0, kNever, nullptr), EINVAL);
     wait.what = THRUM_WAIT_JOIN + 1;
     EXPECT_EQ(thrum_wait_any(&wait, 1, kNever, nullptr), EINVAL);
+    for (uint32_t what = THRUM_WAIT_EVENT; what <= THRUM_WAIT_JOIN; what++) {
+        thrum_wait_t none = item(static_cast<thrum_wait_what>(what), nullptr);
+        EXPECT_EQ(thrum_wait_any(&none, 1, 0, nullptr), EINVAL) << what;
+    }
 }
 
 // In debug builds, too.

@@ -615,6 +615,31 @@ TEST_P(Detach, OfOneThatSomebodyJoins) {
     });
 }
 
+TEST_P(Detach, IsTold) {
+    from_both([] {
+        Gate gate;
+        const thrum_t thread = spawn(pass, &gate);
+        EXPECT_FALSE(thrum_is_detached(thread));
+        EXPECT_FALSE(thrum_is_detached(thrum_self()));
+        ASSERT_EQ(thrum_detach(thread), 0);
+        EXPECT_TRUE(thrum_is_detached(thread)); // it has not ended
+        gate.let_all_pass();
+        const thrum_t ended = spawn(same, nullptr);
+        ASSERT_EQ(thrum_join_keep(ended, nullptr), 0);
+        EXPECT_FALSE(thrum_is_detached(ended));
+        External([ended] { EXPECT_FALSE(thrum_is_detached(ended)); }).join();
+        join(ended);
+        std::atomic<int> told{0};
+        detached([&told] { // made without a handle
+            told = thrum_is_detached(thrum_self()) ? 1 : 2;
+        });
+        EXPECT_TRUE(eventually([&] { return told != 0; }));
+        EXPECT_EQ(told, 1);
+        in_ult([] { EXPECT_FALSE(thrum_is_detached(thrum_self())); });
+        EXPECT_TRUE(eventually([&] { return gate.waiting == 1; }));
+    });
+}
+
 void *count_up(void *count) {
     ++*static_cast<std::atomic<std::size_t> *>(count);
     return nullptr;
