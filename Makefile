@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench bench-check bench-preempt casestudy growth soak soak-ult soak-preempt format lint install clean help
+.PHONY: all run test test-all bench bench-check bench-preempt casestudy growth applications cholesky insitu tail soak soak-ult soak-preempt format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -36,6 +36,19 @@ growth:    ## how cost grows (docs/growth.md): measured, simulated, figures: bui
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET) --target bench-growth bench-growth-peers
 	@scripts/growth.sh build/$(PRESET)
+
+applications: ## preemption at work: the next three
+	@cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET) --target bench-applications
+	@scripts/applications.sh build/$(PRESET)
+
+cholesky:  ## nested parallelism with a busy-waiting library (docs/cholesky.md), with figures: build/applications
+insitu:    ## a simulation that is analysed on the way (docs/insitu.md), likewise
+tail:      ## short requests beside long ones (docs/tail-latency.md), likewise
+cholesky insitu tail:
+	@cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET) --target bench-applications
+	@scripts/applications.sh build/$(PRESET) $@
 
 bench-preempt: ## what preemption costs (docs/preemption-cost.md), with figures: build/preempt
 	@cmake --preset $(PRESET)

@@ -419,6 +419,16 @@ Estimate estimate(std::vector<double> values) {
     return {(values[(n - 1) / 2] + values[n / 2]) / 2, values[cut - 1], values[n - cut]};
 }
 
+// The rank is rounded up, but not where it is a whole number but for a rounding error.
+double quantile(std::vector<double> *values, double share) {
+    constexpr double kRounding = 1e-9;
+    if (values->empty())
+        throw Failure("nothing was measured");
+    std::sort(values->begin(), values->end());
+    const double rank = std::ceil(share * static_cast<double>(values->size()) - kRounding);
+    return (*values)[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
 // --- report ------------------------------------------------------------------------------------------------
 
 namespace {

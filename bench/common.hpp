@@ -156,6 +156,10 @@ struct Estimate {
 
 Estimate estimate(std::vector<double> values);
 
+// The smallest of the values that at least so much of them, 0 to 1, does not exceed. They are put in order; a Failure if
+// there are none.
+double quantile(std::vector<double> *values, double share);
+
 // --- report ------------------------------------------------------------------------------------------------
 
 using Cell = std::variant<std::string, double, Estimate>;

@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -145,14 +144,6 @@ void handle(int signal, void (*handler)(int, siginfo_t *, void *)) {
     action.sa_sigaction = handler;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     check(sigaction(signal, &action, nullptr) != 0 ? errno : 0, "sigaction");
-}
-
-double quantile(std::vector<double> *values, double share) {
-    if (values->empty())
-        throw bench::Failure("nothing was measured");
-    std::sort(values->begin(), values->end());
-    const auto at = static_cast<std::size_t>(share * static_cast<double>(values->size()));
-    return (*values)[std::min(at, values->size() - 1)];
 }
 
 } // namespace preempt

@@ -68,9 +68,6 @@ class Timer {
 
 void handle(int signal, void (*handler)(int, siginfo_t *, void *));
 
-// The value below which so much of them lies, 0 to 1. They are put in order.
-double quantile(std::vector<double> *values, double share);
-
 // Here, since preempt_timers is without libthrum.
 inline bool init(unsigned workers) {
     const int errors = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);

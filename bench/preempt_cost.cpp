@@ -153,8 +153,8 @@ void report_gaps() {
     for (const double gap : gaps)
         time += gap;
     const double cpu = (cpu_at_end - cpu_at_begin - spun - disturbed) / all;
-    const double p10 = preempt::quantile(&gaps, 0.1), median = preempt::quantile(&gaps, 0.5),
-                 p99 = preempt::quantile(&gaps, 0.99);
+    const double p10 = bench::quantile(&gaps, 0.1), median = bench::quantile(&gaps, 0.5),
+                 p99 = bench::quantile(&gaps, 0.99);
     std::printf("%.1f %.1f %.1f %.1f %.3f %.4f\n", p10, median, p99, cpu, count / time * 1e9,
                 100 * stolen / (stolen + time));
 }

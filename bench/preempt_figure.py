@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of docs/preemption-cost.md; bench/plot.py calls this with what the benchmarks of preemption measured, and
 bench/ult with --armed."""
-from growth.figure import COLORS, MARKERS, chosen, finish, from_zero, line, names, panels, reach
+from series import COLORS, MARKERS, chosen, finish, from_zero, line, measured, names, panels, reach
 
 BENCHMARKS = ("preempt_cost", "preempt_forms", "preempt_overhead", "preempt_timers", "ult")
 FEW_PERCENT = 0.03  # what --armed is expected to stay within
-
-
-def measured(rows, key):
-    """Without what this build or machine does not have."""
-    return [row for row in rows if isinstance(row.get(key), (int, float))]
 
 
 def points(axes, rows, key, number, label=None):

@@ -172,8 +172,8 @@ void report_returns() {
     }
     if (returns < static_cast<double>(kEnough * units.size()))
         throw bench::Failure("there were too few preemptions; the machine is too busy");
-    std::printf("%.1f %.1f %.0f\n", (cpu_at_end - cpu_at_begin - spun) / returns,
-                preempt::quantile(&gaps, 0.5), returns);
+    std::printf("%.1f %.1f %.0f\n", (cpu_at_end - cpu_at_begin - spun) / returns, bench::quantile(&gaps, 0.5),
+                returns);
 }
 
 // ROW WORKERS SECONDS SLICE.

@@ -44,7 +44,7 @@ double turns_of(double ns) {
         compute(&turns);
         rates.push_back(static_cast<double>(kTurns) / (preempt::cpu_ns() - since));
     }
-    return ns * preempt::quantile(&rates, 0.5);
+    return ns * bench::quantile(&rates, 0.5);
 }
 
 void report_cpu(const std::function<void()> &act) {

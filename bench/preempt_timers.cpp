@@ -179,7 +179,7 @@ void report_ticks() {
     if (gaps.size() < static_cast<std::size_t>(kEnough))
         throw bench::Failure("too few ticks met a thread that ran; the machine is too busy");
     const auto count = static_cast<double>(gaps.size());
-    const double median = preempt::quantile(&gaps, 0.5), p99 = preempt::quantile(&gaps, 0.99);
+    const double median = bench::quantile(&gaps, 0.5), p99 = bench::quantile(&gaps, 0.99);
     std::printf("%.1f %.1f %.1f %.3f %.3f\n", median, p99, cpu / ticks, 100 * ticks / asked,
                 100 * switched / (switched + count));
 }

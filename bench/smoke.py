@@ -367,6 +367,30 @@ def check_figure(result):
                 expect(file.read(len(start)) == start, f"the figure is no {kind}")
 
 
+TABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tables.py")
+
+
+def check_tables(result):
+    """The tables for the documents: printed, and put into a document in the place of one that begins alike."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path, document = os.path.join(scratch, "measured.json"), os.path.join(scratch, "document.md")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(result, file)
+        printed = run(PYTHON, TABLES, path)
+        expect(printed.returncode == 0 and not printed.stderr, f"status {printed.returncode}: {printed.stderr}")
+        table = printed.stdout.split("\n\n")[1].rstrip("\n")
+        lines = table.splitlines()
+        expect(len(lines) > 3 and all(line.count("|") == lines[0].count("|") for line in lines), f"a table: {table}")
+        before = f"Before\n\n{lines[0]}\n|---|\n| old |\n\nAfter\n"
+        for text, expected in ((before, f"Before\n\n{table}\n\nAfter\n"), ("No table\n", None)):
+            with open(document, "w", encoding="utf-8") as file:
+                file.write(text)
+            put = run(PYTHON, TABLES, path, document)
+            expect((put.returncode == 0) == (expected is not None), f"status {put.returncode}: {put.stderr}")
+            with open(document, encoding="utf-8") as file:
+                expect(file.read() == (expected or text), "the document is not as it should be")
+
+
 def count_failures(checks):
     """Calls each, says what came of it, and returns how many failed."""
     failed = 0

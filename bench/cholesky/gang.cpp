@@ -14,11 +14,13 @@
 #include <thrum/pool.h>
 #include <thrum/preempt.h>
 
+#include "../must.hpp"
 #include "../preempt.hpp"
-#include "must.hpp"
 #include "ults.hpp"
 
 namespace cholesky {
+
+using bench::must;
 
 namespace {
 

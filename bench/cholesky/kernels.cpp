@@ -9,13 +9,15 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "must.hpp"
+#include "../must.hpp"
 
 // LAPACK has no C header of its own. The last argument is the length of the first, as Fortran passes it.
 extern "C" void dpotrf_(const char *triangle, const int *size, double *matrix, const int *stride, int *info,
                         std::size_t length);
 
 namespace cholesky {
+
+using bench::must;
 
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels.hpp"
 
@@ -43,9 +44,13 @@ std::vector<double> Matrix::by_columns() const {
     return columns;
 }
 
-double Matrix::error(const Matrix &untouched) const {
-    std::vector<double> expected = untouched.by_columns();
-    factorise(expected.data(), static_cast<int>(size_));
+std::vector<double> Matrix::factor() const {
+    std::vector<double> columns = by_columns();
+    factorise(columns.data(), static_cast<int>(size_));
+    return columns;
+}
+
+double Matrix::error(const std::vector<double> &expected) const {
     const std::vector<double> found = by_columns();
     double difference = 0, norm = 0;
     for (unsigned column = 0; column < size_; column++)
@@ -54,7 +59,7 @@ double Matrix::error(const Matrix &untouched) const {
             difference += std::pow(found[place] - expected[place], 2);
             norm += std::pow(expected[place], 2);
         }
-    return std::sqrt(difference / norm);
+    return difference >= 0 ? std::sqrt(difference / norm) : std::numeric_limits<double>::infinity();
 }
 
 } // namespace cholesky

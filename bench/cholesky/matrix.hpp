@@ -21,8 +21,11 @@ class Matrix {
         return values_.data() + (std::size_t{i} * tiles() + j) * tile_ * tile_;
     }
 
-    // Of this result from LAPACK's of a matrix that has not been touched, in the Frobenius norm, to the norm of that.
-    double error(const Matrix &untouched) const;
+    // By LAPACK, the lower triangle, columns one after the other.
+    std::vector<double> factor() const;
+    // How far this, a result, is from that, in the Frobenius norm, to the norm of that. Infinity: something in it is no
+    // number.
+    double error(const std::vector<double> &expected) const;
 
   private:
     std::vector<double> by_columns() const;

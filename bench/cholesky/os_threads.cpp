@@ -13,10 +13,12 @@
 #include <mutex>
 #include <vector>
 
+#include "../must.hpp"
 #include "crew.hpp"
-#include "must.hpp"
 
 namespace cholesky {
+
+using bench::must;
 
 namespace {
 

@@ -50,7 +50,8 @@ def check_ended(row):
 
 def check_too_many(program):
     result = measured(program, *TOO_MANY)
-    expect(result["benchmark"] == NAME and set(result["machine"]) == smoke.MACHINE, f"machine: {result}")
+    expect(result["benchmark"] == NAME and set(result["machine"]) == smoke.MACHINE | smoke.DISTANCES,
+           f"machine: {result}")
     table = result["tables"][NAME]
     check_stuck([row for row in table["rows"] if row["arm"] == STUCK])
     table["rows"] = [row for row in table["rows"] if row["arm"] != STUCK]
@@ -63,10 +64,12 @@ def check_too_many(program):
 
 def check_fitting(program):
     """Gangs that fit end without preemption."""
-    rows = [row for row in measured(program, *FITTING)["tables"][NAME]["rows"] if row["arm"] == GANG]
+    result = measured(program, *FITTING)
+    rows = [row for row in result["tables"][NAME]["rows"] if row["arm"] == GANG]
     expect([row["size"] for row in rows] == [32, 64], f"rows of {GANG}: {rows}")
     for row in rows:
         check_ended(row)
+    return result
 
 
 def check_wrong(program):
@@ -80,8 +83,12 @@ def check_wrong(program):
 def check(program):
     smoke.check_options(program, NAME)
     check_wrong(program)
-    smoke.check_figure(check_too_many(program))
-    check_fitting(program)
+    result = check_too_many(program)
+    smoke.check_figure(result)
+    smoke.check_tables(result)
+    fitting = check_fitting(program)
+    smoke.check_figure(fitting)
+    smoke.check_tables(fitting)
 
 
 def main():

@@ -5,10 +5,12 @@
 
 #include <thrum/worker.h>
 
+#include "../must.hpp"
 #include "../preempt.hpp"
-#include "must.hpp"
 
 namespace cholesky {
+
+using bench::must;
 
 Ults::Ults(const Sizes &sizes) : sizes_(sizes) {
     for (thrum_attr_t *attr : {&of_tasks_, &of_members_}) {

@@ -45,8 +45,9 @@ void work(const std::vector<std::string> &words) {
         return preempt::say_unavailable();
 
     const Matrix untouched(number(1), number(2));
+    const std::vector<double> expected = untouched.factor();
     Matrix matrix = untouched;
-    std::vector<double> times, cpu_times;
+    std::vector<double> times, cpu_times, errors;
     const double began = preempt::now_ns();
     do {
         matrix = untouched;
@@ -54,10 +55,11 @@ void work(const std::vector<std::string> &words) {
         factorise(crew.get(), sizes.members, words.at(0) == kPatched ? thrum_yield : nullptr, &matrix);
         times.push_back(preempt::now_ns() - since);
         cpu_times.push_back(preempt::cpu_ns() - cpu_since);
+        errors.push_back(matrix.error(expected));
     } while (preempt::now_ns() - began < enough);
     const double preemptions = crew->preemptions() / static_cast<double>(times.size());
-    std::printf("%.0f %.0f %.3f %.6g\n", preempt::quantile(&times, 0.5), preempt::quantile(&cpu_times, 0.5),
-                preemptions, matrix.error(untouched));
+    std::printf("%.0f %.0f %.3f %.6g\n", bench::quantile(&times, 0.5), bench::quantile(&cpu_times, 0.5),
+                preemptions, bench::quantile(&errors, 1));
 }
 
 } // namespace cholesky

@@ -11,7 +11,7 @@
 namespace cholesky {
 
 // The words: crew (kOsThreads and so on), size, tile, workers, outer, members, seconds. The line: the median of the
-// times, CPU time and preemptions of one factorisation, and the error of the last; or preempt::kUnavailable.
+// times, CPU time and preemptions of one factorisation, and the largest error of all; or preempt::kUnavailable.
 void work(const std::vector<std::string> &words);
 
 constexpr const char *kOsThreads = "os-threads", *kUlts = "ults", *kPatched = "ults-patched", *kGang = "gang";

@@ -153,7 +153,8 @@ bench::Table baselines(const Run &run) {
                        {{"arm", "arm", "", 0},
                         {"simulated", "time", "ms", 1},
                         {"cpu", "CPU time", "ms", 1},
-                        {"to_ults", "to ULTs", "x", 3}},
+                        {"to_ults", "to ULTs", "x", 3},
+                        {"late", "out of an exchange, late", "us", 0}},
                        {}};
     const Line &first = run.lines()[0];
     for (const Line &line : run.lines()) {
@@ -164,7 +165,8 @@ bench::Table baselines(const Run &run) {
             ratios.push_back(line.outcomes[i].simulated_ns / first.outcomes[i].simulated_ns);
         table.rows.push_back({line.arm->name,
                               estimate(line, [](const Outcome &one) { return one.simulated_ns / 1e6; }),
-                              median(line, &Outcome::simulated_cpu_ns, 1e-6), bench::estimate(ratios)});
+                              median(line, &Outcome::simulated_cpu_ns, 1e-6), bench::estimate(ratios),
+                              median(line, &Outcome::late_ns, 1e-3)});
     }
     return table;
 }
@@ -183,7 +185,8 @@ std::vector<bench::Cell> row_of(const Line &line, const Line &baseline) {
         estimate(line, [](const Outcome &one) { return 100 * one.looked_at / one.offered; }).median,
         median(line, &Outcome::left_out),
         median(line, &Outcome::waits),
-        median(line, &Outcome::waited_ns, 1e-6)};
+        median(line, &Outcome::waited_ns, 1e-6),
+        median(line, &Outcome::late_ns, 1e-3)};
 }
 
 bench::Table beside(const Run &run, const char *title) {
@@ -201,7 +204,8 @@ bench::Table beside(const Run &run, const char *title) {
                         {"looked_at", "later", "%", 0},
                         {"left_out", "left out", "number", 0},
                         {"waits", "waits", "number", 0},
-                        {"waited", "waited", "ms", 1}},
+                        {"waited", "waited", "ms", 1},
+                        {"late", "out of an exchange, late", "us", 0}},
                        {}};
     for (const Line &line : run.lines()) {
         if (line.arm->looking == Looking::kNever)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure of docs/insitu.md; bench/plot.py calls this with what bench/insitu_md or insitu_lammps measured: what an
 analysis costs the simulation, by how often it looks, and how much of it is done by then."""
-from growth.figure import chosen, finish, legend_beside, line, names, panels
+from series import chosen, finish, legend_beside, line, measured, names, panels
 
 BENCHMARKS = ("insitu_md", "insitu_lammps")
 STYLES = {  # what they have in common: kernel threads are dashed
@@ -22,7 +22,7 @@ PANELS = (("overhead", "until the simulation is over", "overhead, %"),
 def draw(pyplot, result, machine):
     from matplotlib import ticker
     table = result["tables"]["insitu"]
-    rows = [row for row in table["rows"] if isinstance(row["overhead"], (int, float))]
+    rows = measured(table["rows"], "overhead")
     picture, all_axes = panels(pyplot, len(PANELS), f"{table['title']}; {machine}", height=3.8)
     for axes, (key, title, y) in zip(all_axes, PANELS):
         for number, arm in enumerate(names(rows, "arm")):

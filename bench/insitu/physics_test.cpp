@@ -239,25 +239,35 @@ TEST(Analysis, ALatticeHasItsPeaks) {
     EXPECT_EQ(peaks, 4U);
 }
 
-// A fluid is between the two: its atoms keep a distance, and far away anything goes.
+// A fluid is between the two: its atoms keep a distance, far away anything goes, and no wave stands out. A hot crystal
+// becomes one soon.
 TEST(Analysis, AFluidHasOneShell) {
+    constexpr unsigned kSnapshots = 10;
+    FluidSettings hot = small();
+    hot.temperature = 4;
     Alone team(2);
-    Fluid fluid(small(), &team);
-    fluid.advance(400);
+    Fluid fluid(hot, &team);
     Snapshot snapshot;
     fluid.show(&snapshot);
     Analysis analysis(snapshot.edge, snapshot.atoms.size(), 12);
-    look(&analysis, snapshot, 1);
+    fluid.advance(400);
+    for (unsigned i = 0; i < kSnapshots; i++) {
+        fluid.advance(20);
+        fluid.show(&snapshot);
+        look(&analysis, snapshot, 1);
+    }
     Point peak{0, 0};
-    for (const Point &point : analysis.radial(1)) {
-        if (point.x < 0.8) {
+    for (const Point &point : analysis.radial(kSnapshots)) {
+        if (point.x < 0.75) {
             EXPECT_EQ(point.y, 0) << point.x;
         }
         if (point.y > peak.y)
             peak = point;
     }
-    EXPECT_NEAR(peak.x, 1.09, 0.06);
-    EXPECT_NEAR(peak.y, 2.8, 0.5);
+    EXPECT_NEAR(peak.x, 1.06, 0.04);
+    EXPECT_NEAR(peak.y, 2.2, 0.3);
+    for (const Point &point : analysis.structure(kSnapshots))
+        EXPECT_LT(point.y, 10) << point.x; // a reflection of a crystal is hundreds
 }
 
 TEST(Analysis, SharesMakeTheWhole) {

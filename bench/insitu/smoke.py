@@ -27,7 +27,7 @@ def check_rows(result, leave_out=False):
     for row in result["tables"]["insitu"]["rows"]:
         if NOT_MEASURED in row.values():
             continue
-        for key in ("overhead", "overhead_all", "by_end", "left_out", "waits", "waited"):
+        for key in ("overhead", "overhead_all", "by_end", "left_out", "waits", "waited", "late"):
             expect_number(row, key)
         expect(row["snapshots"] == result["settings"]["steps"] // row["interval"], f"snapshots: {row}")
         expect(0 <= row["by_end"] <= row["looked_at"] <= 100, f"looked at: {row}")
@@ -57,6 +57,7 @@ def check_leaving_out(program):
     result = json.loads(answer.stdout)
     check_rows(result, leave_out=True)
     expect("left out" in " ".join(result["notes"]), f"notes: {result['notes']}")
+    smoke.check_tables(result)
 
 
 def check_benchmark(folder, name):
@@ -72,6 +73,7 @@ def check_benchmark(folder, name):
         smoke.check_text(program, name, result)
         check_leaving_out(program)
         smoke.check_figure(result)
+        smoke.check_tables(result)
 
 
 def main():

@@ -31,6 +31,7 @@ constexpr double Outcome::*kOutcome[] = {&Outcome::simulated_ns,
                                          &Outcome::looked_at,
                                          &Outcome::waits,
                                          &Outcome::waited_ns,
+                                         &Outcome::late_ns,
                                          &Outcome::trajectory,
                                          &Outcome::pairs,
                                          &Outcome::drift,
@@ -68,6 +69,26 @@ class Clock {
     double wall_ = preempt::now_ns(), cpu_ = preempt::cpu_ns();
 };
 
+// Where a step waits for other machines: a sleep, out of which its thread comes when it has a CPU again.
+class Exchange {
+  public:
+    explicit Exchange(double us) : ns_(us * 1e3) {}
+    bool happens() const { return ns_ > 0; }
+
+    // libthrum's sleep is one for kernel threads, too.
+    void wait() {
+        const double since = preempt::now_ns();
+        thrum_sleep(static_cast<std::uint64_t>(ns_));
+        late_ns_ += preempt::now_ns() - since - ns_;
+        count_++;
+    }
+    void forget() { late_ns_ = count_ = 0; }
+    double mean_late_ns() const { return count_ > 0 ? late_ns_ / count_ : 0; }
+
+  private:
+    double ns_, late_ns_ = 0, count_ = 0;
+};
+
 void count(const Handover &handover, Outcome *outcome) {
     outcome->offered = handover.offered();
     outcome->left_out = handover.left_out();
@@ -94,11 +115,11 @@ void go(const Plan &plan, const Arm &arm, Simulation *simulation, Handover *hand
 
 Outcome run(const Plan &plan, const Arm &arm, Threads *threads, const Make &make) {
     Outcome outcome{};
-    std::function<void()> exchange;
-    if (plan.exchange_us > 0) // libthrum's sleep is one for kernel threads, too
-        exchange = [&] { thrum_sleep(static_cast<std::uint64_t>(plan.exchange_us * 1e3)); };
-    const std::unique_ptr<Simulation> simulation = make(plan, threads, exchange);
+    Exchange exchange(plan.exchange_us);
+    const std::unique_ptr<Simulation> simulation =
+        make(plan, threads, exchange.happens() ? [&] { exchange.wait(); } : std::function<void()>());
     simulation->advance(plan.before);
+    exchange.forget();
     const double energy = simulation->energy();
     Snapshot snapshot;
     simulation->show(&snapshot);
@@ -109,6 +130,7 @@ Outcome run(const Plan &plan, const Arm &arm, Threads *threads, const Make &make
         go(plan, arm, simulation.get(), &handover, &outcome);
         count(handover, &outcome);
     }
+    outcome.late_ns = exchange.mean_late_ns();
     simulation->show(&snapshot);
     outcome.trajectory = check_sum(snapshot.atoms);
     outcome.pairs = check_sum(analysis.pairs());

@@ -32,6 +32,7 @@ struct Outcome {
     double offered, left_out;              // snapshots
     double looked_at_by_end, looked_at;    // when the simulation is over, and later
     double waits, waited_ns;               // of the simulation, for a buffer
+    double late_ns;                        // that it comes out of an exchange, in the mean
     double trajectory, pairs;              // check sums of where the atoms are at the end, and of g(r)
     double drift;                          // of the total energy, as a share of it
     double radial_peak_at, radial_peak, structure_peak_at, structure_peak;

@@ -13,8 +13,9 @@ using preempt::check;
 
 Ults::Ults(unsigned workers, unsigned levels) : workers_(workers), levels_(levels) {
     pools_.resize(static_cast<std::size_t>(workers) * levels);
-    for (thrum_pool_t &pool : pools_)
-        check(thrum_pool_create(&pool, THRUM_POOL_DEQUE), "thrum_pool_create");
+    for (std::size_t i = 0; i < pools_.size(); i++)
+        check(thrum_pool_create(&pools_[i], i % levels == 1 ? THRUM_POOL_DEADLINE : THRUM_POOL_DEQUE),
+              "thrum_pool_create");
     schedulers_.resize(workers);
     for (unsigned i = 0; i < workers; i++) {
         check(thrum_sched_create_stealing(&schedulers_[i], pools_.data(), workers, levels, i),
@@ -97,7 +98,8 @@ void Ults::drive(const std::function<void()> &fn) {
 }
 
 void Ults::look(void *(*fn)(void *), void *arg) {
-    const thrum_attr_t attr = analysis(next_++ % workers_);
+    thrum_attr_t attr = analysis(next_ % workers_);
+    thrum_attr_set_deadline(&attr, next_++);
     check(thrum_spawn(nullptr, &attr, fn, arg), "thrum_spawn");
 }
 

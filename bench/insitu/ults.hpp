@@ -4,7 +4,8 @@
 //
 // Each worker has a queue of so many levels. It runs what is in its own first, the highest level first, and then helps the
 // others, with their highest first. With two levels the simulation's threads are in the higher one and the analysis's in
-// the lower; with one all are alike.
+// the lower; with one all are alike. The lower level gives the oldest thread first, also one that was interrupted: the
+// analysis is done with one snapshot before it begins the next, and buffers come free one by one.
 #ifndef THRUM_BENCH_INSITU_ULTS_HPP
 #define THRUM_BENCH_INSITU_ULTS_HPP
 

@@ -37,24 +37,29 @@ void check_percentiles() {
     std::vector<double> thousand;
     for (int i = 1000; i >= 1; i--)
         thousand.push_back(i);
-    expect(percentile(&thousand, 500) == 500, "the median of 1 to 1000 is 500");
-    expect(percentile(&thousand, 990) == 990, "their 99th percentile is 990");
-    expect(percentile(&thousand, 999) == 999, "that of 99.9 % is 999");
-    expect(percentile(&thousand, 1000) == 1000, "all are at most 1000");
-    expect(percentile(&thousand, 0) == 1, "none is below 1");
+    expect(bench::quantile(&thousand, 0.5) == 500, "the median of 1 to 1000 is 500");
+    expect(bench::quantile(&thousand, 0.99) == 990, "their 99th percentile is 990");
+    expect(bench::quantile(&thousand, 0.999) == 999, "that of 99.9 % is 999");
+    expect(bench::quantile(&thousand, 1) == 1000, "all are at most 1000");
+    expect(bench::quantile(&thousand, 0) == 1, "none is below 1");
+    std::vector<double> many(1000000); // 0.999 is no such number in binary
+    for (std::size_t i = 0; i < many.size(); i++)
+        many[i] = static_cast<double>(i + 1);
+    expect(bench::quantile(&many, 0.999) == 999000, "999000 of a million values are at most 999000");
     std::vector<double> ten = {7, 3, 9, 1, 5, 10, 2, 8, 4, 6};
-    expect(percentile(&ten, 990) == 10, "of ten values the largest is the 99th percentile");
-    expect(percentile(&ten, 500) == 5 && percentile(&ten, 501) == 6,
+    expect(bench::quantile(&ten, 0.99) == 10, "of ten values the largest is the 99th percentile");
+    expect(bench::quantile(&ten, 0.5) == 5 && bench::quantile(&ten, 0.501) == 6,
            "the median of 1 to 10 is 5, above it is 6");
     std::vector<double> one = {42};
-    expect(percentile(&one, 1) == 42 && percentile(&one, 999) == 42, "of one value all are that");
+    expect(bench::quantile(&one, 0.001) == 42 && bench::quantile(&one, 0.999) == 42,
+           "of one value all are that");
     std::vector<double> never = {1, std::numeric_limits<double>::infinity(), 2, 3};
-    expect(percentile(&never, 750) == 3 && std::isinf(percentile(&never, 751)),
+    expect(bench::quantile(&never, 0.75) == 3 && std::isinf(bench::quantile(&never, 0.751)),
            "no answer is longer than any");
     std::vector<double> none;
     bool thrown = false;
     try {
-        percentile(&none, 500);
+        bench::quantile(&none, 0.5);
     } catch (const bench::Failure &) {
         thrown = true;
     }

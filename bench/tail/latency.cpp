@@ -3,21 +3,12 @@
 // See latency.hpp.
 #include "latency.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "common.hpp"
 
 namespace tail {
-
-double percentile(std::vector<double> *values, unsigned per_mille) {
-    if (values->empty())
-        throw bench::Failure("nothing was measured");
-    std::sort(values->begin(), values->end());
-    const std::size_t rank = (values->size() * per_mille + 999) / 1000; // rounded up, in whole numbers
-    return (*values)[std::max<std::size_t>(rank, 1) - 1];
-}
 
 std::size_t answered(const std::vector<Answer> &answers) {
     std::size_t count = 0;

@@ -13,10 +13,6 @@
 
 namespace tail {
 
-// The smallest of the values that at least so many thousandths of them do not exceed. They are put in order, and are not
-// empty.
-double percentile(std::vector<double> *values, unsigned per_mille);
-
 // How many requests were answered. More than once: that is no server, and a bench::Failure.
 std::size_t answered(const std::vector<Answer> &answers);
 

@@ -12,30 +12,22 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "common.hpp"
+#include "must.hpp"
 #include "thrum/cache.h"
 #include "wire.hpp"
 #include "work.hpp"
 
 namespace tail {
 
+using bench::must;
+
 namespace {
 
 constexpr useconds_t kMoment = 1000; // us
-
-[[noreturn]] void give_up(const char *what, int error) {
-    std::fprintf(stderr, "%s: %s\n", what, std::strerror(error));
-    _exit(1);
-}
-
-void check(int error, const char *what) {
-    if (error != 0)
-        give_up(what, error);
-}
 
 // --- a request ----------------------------------------------------------------------------------------------
 
@@ -66,7 +58,7 @@ class Crew {
         int error;
         while ((error = try_begin(request)) == EAGAIN) // too many at a time: when some have ended
             usleep(kMoment);
-        check(error, "a request cannot begin");
+        must(error, "a request cannot begin");
     }
 
   private:
@@ -84,7 +76,7 @@ class Ults : public Crew {
         thrum_t first;
         if (thrum_spawn(&first, nullptr, nothing, nullptr) != 0)
             return false;
-        check(thrum_join(first, nullptr), "thrum_join");
+        must(thrum_join(first, nullptr), "thrum_join");
         return true;
     }
 
@@ -99,16 +91,16 @@ class Priorities : public Ults {
     bool start() override {
         if (!Ults::start())
             return false;
-        check(thrum_pool_create(&pool_, THRUM_POOL_PRIORITY), "thrum_pool_create");
+        must(thrum_pool_create(&pool_, THRUM_POOL_PRIORITY), "thrum_pool_create");
         for (unsigned worker = 0; worker < thrum_workers(); worker++) {
             thrum_sched_t sched;
-            check(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool_, 1), "thrum_sched_create");
-            check(thrum_worker_set_sched(worker, sched), "thrum_worker_set_sched");
+            must(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool_, 1), "thrum_sched_create");
+            must(thrum_worker_set_sched(worker, sched), "thrum_worker_set_sched");
         }
         for (unsigned priority : {0U, 1U}) {
             thrum_attr_init(&attr_[priority]);
             thrum_attr_set_pool(&attr_[priority], pool_);
-            check(thrum_attr_set_priority(&attr_[priority], priority), "thrum_attr_set_priority");
+            must(thrum_attr_set_priority(&attr_[priority], priority), "thrum_attr_set_priority");
         }
         return true;
     }
@@ -128,8 +120,8 @@ class Threads : public Crew {
     Threads() {
         constexpr std::size_t kStack = 65536;
         pthread_attr_init(&attr_);
-        check(pthread_attr_setdetachstate(&attr_, PTHREAD_CREATE_DETACHED), "pthread_attr_setdetachstate");
-        check(pthread_attr_setstacksize(&attr_, kStack), "pthread_attr_setstacksize");
+        must(pthread_attr_setdetachstate(&attr_, PTHREAD_CREATE_DETACHED), "pthread_attr_setdetachstate");
+        must(pthread_attr_setstacksize(&attr_, kStack), "pthread_attr_setstacksize");
     }
 
   private:
@@ -162,8 +154,7 @@ class Orders {
             const ssize_t length = read(STDIN_FILENO, bytes_ + filled_, sizeof bytes_ - filled_);
             if (length == 0)
                 return orders;
-            if (length < 0 && errno != EINTR)
-                give_up("read", errno);
+            must(length < 0 && errno != EINTR ? errno : 0, "read");
             filled_ += length > 0 ? static_cast<std::size_t>(length) : 0;
         }
         orders.resize(filled_ / sizeof(Order));
@@ -183,8 +174,7 @@ void write_all(const void *data, std::size_t size) {
     const auto *bytes = static_cast<const char *>(data);
     for (std::size_t done = 0; done < size;) {
         const ssize_t length = write(STDOUT_FILENO, bytes + done, size - done);
-        if (length < 0 && errno != EINTR)
-            give_up("write", errno);
+        must(length < 0 && errno != EINTR ? errno : 0, "write");
         done += length > 0 ? static_cast<std::size_t>(length) : 0;
     }
 }

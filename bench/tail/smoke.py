@@ -63,6 +63,7 @@ def check(folder):
     expect(go != ("golang-go" in " ".join(result["notes"])), f"Go, or a note that it is left out: {result['notes']}")
     smoke.check_text(program, name, result)
     smoke.check_figure(result)
+    smoke.check_tables(result)
 
 
 def main():

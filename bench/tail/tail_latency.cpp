@@ -16,6 +16,7 @@
 
 #include "common.hpp"
 #include "latency.hpp"
+#include "preempt.hpp"
 #include "schedule.hpp"
 #include "serve.hpp"
 #include "source.hpp"
@@ -87,31 +88,20 @@ struct Settings {
     Mix mix() const { return {number(kShort), number(kLong), number(kLongPercent) / 100}; }
 };
 
-cpu_set_t allowed_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        throw bench::Failure(std::string("sched_getaffinity: ") + std::strerror(errno));
-    return set;
-}
-
 // As many as there are, but no more than one source can keep busy.
 unsigned usual_workers() {
-    constexpr int kFew = 4;
-    const cpu_set_t set = allowed_cpus();
-    return static_cast<unsigned>(std::min(CPU_COUNT(&set), kFew));
+    constexpr std::size_t kFew = 4;
+    return static_cast<unsigned>(std::min(preempt::cpus().size(), kFew));
 }
 
 // This process and the servers: else OS threads would have more CPUs than there are workers.
 void stay_on(unsigned workers) {
-    const cpu_set_t set = allowed_cpus();
+    const std::vector<int> cpus = preempt::cpus();
     cpu_set_t few;
     CPU_ZERO(&few);
-    for (int cpu = 0; cpu < CPU_SETSIZE && static_cast<unsigned>(CPU_COUNT(&few)) < workers; cpu++)
-        if (CPU_ISSET(cpu, &set))
-            CPU_SET(cpu, &few);
-    if (sched_setaffinity(0, sizeof few, &few) != 0)
-        throw bench::Failure(std::string("sched_setaffinity: ") + std::strerror(errno));
+    for (std::size_t i = 0; i < std::min<std::size_t>(workers, cpus.size()); i++)
+        CPU_SET(cpus[i], &few);
+    preempt::check(sched_setaffinity(0, sizeof few, &few) != 0 ? errno : 0, "sched_setaffinity");
 }
 
 // The most that was seen: whatever comes in between takes time.
@@ -130,8 +120,8 @@ double steps_per_us() {
 
 // --- a trial ------------------------------------------------------------------------------------------------
 
-constexpr unsigned kPerMille[] = {500, 990, 999};
-constexpr std::size_t kPercentiles = std::size(kPerMille);
+constexpr double kShares[] = {0.5, 0.99, 0.999};
+constexpr std::size_t kPercentiles = std::size(kShares);
 
 struct Trial {
     Arm arm;
@@ -219,11 +209,11 @@ void take(const Settings &settings, const Outcome &outcome, Trial *trial) {
         throw bench::Failure(
             "no short request, or no long one, in so short a time: --seconds makes it longer");
     for (std::size_t i = 0; i < kPercentiles; i++) {
-        trial->of_short[i].push_back(percentile(&found.of_short, kPerMille[i]));
-        trial->of_long[i].push_back(percentile(&found.of_long, kPerMille[i]));
+        trial->of_short[i].push_back(bench::quantile(&found.of_short, kShares[i]));
+        trial->of_long[i].push_back(bench::quantile(&found.of_long, kShares[i]));
     }
     std::vector<double> late = outcome.late_us;
-    trial->late.push_back(percentile(&late, 990));
+    trial->late.push_back(bench::quantile(&late, 0.99));
     trial->others.push_back(outcome.others * 100);
     const auto all = static_cast<double>(outcome.answers.size()),
                done = static_cast<double>(answered(outcome.answers));

@@ -108,8 +108,8 @@ int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const t
  * empty it steals from another queue: from the highest level that any has something in, from one that is drawn. For each
  * worker one such scheduler with the same pools, mostly of THRUM_POOL_DEQUE, and a number of its own. A thread is put
  * into the level that its pool says, and moved to another by thrum_migrate_to_pool. Where threads are preempted, one
- * that comes into a higher level interrupts a worker that runs a lower one. Errors: ENOMEM; EINVAL no level, no such
- * queue, or more than THRUM_SCHED_POOLS_MAX pools.
+ * that comes into a higher level, also out of a sleep, interrupts a worker that runs a lower one. Errors: ENOMEM; EINVAL no
+ * level, no such queue, or more than THRUM_SCHED_POOLS_MAX pools.
  *
  * After the scheduler for simulation and analysis of Shiina, Iwasaki, Taura and Balaji, "Lightweight Preemptive
  * User-Level Threads", PPoPP 2021. */

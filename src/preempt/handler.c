@@ -158,10 +158,10 @@ static struct thrum_unit *for_whom(struct worker *worker) {
             tick_off(worker);
         return NULL;
     }
+    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
+        timers_look(worker); /* first: who comes out of a sleep may be urgent */
     if (!tick_ends_slice(worker, self, slice_of(worker, self)))
         return NULL;
-    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
-        timers_look(worker);
     bool others = tick_has_others(worker) || unit_belongs_elsewhere(worker, self);
     if (others && mode_of(self) == THRUM_PREEMPT_NONE) {
         store_relaxed(&worker->tick.wanted, true);
@@ -294,6 +294,8 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     struct thrum_unit *next = place != NULL ? for_whom(worker) : NULL;
     if (next == NULL) {
         look_if_stuck(worker, context, place == NULL);
+        /* Who was woken here and is to go first has gone elsewhere. */
+        ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         leave();
         return;
     }

@@ -29,10 +29,19 @@ static void set(struct worker *worker, uint64_t first, uint64_t period) {
     alarm_set(&alarm, first, period);
 }
 
+/* Where threads have different ranks one that has slept may go before the present one: there is one more tick, at its
+ * deadline, if the next comes later. Where all are alike it waits for the end of a slice anyway. */
+static bool comes_before(const struct worker *worker, uint64_t deadline, uint64_t tick) {
+    return load_relaxed(&worker->sched) != NULL && deadline < tick && deadline > timer_now();
+}
+
 static void ask(struct worker *worker) {
-    uint64_t period = load_relaxed(&preempt.period);
+    uint64_t period = load_relaxed(&preempt.period), next = next_phase(worker, period);
+    uint64_t deadline = load_relaxed(&worker->timers.next);
+    bool early = comes_before(worker, deadline, next);
     store_relaxed(&worker->tick.period, period);
-    set(worker, next_phase(worker, period), period);
+    store_relaxed(&worker->tick.early, early);
+    set(worker, early ? deadline : next, period);
 }
 
 void tick_begin(struct worker *worker) {
@@ -62,6 +71,12 @@ void tick_end(struct worker *worker) {
 
 void tick_go_on(struct worker *worker) {
     if (leave_rest(worker, TICK_ON))
+        ask(worker);
+}
+
+void tick_has_deadline(struct worker *worker, uint64_t deadline) {
+    if (load_relaxed(&worker->tick.state) == TICK_ON &&
+        comes_before(worker, deadline, next_phase(worker, load_relaxed(&worker->tick.period))))
         ask(worker);
 }
 
@@ -105,15 +120,19 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     struct tick *tick = &worker->tick;
     uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
     bool same = tick->unit == unit && tick->switches == switches;
+    bool early = load_relaxed(&tick->early), urgent = load_relaxed(&tick->urgent);
+    if (urgent)
+        store_relaxed(&tick->urgent, 0);
+    if ((early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
+        ask(worker);
+    else
+        tick_has_deadline(worker, load_relaxed(&worker->timers.next));
+    if (early) /* no part of a slice has gone by since the last one that counts */
+        return urgent;
     tick->ran = same ? tick->ran + 1 : !has_just_begun(tick, period);
     tick->late = false;
     tick->unit = unit;
     tick->switches = switches;
-    bool urgent = load_relaxed(&tick->urgent);
-    if (urgent)
-        store_relaxed(&tick->urgent, 0);
-    if (period != load_relaxed(&preempt.period) && load_relaxed(&tick->state) == TICK_ON)
-        ask(worker);
     return urgent || tick->ran * period >= slice;
 }
 

@@ -4,8 +4,8 @@
  *   state  meaning                                               left
  *   NEVER  the runtime preempts nobody
  *   OFF    no tick is asked for: the worker searches or sleeps   -> ON by the worker, when it begins to run a unit
- *   ON     one comes each period                                 -> OFF by the handler, which finds its loop there
- *                                                                -> REST by the handler, which finds nobody else to run
+ *   ON     one comes each period, and where threads have ranks   -> OFF by the handler, which finds its loop there
+ *          at the next deadline of a timer                       -> REST by the handler, which finds nobody else to run
  *   REST   none comes, unless at the next deadline of a timer    -> ON (cas) by whoever has made something to run, or
  *                                                                   the handler at that deadline
  *                                                                -> OFF (cas) by the worker, when it searches
@@ -39,6 +39,7 @@ struct tick {
     uint64_t stuck;   /* switches + 1 when it was seen to wait in the kernel (preempt/relief.c); by anybody */
     bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
     bool late;        /* ticks were lost before the last: its kernel thread was not running */
+    bool early;       /* the next one comes before its time, for a timer's deadline; by who asks for ticks */
     bool blocked;     /* the kernel thread had the signal blocked; r/o */
     uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
     uint32_t seen;                 /* how often that in turn */
@@ -62,6 +63,9 @@ void tick_end(struct worker *worker);
 
 /* If it rests it has ticks again: there is something to do, or to be found out. By anybody, signal handlers too. */
 void tick_go_on(struct worker *worker);
+
+/* A timer was started that goes off before all others of this worker. Inside. */
+void tick_has_deadline(struct worker *worker, uint64_t deadline);
 
 /* Something was pushed while some rest. Inside. */
 void tick_wake_resting(void);

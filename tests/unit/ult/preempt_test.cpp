@@ -454,6 +454,42 @@ TEST_P(SafeMode, AThreadOfAnEarlierPoolRunsAtOnce) {
     EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS);
 }
 
+TEST_P(SafeMode, AThreadOfAnEarlierPoolThatHasSleptRunsAtOnce) {
+    Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO);
+    std::atomic<bool> done{false};
+    const uint64_t begin = thrum_now();
+    Light sleeps = ranked.spawn(0, 0, [&] {
+        for (int i = 0; i < 10; i++)
+            thrum_sleep(5 * THRUM_MS);
+        done = true;
+    });
+    Light computes = ranked.spawn(1, 0, [&] { wait_for(done); });
+    wait_for(done);
+    EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS);
+}
+
+// Those that have slept go behind it. A slice is 40 ticks, of which it lasts no more than 25, and sleeps end at 400 moments.
+TEST_P(SafeMode, TheEndOfASleepIsNoPartOfASlice) {
+    Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO, 10000);
+    ASSERT_EQ(thrum_sched_set_slice(ranked.sched(1), 400000), 0);
+    const uint64_t begin = thrum_now();
+    std::atomic<bool> done{false};
+    std::atomic<uint64_t> preempted{1};
+    std::vector<Light> sleep;
+    for (unsigned i = 0; i < 400; i++)
+        sleep.push_back(
+            ranked.spawn(1, 0, [=] { thrum_sleep_until(begin + 100 * THRUM_MS + i * THRUM_MS / 4); }));
+    Light computes = ranked.spawn(1, 0, [&] {
+        const uint64_t before = preemptions();
+        while (thrum_now() < begin + 250 * THRUM_MS) {
+        }
+        preempted = preemptions() - before;
+        done = true;
+    });
+    wait_for(done);
+    EXPECT_EQ(preempted, 0U);
+}
+
 // The one that makes it is what it takes the place of.
 TEST_P(SafeMode, OneThatGoesBeforeItsMakerRunsBeforeThatGoesOn) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
