@@ -89,6 +89,11 @@ EXPECTED = {
         "ult_other": ({"one": NUMBER, "two": NUMBER}, "operation",
                       {"resident memory of a blocked thread, of 2000", "init + fini, CPU", "init + fini, wall"}),
     },
+    "stat_overhead": {
+        "stat_overhead": ({"wall_ratio": INTERVAL, "cpu_ratio": INTERVAL}, "how",
+                          {"as it comes", "without perf events", "without a CPU profile", "a Python program"}),
+        "exact_wait": ({"added_us": INTERVAL}, "how", {"--exact"}),
+    },
     "sleep": {
         "lateness": ({"median": INTERVAL, "p99": INTERVAL, "most": INTERVAL, "cpu": INTERVAL}, "what",
                      {f"{what}, {workers} workers" for workers in (2, 4)
@@ -233,15 +238,15 @@ def check_json(program, name):
     expect(result["benchmark"] == name, f"it calls itself {result['benchmark']}")
     machine = result["machine"]
     expect(set(machine) in (MACHINE, MACHINE | DISTANCES) and all(machine[key] for key in MACHINE), f"machine: {machine}")
-    expect(("library" in result) == (name not in ("idle_list", "sleep", "preempt_timers")),
+    expect(("library" in result) == (name not in ("idle_list", "sleep", "preempt_timers", "stat_overhead")),
            "a library where none is measured, or none")
     expect("library" not in result or result["library"]["build"] in ("release", "debug"), f"{result.get('library')}")
     expect(result["settings"], "no settings")
     if name == "openmp" and "not built" in " ".join(result["notes"]):
         return result
     for key, (columns, column, names) in EXPECTED[name].items():
-        if name == "preload_cost" and not os.access("/usr/bin/python3", os.X_OK):
-            names = names - {"python3"}
+        if not os.access("/usr/bin/python3", os.X_OK):
+            names = names - {"python3", "a Python program"}
         check_table(result, key, columns, column, names)
     if name == "preload_cost":
         check_preload_cost(result)
@@ -314,6 +319,11 @@ def check_targets(folder, name):
             expect(len(lines) == (1 if status else 0), f"{benchmark} {asked}: {lines}")
             row = json.loads(answer.stdout)["tables"][benchmark]["rows"][0]
             expect(word in row.values(), f"{benchmark} {asked}: {row}")
+    overhead = ("--rounds", "6", "--check", "--json", "--steps", "1", "--waits", "1000", "--python", "/no/such/file")
+    for limit, status in (("1000000", 0), ("0.000001", MISSED)):
+        limits = ("--wall-limit", limit, "--cpu-limit", limit, "--wait-limit", limit)
+        answer = run(os.path.join(folder, "stat_overhead"), *overhead, *limits)
+        expect(answer.returncode == status, f"stat_overhead {limit}: status {answer.returncode}: {answer.stderr}")
 
 
 def check_bert(folder, name):

@@ -11,7 +11,7 @@ folder=${1:-build/release}
 shift $(($# > 0))
 
 worst=0
-for benchmark in create_join spawn stdasync never_slower; do
+for benchmark in create_join spawn stdasync never_slower stat_overhead; do
     printf '\n== %s\n' "$benchmark"
     status=0
     "$folder/bench/$benchmark" --check "$@" || status=$?

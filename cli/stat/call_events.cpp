@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/call_events.hpp"
 
-#include <linux/perf_event.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <fstream>
+#include "stat/perf_events.hpp"
 
 namespace thrum::stat {
 
@@ -20,38 +18,26 @@ constexpr const char *kCalls[] = {
     "pselect6", "nanosleep", "epoll_wait", "clock_nanosleep", "recvfrom",    "sendto",
     "recvmsg",  "sendmsg",   "gettid",     "tgkill",          "epoll_pwait", "getrandom",
     "fsync",    "fdatasync"};
-constexpr const char *kFolders[] = {"/sys/kernel/tracing/events/syscalls/",
-                                    "/sys/kernel/debug/tracing/events/syscalls/"};
-
-// The number that tracepoints are asked for by; 0: there is none, or it may not be read.
-std::uint64_t id_of(const std::string &call) {
-    std::uint64_t id = 0;
-    for (const std::string folder : kFolders)
-        if (std::ifstream(folder + "sys_enter_" + call + "/id") >> id)
-            break;
-    return id;
-}
-
-int open_event(std::uint64_t id, pid_t pid) {
-    perf_event_attr attributes{};
-    attributes.type = PERF_TYPE_TRACEPOINT;
-    attributes.size = sizeof attributes;
-    attributes.config = id;
-    attributes.disabled = 1;
-    attributes.enable_on_exec = 1;
-    attributes.inherit = 1;
-    return static_cast<int>(syscall(SYS_perf_event_open, &attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC));
-}
+// And those that it counts.
+constexpr const char *kTrapped[] = {"futex", "sched_yield", "rt_sigprocmask", "rt_sigaction"};
 
 } // namespace
 
-bool CallEvents::begin(pid_t child) {
-    for (const char *call : kCalls) {
-        const std::uint64_t id = id_of(call);
-        Descriptor event(id != 0 ? open_event(id, child) : -1);
-        if (event.is_open())
-            events_.emplace_back(call, std::move(event));
-    }
+void CallEvents::add(const char *call, pid_t child) {
+    const std::uint64_t number = tracepoint_number(std::string("syscalls/sys_enter_") + call);
+    if (number == 0)
+        return;
+    Descriptor event(open_event(event_of_program(PERF_TYPE_TRACEPOINT, number), child, -1));
+    if (event.is_open())
+        events_.emplace_back(call, std::move(event));
+}
+
+bool CallEvents::begin(pid_t child, bool with_trapped) {
+    for (const char *call : kCalls)
+        add(call, child);
+    for (const char *call : kTrapped)
+        if (with_trapped)
+            add(call, child);
     return !events_.empty();
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <unordered_map>
 
+#include "stat/python.hpp"
 #include "stat/sites.hpp"
 #include "stat/waits.hpp"
 
@@ -107,17 +107,20 @@ std::string futex_operation_name(unsigned operation) {
 } // namespace
 
 void add_profile(std::vector<Site> &burns, const CpuProfile &profile) {
-    Places places(profile.observed.maps);
+    const Observed &observed = profile.observed;
+    Places places(observed.maps);
     std::map<std::string, std::size_t> known;
-    std::unordered_map<std::size_t, std::size_t> site_of; // by stack
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> site_of; // by stack, and Python's
     double all = 0;
     for (const CpuSample &sample : profile.samples) {
-        const auto [at, is_new] = site_of.try_emplace(sample.stack, kNone);
+        const auto [at, is_new] = site_of.try_emplace({sample.stack, sample.python}, kNone);
         if (is_new) {
             std::vector<Frame> stack =
-                sample.stack < profile.observed.stacks.size()
-                    ? places.frames(profile.observed.stacks[sample.stack], places.era_of(sample.at))
+                sample.stack < observed.stacks.size()
+                    ? places.frames(observed.stacks[sample.stack], places.era_of(sample.at))
                     : Places::unknown();
+            if (sample.python < observed.python.size())
+                stack = with_python(std::move(stack), observed.python[sample.python]);
             at->second = known.try_emplace(key_of(stack, false), burns.size()).first->second;
             if (at->second == burns.size()) {
                 burns.emplace_back();
@@ -156,13 +159,59 @@ void add_makers(Report &report, const std::vector<Maps> &maps, const std::vector
     places.say_missing(report.warnings);
 }
 
-void add_exact(Report &report, const ExactLayer &exact) {
-    report.exact = true;
+namespace {
+
+void add_threads(Report &report, const ExactLayer &exact) {
     report.threads_counted = true;
     report.threads_created = exact.threads_created;
     report.threads_joined = exact.threads_joined;
     report.makers.clear(); // seen in the sampled run, perhaps
     add_makers(report, exact.maps, exact.makers);
+}
+
+// Where a trapped call was made, without libthrum-stat.so, which made it in a signal handler in its place.
+std::vector<Frame> without_trap(std::vector<Frame> stack) {
+    const auto back = std::find_if(stack.begin(), stack.end(), [](const Frame &frame) {
+        return frame.function == "__restore_rt" || frame.function == "__kernel_rt_sigreturn";
+    });
+    const bool is_trapped = back != stack.begin() && back != stack.end() &&
+                            (back - 1)->module.rfind("libthrum-stat", 0) == 0 && back + 1 != stack.end();
+    if (is_trapped)
+        stack.erase(stack.begin(), back + 1);
+    return stack;
+}
+
+void add_blocked(Report &report, const ExactLayer &exact) {
+    Places places(exact.blocked_maps);
+    const std::size_t era = exact.blocked_maps.empty() ? 0 : exact.blocked_maps.size() - 1;
+    std::map<std::string, std::size_t> known;
+    double all = 0;
+    for (const Blocked &blocked : exact.blocked) {
+        std::vector<Frame> stack = without_surroundings(without_trap(places.frames(blocked.stack, era)));
+        const std::size_t index = known.try_emplace(key_of(stack, true), report.blocked.size()).first->second;
+        if (index == report.blocked.size()) {
+            report.blocked.emplace_back();
+            report.blocked.back().doing = doing_by_names(stack).value_or(Doing::kKernel);
+            report.blocked.back().stack = std::move(stack);
+        }
+        Site &site = report.blocked[index];
+        site.calls = site.calls.value_or(0) + blocked.times;
+        site.seconds += blocked.seconds;
+        all += blocked.seconds;
+    }
+    for (Site &site : report.blocked)
+        site.share = all > 0 ? site.seconds / all : 0;
+    sort_sites(report.blocked, &Site::seconds);
+    report.switched = exact.switched;
+}
+
+} // namespace
+
+void add_exact(Report &report, const ExactLayer &exact) {
+    report.exact = true;
+    if (exact.counts_threads)
+        add_threads(report, exact);
+    add_blocked(report, exact);
     for (const auto &[number, times] : exact.system_calls)
         report.system_calls.emplace_back(system_call_name(number), times);
     report.system_calls.insert(report.system_calls.end(), exact.other_calls.begin(), exact.other_calls.end());

@@ -1,25 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every futex wait of the program, counted and timed by libthrum-stat.so in it (stat/trap.c).
+// Every futex wait of the program, counted and timed by libthrum-stat.so in it (stat/trap.c), and with rights for it every
+// context switch, counted by the kernel (switches.hpp). With these rights a program that the library cannot be in is counted
+// as well: its waits by a tracepoint, with the stacks of some of them.
 #include <sys/personality.h>
 
 #include <fstream>
+#include <utility>
 
 #include "command.hpp"
 #include "stat/call_events.hpp"
 #include "stat/collect.hpp"
+#include "stat/switches.hpp"
 
 namespace thrum::stat {
 
 namespace {
 
-class Exact : public ExactLayer {
+constexpr const char *kSwitchesKnown =
+    "Times on and off CPUs and context switches are the kernel's notes of each switch, of some with its "
+    "stack "
+    "(sched:sched_switch); processes that the program starts are left out.";
+
+// What the kernel counted, if it does so for us.
+void take_switches(Switches &switches, ExactLayer &into) {
+    switches.finish();
+    into.switched = switches.counted;
+    into.blocked = std::move(switches.blocked);
+    into.blocked_maps = switches.observed.maps;
+    into.warnings.insert(into.warnings.end(), switches.warnings.begin(), switches.warnings.end());
+}
+
+// --- by a library in the program ----------------------------------------------------------------------
+
+class Trapped : public ExactLayer {
   public:
     std::vector<std::string> environment() const override { return probe_.environment(); }
-    void forked(pid_t child) override {
-        maps_.begin(child);
-        has_events_ = events_.begin(child);
-    }
+    void forked(pid_t child) override;
     void poll(double now) override;
     void finish() override;
 
@@ -29,16 +46,33 @@ class Exact : public ExactLayer {
     ProbeFile probe_{PROBE_EXACT};
     CallEvents events_;
     bool has_events_ = false;
+    std::unique_ptr<Switches> switches_;
     ProbedMaps maps_{probe_, maps};
 };
 
-void Exact::poll(double now) {
-    maps_.is_another();
-    maps_.poll(now);
+void Trapped::forked(pid_t child) {
+    std::string why_not;
+    maps_.begin(child);
+    has_events_ = events_.begin(child, false);
+    if (!Switches::are_allowed(why_not))
+        return;
+    switches_ = std::make_unique<Switches>(false);
+    switches_->forked(child);
 }
 
-void Exact::finish() {
+void Trapped::poll(double now) {
+    maps_.is_another();
+    maps_.poll(now);
+    if (switches_)
+        switches_->poll(now);
+}
+
+void Trapped::finish() {
     maps_.finish();
+    if (switches_)
+        take_switches(*switches_, *this);
+    if (!maps.empty())
+        blocked_maps = maps; // as the program left them
     for (unsigned i = 0; i < PROBE_FINE + PROBE_COARSE; i++) {
         if (probe_->keys[i] == 0)
             continue;
@@ -61,7 +95,7 @@ void Exact::finish() {
     tell();
 }
 
-void Exact::tell() {
+void Trapped::tell() {
     how_known.push_back(
         "Exact waits: a seccomp filter traps each futex call of the program and of its libraries, where a "
         "preloaded library counts it, and times those that wait; that costs each call 1 to 4 us. Not counted "
@@ -72,6 +106,8 @@ void Exact::tell() {
         (has_events_ ? "some 30 others are counted by tracepoints of the kernel's, those of processes that "
                        "the program starts included. The rest is not counted."
                      : "others are not counted: tracepoints, which could, are for root and CAP_PERFMON."));
+    if (switches_)
+        how_known.emplace_back(kSwitchesKnown);
     if (probe_->no_new_privileges != 0)
         how_known.push_back("NO_NEW_PRIVS was set for this run: set-user-ID programs that it starts, such "
                             "as sudo, gain no rights in it.");
@@ -82,6 +118,41 @@ void Exact::tell() {
                            " futex waits came from more places than are kept apart, and are in the sum only");
 }
 
+// --- by tracepoints -----------------------------------------------------------------------------------
+
+class Traced : public ExactLayer {
+  public:
+    explicit Traced(std::string why) : why_(std::move(why)) { counts_threads = false; }
+    void forked(pid_t child) override {
+        has_events_ = events_.begin(child, true);
+        switches_.forked(child);
+    }
+    void poll(double now) override { switches_.poll(now); }
+    void finish() override;
+
+  private:
+    std::string why_; // not by the library
+    CallEvents events_;
+    bool has_events_ = false;
+    Switches switches_{true};
+};
+
+void Traced::finish() {
+    take_switches(switches_, *this);
+    maps = switches_.observed.maps;
+    waits = std::move(switches_.waits);
+    other_calls = events_.counts();
+    how_known.push_back(
+        "Exact waits: the kernel counts calls of futex that wait by a tracepoint, of some with the "
+        "stack, which stand for the rest (" +
+        why_ + "). How long they waited is the time that the thread then was off its CPU.");
+    if (has_events_)
+        how_known.emplace_back(
+            "System calls by kind: some 30 are counted by tracepoints of the kernel's, those of "
+            "processes that the program starts included. The rest is not counted.");
+    how_known.emplace_back(kSwitchesKnown);
+}
+
 bool is_randomized() {
     std::ifstream file("/proc/sys/kernel/randomize_va_space");
     int level = 1;
@@ -89,17 +160,25 @@ bool is_randomized() {
     return level != 0 && (personality(0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
 }
 
+// Why the library cannot count; empty: it can.
+std::string trap_refusal(const std::string &program) {
+    const std::string refusal = preload_refusal(program);
+    if (!refusal.empty() || is_randomized())
+        return refusal;
+    return "exact counts need address-space randomization, which is off here (kernel.randomize_va_space, or "
+           "setarch -R): a program that this one executes could not be told from it";
+}
+
 } // namespace
 
 std::unique_ptr<ExactLayer> make_exact(const std::string &program) {
-    if (const std::string refusal = preload_refusal(program); !refusal.empty())
+    const std::string refusal = trap_refusal(program);
+    std::string why_not;
+    if (refusal.empty())
+        return std::make_unique<Trapped>();
+    if (!Switches::are_allowed(why_not))
         throw Failure(kRefused, refusal);
-    if (!is_randomized())
-        throw Failure(kRefused,
-                      "exact counts need address-space randomization, which is off here "
-                      "(kernel.randomize_va_space, or setarch -R): a program that this one executes "
-                      "could not be told from it");
-    return std::make_unique<Exact>();
+    return std::make_unique<Traced>(refusal);
 }
 
 } // namespace thrum::stat

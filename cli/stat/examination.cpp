@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "process.hpp"
 #include "program.hpp"
+#include "stat/hardware.hpp"
 #include "stat/host.hpp"
 #include "stat/rules.hpp"
 #include "stat/scaling.hpp"
@@ -158,6 +159,7 @@ void Examination::one_number() {
     if (only) {
         take_status(launch_, measured);
         runs_.back().measured.push_back(measured);
+        report_.is_bare = false;
         know("The program was run once, and looked at meanwhile: its times have what that costs in them.");
     }
     if (exact_ && may_go_on())
@@ -251,17 +253,19 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
         know("There is no CPU profile, as --no-profile asks.");
     else if ((profile = make_cpu_profile(launch.path, kRate, why_not)) == nullptr)
         warn("no CPU profile: " + why_not);
-    std::vector<Layer *> layers;
+    HardwareCounters hardware;
+    std::vector<Layer *> layers = {&hardware};
     if (sampler)
         layers.push_back(sampler.get());
     if (profile)
         layers.push_back(profile.get());
-    if (layers.empty())
-        return {};
 
     const Measured measured = run(launch, streams, layers, interrupts_, on_tick());
     if (progress_)
         progress_->draw();
+    hardware.finish();
+    take_notes(hardware);
+    (whole ? report_.counters : report_.counters_one) = hardware.counters;
     if (profile) {
         profile->finish();
         take_notes(*profile);
@@ -272,6 +276,8 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
     }
     if (sampler)
         take_sampled(*sampler, launch, measured);
+    if (sampler && profile) // of threads that live for less than a look most are not seen
+        report_.threads_created = std::max(report_.threads_created, profile->threads_created);
     return measured;
 }
 
@@ -329,6 +335,7 @@ void Examination::watch_process() {
     const Measured measured =
         watch(options_.pid, options_.seconds.value_or(kWatched), {&sampler}, interrupts_, on_tick());
     runs_.back().measured.push_back(measured);
+    report_.is_bare = false;
     report_.sampled_threads = measured.most_threads;
     report_.sampled_wall = measured.wall;
     add_samples(report_, sampler, measured.wall);

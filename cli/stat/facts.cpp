@@ -36,6 +36,8 @@ bool is_python(const Frame &frame) {
 // CPython waits for its interpreter lock as for a condition, when a thread takes it back.
 bool waits_for_interpreter(const std::vector<Frame> &stack) {
     for (const Frame &frame : stack) {
+        if (!is_python(frame) && frame.is_user) // a lock of a module's own
+            return false;
         const std::string name = plain_name(frame.function);
         if (name == "take_gil" || name == "PyEval_RestoreThread" || name == "PyEval_AcquireThread" ||
             name == "PyGILState_Ensure" || name == "PyEval_EvalFrameDefault")
@@ -173,7 +175,7 @@ std::vector<Culprit> find_culprits(const Report &report) {
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
         for (const Site &site : *burns) {
             const Frame *frame = hidden_frame(site.stack);
-            if (frame == nullptr && !is_at_own_lock(site.stack))
+            if (frame == nullptr && (!is_at_own_lock(site.stack) || waits_for_interpreter(site.stack)))
                 continue;
             Culprit culprit;
             culprit.place = place_of(site.stack);
@@ -204,16 +206,18 @@ std::vector<Burner> find_burners(const Report &report) {
                 continue;
             const Frame &leaf = site.stack.front();
             const Place place = place_of(site.stack);
-            const auto [at, is_new] =
-                map.try_emplace({place.function, plain_name(leaf.function), leaf.module});
+            // What the interpreter does for a Python function is that function's doing.
+            const bool interprets = is_python(leaf) && ends_with(place.file, ".py");
+            const std::string name = interprets ? place.function : plain_name(leaf.function);
+            const auto [at, is_new] = map.try_emplace({place.function, name, leaf.module});
             Burner &burner = at->second;
             if (is_new) {
                 burner.place = place;
-                burner.leaf = plain_name(leaf.function);
+                burner.leaf = name;
                 burner.module = leaf.module;
-                burner.is_own = leaf.is_user;
+                burner.is_own = leaf.is_user || interprets;
                 burner.openmp = openmp_construct(site.stack);
-                if (const Frame *called = called_frame(site.stack))
+                if (const Frame *called = interprets ? nullptr : called_frame(site.stack))
                     burner.called = plain_name(called->function);
             }
             (burns == &report.burns ? burner.share : burner.share_one) += site.share;
@@ -272,6 +276,13 @@ Alone time_alone(const Report &report) {
 
 double cpu_ratio(const Point &many, const Point &few) {
     return few.cpu() > 0 ? many.cpu() / few.cpu() : 0;
+}
+
+// Misses for each instruction. A few among many instructions are none, however few they were before.
+double grown(const HardwareCounts &many, const HardwareCounts &one, double HardwareCounts::*misses) {
+    constexpr double kFew = 0.5; // per 1000 instructions
+    const double now = many.per_thousand(many.*misses), before = one.per_thousand(one.*misses);
+    return now > 0 ? now / std::max(before, kFew) : 0;
 }
 
 // The program had fewer CPUs than its threads wanted, while others used some.
@@ -358,6 +369,12 @@ Facts::Facts(const Report &whole) : report(whole) {
     ideal = ideal_speedup(report, most->threads) / ideal_speedup(report, few->threads);
     speedup = most->wall.median > 0 ? few->wall.median / most->wall.median : 0;
     inflation = cpu_ratio(*most, *few);
+    if (report.counters && report.counters_one) {
+        const HardwareCounts &many = *report.counters, &one = *report.counters_one;
+        slowed = many.per_cycle() > 0 ? one.per_cycle() / many.per_cycle() : 0;
+        misses_grown = std::max(grown(many, one, &HardwareCounts::cache_misses),
+                                grown(many, one, &HardwareCounts::l1_misses));
+    }
     for (const Point &point : report.points)
         if (&point != few && point.threads <= cores)
             core_inflation = cpu_ratio(point, *few);

@@ -73,7 +73,10 @@ struct Facts {
     double alone = 0; // of the sampled time: one thread alone ran or wanted to, and none waited for a lock
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
     double exact_rate = 0;                           // counted waits for a second of CPU time
-    bool is_busy = false;                            // others kept the program from CPUs that it wanted
+    // By the processor's counters, with the most threads to with the fewest; 0: not known.
+    double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
+    double slowed = 0;       // cycles for each instruction
+    bool is_busy = false;    // others kept the program from CPUs that it wanted
     bool is_compared() const { return most != nullptr; }
 
     std::vector<Culprit> culprits; // by seconds of waiting, then by CPU time, descending

@@ -18,7 +18,16 @@ bool Code::read(std::uint64_t address, void *to, std::size_t bytes) {
     return file.good();
 }
 
-#if defined(__x86_64__)
+bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
+    return set_ == Set::kX86_64 ? is_behind_x86_64_call(address, target)
+                                : is_behind_aarch64_call(address, target);
+}
+
+std::uint64_t Code::word_of_call(std::uint64_t address) {
+    return set_ == Set::kX86_64 ? word_of_x86_64_call(address) : word_of_aarch64_call(address);
+}
+
+// --- x86-64 -------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -43,7 +52,7 @@ std::uint64_t from_end(std::uint64_t end, const unsigned char *bytes) {
 
 } // namespace
 
-bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
+bool Code::is_behind_x86_64_call(std::uint64_t address, std::uint64_t &target) {
     unsigned char bytes[kLongest + 2] = {};
     if (!read(address - kLongest, bytes, kLongest))
         return false;
@@ -62,7 +71,7 @@ bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
 }
 
 // "jmp *WORD(%rip)", where need be behind "endbr64" and with the prefix "bnd".
-std::uint64_t Code::word_of_entry(std::uint64_t entry) {
+std::uint64_t Code::word_of_x86_64_entry(std::uint64_t entry) {
     constexpr unsigned char kLanding[] = {0xf3, 0x0f, 0x1e, 0xfa}, kPrefix = 0xf2, kJump[] = {0xff, 0x25};
     unsigned char bytes[16];
     if (!read(entry, bytes, sizeof bytes))
@@ -73,19 +82,19 @@ std::uint64_t Code::word_of_entry(std::uint64_t entry) {
 }
 
 // "call ENTRY", or "call *WORD(%rip)".
-std::uint64_t Code::word_of_call(std::uint64_t address) {
+std::uint64_t Code::word_of_x86_64_call(std::uint64_t address) {
     unsigned char bytes[6];
     if (!read(address - sizeof bytes, bytes, sizeof bytes))
         return 0;
     const std::uint64_t target = from_end(address, bytes + 2);
     if (bytes[0] == 0xff && bytes[1] == 0x15)
         return target;
-    return bytes[1] == 0xe8 ? word_of_entry(target) : 0;
+    return bytes[1] == 0xe8 ? word_of_x86_64_entry(target) : 0;
 }
 
-#else
+// --- aarch64 ------------------------------------------------------------------------------------------
 
-bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
+bool Code::is_behind_aarch64_call(std::uint64_t address, std::uint64_t &target) {
     std::uint32_t instruction = 0;
     if (!read(address - sizeof instruction, &instruction, sizeof instruction))
         return false;
@@ -100,7 +109,7 @@ bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
 }
 
 // "adrp x16, PAGE; ldr x17, [x16, OFFSET]", where need be behind "bti c".
-std::uint64_t Code::word_of_entry(std::uint64_t entry) {
+std::uint64_t Code::word_of_aarch64_entry(std::uint64_t entry) {
     constexpr std::uint32_t kLanding = 0xd503245f;
     std::uint32_t words[3];
     if (!read(entry, words, sizeof words))
@@ -118,11 +127,9 @@ std::uint64_t Code::word_of_entry(std::uint64_t entry) {
            (at[1] >> 10 & 0xfff) * sizeof(std::uint64_t);
 }
 
-std::uint64_t Code::word_of_call(std::uint64_t address) {
+std::uint64_t Code::word_of_aarch64_call(std::uint64_t address) {
     std::uint64_t target = 0;
-    return is_behind_call(address, target) && target != 0 ? word_of_entry(target) : 0;
+    return is_behind_aarch64_call(address, target) && target != 0 ? word_of_aarch64_entry(target) : 0;
 }
-
-#endif
 
 } // namespace thrum::stat

@@ -17,7 +17,15 @@ namespace thrum::stat {
 
 class Code {
   public:
-    explicit Code(const std::vector<Mapping> &mappings) : mappings_(mappings) {}
+    // Whose instructions these are. Both are read everywhere, so that tests can read both.
+    enum class Set : std::uint8_t { kX86_64, kAarch64 };
+#if defined(__x86_64__)
+    static constexpr Set kOwn = Set::kX86_64;
+#else
+    static constexpr Set kOwn = Set::kAarch64;
+#endif
+
+    explicit Code(const std::vector<Mapping> &mappings, Set set = kOwn) : mappings_(mappings), set_(set) {}
 
     // Is there a call just before? `target`: where it goes to, or 0 where that is not written in the instruction.
     bool is_behind_call(std::uint64_t address, std::uint64_t &target);
@@ -28,9 +36,15 @@ class Code {
 
   private:
     bool read(std::uint64_t address, void *to, std::size_t bytes);
-    std::uint64_t word_of_entry(std::uint64_t entry);
+    bool is_behind_x86_64_call(std::uint64_t address, std::uint64_t &target);
+    bool is_behind_aarch64_call(std::uint64_t address, std::uint64_t &target);
+    std::uint64_t word_of_x86_64_entry(std::uint64_t entry);
+    std::uint64_t word_of_aarch64_entry(std::uint64_t entry);
+    std::uint64_t word_of_x86_64_call(std::uint64_t address);
+    std::uint64_t word_of_aarch64_call(std::uint64_t address);
 
     const std::vector<Mapping> &mappings_;
+    Set set_;
     std::map<std::string, std::ifstream> files_;
 };
 

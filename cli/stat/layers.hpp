@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,17 +94,19 @@ std::unique_ptr<MakersLayer> make_makers(const std::string &program, std::string
 struct CpuSample {
     double at = 0;
     pid_t thread = 0;
-    double weight = 0; // seconds of CPU time that it stands for
-    std::size_t stack = SIZE_MAX;
+    double weight = 0;             // seconds of CPU time that it stands for
+    std::size_t stack = SIZE_MAX;  // index into Observed::stacks
+    std::size_t python = SIZE_MAX; // and into Observed::python
 };
 
 class CpuProfile : public Layer {
   public:
     Observed observed;
     std::vector<CpuSample> samples;
-    std::vector<ThreadMaker> makers; // where that can be seen on the way
-    std::string source;              // for Report::profile_source
-    virtual void finish() = 0;       // the program has ended: what is still in the buffers
+    std::vector<ThreadMaker> makers;   // where that can be seen on the way
+    std::uint64_t threads_created = 0; // all of them, where the kernel tells of each
+    std::string source;                // for Report::profile_source
+    virtual void finish() = 0;         // the program has ended: what is still in the buffers
 };
 // A perf event without the kernel's part where that is allowed, else a timer in the program (libthrum-stat.so); nothing
 // where the program takes neither, with the reason in `why_not`. `program`: what will be executed.
@@ -118,8 +121,19 @@ struct ExactWait {
     double seconds = 0;
 };
 
+// Where threads gave up their CPUs by themselves; as many as the samples stand for.
+struct Blocked {
+    RawStack stack;
+    std::uint64_t times = 0;
+    double seconds = 0;
+};
+
 class ExactLayer : public Layer {
   public:
+    std::optional<Switched> switched; // root and CAP_PERFMON, as `blocked` and `other_calls`
+    std::vector<Blocked> blocked;
+    std::vector<Maps> blocked_maps;
+    bool counts_threads = true;
     std::vector<Maps> maps;
     std::vector<ExactWait> waits;
     std::vector<ThreadMaker> makers;
@@ -130,7 +144,8 @@ class ExactLayer : public Layer {
     std::uint64_t threads_created = 0, threads_joined = 0;
     virtual void finish() = 0;
 };
-// Throws Failure (125) where the program is static or otherwise out of reach.
+// By libthrum-stat.so in the program; where that is static or otherwise out of its reach, by tracepoints. Throws Failure
+// (125) where these are not allowed either.
 std::unique_ptr<ExactLayer> make_exact(const std::string &program);
 
 // --- unwind.cpp and analyse.cpp -----------------------------------------------------------------------

@@ -3,145 +3,40 @@
 // Where threads burn CPU time: a software perf event on each CPU, which samples the program's registers and stack. It
 // needs no counters of the hardware and no privileges where the system allows perf events of one's own programs; where
 // not, timer_profile.cpp takes over.
-//
-// An event that threads inherit can only share memory with us if it is tied to a CPU, so there is one for each.
-#include <asm/perf_regs.h>
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "clock.hpp"
 #include "command.hpp"
 #include "stat/collect.hpp"
+#include "stat/perf_events.hpp"
+#include "stat/python_keeper.hpp"
 #include "stat/timer_profile.hpp"
 
 namespace thrum::stat {
 
 namespace {
 
-constexpr std::size_t kBufferPages = 128; // with 4 KiB pages what an unprivileged user may lock per CPU
-constexpr std::uint32_t kStackBytes = 8192;
-
-// Ascending, as the kernel writes them: frame pointer, stack pointer, program counter.
-#if defined(__x86_64__)
-constexpr std::uint64_t kRegisters =
-    1ULL << PERF_REG_X86_BP | 1ULL << PERF_REG_X86_SP | 1ULL << PERF_REG_X86_IP;
-#else
-constexpr std::uint64_t kRegisters =
-    1ULL << PERF_REG_ARM64_X29 | 1ULL << PERF_REG_ARM64_SP | 1ULL << PERF_REG_ARM64_PC;
-#endif
-
 perf_event_attr attributes_for(std::uint64_t period, bool with_kernel) {
-    perf_event_attr attributes{};
-    attributes.type = PERF_TYPE_SOFTWARE;
-    attributes.size = sizeof attributes;
-    attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+    perf_event_attr attributes = event_of_program(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
     attributes.sample_period = period;
-    attributes.sample_type =
-        PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-    attributes.sample_regs_user = kRegisters;
-    attributes.sample_stack_user = kStackBytes;
-    attributes.disabled = 1;
-    attributes.enable_on_exec = 1;
-    attributes.inherit = 1;
+    attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+    ask_for_stacks(attributes);
     attributes.exclude_kernel = with_kernel ? 0 : 1;
     attributes.exclude_hv = 1;
     attributes.mmap = 1; // says when a library was loaded
+    attributes.task = 1; // and when processes begin and end
     attributes.comm = 1;
     attributes.comm_exec = 1; // and when another program takes the process over
     attributes.use_clockid = 1;
     attributes.clockid = CLOCK_MONOTONIC;
     return attributes;
 }
-
-int open_event(const perf_event_attr &attributes, pid_t pid, int cpu) {
-    perf_event_attr copy = attributes;
-    return static_cast<int>(syscall(SYS_perf_event_open, &copy, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC));
-}
-
-// --- the memory that an event's samples come through ---------------------------------------------------------
-
-class Ring {
-  public:
-    Ring(int fd, std::size_t page) : fd_(fd), page_(page), data_size_(kBufferPages * 4096) {
-        void *at = mmap(nullptr, page_ + data_size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-        if (at != MAP_FAILED)
-            at_ = static_cast<char *>(at);
-    }
-    Ring(Ring &&other) noexcept
-        : fd_(std::move(other.fd_)), page_(other.page_), data_size_(other.data_size_), at_(other.at_) {
-        other.at_ = nullptr;
-    }
-    ~Ring() {
-        if (at_ != nullptr)
-            munmap(at_, page_ + data_size_);
-    }
-    Ring(const Ring &) = delete;
-    Ring &operator=(const Ring &) = delete;
-    bool is_mapped() const { return at_ != nullptr; }
-
-    // Hands each record to `visit(header, body)`.
-    template <class Visit>
-    void drain(const Visit &visit) {
-        auto *control = reinterpret_cast<perf_event_mmap_page *>(at_);
-        const std::uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
-        std::uint64_t tail = control->data_tail;
-        std::vector<char> record;
-        while (tail < head) {
-            perf_event_header header;
-            copy(tail, &header, sizeof header);
-            if (header.size < sizeof header)
-                break;
-            record.resize(header.size - sizeof header);
-            copy(tail + sizeof header, record.data(), record.size());
-            visit(header, record);
-            tail += header.size;
-        }
-        __atomic_store_n(&control->data_tail, head, __ATOMIC_RELEASE);
-    }
-
-  private:
-    void copy(std::uint64_t from, void *to, std::size_t size) const {
-        const char *data = at_ + page_;
-        const std::size_t begin = from % data_size_, first = std::min(size, data_size_ - begin);
-        std::memcpy(to, data + begin, first);
-        std::memcpy(static_cast<char *>(to) + first, data, size - first);
-    }
-
-    Descriptor fd_;
-    std::size_t page_, data_size_;
-    char *at_ = nullptr;
-};
-
-// Reads the fields of a record one after the other; past the end there are zeros.
-class Fields {
-  public:
-    explicit Fields(const std::vector<char> &bytes) : bytes_(bytes) {}
-    template <class Number>
-    Number take() {
-        Number number{};
-        if (at_ + sizeof number <= bytes_.size())
-            std::memcpy(&number, bytes_.data() + at_, sizeof number);
-        at_ += sizeof number;
-        return number;
-    }
-    const char *skip(std::size_t size) {
-        const char *here = at_ + size <= bytes_.size() ? bytes_.data() + at_ : nullptr;
-        at_ += size;
-        return here;
-    }
-
-  private:
-    const std::vector<char> &bytes_;
-    std::size_t at_ = 0;
-};
 
 // --- the layer -----------------------------------------------------------------------------------------
 
@@ -158,6 +53,7 @@ class PerfProfile : public CpuProfile {
 
   private:
     void visit(const perf_event_header &header, const std::vector<char> &record);
+    void note_process(std::uint32_t type, Fields fields);
     void add_sample(Fields fields);
 
     std::uint64_t period_;
@@ -167,15 +63,18 @@ class PerfProfile : public CpuProfile {
     std::vector<Ring> rings_;
     MapReader maps_{observed.maps};
     SampleKeeper keeper_{*this};
-    std::uint64_t lost_ = 0, elsewhere_ = 0, without_stack_ = 0;
+    PythonOfSamples python_{*this};
+    std::set<pid_t> others_; // processes that it has started, while they run
+    std::uint64_t lost_ = 0, elsewhere_ = 0;
 };
 
 void PerfProfile::forked(pid_t child) {
     const perf_event_attr attributes = attributes_for(period_, with_kernel_);
-    const long cpus = sysconf(_SC_NPROCESSORS_CONF), page = sysconf(_SC_PAGESIZE);
+    const long cpus = sysconf(_SC_NPROCESSORS_CONF);
     child_ = child;
     began_ = seconds_now();
     maps_.begin(child);
+    python_.begin(child);
     int error = 0;
     unsigned missing = 0;
     for (int cpu = 0; cpu < cpus; cpu++) {
@@ -183,7 +82,7 @@ void PerfProfile::forked(pid_t child) {
         if (fd < 0 && errno == ENODEV)
             continue; // offline
         if (fd >= 0) {
-            rings_.emplace_back(fd, static_cast<std::size_t>(page));
+            rings_.emplace_back(fd);
             if (rings_.back().is_mapped())
                 continue;
         }
@@ -199,11 +98,13 @@ void PerfProfile::forked(pid_t child) {
 
 void PerfProfile::poll(double now) {
     began_ = seconds_now() - now;
+    const std::size_t before = samples.size();
     for (Ring &ring : rings_)
         ring.drain([this](const perf_event_header &header, const std::vector<char> &record) {
             visit(header, record);
         });
     maps_.poll(now);
+    python_.add(before);
 }
 
 void PerfProfile::visit(const perf_event_header &header, const std::vector<char> &record) {
@@ -214,6 +115,8 @@ void PerfProfile::visit(const perf_event_header &header, const std::vector<char>
         fields.take<std::uint64_t>();
         lost_ += fields.take<std::uint64_t>();
         break;
+    case PERF_RECORD_FORK:
+    case PERF_RECORD_EXIT: note_process(header.type, fields); break;
     case PERF_RECORD_MMAP:
         if (fields.take<std::int32_t>() == child_)
             maps_.changed();
@@ -223,9 +126,25 @@ void PerfProfile::visit(const perf_event_header &header, const std::vector<char>
             break;
         keeper_.clear();
         maps_.another_program();
+        python_.another_program();
         break;
     default: break;
     }
+}
+
+// Each thread's beginning and end is told; a process is its first one.
+void PerfProfile::note_process(std::uint32_t type, Fields fields) {
+    const auto process = fields.take<std::int32_t>();
+    fields.take<std::int32_t>(); // its parent
+    const auto thread = fields.take<std::int32_t>();
+    if (process == child_ && thread != process && type == PERF_RECORD_FORK)
+        threads_created++;
+    if (process == child_ || thread != process)
+        return;
+    if (type == PERF_RECORD_FORK)
+        others_.insert(process);
+    else
+        others_.erase(process);
 }
 
 void PerfProfile::add_sample(Fields fields) {
@@ -238,21 +157,9 @@ void PerfProfile::add_sample(Fields fields) {
         elsewhere_++;
         return;
     }
-    RawStack stack;
-    if (fields.take<std::uint64_t>() == PERF_SAMPLE_REGS_ABI_NONE) {
-        without_stack_++; // in the kernel, on its way out
-        return;
-    }
-    stack.bp = fields.take<std::uint64_t>();
-    stack.sp = fields.take<std::uint64_t>();
-    stack.pc = fields.take<std::uint64_t>();
-    stack.has_bp = true;
-    const auto size = static_cast<std::size_t>(fields.take<std::uint64_t>());
-    const auto *bytes = reinterpret_cast<const std::byte *>(fields.skip(size));
-    const auto used = static_cast<std::size_t>(size > 0 ? fields.take<std::uint64_t>() : 0);
-    if (bytes != nullptr)
-        stack.bytes.assign(bytes, bytes + std::min(used, size));
-    keeper_.add(sample, std::move(stack));
+    std::optional<RawStack> stack = take_stack(fields);
+    if (stack)
+        keeper_.add(sample, std::move(*stack));
 }
 
 void PerfProfile::finish() {
@@ -261,8 +168,13 @@ void PerfProfile::finish() {
                         " ms of a thread's time on a CPU (threads that run for less are not seen), " +
                         (with_kernel_ ? "the kernel's work for the program included."
                                       : "outside the kernel only: what the kernel does is not in it."));
+    python_.finish();
     if (lost_ > 0)
         warnings.push_back("the CPU profile lost " + std::to_string(lost_) + " samples");
+    if (!others_.empty())
+        warnings.push_back(
+            "processes that the program started went on when it ended, as those of a daemon do: "
+            "they were not looked at (-p PID does that)");
     if (elsewhere_ > 0)
         warnings.push_back(std::to_string(elsewhere_) +
                            " CPU samples were in processes that the program started, and are left out");

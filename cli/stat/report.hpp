@@ -141,6 +141,21 @@ struct Scaling {
     double best_threads = 0;              // 0: beyond what was measured
 };
 
+// What the processor counted in one run; 0: it does not count that.
+struct HardwareCounts {
+    double instructions = 0, cycles = 0;
+    double cache_misses = 0, l1_misses = 0; // of the last level, and of data in the first
+    double per_cycle() const { return cycles > 0 ? instructions / cycles : 0; }
+    double per_thousand(double misses) const { return instructions > 0 ? 1000 * misses / instructions : 0; }
+};
+
+// Time of all threads on CPUs and off them, and context switches, counted one by one.
+struct Switched {
+    double on = 0, preempted = 0,
+           blocked = 0; // seconds; off a CPU for another thread's sake, and by themselves
+    std::uint64_t involuntary = 0, voluntary = 0;
+};
+
 struct Report {
     std::vector<std::string> command; // as given, with {} where it stood
     Machine machine;
@@ -153,6 +168,7 @@ struct Report {
     std::vector<Finding> findings;
 
     std::vector<Point> points; // by threads, ascending; one without a sweep
+    bool is_bare = true;       // nothing looked at the runs that these are of
     std::optional<Scaling> scaling;
     std::string scaling_text; // "Retrograde: best at 1 thread (no scaling model fitted)."
 
@@ -172,9 +188,12 @@ struct Report {
     // CPU profiles, where one was to be had: with the fewest threads of the sweep and with the most.
     std::string profile_source; // "perf event", "CPU timer in the program"; empty: none
     std::vector<Site> burns, burns_one;
+    std::optional<HardwareCounts> counters, counters_one; // the same, where the hardware counts
 
     // --exact
     bool exact = false;
+    std::optional<Switched> switched; // where the kernel's events may be read
+    std::vector<Site> blocked; // where threads gave up their CPUs by themselves, by seconds, descending
     std::vector<std::pair<std::string, std::uint64_t>> system_calls; // by number of calls, descending
 
     double switch_cost = 0;        // seconds for one context switch, measured here

@@ -226,10 +226,12 @@ std::string sweep(const Report &report) {
     return (picture.empty() ? "" : wide("wide", picture) + sweep_legend(report)) +
            (report.scaling_text.empty() ? "" : html_element("p", report.scaling_text) + "\n") +
            html_table("", rows) +
-           note(
-               "Medians of runs in which nothing was injected or sampled; behind the wall time its interval. "
-               "Parallel: CPU time / wall time. Without a CPU: threads that wanted to run and could not, "
-               "added up. Switches: voluntary / involuntary.");
+           note(std::string(report.is_bare
+                                ? "Medians of runs in which nothing was injected or sampled; behind "
+                                  "the wall time its interval. "
+                                : "Of the run that was looked at, with what that costs. ") +
+                "Parallel: CPU time / wall time. Without a CPU: threads that wanted to run and could not, "
+                "added up. Switches: voluntary / involuntary.");
 }
 
 // --- where time went -----------------------------------------------------------------------------------
@@ -263,7 +265,7 @@ std::string where_time_went(const Report &report) {
     std::string text = parts("All threads' time, added up, as sampled", doing);
     if (!report.points.empty()) {
         const Point &last = report.points.back();
-        text += parts("CPU time of the bare runs" +
+        text += parts(std::string(report.is_bare ? "CPU time of the bare runs" : "CPU time of the run") +
                           (last.threads > 0 ? " with " + counted(last.threads, "thread") : ""),
                       {{"user", "in the program", last.user}, {"kernel", "in the kernel", last.system}});
     }
@@ -337,8 +339,10 @@ std::string lock_row(const LockUse &use) {
            html_element("td", key_of(use.lock.kind)) + html_element("td", percent(use.share)) +
            html_element("td", time_text(use.seconds)) +
            html_element("td", use.waits ? std::to_string(*use.waits) : "not counted") +
-           html_element("td", std::to_string(use.threads)) +
-           html_element("td", number_text(use.waiters_mean, 1) + " / " + std::to_string(use.waiters_most)) +
+           html_element("td", use.waiters_most > 0 ? std::to_string(use.threads) : "not seen") +
+           html_element("td", use.waiters_most > 0 ? number_text(use.waiters_mean, 1) + " / " +
+                                                         std::to_string(use.waiters_most)
+                                                   : "not seen") +
            "</tr>\n";
 }
 
@@ -463,6 +467,46 @@ std::string system_calls(const Report &report) {
     return html_table("", rows) + more(report.system_calls.size(), kRows);
 }
 
+// --- what was counted where that is allowed ---------------------------------------------------------------
+
+std::string counters_row(const std::string &which, const HardwareCounts &counts) {
+    const auto each = [&counts](double misses) {
+        return misses > 0 ? number_text(counts.per_thousand(misses), 2) : std::string("not known");
+    };
+    return "<tr>" + html_element("td", which) +
+           html_element("td", number_text(counts.instructions / 1e9, 2)) +
+           html_element("td", number_text(counts.cycles / 1e9, 2)) +
+           html_element("td", number_text(counts.per_cycle(), 2)) +
+           html_element("td", each(counts.cache_misses)) + html_element("td", each(counts.l1_misses)) +
+           "</tr>\n";
+}
+
+std::string counters(const Report &report) {
+    if (!report.counters)
+        return "";
+    std::string rows = "<tr><th>run</th><th>billion instructions</th><th>billion cycles</th>"
+                       "<th>instructions per cycle</th><th>cache misses per 1000 instructions</th>"
+                       "<th>misses of the first level</th></tr>\n";
+    if (report.counters_one && !report.points.empty())
+        rows += counters_row(threads_line(report.points.front().threads), *report.counters_one);
+    return html_table("", rows + counters_row(threads_line(report.sampled_threads), *report.counters));
+}
+
+std::string switches(const Report &report) {
+    if (!report.switched)
+        return "";
+    const Switched &all = *report.switched;
+    const auto row = [](const char *what, double seconds, const std::string &times) {
+        return "<tr>" + html_element("td", what) + html_element("td", time_text(seconds)) +
+               html_element("td", times) + "</tr>\n";
+    };
+    const std::string rows = "<tr><th>threads were</th><th>time</th><th>times</th></tr>\n" +
+                             row("on CPUs", all.on, "") +
+                             row("preempted", all.preempted, std::to_string(all.involuntary)) +
+                             row("asleep", all.blocked, std::to_string(all.voluntary));
+    return html_table("", rows) + icicle("time asleep, by where it began", report.blocked);
+}
+
 std::string threads_table(const Report &report) {
     if (report.threads.empty())
         return "";
@@ -496,6 +540,8 @@ std::string html_of(const Report &report) {
         section("What each thread did" + which, timeline(report)) +
         section("Where waiting happened" + which, waits(report)) + section("Locks" + which, locks(report)) +
         section("Where CPU time went", profile(report)) + section("Evidence", findings(report)) +
+        section("Processor's counters", counters(report)) +
+        section("Context switches" + which, switches(report)) +
         section("System calls" + which, system_calls(report)) +
         section("How we know", list(report.how_known)) +
         section("What could not be seen", list(report.warnings)) +

@@ -181,6 +181,31 @@ std::string sites_json(const Report &report, const std::vector<Site> &sites) {
     });
 }
 
+std::string counters_json(const std::optional<HardwareCounts> &counters) {
+    if (!counters)
+        return "null";
+    const auto number = [](double value) { return value > 0 ? json_number(value, 0) : "null"; };
+    return JsonObject()
+        .add("instructions", number(counters->instructions))
+        .add("cycles", number(counters->cycles))
+        .add("per_cycle", counters->per_cycle() > 0 ? json_number(counters->per_cycle(), 3) : "null")
+        .add("cache_misses", number(counters->cache_misses))
+        .add("l1_misses", number(counters->l1_misses))
+        .text();
+}
+
+std::string switched_json(const std::optional<Switched> &switched) {
+    if (!switched)
+        return "null";
+    return JsonObject()
+        .add("on", json_number(switched->on, kSeconds))
+        .add("preempted", json_number(switched->preempted, kSeconds))
+        .add("blocked", json_number(switched->blocked, kSeconds))
+        .add("involuntary", std::to_string(switched->involuntary))
+        .add("voluntary", std::to_string(switched->voluntary))
+        .text();
+}
+
 void add_verdict(JsonObject &object, const Report &report) {
     object.add("thrum", json_string(THRUM_VERSION))
         .add("command", strings(report.command))
@@ -211,12 +236,16 @@ void add_sampled(JsonObject &object, const Report &report) {
         .add("makers", sites_json(report, report.makers))
         .add("profile_source", string_or_null(report.profile_source))
         .add("burns", sites_json(report, report.burns))
-        .add("burns_one", sites_json(report, report.burns_one));
+        .add("burns_one", sites_json(report, report.burns_one))
+        .add("counters", counters_json(report.counters))
+        .add("counters_one", counters_json(report.counters_one));
 }
 
 void add_rest(JsonObject &object, const Report &report) {
     object.add("exact", json_boolean(report.exact))
         .add("system_calls", json_array(report.system_calls, system_call_json))
+        .add("switched", switched_json(report.switched))
+        .add("blocked", sites_json(report, report.blocked))
         .add("switch_cost", json_number(report.switch_cost, 9))
         .add("signal", std::to_string(report.signal))
         .add("exit_code", std::to_string(report.exit_code))

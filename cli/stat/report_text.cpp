@@ -148,6 +148,25 @@ std::string waits_text(const Report &report) {
     return text;
 }
 
+// "random <- draw (prog.c:21)"; where there is no room, without what matters least.
+std::string burner_name(const Burner &burner, std::size_t width) {
+    const std::string leaf = !burner.leaf.empty()     ? burner.leaf
+                             : !burner.module.empty() ? burner.module
+                                                      : "(not known)";
+    const bool is_called = !burner.called.empty() && burner.called != burner.leaf;
+    const std::string called = is_called ? " <- " + burner.called : "";
+    const std::string own = burner.place.function.empty() ? burner.place.code : burner.place.function;
+    const std::string place = burner.is_own || own.empty() ? "" : " <- " + own;
+    const std::string line = burner.place.file.empty()
+                                 ? ""
+                                 : " (" + burner.place.file + ":" + std::to_string(burner.place.line) + ")";
+    for (const std::string &name :
+         {leaf + called + place + line, leaf + place + line, leaf + called + place, leaf + place})
+        if (name.size() <= width)
+            return name;
+    return leaf.substr(0, width);
+}
+
 std::string burns_text(const Report &report, const Facts &facts) {
     if (report.burns.empty())
         return "";
@@ -159,21 +178,11 @@ std::string burns_text(const Report &report, const Facts &facts) {
     text += "\n";
     for (std::size_t i = 0; i < std::min(kBurners, facts.burners.size()); i++) {
         const Burner &burner = facts.burners[i];
-        std::string name = !burner.leaf.empty()     ? burner.leaf
-                           : !burner.module.empty() ? burner.module
-                                                    : "(not known)";
-        if (!burner.called.empty() && burner.called != burner.leaf)
-            name += " <- " + burner.called;
-        if (!burner.is_own && !burner.place.function.empty())
-            name += " <- " + burner.place.function;
-        else if (!burner.is_own && !burner.place.code.empty())
-            name += " <- " + burner.place.code;
-        if (!burner.place.file.empty())
-            name += " (" + burner.place.file + ":" + std::to_string(burner.place.line) + ")";
         const std::string shares =
             both ? right(percent(burner.share_one), 10) + right(percent(burner.share), 12)
                  : right(percent(burner.share), 6);
-        text += both ? padded("  " + name.substr(0, 52), 55) + shares + "\n" : shares + "  " + name + "\n";
+        text += both ? padded("  " + burner_name(burner, 52), 55) + shares + "\n"
+                     : shares + "  " + burner_name(burner, kWidth - 8) + "\n";
     }
     return text;
 }
@@ -192,6 +201,33 @@ std::string switches_text(const Report &report, const Facts &facts) {
     return locks && lost > 0.05 && cost < kSpun * lost ? text + ": most waits spun" : text;
 }
 
+// Of exact runs, with rights for it: each switch, and so all time.
+std::string switched_text(const Report &report) {
+    if (!report.switched)
+        return "";
+    const Switched &all = *report.switched;
+    return labelled("", "counted: " + rough(all.on) + " on CPUs, " + rough(all.preempted) + " preempted (" +
+                            std::to_string(all.involuntary) + " times), " + rough(all.blocked) + " asleep (" +
+                            std::to_string(all.voluntary) + " times)");
+}
+
+// "instructions per cycle: 1.46 with 1 thread, 0.51 with 4"
+std::string counters_text(const Report &report, const Facts &facts) {
+    if (!report.counters || report.counters->per_cycle() <= 0)
+        return "";
+    const auto each = [&](const char *what, int digits, const auto &value) {
+        if (!facts.is_compared() || !report.counters_one)
+            return std::string(what) + ": " + fixed(value(*report.counters), digits);
+        return std::string(what) + ": " + fixed(value(*report.counters_one), digits) + " with " +
+               counted(facts.few->threads, "thread") + ", " + fixed(value(*report.counters), digits) +
+               " with " + std::to_string(facts.most->threads);
+    };
+    return labelled("", each("instructions per cycle", 2,
+                             [](const HardwareCounts &one) { return one.per_cycle(); })) +
+           labelled("", each("cache misses per 1000 instructions", 2,
+                             [](const HardwareCounts &one) { return one.per_thousand(one.cache_misses); }));
+}
+
 std::string lost_text(const Report &report, const Facts &facts) {
     if (report.points.empty())
         return "";
@@ -208,7 +244,7 @@ std::string lost_text(const Report &report, const Facts &facts) {
         text += labelled("", "threads: " + rough(of(Doing::kRunning)) + " running, " +
                                  rough(of(Doing::kRunnable)) + " runnable, " + rough(of(Doing::kLockWait)) +
                                  " lock waits, " + rough(of(Doing::kInputOutput)) + " I/O");
-    return text;
+    return text + switched_text(report) + counters_text(report, facts);
 }
 
 std::string also_text(const Report &report, const Facts &facts) {

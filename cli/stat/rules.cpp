@@ -44,6 +44,7 @@ constexpr double kYields = 0.05;     // of CPU time, in sched_yield() and its li
 constexpr double kYieldRate = 5000;  // involuntary ones, which time slices do not explain
 constexpr double kShared = 1.4;      // CPU time of threads that have a core each, to that of the fewest
 constexpr double kUserBound = 0.8;   // of CPU time outside the kernel
+constexpr double kMissed = 2;        // cache misses for each instruction, to those with the fewest threads
 constexpr double kCoherency = 0.01;  // of the Universal Scalability Law
 constexpr double kAlone = 0.25;      // of the time: a single thread had something to do
 constexpr double kInputOutput = 0.5; // of active time
@@ -113,10 +114,18 @@ void add_lock_evidence(const Facts &facts, const Culprit &culprit, Finding &foun
                                       : ", " + percent(culprit.burned_one) + " with the fewest threads"));
     if (facts.inflation > 0)
         found.evidence.push_back(cpu_evidence(facts));
-    if (culprit.lock != nullptr && !culprit.lock->lock.text.empty())
-        found.evidence.push_back(
-            "lock: " + culprit.lock->lock.text + "; " + fixed(culprit.lock->waiters_mean, 1) +
-            " threads waited for it on average, " + std::to_string(culprit.lock->waiters_most) + " at most");
+    if (culprit.lock == nullptr)
+        return;
+    const LockUse &use = *culprit.lock;
+    if (use.waits)
+        found.evidence.push_back(counted(static_cast<double>(*use.waits), "wait") + " for it counted, " +
+                                 duration(use.seconds) + " in all");
+    if (!use.lock.text.empty())
+        found.evidence.push_back("lock: " + use.lock.text +
+                                 (use.waiters_most > 0 ? "; " + fixed(use.waiters_mean, 1) +
+                                                             " threads waited for it on average, " +
+                                                             std::to_string(use.waiters_most) + " at most"
+                                                       : ""));
 }
 
 Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
@@ -315,7 +324,9 @@ std::optional<Finding> spinning_at_barrier(const Facts &facts) {
         if (most == nullptr || (!most->place.is_known() && burner.place.is_known()))
             most = &burner;
     }
-    if (!facts.is_compared() || facts.report.burns_one.empty() || share < kSpins || share_one > kSpinsOne)
+    // Who was kept from a CPU by other programs is waited for as well; that takes little more of it in all.
+    if (!facts.is_compared() || facts.report.burns_one.empty() || share < kSpins || share_one > kSpinsOne ||
+        facts.inflation < kInflated)
         return std::nullopt;
     const Place place = most->place.is_known() ? most->place : place_of_region(facts.report);
     Finding found =
@@ -352,7 +363,8 @@ Findings busy_wait(const Facts &facts) {
     std::optional<Finding> found = spinning(facts);
     if (!found)
         found = spinning_at_barrier(facts);
-    const bool switches = facts.involuntary_rate >= kYieldRate;
+    // Each new thread takes a CPU from another, too.
+    const bool switches = facts.involuntary_rate >= kYieldRate && !churn_of(facts.report).is_churn;
     if (!found && !switches)
         return {};
     if (!found)
@@ -386,6 +398,10 @@ void add_memory_evidence(const Facts &facts, Finding &found) {
                              "x the CPU time, outside the kernel and without waiting");
     if (const Burner *burner = hottest_own(facts))
         found.evidence.push_back(percent(burner->share) + " of CPU time" + at_place(burner->place));
+    if (facts.slowed > 0)
+        found.evidence.push_back("by the processor's counters " + fixed(facts.slowed, 1) +
+                                 "x the cycles for each instruction, and " + fixed(facts.misses_grown, 1) +
+                                 "x the cache misses");
 }
 
 Findings coherency(const Facts &facts) {
@@ -408,17 +424,19 @@ Findings false_sharing(const Facts &facts) {
     if (!has_dear_memory(facts))
         return {};
     const Burner *burner = hottest_own(facts);
-    Finding found =
-        finding("false-sharing",
-                "Threads write to the same cache lines" + (burner == nullptr ? "" : at_place(burner->place)) +
-                    " (a hint)",
-                "Give each thread's data cache lines of its own (alignas(64)), and shared counters a copy "
-                "per thread.",
-                Confidence::kLow, burner == nullptr ? Place{} : burner->place);
+    const bool is_counted = facts.misses_grown >= kMissed && facts.slowed >= kShared;
+    Finding found = finding(
+        "false-sharing",
+        "Threads write to the same cache lines" + (burner == nullptr ? "" : at_place(burner->place)) +
+            (is_counted ? "" : " (a hint)"),
+        "Give each thread's data cache lines of its own (alignas(64)), and shared counters a copy "
+        "per thread.",
+        is_counted ? Confidence::kMedium : Confidence::kLow, burner == nullptr ? Place{} : burner->place);
     add_memory_evidence(facts, found);
-    found.evidence.push_back(
-        "not told apart without hardware counters: variables that stand side by side, one that all "
-        "write to, and memory that is too slow for all");
+    found.evidence.push_back(std::string("not told apart") +
+                             (is_counted ? "" : " without hardware counters") +
+                             ": variables that stand side by side, one that all write to, and memory that is "
+                             "too slow for all");
     return {found};
 }
 

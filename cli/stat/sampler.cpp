@@ -25,15 +25,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <map>
-#include <optional>
 #include <unordered_map>
 
 #include "descriptor.hpp"
 #include "elf.hpp"
 #include "maps.hpp"
 #include "process.hpp"
-#include "stat/python.hpp"
+#include "stat/python_keeper.hpp"
 #include "stat/stack_keeper.hpp"
 #include "stat/task_files.hpp"
 
@@ -126,7 +124,6 @@ struct Sampler::State {
     char state_of(pid_t id) const;
     std::size_t keep_stack(std::uint64_t sp, std::uint64_t pc);
     void find_python();
-    std::size_t keep_python(pid_t thread);
     void thin_out();
 
     Sampler &to;
@@ -156,8 +153,7 @@ struct Sampler::State {
     bool saw_unknown = false;
 
     StackKeeper stacks{to.observed};
-    std::optional<Python> python;
-    std::map<std::string, std::size_t> known_python; // frames as text to index into Observed::python
+    PythonKeeper python{to.observed};
 };
 
 // --- the process ---------------------------------------------------------------------------------------------
@@ -232,7 +228,7 @@ bool Sampler::State::is_there(double now) {
 
 void Sampler::State::begin_program(double now) {
     has_begun = true;
-    python.reset();
+    python.forget();
     const Descriptor file(open((living + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
     const auto identity = file.is_open() ? elf::identify(file.get()) : std::nullopt;
     is_foreign = identity && !identity->is_native();
@@ -405,28 +401,14 @@ std::size_t Sampler::State::keep_stack(std::uint64_t sp, std::uint64_t pc) {
 
 void Sampler::State::find_python() {
     std::string why_not;
-    if (python || is_foreign)
+    if (is_foreign)
         return;
     const auto read = [this](std::uint64_t address, void *into, std::size_t bytes) {
         return pread(memory.get(), into, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
     };
-    python = Python::find(pid, mappings, read, why_not);
+    python.look(pid, mappings, read, why_not);
     if (!why_not.empty())
         say_once(why_not);
-}
-
-std::size_t Sampler::State::keep_python(pid_t thread) {
-    std::vector<Frame> frames = python ? python->frames(thread) : std::vector<Frame>();
-    if (frames.empty())
-        return SIZE_MAX;
-    std::string text;
-    for (const Frame &frame : frames)
-        text += frame.function + '|' + frame.file + ':' + std::to_string(frame.line) + '\n';
-    auto &kept = to.observed.python;
-    const auto [at, is_new] = known_python.try_emplace(std::move(text), kept.size());
-    if (is_new)
-        kept.push_back(std::move(frames));
-    return at->second;
 }
 
 // False: it has ended.
@@ -444,7 +426,7 @@ bool Sampler::State::look_at_sleeper(const Watched &thread, const char *text, Pr
     else if (call.sp != 0)
         sample.stack = keep_stack(call.sp, call.pc);
     if (sample.stack != SIZE_MAX)
-        sample.python = keep_python(thread.id);
+        sample.python = python.keep(thread.id);
     if (sample.system_call == SYS_futex && mapping_at(mappings, sample.arguments[0]) == nullptr)
         saw_unknown = true;
     return true;

@@ -127,7 +127,12 @@ void add_scaling(Report &report) {
         return;
     const Point *best = best_of(report);
     if (best->threads == 1) {
-        report.scaling_text = "Retrograde: best at 1 thread (no scaling model fitted).";
+        const bool is_sure =
+            std::all_of(report.points.begin(), report.points.end(), [best](const Point &point) {
+                return &point == best || point.wall.low > best->wall.high;
+            });
+        report.scaling_text = is_sure ? "Retrograde: best at 1 thread (no scaling model fitted)."
+                                      : "No number of threads is faster than 1 (no scaling model fitted).";
         return;
     }
     const std::vector<Speedup> points = speedups_of(report);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace thrum::stat {
 
@@ -50,17 +51,21 @@ void StackKeeper::copy(std::uint64_t sp, std::vector<std::byte> &bytes) {
 }
 
 std::size_t StackKeeper::keep(std::uint64_t sp, std::uint64_t pc) {
-    constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
     RawStack stack;
     stack.pc = pc;
     stack.sp = sp;
     copy(sp, stack.bytes);
-    std::uint64_t hash = (pc ^ observed_.maps.size()) * kPrime;
+    return add(std::move(stack));
+}
+
+std::size_t StackKeeper::add(RawStack stack) {
+    constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
+    std::uint64_t hash = (stack.pc ^ observed_.maps.size()) * kPrime;
     std::size_t used = 0;
     for (std::size_t at = 0; at + sizeof(std::uint64_t) <= stack.bytes.size(); at += sizeof(std::uint64_t)) {
         std::uint64_t word;
         std::memcpy(&word, stack.bytes.data() + at, sizeof word);
-        if (!is_code(word))
+        if (!code_.empty() && !is_code(word))
             continue;
         used = at + 2 * sizeof word;
         hash = (hash ^ (hash >> 29) ^ word ^ at) * kPrime;

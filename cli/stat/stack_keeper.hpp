@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Copies of threads' stacks, each kept once: two are the same where the same return addresses lie at the same places,
-// whatever thread's they are. Used by sampler.cpp.
+// whatever thread's they are. Used by sampler.cpp and switches.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -28,6 +28,8 @@ class StackKeeper {
 
     // Of a thread that sleeps: an index into Observed::stacks; SIZE_MAX where there is no room for more of them.
     std::size_t keep(std::uint64_t sp, std::uint64_t pc);
+    // One that was copied elsewhere. What lies on it above the last return address is left out, if code is known.
+    std::size_t add(RawStack stack);
 
   private:
     void copy(std::uint64_t sp, std::vector<std::byte> &bytes);

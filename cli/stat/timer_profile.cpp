@@ -9,6 +9,7 @@
 #include "clock.hpp"
 #include "command.hpp"
 #include "stat/collect.hpp"
+#include "stat/python_keeper.hpp"
 
 namespace thrum::stat {
 
@@ -34,6 +35,7 @@ class TimerProfile : public CpuProfile {
     void forked(pid_t child) override {
         began_ = seconds_now();
         maps_.begin(child);
+        python_.begin(child);
     }
     void poll(double now) override;
     void finish() override;
@@ -46,14 +48,19 @@ class TimerProfile : public CpuProfile {
     double began_ = 0; // on CLOCK_MONOTONIC
     ProbedMaps maps_{probe_, observed.maps};
     SampleKeeper keeper_{*this};
+    PythonOfSamples python_{*this};
 };
 
 void TimerProfile::poll(double now) {
     began_ = seconds_now() - now;
-    if (maps_.is_another())
+    if (maps_.is_another()) {
         keeper_.clear();
+        python_.another_program();
+    }
+    const std::size_t before = samples.size();
     drain();
     maps_.poll(now);
+    python_.add(before);
 }
 
 void TimerProfile::drain() {
@@ -79,8 +86,9 @@ void TimerProfile::finish() {
         "CPU profile: " + why_ + ", so a timer in each thread of the program (" +
         std::to_string(probe_->period / 1000000) +
         " ms of its CPU time) takes the samples; threads that run for less than a tick of the "
-        "kernel's clock at a time (" +
-        "1 to 10 ms) are seldom seen." + kSideEffect);
+        "kernel's clock at a time (1 to 10 ms) are seldom seen." +
+        kSideEffect);
+    python_.finish();
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
         warnings.push_back("the CPU profile is not complete: " + trouble);
     if (probe_->untimed > 0)

@@ -28,6 +28,7 @@
 #                program that gains by threads
 #   lock         what the report's first lock has to be: kind, module or symbol
 #   waits        of the lock waits, at least this share has the function in its stack
+#   burns        of the CPU time, at least this share has the function in its stack, with the most threads and with the fewest
 #   warns        stands in a warning
 #
 # Where other work kept the CPUs, and only there, the outcome may be "inconclusive". Then what needs times to be seen may be
@@ -264,6 +265,14 @@ def judge_waits(case, report):
             yield f"the lock's {key} is {lock.get(key)}; expected: {value}"
 
 
+def judge_burns(case, report):
+    for which in ("burns", "burns_one") if "burns" in case else ():
+        found = [s for s in report[which] if any(is_function(f["function"], case["function"]) for f in s["stack"])]
+        share = sum(site["share"] for site in found)
+        if share < case["burns"]:
+            yield f"{share:.0%} of {which} are in {case['function']}; expected: {case['burns']:.0%}"
+
+
 def stack_text(site):
     names = [frame["function"] or frame["module"] or "?" for frame in site["stack"][:6]]
     return f"  {site['share']:6.1%} {site['samples']:6}  {' <- '.join(names)}"
@@ -309,7 +318,8 @@ def main():
             report = run(os.path.abspath(options.thrum), case, command, folder)
     if options.keep:
         pathlib.Path(options.keep).write_text(json.dumps(report, indent=1))
-    wrong = [line for judge in (judge_rules, judge_place, judge_outcome, judge_waits) for line in judge(case, report)]
+    judges = (judge_rules, judge_place, judge_outcome, judge_waits, judge_burns)
+    wrong = [line for judge in judges for line in judge(case, report)]
     for line in wrong:
         print(f"FAILED: {line}")
     print_report(report)

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A program whose threads wait in a way that is known, for stat_sampler_test.cpp: until it is ended, but for the modes
-// `end` and `exec`. The test finds lines by the words behind "HERE". Built several times, with and without frame pointers.
+// `end` and `exec`, and those for stat_usage_test.cpp: `crowd`, `daemon`, `confined`. The test finds lines by the words behind "HERE". Built several times, with and without frame pointers.
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../../refuse_call.h"
 
 #define KEEP __attribute__((noinline, noclone))
 
@@ -175,6 +179,37 @@ static void storm(int threads) {
     }
 }
 
+// All of them wait for the lock of stdout, for a second.
+static void crowd(int threads) {
+    flockfile(stdout);
+    for (int i = 0; i < threads; i++)
+        start(put_one);
+    usleep(1000000);
+    printf("%d threads\n", threads);
+    exit(3);
+}
+
+// Goes on in the background, without the first process and its streams.
+static void go_to_background(void) {
+    usleep(200000);
+    if (fork() != 0)
+        _exit(4);
+    setsid();
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    usleep(1000000);
+    _exit(0);
+}
+
+// A program as in a container that allows no looking at others' memory and no perf events.
+static void be_confined(char **words) {
+    if (!refuse_call(SYS_process_vm_readv, EPERM) || !refuse_call(SYS_perf_event_open, EPERM) ||
+        !refuse_call(SYS_ptrace, EPERM))
+        fail("no filter");
+    execv(words[0], words);
+    fail("exec");
+}
+
 static void *(*function_of(const char *mode))(void *) {
     static const struct {
         const char *mode;
@@ -207,6 +242,12 @@ int main(int count, char **words) {
         execl(words[0], words[0], "stream", "2", (char *)NULL);
         fail("exec");
     }
+    if (strcmp(mode, "crowd") == 0)
+        crowd(threads);
+    if (strcmp(mode, "daemon") == 0)
+        go_to_background();
+    if (strcmp(mode, "confined") == 0 && count > 2)
+        be_confined(words + 2);
     if (strcmp(mode, "fork") == 0 && fork() == 0) {
         usleep(500000);
         _exit(0);

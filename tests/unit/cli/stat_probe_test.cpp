@@ -4,7 +4,9 @@
 // known beforehand, on where samples are, and on what the program prints with and without them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <linux/futex.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/personality.h>
@@ -13,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -23,6 +26,8 @@
 #include "clock.hpp"
 #include "command.hpp"
 #include "stat/collect.hpp"
+#include "stat/hardware.hpp"
+#include "stat/switches.hpp"
 
 namespace {
 
@@ -286,39 +291,193 @@ TEST(Exact, LeavesTheEndAlone) {
     EXPECT_EQ(WTERMSIG(count({"die", std::to_string(SIGSEGV)}).ended.status), SIGSEGV);
 }
 
-#ifdef CLI_STATIC_PROGRAM
-TEST(Exact, RefusesAStaticProgram) {
+constexpr uid_t kNobody = 65534;
+
+// An ordinary user, where this is root.
+bool become_nobody() {
+    return getuid() != 0 || (setuid(kNobody) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
+}
+
+// Nobody with the rights of CAP_PERFMON; tracepoints have their numbers in files that are root's.
+bool become_watcher() {
+    constexpr unsigned kPerfmon = 38;
+    const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct rights[2] = {};
+    rights[0].permitted = rights[0].effective = rights[0].inheritable = 1U << CAP_DAC_READ_SEARCH;
+    rights[1].permitted = rights[1].effective = rights[1].inheritable = 1U << (kPerfmon - 32);
+    return prctl(PR_SET_KEEPCAPS, 1) == 0 && setuid(kNobody) == 0 &&
+           syscall(SYS_capset, &header, rights) == 0 &&
+           prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0) == 0 &&
+           prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kPerfmon, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
+}
+
+bool has_tracepoints() {
+    std::string why_not;
+    return Switches::are_allowed(why_not);
+}
+
+void expect_refusal(const std::string &program, const std::string &piece) {
     try {
-        make_exact(CLI_STATIC_PROGRAM);
+        make_exact(program);
         FAIL();
     } catch (const Failure &failure) {
         EXPECT_EQ(failure.code(), kRefused);
-        EXPECT_NE(std::string(failure.what()).find("statically linked"), std::string::npos);
+        EXPECT_NE(std::string(failure.what()).find(piece), std::string::npos) << failure.what();
     }
+}
+
+#ifdef CLI_STATIC_PROGRAM
+TEST(Exact, RefusesAStaticProgram) {
+    apart([] {
+        ASSERT_TRUE(become_nobody());
+        expect_refusal(CLI_STATIC_PROGRAM, "statically linked");
+    });
 }
 #endif
 
 TEST(Exact, RefusesWithoutRandomization) {
     apart([] {
+        ASSERT_TRUE(become_nobody());
         personality(ADDR_NO_RANDOMIZE);
-        EXPECT_THROW(make_exact(CLI_WAITS), Failure);
+        expect_refusal(CLI_WAITS, "address-space randomization");
     });
 }
 
-constexpr uid_t kNobody = 65534;
+bool tells(const Layer &layer, const std::string &piece) {
+    return std::any_of(layer.how_known.begin(), layer.how_known.end(), [&](const std::string &sentence) {
+        return sentence.find(piece) != std::string::npos;
+    });
+}
 
 TEST(Exact, SaysThatPrivilegesAreGivenUp) {
     if (getuid() == 0) {
-        EXPECT_EQ(count({"vain", "1"}).layer->how_known.size(), 2u);
+        EXPECT_FALSE(tells(*count({"vain", "1"}).layer, "NO_NEW_PRIVS"));
     }
     apart([] {
-        if (getuid() == 0 && (setuid(kNobody) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
-            return;
+        ASSERT_TRUE(become_nobody());
         const Counted counted = count({"vain", "10"});
         EXPECT_EQ(counted.total, 10u) << counted.said();
-        ASSERT_EQ(counted.layer->how_known.size(), 3u);
-        EXPECT_NE(counted.layer->how_known[2].find("NO_NEW_PRIVS"), std::string::npos);
+        EXPECT_TRUE(tells(*counted.layer, "NO_NEW_PRIVS"));
     });
+}
+
+// --- what root and CAP_PERFMON see besides ------------------------------------------------------------------
+
+std::uint64_t times(const std::vector<Blocked> &blocked) {
+    return std::accumulate(blocked.begin(), blocked.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const Blocked &one) { return sum + one.times; });
+}
+
+TEST(Tracepoints, CountTimeOnCpus) {
+    if (!has_tracepoints())
+        GTEST_SKIP() << "no tracepoints here";
+    const Counted counted = count({"burn", "600"});
+    ASSERT_TRUE(counted.layer->switched.has_value());
+    EXPECT_NEAR(counted.layer->switched->on, 1.2, 0.4); // what two threads took, and their beginning
+    EXPECT_EQ(counted.said(), "");
+}
+
+TEST(Tracepoints, CountWhereThreadsSleep) {
+    if (!has_tracepoints())
+        GTEST_SKIP() << "no tracepoints here";
+    const Counted counted = count({"lock", "50"});
+    ASSERT_TRUE(counted.layer->switched.has_value());
+    EXPECT_GE(counted.layer->switched->voluntary, 50u) << "one for each wait";
+    EXPECT_GT(counted.layer->switched->blocked, 0.0);
+    EXPECT_NEAR(static_cast<double>(times(counted.layer->blocked)),
+                static_cast<double>(counted.layer->switched->voluntary), 20)
+        << "all of them, but for what is rounded";
+    std::uint64_t with_stack = 0; // which those before the program's code was seen are not
+    for (const Blocked &one : counted.layer->blocked)
+        with_stack += one.stack.pc != 0 && one.stack.bytes.size() > 16 ? one.times : 0;
+    EXPECT_GE(with_stack, 40u);
+}
+
+#ifdef CLI_WAITS_STATIC
+TEST(Tracepoints, CountWaitsOfAStaticProgram) {
+    if (!has_tracepoints())
+        GTEST_SKIP() << "no tracepoints here";
+    const auto count = [](const Words &words) {
+        std::unique_ptr<ExactLayer> layer = make_exact(CLI_WAITS_STATIC);
+        const Ended ended = run(words, layer.get());
+        const Ended bare = run(words);
+        EXPECT_EQ(ended.out, bare.out);
+        EXPECT_EQ(ended.status, bare.status);
+        layer->finish();
+        return layer;
+    };
+    const auto vain = count({CLI_WAITS_STATIC, "vain", "1000"});
+    std::uint64_t waits = 0;
+    double seconds = 0;
+    for (const ExactWait &wait : vain->waits)
+        waits += wait.waits;
+    EXPECT_EQ(waits, 1000u);
+    EXPECT_TRUE(tells(*vain, "statically linked"));
+    EXPECT_TRUE(vain->warnings.empty());
+    const auto lock = count({CLI_WAITS_STATIC, "lock", "50"});
+    for (const ExactWait &wait : lock->waits)
+        seconds += wait.seconds;
+    EXPECT_GT(seconds, 0.0);
+    EXPECT_FALSE(lock->counts_threads);
+}
+#endif
+
+TEST(Tracepoints, ForWhoHasCapPerfmon) {
+    if (getuid() != 0 || !has_tracepoints())
+        GTEST_SKIP() << "only root can give that right away";
+    apart([] {
+        ASSERT_TRUE(become_watcher());
+        EXPECT_EQ(getuid(), kNobody);
+        const Counted counted = count({"lock", "20"});
+        ASSERT_TRUE(counted.layer->switched.has_value());
+        EXPECT_GE(counted.layer->switched->voluntary, 20u);
+        EXPECT_FALSE(counted.layer->other_calls.empty());
+        EXPECT_EQ(counted.said(), "");
+    });
+    apart([] {
+        ASSERT_TRUE(become_nobody());
+        std::string why_not;
+        EXPECT_FALSE(Switches::are_allowed(why_not));
+        EXPECT_NE(why_not.find("tracepoint"), std::string::npos);
+        EXPECT_FALSE(count({"vain", "3"}).layer->switched.has_value());
+    });
+}
+
+// --- the processor's counters -------------------------------------------------------------------------------
+
+// Events of the kernel's stand in for those of a processor, which virtual machines have none of.
+TEST(Hardware, AddsUpWhatThreadsCount) {
+    HardwareCounters layer({{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, &HardwareCounts::cycles},
+                            {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, &HardwareCounts::cache_misses}});
+    run(waits_program({"burn", "600"}), &layer);
+    layer.finish();
+    ASSERT_TRUE(layer.counters.has_value());
+    EXPECT_NEAR(layer.counters->cycles, 1.2e9, 4e8) << "nanoseconds of two threads";
+    EXPECT_GT(layer.counters->cache_misses, 20);
+    EXPECT_EQ(layer.counters->instructions, 0) << "which nothing counts";
+}
+
+TEST(Hardware, CountsForOrdinaryUsers) {
+    apart([] {
+        ASSERT_TRUE(become_nobody());
+        HardwareCounters layer({{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, &HardwareCounts::cycles}});
+        run(waits_program({"burn", "100"}), &layer);
+        layer.finish();
+        if (layer.counters) {
+            EXPECT_NEAR(layer.counters->cycles, 2e8, 1.5e8);
+        } else {
+            EXPECT_TRUE(tells(layer, "no counters of the hardware"));
+        }
+    });
+}
+
+TEST(Hardware, SaysWhereThereIsNone) {
+    HardwareCounters layer({{0x7fff, 0, &HardwareCounts::cycles}}); // no such kind
+    const Ended ended = run(waits_program({"vain", "3"}), &layer);
+    layer.finish();
+    EXPECT_EQ(ended.status, run(waits_program({"vain", "3"})).status);
+    EXPECT_FALSE(layer.counters.has_value());
+    EXPECT_TRUE(tells(layer, "no counters of the hardware"));
 }
 
 // --- who makes threads -----------------------------------------------------------------------------------------
@@ -424,10 +583,17 @@ TEST(PerfProfile, SeesWhereTimeGoes) {
     expect_burning(profiled);
 }
 
+TEST(PerfProfile, CountsThreads) {
+    const Profiled profiled = profile({"threads", "300"});
+    ASSERT_NE(profiled.layer, nullptr) << profiled.why_not;
+    if (profiled.layer->source != "perf event")
+        GTEST_SKIP() << profiled.why_not;
+    EXPECT_EQ(profiled.layer->threads_created, 300u);
+}
+
 TEST(PerfProfile, SeesItWithoutPrivileges) {
     apart([] {
-        if (getuid() == 0 && (setuid(kNobody) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
-            return;
+        ASSERT_TRUE(become_nobody());
         const Profiled profiled = profile({"burn", "600"});
         ASSERT_NE(profiled.layer, nullptr) << profiled.why_not;
         expect_burning(profiled);
@@ -443,6 +609,65 @@ TEST(TimerProfile, TakesOverWherePerfEventsAreRefused) {
         EXPECT_NE(profiled.why_not.find("perf events are refused"), std::string::npos);
         EXPECT_TRUE(profiled.layer->warnings.empty());
         expect_burning(profiled);
+    });
+}
+
+// --- Python --------------------------------------------------------------------------------------------------
+
+constexpr const char *kPython = "/usr/bin/python3";
+constexpr const char *kBusy = "import time\n"                              // 1
+                              "def count():\n"                             // 2
+                              "    total, end = 0, time.process_time()\n"  // 3
+                              "    while time.process_time() < end + 1:\n" // 4
+                              "        for i in range(10000):\n"           // 5
+                              "            total += i * i\n"               // 6
+                              "count()\n";                                 // 7
+
+bool has_python_3_11() {
+    return access(kPython, X_OK) == 0 &&
+           run({kPython, "-c", "import sys; print('%d.%d' % sys.version_info[:2], end='')"}).out == "3.11";
+}
+
+void expect_python(const std::string &source) {
+    std::string why_not;
+    const auto layer = make_cpu_profile(kPython, 100, why_not);
+    ASSERT_NE(layer, nullptr) << why_not;
+    EXPECT_EQ(layer->source, source);
+    EXPECT_EQ(run({kPython, "-c", kBusy}, layer.get()).status, 0);
+    layer->finish();
+    double all = 0, known = 0;
+    for (const CpuSample &sample : layer->samples) {
+        all += sample.weight;
+        if (sample.python == SIZE_MAX)
+            continue;
+        const std::vector<Frame> &frames = layer->observed.python.at(sample.python);
+        ASSERT_FALSE(frames.empty());
+        if (frames.front().function != "count")
+            continue;
+        known += sample.weight;
+        EXPECT_GE(frames.front().line, 3);
+        EXPECT_LE(frames.front().line, 6);
+        EXPECT_EQ(frames.back().function, "<module>");
+    }
+    EXPECT_GT(known, 0.5 * all) << "it does little else";
+    EXPECT_TRUE(tells(*layer, "Python functions"));
+}
+
+TEST(PerfProfile, HasPythonFunctions) {
+    std::string why_not;
+    if (!has_python_3_11())
+        GTEST_SKIP() << "there is no Python 3.11 at " << kPython;
+    if (make_cpu_profile(kPython, 100, why_not)->source != "perf event")
+        GTEST_SKIP() << why_not;
+    expect_python("perf event");
+}
+
+TEST(TimerProfile, HasPythonFunctions) {
+    if (!has_python_3_11())
+        GTEST_SKIP() << "there is no Python 3.11 at " << kPython;
+    apart([] {
+        refuse_perf_events();
+        expect_python("CPU timer in the program");
     });
 }
 

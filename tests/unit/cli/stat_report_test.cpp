@@ -120,6 +120,31 @@ TEST(StatReport, ThePageOfOneThatScales) {
     EXPECT_EQ(page.find("Where waiting happened"), std::string::npos) << "there was none";
 }
 
+// What not every machine or user has.
+TEST(StatReport, CountersAndSwitches) {
+    Report report = report_of_random();
+    EXPECT_EQ(json_value(json_of(report), "d['counters'], d['counters_one'], d['switched'], d['blocked']"),
+              "None None None []");
+    EXPECT_EQ(html_of(report).find("Processor's counters"), std::string::npos);
+    report.counters_one.emplace().instructions = 43.4e9;
+    report.counters_one->cycles = 29.7e9;
+    report.counters.emplace().instructions = 248.9e9;
+    report.counters->cycles = 488e9;
+    report.counters->cache_misses = 248.9e7;
+    report.switched = thrum::stat::Switched{1.83, 0.21, 1.05, 12, 788};
+    report.blocked = report.waits;
+    EXPECT_EQ(json_value(json_of(report), "d['counters_one']['per_cycle'], d['counters']['per_cycle'], "
+                                          "d['counters']['cache_misses'], d['counters']['l1_misses']"),
+              "1.461 0.51 2489000000 None");
+    EXPECT_EQ(json_value(json_of(report), "d['switched'], len(d['blocked'])"),
+              "{'on': 1.83, 'preempted': 0.21, 'blocked': 1.05, 'involuntary': 12, 'voluntary': 788} 3");
+    const std::string page = html_of(report);
+    expect_sound_page(page);
+    for (const char *part :
+         {"Processor", "1.46", "0.51", "10.00", "Context switches", ">788<", "1.83 s", "time asleep"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
 TEST(StatReport, ThePageQuotesWhatOthersNamed) {
     const std::string page = html_of(report_inconclusive());
     for (const char *bad : {"<b ", "\x01", "\xff", "nan", "inf\"", "inf ", "\"x\"", ">inf"})

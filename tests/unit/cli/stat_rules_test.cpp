@@ -436,6 +436,13 @@ TEST(StatRules, SpinningAtAnOpenMPBarrier) {
         {library("", "libgomp.so.1"), library("GOMP_barrier", "libgomp.so.1"), own("step._omp_fn.0", 12)},
         0.2, 0);
     EXPECT_NE(rules_of(innocent.concluded()), "busy-wait");
+
+    Case kept_waiting = barrier(); // for one that had no CPU: no more CPU time than before
+    kept_waiting.report.points.back().user = 0.55;
+    kept_waiting.burns(
+        {library("", "libgomp.so.1"), library("GOMP_barrier", "libgomp.so.1"), own("step._omp_fn.0", 12)},
+        0.4, 0);
+    EXPECT_EQ(rules_of(kept_waiting.concluded()).find("busy-wait"), std::string::npos);
 }
 
 // --- programs without symbols ---------------------------------------------------------------------------------
@@ -561,6 +568,38 @@ TEST(StatRules, MemoryThatIsFoughtFor) {
     ASSERT_EQ(rules_of(report), "false-sharing");
     EXPECT_EQ(report.findings.front().function, "count");
     EXPECT_EQ(report.findings.front().confidence, Confidence::kLow) << "a hint";
+}
+
+thrum::stat::HardwareCounts counts(double instructions, double cycles, double l1_misses) {
+    thrum::stat::HardwareCounts made;
+    made.instructions = instructions;
+    made.cycles = cycles;
+    made.l1_misses = l1_misses;
+    return made;
+}
+
+// Where the processor counts, more than a hint: or not, if it counted nothing of the kind.
+TEST(StatRules, MemoryThatIsFoughtForByTheProcessorsCounters) {
+    const auto made = [](double cycles, double misses) {
+        Case one;
+        one.point(1, 1, 1, 0).point(2, 1.1, 2.2, 0).doing(Doing::kRunning, 2.2);
+        one.burns({own("count"), own("worker")}, 1, 1);
+        one.report.counters_one = counts(1e9, 0.7e9, 1e5);
+        one.report.counters = counts(1e9, cycles, misses);
+        return one;
+    };
+    Case shared = made(2e9, 2e7), slow = made(2e9, 1e5);
+    const Finding &counted = shared.concluded().findings.at(0), &hint = slow.concluded().findings.at(0);
+    EXPECT_EQ(counted.rule, "false-sharing");
+    EXPECT_EQ(counted.confidence, Confidence::kMedium);
+    EXPECT_EQ(counted.cause.find("a hint"), std::string::npos) << counted.cause;
+    EXPECT_NE(
+        std::find(
+            counted.evidence.begin(), counted.evidence.end(),
+            "by the processor's counters 2.9x the cycles for each instruction, and 40.0x the cache misses"),
+        counted.evidence.end());
+    EXPECT_EQ(hint.confidence, Confidence::kLow);
+    EXPECT_NE(hint.cause.find("a hint"), std::string::npos) << hint.cause;
 }
 
 TEST(StatRules, CoherencyWhereTheLawSaysSo) {
@@ -703,6 +742,50 @@ TEST(StatText, TheFormOfAReport) {
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(StatText, NamesThatAreTooLongForTheirColumn) {
+    Case made = random_case();
+    made.burns({library("memmove_avx512_unaligned_erms"), library("qsort"), own("count_shared", 39)}, 0.9,
+               0.8);
+    made.burns({library(std::string(70, 'y').c_str()), own("count_shared", 40)}, 0.85, 0.8);
+    const std::string text = text_of(made.concluded());
+    EXPECT_NE(text.find("\n  memmove_avx512_unaligned_erms <- count_shared               80%"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\n  " + std::string(52, 'y') + " "), std::string::npos) << text;
+}
+
+// A lock that waits were counted for, and that was never seen waited for.
+TEST(StatRules, CountedWaitsAreEvidence) {
+    Case made = random_case();
+    made.report.locks.front().waits = 7646;
+    made.report.locks.front().waiters_most = 0;
+    const std::vector<std::string> &evidence = made.concluded().findings.front().evidence;
+    const auto says = [&evidence](const std::string &piece) {
+        return std::any_of(evidence.begin(), evidence.end(), [&piece](const std::string &line) {
+            return line.find(piece) != std::string::npos;
+        });
+    };
+    EXPECT_TRUE(says("7646 waits for it counted"));
+    EXPECT_FALSE(says("at most"));
+}
+
+TEST(StatText, WhatIsCountedWhereThatIsAllowed) {
+    Case made = random_case();
+    made.report.counters_one = counts(43.4e9, 29.7e9, 0);
+    made.report.counters = counts(248.9e9, 488e9, 0);
+    made.report.counters->cache_misses = 248.9e7;
+    made.report.switched = thrum::stat::Switched{1.83, 0.21, 1.05, 12, 788};
+    const std::string text = text_of(made.concluded());
+    for (const char *part :
+         {"         instructions per cycle: 1.46 with 1 thread, 0.51 with 4\n",
+          "         cache misses per 1000 instructions: 0.00 with 1 thread, 10.00 with 4\n",
+          "counted: 1.8 s on CPUs, 210 ms preempted (12 times), 1.1 s asleep (788\n"})
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    Case without = random_case();
+    EXPECT_EQ(text_of(without.concluded()).find("instructions per cycle"), std::string::npos);
+    EXPECT_EQ(text_of(without.report).find("counted:"), std::string::npos);
+}
+
 TEST(StatText, NoLineIsTooLong) {
     Case made = random_case();
     made.report.waits.front().stack[2].function = std::string(300, 'x');
@@ -712,6 +795,46 @@ TEST(StatText, NoLineIsTooLong) {
     std::istringstream lines(text_of(made.report));
     for (std::string line; std::getline(lines, line);)
         EXPECT_TRUE(line.size() <= 80 || line.find("xxx") != std::string::npos) << line;
+}
+
+// --- Python ---------------------------------------------------------------------------------------------------
+
+Frame python(const char *function, int line) {
+    Frame frame = own(function, line);
+    frame.file = "prog.py";
+    frame.module = "python3.11";
+    return frame;
+}
+
+// What the interpreter does for a function is that function's; and a lock in a module of the program's is not the
+// interpreter's.
+TEST(StatRules, PythonFunctionsBurnTheTime) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 1, 1, 0).doing(Doing::kRunning, 1);
+    const Frame evaluates = library("_PyEval_EvalFrameDefault", "python3.11");
+    made.burns({evaluates, python("compute", 17)}, 0.5, 0.5);
+    made.burns({library("_PyLong_Add", "python3.11"), evaluates, python("compute", 18)}, 0.2, 0.2);
+    made.burns({library("sha256", "libcrypto.so.3"), evaluates, python("digest", 22)}, 0.3, 0.3);
+    const thrum::stat::Facts facts(made.concluded());
+    ASSERT_EQ(facts.burners.size(), 2U);
+    EXPECT_EQ(facts.burners[0].leaf, "compute");
+    EXPECT_NEAR(facts.burners[0].share, 0.7, 1e-9);
+    EXPECT_EQ(facts.burners[1].leaf, "sha256");
+    EXPECT_EQ(facts.burners[1].place.function, "digest");
+    const std::string text = text_of(made.report);
+    EXPECT_NE(text.find("  compute (prog.py:17)"), std::string::npos) << text;
+}
+
+TEST(StatRules, ALockOfAPythonModulesOwn) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 1.2, 2, 0).doing(Doing::kRunning, 2).doing(Doing::kLockWait, 0.8);
+    made.lock(LockKind::kGlobal, "module.so .bss guard (global of the program)", 1, "guard");
+    Frame module = own("accumulate", 9);
+    module.module = "module.so";
+    made.waits({library("pthread_mutex_lock"), module, library("_PyEval_EvalFrameDefault", "python3.11"),
+                python("compute", 17)},
+               80);
+    EXPECT_EQ(rules_of(made.concluded()), "hot-mutex") << text_of(made.report);
 }
 
 // --- the document -------------------------------------------------------------------------------------------

@@ -93,6 +93,14 @@ TEST(StatScaling, Retrograde) {
     EXPECT_EQ(report.scaling_text, "Retrograde: best at 1 thread (no scaling model fitted).");
 }
 
+TEST(StatScaling, OneThreadIsTheBestByChance) {
+    Report report = report_of({{1, 1.04}, {2, 1.1}, {4, 1.05}}, 4);
+    for (thrum::stat::Point &point : report.points)
+        point.wall.low = point.wall.median - 0.1, point.wall.high = point.wall.median + 0.1;
+    add_scaling(report);
+    EXPECT_EQ(report.scaling_text, "No number of threads is faster than 1 (no scaling model fitted).");
+}
+
 TEST(StatScaling, NothingToCompareWith) {
     EXPECT_EQ(report_of({{4, 1}}, 4).scaling_text, "");
     EXPECT_FALSE(report_of({{2, 1}, {3, 0.8}, {4, 0.7}, {5, 0.6}, {6, 0.5}}, 8).scaling);

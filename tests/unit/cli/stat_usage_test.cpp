@@ -4,10 +4,12 @@
 // test looks at a time.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "documents.hpp"
 #include "place.hpp"
 
 namespace {
@@ -199,6 +201,66 @@ TEST(StatUsage, CtrlCInTheOnlyRunIsForTheProgram) {
     EXPECT_EQ(ended.out, "CAUGHT\n");
     EXPECT_NE(ended.err.find("VERDICT"), std::string::npos) << ended.err;
     EXPECT_EQ(ended.code(), 5);
+}
+
+// --- programs out of the ordinary ---------------------------------------------------------------------------
+
+TEST(StatUsage, TenThousandThreads) {
+    const Ended ended = thrum_stat({"--json", "--", CLI_SAMPLED_O2, "crowd", "10000"});
+    ASSERT_EQ(ended.code(), 3) << ended.err;
+    EXPECT_EQ(ended.err, "10000 threads\n");
+    EXPECT_EQ(json_value(ended.out, "d['points'][0]['most_threads'], d['waits'][0]['doing']"),
+              "10001 lock_wait");
+#ifdef CLI_ELFUTILS
+    EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule'], 'putc' in d['findings'][0]['cause']"),
+              "hidden-lock True")
+        << ended.out.substr(0, 4000);
+#endif
+}
+
+TEST(StatUsage, ADaemonIsLeftAlone) {
+    const Ended ended = thrum_stat({"--", CLI_SAMPLED_O2, "daemon"});
+    EXPECT_EQ(ended.code(), 4);
+    EXPECT_NE(ended.err.find("VERDICT"), std::string::npos) << ended.err;
+    const bool is_told =
+        ended.err.find("perf events are refused") == std::string::npos; // of processes, by the kernel
+    EXPECT_EQ(ended.err.find("went on when it ended") != std::string::npos, is_told) << ended.err;
+    const Ended swept = thrum_stat({"--sweep", "1", "-n", "1", "--no-profile", "--threads-env", "T", "--",
+                                    "/bin/sh", "-c", "sleep 1 & exit 0"});
+    EXPECT_EQ(swept.code(), 0);
+    EXPECT_NE(swept.err.find("left processes behind"), std::string::npos) << swept.err;
+}
+
+void expect_hidden_lock(const Ended &ended) {
+    ASSERT_EQ(ended.code(), 3) << ended.err;
+#ifdef CLI_ELFUTILS
+    EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule'], 'putc' in d['findings'][0]['cause']"),
+              "hidden-lock True")
+        << ended.out.substr(0, 4000);
+#endif
+}
+
+// Names that mean something else there: numbers of processes, users, mounts.
+TEST(StatUsage, InAContainersNamespaces) {
+    Words inside = {"/usr/bin/unshare", "-p", "-f", "--mount-proc"};
+    if (getuid() != 0) // to be root there, and nobody here
+        inside.insert(inside.end(), {"-U", "-r"});
+    const auto within = [&inside](const Words &words) {
+        Words all = inside;
+        all.insert(all.end(), words.begin(), words.end());
+        return spawn(all);
+    };
+    if (within({"/bin/true"}).code() != 0)
+        GTEST_SKIP() << "no namespaces of one's own here";
+    expect_hidden_lock(within({place().thrum(), "stat", "--json", "--", CLI_SAMPLED_O2, "crowd", "3"}));
+}
+
+// What it forbids is done another way, and said.
+TEST(StatUsage, InAConfinedContainer) {
+    const Ended ended = spawn(
+        {CLI_SAMPLED_O2, "confined", place().thrum(), "stat", "--json", "--", CLI_SAMPLED_O2, "crowd", "3"});
+    expect_hidden_lock(ended);
+    EXPECT_NE(ended.out.find("perf events are refused"), std::string::npos) << ended.out;
 }
 
 TEST(StatUsage, SignalsAreInherited) {

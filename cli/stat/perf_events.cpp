@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/perf_events.hpp"
+
+#include <asm/perf_regs.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr std::uint32_t kStackBytes = 8192;
+
+// Ascending, as the kernel writes them: frame pointer, stack pointer, program counter.
+#if defined(__x86_64__)
+constexpr std::uint64_t kRegisters =
+    1ULL << PERF_REG_X86_BP | 1ULL << PERF_REG_X86_SP | 1ULL << PERF_REG_X86_IP;
+#else
+constexpr std::uint64_t kRegisters =
+    1ULL << PERF_REG_ARM64_X29 | 1ULL << PERF_REG_ARM64_SP | 1ULL << PERF_REG_ARM64_PC;
+#endif
+
+constexpr const char *kFolders[] = {"/sys/kernel/tracing/events/", "/sys/kernel/debug/tracing/events/"};
+
+} // namespace
+
+perf_event_attr event_of_program(std::uint32_t type, std::uint64_t config) {
+    perf_event_attr attributes{};
+    attributes.type = type;
+    attributes.size = sizeof attributes;
+    attributes.config = config;
+    attributes.disabled = 1;
+    attributes.enable_on_exec = 1;
+    attributes.inherit = 1;
+    return attributes;
+}
+
+int open_event(const perf_event_attr &attributes, pid_t pid, int cpu) {
+    perf_event_attr copy = attributes;
+    return static_cast<int>(syscall(SYS_perf_event_open, &copy, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+std::uint64_t tracepoint_number(const std::string &name) {
+    std::uint64_t number = 0;
+    for (const std::string folder : kFolders)
+        if (std::ifstream(folder + name + "/id") >> number)
+            break;
+    return number;
+}
+
+void ask_for_stacks(perf_event_attr &attributes) {
+    attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attributes.sample_regs_user = kRegisters;
+    attributes.sample_stack_user = kStackBytes;
+}
+
+std::optional<RawStack> take_stack(Fields &fields) {
+    RawStack stack;
+    if (fields.take<std::uint64_t>() == PERF_SAMPLE_REGS_ABI_NONE)
+        return std::nullopt;
+    stack.bp = fields.take<std::uint64_t>();
+    stack.sp = fields.take<std::uint64_t>();
+    stack.pc = fields.take<std::uint64_t>();
+    stack.has_bp = true;
+    const auto size = static_cast<std::size_t>(fields.take<std::uint64_t>());
+    const auto *bytes = reinterpret_cast<const std::byte *>(fields.skip(size));
+    const auto used = static_cast<std::size_t>(size > 0 ? fields.take<std::uint64_t>() : 0);
+    if (bytes != nullptr)
+        stack.bytes.assign(bytes, bytes + std::min(used, size));
+    return stack;
+}
+
+// --- rings --------------------------------------------------------------------------------------------
+
+Ring::Ring(int fd)
+    : fd_(fd), page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))), data_size_(kPages * 4096) {
+    void *at = mmap(nullptr, page_ + data_size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+    if (at != MAP_FAILED)
+        at_ = static_cast<char *>(at);
+}
+
+Ring::Ring(Ring &&other) noexcept
+    : fd_(std::move(other.fd_)), page_(other.page_), data_size_(other.data_size_),
+      at_(std::exchange(other.at_, nullptr)) {}
+
+Ring::~Ring() {
+    if (at_ != nullptr)
+        munmap(at_, page_ + data_size_);
+}
+
+void Ring::copy(std::uint64_t from, void *to, std::size_t size) const {
+    const char *data = at_ + page_;
+    const std::size_t begin = from % data_size_, first = std::min(size, data_size_ - begin);
+    std::memcpy(to, data + begin, first);
+    std::memcpy(static_cast<char *>(to) + first, data, size - first);
+}
+
+} // namespace thrum::stat
