@@ -5,17 +5,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include "os/signals.h"
-
 /* Those that a fault raises: where they are blocked, the kernel ends the process past all handlers. */
 static sigbits raised_by_faults(void) {
     return signals_bit(SIGSEGV) | signals_bit(SIGBUS) | signals_bit(SIGFPE) | signals_bit(SIGILL) |
            signals_bit(SIGTRAP) | signals_bit(SIGSYS);
 }
 
+sigbits thread_quiet_mask(void) {
+    return SIGBITS_ALL & ~SIGBITS_LIBC & ~raised_by_faults();
+}
+
 static int configure(pthread_attr_t *attr, size_t stack) {
     sigset_t mask;
-    sigbits bits = SIGBITS_ALL & ~SIGBITS_LIBC & ~raised_by_faults();
+    sigbits bits = thread_quiet_mask();
     sigemptyset(&mask);
     memcpy(&mask, &bits, sizeof bits);
     if (stack != 0)

@@ -6,12 +6,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/auxv.h>
 
 #include "base/atomic.h"
 #include "os/futex.h"
 #include "os/lock.h"
-#include "os/syscall.h"
+#include "os/rseq.h"
 #include "os/thread.h"
 #include "preempt/carrier.h"
 #include "preempt/preempt.h"
@@ -47,37 +46,14 @@ static struct {
     uint32_t asked;      /* futex, the provider's: 1: make some, 2: end */
     pthread_t provider;
     bool has_provider;
-    struct exception_globals *(*exceptions_here)(void); /* r/o */
+    struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
+    bool (*arm)(void);
+    uint32_t wanted; /* somebody was to be preempted, and nobody is armed */
 } donors;
 
 enum { NOBODY_ASKS, ASK_TO_LOOK, ASK_TO_END };
 
 /* --- one of them -------------------------------------------------------------------------------------- */
-
-/* libc's, where it registers its threads (2.35). */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
-
-#ifndef AT_RSEQ_FEATURE_SIZE
-#define AT_RSEQ_FEATURE_SIZE 27
-#endif
-#ifdef __aarch64__
-#define RSEQ_SIGNATURE 0xd428bc00U
-#else
-#define RSEQ_SIGNATURE 0x53053053U
-#endif
-
-/* The kernel wants the length that it was told at first: 32 up to libc 2.40, then what the kernel has, rounded up. */
-void donors_give_up_rseq(uintptr_t base) {
-    enum { UNREGISTER = 1, FIRST_LENGTH = 32 };
-    if (&__rseq_size == NULL || __rseq_size == 0)
-        return;
-    uintptr_t area = base + (uintptr_t)__rseq_offset;
-    unsigned long feature =
-        (getauxval(AT_RSEQ_FEATURE_SIZE) + FIRST_LENGTH - 1) / FIRST_LENGTH * FIRST_LENGTH;
-    if (sys(SYS_rseq, area, FIRST_LENGTH, UNREGISTER, RSEQ_SIGNATURE) != 0 && feature > FIRST_LENGTH)
-        sys(SYS_rseq, area, feature, UNREGISTER, RSEQ_SIGNATURE);
-}
 
 static void give_locked(struct tcb *tcb) {
     tcb->next = donors.spares;
@@ -133,8 +109,8 @@ static void *donor_main(void *arg) {
     tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* who runs on it names it by pthread_self() */
     if (preempt.lends) {
-        donors_give_up_rseq(tcb->base);
-        libc_signals_donor_begin();
+        rseq_give_up(tcb->base);
+        libc_signals_follow(false);
     }
     bool ready = preempt.lends || carrier_begin(&self.carrier);
     if (ready)
@@ -149,7 +125,7 @@ static void *donor_main(void *arg) {
     ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
     if (preempt.lends)
-        libc_signals_donor_end();
+        libc_signals_unfollow();
     return NULL;
 }
 
@@ -210,7 +186,10 @@ static void *provider_main(void *unused) {
             futex_wait(&donors.asked, NOBODY_ASKS);
             continue;
         }
-        if (donors_make(donors.low * 2 + preempt_owners_at_once()) == 0)
+        bool is_ready = preempt_is_armed();
+        if (!is_ready && exchange_acquire(&donors.wanted, 0U) != 0)
+            is_ready = donors.arm();
+        if (is_ready && donors_make(donors.low * 2 + preempt_owners_at_once()) == 0)
             interrupt_starved();
         join_ended(); /* the program's destructors of thread-locals: they may take their time */
     }
@@ -220,6 +199,11 @@ void donors_ask(void) {
     uint32_t nobody = NOBODY_ASKS;
     if (load_relaxed(&donors.asked) == NOBODY_ASKS && cas_acq_rel(&donors.asked, &nobody, ASK_TO_LOOK))
         futex_wake(&donors.asked, 1);
+}
+
+void donors_ask_to_arm(void) {
+    store_release(&donors.wanted, 1);
+    donors_ask();
 }
 
 /* --- for those who borrow ----------------------------------------------------------------------------- */
@@ -256,7 +240,7 @@ struct tcb *donors_take(uint32_t keep) {
     }
     bool few = donors.count < donors.low + keep;
     lock_release(&donors.lock);
-    if (few)
+    if (few && preempt_is_armed())
         donors_ask();
     return tcb;
 }
@@ -269,8 +253,10 @@ void donors_give(struct tcb *tcb) {
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void)) {
+int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void)) {
     donors.exceptions_here = exceptions_here;
+    donors.arm = arm;
+    donors.wanted = 0;
     donors.low = 2;
     store_relaxed(&donors.asked, NOBODY_ASKS);
     int error = donors_make(count);

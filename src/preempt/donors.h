@@ -6,13 +6,14 @@
  * kernel thread, the provider, makes more: pthread_create takes locks of libc, which a preempted unit may hold, so nobody
  * who runs units may wait for it. There are as many as units were preempted at one time, and some.
  *
- * The kernel writes the number of the CPU beside a block (rseq(2)), of the CPU on which its own kernel thread runs: that
+ * The kernel writes the number of the CPU beside a block (os/rseq.h), of the CPU on which its own kernel thread runs: that
  * is not true of who has borrowed it, so a donor gives up its registration.
  *
  * A thread's block is on its stack, which goes with it: they end when nobody runs on a block of theirs. */
 #ifndef THRUM_PREEMPT_DONORS_H
 #define THRUM_PREEMPT_DONORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct exception_globals;
@@ -20,16 +21,15 @@ struct tcb;
 
 /* The provider is to look whether there are enough; if so, workers that starve are interrupted anew. */
 void donors_ask(void);
+/* ... and to have it armed first (preempt.h): somebody is to be preempted. */
+void donors_ask_to_arm(void);
 
-/* `count` of them at once, and the provider. 0 or EAGAIN, then there are none. */
-int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void));
+/* `count` of them at once, and the provider, which is to call arm(). 0 or EAGAIN, then there are none. */
+int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void));
 /* The provider ends, before the workers do; then the others. */
 void donors_close(void);
 void donors_stop(void);
 void donors_fork_child(void);
-
-/* The calling kernel thread has the kernel no longer write to that block, which it began with. */
-void donors_give_up_rseq(uintptr_t base);
 
 /* So many spares at least, if need be new ones; they may be taken by others meanwhile. The caller is not inside. 0 or
  * EAGAIN. */

@@ -208,7 +208,7 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     if (is_on(&context->uc_stack, arch_fault_sp(context)))
         return true;
     tick->seen = mask != tick->mask && mask == tick->other ? tick->seen + 1 : 0;
-    tick->other = mask;
+    store_relaxed(&tick->other, mask);
     if (tick->seen == STAYS)
         tick->mask = mask;
     return mask != tick->mask;
@@ -260,6 +260,12 @@ static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool
         relief_ask(worker);
 }
 
+/* It is preempted where it waits in the kernel, perhaps for one of its pool that comes after it in the order of that. */
+static void look_if_in_the_way(struct worker *worker, const ucontext_t *context) {
+    if (unit_place(worker->current) == UNIT_POOLED && preempt_relieves() && arch_signal_in_call(context))
+        relief_ask_anyway(worker);
+}
+
 static void on_signal(int signal, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     struct worker *worker = worker_here();
@@ -300,6 +306,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         return;
     }
     worker->tick.next = next;
+    look_if_in_the_way(worker, context);
     memcpy(place, frame, size);
     arch_signal_call(arch_signal_moved(place, frame - place), __builtin_return_address(0), preempt_here,
                      error_here());

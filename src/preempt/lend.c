@@ -79,6 +79,12 @@ static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
 }
 
 struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
+    if (!preempt_is_armed()) {
+        if (next != worker->loop)
+            unit_wake(worker, next);
+        donors_ask_to_arm();
+        return NULL;
+    }
     bool is_free = preempt.lends && worker->current->tcb != NULL; /* its worker's own block lies idle */
     if (worker->reserve == NULL)
         worker->reserve = new_reserve(worker);

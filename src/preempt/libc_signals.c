@@ -28,10 +28,14 @@
  * When the next begins all are done with the last: each worker that may still have to write is counted by then. Who
  * writes waits for no donor.
  *
+ * The primary unit keeps the block of the kernel thread that it began on. When it is preempted it may go on elsewhere
+ * (relief.c), and call there: then that kernel thread is the one who is left out. So it follows as donors do, before it
+ * does what a worker does. It may follow a call of its own, too, which it makes last: again twice.
+ *
  * CANCEL (32). pthread_cancel() sends it to a thread that may end at any instruction, in libc 2.34 and 2.35 to any. One
  * of the program's own stands on its own block. But on a worker that is not at home some unit stands, which nobody
  * meant: there it is dropped. So it is by donors, whom a unit names by pthread_self(), for somebody else may run on
- * their blocks by then.
+ * their blocks by then. But if the primary was meant, it is sent after it, or kept until it goes on (primary.c).
  *
  * At any instant the block that is installed says which worker runs on it: tcb_install writes that first. A donor's says so
  * while its owner sleeps on it, too, so kernel threads are told apart by their numbers. A worker whose home is not known
@@ -58,8 +62,6 @@
 #include "sched/tcb.h"
 #include "sched/worker.h"
 
-enum { CANCEL = 32, SET_IDS = 33 };
-
 typedef void handler(int, siginfo_t *, void *);
 
 /* The kernel's own. */
@@ -82,6 +84,7 @@ static struct {
     struct {
         int32_t tid;         /* 0: free */
         uint32_t generation; /* of the ids that it has followed; its own */
+        bool works;          /* the primary's kernel thread; its own */
     } of[DONORS_MAX];
     uint32_t count; /* none is behind that */
 } donors;
@@ -108,17 +111,18 @@ static void count_up_to(uint32_t end) {
     }
 }
 
-/* What it is created with is what its creator has, whom libc has told. */
-void libc_signals_donor_begin(void) {
+/* What a donor is created with is what its creator has, whom libc has told. */
+void libc_signals_follow(bool works) {
     for (uint32_t i = 0; i < DONORS_MAX; i++)
         if (claim(i, (int32_t)sys(SYS_gettid))) {
             donors.of[i].generation = load_acquire(&generation);
+            donors.of[i].works = works;
             count_up_to(i + 1);
             return;
         }
 }
 
-void libc_signals_donor_end(void) {
+void libc_signals_unfollow(void) {
     uint32_t self = donor_here();
     if (self != DONORS_MAX)
         store_release(&donors.of[self].tid, 0);
@@ -170,7 +174,7 @@ static bool same(const struct ids *one, const struct ids *other) {
 }
 
 /* As the kernel does it for sigqueue(), where that is not for one thread. */
-static void tell_donors(void) {
+static void tell_followers(void) {
     pid_t process = (pid_t)sys(SYS_getpid);
     siginfo_t info = {.si_code = SI_QUEUE};
     info.si_pid = process;
@@ -178,11 +182,13 @@ static void tell_donors(void) {
     for (uint32_t i = 0; i < load_acquire(&donors.count); i++) {
         int32_t tid = load_relaxed(&donors.of[i].tid);
         if (tid != 0)
-            sys(SYS_rt_tgsigqueueinfo, process, tid, SET_IDS, &info);
+            sys(SYS_rt_tgsigqueueinfo, process, tid, SIGNAL_SET_IDS, &info);
     }
 }
 
-/* By a worker: if its ids are no longer what is known, they are now. */
+/* By a worker: if its ids are no longer what is known, they are now. Whoever finds that they are may count on that all have
+ * been sent the message: a worker that calls setuid() and is done has the primary's kernel thread, which runs code of the
+ * program's, told when the call returns. */
 static void say_ids(void) {
     struct ids now;
     lock_blocked(&known.lock);
@@ -192,9 +198,9 @@ static void say_ids(void) {
         known.ids = now;
         store_release(&generation, generation + 1);
     }
-    lock_release(&known.lock);
     if (are_new)
-        tell_donors();
+        tell_followers();
+    lock_release(&known.lock);
 }
 
 /* By a donor. The ids last, by whose loss the right to change others is lost. What it may not do it need not, for it
@@ -261,7 +267,10 @@ static void on_donor(uint32_t self, int signal, siginfo_t *info, void *context) 
     }
     wait_for_workers();
     follow(self);
-    libc_set_ids.fn(signal, info, context);
+    if (donors.of[self].works)
+        on_worker(worker_here(), signal, info, context);
+    else
+        libc_set_ids.fn(signal, info, context);
 }
 
 static void on_set_ids(int signal, siginfo_t *info, void *context) {
@@ -275,12 +284,17 @@ static void on_set_ids(int signal, siginfo_t *info, void *context) {
         libc_set_ids.fn(signal, info, context);
 }
 
+static bool is_somebody_else_at_home(const struct worker *worker) {
+    return is_at_home(worker) && worker != load_relaxed(&scheduler.primary.bound);
+}
+
 /* Libc's handler may not return, and unwinds the stack from here on. */
 static void on_cancel(int signal, siginfo_t *info, void *context) {
-    if (donor_here() != DONORS_MAX)
+    uint32_t donor = donor_here();
+    if (donor != DONORS_MAX && !donors.of[donor].works)
         return;
     const struct worker *worker = worker_really_here();
-    if (worker == NULL || is_at_home(worker))
+    if (worker == NULL || is_somebody_else_at_home(worker) || primary_takes_cancel(worker))
         libc_cancel.fn(signal, info, context);
 }
 
@@ -339,20 +353,20 @@ static void unwrap(int signal, handler *fn, const struct kernel_action *libc) {
 
 int libc_signals_wrap(void) {
     struct kernel_action cancel;
-    if (action_get(CANCEL, &cancel) && !is_there(&cancel)) {
+    if (action_get(SIGNAL_CANCEL, &cancel) && !is_there(&cancel)) {
         int error = cancel_somebody();
         if (error != 0)
             return error;
     }
     read_ids(&known.ids);
-    wrap(SET_IDS, on_set_ids, SIGBITS_ALL, &libc_set_ids);
-    wrap(CANCEL, on_cancel, signals_bit(preempt.settings.signal), &libc_cancel);
+    wrap(SIGNAL_SET_IDS, on_set_ids, SIGBITS_ALL, &libc_set_ids);
+    wrap(SIGNAL_CANCEL, on_cancel, signals_bit(preempt.settings.signal), &libc_cancel);
     return 0;
 }
 
 void libc_signals_unwrap(void) {
-    unwrap(SET_IDS, on_set_ids, &libc_set_ids);
-    unwrap(CANCEL, on_cancel, &libc_cancel);
+    unwrap(SIGNAL_SET_IDS, on_set_ids, &libc_set_ids);
+    unwrap(SIGNAL_CANCEL, on_cancel, &libc_cancel);
 }
 
 /* The wrappers stay until libc or the next runtime sets others: for a thread that is none of the runtime's they do

@@ -9,6 +9,8 @@
 
 #include "context/annotate.h"
 #include "os/alternate.h"
+#include "os/lock.h"
+#include "os/rseq.h"
 #include "os/signals.h"
 #include "preempt/carrier.h"
 #include "preempt/donors.h"
@@ -19,10 +21,12 @@
 
 struct preempt preempt;
 
-/* What a worker runs on, and its reserve; what is kept back for the primary, and two that may be lent at once. */
-enum { BLOCKS_OF_A_WORKER = 2, OTHER_BLOCKS = 1 + 2 };
+/* What is kept back for the primary, and two that may be lent at once. */
+enum { OTHER_BLOCKS = 1 + 2 };
 
 static struct exception_globals *(*exceptions_here)(void);
+
+static struct lock reserves; /* those that are given to others' workers, against their end */
 
 bool preempt_lends(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_LEND || mode == THRUM_PREEMPT_OWN_TLS;
@@ -37,9 +41,11 @@ uint32_t preempt_owners_at_once(void) {
     return owners < workers ? owners : workers;
 }
 
-/* With the one that relieves the others. */
-static int start_keeping(uint32_t workers) {
-    int error = donors_start(workers * BLOCKS_OF_A_WORKER + OTHER_BLOCKS, exceptions_here);
+/* A worker runs on one; armed it has a reserve, and there is the one that relieves others. */
+static int start_keeping(const struct preempt_runtime *runtime) {
+    uint32_t workers = runtime->workers;
+    uint32_t count = preempt_is_armed() ? 2 * (workers + 1) + OTHER_BLOCKS : workers;
+    int error = donors_start(count, exceptions_here, runtime->arm);
     if (error == 0 && preempt.lends && (error = libc_signals_wrap()) != 0)
         donors_stop();
     return error;
@@ -52,6 +58,7 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
                                .on = on,
                                .lends = on && preempt_lends(settings->mode),
                                .carries = on && preempt_carries(settings->mode),
+                               .armed = on && !settings->is_lazy,
                                .period = settings->slice,
                                .place = runtime->place};
     exceptions_here = runtime->exceptions_here;
@@ -60,7 +67,7 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
     tcb_is_cheap = arch_tcb_is_cheap();
     relief_start();
     int error = handler_install();
-    if (error == 0 && preempt_has_spares() && (error = start_keeping(runtime->workers + 1)) != 0)
+    if (error == 0 && preempt_has_spares() && (error = start_keeping(runtime)) != 0)
         handler_remove();
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
@@ -76,9 +83,9 @@ void preempt_close(void) {
         thrum_yield();
         sched_yield();
     }
+    donors_close();
     if (preempt_relieves())
         relief_close(load_relaxed(&scheduler.primary.bound));
-    donors_close();
 }
 
 void preempt_workers_made(void) {
@@ -109,11 +116,13 @@ void preempt_stop(void) {
 void preempt_fork_child(const struct worker *worker) {
     if (preempt.lends) {
         if (worker != NULL && worker->home.base != 0 && worker->home.base != arch_tcb())
-            donors_give_up_rseq(worker->home.base);
+            rseq_give_up(worker->home.base);
+        primary_fork_child();
         libc_signals_fork_child();
     }
     if (preempt_has_spares())
         donors_fork_child();
+    lock_reset(&reserves);
     carriers_stop();
     monitor_fork_child();
     own_is_possible = ticks_are_possible = false;
@@ -125,27 +134,49 @@ void preempt_fork_child(const struct worker *worker) {
 bool preempt_worker_ready(struct worker *worker) {
     if (!preempt_has_spares())
         return true;
-    uint32_t keep = preempt_owners_at_once();
-    while (worker->tcb == NULL || worker->reserve == NULL) {
+    bool armed = preempt_is_armed();
+    uint32_t keep = armed ? preempt_owners_at_once() : 0;
+    while (worker->tcb == NULL || (armed && worker->reserve == NULL)) {
         enter();
         if (worker->tcb == NULL)
             worker->tcb = donors_take(keep);
-        if (worker->tcb != NULL && worker->reserve == NULL)
+        if (armed && worker->tcb != NULL && worker->reserve == NULL)
             worker->reserve = donors_take(keep);
         leave();
-        if (worker->reserve == NULL && donors_make(keep + 1) != 0)
+        if ((worker->tcb == NULL || (armed && worker->reserve == NULL)) && donors_make(keep + 1) != 0)
             return false;
     }
     return true;
 }
 
+/* With the one that relieves others, which has two. */
+int preempt_make_spares(uint32_t workers) {
+    return donors_make(workers + 2 + OTHER_BLOCKS);
+}
+
+/* One that has ended meanwhile has no block. */
+void preempt_give_reserve(struct worker *worker) {
+    enter();
+    lock_acquire(&reserves);
+    if (worker->tcb != NULL && worker->reserve == NULL)
+        worker->reserve = donors_take(0);
+    lock_release(&reserves);
+    leave();
+}
+
+void preempt_armed(void) {
+    store_release(&preempt.armed, 1);
+}
+
 /* Inside. */
 static void give_back(struct worker *worker) {
+    lock_acquire(&reserves);
     if (worker->tcb != NULL)
         donors_give(worker->tcb);
     if (worker->reserve != NULL)
         donors_give(worker->reserve);
     worker->tcb = worker->reserve = NULL;
+    lock_release(&reserves);
 }
 
 void preempt_worker_unready(struct worker *worker) {
@@ -174,6 +205,8 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     worker->tick.blocked = mask & tick;
     worker->tick.mask = worker->tick.other = mask & ~tick;
     signals_unblock(tick);
+    if (preempt.lends && primary != NULL)
+        libc_signals_follow(true);
     if (preempt_has_spares()) {
         enter();
         worker->home.base = arch_tcb();
@@ -181,6 +214,7 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
         if (preempt.carries) {
             carrier_adopt_primary(worker, primary);
         } else if (primary != NULL) {
+            primary_begin(worker->home.base);
             primary->tcb = &worker->home;
             fetch_add_relaxed(&preempt.owners, 1U);
             worker->exceptions = &tcb_own_exceptions;
@@ -205,6 +239,10 @@ void preempt_worker_end(struct worker *worker) {
         signals_block(signals_bit(preempt.settings.signal));
     if (!preempt_has_spares())
         return;
+    if (preempt.lends && worker->current == &scheduler.primary) {
+        libc_signals_unfollow();
+        primary_end();
+    }
     enter();
     if (arch_tcb() != worker->home.base)
         tcb_install(worker, &worker->home);

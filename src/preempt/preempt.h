@@ -18,8 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "os/alarm.h"
 #include "thrum/preempt.h"
+
+/* Libc's own (libc_signals.c). */
+enum { SIGNAL_CANCEL = 32, SIGNAL_SET_IDS = 33 };
 
 struct thrum_unit;
 struct worker;
@@ -30,15 +34,20 @@ struct exception_globals;
 struct preempt_runtime {
     uint32_t workers; /* that there will be */
     struct exception_globals *(*exceptions_here)(
-        void);                              /* of the calling kernel thread; NULL: the program has no C++ */
-    void (*place)(uint32_t worker);         /* as in struct preempt */
+        void);                      /* of the calling kernel thread; NULL: the program has no C++ */
+    void (*place)(uint32_t worker); /* as in struct preempt */
+    bool (*arm)(
+        void); /* by the provider, when somebody is to be preempted for the first time: preempt_arm for all workers,
+                          and the one that relieves others. False: it is not to be had, or not now */
     void (*is_over)(struct worker *worker); /* by a kernel thread that runs nothing any more: a worker that
                                                preempt_worker_start started is. Inside; the worker may be gone when this
                                                returns */
 };
 
 struct preempt_settings {
-    enum thrum_preempt_mode mode;  /* not DEFAULT */
+    enum thrum_preempt_mode mode; /* not DEFAULT */
+    bool
+        is_lazy; /* LEND: what only preemption needs is made when somebody is to be preempted for the first time */
     enum thrum_tick_source source; /* DEFAULT: a timer, or where there is none to be had the monitor */
     uint64_t slice;                /* ns */
     int signal;
@@ -47,9 +56,11 @@ struct preempt_settings {
 /* r/o while there are workers, but for what is said to change. */
 extern struct preempt {
     struct preempt_settings settings;
-    bool on;         /* mode is not NONE */
-    bool lends;      /* workers run on blocks that donors have lent */
-    bool carries;    /* workers run on carriers (sched/carrier.h) */
+    bool on;      /* mode is not NONE */
+    bool lends;   /* workers run on blocks that donors have lent */
+    bool carries; /* workers run on carriers (sched/carrier.h) */
+    uint32_t
+        armed; /* there is what it takes to preempt one that takes its block along; becomes 1, by a release */
     uint64_t period; /* ns: of ticks, the shortest slice that anybody asked for; changes, as the next three */
     uint32_t owners; /* units that have a block for life */
     uint32_t closing; /* nobody is preempted any more */
@@ -67,6 +78,17 @@ static inline bool preempt_has_spares(void) {
 
 /* Before there are workers. 0, EAGAIN, EINVAL. */
 int preempt_start(const struct preempt_settings *settings, const struct preempt_runtime *runtime);
+/* A runtime that nobody told to preempt makes what nobody needs who is not preempted when that is needed first: spares,
+ * reserves, and the worker that relieves others. Until then nobody is preempted that would take a block along; so none of
+ * them has a lock for which whoever makes these would wait. _make_spares: for so many workers; EAGAIN: the system has none.
+ * _give_reserve: to each. Then _armed. Not inside; workers are not added meanwhile. */
+int preempt_make_spares(uint32_t workers);
+void preempt_give_reserve(struct worker *worker);
+void preempt_armed(void);
+static inline bool preempt_is_armed(void) {
+    return load_acquire(&preempt.armed) != 0;
+}
+
 /* By the primary unit, while all workers run still: lets whoever was preempted, perhaps with a lock of libc's in its hands,
  * go on to where it waits, yields or ends. */
 void preempt_close(void);
@@ -155,6 +177,19 @@ void relief_wake(void);
 void relief_close(struct worker *home);
 /* By the handler: who runs on `stuck` waits in the kernel and cannot be preempted. */
 void relief_ask(struct worker *stuck);
+/* ... or can be, but its scheduler may choose it time and again. */
+void relief_ask_anyway(struct worker *worker);
+
+/* --- primary.c ---------------------------------------------------------------------------------------- */
+
+/* It has that block, its kernel thread's, for life, and may take it elsewhere. By that kernel thread, as the next. */
+void primary_begin(uintptr_t base);
+void primary_end(void);
+void primary_fork_child(void);
+
+/* Libc's signal to cancel has come to `here`, on which the caller runs: it was meant for the primary, and that runs there. Else
+ * it gets it where it does, or when. By its handler. */
+bool primary_takes_cancel(const struct worker *here);
 
 /* --- libc_signals.c ----------------------------------------------------------------------------------- */
 
@@ -164,8 +199,9 @@ int libc_signals_wrap(void);
 void libc_signals_unwrap(void);
 void libc_signals_fork_child(void);
 
-/* By each donor: before its block can be lent, and when nobody runs on it any more and it is nobody's. */
-void libc_signals_donor_begin(void);
-void libc_signals_donor_end(void);
+/* By each donor: before its block can be lent, and when nobody runs on it any more and it is nobody's. By the kernel thread
+ * whose block the primary has, which is a worker (`works`): before that can be preempted, and when it cannot any more. */
+void libc_signals_follow(bool works);
+void libc_signals_unfollow(void);
 
 #endif

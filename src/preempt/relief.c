@@ -14,6 +14,10 @@
  * jump in for who only computes: programs may count on what is not preempted being alone on its worker; a moment after a
  * wait it may not be.
  *
+ * In pools that have an order of their own it may be asked for although who waits can be preempted: by a thread that comes
+ * before the one that has the lock, so that its scheduler chooses it time and again. Each tick that preempts one of a pool in
+ * such a wait asks.
+ *
  * Invariants. Nobody is passed over for ever: each queue is first in turn, others go to the end of theirs, and in pools,
  * which have an order of their own, those who were preempted are taken in turn, as far as it looks. What it has left of its
  * own goes to all before it sleeps. Of a scheduler's pools it looks at the library's own kinds only: the
@@ -31,6 +35,8 @@
 enum { FAR = 4096, FAR_IN_POOL = 64 };
 
 enum { QUEUES = 4 };
+
+#define ANYWAY UINT64_MAX /* in `stuck`: whoever runs there now */
 
 static uint32_t asked; /* futex, the relief's */
 static uint32_t over;  /* nobody is relieved any more */
@@ -55,12 +61,17 @@ void relief_ask(struct worker *stuck) {
     relief_wake();
 }
 
+void relief_ask_anyway(struct worker *worker) {
+    store_release(&worker->tick.stuck, ANYWAY);
+    relief_wake();
+}
+
 /* Once for each time that it was asked for. A worker that has switched meanwhile is not stuck any more. */
 static bool is_stuck(struct worker *worker) {
     if (load_relaxed(&worker->tick.stuck) == 0)
         return false;
     uint64_t then = exchange_acquire(&worker->tick.stuck, UINT64_C(0));
-    return then == load_relaxed(&worker->counters.switches) + 1 && !load_seq_cst(&over);
+    return (then == ANYWAY || then == load_relaxed(&worker->counters.switches) + 1) && !load_seq_cst(&over);
 }
 
 /* It may be just taken once more. */
@@ -70,10 +81,9 @@ void relief_close(struct worker *home) {
         thrum_yield();
 }
 
-/* Or has a block for life. But the primary's is its kernel thread's own: it runs on that one only, unless it takes that along
- * (setuid, for one, would leave that out: libc_signals.c). */
+/* Or has a block for life: the primary takes its own along, and is away from its kernel thread then (primary.c). */
 static bool was_preempted(const struct thrum_unit *unit) {
-    return unit->tcb != NULL && !(unit->is_primary && preempt.lends);
+    return unit->tcb != NULL;
 }
 
 static struct thrum_unit *take_from_fifo(struct fifo *fifo) {

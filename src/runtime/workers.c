@@ -34,8 +34,11 @@ enum begun { NOT_YET, BEGUN, FAILED };
 
 static struct {
     thrum_mutex_t mutex;
-    bool open; /* under mutex: there is a runtime whose workers may be added and stopped */
-} change = {.mutex = THRUM_MUTEX_INIT};
+    thrum_mutex_t
+        slots; /* after mutex: new slots; not held by who waits for a worker's end, for which somebody may have to
+                            be preempted */
+    bool open; /* under both: there is a runtime whose workers may be added and stopped */
+} change = {.mutex = THRUM_MUTEX_INIT, .slots = THRUM_MUTEX_INIT};
 
 /* --- memory ------------------------------------------------------------------------------------------- */
 
@@ -257,7 +260,7 @@ static void delete_slots(uint32_t end) {
 
 /* The next runtime's: threads that never run again may be in the list of this one's. */
 static void change_renew(void) {
-    change.mutex = (thrum_mutex_t)THRUM_MUTEX_INIT;
+    change.mutex = change.slots = (thrum_mutex_t)THRUM_MUTEX_INIT;
     change.open = false;
 }
 
@@ -280,7 +283,7 @@ static void make_relief(struct member *member) {
 }
 
 int workers_start(uint32_t count, struct thrum_unit *primary) {
-    uint32_t made = 0, slots = count + (preempt_relieves() && count < WORKERS_MAX);
+    uint32_t made = 0, slots = count + (preempt_relieves() && preempt_is_armed() && count < WORKERS_MAX);
     while (made < slots && member_new(made))
         made++;
     int error = made == slots ? 0 : ENOMEM;
@@ -313,7 +316,9 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
     for (uint32_t i = 0; i < count; i++)
         worker_open(scheduler.workers[i]);
     thrum_mutex_lock(&change.mutex); /* external threads may be asking for a worker already */
+    thrum_mutex_lock(&change.slots);
     change.open = true;
+    thrum_mutex_unlock(&change.slots);
     thrum_mutex_unlock(&change.mutex);
     return 0;
 }
@@ -321,11 +326,54 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
 /* Whoever is at it is waited for, and nobody begins. */
 void workers_close(void) {
     thrum_mutex_lock(&change.mutex);
+    thrum_mutex_lock(&change.slots);
     change.open = false;
 }
 
 void workers_fork_child(void) {
     change_renew();
+}
+
+/* --- preemption ---------------------------------------------------------------------------------------- */
+
+/* It may be there from an attempt that failed. NULL: no memory, or no room. */
+static struct member *relief_slot(void) {
+    uint32_t count = scheduler.count;
+    for (uint32_t i = 0; i < count; i++)
+        if (member_of(i)->relieves)
+            return member_of(i);
+    if (count == WORKERS_MAX || !member_new(count))
+        return NULL;
+    make_relief(member_of(count));
+    store_release(&scheduler.count, count + 1);
+    return member_of(count);
+}
+
+static bool start_relief(void) {
+    struct member *relief = relief_slot();
+    if (relief == NULL)
+        return scheduler.count == WORKERS_MAX;
+    return relief->has_thread || thread_new(relief) == 0;
+}
+
+/* Nobody is added meanwhile. */
+static bool arm(void) {
+    if (preempt_make_spares(scheduler.count) != 0 || !start_relief())
+        return false;
+    for (uint32_t i = 0; i < scheduler.count; i++)
+        if (member_of(i)->relieves || !worker_is_leaving(scheduler.workers[i]))
+            preempt_give_reserve(scheduler.workers[i]);
+    preempt_armed();
+    return true;
+}
+
+/* The next tick asks again; or the runtime ends. */
+bool workers_arm(void) {
+    if (thrum_mutex_try_lock(&change.slots) != 0)
+        return false;
+    bool armed = change.open && arm();
+    thrum_mutex_unlock(&change.slots);
+    return armed;
 }
 
 /* --- one at a time ------------------------------------------------------------------------------------ */
@@ -415,7 +463,9 @@ int thrum_worker_add(unsigned *number) {
     if (!unit_here_may_wait())
         return EPERM;
     thrum_mutex_lock(&change.mutex);
+    thrum_mutex_lock(&change.slots);
     int error = change.open ? add(number) : ESRCH;
+    thrum_mutex_unlock(&change.slots);
     thrum_mutex_unlock(&change.mutex);
     return error;
 }

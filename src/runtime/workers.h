@@ -42,6 +42,7 @@ struct exception_globals *(*workers_exceptions(void))(void);
 
 /* struct preempt_runtime's. */
 struct worker;
+bool workers_arm(void);
 void workers_is_over(struct worker *worker);
 
 #endif

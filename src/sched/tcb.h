@@ -47,6 +47,10 @@ extern bool tcb_is_cheap;
  * to be run first. Inside. Defined by src/preempt/lend.c. */
 bool tcb_is_lacking(struct worker *worker, const struct thrum_unit *unit);
 
+/* The primary, which has its block for life, goes on on this worker, or leaves it. Inside. Defined by src/preempt/primary.c. */
+void primary_comes(struct worker *worker);
+void primary_leaves(struct worker *worker);
+
 /* What a worker takes for its exceptions while its unit has a block of its own: it says that some are in flight, so that
  * the switch is a slow one (worker.h). Nobody writes to it. */
 extern struct exception_globals tcb_own_exceptions;

@@ -226,6 +226,18 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
     exceptions->uncaught = self->exceptions.uncaught;
 }
 
+static void leave_own(struct worker *worker, const struct thrum_unit *self) {
+    if (self->is_primary)
+        primary_leaves(worker);
+    put_own_down(worker);
+}
+
+static void go_on_with_own(struct worker *worker, const struct thrum_unit *self) {
+    take_own_up(worker, self);
+    if (self->is_primary)
+        primary_comes(worker);
+}
+
 __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_unit *self,
                                            struct thrum_unit *next, enum thrum_trace_kind why) {
     struct annotate_left left;
@@ -235,12 +247,12 @@ __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_u
         return;
     }
     if (has_own)
-        put_own_down(worker);
+        leave_own(worker, self);
     depart(worker, self, next, &left, why);
     arch_switch(&self->sp, next);
     arrive(self, &left);
     if (has_own)
-        take_own_up(worker_here(), self);
+        go_on_with_own(worker_here(), self);
 }
 
 __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_unit *self,
@@ -253,7 +265,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
         return;
     }
     if (has_own)
-        put_own_down(worker);
+        leave_own(worker, self);
     annotate_happens_before(child);
     if (annotate_on)
         annotate_make(&worker->annotate);
@@ -261,7 +273,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     arch_call(&self->sp, unit_first_frame(child), child, parent);
     arrive(self, &left);
     if (has_own)
-        take_own_up(worker_here(), self);
+        go_on_with_own(worker_here(), self);
 }
 
 struct thrum_unit *unit_external(void) {

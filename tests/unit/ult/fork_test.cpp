@@ -38,12 +38,8 @@ int status_of(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
 }
 
-// In a child: one that hangs is killed, though it began on a worker, which blocks signals.
+// In a child: one that hangs is killed.
 void limit_child() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGALRM);
-    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
     alarm(20);
 }
 
@@ -148,6 +144,18 @@ TEST_P(UltFork, ChildOfAnExternalThread) {
         EXPECT_EQ(status_of(child), 0);
     }).join();
     EXPECT_EQ(hundred_run(), 0);
+}
+
+// A worker blocks signals; who runs on it does not mean to.
+TEST_P(UltFork, ChildOfAUltIsEndedBySignalsAsItsProgramIs) {
+    in_ult([] {
+        const pid_t child = fork();
+        if (child == 0) {
+            raise(SIGTERM);
+            _exit(1);
+        }
+        EXPECT_EQ(status_of(child), 1000 + SIGTERM);
+    });
 }
 
 // Returning from its function ends the child, as it does where a pthread forks.

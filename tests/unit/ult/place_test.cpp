@@ -4,6 +4,7 @@
 // can be told of it: name, id, priority, use of its stack.
 #include <thrum/pool.h>
 #include <thrum/worker.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -27,17 +28,17 @@ class Place : public Ult {};
 
 // Each worker's threads run on one kernel thread, and all workers have another.
 TEST_P(Place, BoundToAWorker) {
-    std::vector<std::set<std::thread::id>> where(workers());
+    std::vector<std::set<pid_t>> where(workers());
     std::vector<Light> lights;
     thrum_mutex_t mutex = THRUM_MUTEX_INIT;
     for (unsigned i = 0; i < 4 * workers(); i++) {
         const thrum_attr_t attr = on_worker(i % workers());
-        std::set<std::thread::id> &here = where[i % workers()];
+        std::set<pid_t> &here = where[i % workers()];
         lights.emplace_back(
             [&mutex, &here] {
                 for (int round = 0; round < 5; round++) {
                     thrum_mutex_lock(&mutex);
-                    here.insert(std::this_thread::get_id());
+                    here.insert(gettid());
                     thrum_mutex_unlock(&mutex);
                     if (round % 2 == 0)
                         thrum_yield();
@@ -48,7 +49,7 @@ TEST_P(Place, BoundToAWorker) {
             &attr);
     }
     lights.clear();
-    std::set<std::thread::id> all;
+    std::set<pid_t> all;
     for (const auto &here : where) {
         EXPECT_EQ(here.size(), 1U);
         all.insert(here.begin(), here.end());
@@ -60,13 +61,13 @@ TEST_P(Place, BoundChildrenAndTheirParents) {
     const thrum_attr_t attr = on_worker(workers() - 1);
     Light(
         [&attr] {
-            const auto here = std::this_thread::get_id();
+            const auto here = gettid();
             for (int i = 0; i < 1000 / kStressDivisor; i++) {
                 Light child([] { thrum_yield(); });
-                Light bound([here] { EXPECT_EQ(std::this_thread::get_id(), here); }, &attr);
+                Light bound([here] { EXPECT_EQ(gettid(), here); }, &attr);
                 bound.join();
                 child.join();
-                ASSERT_EQ(std::this_thread::get_id(), here);
+                ASSERT_EQ(gettid(), here);
             }
         },
         &attr)
@@ -90,12 +91,12 @@ TEST_P(Place, WhereThereIsNoWorker) {
 
 TEST_P(Place, MovesItself) {
     in_ult([] {
-        std::vector<std::thread::id> where;
+        std::vector<pid_t> where;
         for (unsigned i = 0; i < workers(); i++) {
             ASSERT_EQ(thrum_migrate(thrum_self(), i), 0);
-            where.push_back(std::this_thread::get_id());
+            where.push_back(gettid());
             thrum_yield();
-            EXPECT_EQ(std::this_thread::get_id(), where.back());
+            EXPECT_EQ(gettid(), where.back());
         }
         std::sort(where.begin(), where.end());
         EXPECT_EQ(std::unique(where.begin(), where.end()), where.end());
@@ -157,9 +158,9 @@ TEST_P(Place, IsMovedBySeveralAtOnce) {
 
 TEST_P(Place, IsMovedByOthers) {
     const unsigned target = workers() - 1;
-    std::thread::id there;
+    pid_t there = 0;
     const thrum_attr_t attr = on_worker(target);
-    Light([&there] { there = std::this_thread::get_id(); }, &attr).join();
+    Light([&there] { there = gettid(); }, &attr).join();
     std::vector<Light> lights;
     std::atomic<bool> over{false};
     for (int i = 0; i < 20; i++)
@@ -167,7 +168,7 @@ TEST_P(Place, IsMovedByOthers) {
             while (!over)
                 thrum_yield();
             thrum_yield();
-            EXPECT_EQ(std::this_thread::get_id(), there);
+            EXPECT_EQ(gettid(), there);
         });
     for (const Light &light : lights)
         EXPECT_EQ(thrum_migrate(light.handle(), target), 0);

@@ -7,7 +7,13 @@
 #include <grp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
 
 #include <cerrno>
 #include <fstream>
@@ -152,6 +158,151 @@ int ids_change(unsigned workers, Caller caller) {
     return wrong;
 }
 
+// --- the primary, elsewhere ---------------------------------------------------------------------------------
+
+// The primary has a lock for which a tasklet waits, and so goes on where that is relieved (preempt_relief_test.cpp): does
+// `there`, and when it has come home `then`. What they return is added.
+int relieved(
+    const std::function<int()> &there, const std::function<int()> &then = [] { return 0; }) {
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, SLICE);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    int wrong = thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED | THRUM_SPAWN_TASKLET) != 0;
+    pthread_mutex_lock(&lock);
+    {
+        const Light wants(
+            [] {
+                pthread_mutex_lock(&lock);
+                pthread_mutex_unlock(&lock);
+            },
+            &attr);
+        while (gettid() == getpid()) {
+        }
+        wrong += there();
+        wrong += gettid() == getpid();
+        pthread_mutex_unlock(&lock);
+    }
+    while (gettid() != getpid())
+        thrum_yield();
+    return wrong + then();
+}
+
+int changes_ids() {
+    int wrong = 0;
+    for (int i = 0; i < 3; i++) {
+        wrong += seteuid(NOBODY) != 0 || !all_have_ids("Uid", {0, NOBODY, 0, NOBODY});
+        wrong += seteuid(0) != 0 || !all_have_ids("Uid", {0, 0, 0, 0});
+    }
+    return wrong;
+}
+
+// Whether SIGTERM ends a program that the caller starts, which sends it to itself; and a child of fork.
+bool children_can_be_ended() {
+    char shell[] = "/bin/sh", option[] = "-c", command[] = "kill -TERM $$";
+    char *const arguments[] = {shell, option, command, nullptr};
+    char *const environment[] = {nullptr};
+    pid_t child = 0;
+    int status = 0;
+    if (posix_spawn(&child, shell, nullptr, nullptr, arguments, environment) != 0 ||
+        waitpid(child, &status, 0) != child || !WIFSIGNALED(status) || WTERMSIG(status) != SIGTERM)
+        return false;
+    child = fork();
+    if (child == 0) {
+        kill(getpid(), SIGTERM);
+        _exit(1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+           WTERMSIG(status) == SIGTERM;
+}
+
+bool blocks(int signal) {
+    sigset_t set;
+    pthread_sigmask(SIG_SETMASK, nullptr, &set);
+    return sigismember(&set, signal) == 1;
+}
+
+void change_mask(int how, int signal) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    pthread_sigmask(how, &set, nullptr);
+}
+
+int has_its_mask() {
+    change_mask(SIG_BLOCK, SIGUSR1);
+    const auto there = [] {
+        const int wrong = !children_can_be_ended() + !blocks(SIGUSR1) + blocks(SIGTERM);
+        change_mask(SIG_UNBLOCK, SIGUSR1);
+        change_mask(SIG_BLOCK, SIGUSR2);
+        return wrong;
+    };
+    return relieved(there, [] { return blocks(SIGUSR1) + !blocks(SIGUSR2) + blocks(SIGTERM); });
+}
+
+// Its kernel thread and the one that it is on have a CPU each; it asks where it is.
+int knows_its_cpu() {
+    cpu_set_t may;
+    if (sched_getaffinity(0, sizeof may, &may) != 0)
+        return 1;
+    std::vector<int> cpus;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &may))
+            cpus.push_back(i);
+    const auto pin = [](pid_t tid, int cpu) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        return sched_setaffinity(tid, sizeof one, &one) == 0;
+    };
+    return relieved([&] {
+        int wrong = 0;
+        for (int i = 0; i < 10; i++) {
+            const int here = i % 2 == 0 ? cpus.front() : cpus.back(),
+                      home = i % 2 == 0 ? cpus.back() : cpus.front();
+            wrong += !pin(getpid(), home) || !pin(0, here) || sched_getcpu() != here;
+        }
+        return wrong + !pin(getpid(), cpus.front());
+    });
+}
+
+bool is_asleep(pid_t thread) {
+    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind("State:", 0) == 0)
+            return line.find("sleeping") != std::string::npos;
+    return false;
+}
+
+// By somebody else, while it computes, or waits in the kernel. Ends the process.
+int is_cancelled_from_outside(bool waits) {
+    static std::atomic<bool> asked{false};
+    std::thread([self = pthread_self(), here = gettid(), waits] {
+        for (int i = 0; waits && i < 20 && !is_asleep(here); i++)
+            usleep(1000);
+        pthread_cancel(self);
+        asked = true;
+    }).detach();
+    pthread_cleanup_push([](void *) { _exit(0); }, nullptr);
+    while (waits)
+        pause();
+    wait_for(asked);
+    pthread_testcancel();
+    pthread_cleanup_pop(0);
+    return 1;
+}
+
+int is_cancelled_elsewhere(bool waits) {
+    return relieved([waits] { return is_cancelled_from_outside(waits); });
+}
+
+// Others run on its worker.
+int is_cancelled_among_others(bool waits) {
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, SLICE);
+    const Crowd crowd(3);
+    return is_cancelled_from_outside(waits);
+}
+
 // --- cancellation -------------------------------------------------------------------------------------------
 
 void *sleep_on(void *) {
@@ -206,8 +357,10 @@ int the_primary_is_cancelled() {
             const uint64_t end = in_ms(50);
             while (running < 5 || thrum_now() < end)
                 pthread_testcancel();
-            if (running++ == 8)
-                _exit(0); // what becomes of the primary is not said
+            if (++running == 9)
+                _exit(0); // before the primary goes on, which would end it
+            for (;;) {
+            }
         });
     threads.clear();
     return 1;
@@ -250,6 +403,52 @@ TEST_F(PreemptLibc, IdsAreThoseOfAllThreads) {
             EXPECT_EQ(in_child([=] { return ids_change(workers, caller); }, LIMIT), 0)
                 << workers << " " << static_cast<int>(caller);
 }
+
+TEST_F(PreemptLibc, ThePrimaryChangesIdsWhileItIsRelievedElsewhere) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "only root may";
+    EXPECT_EQ(in_child([] { return relieved(changes_ids, changes_ids); }, LIMIT), 0);
+}
+
+TEST_F(PreemptLibc, ThePrimaryHasItsSignalMaskElsewhere) {
+    EXPECT_EQ(in_child(has_its_mask, LIMIT), 0);
+}
+
+TEST_F(PreemptLibc, ThePrimaryKnowsItsCpuElsewhere) {
+    EXPECT_EQ(in_child(knows_its_cpu, LIMIT), 0);
+}
+
+TEST_F(PreemptLibc, ThePrimaryIsCancelledElsewhere) {
+    for (const bool waits : {false, true})
+        EXPECT_EQ(in_child([=] { return is_cancelled_elsewhere(waits); }, LIMIT), 0) << waits;
+}
+
+TEST_F(PreemptLibc, ThePrimaryIsCancelledWhileOthersRun) {
+    for (const bool waits : {false, true})
+        for (int i = 0; i < 5; i++)
+            EXPECT_EQ(in_child([=] { return is_cancelled_among_others(waits); }, LIMIT), 0) << waits;
+}
+
+#ifdef RSEQ_SIG
+// The kernel writes to a block as long as its thread is on its own kernel thread.
+TEST_F(PreemptLibc, RestartableSequencesAreBackAfterwards) {
+    const auto cpu = [] {
+        auto *area =
+            reinterpret_cast<struct rseq *>(static_cast<char *>(__builtin_thread_pointer()) + __rseq_offset);
+        return static_cast<int>(__atomic_load_n(&area->cpu_id, __ATOMIC_RELAXED));
+    };
+    if (__rseq_size == 0)
+        GTEST_SKIP() << "libc has not registered them";
+    for (int i = 0; i < 2; i++) {
+        EXPECT_GE(cpu(), 0);
+        const Preempting runtime(1, THRUM_PREEMPT_LEND, SLICE);
+        EXPECT_LT(cpu(), 0);
+        EXPECT_GE(sched_getcpu(), 0);
+        EXPECT_EQ(in_child([&] { return cpu() >= 0 ? 0 : 1; }), 0);
+    }
+    EXPECT_GE(cpu(), 0);
+}
+#endif
 
 TEST_F(PreemptLibc, ThreadsOfTheProgramsAreCancelled) {
     for (unsigned workers : {1U, 2U, 4U})

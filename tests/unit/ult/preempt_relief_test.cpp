@@ -104,8 +104,6 @@ TEST_P(Relief, OfAThreadThatIsNotPreempted) {
 }
 
 TEST_P(Relief, WhereThePrimaryHasTheLock) {
-    if (GetParam() != THRUM_PREEMPT_KLT)
-        GTEST_SKIP() << "it stays on its kernel thread (LIMITS of thrum-preemption(7))";
     const Preempting runtime(1, GetParam());
     Contended lock;
     const thrum_attr_t attr = queued(THRUM_SPAWN_TASKLET);
@@ -182,6 +180,30 @@ TEST_P(Relief, OfASchedulersFunction) {
         Contended lock;
         relief.run(kind, schedule, lock);
     }
+}
+
+// It waits, is preempted, and is the next in the order of its pool, before the one that has the lock.
+TEST_P(Relief, WhereOneOfHigherPriorityWaits) {
+    const Preempting runtime(2, GetParam());
+    Contended lock;
+    thrum_pool_t pool = nullptr;
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_PRIORITY), 0);
+    ASSERT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool, 1), 0);
+    ASSERT_EQ(thrum_worker_set_sched(1, sched), 0);
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    thrum_attr_set_pool(&attr, pool);
+    {
+        Light holder([&] { lock.hold(); }, &attr);
+        lock.yield_until_held();
+        EXPECT_EQ(thrum_attr_set_priority(&attr, THRUM_PRIORITY_MAX), 0);
+        Light wants([&] { lock.want(); }, &attr);
+    }
+    EXPECT_EQ(thrum_worker_set_sched(1, nullptr), 0);
+    while (thrum_sched_destroy(sched) == EBUSY)
+        thrum_yield();
+    EXPECT_EQ(thrum_pool_destroy(pool), 0);
 }
 
 // One after another, and all at once.
