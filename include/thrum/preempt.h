@@ -65,7 +65,7 @@ enum thrum_tick_source {
 
 /* In struct thrum_config. What is 0 is as the environment says. */
 struct thrum_preempt_config {
-    unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: none, yield, lend, own-tls, klt */
+    unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: none, auto, yield, lend, own-tls, klt */
     unsigned slice;  /* microseconds; THRUM_SLICE; 10000 */
     unsigned source; /* enum thrum_tick_source; THRUM_TICK: auto, timer, monitor */
     int signal;      /* THRUM_SIGNAL: a number, or rtmin+N; SIGRTMIN + 4 */

@@ -357,6 +357,12 @@ void thrum_nopreempt_end(void) {
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
+bool handler_would_replace(void) {
+    struct sigaction now;
+    return sigaction(preempt.settings.signal, NULL, &now) != 0 ||
+           (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN && now.sa_sigaction != on_signal);
+}
+
 int handler_install(void) {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     struct sigaction now;

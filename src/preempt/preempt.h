@@ -126,6 +126,8 @@ uint32_t preempt_owners_at_once(void);
 /* A tick has come to this kernel thread while it was no worker's, and was the last: once. */
 bool handler_has_dropped(void);
 
+/* The program has one for the signal. */
+bool handler_would_replace(void);
 int handler_install(void);
 void handler_remove(void);
 

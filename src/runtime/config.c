@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch_tcb.h"
 #include "base/text.h"
 #include "context/stack.h"
 #include "os/quota.h"
@@ -142,16 +143,24 @@ static int read_choice(unsigned wanted, const char *name, const char *takes, con
     return EINVAL;
 }
 
-static int read_mode(unsigned wanted, enum thrum_preempt_mode *mode) {
+/* `auto`: where the program changes thread control blocks by an instruction. Else each change is a system call, also those
+ * of main, which nobody may need. */
+static enum thrum_preempt_mode mode_by_itself(void) {
+    return arch_tcb_is_cheap() ? THRUM_PREEMPT_LEND : THRUM_PREEMPT_NONE;
+}
+
+static int read_mode(unsigned wanted, struct preempt_settings *settings) {
+    enum { AUTO = THRUM_PREEMPT_KLT + 1 };
     static const struct choice choices[] = {
         {"none", THRUM_PREEMPT_NONE},       {"yield", THRUM_PREEMPT_YIELD}, {"lend", THRUM_PREEMPT_LEND},
-        {"own-tls", THRUM_PREEMPT_OWN_TLS}, {"klt", THRUM_PREEMPT_KLT},
+        {"own-tls", THRUM_PREEMPT_OWN_TLS}, {"klt", THRUM_PREEMPT_KLT},     {"auto", AUTO},
     };
     unsigned value;
-    int error = read_choice(wanted, "THRUM_PREEMPT", "none, yield, lend, own-tls or klt", choices,
+    int error = read_choice(wanted, "THRUM_PREEMPT", "none, auto, yield, lend, own-tls or klt", choices,
                             sizeof choices / sizeof *choices, &value);
-    *mode = (enum thrum_preempt_mode)value;
-    return error == 0 && value > THRUM_PREEMPT_KLT ? EINVAL : error;
+    settings->is_lazy = value == AUTO && wanted != AUTO;
+    settings->mode = settings->is_lazy ? mode_by_itself() : (enum thrum_preempt_mode)value;
+    return error == 0 && settings->mode > THRUM_PREEMPT_KLT ? EINVAL : error;
 }
 
 static int read_source(unsigned wanted, enum thrum_tick_source *source) {
@@ -201,7 +210,7 @@ static int read_signal(int wanted, int *signal) {
 
 /* What is not used is not looked at. */
 static int read_preempt(const struct thrum_preempt_config *config, struct preempt_settings *settings) {
-    int error = read_mode(config->mode, &settings->mode);
+    int error = read_mode(config->mode, settings);
     if (error != 0 || settings->mode == THRUM_PREEMPT_NONE)
         return error;
     error = read_source(config->source, &settings->source);

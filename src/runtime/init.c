@@ -141,6 +141,11 @@ static int change_to_running(const struct settings *settings, bool join_in) {
     runtime.mask = signals_mask_get();
     if (error == 0)
         error = start(settings, join_in);
+    if (error == EAGAIN && settings->preempt.mode != THRUM_PREEMPT_NONE && settings->preempt.is_lazy) {
+        struct settings without = *settings; /* nobody has asked for what there is not */
+        without.preempt = (struct preempt_settings){.mode = THRUM_PREEMPT_NONE};
+        error = start(&without, join_in);
+    }
     runtime.joined_in = join_in;
     store_release(&scheduler.open, error == 0);
     store_release(&runtime.state, error == 0 ? RUNNING : STOPPED);

@@ -213,6 +213,7 @@ TEST_P(Dump, SaysWhoWaitsForAWorkersEnd) {
     ASSERT_EQ(thrum_worker_add(&number), 0);
     thrum_attr_t bound = attr_queued();
     thrum_attr_set_worker(&bound, number);
+    EXPECT_EQ(thrum_attr_set_preempt(&bound, THRUM_PREEMPT_NONE), 0);
     std::atomic<bool> begun{false}, over{false};
     Light busy(
         [&] {

@@ -60,7 +60,8 @@ TEST_F(Runtime, HundredTimes) {
 TEST_F(Runtime, CountsItsWorkers) {
     EXPECT_EQ(thrum_workers(), 0U);
     const std::size_t before = threads_of_process();
-    ASSERT_EQ(init(5), 0);
+    const thrum_config config{5, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}};
+    ASSERT_EQ(thrum_init(&config), 0);
     EXPECT_EQ(thrum_workers(), 5U);
     EXPECT_EQ(threads_of_process(), before + 4);
     ASSERT_EQ(thrum_fini(), 0);
@@ -421,12 +422,25 @@ TEST_F(Faulty, EveryMmapFromOneOn) {
 }
 
 TEST_F(Faulty, AnyOneThread) {
-    for (int i = 0; i < 7; i++) {
-        faults.create.after(i, 1, EAGAIN);
-        EXPECT_EQ(init(8), EAGAIN) << "at thread " << i;
-        EXPECT_EQ(thrum_workers(), 0U);
-        EXPECT_EQ(thrum_self(), nullptr);
-    }
+    for (const unsigned mode : {THRUM_PREEMPT_NONE, THRUM_PREEMPT_LEND})
+        for (int i = 0; i < 7; i++) {
+            const thrum_config config{8, 0, {mode, 0, 0, 0}, {}};
+            faults.create.after(i, 1, EAGAIN);
+            EXPECT_EQ(thrum_init(&config), EAGAIN) << "at thread " << i << ", mode " << mode;
+            EXPECT_EQ(thrum_workers(), 0U);
+            EXPECT_EQ(thrum_self(), nullptr);
+        }
+    expect_life_goes_on();
+}
+
+// If it can be had, says `auto`.
+TEST_F(Faulty, WithoutThreadsForPreemptionNobodyIsPreempted) {
+    setenv("THRUM_PREEMPT", "auto", 1);
+    faults.create.after(0, INT_MAX, EAGAIN);
+    EXPECT_EQ(init(1), 0);
+    unsetenv("THRUM_PREEMPT");
+    in_ult([] {});
+    EXPECT_EQ(thrum_fini(), 0);
     expect_life_goes_on();
 }
 

@@ -132,7 +132,7 @@ void expect_next_in_all(const thrum_attr_t &attr) {
     expect_next(Turns(attr).of_ends(kTimes));
 }
 
-class SwitchTo : public Ult {};
+class SwitchTo : public UltInTurn {};
 
 TEST_P(SwitchTo, IsDirectOnOneWorker) {
     if (workers() > 1)

@@ -19,7 +19,7 @@ __attribute__((no_sanitize("thread"))) bool first_has_timed_out(const uint64_t *
     return reinterpret_cast<const volatile uint32_t *>(wait)[2] == kTimedOut;
 }
 
-class Gone : public Ult {
+class Gone : public UltInTurn {
   protected:
     // `wait` is on a thread of its own, listed, and its deadline has come, but it has not run since: it runs on the
     // caller's worker only, and the caller does not let it. Then `end` does what makes it legal to free the object.

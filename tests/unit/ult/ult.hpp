@@ -150,9 +150,16 @@ class Ult : public testing::TestWithParam<unsigned> {
     void SetUp() override;
     void TearDown() override;
     static unsigned workers() { return GetParam(); }
+    static void start(unsigned mode);
 
   private:
     std::unique_ptr<LeakCheck> before_;
+};
+
+// ... in which nobody is preempted: where a test says who runs when.
+class UltInTurn : public Ult {
+  protected:
+    void SetUp() override;
 };
 
 std::string name_of_workers(const testing::TestParamInfo<unsigned> &info); // "On4"

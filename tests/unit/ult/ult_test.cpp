@@ -55,6 +55,7 @@ void from_both(const Light::Work &body) {
 // --- spawn and join ---------------------------------------------------------------------------------------
 
 class Spawn : public Ult {};
+class SpawnInTurn : public UltInTurn {};
 
 TEST_P(Spawn, JoinGivesTheResult) {
     from_both([] {
@@ -259,7 +260,7 @@ TEST_P(Spawn, QueueOfHundredThousand) {
 // --- join -------------------------------------------------------------------------------------------------
 
 // A maker that another worker has taken does not go on from worker to worker with each child: the next ones wait there.
-TEST_P(Spawn, TheNextChildOfAMakerThatWasTakenWaits) {
+TEST_P(SpawnInTurn, TheNextChildOfAMakerThatWasTakenWaits) {
     if (workers() == 1)
         GTEST_SKIP() << "nobody takes it";
     in_ult([] {
@@ -940,6 +941,7 @@ TEST(Attributes, RefuseWhatTheyDoNotKnow) {
 }
 
 ULT_OVER_WORKERS(Spawn);
+ULT_OVER_WORKERS(SpawnInTurn);
 ULT_OVER_WORKERS(Join);
 ULT_OVER_WORKERS(Primary);
 ULT_OVER_WORKERS(Detach);

@@ -57,8 +57,9 @@ void nap_ms(long milliseconds) {
 // --- one at a time ----------------------------------------------------------------------------------------
 
 class Worker : public Ult {};
+class WorkerThreads : public UltInTurn {}; // a worker is one kernel thread
 
-TEST_P(Worker, IsAddedAndStopped) {
+TEST_P(WorkerThreads, IsAddedAndStopped) {
     const std::size_t threads = threads_of_process();
     for (int round = 0; round < 3; round++) {
         const unsigned number = add();
@@ -310,6 +311,7 @@ TEST_P(Worker, IsNotStoppedWhileItsThreadWaitsInTheKernel) {
 }
 
 ULT_OVER_WORKERS(Worker);
+ULT_OVER_WORKERS(WorkerThreads);
 
 // --- schedulers -------------------------------------------------------------------------------------------
 
