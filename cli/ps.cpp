@@ -4,12 +4,14 @@
 // src/inspect, which thrum_dump is made of too, knows how to read it; this adds names, backtraces and JSON.
 #include <cerrno>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "arguments.hpp"
 #include "backtrace.hpp"
 #include "command.hpp"
 #include "elf.hpp"
@@ -277,9 +279,10 @@ void add_ps(CLI::App &app) {
         ->add_flag("-b,--backtrace", options->backtrace,
                    "With who called whom; stops running threads for a moment")
         ->disable_flag_override();
-    command->add_option("-n,--most", options->most, "Show so many threads at most; 0: all")
-        ->type_name("N")
-        ->capture_default_str();
+    add_value(*command, "-n,--most", "N", "Show so many threads at most (default: 1000); 0: all",
+              [options](const std::string &text) {
+                  options->most = whole_number("-n", text, 0, std::numeric_limits<unsigned long>::max());
+              });
     command->add_flag("--json", options->json, "Print one JSON object")->disable_flag_override();
     command->footer(
         "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1)).");

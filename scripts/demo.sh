@@ -154,7 +154,8 @@ verdict() {
             ratio = thrum / plain
             if ($3 > $2 && ratio >= 1.03) word = "faster"
             else if ($4 < $1 && ratio <= 0.97) word = "slower"
-            else word = "no difference beyond the noise"
+            else if (ratio >= 1.03 || ratio <= 0.97) word = "undecided, since rounds with and without overlap"
+            else word = "no difference"
             printf "%s (%.2f times the rate)", word, ratio }'
 }
 
@@ -210,3 +211,4 @@ sentence=
 [[ -z $stress ]] || sentence="stress-ng --pthread: $(verdict stress), $(cpu_verdict stress) a thread"
 [[ -z $http ]] || sentence+="${sentence:+; }python3 -m http.server: $(verdict http), $(cpu_verdict http) a request"
 echo "With thrum, $sentence."
+printf '\nThe command is %s; try: %s run --verbose -- PROGRAM\n' "$thrum" "$thrum"

@@ -18,7 +18,7 @@ build() {
     shift
     mkdir -p build
     log=build/$preset.log
-    heading "build $preset"
+    heading "build $preset (takes minutes the first time; $log)"
     if ! cmake --preset "$preset" -DTHRUM_WERROR="${THRUM_WERROR:-OFF}" "$@" >"$log" 2>&1; then
         cat "$log"
         return 1

@@ -22,8 +22,7 @@
 
 #if __cplusplus < 202002L
 #error "thrum.hpp needs C++20: -std=c++20, or target_compile_features(... cxx_std_20)"
-#endif
-
+#else
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/barrier.hpp"
 #include "thrum/hpp/branch.hpp"
@@ -42,5 +41,6 @@
 #include "thrum/hpp/task_group.hpp"
 #include "thrum/hpp/thread.hpp"
 #include "thrum/hpp/when_any.hpp"
+#endif
 
 #endif
