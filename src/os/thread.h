@@ -8,9 +8,10 @@
 
 #include "os/signals.h"
 
-/* One that takes no signals that are meant for the program: all are blocked but those that a fault raises, and libc's
- * own. `stack`: bytes of it, more if libc needs more; 0: as usual. 0 or EAGAIN. */
+/* What one blocks that takes no signals that are meant for the program: all but those that a fault raises, and libc's own. */
 sigbits thread_quiet_mask(void);
+
+/* One that blocks these. `stack`: bytes of it, more if libc needs more; 0: as usual. 0 or EAGAIN. */
 int thread_make_quiet(pthread_t *handle, size_t stack, void *(*fn)(void *), void *arg);
 
 #endif

@@ -71,8 +71,8 @@ static struct worker *take_on(struct carrier *self) {
     }
     tick->changed = timer_now();
     ARCH_TLS_STORE(thrum_worker, worker);
-    store_seq_cst(&tick->sent,
-                  0); /* what was, went to where it has been, or came here too early (monitor.h) */
+    /* What was sent went to where it has been, or came here too early (monitor.h). */
+    store_seq_cst(&tick->sent, 0);
     bool dropped = handler_has_dropped();
     if (dropped || self->is_stopped)
         tick_has_moved(worker);

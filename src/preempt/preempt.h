@@ -36,9 +36,9 @@ struct preempt_runtime {
     struct exception_globals *(*exceptions_here)(
         void);                      /* of the calling kernel thread; NULL: the program has no C++ */
     void (*place)(uint32_t worker); /* as in struct preempt */
-    bool (*arm)(
-        void); /* by the provider, when somebody is to be preempted for the first time: preempt_arm for all workers,
-                          and the one that relieves others. False: it is not to be had, or not now */
+    /* By the provider, when somebody is to be preempted for the first time: makes what preempt_make_spares says, for all
+     * workers and the one that relieves others. False: it is not to be had, or not now. */
+    bool (*arm)(void);
     void (*is_over)(struct worker *worker); /* by a kernel thread that runs nothing any more: a worker that
                                                preempt_worker_start started is. Inside; the worker may be gone when this
                                                returns */
@@ -46,8 +46,7 @@ struct preempt_runtime {
 
 struct preempt_settings {
     enum thrum_preempt_mode mode; /* not DEFAULT */
-    bool
-        is_lazy; /* LEND: what only preemption needs is made when somebody is to be preempted for the first time */
+    bool is_lazy; /* LEND: what only preemption needs is made when somebody is to be preempted first */
     enum thrum_tick_source source; /* DEFAULT: a timer, or where there is none to be had the monitor */
     uint64_t slice;                /* ns */
     int signal;
@@ -56,11 +55,10 @@ struct preempt_settings {
 /* r/o while there are workers, but for what is said to change. */
 extern struct preempt {
     struct preempt_settings settings;
-    bool on;      /* mode is not NONE */
-    bool lends;   /* workers run on blocks that donors have lent */
-    bool carries; /* workers run on carriers (sched/carrier.h) */
-    uint32_t
-        armed; /* there is what it takes to preempt one that takes its block along; becomes 1, by a release */
+    bool on;         /* mode is not NONE */
+    bool lends;      /* workers run on blocks that donors have lent */
+    bool carries;    /* workers run on carriers (sched/carrier.h) */
+    uint32_t armed;  /* there is what it takes to preempt one that takes its block along; becomes 1 */
     uint64_t period; /* ns: of ticks, the shortest slice that anybody asked for; changes, as the next three */
     uint32_t owners; /* units that have a block for life */
     uint32_t closing; /* nobody is preempted any more */

@@ -31,14 +31,18 @@ static void set(struct worker *worker, uint64_t first, uint64_t period) {
 
 /* Where threads have different ranks one that has slept may go before the present one: there is one more tick, at its
  * deadline, if the next comes later. Where all are alike it waits for the end of a slice anyway. */
-static bool comes_before(const struct worker *worker, uint64_t deadline, uint64_t tick) {
-    return load_relaxed(&worker->sched) != NULL && deadline < tick && deadline > timer_now();
+static bool has_ranks(const struct worker *worker) {
+    return load_relaxed(&worker->sched) != NULL;
+}
+
+static bool comes_before(uint64_t deadline, uint64_t tick) {
+    return deadline < tick && deadline > timer_now();
 }
 
 static void ask(struct worker *worker) {
     uint64_t period = load_relaxed(&preempt.period), next = next_phase(worker, period);
     uint64_t deadline = load_relaxed(&worker->timers.next);
-    bool early = comes_before(worker, deadline, next);
+    bool early = has_ranks(worker) && comes_before(deadline, next);
     store_relaxed(&worker->tick.period, period);
     store_relaxed(&worker->tick.early, early);
     set(worker, early ? deadline : next, period);
@@ -75,8 +79,8 @@ void tick_go_on(struct worker *worker) {
 }
 
 void tick_has_deadline(struct worker *worker, uint64_t deadline) {
-    if (load_relaxed(&worker->tick.state) == TICK_ON &&
-        comes_before(worker, deadline, next_phase(worker, load_relaxed(&worker->tick.period))))
+    if (load_relaxed(&worker->tick.state) == TICK_ON && has_ranks(worker) &&
+        comes_before(deadline, next_phase(worker, load_relaxed(&worker->tick.period))))
         ask(worker);
 }
 

@@ -34,9 +34,8 @@ enum begun { NOT_YET, BEGUN, FAILED };
 
 static struct {
     thrum_mutex_t mutex;
-    thrum_mutex_t
-        slots; /* after mutex: new slots; not held by who waits for a worker's end, for which somebody may have to
-                            be preempted */
+    /* After mutex: new slots. Not held by who waits for a worker's end, for which somebody may have to be preempted. */
+    thrum_mutex_t slots;
     bool open; /* under both: there is a runtime whose workers may be added and stopped */
 } change = {.mutex = THRUM_MUTEX_INIT, .slots = THRUM_MUTEX_INIT};
 

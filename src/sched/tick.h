@@ -36,7 +36,7 @@ struct tick {
     uint32_t state;   /* enum tick_state */
     uint32_t urgent;  /* the present unit's slice is over, whatever is left of it; by anybody */
     uint32_t starved; /* ... could not be preempted for lack of a block (donors.h) */
-    uint64_t stuck;   /* switches + 1 when it was seen to wait in the kernel (preempt/relief.c); by anybody */
+    uint64_t stuck;   /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
     bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
     bool late;        /* ticks were lost before the last: its kernel thread was not running */
     bool early;       /* the next one comes before its time, for a timer's deadline; by who asks for ticks */

@@ -108,12 +108,7 @@ TEST_P(UltFork, ChildOfTheMainThreadCanHaveANewRuntime) {
     if (ULT_EMULATED && workers() > 1)
         GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
     EXPECT_EQ(hundred_run(), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        limit_child();
-        _exit(new_runtime_in_child());
-    }
-    EXPECT_EQ(status_of(child), 0);
+    EXPECT_EQ(in_child(new_runtime_in_child), 0);
     EXPECT_EQ(hundred_run(), 0);
 }
 
@@ -122,12 +117,7 @@ TEST_P(UltFork, ChildOfAUltGoesOnAsAnExternalThread) {
         GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
     in_ult([] {
         EXPECT_EQ(hundred_run(), 0);
-        const pid_t child = fork();
-        if (child == 0) {
-            limit_child();
-            _exit(new_runtime_in_child());
-        }
-        EXPECT_EQ(status_of(child), 0);
+        EXPECT_EQ(in_child(new_runtime_in_child), 0);
     });
 }
 
@@ -136,12 +126,7 @@ TEST_P(UltFork, ChildOfAnExternalThread) {
         GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
     External([] {
         EXPECT_EQ(hundred_run(), 0);
-        const pid_t child = fork();
-        if (child == 0) {
-            limit_child();
-            _exit(new_runtime_in_child());
-        }
-        EXPECT_EQ(status_of(child), 0);
+        EXPECT_EQ(in_child(new_runtime_in_child), 0);
     }).join();
     EXPECT_EQ(hundred_run(), 0);
 }
@@ -252,12 +237,7 @@ TEST_P(UltFork, AmongBusyWorkers) {
                 hundred_run();
         });
     for (int round = 0; round < 10; round++) {
-        const pid_t child = fork();
-        if (child == 0) {
-            limit_child();
-            _exit(new_runtime_in_child());
-        }
-        EXPECT_EQ(status_of(child), 0);
+        EXPECT_EQ(in_child(new_runtime_in_child), 0);
         thrum_yield();
     }
     stop = true;
