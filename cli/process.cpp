@@ -25,6 +25,18 @@ int ptrace_scope() {
     return text ? std::atoi(text->c_str()) : 0;
 }
 
+// To be allowed to read a process.
+std::string what_would_help() {
+    const int scope = ptrace_scope();
+    if (geteuid() == 0)
+        return "; root needs CAP_SYS_PTRACE for it, which a container may lack (docker run "
+               "--cap-add=SYS_PTRACE)";
+    if (scope == 0)
+        return "; try as its user or as root";
+    return "; kernel.yama.ptrace_scope is " + std::to_string(scope) +
+           ": try as root, or with that set to 0 as its user";
+}
+
 bool is_library(const std::string &path, const std::string &library) {
     return path.compare(path.rfind('/') + 1, library.size(), library) == 0;
 }
@@ -80,11 +92,7 @@ Failure unreadable(pid_t pid, int error) {
         return {kFailed, "there is no " + process};
     if (error != EPERM && error != EACCES)
         return {kFailed, "cannot read " + process + ": " + std::strerror(error)};
-    const int scope = ptrace_scope();
-    return {kFailed, "no permission to read " + process +
-                         (scope == 0 ? "; try as its user or as root"
-                                     : "; kernel.yama.ptrace_scope is " + std::to_string(scope) +
-                                           ": try as root, or with that set to 0 as its user")};
+    return {kFailed, "no permission to read " + process + what_would_help()};
 }
 
 std::optional<std::uint64_t> find_symbol(pid_t pid, const std::string &library, const std::string &symbol) {

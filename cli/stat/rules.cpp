@@ -268,20 +268,31 @@ void add_place_evidence(const std::string &what, const Place &place, Finding &fo
 }
 
 struct Churn {
-    double life = 0; // of half of them, at most
+    double life = 0; // of most of them, at most
     bool is_churn = false;
 };
+
+// On average, by how many there were at a time (Little's law); 0: not known. Most of those that live for less than a look
+// are not seen, but where the kernel tells of each they are counted.
+double mean_life(const Report &report) {
+    const auto created = static_cast<double>(report.threads_created);
+    if (report.rate <= 0 || report.samples == 0 || report.threads_created < kChurnThreads * 5)
+        return 0;
+    return static_cast<double>(report.samples) / report.rate / created;
+}
 
 Churn churn_of(const Report &report) {
     std::vector<double> lives;
     for (const Thread &thread : report.threads)
         lives.push_back(thread.end - thread.begin);
-    if (lives.size() < kChurnThreads)
+    const bool seen = lives.size() >= kChurnThreads;
+    const double mean = mean_life(report);
+    if (!seen && mean <= 0)
         return {};
     const auto created = static_cast<double>(report.threads_created);
     const double rate = report.sampled_wall > 0 ? created / report.sampled_wall : 0;
     const bool many = rate >= kChurnRate || lives.size() >= kChurnThreads * 5;
-    const double life = median(lives);
+    const double life = seen ? median(lives) : mean;
     return {life, life < kChurnLife && many};
 }
 

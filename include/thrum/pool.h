@@ -51,16 +51,20 @@ enum thrum_pool_kind {
  * preempted: they must be brief, must not wait for another thread, hence take no lock that is taken elsewhere as well
  * (malloc has such), and must call nothing of this library but what says so.
  *
- * There is no `wait`. A thread comes by push alone, which the library calls, and so knows of; and a worker that waited
- * inside one pool would not hear of its others, of threads that are bound to it or belong to nobody, of timers, or that it is
- * to stop. thrum_sched_idle waits for all of these at once, in whatever pools they come. */
+ * A worker that has found nothing sleeps until something is pushed into one of its pools, which the library sees by
+ * itself. A pool that has something to give without a push, since it keeps threads back for a time, say, or asks a device,
+ * names by `wait` the moment at which it is to be looked at again. It must not wait inside: its worker would not hear of
+ * other pools, of threads that are bound to it or belong to nobody, of timers, or that it is to stop. */
 struct thrum_pool_ops {
     void (*push)(void *data, thrum_t thread); /* cannot fail: link threads through thrum_link */
     thrum_t (*pop)(void *data);               /* NULL: empty */
-    size_t (*size)(void *data);               /* may be out of date */
+    size_t (*size)(void *data);               /* how many pop would give now; may be out of date */
     void (*destroy)(void *data);              /* NULL: nothing to do */
     /* NULL, or up to `most` at once; returns how many. */
     size_t (*pop_many)(void *data, thrum_t *threads, size_t most);
+    /* NULL, or until when (ns, <thrum/time.h>) to wait for it, UINT64_MAX: for a push. Asked before each sleep of a worker
+     * whose scheduler has this pool. */
+    uint64_t (*wait)(void *data);
 };
 
 /* A word of the thread's for the pool that it is in. From: a pool's functions. */

@@ -28,10 +28,9 @@
  * free it at once, even if the one who told it so has not returned from there.
  *
  * WAITING. First come, first served, unless it says otherwise. Beside most functions x that wait there are try_x, which
- * returns EBUSY where x would wait (not for conditions, barriers and once), and x_until (not for once), which returns ETIMEDOUT when the moment (ns on
- * CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never) has come first: then it is as if it had not been called.
- * (A condition is always waited for. At a barrier a moment of 0 is a try: who is not the last has not come. Once is for what
- * its callers cannot go on without; who can asks an eventual that the function sets.)
+ * returns EBUSY where x would wait (not for conditions and barriers), and x_until, which returns ETIMEDOUT when the
+ * moment (ns on CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never) has come first: then it is as if it had not been
+ * called. (A condition is always waited for. At a barrier a moment of 0 is a try: who is not the last has not come.)
  *
  * MISUSE (unlocking what is another's, destroying what is in use) is answered with the error that is named there where
  * it is noticed without cost, and otherwise undefined. Debug builds of the library say what is wrong in one line and
@@ -303,6 +302,10 @@ typedef struct {
  * next one runs it. Calling it from fn for the same object is a deadlock. After pthread_once of POSIX, and std::call_once of
  * C++ for exceptions. */
 void thrum_once_call(thrum_once_t *once, void (*fn)(void *arg), void *arg);
+/* The same; who runs fn is not stopped at that moment, only who waits for its end. Errors: ETIMEDOUT, EBUSY somebody else
+ * is at it still. */
+int thrum_once_call_until(thrum_once_t *once, void (*fn)(void *arg), void *arg, uint64_t moment);
+int thrum_once_try_call(thrum_once_t *once, void (*fn)(void *arg), void *arg);
 
 /* --- channel ------------------------------------------------------------------------------------------ */
 

@@ -51,6 +51,12 @@ extern "C" {
  * tokio's threads for system calls. */
 int thrum_blocking(void *(*fn)(void *), void *arg, void **result);
 
+/* The same, but the caller waits until `moment` (ns, <thrum/time.h>; UINT64_MAX: for the end) at most. A call cannot be
+ * stopped: it is made and goes on after ETIMEDOUT, and what it returns is lost, so `arg` must be there for as long as fn
+ * wants it; let it be memory that whoever comes last frees. On an external kernel thread it is elsewhere, too, unless
+ * the moment is UINT64_MAX. From: ULT, external. Errors: as thrum_blocking; ETIMEDOUT. */
+int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t moment);
+
 /* --- workers ------------------------------------------------------------------------------------------ */
 
 /* One more worker while the runtime runs. *number, unless NULL, is its number: the lowest that no worker has, so that
@@ -69,6 +75,11 @@ int thrum_worker_add(unsigned *number);
  * Errors: ESRCH no runtime; EINVAL no such worker (any more); EBUSY it is the one that called thrum_init, the last
  * one, or one that threads are bound to; EPERM a tasklet, or a scheduler. After Argobots' ABT_xstream_join. */
 int thrum_worker_stop(unsigned number);
+
+/* The same, but the caller waits until `moment` (ns, <thrum/time.h>) at most. The worker has been told to stop, and does;
+ * its number is free when it has. Another call with the same number waits for that once more. From: ULT, external.
+ * Errors: as thrum_worker_stop; ETIMEDOUT, also if others were stopping or adding workers until then. */
+int thrum_worker_stop_until(unsigned number, uint64_t moment);
 
 /* The number of the worker that the caller runs on now; a ULT that waits, yields or is preempted may be on another
  * afterwards. -1 on an external kernel thread. From: anywhere, also signal handlers. */

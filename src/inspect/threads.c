@@ -93,6 +93,8 @@ static enum inspect_worker_state worker_state(const struct view *view, uint64_t 
     memory_field(view->source, worker, struct worker, parking.state, &parking);
     if (stay == WORKER_LEAVING)
         return INSPECT_STOPPED;
+    if (stay == WORKER_RELIEVES)
+        return INSPECT_RELIEF;
     if (!is_loop(view, current))
         return INSPECT_AT_WORK;
     return parking == PARKING_PARKED || parking == PARKING_LOOK ? INSPECT_PARKED : INSPECT_SEARCHING;
@@ -125,6 +127,16 @@ static bool describe_worker(const struct view *view, uint32_t number, struct ins
     told->state = worker_state(view, worker, told->current);
     told->queued = queued(view, worker);
     return true;
+}
+
+/* Without those that have been stopped, and the one that is there for others. */
+static uint64_t count_workers(const struct view *view) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < view->workers; i++) {
+        enum inspect_worker_state state = worker_state(view, worker_at(view, i), 0);
+        count += state != INSPECT_STOPPED && state != INSPECT_RELIEF;
+    }
+    return count;
 }
 
 bool inspect_workers(const struct inspect_source *source,
@@ -355,7 +367,7 @@ bool inspect_threads(const struct inspect_source *source, struct inspect_summary
         return false;
     note_current(&telling.view, current);
     memcpy(telling.summary->version, telling.view.image.version, sizeof telling.summary->version);
-    telling.summary->workers = telling.view.workers;
+    telling.summary->workers = count_workers(&telling.view);
     struct thrum_unit primary;
     bool go_on = true;
     if (memory_field(source, telling.view.image.scheduler, struct scheduler, primary, &primary))

@@ -26,6 +26,6 @@ const char *inspect_state_word(enum inspect_state state) {
 }
 
 const char *inspect_worker_state_word(enum inspect_worker_state state) {
-    static const char *const words[] = {"runs", "searches", "parked", "stopped"};
+    static const char *const words[] = {"runs", "searches", "parked", "stopped", "relief"};
     return words[state];
 }

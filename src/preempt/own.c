@@ -9,11 +9,7 @@
 #include "preempt/preempt.h"
 #include "sched/worker.h"
 
-bool own_is_possible;
-
-bool own_is_wanted(enum thrum_preempt_mode mode) {
-    return (mode != THRUM_PREEMPT_DEFAULT ? mode : preempt.settings.mode) == THRUM_PREEMPT_OWN_TLS;
-}
+bool own_is_possible, own_is_default;
 
 /* The thread's function as its thread begins. What is called from here finds the thread's own thread-locals. */
 static void *run(void *arg) {

@@ -73,6 +73,7 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
     if (preempt.on && preempt.carries)
         carriers_start(runtime->is_over);
     own_is_possible = preempt.on && preempt.lends;
+    own_is_default = own_is_possible && preempt.settings.mode == THRUM_PREEMPT_OWN_TLS;
     ticks_are_possible = preempt.on;
     return error;
 }
@@ -107,7 +108,7 @@ void preempt_stop(void) {
         donors_stop();
     handler_remove();
     carriers_stop();
-    own_is_possible = ticks_are_possible = false;
+    own_is_possible = own_is_default = ticks_are_possible = false;
     preempt.on = false;
 }
 
@@ -125,7 +126,7 @@ void preempt_fork_child(const struct worker *worker) {
     lock_reset(&reserves);
     carriers_stop();
     monitor_fork_child();
-    own_is_possible = ticks_are_possible = false;
+    own_is_possible = own_is_default = ticks_are_possible = false;
     preempt.on = false;
 }
 

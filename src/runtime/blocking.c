@@ -6,38 +6,49 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 
+#include "base/container_of.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/lock.h"
+#include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/places.h"
+#include "sched/patience.h"
 #include "sched/worker.h"
 #include "thrum/worker.h"
 
-/* On the caller's stack, which waits. */
-struct call {
+struct work {
     void *(*fn)(void *);
     void *arg; /* the result, once it has returned */
     int error; /* errno, before and after */
-    uint32_t
-        wait; /* 1: for a thread that was made for it, which sleeps here: the caller has not announced itself yet */
     uint64_t float_control;
-    struct thrum_unit *caller;
 };
 
-/* A thread that has nothing to do; on its stack. */
-struct idler {
-    uint32_t woken;    /* under lock, but for its own look at it: off the list */
-    struct call *call; /* then; NULL: it is to end */
-    struct idler *newer, *older;
+/* A kernel thread of the pool, in memory of its own. */
+struct server {
+    uint32_t woken; /* under lock, but for its own look at it: off the list, with work or to end */
+    uint32_t held;  /* of one that was made for a call, 1: the caller has not announced itself yet */
+    bool is_to_end;
+    struct work work;
+    struct call *call; /* under lock: whose result this is; NULL: nobody's any more */
+    struct server *newer, *older;
+};
+
+/* On the stack of its caller, who waits. */
+struct call {
+    struct work work;
+    struct server *server;
+    struct patience patience;
+    bool is_given_up;
 };
 
 uint64_t blocking_keep_ns = UINT64_C(10000000000);
 
 static struct {
     struct lock lock;
-    struct idler *newest;
+    struct server *newest;
     uint32_t threads; /* that have not ended; changed under lock, who stops sleeps on it */
     bool stopping;
     bool one_ended; /* this one, and has not been joined */
@@ -47,44 +58,52 @@ static struct {
 
 /* --- the list ----------------------------------------------------------------------------------------- */
 
-static void push_locked(struct idler *idler) {
-    idler->older = pool.newest;
+static void push_locked(struct server *server) {
+    server->older = pool.newest;
     if (pool.newest != NULL)
-        pool.newest->newer = idler;
-    pool.newest = idler;
+        pool.newest->newer = server;
+    pool.newest = server;
 }
 
-static void take_off_locked(struct idler *idler) {
-    if (idler->newer != NULL)
-        idler->newer->older = idler->older;
+static void take_off_locked(struct server *server) {
+    if (server->newer != NULL)
+        server->newer->older = server->older;
     else
-        pool.newest = idler->older;
-    if (idler->older != NULL)
-        idler->older->newer = idler->newer;
+        pool.newest = server->older;
+    if (server->older != NULL)
+        server->older->newer = server->newer;
+    server->newer = server->older = NULL;
+}
+
+static void give_work(struct server *server, struct call *call) {
+    server->work = call->work;
+    server->call = call;
+    call->server = server;
 }
 
 /* It is to be woken; from here on it may be gone: see unit_wake_elsewhere for why it may be woken nevertheless. */
-static void send_locked(struct idler *idler, struct call *call) {
-    take_off_locked(idler);
-    idler->call = call;
-    store_release(&idler->woken, 1);
+static void send_locked(struct server *server) {
+    take_off_locked(server);
+    store_release(&server->woken, 1);
 }
 
 static bool send_to_newest(struct call *call) {
     lock_acquire(&pool.lock);
-    struct idler *idler = pool.newest;
-    if (idler != NULL)
-        send_locked(idler, call);
+    struct server *server = pool.newest;
+    if (server != NULL) {
+        give_work(server, call);
+        send_locked(server);
+    }
     lock_release(&pool.lock);
-    if (idler != NULL)
-        futex_wake(&idler->woken, 1);
-    return idler != NULL;
+    if (server != NULL)
+        futex_wake(&server->woken, 1);
+    return server != NULL;
 }
 
 /* --- a thread ----------------------------------------------------------------------------------------- */
 
 /* False: it has been sent something meanwhile. */
-static bool give_up(struct idler *self) {
+static bool give_up_waiting(struct server *self) {
     lock_acquire(&pool.lock);
     bool listed = !self->woken;
     if (listed)
@@ -93,43 +112,54 @@ static bool give_up(struct idler *self) {
     return listed;
 }
 
-/* NULL: it is to end. */
-static struct call *next_call(void) {
-    struct idler self = {.woken = 0};
+/* False: it is to end. */
+static bool next_work(struct server *self) {
     struct timespec end = timer_spec(timer_now() + blocking_keep_ns);
     lock_acquire(&pool.lock);
     bool stopping = pool.stopping;
+    store_relaxed(&self->woken, 0);
     if (!stopping)
-        push_locked(&self);
+        push_locked(self);
     lock_release(&pool.lock);
     if (stopping)
-        return NULL;
-    while (!load_acquire(&self.woken))
-        if (futex_wait_until(&self.woken, 0, CLOCK_MONOTONIC, &end) == -ETIMEDOUT && give_up(&self))
-            return NULL;
-    return self.call;
+        return false;
+    while (!load_acquire(&self->woken))
+        if (futex_wait_until(&self->woken, 0, CLOCK_MONOTONIC, &end) == -ETIMEDOUT && give_up_waiting(self))
+            return false;
+    return !self->is_to_end;
+}
+
+/* Who gives up does so under the lock: either finds the other gone. */
+static struct call *take_call(struct server *self) {
+    lock_acquire(&pool.lock);
+    struct call *call = self->call;
+    self->call = NULL;
+    lock_release(&pool.lock);
+    return call;
 }
 
 /* False: this is the child of a fork that it called, where nobody waits for it. */
-static bool make(struct call *call) {
+static bool do_work(struct server *self) {
     uint32_t generation = pool.generation;
-    while (load_acquire(&call->wait))
-        futex_wait(&call->wait, 1);
-    arch_float_control_set(call->float_control);
-    errno = call->error;
-    void *result = call->fn(call->arg);
+    struct work work = self->work;
+    arch_float_control_set(work.float_control);
+    errno = work.error;
+    work.arg = work.fn(work.arg);
     if (pool.generation != generation)
         return false;
-    call->arg = result;
-    call->error = errno;
-    enter();
-    unit_wake(NULL, call->caller);
-    leave();
+    work.error = errno;
+    struct call *call = take_call(self);
+    if (call != NULL) {
+        call->work = work;
+        enter();
+        unit_wake(NULL, call->patience.unit);
+        leave();
+    }
     return true;
 }
 
 /* Its last act but to return. */
-static void end(void) {
+static void end(struct server *self) {
     lock_acquire(&pool.lock);
     bool one_ended = pool.one_ended;
     pthread_t ended = pool.ended;
@@ -138,6 +168,7 @@ static void end(void) {
     store_relaxed(&pool.threads, pool.threads - 1);
     bool stopping = pool.stopping;
     lock_release(&pool.lock);
+    munmap(self, sizeof *self);
     if (stopping)
         futex_wake(&pool.threads, INT_MAX);
     if (one_ended)
@@ -146,11 +177,15 @@ static void end(void) {
 
 /* As the only thread of its process, after a fork, its return is an exit (pthread_exit(3)). */
 static void *thread_main(void *arg) {
+    struct server *self = arg;
     places_roam();
-    for (struct call *call = arg; call != NULL; call = next_call())
-        if (!make(call))
+    while (load_acquire(&self->held))
+        futex_wait(&self->held, 1);
+    do
+        if (!do_work(self))
             return NULL;
-    end();
+    while (next_work(self));
+    end(self);
     return NULL;
 }
 
@@ -162,12 +197,20 @@ static void count_thread(int32_t by) {
     leave();
 }
 
+/* With this call, which it begins once it is no longer held. */
 static int thread_new(struct call *call) {
     pthread_t handle;
+    struct server *server = (struct server *)(void *)memory_map(sizeof *server, 0);
+    if (server == NULL)
+        return EAGAIN;
+    give_work(server, call);
+    server->held = 1;
     count_thread(1);
-    int error = thread_make_quiet(&handle, 0, thread_main, call);
-    if (error != 0)
+    int error = thread_make_quiet(&handle, 0, thread_main, server);
+    if (error != 0) {
         count_thread(-1);
+        munmap(server, sizeof *server);
+    }
     return error;
 }
 
@@ -182,43 +225,71 @@ static __attribute__((noinline)) void set_error_here(int error) {
     errno = error;
 }
 
+static bool give_up(struct patience *patience) {
+    struct call *call = container_of(patience, struct call, patience);
+    lock_acquire(&pool.lock);
+    bool is_on_its_way = call->server->call == call;
+    if (is_on_its_way) {
+        call->server->call = NULL;
+        call->is_given_up = true;
+    }
+    lock_release(&pool.lock);
+    return is_on_its_way;
+}
+
+static void wait_for(struct worker *worker, struct call *call, uint64_t moment) {
+    if (moment == TIMER_NEVER)
+        unit_block(worker, call->patience.unit);
+    else if (moment <= timer_now() && give_up(&call->patience))
+        unit_await_no_more(call->patience.unit);
+    else
+        unit_block_patiently(worker, &call->patience);
+}
+
 /* A new thread is made where the caller may still be preempted, so before it announces itself. */
-static int call_elsewhere(struct call *call) {
+static int call_elsewhere(struct call *call, uint64_t moment) {
     struct worker *worker = enter();
-    call->caller = worker->current;
-    unit_await(call->caller, AWAITS_CALL, NULL);
+    call->patience.unit = unit_self(worker);
+    call->patience.give_up = give_up;
+    call->patience.timer.deadline = moment;
+    unit_await(call->patience.unit, AWAITS_CALL, NULL);
     if (!send_to_newest(call)) {
-        unit_await_no_more(call->caller);
+        unit_await_no_more(call->patience.unit);
         leave();
-        call->wait = 1;
         int error = thread_new(call);
         if (error != 0)
             return error;
         worker = enter();
-        unit_await(call->caller, AWAITS_CALL, NULL);
-        store_release(&call->wait, 0);
-        futex_wake(&call->wait, 1);
+        unit_await(call->patience.unit, AWAITS_CALL, NULL);
+        struct server *server = call->server;
+        store_release(&server->held, 0);
+        futex_wake(&server->held, 1);
     }
-    unit_block(worker, call->caller);
+    wait_for(worker, call, moment);
     leave();
+    return call->is_given_up ? ETIMEDOUT : 0;
+}
+
+int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t moment) {
+    struct call call = {
+        .work = {.fn = fn, .arg = arg, .error = error_here(), .float_control = arch_float_control()}};
+    if (worker_here() == NULL && moment == TIMER_NEVER)
+        call.work.arg = fn(arg);
+    else if (!unit_here_may_wait())
+        return EPERM;
+    else {
+        int error = call_elsewhere(&call, moment);
+        if (error != 0)
+            return error;
+        set_error_here(call.work.error);
+    }
+    if (result != NULL)
+        *result = call.work.arg;
     return 0;
 }
 
 int thrum_blocking(void *(*fn)(void *), void *arg, void **result) {
-    struct call call = {.fn = fn, .arg = arg, .error = error_here(), .float_control = arch_float_control()};
-    if (worker_here() == NULL)
-        call.arg = fn(arg);
-    else if (!unit_here_may_wait())
-        return EPERM;
-    else {
-        int error = call_elsewhere(&call);
-        if (error != 0)
-            return error;
-        set_error_here(call.error);
-    }
-    if (result != NULL)
-        *result = call.arg;
-    return 0;
+    return thrum_blocking_until(fn, arg, result, TIMER_NEVER);
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */
@@ -230,9 +301,10 @@ void blocking_start(void) {
 static void tell_all_to_end(void) {
     lock_acquire(&pool.lock);
     pool.stopping = true;
-    for (struct idler *idler; (idler = pool.newest) != NULL;) {
-        send_locked(idler, NULL);
-        futex_wake(&idler->woken, 1);
+    for (struct server *server; (server = pool.newest) != NULL;) {
+        server->is_to_end = true;
+        send_locked(server);
+        futex_wake(&server->woken, 1);
     }
     lock_release(&pool.lock);
 }

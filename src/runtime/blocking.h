@@ -7,7 +7,8 @@
  * cache's, which leaves these threads alone, since they say which signals they block (os/thread.h).
  *
  * A call goes, under the lock, to the thread that has become free last; the thread sleeps on a word of its own. One
- * that has slept for blocking_keep_ns takes itself off the list and ends.
+ * that has slept for blocking_keep_ns takes itself off the list and ends. The thread has a copy of what it is to do, since
+ * the caller may give up waiting: under the lock, too, as the thread looks there for who gets the result.
  *
  * Who joins them? Who ends leaves its handle and joins the one whose handle it finds, so that one at the most is ended
  * and not joined, and who joins the last knows that all are gone. */

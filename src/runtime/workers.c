@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/container_of.h"
 #include "context/annotate.h"
 #include "os/futex.h"
 #include "os/loaded.h"
@@ -15,6 +16,7 @@
 #include "preempt/preempt.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
+#include "sched/patience.h"
 #include "sched/worker.h"
 #include "thrum/sync.h"
 #include "thrum/worker.h"
@@ -24,13 +26,15 @@ struct member {
     struct worker worker;       /* first */
     pthread_t handle;           /* if has_thread, which only the first worker may have not */
     bool has_thread;            /* or runs on carriers */
-    bool relieves;              /* it is the one that others do not see (preempt/relief.c); r/o */
     uint32_t over;              /* futex: on carriers, 1 when it is no longer */
     uint32_t begun;             /* futex, enum begun: of its kernel thread */
-    struct thrum_unit *waiting; /* for its end; set before it is asked to leave */
+    struct thrum_unit *waiting; /* who waits for its end: see see_off */
 };
 
 enum begun { NOT_YET, BEGUN, FAILED };
+
+/* In the place of who waits for a worker. */
+#define HAS_LEFT ((struct thrum_unit *)1)
 
 static struct {
     thrum_mutex_t mutex;
@@ -114,10 +118,20 @@ static bool tell_begun(struct member *member, bool succeeded) {
 }
 
 static void run_loop(struct worker *worker) {
-    if (((struct member *)(void *)worker)->relieves)
+    if (worker_relieves(worker))
         relief_loop(worker);
     else
         worker_loop(worker);
+}
+
+/* The worker, which was asked to leave, waits for nobody any more. Returns who waits for it, or NULL. */
+static struct thrum_unit *take_leave(struct member *member) {
+    return exchange_acq_rel(&member->waiting, HAS_LEFT);
+}
+
+static void wake_who_waits(struct thrum_unit *waiting) {
+    if (waiting != NULL)
+        unit_wake(NULL, waiting);
 }
 
 /* From the wake-up on the slot may be somebody else's. */
@@ -126,14 +140,14 @@ static void *worker_thread(void *arg) {
     if (!tell_begun(member, thread_begin(&member->worker, NULL)))
         return NULL;
     run_loop(&member->worker);
-    bool leaves = worker_is_leaving(&member->worker) && !member->relieves;
+    bool leaves = worker_is_leaving(&member->worker) && !worker_relieves(&member->worker);
     enter();
     if (leaves)
         worker_hand_over(&member->worker);
     preempt_worker_end(&member->worker);
     thread_end(&member->worker);
     if (leaves)
-        unit_wake(NULL, member->waiting);
+        wake_who_waits(take_leave(member));
     leave();
     return NULL;
 }
@@ -150,11 +164,11 @@ static void *carried_loop(void *arg) {
 
 void workers_is_over(struct worker *worker) {
     struct member *member = (struct member *)(void *)worker;
-    struct thrum_unit *waiting = worker_is_leaving(worker) ? member->waiting : NULL;
+    struct thrum_unit *waiting =
+        worker_is_leaving(worker) && !worker_relieves(worker) ? take_leave(member) : NULL;
     store_release(&member->over, 1); /* from here on it may be gone */
     futex_wake(&member->over, 1);
-    if (waiting != NULL)
-        unit_wake(NULL, waiting);
+    wake_who_waits(waiting);
 }
 
 static bool make_loop(struct worker *worker, void *(*fn)(void *)) {
@@ -197,6 +211,7 @@ static int start_thread(struct member *member) {
 
 static int thread_new(struct member *member) {
     int error = EAGAIN;
+    store_relaxed(&member->waiting, NULL);
     if (preempt_worker_ready(&member->worker))
         error = carriers_are_used ? start_carried(member) : start_thread(member);
     if (error != 0)
@@ -277,8 +292,7 @@ static int start_threads(uint32_t first) {
 
 /* Nothing is bound to it, and it is never stopped. */
 static void make_relief(struct member *member) {
-    member->relieves = true;
-    store_release(&member->worker.stay, WORKER_LEAVING);
+    store_release(&member->worker.stay, WORKER_RELIEVES);
 }
 
 int workers_start(uint32_t count, struct thrum_unit *primary) {
@@ -322,13 +336,6 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
     return 0;
 }
 
-/* Whoever is at it is waited for, and nobody begins. */
-void workers_close(void) {
-    thrum_mutex_lock(&change.mutex);
-    thrum_mutex_lock(&change.slots);
-    change.open = false;
-}
-
 void workers_fork_child(void) {
     change_renew();
 }
@@ -339,7 +346,7 @@ void workers_fork_child(void) {
 static struct member *relief_slot(void) {
     uint32_t count = scheduler.count;
     for (uint32_t i = 0; i < count; i++)
-        if (member_of(i)->relieves)
+        if (worker_relieves(scheduler.workers[i]))
             return member_of(i);
     if (count == WORKERS_MAX || !member_new(count))
         return NULL;
@@ -360,7 +367,7 @@ static bool arm(void) {
     if (preempt_make_spares(scheduler.count) != 0 || !start_relief())
         return false;
     for (uint32_t i = 0; i < scheduler.count; i++)
-        if (member_of(i)->relieves || !worker_is_leaving(scheduler.workers[i]))
+        if (worker_relieves(scheduler.workers[i]) || !worker_is_leaving(scheduler.workers[i]))
             preempt_give_reserve(scheduler.workers[i]);
     preempt_armed();
     return true;
@@ -377,15 +384,30 @@ bool workers_arm(void) {
 
 /* --- one at a time ------------------------------------------------------------------------------------ */
 
-/* Under the mutex as long as it is added to or taken from. */
+/* Under the mutex as long as it is added to or taken from. It may be leaving still. */
 static bool is_vacant(uint32_t slot) {
     return worker_is_leaving(scheduler.workers[slot]);
 }
 
-/* The lowest that is vacant, or a new one. */
+/* Whose end nobody has waited for, though somebody once did. */
+static bool is_unattended(uint32_t slot) {
+    return is_vacant(slot) && member_of(slot)->has_thread && !worker_relieves(scheduler.workers[slot]);
+}
+
+/* One that nobody has waited for to its end: at once, if that has come. */
+static bool is_free(uint32_t slot) {
+    struct member *member = member_of(slot);
+    if (!is_vacant(slot) || worker_relieves(&member->worker))
+        return false;
+    if (member->has_thread && load_acquire(&member->waiting) == HAS_LEFT)
+        thread_join(member);
+    return !member->has_thread;
+}
+
+/* The lowest that is free, or a new one. */
 static int find_slot(uint32_t *slot) {
     for (*slot = 0; *slot < scheduler.count; ++*slot)
-        if (is_vacant(*slot) && !member_of(*slot)->relieves) {
+        if (is_free(*slot)) {
             worker_ready(scheduler.workers[*slot]);
             return 0;
         }
@@ -428,34 +450,75 @@ static int add(unsigned *number) {
     return 0;
 }
 
-/* The caller is `self`, who waits until the worker's kernel thread has done its last. */
-static bool see_off(struct member *member, struct worker *here, struct thrum_unit *self) {
-    unit_await(self, AWAITS_WORKER, &member->worker);
-    member->waiting = self;
-    if (!worker_ask_to_leave(&member->worker)) {
-        unit_await_no_more(self);
+/* --- stopping one ------------------------------------------------------------------------------------- */
+
+/* member->waiting: NULL -> the unit that waits, by itself; -> NULL, by who ends its wait at its deadline (both cas);
+ * -> HAS_LEFT by the worker as its last, which wakes the unit that it finds there. Under the mutex, so one at a time. */
+struct seeing_off {
+    struct patience patience;
+    struct member *member;
+    bool is_given_up;
+};
+
+static bool give_up(struct patience *patience) {
+    struct seeing_off *see = container_of(patience, struct seeing_off, patience);
+    struct thrum_unit *self = patience->unit;
+    see->is_given_up = cas_acq_rel(&see->member->waiting, &self, NULL);
+    return see->is_given_up;
+}
+
+static bool ask_to_leave(struct worker *worker, const struct worker *here) {
+    if (!worker_ask_to_leave(worker))
         return false;
-    }
     fetch_sub_relaxed(&scheduler.running, 1U);
-    if (here == &member->worker)
-        here->until_slow = 1; /* it is to look at once */
-    unit_block(here, self);
+    if (here == worker)
+        worker->until_slow = 1; /* it is to look at once */
     return true;
 }
 
-static int stop(unsigned number) {
-    if (number >= scheduler.count || is_vacant(number))
+static void wait_until_left(struct worker *here, struct seeing_off *see) {
+    struct thrum_unit *self = see->patience.unit;
+    uint64_t moment = see->patience.timer.deadline;
+    if (moment == TIMER_NEVER)
+        unit_block(here, self);
+    else if (moment <= timer_now() && give_up(&see->patience))
+        unit_await_no_more(self);
+    else
+        unit_block_patiently(here, &see->patience);
+}
+
+/* The caller waits until the worker's kernel thread has done its last; it may have been asked before, by one who has given
+ * up waiting. 0, ETIMEDOUT, EBUSY: it must stay. */
+static int see_off(struct member *member, uint64_t moment) {
+    struct worker *here = enter();
+    struct thrum_unit *self = unit_self(here), *nobody = NULL;
+    struct seeing_off see = {.patience = {.unit = self, .give_up = give_up}, .member = member};
+    int error = 0;
+    see.patience.timer.deadline = moment;
+    unit_await(self, AWAITS_WORKER, &member->worker);
+    bool waits = cas_acq_rel(&member->waiting, &nobody, self); /* or it has left */
+    if (!worker_is_leaving(&member->worker) && !ask_to_leave(&member->worker, here)) {
+        store_relaxed(&member->waiting, NULL);
+        error = EBUSY;
+    }
+    if (waits && error == 0)
+        wait_until_left(here, &see);
+    else
+        unit_await_no_more(self);
+    leave();
+    return see.is_given_up ? ETIMEDOUT : error;
+}
+
+static int stop(unsigned number, uint64_t moment) {
+    if (number >= scheduler.count || (is_vacant(number) && !is_unattended(number)))
         return EINVAL;
     struct member *member = member_of(number);
-    if (!member->has_thread || load_relaxed(&scheduler.running) == 1)
+    if (!is_vacant(number) && (!member->has_thread || load_relaxed(&scheduler.running) == 1))
         return EBUSY;
-    struct worker *here = enter();
-    bool left = see_off(member, here, unit_self(here));
-    leave();
-    if (!left)
-        return EBUSY;
-    thread_join(member);
-    return 0;
+    int error = see_off(member, moment);
+    if (error == 0)
+        thread_join(member);
+    return error;
 }
 
 int thrum_worker_add(unsigned *number) {
@@ -469,13 +532,29 @@ int thrum_worker_add(unsigned *number) {
     return error;
 }
 
-int thrum_worker_stop(unsigned number) {
+int thrum_worker_stop_until(unsigned number, uint64_t moment) {
     if (!unit_here_may_wait())
         return EPERM;
-    thrum_mutex_lock(&change.mutex);
-    int error = change.open ? stop(number) : ESRCH;
+    int error = thrum_mutex_lock_until(&change.mutex, moment);
+    if (error != 0)
+        return error;
+    error = change.open ? stop(number, moment) : ESRCH;
     thrum_mutex_unlock(&change.mutex);
     return error;
+}
+
+int thrum_worker_stop(unsigned number) {
+    return thrum_worker_stop_until(number, TIMER_NEVER);
+}
+
+/* Whoever is at it is waited for, and nobody begins. */
+void workers_close(void) {
+    thrum_mutex_lock(&change.mutex);
+    for (uint32_t i = 0; i < scheduler.count; i++)
+        if (is_unattended(i))
+            stop(i, TIMER_NEVER);
+    thrum_mutex_lock(&change.slots);
+    change.open = false;
 }
 
 int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *counters) {

@@ -11,7 +11,8 @@
  *   3. It comes back to its loop when what runs on it waits, yields or ends, or out of its search, and is parked no
  *      more, nor does it keep the time.
  *   4. It gives its queues and magazines to all, and ceases to be a worker.
- *   5. Its last act is to wake who waits, who joins the kernel thread. The slot is free.
+ *   5. Its last act is to wake who waits, who joins the kernel thread. The slot is free. Who has given up waiting leaves
+ *      that to the next who wants the slot, or stops the same worker, or the runtime.
  *
  * A push that counted on this worker's search is not lost: it leaves the search as one who has found something does,
  * and so looks whether another is to be woken (idle.h). Its timers stay where they are; whoever searches or keeps the

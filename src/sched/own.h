@@ -13,11 +13,13 @@
 
 struct thrum_unit;
 
-/* This runtime has what such threads need; r/o while there are workers. */
-extern bool own_is_possible;
+/* This runtime has what such threads need, and makes such if nothing else is asked for; r/o while there are workers. */
+extern bool own_is_possible, own_is_default;
 
 /* Is a thread of this mode (as asked for, so perhaps DEFAULT) such a one? */
-bool own_is_wanted(enum thrum_preempt_mode mode);
+static inline bool own_is_wanted(enum thrum_preempt_mode mode) {
+    return mode == THRUM_PREEMPT_DEFAULT ? own_is_default : mode == THRUM_PREEMPT_OWN_TLS && own_is_possible;
+}
 
 /* Makes what it runs on, and changes what is to be called into what installs that. 0 or EAGAIN. Not inside. */
 int own_make(void *(**fn)(void *), void **arg);

@@ -296,6 +296,16 @@ bool scheduler_has_work(const struct thrum_sched *sched) {
     return false;
 }
 
+uint64_t scheduler_wait_until(const struct thrum_sched *sched) {
+    uint64_t until = TIMER_NEVER;
+    for (unsigned i = 0; i < sched->count; i++) {
+        const struct thrum_pool *pool = sched->pools[i];
+        uint64_t moment = pool->ops.wait != NULL ? pool->ops.wait(pool->data) : TIMER_NEVER;
+        until = moment < until ? moment : until;
+    }
+    return until;
+}
+
 static bool looks_at(const struct thrum_sched *sched, const struct thrum_pool *pool) {
     for (unsigned i = 0; sched != NULL && i < sched->count; i++)
         if (sched->pools[i] == pool)

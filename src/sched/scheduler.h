@@ -42,6 +42,9 @@ void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority);
 /* Is there something in one of its pools? */
 bool scheduler_has_work(const struct thrum_sched *sched);
 
+/* When one of its pools is to be looked at again though nothing was pushed; TIMER_NEVER. Inside. */
+uint64_t scheduler_wait_until(const struct thrum_sched *sched);
+
 /* There is no runtime any more: nobody has any of them. */
 void scheduler_forget(void);
 void scheduler_fork_child(void);

@@ -41,9 +41,11 @@ struct depot unit_depot = {.shape = {.chunk = 64 * 1024,
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 
-/* From here the descriptor is the joiner's. */
+/* From here the descriptor is the joiner's. Who is detached stays so: nobody else changes that word any more. */
 void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
-    struct thrum_unit *joiner = exchange_acq_rel(&self->join, JOIN_ENDED);
+    struct thrum_unit *joiner = load_acquire(&self->join);
+    if (joiner != JOIN_DETACHED)
+        joiner = exchange_acq_rel(&self->join, JOIN_ENDED);
     if (joiner == JOIN_DETACHED) {
         if (MISUSE_IS_WATCHED)
             store_relaxed(&self->join, JOIN_DETACHED); /* who joins it nevertheless is told so */
@@ -453,26 +455,27 @@ static inline __attribute__((always_inline)) int spawn(thrum_t *thread, const th
     return 0;
 }
 
-/* One that has thread-locals of its own, if so it is. */
+/* One that has thread-locals of its own. */
 static __attribute__((noinline)) int spawn_own(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
                                                void *arg) {
-    const struct attributes *attributes = attr != NULL ? attributes_of(attr) : NULL;
-    enum thrum_preempt_mode mode =
-        attributes != NULL ? (enum thrum_preempt_mode)attributes->preempt : THRUM_PREEMPT_DEFAULT;
-    bool is_own = own_is_wanted(mode) && (attr == NULL || !(attributes->flags & THRUM_SPAWN_TASKLET));
-    int error = is_own ? own_make(&fn, &arg) : 0;
+    int error = own_make(&fn, &arg);
     if (error != 0)
         return error;
     error = spawn(thread, attr, fn, arg);
-    if (error != 0 && is_own)
+    if (error != 0)
         own_unmake(arg);
     return error;
+}
+
+static inline bool is_to_have_own(const struct attributes *attributes) {
+    return own_is_wanted((enum thrum_preempt_mode)attributes->preempt) &&
+           !(attributes->flags & THRUM_SPAWN_TASKLET);
 }
 
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     if (__builtin_expect(fn == NULL, 0))
         return EINVAL;
-    if (__builtin_expect(own_is_possible, 0))
+    if (__builtin_expect(attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr)), 0))
         return spawn_own(thread, attr, fn, arg);
     return spawn(thread, attr, fn, arg);
 }
@@ -481,8 +484,8 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
 int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     if (unit == NULL || fn == NULL)
         return EINVAL;
-    bool is_own = own_is_possible && load_relaxed(&unit->kind) != UNIT_TASKLET &&
-                  own_is_wanted((enum thrum_preempt_mode)unit->preempt);
+    bool is_own =
+        load_relaxed(&unit->kind) != UNIT_TASKLET && own_is_wanted((enum thrum_preempt_mode)unit->preempt);
     int error = is_own ? own_make(&fn, &arg) : 0;
     if (error != 0)
         return error;

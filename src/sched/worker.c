@@ -349,6 +349,12 @@ static bool work_somewhere(void) {
     return load_acquire(&self->wanted_sched) != self->sched || work_for_anybody();
 }
 
+static uint64_t park_until(void) {
+    const struct thrum_sched *sched = worker_here()->idle_sched;
+    uint64_t timers = timekeeper_until(), pools = sched != NULL ? scheduler_wait_until(sched) : TIMER_NEVER;
+    return timers < pools ? timers : pools;
+}
+
 /* The caller's CPU may be taken while it searches: it has nothing that others wait for. */
 struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched) {
     if (__builtin_expect(scheduler.nodes > 1, 0))
@@ -374,7 +380,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
         count_one(&worker->counters.parks);
         trace_worker(worker, THRUM_TRACE_PARK);
         deque_shrink(&worker->deque);
-        idle_park(&scheduler.idle, &worker->parking, work_somewhere, timekeeper_until);
+        idle_park(&scheduler.idle, &worker->parking, work_somewhere, park_until);
         trace_worker(worker, THRUM_TRACE_UNPARK);
         timekeeper_wakes(worker);
         since = arch_ticks();

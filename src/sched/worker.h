@@ -37,8 +37,9 @@ struct thrum_sched;
  * (runtime/workers.h). */
 enum worker_stay {
     WORKER_OPEN,
-    WORKER_CLOSED,  /* nobody can be bound to it */
-    WORKER_LEAVING, /* it is on its way out, or gone; no scheduler is wanted any more */
+    WORKER_CLOSED,   /* nobody can be bound to it */
+    WORKER_LEAVING,  /* it is on its way out, or gone; no scheduler is wanted any more */
+    WORKER_RELIEVES, /* none that others see: it is there for those that are stuck (preempt/relief.c) */
 };
 
 struct worker {
@@ -348,9 +349,13 @@ void worker_hand_over(struct worker *worker);
 bool worker_bind(struct worker *worker);
 void worker_unbind(struct worker *worker);
 
-/* Or has left. */
+/* Or has left, or never was one like the others. */
 static inline bool worker_is_leaving(const struct worker *worker) {
-    return load_acquire(&worker->stay) == WORKER_LEAVING;
+    return load_acquire(&worker->stay) >= WORKER_LEAVING;
+}
+
+static inline bool worker_relieves(const struct worker *worker) {
+    return load_relaxed(&worker->stay) == WORKER_RELIEVES;
 }
 
 /* The caller is a loop or a scheduler: runs the unit until it waits, yields or ends. Inside. */

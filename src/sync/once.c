@@ -6,6 +6,8 @@
  *   RUNNING -> DONE  the same, when it has returned
  *   RUNNING -> 0     the same, when it was left by an exception or the thread's end: one of those who wait, which are
  *                    all woken, tries again */
+#include <errno.h>
+
 #include "sync/event.h"
 
 enum { ONCE_DONE = EVENT_SET, ONCE_RUNNING = 8 };
@@ -38,30 +40,43 @@ static void run(struct queue *queue, void (*fn)(void *), void *arg) {
     attempt.outcome = ONCE_DONE;
 }
 
-/* True: the caller is to run it. */
-static bool run_or_wait(struct queue *queue) {
+/* The caller is to run it if *mine. ETIMEDOUT: somebody else did until then. */
+static int run_or_wait(struct queue *queue, uint64_t deadline, bool *mine) {
     struct worker *worker = enter();
     uint32_t word = word_lock(&queue->word);
-    bool mine = word == 0;
-    if (word == ONCE_DONE || mine)
-        word_unlock(&queue->word, mine ? ONCE_RUNNING : word);
+    bool in_time = true;
+    *mine = word == 0;
+    if (word == ONCE_DONE || *mine)
+        word_unlock(&queue->word, *mine ? ONCE_RUNNING : word);
     else
-        queue_wait(worker, queue, AWAITS_ONCE, word, TIMER_NEVER);
+        in_time = queue_wait(worker, queue, AWAITS_ONCE, word, deadline);
     leave();
-    return mine;
+    return in_time ? 0 : ETIMEDOUT;
 }
 
-static __attribute__((noinline)) void call_or_wait(struct once *once, void (*fn)(void *), void *arg) {
-    while (!event_is_set(&once->event)) {
-        if (run_or_wait(&once->event.queue)) {
+static __attribute__((noinline)) int call_or_wait(struct once *once, void (*fn)(void *), void *arg,
+                                                  uint64_t deadline) {
+    int error = 0;
+    while (error == 0 && !event_is_set(&once->event)) {
+        bool mine;
+        error = run_or_wait(&once->event.queue, deadline, &mine);
+        if (mine) {
             run(&once->event.queue, fn, arg);
-            return;
+            break;
         }
     }
+    return error;
+}
+
+int thrum_once_call_until(thrum_once_t *object, void (*fn)(void *), void *arg, uint64_t moment) {
+    struct once *once = (struct once *)(void *)object;
+    return event_is_set(&once->event) ? 0 : call_or_wait(once, fn, arg, moment);
 }
 
 void thrum_once_call(thrum_once_t *object, void (*fn)(void *), void *arg) {
-    struct once *once = (struct once *)(void *)object;
-    if (!event_is_set(&once->event))
-        call_or_wait(once, fn, arg);
+    thrum_once_call_until(object, fn, arg, TIMER_NEVER);
+}
+
+int thrum_once_try_call(thrum_once_t *once, void (*fn)(void *), void *arg) {
+    return thrum_once_call_until(once, fn, arg, 0) == 0 ? 0 : EBUSY;
 }

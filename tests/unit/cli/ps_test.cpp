@@ -133,7 +133,8 @@ class PsPreempted : public testing::TestWithParam<std::string> {};
 TEST_P(PsPreempted, IsReadyAndHasABacktrace) {
     Running running({kPreempted}, with({{"THRUM_PREEMPT", GetParam()}}));
     const std::string out = ps(running.pid(), {"-b"}).out;
-    EXPECT_TRUE(has(out, " 3 threads: 2 running, 0 new, 1 ready, 0 waiting, 0 ended\n")) << out;
+    EXPECT_TRUE(has(out, ": 2 workers, 3 threads: 2 running, 0 new, 1 ready, 0 waiting, 0 ended\n")) << out;
+    EXPECT_TRUE(has(out, "\n2 +[0-9]+ +relief +[0-9]+ ")) << out;
     EXPECT_TRUE(has(out, " ready +worker 1 +0 +[1-9][0-9]* of 65536 +compute_for_ever\n(    .*\n)*"
                          "    compute \\(preempted.c:[0-9]+\\)\n"
                          "    compute_for_ever \\(preempted.c:[0-9]+\\)\n"))
@@ -180,6 +181,16 @@ TEST(Ps, NoPermission) {
     EXPECT_NE(ended.err.find("no permission to read process " + std::to_string(running.pid())),
               std::string::npos)
         << ended.err;
+}
+
+TEST(Ps, NoPermissionForRoot) {
+    if (getuid() != 0)
+        GTEST_SKIP() << "only root has capabilities to do without";
+    Running running({kUlts});
+    const Ended ended = spawn({"/usr/bin/setpriv", "--bounding-set", "-sys_ptrace", CLI_THRUM, "ps",
+                               std::to_string(running.pid())});
+    EXPECT_EQ(ended.code(), 1);
+    EXPECT_NE(ended.err.find("root needs CAP_SYS_PTRACE"), std::string::npos) << ended.err;
 }
 
 } // namespace

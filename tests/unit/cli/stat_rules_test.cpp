@@ -500,6 +500,24 @@ TEST(StatRules, ThreadsThatComeAndGo) {
     EXPECT_EQ(report.findings.front().line, 55);
 }
 
+// Of which few were seen: three were there in each of ten looks, but three thousand have been made.
+TEST(StatRules, ThreadsThatComeAndGoUnseen) {
+    Case made;
+    made.point(1, 0.1, 0.05, 0.05).point(2, 0.1, 0.05, 0.06).doing(Doing::kRunning, 0.1);
+    for (int i = 0; i < 10; i++)
+        made.thread(i * 0.01, i * 0.01);
+    made.report.sampled_wall = 0.1;
+    made.report.samples = 30;
+    made.report.rate = 100;
+    made.report.threads_created = 3000;
+    EXPECT_EQ(rules_of(made.concluded()), "thread-churn");
+    made.report.threads_created = 99; // too few to tell
+    EXPECT_EQ(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
+    made.report.threads_created = 3000; // but all at once
+    made.report.samples = 30000;
+    EXPECT_EQ(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
+}
+
 // By who makes them; else by who waits for them; else by where they begin.
 TEST(StatRules, WhereThreadsComeFrom) {
     Case made;

@@ -265,6 +265,76 @@ TEST_P(Blocking, ManyAtOnce) {
     EXPECT_EQ(calls, 23 * divided(100));
 }
 
+// --- until a moment ---------------------------------------------------------------------------------------
+
+// A call that reads a byte. Who comes last, the call or who has given it up, is told by `ends`.
+struct Reading {
+    Pipe pipe;
+    std::atomic<int> ends{0};
+    static void *read(void *arg) {
+        auto *reading = static_cast<Reading *>(arg);
+        const char byte = reading->pipe.get();
+        reading->ends++;
+        errno = byte;
+        return reading;
+    }
+};
+
+void expect_given_up() {
+    Reading reading;
+    void *result = &result;
+    const uint64_t moment = thrum_now() + 2 * THRUM_MS;
+    EXPECT_EQ(thrum_blocking_until(Reading::read, &reading, &result, moment), ETIMEDOUT);
+    EXPECT_GE(thrum_now(), moment);
+    EXPECT_EQ(thrum_blocking_until(Reading::read, &reading, &result, 0), ETIMEDOUT);
+    EXPECT_EQ(result, &result); // not touched
+    EXPECT_EQ(reading.ends, 0);
+    reading.pipe.put('a');
+    reading.pipe.put('b'); // both were made
+    EXPECT_TRUE(eventually([&] { return reading.ends == 2; }));
+}
+
+void expect_in_time() {
+    Reading reading;
+    void *result = nullptr;
+    reading.pipe.put('a');
+    set_error(0);
+    EXPECT_EQ(thrum_blocking_until(Reading::read, &reading, &result, thrum_now() + 20 * THRUM_S), 0);
+    EXPECT_EQ(error_now(), 'a');
+    EXPECT_EQ(result, &reading);
+    EXPECT_EQ(reading.ends, 1);
+}
+
+TEST_P(Blocking, IsWaitedForUntilAMoment) {
+    expect_given_up();
+    expect_in_time();
+    in_ult(expect_given_up);
+    in_ult(expect_in_time);
+    External(expect_given_up).join();
+    External(expect_in_time).join();
+}
+
+// Ends and deadlines at the same time: each caller has a result or none, and a thread's next call is its own.
+TEST_P(Blocking, EndsMeetDeadlines) {
+    std::atomic<int> made{0}, in_time{0}, late{0};
+    crew(8, 2, [&](int i) {
+        for (int k = 0; k < divided(200); k++) {
+            const uint64_t moment = thrum_now() + static_cast<uint64_t>(i * k % 7) * 10 * THRUM_US;
+            void *result = nullptr;
+            const int error = thrum_blocking_until(
+                [](void *arg) -> void * {
+                    static_cast<std::atomic<int> *>(arg)->fetch_add(1);
+                    return arg;
+                },
+                &made, &result, moment);
+            EXPECT_TRUE(error == 0 || error == ETIMEDOUT) << error;
+            EXPECT_EQ(result, error == 0 ? &made : nullptr);
+            (error == 0 ? in_time : late)++;
+        }
+    });
+    EXPECT_TRUE(eventually([&] { return made == in_time + late; }));
+}
+
 ULT_OVER_WORKERS(Blocking);
 
 // --- life of the threads ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <thrum/pool.h>
+#include <thrum/worker.h>
 
 #include <algorithm>
 #include <array>
@@ -265,6 +266,64 @@ TEST_P(Pool, WithoutASchedulerKeepsWhatItHas) {
     const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
     EXPECT_EQ(thrum_join(thread, nullptr), 0);
     EXPECT_EQ(counter, 1);
+}
+
+// Keeps what is pushed for a time, then gives it: nobody pushes anything then.
+class DelayingPool {
+  public:
+    explicit DelayingPool(uint64_t delay) : delay_(delay) {
+        const thrum_pool_ops ops{push, pop, size, nullptr, nullptr, wait};
+        EXPECT_EQ(thrum_pool_create_user(&pool_, &ops, this), 0);
+    }
+    ~DelayingPool() { EXPECT_EQ(thrum_pool_destroy(pool_), 0); }
+    DelayingPool(const DelayingPool &) = delete;
+    thrum_pool_t pool() const { return pool_; }
+
+  private:
+    static void push(void *data, thrum_t thread) {
+        auto *self = static_cast<DelayingPool *>(data);
+        ASSERT_EQ(self->kept_.exchange(thread), nullptr); // one at a time
+        self->due_ = thrum_now() + self->delay_;
+    }
+    bool is_due() const { return due_.load() <= thrum_now(); }
+    static std::size_t size(void *data) { return static_cast<DelayingPool *>(data)->is_due() ? 1 : 0; }
+    static uint64_t wait(void *data) { return static_cast<DelayingPool *>(data)->due_; }
+    static thrum_t pop(void *data) {
+        auto *self = static_cast<DelayingPool *>(data);
+        if (!self->is_due())
+            return nullptr;
+        self->due_ = UINT64_MAX;
+        return self->kept_.exchange(nullptr);
+    }
+
+    uint64_t delay_;
+    std::atomic<uint64_t> due_{UINT64_MAX};
+    std::atomic<thrum_t> kept_{nullptr};
+    thrum_pool_t pool_ = nullptr;
+};
+
+// By a worker that sleeps meanwhile. One that yields comes back through the pool.
+TEST_P(Pool, IsLookedAtWhenItSaysSo) {
+    constexpr uint64_t kDelay = 20 * THRUM_MS;
+    DelayingPool pool(kDelay);
+    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool()}));
+    const thrum_attr_t attr = attr_pool(pool.pool());
+    thrum_worker_counters before{}, after{};
+    ASSERT_EQ(thrum_worker_get_counters(workers() - 1, &before), 0);
+    const uint64_t since = thrum_now();
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_spawn(
+                  &thread, &attr,
+                  [](void *) -> void * {
+                      thrum_yield();
+                      return nullptr;
+                  },
+                  nullptr),
+              0);
+    ASSERT_EQ(thrum_join_until(thread, nullptr, since + 20 * THRUM_S), 0);
+    EXPECT_GE(thrum_now() - since, 2 * kDelay);
+    ASSERT_EQ(thrum_worker_get_counters(workers() - 1, &after), 0);
+    EXPECT_GE(after.parks, before.parks + 2);
 }
 
 // --- schedulers -------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ TEST_F(Scarce, Pools) {
 TEST_F(Scarce, PoolsOfTheUsersOwn) {
     alone([] {
         const thrum_pool_ops ops{[](void *, thrum_t) {}, [](void *) -> thrum_t { return nullptr; },
-                                 [](void *) -> std::size_t { return 0; }, nullptr, nullptr};
+                                 [](void *) -> std::size_t { return 0; }, nullptr, nullptr, nullptr};
         thrum_pool_t last = nullptr;
         no_memory();
         until(ENOMEM, [&] { return thrum_pool_create_user(&last, &ops, nullptr); });

@@ -363,6 +363,44 @@ TEST_P(Once, IsTriedAgainAfterAnException) {
     EXPECT_EQ(thrown, 3);
 }
 
+// Who waits for another's end gives up, who runs it does not.
+TEST_P(Once, IsWaitedForUntilAMoment) {
+    struct Calls {
+        thrum_once_t once = THRUM_ONCE_INIT;
+        thrum_event_t begun = THRUM_EVENT_INIT, go_on = THRUM_EVENT_INIT;
+        int runs = 0;
+        static void fn(void *arg) {
+            auto *calls = static_cast<Calls *>(arg);
+            calls->runs++;
+            thrum_event_set(&calls->begun);
+            thrum_event_wait(&calls->go_on);
+        }
+    };
+    Calls calls;
+    Light runner([&] { EXPECT_EQ(thrum_once_call_until(&calls.once, Calls::fn, &calls, 0), 0); });
+    thrum_event_wait(&calls.begun);
+    const auto expect_in_vain = [&] {
+        EXPECT_EQ(thrum_once_try_call(&calls.once, Calls::fn, &calls), EBUSY);
+        const uint64_t moment = thrum_now() + THRUM_MS;
+        EXPECT_EQ(thrum_once_call_until(&calls.once, Calls::fn, &calls, moment), ETIMEDOUT);
+        EXPECT_GE(thrum_now(), moment);
+    };
+    expect_in_vain();
+    in_ult(expect_in_vain);
+    External(expect_in_vain).join();
+    Light patient([&] {
+        EXPECT_EQ(thrum_once_call_until(&calls.once, Calls::fn, &calls, thrum_now() + 20 * THRUM_S), 0);
+    });
+    thrum_event_set(&calls.go_on);
+    patient.join();
+    runner.join();
+    EXPECT_EQ(thrum_once_try_call(&calls.once, Calls::fn, &calls), 0);
+    EXPECT_EQ(calls.runs, 1);
+    thrum_once_t other = THRUM_ONCE_INIT;
+    EXPECT_EQ(thrum_once_try_call(&other, Calls::fn, &calls), 0); // go_on is set
+    EXPECT_EQ(calls.runs, 2);
+}
+
 // By thrum_exit, as by pthread_exit of an external kernel thread.
 TEST_P(Once, IsTriedAgainAfterItsThreadHasEnded) {
     struct Calls {

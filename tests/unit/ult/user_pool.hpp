@@ -15,7 +15,7 @@ class UserFifo {
   public:
     // Without pop_many the library pops one after another.
     explicit UserFifo(bool has_pop_many = true) {
-        const thrum_pool_ops ops{push, pop, size, destroy, has_pop_many ? pop_many : nullptr};
+        const thrum_pool_ops ops{push, pop, size, destroy, has_pop_many ? pop_many : nullptr, nullptr};
         error_ = thrum_pool_create_user(&pool_, &ops, this);
     }
     UserFifo(const UserFifo &) = delete;

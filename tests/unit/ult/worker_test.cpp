@@ -183,6 +183,80 @@ TEST_P(Worker, StopsTheOneThatItsCallerRunsOn) {
     }
 }
 
+// Asked to stop while its thread keeps it busy.
+struct BusyWorker {
+    explicit BusyWorker(unsigned worker) : number(worker), thread([this] { compute(); }) {
+        EXPECT_TRUE(eventually([this] { return begun.load(); }));
+    }
+    void compute() {
+        EXPECT_TRUE(get_to(number));
+        begun = true;
+        while (!over)
+            ;
+    }
+    unsigned number;
+    std::atomic<bool> begun{false}, over{false};
+    Light thread;
+};
+
+class WorkerInTurn : public UltInTurn {}; // which is busy as long as nobody is preempted
+
+TEST_P(WorkerInTurn, IsWaitedForUntilAMoment) {
+    const unsigned number = add();
+    External waiter([number] {
+        BusyWorker busy(number);
+        EXPECT_EQ(thrum_worker_stop_until(number, 0), ETIMEDOUT);
+        const uint64_t moment = thrum_now() + 2 * THRUM_MS;
+        EXPECT_EQ(thrum_worker_stop_until(number, moment), ETIMEDOUT);
+        EXPECT_GE(thrum_now(), moment);
+        unsigned other = 0;
+        EXPECT_EQ(thrum_worker_add(&other), 0); // it is not the one that is leaving
+        EXPECT_NE(other, number);
+        expect_stops(other);
+        EXPECT_EQ(thrum_migrate(busy.thread.handle(), number), EINVAL);
+        busy.over = true;
+        busy.thread.join();
+        expect_stops(number);
+        EXPECT_EQ(thrum_worker_stop(number), EINVAL);
+    });
+    waiter.join();
+    EXPECT_EQ(add(), number);
+    expect_stops(number);
+}
+
+// Nobody waits for it any more when it has stopped: who wants the number does, or the runtime's end.
+TEST_P(WorkerInTurn, WhoWasNotWaitedForIsJoinedByTheNext) {
+    const unsigned number = add();
+    External([number] {
+        BusyWorker busy(number);
+        EXPECT_EQ(thrum_worker_stop_until(number, thrum_now() + THRUM_MS), ETIMEDOUT);
+        busy.over = true;
+    }).join();
+    EXPECT_TRUE(eventually([number] {
+        const unsigned next = add();
+        if (next != number)
+            expect_stops(next);
+        return next == number;
+    }));
+    External([number] {
+        BusyWorker busy(number);
+        EXPECT_EQ(thrum_worker_stop_until(number, thrum_now() + THRUM_MS), ETIMEDOUT);
+        busy.over = true;
+    }).join();
+} // and fini waits for it
+
+TEST_P(Worker, EndsMeetDeadlines) {
+    for (int i = 0; i < 20; i++) {
+        const unsigned number = add();
+        const int error =
+            thrum_worker_stop_until(number, thrum_now() + static_cast<uint64_t>(i) * 10 * THRUM_US);
+        EXPECT_TRUE(error == 0 || error == ETIMEDOUT) << error;
+        if (error == ETIMEDOUT)
+            expect_stops(number);
+    }
+    EXPECT_EQ(thrum_workers(), workers());
+}
+
 // In its deque, and in its ring.
 TEST_P(Worker, ItsQueuesGoToTheOthers) {
     constexpr int kMany = 3000; // more than a ring has room for
@@ -312,6 +386,7 @@ TEST_P(Worker, IsNotStoppedWhileItsThreadWaitsInTheKernel) {
 
 ULT_OVER_WORKERS(Worker);
 ULT_OVER_WORKERS(WorkerThreads);
+ULT_OVER_WORKERS(WorkerInTurn);
 
 // --- schedulers -------------------------------------------------------------------------------------------
 
