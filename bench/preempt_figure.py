@@ -90,7 +90,7 @@ def draw_armed(pyplot, tables, machine):
                                                     ("one worker, CPU time", "two workers, wall time"))):
         axes.axvspan(1 - FEW_PERCENT, 1 + FEW_PERCENT, color="0.9")
         points(axes, rows, key, number)
-        finish_points(axes, title, "with THRUM_PREEMPT=lend, to without")
+        finish_points(axes, title, "with preemption, to without")
     name_rows(all_axes[0], rows, "operation")
     return picture
 

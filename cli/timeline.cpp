@@ -87,7 +87,8 @@ class Maker {
   public:
     explicit Maker(const TraceSection &section) : section_(section), clock_(section.header) {
         for (const TraceRing &ring : section.rings)
-            timeline_.tracks.push_back({ring.head.worker, ring.head.lost, ring.events.size()});
+            timeline_.tracks.push_back(
+                {ring.head.worker, ring.head.relief != 0, ring.head.lost, ring.events.size()});
         present_.resize(section.rings.size());
     }
 

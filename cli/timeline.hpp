@@ -53,6 +53,7 @@ struct Arrow {
 
 struct Track {
     std::uint32_t worker; // or THRUM_TRACE_OUTSIDE
+    bool is_relief;
     std::uint64_t lost;
     std::size_t events;
 };

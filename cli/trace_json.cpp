@@ -75,7 +75,7 @@ class Writer {
         summary.tasklets += tasklets.size();
         summary.threads += timeline_.lives.size() - tasklets.size();
         for (const Track &track : timeline_.tracks) {
-            summary.workers += track.worker != THRUM_TRACE_OUTSIDE;
+            summary.workers += track.worker != THRUM_TRACE_OUTSIDE && !track.is_relief;
             summary.lost += track.lost;
         }
     }
@@ -136,10 +136,11 @@ class Writer {
         for (std::size_t track = 0; track < timeline_.tracks.size(); track++) {
             const Track &one = timeline_.tracks[track];
             const bool outside = one.worker == THRUM_TRACE_OUTSIDE;
-            if (outside && one.events == 0)
+            if ((outside || one.is_relief) && one.events == 0)
                 continue;
-            const std::string name =
-                outside ? "other kernel threads" : "worker " + std::to_string(one.worker);
+            const std::string name = outside         ? "other kernel threads"
+                                     : one.is_relief ? "relief"
+                                                     : "worker " + std::to_string(one.worker);
             write_metadata("thread_name", track, "\"name\":" + json_string(name));
             write_metadata("thread_sort_index", track, "\"sort_index\":" + std::to_string(number(track)));
         }

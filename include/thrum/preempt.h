@@ -10,10 +10,11 @@
  *     struct thrum_config config = {.preempt = {.mode = THRUM_PREEMPT_LEND, .slice = 1000}};
  *     thrum_init(&config);
  *
- * Without being told to (here, or by THRUM_PREEMPT in the environment) nobody is preempted. Else each worker that has
- * more than one thread to run is interrupted once a slice by a real-time signal, of which the handler lets the next
- * thread run; the preempted one goes on later, perhaps on another worker, where it was. What such a thread takes with
- * it until then is its mode:
+ * Each worker that has more than one thread to run is interrupted once a slice by a real-time signal, of which the handler
+ * lets the next thread run; the preempted one goes on later, perhaps on another worker, where it was. What such a thread
+ * takes with it until then is its mode. Without being told (here, or by THRUM_PREEMPT in the environment) it is LEND where
+ * the processor makes that cheap (x86-64 with FSGSBASE, aarch64), and NONE elsewhere, where the program has a handler for
+ * the signal already, or where the system has no timers or kernel threads for it:
  *
  *   mode     keeps its thread-locals         safe for
  *   NONE     is never preempted              what waits for no lock that a preempted thread may have
@@ -35,6 +36,10 @@
  *
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (20 with AMX) are left of it, the
  * thread goes on until more are.
+ *
+ * PRICE. As long as each worker has one thread at most, nothing: no interrupt comes. What only preemption needs, some sleeping
+ * kernel threads, is made when somebody is to be preempted for the first time. Programs whose threads count on being alone
+ * between two waits, as with one worker they may have, say THRUM_PREEMPT_NONE.
  */
 #ifndef THRUM_PREEMPT_H
 #define THRUM_PREEMPT_H
@@ -45,7 +50,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 enum thrum_preempt_mode {
-    THRUM_PREEMPT_DEFAULT, /* of a thread: as the runtime. Of the runtime: as THRUM_PREEMPT says, else NONE */
+    THRUM_PREEMPT_DEFAULT, /* of a thread: as the runtime. Of the runtime: as THRUM_PREEMPT says, else see above */
     THRUM_PREEMPT_NONE,
     THRUM_PREEMPT_YIELD,
     THRUM_PREEMPT_LEND,
@@ -65,7 +70,7 @@ enum thrum_tick_source {
 
 /* In struct thrum_config. What is 0 is as the environment says. */
 struct thrum_preempt_config {
-    unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: none, auto, yield, lend, own-tls, klt */
+    unsigned mode;   /* enum thrum_preempt_mode; THRUM_PREEMPT: auto, none, yield, lend, own-tls, klt */
     unsigned slice;  /* microseconds; THRUM_SLICE; 10000 */
     unsigned source; /* enum thrum_tick_source; THRUM_TICK: auto, timer, monitor */
     int signal;      /* THRUM_SIGNAL: a number, or rtmin+N; SIGRTMIN + 4 */

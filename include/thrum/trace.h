@@ -44,7 +44,7 @@ struct thrum_trace_header {
 
 struct thrum_trace_ring {
     uint32_t worker; /* its number, or THRUM_TRACE_OUTSIDE */
-    uint32_t unused;
+    uint32_t relief; /* 1: it is none of the program's, but relieves those (thrum-preemption(7)) */
     uint64_t events;
     uint64_t lost; /* older ones, that these have overwritten */
 };

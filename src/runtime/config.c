@@ -152,11 +152,15 @@ static enum thrum_preempt_mode mode_by_itself(void) {
 static int read_mode(unsigned wanted, struct preempt_settings *settings) {
     enum { AUTO = THRUM_PREEMPT_KLT + 1 };
     static const struct choice choices[] = {
-        {"none", THRUM_PREEMPT_NONE},       {"yield", THRUM_PREEMPT_YIELD}, {"lend", THRUM_PREEMPT_LEND},
-        {"own-tls", THRUM_PREEMPT_OWN_TLS}, {"klt", THRUM_PREEMPT_KLT},     {"auto", AUTO},
+        {"auto", AUTO},
+        {"none", THRUM_PREEMPT_NONE},
+        {"yield", THRUM_PREEMPT_YIELD},
+        {"lend", THRUM_PREEMPT_LEND},
+        {"own-tls", THRUM_PREEMPT_OWN_TLS},
+        {"klt", THRUM_PREEMPT_KLT},
     };
     unsigned value;
-    int error = read_choice(wanted, "THRUM_PREEMPT", "none, auto, yield, lend, own-tls or klt", choices,
+    int error = read_choice(wanted, "THRUM_PREEMPT", "auto, none, yield, lend, own-tls or klt", choices,
                             sizeof choices / sizeof *choices, &value);
     settings->is_lazy = value == AUTO && wanted != AUTO;
     settings->mode = settings->is_lazy ? mode_by_itself() : (enum thrum_preempt_mode)value;

@@ -199,10 +199,11 @@ static int write_all(long fd, const void *data, size_t bytes) {
 }
 
 /* Oldest first. Of a full ring not the oldest, which may be overwritten just now: see trace.h. */
-static int write_ring(long fd, uint32_t worker, const struct trace_ring *ring) {
+static int write_ring(long fd, uint32_t worker, bool relieves, const struct trace_ring *ring) {
     uint64_t count = load_acquire(&ring->count); /* pairs with put() of trace.c */
     uint64_t kept = ring->events == NULL ? 0 : count < ring->size ? count : ring->size - 1;
-    struct thrum_trace_ring head = {.worker = worker, .events = kept, .lost = count - kept};
+    struct thrum_trace_ring head = {
+        .worker = worker, .relief = relieves, .events = kept, .lost = count - kept};
     int error = write_all(fd, &head, sizeof head);
     if (kept == 0 || error != 0)
         return error;
@@ -243,8 +244,8 @@ static struct maps read_maps(void) {
 static int write_rings(long fd, uint32_t workers) {
     int error = 0;
     for (uint32_t i = 0; i < workers && error == 0; i++)
-        error = write_ring(fd, i, &scheduler.workers[i]->trace);
-    return error != 0 ? error : write_ring(fd, THRUM_TRACE_OUTSIDE, trace_outside());
+        error = write_ring(fd, i, worker_relieves(scheduler.workers[i]), &scheduler.workers[i]->trace);
+    return error != 0 ? error : write_ring(fd, THRUM_TRACE_OUTSIDE, false, trace_outside());
 }
 
 static int write_section(long fd, const struct maps *maps) {

@@ -748,7 +748,7 @@ std::string line_of(const char *name, const char *value, int expected) {
 
 TEST(Preempt, TheEnvironmentIsChecked) {
     EXPECT_EQ(line_of("THRUM_PREEMPT", "sometimes", EINVAL),
-              "thrum: THRUM_PREEMPT is 'sometimes'; it takes none, auto, yield, lend, own-tls or klt\n");
+              "thrum: THRUM_PREEMPT is 'sometimes'; it takes auto, none, yield, lend, own-tls or klt\n");
     EXPECT_EQ(line_of("THRUM_PREEMPT", "lend", 0), "");
     setenv("THRUM_PREEMPT", "lend", 1);
     EXPECT_EQ(line_of("THRUM_SLICE", "49", EINVAL),
