@@ -301,7 +301,10 @@ def check_options(program, name):
 def check_benchmark(folder, name):
     program = os.path.join(folder, name)
     check_options(program, name)
-    check_text(program, name, check_json(program, name))
+    result = check_json(program, name)
+    check_text(program, name, result)
+    if name == "hpp":
+        check_tables(result)
 
 
 def check_targets(folder, name):
@@ -415,12 +418,14 @@ def count_failures(checks):
 
 
 def check_preempt_plots(folder, name):
-    """Draws the figures of docs/preemption-cost.md."""
+    """Makes the tables and draws the figures of docs/preemption-cost.md."""
     with tempfile.TemporaryDirectory() as scratch:
         for benchmark, options in SMALLEST.items():
             measured, figure = os.path.join(scratch, "measured.json"), os.path.join(scratch, benchmark)
             with open(measured, "w", encoding="utf-8") as file:
                 file.write(run(os.path.join(folder, benchmark), *options, "--json").stdout)
+            with open(measured, encoding="utf-8") as file:
+                check_tables(json.load(file))
             answer = run(PYTHON, PLOT, measured, figure)
             if answer.returncode != 0:
                 return expect_missing(answer, "plot")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/cholesky.md, docs/insitu.md and docs/tail-latency.md, and those of docs/benchmarks.md that set the
-same beside the paper's, as Markdown, from what bench/cholesky, insitu_md, insitu_lammps and tail_latency say with --json:
+"""The tables of docs/cholesky.md, docs/insitu.md and docs/tail-latency.md, those of docs/benchmarks.md that set the same
+beside the paper's, and those of docs/preemption-cost.md and docs/cpp.md, as Markdown, from what the benchmarks say with --json:
 
     build/release/bench/cholesky --json >build/cholesky.json
     bench/tables.py build/cholesky.json                                          # prints them
@@ -172,9 +172,71 @@ def tail(result):
     return tables
 
 
+# --- tables that are as the benchmark prints them ---------------------------------------------------------------
+
+def fixed(row, key, digits):
+    """With so many decimals, and the interval if there is one."""
+    value = row[key]
+    if not isinstance(value, (int, float)):
+        return value
+    text = f"{value:.{digits}f}"
+    if key + "_low" in row:
+        text += f" [{row[key + '_low']:.{digits}f}, {row[key + '_high']:.{digits}f}]"
+    return text
+
+
+def flat(rows, words, *columns):
+    """Columns are title, key and decimals; `words` of them are words, or numbers as they are."""
+    def cell(row, key, digits):
+        return f"{row[key]:g}" if digits is None and isinstance(row[key], (int, float)) else \
+            row[key] if digits is None else fixed(row, key, digits)
+    return markdown([title for title, _, _ in columns], [[cell(row, key, digits) for _, key, digits in columns]
+                                                         for row in rows], words)
+
+
+def preempt_cost(result):
+    return [flat(result["tables"]["preempt_cost"]["rows"], 1, ("units", "arm", None), ("10th percentile, µs", "p10", 2),
+                 ("median, µs", "gap", 2), ("99th percentile, µs", "p99", 2), ("CPU time, µs", "cpu", 2),
+                 ("median to yield", "to_yield", 2), ("to kernel", "to_kernel", 2))]
+
+
+def preempt_forms(result):
+    return [flat(result["tables"]["preempt_forms"]["rows"], 1, ("form", "form", None), ("CPU time, ns", "cpu", 0),
+                 ("median, ns", "gap", 0), ("CPU time to the first row", "to_published", 2), ("to kernel", "to_kernel", 2))]
+
+
+def preempt_overhead(result):
+    def table(rows):
+        columns = [("mode", "mode", None), ("slice, µs", "slice", None), ("overhead, %", "overhead", 2)]
+        if "timer" in rows[0]:
+            columns += [("a timer's own, %", "timer", 2), ("beyond that, %", "beyond", 2)]
+        return flat(rows, 1, *columns)
+    return [table(one["rows"]) for one in result["tables"].values()]
+
+
+def preempt_timers(result):
+    return [flat(result["tables"]["preempt_timers"]["rows"], 1, ("form", "form", None), ("threads", "threads", None),
+                 ("median, µs", "median", 1), ("99th percentile, µs", "p99", 0), ("CPU time, mean, µs", "cpu", 1),
+                 ("delivered, %", "delivered", 0), ("left out, %", "left_out", 0))]
+
+
+def ult(result):
+    rows = [row for row in result["tables"]["ult_armed"]["rows"] if row["operation"] != "init + fini"]
+    return [flat(rows, 1, ("operation, with preemption to without", "operation", None), ("1 worker, CPU", "cpu_1", 3),
+                 ("2 workers, CPU", "cpu_2", 2), ("2 workers, wall", "wall_2", 2))]
+
+
+def hpp(result):
+    return [flat(result["tables"]["hpp"]["rows"], 1, ("operation", "operation", None), ("1 worker, CPU: C, ns", "cpu_c", 1),
+                 ("C++", "cpu_cpp", 1), ("ratio", "cpu_ratio", 2), ("2 workers, wall: C, ns", "wall_c", 1),
+                 ("C++", "wall_cpp", 1), ("ratio", "wall_ratio", 2))]
+
+
 # --- a document ---------------------------------------------------------------------------------------------------
 
-TABLES = {"cholesky": cholesky, "insitu_md": insitu, "insitu_lammps": insitu, "tail_latency": tail}
+TABLES = {"cholesky": cholesky, "insitu_md": insitu, "insitu_lammps": insitu, "tail_latency": tail,
+          "preempt_cost": preempt_cost, "preempt_forms": preempt_forms, "preempt_overhead": preempt_overhead,
+          "preempt_timers": preempt_timers, "ult": ult, "hpp": hpp}
 
 
 def read(path):

@@ -56,7 +56,8 @@ constexpr std::array<Row, 28> kRows = {{
 }};
 constexpr std::size_t kOwn = 17; // from here on: rows that only libthrum has
 constexpr const char *kMemory = "memory", *kLife = "life";
-constexpr double kMemoryTarget = 4.3e3;
+constexpr double kMemoryTarget = 4.3e3, kLeftTarget = 16;
+constexpr double kManyBlocked = 100000; // as workloads.hpp: of so many one may ask what they leave
 
 struct Runtime {
     const char *program; // in peers/
@@ -96,6 +97,7 @@ constexpr std::array<unsigned, 2> kWorkers = {1, 2};
 // What one runtime does in one row with so many workers, a value a round; or why it does not.
 struct Series {
     std::vector<double> wall, cpu; // ns; bytes in both for memory
+    std::vector<double> left;      // bytes, a second after so many threads were joined
     std::string why;
 };
 
@@ -183,13 +185,15 @@ void Run::one(const Key &key) {
     }
     const bench::Ended ended = bench::run(
         {path(key[0]), row, std::to_string(kWorkers[key[2]]), std::to_string(scale)}, environment, true);
-    double wall = 0, cpu = 0;
+    double wall = 0, cpu = 0, left = 0;
     if (ended.status == 0 && std::sscanf(ended.output.c_str(), "ns %lf %lf", &wall, &cpu) == 2) {
         series.wall.push_back(wall);
         series.cpu.push_back(cpu);
-    } else if (ended.status == 0 && std::sscanf(ended.output.c_str(), "bytes %lf", &wall) == 1) {
+    } else if (ended.status == 0 &&
+               (std::sscanf(ended.output.c_str(), "bytes %lf left %lf", &wall, &left) >= 1)) {
         series.wall.push_back(wall);
         series.cpu.push_back(wall);
+        series.left.push_back(left);
     } else if (ended.status == 0 && ended.output.compare(0, 5, "none ") == 0) {
         series.why = ended.output.substr(5, ended.output.find('\n') - 5);
     } else if (!is_thrum(key[0])) {
@@ -270,6 +274,12 @@ bench::Table other_units(const Run &run, const bench::Options &options) {
     table.rows.push_back(
         {"resident memory of a blocked thread, of " + std::to_string(static_cast<long>(options.numbers[2])),
          "bytes", bytes(0), bytes(1), target(kMemoryTarget)});
+    const auto left = [&](std::size_t workers) {
+        return bench::estimate(run.series({0, memory, workers}).left).median / (1 << 20);
+    };
+    if (options.numbers[2] >= kManyBlocked)
+        table.rows.push_back({"what is left of them a second after they were joined", "MiB", left(0), left(1),
+                              target(kLeftTarget)});
     table.rows.push_back({"init + fini, CPU", "µs", us(0, true), us(1, true), ""});
     table.rows.push_back({"init + fini, wall", "µs", us(0, false), us(1, false), ""});
     return table;

@@ -354,6 +354,8 @@ struct Blocked {
     }
 };
 
+constexpr long kManyBlocked = 100000; // of which one may ask what they have left a second later
+
 template <class R>
 void memory() {
     constexpr int kAtMost = 1000000;
@@ -372,7 +374,13 @@ void memory() {
     blocked.go_on.broadcast();
     blocked.mutex.unlock();
     group.join();
-    std::printf("bytes %.0f\n", (after - before) / static_cast<double>(count));
+    std::printf("bytes %.0f", (after - before) / static_cast<double>(count));
+    if (count >= kManyBlocked) {
+        for (const double end = clock_ns(CLOCK_MONOTONIC) + 1e9; clock_ns(CLOCK_MONOTONIC) < end;)
+            R::yield();
+        std::printf(" left %.0f", resident_bytes() - before);
+    }
+    std::printf("\n");
 }
 
 // --- which --------------------------------------------------------------------------------------------------
