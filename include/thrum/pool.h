@@ -63,7 +63,7 @@ struct thrum_pool_ops {
     /* NULL, or up to `most` at once; returns how many. */
     size_t (*pop_many)(void *data, thrum_t *threads, size_t most);
     /* NULL, or until when (ns, <thrum/time.h>) to wait for it, UINT64_MAX: for a push. Asked before each sleep of a worker
-     * whose scheduler has this pool. */
+     * whose scheduler has this pool, and when one that runs a thread finds that nobody else is to run (in a signal handler). */
     uint64_t (*wait)(void *data);
 };
 
@@ -74,7 +74,8 @@ thrum_t *thrum_link(thrum_t thread);
 int thrum_pool_create(thrum_pool_t *pool, enum thrum_pool_kind kind);
 int thrum_pool_create_user(thrum_pool_t *pool, const struct thrum_pool_ops *ops, void *data);
 
-/* Nobody waits in it, and no scheduler or thread is to use it any more. Errors: EBUSY it is not empty, or a scheduler
+/* Nobody waits in it, not even one that a pool of the user's own keeps back, and no scheduler or thread is to use it any more.
+ * Errors: EBUSY it is not empty (by `size`), or a scheduler
  * that was created with it has not been destroyed. From: ULT, external. */
 int thrum_pool_destroy(thrum_pool_t pool);
 

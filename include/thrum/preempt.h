@@ -27,18 +27,19 @@
  * User-Level Threads", PPoPP 2021.
  *
  * Where a slice is asked for, others wait two of them at most for a thread that computes, as long as the kernel gives
- * the worker its CPU. A worker that has one thread to run, and nobody else any, is not interrupted.
+ * the worker its CPU. A worker that has one thread to run, and nobody else any, is not interrupted, but for once, a slice after it
+ * had been idle.
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
- * (signal(7)); poll, epoll_wait, nanosleep and some others return EINTR. A thread that must not see that stands in
- * thrum_nopreempt_begin and _end, or calls by thrum_blocking. Nobody is preempted in a signal handler of the program's
+ * (signal(7)); poll, epoll_wait, nanosleep and some others return EINTR. A thread that must not see that calls by
+ * thrum_blocking. Nobody is preempted in a signal handler of the program's
  * that runs on an alternate stack or with signals blocked. thrum-preemption(7) has all of it.
  *
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (20 with AMX) are left of it, the
  * thread goes on until more are.
  *
- * PRICE. As long as each worker has one thread at most, nothing: no interrupt comes. What only preemption needs, some sleeping
- * kernel threads, is made when somebody is to be preempted for the first time. Programs whose threads count on being alone
+ * PRICE. From the start a timer and a sleeping kernel thread for each worker, and one that makes more when somebody is preempted
+ * for the first time; where each worker has one thread at most, nothing besides. Programs whose threads count on being alone
  * between two waits, as with one worker they may have, say THRUM_PREEMPT_NONE.
  */
 #ifndef THRUM_PREEMPT_H

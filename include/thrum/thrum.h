@@ -56,7 +56,8 @@ struct thrum_config {
     uint64_t reserved[4];                /* 0, which later versions take for what they do today */
 };
 
-/* Starts the workers. The caller becomes a ULT that is bound to the first of them and stays on its own kernel thread.
+/* Starts the workers. The caller becomes a ULT that is bound to the first of them and stays on its own kernel thread (but
+ * for thrum-preemption(7), Waiting in the kernel).
  * `config` may be NULL. A program that never calls this gets workers at the first thrum_spawn, all with kernel threads
  * of their own; they stay until the process ends.
  *

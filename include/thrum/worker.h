@@ -60,7 +60,7 @@ int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t
 /* --- workers ------------------------------------------------------------------------------------------ */
 
 /* One more worker while the runtime runs. *number, unless NULL, is its number: the lowest that no worker has, so that
- * numbers stay below 1024 and below the largest number of workers that there have been.
+ * numbers stay below 1024. They have gaps where workers were stopped, and one where preemption has a worker of its own.
  *
  * From: ULT, external.
  * Errors: ESRCH no runtime; EAGAIN no kernel thread to be had, or there are 1024; ENOMEM; EPERM a tasklet, or a
@@ -78,7 +78,8 @@ int thrum_worker_stop(unsigned number);
 
 /* The same, but the caller waits until `moment` (ns, <thrum/time.h>) at most. The worker has been told to stop, and does;
  * its number is free when it has. Another call with the same number waits for that once more. From: ULT, external.
- * Errors: as thrum_worker_stop; ETIMEDOUT, also if others were stopping or adding workers until then. */
+ * Errors: as thrum_worker_stop; ETIMEDOUT; EBUSY also if others were stopping or adding workers until then: it has not been
+ * told. */
 int thrum_worker_stop_until(unsigned number, uint64_t moment);
 
 /* The number of the worker that the caller runs on now; a ULT that waits, yields or is preempted may be on another

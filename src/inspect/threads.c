@@ -91,12 +91,12 @@ static enum inspect_worker_state worker_state(const struct view *view, uint64_t 
     uint32_t stay = WORKER_LEAVING, parking = PARKING_AWAKE;
     memory_field(view->source, worker, struct worker, stay, &stay);
     memory_field(view->source, worker, struct worker, parking.state, &parking);
-    if (stay == WORKER_LEAVING)
-        return INSPECT_STOPPED;
     if (stay == WORKER_RELIEVES)
         return INSPECT_RELIEF;
     if (!is_loop(view, current))
-        return INSPECT_AT_WORK;
+        return INSPECT_AT_WORK; /* even if it is to stop */
+    if (stay == WORKER_LEAVING)
+        return INSPECT_STOPPED;
     return parking == PARKING_PARKED || parking == PARKING_LOOK ? INSPECT_PARKED : INSPECT_SEARCHING;
 }
 
@@ -133,7 +133,7 @@ static bool describe_worker(const struct view *view, uint32_t number, struct ins
 static uint64_t count_workers(const struct view *view) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < view->workers; i++) {
-        enum inspect_worker_state state = worker_state(view, worker_at(view, i), 0);
+        enum inspect_worker_state state = worker_state(view, worker_at(view, i), current_of(view, i));
         count += state != INSPECT_STOPPED && state != INSPECT_RELIEF;
     }
     return count;

@@ -357,10 +357,12 @@ void thrum_nopreempt_end(void) {
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-bool handler_would_replace(void) {
+/* Who blocks it may wait for it. */
+bool handler_would_intrude(void) {
     struct sigaction now;
     return sigaction(preempt.settings.signal, NULL, &now) != 0 ||
-           (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN && now.sa_sigaction != on_signal);
+           (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN && now.sa_sigaction != on_signal) ||
+           (signals_mask_get() & signals_bit(preempt.settings.signal)) != 0;
 }
 
 int handler_install(void) {
@@ -373,9 +375,13 @@ int handler_install(void) {
     return 0;
 }
 
-/* One that is still on its way must not end the process. */
+/* One that is still on its way must not end the process: it is ignored, which throws it away. What the program has put
+ * there meanwhile stays. */
 void handler_remove(void) {
-    if (before.sa_handler == SIG_DFL)
-        before.sa_handler = SIG_IGN;
+    struct sigaction now, ignore = {.sa_handler = SIG_IGN};
+    if (sigaction(preempt.settings.signal, NULL, &now) != 0 || !(now.sa_flags & SA_SIGINFO) ||
+        now.sa_sigaction != on_signal)
+        return;
+    sigaction(preempt.settings.signal, &ignore, NULL);
     sigaction(preempt.settings.signal, &before, NULL);
 }

@@ -66,7 +66,7 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
         return 0;
     tcb_is_cheap = arch_tcb_is_cheap();
     relief_start();
-    int error = settings->is_lazy && handler_would_replace() ? EAGAIN : handler_install();
+    int error = settings->is_lazy && handler_would_intrude() ? EAGAIN : handler_install();
     if (error == 0 && preempt_has_spares() && (error = start_keeping(runtime)) != 0)
         handler_remove();
     preempt.on = error == 0;
@@ -225,8 +225,11 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
         }
         leave();
     }
-    if (primary != NULL)
-        tick_begin(worker);
+    if (primary != NULL) {
+        enter();
+        tick_rest(worker); /* it is alone so far */
+        leave();
+    }
     return true;
 }
 

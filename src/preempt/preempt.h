@@ -125,7 +125,7 @@ uint32_t preempt_owners_at_once(void);
 bool handler_has_dropped(void);
 
 /* The program has one for the signal. */
-bool handler_would_replace(void);
+bool handler_would_intrude(void);
 int handler_install(void);
 void handler_remove(void);
 

@@ -102,6 +102,8 @@ void tick_rest(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER || worker->loop != &worker->base)
         return;
     uint64_t deadline = load_relaxed(&worker->timers.next);
+    uint64_t pools = worker->sched != NULL ? scheduler_wait_until(worker->sched) : TIMER_NEVER;
+    deadline = pools < deadline ? pools : deadline;
     set(worker, deadline == TIMER_NEVER ? 0 : deadline, 0);
     fetch_add_seq_cst(&scheduler.idle.resting, 1U); /* first: who ends the rest counts it out */
     store_relaxed(&worker->tick.state, TICK_REST);

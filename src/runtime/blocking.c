@@ -39,7 +39,7 @@ struct server {
 /* On the stack of its caller, who waits. */
 struct call {
     struct work work;
-    struct server *server;
+    struct server *server; /* under lock, once it is at work; NULL: it has taken its leave, and may be gone */
     struct patience patience;
     bool is_given_up;
 };
@@ -134,6 +134,8 @@ static struct call *take_call(struct server *self) {
     lock_acquire(&pool.lock);
     struct call *call = self->call;
     self->call = NULL;
+    if (call != NULL)
+        call->server = NULL;
     lock_release(&pool.lock);
     return call;
 }
@@ -228,13 +230,14 @@ static __attribute__((noinline)) void set_error_here(int error) {
 static bool give_up(struct patience *patience) {
     struct call *call = container_of(patience, struct call, patience);
     lock_acquire(&pool.lock);
-    bool is_on_its_way = call->server->call == call;
-    if (is_on_its_way) {
-        call->server->call = NULL;
+    struct server *server = call->server;
+    if (server != NULL) {
+        server->call = NULL;
+        call->server = NULL;
         call->is_given_up = true;
     }
     lock_release(&pool.lock);
-    return is_on_its_way;
+    return server != NULL;
 }
 
 static void wait_for(struct worker *worker, struct call *call, uint64_t moment) {
@@ -252,7 +255,7 @@ static int call_elsewhere(struct call *call, uint64_t moment) {
     call->patience.unit = unit_self(worker);
     call->patience.give_up = give_up;
     call->patience.timer.deadline = moment;
-    unit_await(call->patience.unit, AWAITS_CALL, NULL);
+    unit_await_until(call->patience.unit, AWAITS_CALL, NULL, moment);
     if (!send_to_newest(call)) {
         unit_await_no_more(call->patience.unit);
         leave();
@@ -260,7 +263,7 @@ static int call_elsewhere(struct call *call, uint64_t moment) {
         if (error != 0)
             return error;
         worker = enter();
-        unit_await(call->patience.unit, AWAITS_CALL, NULL);
+        unit_await_until(call->patience.unit, AWAITS_CALL, NULL, moment);
         struct server *server = call->server;
         store_release(&server->held, 0);
         futex_wake(&server->held, 1);
@@ -317,6 +320,7 @@ void blocking_stop(void) {
     lock_acquire(&pool.lock); /* after the last of them */
     bool one_ended = pool.one_ended;
     pool.one_ended = false;
+    pool.stopping = false; /* external threads may call also without a runtime */
     lock_release(&pool.lock);
     if (one_ended)
         pthread_join(pool.ended, NULL);

@@ -495,7 +495,7 @@ static int see_off(struct member *member, uint64_t moment) {
     struct seeing_off see = {.patience = {.unit = self, .give_up = give_up}, .member = member};
     int error = 0;
     see.patience.timer.deadline = moment;
-    unit_await(self, AWAITS_WORKER, &member->worker);
+    unit_await_until(self, AWAITS_WORKER, &member->worker, moment);
     bool waits = cas_acq_rel(&member->waiting, &nobody, self); /* or it has left */
     if (!worker_is_leaving(&member->worker) && !ask_to_leave(&member->worker, here)) {
         store_relaxed(&member->waiting, NULL);
@@ -535,10 +535,9 @@ int thrum_worker_add(unsigned *number) {
 int thrum_worker_stop_until(unsigned number, uint64_t moment) {
     if (!unit_here_may_wait())
         return EPERM;
-    int error = thrum_mutex_lock_until(&change.mutex, moment);
-    if (error != 0)
-        return error;
-    error = change.open ? stop(number, moment) : ESRCH;
+    if (thrum_mutex_lock_until(&change.mutex, moment) != 0)
+        return EBUSY;
+    int error = change.open ? stop(number, moment) : ESRCH;
     thrum_mutex_unlock(&change.mutex);
     return error;
 }

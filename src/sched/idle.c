@@ -2,6 +2,8 @@
 /* See idle.h. */
 #include "sched/idle.h"
 
+#include <errno.h>
+
 #include "os/futex.h"
 #include "os/membarrier.h"
 #include "sched/timekeeper.h"
@@ -105,8 +107,7 @@ static bool sleep_until(struct parking *parking, uint64_t deadline) {
     if (timer_now() >= deadline)
         return false;
     struct timespec time = timer_spec(deadline);
-    futex_wait_until(&parking->state, PARKING_PARKED, CLOCK_MONOTONIC, &time);
-    return true;
+    return futex_wait_until(&parking->state, PARKING_PARKED, CLOCK_MONOTONIC, &time) != -ETIMEDOUT;
 }
 
 void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void),

@@ -33,7 +33,8 @@
 struct thrum_sched;
 
 /* OPEN -> CLOSED -> LEAVING by who stops it, or back to OPEN if threads are bound to it. LEAVING -> CLOSED -> OPEN by
- * who makes a new worker of the slot, or back to LEAVING without a kernel thread for it. One at a time
+ * who makes a new worker of the slot, or back to LEAVING without a kernel thread for it. RELIEVES from its beginning. One at a
+ * time
  * (runtime/workers.h). */
 enum worker_stay {
     WORKER_OPEN,
@@ -96,7 +97,7 @@ struct worker {
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
 
 /* Workers are added and stopped while others look at all of them. So a slot below `count` is for good, until the
- * runtime ends: who was stopped has empty queues, is never parked, and its slot waits for the next. Only its timers are
+ * runtime ends: who has stopped has empty queues, is never parked, and its slot waits for the next. Only its timers are
  * still there, for everybody to fire. */
 extern struct scheduler {
     struct worker *workers[WORKERS_MAX]; /* r/o below count */

@@ -48,7 +48,10 @@ static int run_or_wait(struct queue *queue, uint64_t deadline, bool *mine) {
     *mine = word == 0;
     if (word == ONCE_DONE || *mine)
         word_unlock(&queue->word, *mine ? ONCE_RUNNING : word);
-    else
+    else if (deadline == 0) {
+        word_unlock(&queue->word, word);
+        in_time = false;
+    } else
         in_time = queue_wait(worker, queue, AWAITS_ONCE, word, deadline);
     leave();
     return in_time ? 0 : ETIMEDOUT;

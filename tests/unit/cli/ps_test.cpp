@@ -2,6 +2,8 @@
 //
 // `thrum ps`: what it tells of a process that uses libthrum (ults.c), and each reason why it cannot.
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <regex>
@@ -185,8 +187,8 @@ TEST(Ps, NoPermission) {
 }
 
 TEST(Ps, NoPermissionForRoot) {
-    if (getuid() != 0)
-        GTEST_SKIP() << "only root has capabilities to do without";
+    if (getuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
+        GTEST_SKIP() << "only root with CAP_SYS_PTRACE can do without it";
     Running running({kUlts});
     const Ended ended = spawn({"/usr/bin/setpriv", "--bounding-set", "-sys_ptrace", CLI_THRUM, "ps",
                                std::to_string(running.pid())});

@@ -167,7 +167,9 @@ TEST_P(Blocking, CallsMayWaitForEachOther) {
     pthread_barrier_destroy(&barrier);
 }
 
-TEST_P(Blocking, ThreadsAreUsedAgain) {
+class BlockingInTurn : public UltInTurn {}; // preemption makes threads, too
+
+TEST_P(BlockingInTurn, ThreadsAreUsedAgain) {
     const std::size_t threads = threads_of_process();
     std::set<long> tids;
     for (int i = 0; i < 100; i++) {
@@ -336,11 +338,12 @@ TEST_P(Blocking, EndsMeetDeadlines) {
 }
 
 ULT_OVER_WORKERS(Blocking);
+ULT_OVER_WORKERS(BlockingInTurn);
 
 // --- life of the threads ----------------------------------------------------------------------------------
 
 int init(unsigned workers) {
-    const thrum_config config{workers, 0, {}, {}};
+    const thrum_config config{workers, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}}; // which makes no threads later
     return thrum_init(&config);
 }
 
@@ -364,11 +367,35 @@ void *nothing(void *) {
     return nullptr;
 }
 
+void *call_returns_itself(void *arg) {
+    return arg;
+}
+
 TEST_F(BlockingPlain, WithoutARuntimeItIsAPlainCall) {
     const long own = tid();
     EXPECT_NE(blocking([&]() -> void * { return tid() == own ? const_cast<long *>(&own) : nullptr; }),
               nullptr);
     EXPECT_EQ(thrum_workers(), 0U);
+}
+
+// There is no one who ends the thread but the thread itself, and it may be gone before its caller looks again.
+TEST_F(BlockingPlain, IsWaitedForUntilAMomentWithoutARuntime) {
+    blocking_keep_ns = THRUM_MS;
+    const std::size_t threads = threads_of_process();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < divided(300); i++) {
+            const uint64_t moment =
+                i % 3 == 0 ? 0 : thrum_now() + static_cast<uint64_t>(i % 7) * 20 * THRUM_US;
+            void *result = nullptr;
+            const int error = thrum_blocking_until(call_returns_itself, &result, &result, moment);
+            EXPECT_TRUE(error == 0 || error == ETIMEDOUT) << error;
+            if (i % 50 == 0)
+                nap_ms(3); // all have ended
+        }
+        EXPECT_TRUE(eventually([&] { return threads_of_process() == threads; }));
+        ASSERT_EQ(init(1), 0); // and what one has left is joined
+        ASSERT_EQ(thrum_fini(), 0);
+    }
 }
 
 TEST_F(BlockingPlain, IdleThreadsEndAfterAWhile) {

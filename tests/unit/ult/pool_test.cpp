@@ -308,22 +308,111 @@ TEST_P(Pool, IsLookedAtWhenItSaysSo) {
     DelayingPool pool(kDelay);
     const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool()}));
     const thrum_attr_t attr = attr_pool(pool.pool());
-    thrum_worker_counters before{}, after{};
-    ASSERT_EQ(thrum_worker_get_counters(workers() - 1, &before), 0);
-    const uint64_t since = thrum_now();
+    const auto run_one = [&] {
+        const uint64_t since = thrum_now();
+        thrum_t thread = nullptr;
+        ASSERT_EQ(thrum_spawn(
+                      &thread, &attr,
+                      [](void *) -> void * {
+                          thrum_yield();
+                          return nullptr;
+                      },
+                      nullptr),
+                  0);
+        ASSERT_EQ(thrum_join_until(thread, nullptr, since + 20 * THRUM_S), 0);
+        EXPECT_GE(thrum_now() - since, 2 * kDelay);
+    };
+    EXPECT_TRUE(eventually([&] { // but for one that had no CPU meanwhile
+        thrum_worker_counters before{}, after{};
+        EXPECT_EQ(thrum_worker_get_counters(workers() - 1, &before), 0);
+        run_one();
+        EXPECT_EQ(thrum_worker_get_counters(workers() - 1, &after), 0);
+        return after.parks >= before.parks + 2;
+    }));
+}
+
+// Asks something now and then, and so never names the moment at which there will be somebody.
+class AskingPool {
+  public:
+    AskingPool() {
+        const thrum_pool_ops ops{push, pop, size, nullptr, nullptr, wait};
+        EXPECT_EQ(thrum_pool_create_user(&pool_, &ops, this), 0);
+    }
+    ~AskingPool() { EXPECT_EQ(thrum_pool_destroy(pool_), 0); }
+    AskingPool(const AskingPool &) = delete;
+    thrum_pool_t pool() const { return pool_; }
+    std::atomic<bool> open{false};
+    std::atomic<int> asked{0};
+
+  private:
+    static AskingPool *self_of(void *data) { return static_cast<AskingPool *>(data); }
+    static void push(void *data, thrum_t thread) {
+        ASSERT_EQ(self_of(data)->kept_.exchange(thread), nullptr);
+    }
+    static std::size_t size(void *data) {
+        return self_of(data)->open && self_of(data)->kept_ != nullptr ? 1 : 0;
+    }
+    static uint64_t wait(void *data) {
+        self_of(data)->asked++;
+        return thrum_now() + THRUM_MS;
+    }
+    static thrum_t pop(void *data) {
+        return self_of(data)->open ? self_of(data)->kept_.exchange(nullptr) : nullptr;
+    }
+
+    std::atomic<thrum_t> kept_{nullptr};
+    thrum_pool_t pool_ = nullptr;
+};
+
+TEST_P(Pool, IsLookedAtAgainAndAgain) {
+    AskingPool pool;
+    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool()}));
+    const thrum_attr_t attr = attr_pool(pool.pool());
+    std::atomic<long> counter{0};
     thrum_t thread = nullptr;
-    ASSERT_EQ(thrum_spawn(
-                  &thread, &attr,
-                  [](void *) -> void * {
-                      thrum_yield();
-                      return nullptr;
-                  },
-                  nullptr),
-              0);
-    ASSERT_EQ(thrum_join_until(thread, nullptr, since + 20 * THRUM_S), 0);
-    EXPECT_GE(thrum_now() - since, 2 * kDelay);
-    ASSERT_EQ(thrum_worker_get_counters(workers() - 1, &after), 0);
-    EXPECT_GE(after.parks, before.parks + 2);
+    ASSERT_EQ(thrum_spawn(&thread, &attr, count, &counter), 0);
+    EXPECT_TRUE(eventually([&] { return pool.asked >= 3; }));
+    EXPECT_EQ(counter, 0);
+    pool.open = true; // and nobody is told
+    EXPECT_EQ(thrum_join_until(thread, nullptr, thrum_now() + 20 * THRUM_S), 0);
+    EXPECT_EQ(counter, 1);
+}
+
+bool is_preempting() {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    std::atomic<long> counter{0};
+    thrum_t thread = nullptr;
+    if (thrum_attr_set_preempt(&attr, THRUM_PREEMPT_LEND) != 0 ||
+        thrum_spawn(&thread, &attr, count, &counter) != 0)
+        return false;
+    return thrum_join(thread, nullptr) == 0;
+}
+
+// One that keeps threads back while the only worker that looks there has another one that computes.
+TEST_P(Pool, IsLookedAtForWhoComputesToo) {
+    if (!is_preempting())
+        GTEST_SKIP() << "nobody is preempted here";
+    constexpr uint64_t kDelay = 30 * THRUM_MS;
+    DelayingPool pool(kDelay);
+    const PoolOf other(THRUM_POOL_FIFO);
+    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_ROUND_ROBIN, {other.pool, pool.pool()}));
+    std::atomic<bool> over{false};
+    const thrum_attr_t computes = other.attr(), waits = attr_pool(pool.pool());
+    const Light computing(
+        [&] {
+            while (!over)
+                ;
+        },
+        &computes);
+    thrum_t thread = nullptr;
+    std::atomic<long> counter{0};
+    ASSERT_EQ(thrum_spawn(&thread, &waits, count, &counter), 0);
+    External([&] {
+        EXPECT_TRUE(eventually([&] { return counter == 1; }));
+        over = true;
+    }).join();
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
 }
 
 // --- schedulers -------------------------------------------------------------------------------------------

@@ -263,16 +263,19 @@ TEST_P(SafeMode, ARegionPutsItOff) {
             turns++;
     });
     Thread stays([&] {
-        thrum_nopreempt_begin();
-        thrum_nopreempt_begin();
-        thrum_nopreempt_end();
-        const int before = turns;
-        const uint64_t end = in_ms(20);
-        while (thrum_now() < end) {
+        uint64_t count = preemptions();
+        for (int i = 0; i < 1000 && preemptions() == count; i++) { // until a tick comes within a region
+            thrum_nopreempt_begin();
+            thrum_nopreempt_begin();
+            thrum_nopreempt_end();
+            const int before = turns;
+            const uint64_t end = in_ms(20);
+            while (thrum_now() < end) {
+            }
+            EXPECT_EQ(turns, before);
+            count = preemptions();
+            thrum_nopreempt_end();
         }
-        EXPECT_EQ(turns, before);
-        const uint64_t count = preemptions();
-        thrum_nopreempt_end();
         EXPECT_GT(preemptions(), count); // the tick that came was not lost
         stop = true;
     });

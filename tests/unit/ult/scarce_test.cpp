@@ -36,7 +36,7 @@ void no_memory() {
 // With one worker, the caller's, unless told.
 void alone(const std::function<void()> &work, unsigned workers = 1) {
     const int status = in_child([&work, workers] {
-        const thrum_config config{workers, 0, {}, {}};
+        const thrum_config config{workers, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}}; // which makes nothing later
         EXPECT_EQ(thrum_init(&config), 0);
         work();
         faults_clear();
@@ -85,8 +85,12 @@ TEST_F(Scarce, Pools) {
 
 TEST_F(Scarce, PoolsOfTheUsersOwn) {
     alone([] {
-        const thrum_pool_ops ops{[](void *, thrum_t) {}, [](void *) -> thrum_t { return nullptr; },
-                                 [](void *) -> std::size_t { return 0; }, nullptr, nullptr, nullptr};
+        const thrum_pool_ops ops{[](void *, thrum_t) {},
+                                 [](void *) -> thrum_t { return nullptr; },
+                                 [](void *) -> std::size_t { return 0; },
+                                 nullptr,
+                                 nullptr,
+                                 nullptr};
         thrum_pool_t last = nullptr;
         no_memory();
         until(ENOMEM, [&] { return thrum_pool_create_user(&last, &ops, nullptr); });

@@ -388,6 +388,10 @@ TEST_P(Once, IsWaitedForUntilAMoment) {
     expect_in_vain();
     in_ult(expect_in_vain);
     External(expect_in_vain).join();
+    thrum_attr_t tasklet; // which may try, as it does not wait
+    thrum_attr_init(&tasklet);
+    ASSERT_EQ(thrum_attr_set_flags(&tasklet, THRUM_SPAWN_TASKLET), 0);
+    Light([&] { EXPECT_EQ(thrum_once_try_call(&calls.once, Calls::fn, &calls), EBUSY); }, &tasklet).join();
     Light patient([&] {
         EXPECT_EQ(thrum_once_call_until(&calls.once, Calls::fn, &calls, thrum_now() + 20 * THRUM_S), 0);
     });

@@ -469,7 +469,7 @@ ULT_OVER_WORKERS(WorkerSched);
 // --- without a runtime, without memory or threads, at the end ---------------------------------------------
 
 int init(unsigned workers) {
-    const thrum_config config{workers, 0, {}, {}};
+    const thrum_config config{workers, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}}; // which makes no threads later
     return thrum_init(&config);
 }
 
