@@ -264,10 +264,12 @@ Doing SampledRun::doing_until(const Samples &samples, std::size_t at) const {
 }
 
 void append(std::vector<Thread::Span> &spans, const Thread::Span &span) {
-    if (!spans.empty() && spans.back().doing == span.doing && spans.back().site == span.site)
+    if (!spans.empty() && spans.back().doing == span.doing && spans.back().site == span.site) {
         spans.back().end = span.end;
-    else if (span.end > span.begin)
+        spans.back().ran += span.ran;
+    } else if (span.end > span.begin) {
         spans.push_back(span);
+    }
 }
 
 std::vector<Thread::Span> SampledRun::spans(const ProcThread &thread, const Samples &samples) const {
@@ -277,7 +279,9 @@ std::vector<Thread::Span> SampledRun::spans(const ProcThread &thread, const Samp
         const double end = i + 1 < samples.size() ? sample(samples[i + 1]).at : thread.end;
         const Seen &seen = seen_[samples[i]];
         const Doing doing = seen.site == kNone ? doing_until(samples, i) : seen.doing;
-        append(spans, {begin, end, doing, doing == Doing::kLockWait ? seen.site : kNone});
+        const std::uint64_t run_ns = i + 1 < samples.size() ? sample(samples[i + 1]).run_ns : thread.run_ns;
+        const double ran = static_cast<double>(run_ns - sample(samples[i]).run_ns) * 1e-9;
+        append(spans, {begin, end, doing, doing == Doing::kLockWait ? seen.site : kNone, ran});
     }
     return spans;
 }
@@ -300,7 +304,9 @@ std::vector<Thread::Span> thinned(const std::vector<Thread::Span> &spans, std::s
                 longest = next;
             at = next;
         }
-        append(thin, {from, to, spans[longest].doing, spans[longest].site});
+        const Thread::Span &of = spans[longest];
+        const double length = of.end - of.begin;
+        append(thin, {from, to, of.doing, of.site, length > 0 ? of.ran * part / length : 0});
     }
     return thin;
 }

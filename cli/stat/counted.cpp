@@ -164,6 +164,7 @@ namespace {
 void add_threads(Report &report, const ExactLayer &exact) {
     report.threads_counted = true;
     report.threads_created = exact.threads_created;
+    report.creations_counted = true;
     report.threads_joined = exact.threads_joined;
     report.makers.clear(); // seen in the sampled run, perhaps
     add_makers(report, exact.maps, exact.makers);

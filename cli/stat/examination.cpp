@@ -276,8 +276,11 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
     }
     if (sampler)
         take_sampled(*sampler, launch, measured);
-    if (sampler && profile) // of threads that live for less than a look most are not seen
-        report_.threads_created = std::max(report_.threads_created, profile->threads_created);
+    if (sampler && profile && profile->threads_created >= report_.threads_created) {
+        report_.threads_created =
+            profile->threads_created; // of those that live for less than a look most are not seen
+        report_.creations_counted = profile->threads_created > 0;
+    }
     return measured;
 }
 

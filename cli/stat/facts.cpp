@@ -16,7 +16,9 @@ namespace {
 
 constexpr double kDisturbed = 0.1; // of all CPUs, used by others
 constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, and somebody else had them
-constexpr double kTooShort = 0.05; // seconds of CPU time; below, the kernel's share is not known
+// Seconds of CPU time. The kernel mostly looks at its ticks only, every 1 to 10 ms, whether a thread is in it: of less than
+// this, its share is chance.
+constexpr double kTooShort = 0.1;
 
 bool begins_with(const std::string &text, const char *start) {
     return text.rfind(start, 0) == 0;
@@ -236,40 +238,76 @@ bool wants_cpu(Doing doing) {
     return doing == Doing::kRunning || doing == Doing::kRunnable;
 }
 
-// Seconds in which one thread alone ran or wanted to, and none waited for a lock: all of them, and those behind the last
-// moment in which two did.
-struct Alone {
-    double all = 0, tail = 0;
+// A moment from which on so many more threads want a CPU, or wait for a lock; those that want one run so much of each second.
+struct Change {
+    double at;
+    int wants, waits;
+    double runs;
+    bool operator<(const Change &other) const { return at < other.at; }
 };
 
-Alone time_alone(const Report &report) {
-    std::vector<std::tuple<double, int, int>>
-        events; // when, and how many more want a CPU, or wait for a lock
+std::vector<Change> changes_of(const Report &report) {
+    std::vector<Change> changes;
     for (const Thread &thread : report.threads)
         for (const Thread::Span &span : thread.spans) {
             const int wants = wants_cpu(span.doing) ? 1 : 0, waits = span.doing == Doing::kLockWait ? 1 : 0;
-            if (wants + waits == 0)
+            if (wants + waits == 0 || span.end <= span.begin)
                 continue;
-            events.emplace_back(span.begin, wants, waits);
-            events.emplace_back(span.end, -wants, -waits);
+            const double runs = wants * span.ran / (span.end - span.begin);
+            changes.push_back({span.begin, wants, waits, runs});
+            changes.push_back({span.end, -wants, -waits, -runs});
         }
-    std::sort(events.begin(), events.end());
+    std::stable_sort(changes.begin(), changes.end());
+    return changes;
+}
+
+// Seconds in which one thread alone ran or wanted to, and none waited for a lock; the CPU time of these: all of it, and what
+// is behind the last moment in which two did.
+struct Alone {
+    double seconds = 0, cpu = 0, tail_cpu = 0;
+};
+
+Alone time_alone(const Report &report) {
     Alone alone;
-    double since = 0;
+    double since = 0, runs = 0;
     int wanting = 0, waiting = 0;
-    for (const auto &[at, wants, waits] : events) {
-        const double length = at - since;
+    for (const Change &change : changes_of(report)) {
+        const double length = change.at - since;
         if (wanting == 1 && waiting == 0) {
-            alone.all += length;
-            alone.tail += length;
+            alone.seconds += length;
+            alone.cpu += length * runs;
+            alone.tail_cpu += length * runs;
         } else if (wanting + waiting > 1 && length > 0) {
-            alone.tail = 0;
+            alone.tail_cpu = 0;
         }
-        since = at;
-        wanting += wants;
-        waiting += waits;
+        since = change.at;
+        wanting += change.wants;
+        waiting += change.waits;
+        runs += change.runs;
     }
     return alone;
+}
+
+// What the thread that ran most has run beyond the one after it.
+double beyond_others(const std::vector<Thread> &threads) {
+    double most = 0, next = 0;
+    for (const Thread &thread : threads) {
+        next = std::max(next, std::min(most, thread.cpu));
+        most = std::max(most, thread.cpu);
+    }
+    return most - next;
+}
+
+// The part of the time that one thread would be alone in, had others left the program its CPUs: by CPU time. When threads get
+// CPUs, and so which of them is left over in the end, is the others' doing then; who has the work is not.
+double share_alone_by_cpu(const Report &report, double usable) {
+    const Alone time = time_alone(report);
+    const double alone = std::min(time.cpu - time.tail_cpu, beyond_others(report.threads));
+    double all = 0;
+    for (const Thread &thread : report.threads)
+        all += thread.cpu;
+    const double together = std::max(0.0, all - alone) / std::max(1.0, usable);
+    return alone > 0 ? alone / (alone + together) : 0;
 }
 
 // --- points -------------------------------------------------------------------------------------------
@@ -318,6 +356,12 @@ bool is_input_output(const Site &site) {
            std::find(std::begin(calls), std::end(calls), plain_name(called->function)) != std::end(calls);
 }
 
+std::optional<double> kernel_share(const Point &point) {
+    if (point.cpu() < kTooShort)
+        return std::nullopt;
+    return point.system / point.cpu();
+}
+
 bool is_disturbed(const Load &load, unsigned processors) {
     return load.others.value_or(0) + load.stolen >= kDisturbed * processors;
 }
@@ -346,7 +390,7 @@ Facts::Facts(const Report &whole) : report(whole) {
     const Point &last = report.points.back();
     threads = std::max(last.threads, last.threads == 0 ? last.most_threads : 1U);
     parallelism = last.parallelism();
-    kernel_share = last.cpu() > kTooShort ? last.system / last.cpu() : 0;
+    kernel_share = stat::kernel_share(last);
     if (last.cpu() > 0) {
         voluntary_rate = last.voluntary / last.cpu();
         involuntary_rate = last.involuntary / last.cpu();
@@ -354,14 +398,15 @@ Facts::Facts(const Report &whole) : report(whole) {
             exact_rate += static_cast<double>(site.calls.value_or(0)) / last.cpu();
     }
     for (const Point &point : report.points)
-        is_busy = is_busy ||
-                  was_kept_from(point, std::min(cores, std::max(1.0, static_cast<double>(point.threads))),
-                                report.machine.processors, &point == &last ? wanting : 0);
-    if (report.sampled_wall > 0) {
-        // On a busy machine one thread is left over in the end because others were given CPUs before it.
-        const Alone time = time_alone(report);
-        alone = (is_busy ? time.all - time.tail : time.all) / report.sampled_wall;
-    }
+        is_busy =
+            is_busy || was_kept_from(point,
+                                     std::min(cores, &point == &last
+                                                         ? threads
+                                                         : std::max(1.0, static_cast<double>(point.threads))),
+                                     report.machine.processors, &point == &last ? wanting : 0);
+    if (report.sampled_wall > 0)
+        alone = is_busy ? share_alone_by_cpu(report, std::min(cores, threads))
+                        : time_alone(report).seconds / report.sampled_wall;
     if (report.points.size() < 2)
         return;
     few = &report.points.front();
@@ -369,6 +414,7 @@ Facts::Facts(const Report &whole) : report(whole) {
     ideal = ideal_speedup(report, most->threads) / ideal_speedup(report, few->threads);
     speedup = most->wall.median > 0 ? few->wall.median / most->wall.median : 0;
     inflation = cpu_ratio(*most, *few);
+    few_involuntary_rate = few->cpu() > 0 ? few->involuntary / few->cpu() : 0;
     if (report.counters && report.counters_one) {
         const HardwareCounts &many = *report.counters, &one = *report.counters_one;
         slowed = many.per_cycle() > 0 ? one.per_cycle() / many.per_cycle() : 0;
@@ -380,17 +426,32 @@ Facts::Facts(const Report &whole) : report(whole) {
             core_inflation = cpu_ratio(point, *few);
 }
 
-double Facts::share_within(const std::string &function) const {
+Within Facts::within(const std::string &function) const {
     const std::vector<Site> &burns = report.burns_one.empty() ? report.burns : report.burns_one;
-    double sum = 0;
-    if (function.empty())
-        return 0;
-    for (const Site &site : burns)
+    Within found;
+    double sum = 0, all = 0;
+    for (const Site &site : burns) {
+        if (is_at_own_lock(site.stack))
+            continue;
+        all += site.share;
+        found.samples += site.samples;
         if (std::any_of(site.stack.begin(), site.stack.end(), [&function](const Frame &frame) {
-                return frame.is_user && source_name(frame.function) == function;
+                return frame.is_user && !function.empty() && source_name(frame.function) == function;
             }))
             sum += site.share;
-    return sum;
+    }
+    found.share = all > 0 ? sum / all : 0;
+    return found;
+}
+
+bool Facts::has_profiles(std::uint64_t samples) const {
+    const auto count = [](const std::vector<Site> &sites) {
+        std::uint64_t sum = 0;
+        for (const Site &site : sites)
+            sum += site.samples;
+        return sum;
+    };
+    return count(report.burns) >= samples && count(report.burns_one) >= samples;
 }
 
 } // namespace thrum::stat

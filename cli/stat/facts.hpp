@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,13 @@ struct Burner {
     double share = 0, share_one = 0;
 };
 
+// How much of CPU time goes to a function of the program with all that it calls, calls that lock and unlock left out; and by
+// how many samples that is known.
+struct Within {
+    double share = 0;
+    std::uint64_t samples = 0;
+};
+
 struct Facts {
     explicit Facts(const Report &whole);
 
@@ -63,15 +71,18 @@ struct Facts {
     double speedup = 0;        // of `most`; 0: not known
     double inflation = 0;      // CPU time of `most` to that of `few`; 0: not known
     double core_inflation = 0; // likewise of the point with the most threads that still has a core for each
-    double kernel_share = 0;   // of the CPU time of the run with the most threads
+    std::optional<double> kernel_share; // of the CPU time of the run with the most threads
     double parallelism = 0;
     double threads = 1;    // at once, as asked for or seen
     double active = 0;     // thread-seconds that were neither idle nor joining nor asleep
     double lock_share = 0; // of `active`
     double io_share = 0;   // of `active`
     double wanting = 0;    // threads that ran or wanted to, on average
-    double alone = 0; // of the sampled time: one thread alone ran or wanted to, and none waited for a lock
+    // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
+    // that the CPU time would have taken.
+    double alone = 0;
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
+    double few_involuntary_rate = 0;                 // of `few`
     double exact_rate = 0;                           // counted waits for a second of CPU time
     // By the processor's counters, with the most threads to with the fewest; 0: not known.
     double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
@@ -81,12 +92,16 @@ struct Facts {
 
     std::vector<Culprit> culprits; // by seconds of waiting, then by CPU time, descending
     std::vector<Burner> burners;   // by share, descending
-    // Of CPU time, what goes to this function of the program with all that it calls; the profile of the fewest threads.
-    double share_within(const std::string &function) const;
+    Within
+    within(const std::string &function) const; // by the profile of the fewest threads, where there is one
+    bool has_profiles(std::uint64_t samples) const; // with the fewest and the most threads, of so many each
 };
 
 // Waits for input or output; also for a message by a call that reads one, which might be called waiting for work as well.
 bool is_input_output(const Site &site);
+
+// Of its CPU time, in the kernel; nothing where that is too little for the kernel's accounts.
+std::optional<double> kernel_share(const Point &point);
 
 // Others used so much of the machine, the hypervisor included, that it is worth a mention.
 bool is_disturbed(const Load &load, unsigned processors);

@@ -103,10 +103,11 @@ class CpuProfile : public Layer {
   public:
     Observed observed;
     std::vector<CpuSample> samples;
-    std::vector<ThreadMaker> makers;   // where that can be seen on the way
-    std::uint64_t threads_created = 0; // all of them, where the kernel tells of each
-    std::string source;                // for Report::profile_source
-    virtual void finish() = 0;         // the program has ended: what is still in the buffers
+    std::vector<ThreadMaker> makers; // where that can be seen on the way
+    std::uint64_t threads_created =
+        0;                     // all of them, where the kernel or the library in the program tells of each
+    std::string source;        // for Report::profile_source
+    virtual void finish() = 0; // the program has ended: what is still in the buffers
 };
 // A perf event without the kernel's part where that is allowed, else a timer in the program (libthrum-stat.so); nothing
 // where the program takes neither, with the reason in `why_not`. `program`: what will be executed.

@@ -106,6 +106,7 @@ struct Thread {
         double begin, end;
         Doing doing;
         std::size_t site; // index into Report::waits or Report::burns; SIZE_MAX: none
+        double ran = 0;   // of it, on a CPU
     };
     std::vector<Span> spans; // adjacent equal samples are one span; thinned out where there would be too many
 };
@@ -182,7 +183,8 @@ struct Report {
     std::vector<Site> others; // joins, idle waits, sleeps, input and output: the same, for the icicle
     std::vector<Thread> threads;
     std::uint64_t threads_created = 0, threads_joined = 0; // as seen; exact runs: counted
-    bool threads_counted = false;
+    bool threads_counted = false;                          // both
+    bool creations_counted = false;                        // threads_created
     std::vector<Site> makers; // where threads are made, as far as that was noted: `calls` of `share`
 
     // CPU profiles, where one was to be had: with the fewest threads of the sweep and with the most.

@@ -9,6 +9,7 @@
 #include "comparison.hpp"
 #include "names.hpp"
 #include "page.hpp"
+#include "stat/facts.hpp"
 #include "stat_plot.hpp"
 #include "text.hpp"
 
@@ -180,6 +181,7 @@ std::string threads_of(const Point &point) {
 
 std::string point_row(const Report &report, const Point &point, const Unit &unit) {
     const double first = report.points.front().wall.median;
+    const std::optional<double> share = kernel_share(point);
     const auto in_unit = [&unit](double seconds) {
         return std::isfinite(seconds) ? three_digits(seconds / unit.seconds) : "?";
     };
@@ -190,8 +192,7 @@ std::string point_row(const Report &report, const Point &point, const Unit &unit
                 : "") +
            "</td>" +
            (report.points.size() > 1 ? html_element("td", factor_text(first / point.wall.median)) : "") +
-           html_element("td", time_text(point.cpu())) +
-           html_element("td", point.cpu() > 0 ? percent(point.system / point.cpu()) : "") +
+           html_element("td", time_text(point.cpu())) + html_element("td", share ? percent(*share) : "") +
            html_element("td", number_text(point.parallelism(), 2)) +
            html_element("td", time_text(point.run_delay)) +
            html_element("td", number_text(point.voluntary, 0) + " / " + number_text(point.involuntary, 0)) +
@@ -231,7 +232,9 @@ std::string sweep(const Report &report) {
                                   "the wall time its interval. "
                                 : "Of the run that was looked at, with what that costs. ") +
                 "Parallel: CPU time / wall time. Without a CPU: threads that wanted to run and could not, "
-                "added up. Switches: voluntary / involuntary.");
+                "added up. Switches: voluntary / involuntary. In the kernel: of less than 0.1 s of CPU time "
+                "the "
+                "kernel's accounts do not tell.");
 }
 
 // --- where time went -----------------------------------------------------------------------------------
@@ -265,9 +268,13 @@ std::string where_time_went(const Report &report) {
     std::string text = parts("All threads' time, added up, as sampled", doing);
     if (!report.points.empty()) {
         const Point &last = report.points.back();
+        std::vector<Part> used = {{"user", "in the program", last.user},
+                                  {"kernel", "in the kernel", last.system}};
+        if (!kernel_share(last))
+            used = {{"user", "in the program and the kernel (too little to tell them apart)", last.cpu()}};
         text += parts(std::string(report.is_bare ? "CPU time of the bare runs" : "CPU time of the run") +
                           (last.threads > 0 ? " with " + counted(last.threads, "thread") : ""),
-                      {{"user", "in the program", last.user}, {"kernel", "in the kernel", last.system}});
+                      used);
     }
     return text;
 }

@@ -237,7 +237,8 @@ std::string lost_text(const Report &report, const Facts &facts) {
         first = (lost >= 0 ? duration(lost) + " CPU above " : duration(-lost) + " CPU less than ") +
                 counted(facts.few->threads, "thread") + "; ";
     }
-    first += fixed(100 * facts.kernel_share, 0) + " % of CPU is in the kernel;";
+    first += facts.kernel_share ? fixed(100 * *facts.kernel_share, 0) + " % of CPU is in the kernel;"
+                                : "the kernel's share: not known;";
     std::string text = labelled("LOST", first) + labelled("", switches_text(report, facts));
     const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
     if (facts.active > 0)
@@ -249,7 +250,7 @@ std::string lost_text(const Report &report, const Facts &facts) {
 
 std::string also_text(const Report &report, const Facts &facts) {
     std::string threads = "threads: " + std::to_string(report.threads_created) +
-                          (report.threads_counted ? " created, " : " seen, ") +
+                          (report.creations_counted ? " created, " : " seen, ") +
                           std::to_string(report.threads_joined) +
                           (report.threads_counted ? " joined" : " waited for");
     if (report.threads_counted)

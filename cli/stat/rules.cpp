@@ -35,24 +35,27 @@ constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a t
 constexpr double kQueued = 0.6;      // of the other threads, waiting for one lock on average
 constexpr double kHandOvers =
     5000; // voluntary switches for a second of CPU time, from which on a queue is a convoy
+constexpr double kHandOver =
+    30e-6; // seconds of CPU time in the lock's calls for each of them: more, and few hand it over
 constexpr double kChurnRate = 200;  // threads a second, as seen
 constexpr double kChurnLife = 0.05; // seconds that most of them lived
 constexpr std::size_t kChurnThreads = 20;
 constexpr double kSpins = 0.3,
-                 kSpinsOne = 0.1;    // of CPU time, in a loop that hardly ran with the fewest threads
-constexpr double kYields = 0.05;     // of CPU time, in sched_yield() and its like
-constexpr double kYieldRate = 5000;  // involuntary ones, which time slices do not explain
-constexpr double kShared = 1.4;      // CPU time of threads that have a core each, to that of the fewest
-constexpr double kUserBound = 0.8;   // of CPU time outside the kernel
-constexpr double kMissed = 2;        // cache misses for each instruction, to those with the fewest threads
-constexpr double kCoherency = 0.01;  // of the Universal Scalability Law
-constexpr double kAlone = 0.25;      // of the time: a single thread had something to do
-constexpr double kInputOutput = 0.5; // of active time
-constexpr double kLittleCpu = 0.5;   // of the CPUs that the threads could have used
-constexpr double kRunnable = 0.3;    // of the time that threads wanted a CPU, without one
-constexpr double kManyThreads = 4;   // threads that want a CPU, to cores
-constexpr double kWorse = 1.05;      // time with more threads than cores to the best time
-constexpr double kIdle = 0.2;        // CPUs used by a program that has nothing to do
+                 kSpinsOne = 0.1;     // of CPU time, in a loop that hardly ran with the fewest threads
+constexpr double kYields = 0.05;      // of CPU time, in sched_yield() and its like
+constexpr double kYieldRate = 5000;   // involuntary ones, which time slices do not explain
+constexpr double kDisturbedMore = 10; // and on a busy machine, to those with the fewest threads
+constexpr double kShared = 1.4;       // CPU time of threads that have a core each, to that of the fewest
+constexpr double kUserBound = 0.8;    // of CPU time outside the kernel
+constexpr double kMissed = 2;         // cache misses for each instruction, to those with the fewest threads
+constexpr double kCoherency = 0.01;   // of the Universal Scalability Law
+constexpr double kAlone = 0.25;       // of the time: a single thread had something to do
+constexpr double kInputOutput = 0.5;  // of active time
+constexpr double kLittleCpu = 0.5;    // of the CPUs that the threads could have used
+constexpr double kRunnable = 0.3;     // of the time that threads wanted a CPU, without one
+constexpr double kManyThreads = 4;    // threads that want a CPU, to cores
+constexpr double kWorse = 1.05;       // time with more threads than cores to the best time
+constexpr double kIdle = 0.2;         // CPUs used by a program that has nothing to do
 
 using Findings = std::vector<Finding>;
 
@@ -89,6 +92,11 @@ bool waits_count(const Facts &facts) {
            facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone);
 }
 
+// Of one run, which has nothing to compare with: threads wait for it now and then, and take and give it back most of all.
+bool is_fought_for(const Facts &facts, const Culprit &culprit) {
+    return !facts.is_compared() && culprit.burned >= kHighLockShare && facts.lock_share >= kLockShare;
+}
+
 // Fought for without waiting: CPU time that was not spent there with the fewest threads.
 bool burns_count(const Facts &facts, const Culprit &culprit) {
     const double grown = culprit.burned * std::max(1.0, facts.inflation) - culprit.burned_one;
@@ -97,7 +105,7 @@ bool burns_count(const Facts &facts, const Culprit &culprit) {
 
 std::string cpu_evidence(const Facts &facts) {
     return "CPU time " + fixed(facts.inflation, 1) + "x that of " + counted(facts.few->threads, "thread") +
-           ", " + percent(facts.kernel_share) + " of it in the kernel";
+           (facts.kernel_share ? ", " + percent(*facts.kernel_share) + " of it in the kernel" : "");
 }
 
 void add_lock_evidence(const Facts &facts, const Culprit &culprit, Finding &found) {
@@ -142,7 +150,8 @@ Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
 std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Facts &, const Culprit &)) {
     std::vector<const Culprit *> list;
     for (const Culprit &culprit : facts.culprits) {
-        const bool by_waits = waits_count(facts) && culprit.wait_share >= kCulprit;
+        const bool by_waits =
+            (waits_count(facts) || is_fought_for(facts, culprit)) && culprit.wait_share >= kCulprit;
         if ((by_waits || burns_count(facts, culprit)) && is_kind(facts, culprit))
             list.push_back(&culprit);
     }
@@ -185,21 +194,29 @@ bool is_queue(const Culprit &culprit, double threads) {
     return culprit.lock != nullptr && threads > 2 && culprit.lock->waiters_mean >= kQueued * (threads - 1);
 }
 
-// All that one thread does is done under it, or one thread at a time does anything.
+// All that one thread does is done under it, or one thread at a time does anything. On a busy machine that few CPUs were used
+// shows neither.
 bool is_around_everything(const Facts &facts, const Culprit &culprit) {
     if (culprit.kind == Culprit::kInterpreter)
         return true;
-    if (culprit.kind != Culprit::kOwn || culprit.wait_share < kMainCulprit || facts.parallelism > kOneAtATime)
+    if (culprit.kind != Culprit::kOwn || culprit.wait_share < kMainCulprit ||
+        facts.parallelism > kOneAtATime || facts.kernel_share.value_or(0) >= 1 - kUserBound)
         return false;
     const bool profiled = !facts.report.burns.empty() || !facts.report.burns_one.empty();
-    if (profiled)
-        return facts.share_within(culprit.place.function) >= kWithin && facts.kernel_share < 1 - kUserBound;
-    return facts.kernel_share < 1 - kUserBound && facts.voluntary_rate < kHandOvers;
+    if (!profiled)
+        return !facts.is_busy && facts.voluntary_rate < kHandOvers;
+    const Within work = facts.within(culprit.place.function);
+    return work.samples >= kFewSamples && work.share >= kWithin;
+}
+
+// That threads queue up is not enough: they do so too while the holder of a lock has no CPU, for other programs' sake.
+bool is_handed_over(const Facts &facts, const Culprit &culprit) {
+    return facts.voluntary_rate >= kHandOvers && culprit.burned <= kHandOver * facts.voluntary_rate;
 }
 
 bool is_convoy(const Facts &facts, const Culprit &culprit) {
     return culprit.kind == Culprit::kOwn && !is_around_everything(facts, culprit) &&
-           is_queue(culprit, facts.threads) && facts.voluntary_rate >= kHandOvers;
+           is_queue(culprit, facts.threads) && is_handed_over(facts, culprit);
 }
 
 bool is_hot(const Facts &facts, const Culprit &culprit) {
@@ -268,7 +285,8 @@ void add_place_evidence(const std::string &what, const Place &place, Finding &fo
 }
 
 struct Churn {
-    double life = 0; // of most of them, at most
+    double life = 0;         // of half of them, at most
+    bool is_average = false; // of all of them instead
     bool is_churn = false;
 };
 
@@ -292,8 +310,10 @@ Churn churn_of(const Report &report) {
     const auto created = static_cast<double>(report.threads_created);
     const double rate = report.sampled_wall > 0 ? created / report.sampled_wall : 0;
     const bool many = rate >= kChurnRate || lives.size() >= kChurnThreads * 5;
-    const double life = seen ? median(lives) : mean;
-    return {life, life < kChurnLife && many};
+    // Who lives long is seen more easily.
+    const bool is_average = mean > 0 && (!seen || (report.creations_counted && mean < median(lives)));
+    const double life = is_average ? mean : median(lives);
+    return {life, is_average, life < kChurnLife && many};
 }
 
 Findings thread_churn(const Facts &facts) {
@@ -307,11 +327,15 @@ Findings thread_churn(const Facts &facts) {
     Finding found = finding(
         "thread-churn", "Threads are made and ended all the time" + (maker.is_known() ? at_place(maker) : ""),
         "Keep a pool of threads; `thrum compare` tells what reuse gains without a change.",
-        report.threads_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
-    found.evidence.push_back(counted(created, "thread") + (report.threads_counted ? " created" : " seen") +
-                             " in " + duration(report.sampled_wall) + "; half of them lived less than " +
-                             duration(std::max(churn.life, report.rate > 0 ? 1 / report.rate : 0)));
-    found.evidence.push_back(percent(facts.kernel_share) + " of CPU time in the kernel");
+        report.creations_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
+    const double look = report.rate > 0 ? 1 / report.rate : 0;
+    found.evidence.push_back(
+        counted(created, "thread") + (report.creations_counted ? " created" : " seen") + " in " +
+        duration(report.sampled_wall) +
+        (churn.is_average ? "; they lived for " + duration(churn.life) + " on average"
+                          : "; half of those seen lived less than " + duration(std::max(churn.life, look))));
+    if (facts.kernel_share)
+        found.evidence.push_back(percent(*facts.kernel_share) + " of CPU time in the kernel");
     add_place_evidence("they are made", maker, found);
     add_place_evidence("they are waited for", origins.joined, found);
     add_place_evidence("they begin", origins.begun, found);
@@ -350,10 +374,12 @@ std::optional<Finding> spinning_at_barrier(const Facts &facts) {
 
 // A loop of the program's own, or a known spinner, that takes CPU time which it did not take with the fewest threads.
 std::optional<Finding> spinning(const Facts &facts) {
+    // What is burned besides the work adds to it; and in a few samples shares are a matter of chance.
+    const bool has_grown = facts.inflation >= kInflated && facts.has_profiles(kFewSamples);
     for (const Burner &burner : facts.burners) {
         const bool yields = is_yield(burner.leaf) && burner.share >= kYields;
-        const bool spins = burner.is_own && facts.is_compared() && !facts.report.burns_one.empty() &&
-                           burner.share >= kSpins && burner.share_one <= kSpinsOne;
+        const bool spins =
+            has_grown && burner.is_own && burner.share >= kSpins && burner.share_one <= kSpinsOne;
         if (!yields && !spins)
             continue;
         Finding found =
@@ -370,18 +396,35 @@ std::optional<Finding> spinning(const Facts &facts) {
     return std::nullopt;
 }
 
+// More involuntary switches than time slices explain, and than threads that are woken, each of which has slept. Where other
+// programs keep this one from CPUs they take them from it as well: by the fewest threads one can tell how often.
+bool gives_up(const Facts &facts) {
+    const double more = facts.involuntary_rate - facts.voluntary_rate;
+    if (!facts.is_busy)
+        return more >= kYieldRate;
+    return facts.is_compared() && more >= std::max(kYieldRate, kDisturbedMore * facts.few_involuntary_rate);
+}
+
+// As far as it was seen: where most of the CPU time goes is another matter.
+Place place_of_yielding(const Facts &facts) {
+    for (const Burner &burner : facts.burners)
+        if (is_yield(burner.leaf) && burner.share > 0)
+            return burner.place;
+    return {};
+}
+
 Findings busy_wait(const Facts &facts) {
     std::optional<Finding> found = spinning(facts);
     if (!found)
         found = spinning_at_barrier(facts);
     // Each new thread takes a CPU from another, too.
-    const bool switches = facts.involuntary_rate >= kYieldRate && !churn_of(facts.report).is_churn;
+    const bool switches = gives_up(facts) && !churn_of(facts.report).is_churn;
     if (!found && !switches)
         return {};
     if (!found)
         found = finding("busy-wait", "Threads wait by giving their CPU up again and again (sched_yield)",
                         "Wait with a mutex and a condition variable, or run no more threads than cores.",
-                        Confidence::kMedium, facts.burners.empty() ? Place{} : facts.burners.front().place);
+                        Confidence::kMedium, place_of_yielding(facts));
     if (facts.inflation > 0)
         found->evidence.push_back(cpu_evidence(facts));
     found->evidence.push_back(fixed(facts.involuntary_rate, 0) +
@@ -398,9 +441,13 @@ const Burner *hottest_own(const Facts &facts) {
     return found == facts.burners.end() ? nullptr : &*found;
 }
 
+// Beside other programs CPU time is dearer, too, and threads that have a core each are few and far between: then it has to be
+// more than any machine makes up for.
 bool has_dear_memory(const Facts &facts) {
+    if (facts.is_busy && facts.report.outcome != Outcome::kSlower)
+        return false;
     return facts.core_inflation >= kShared && facts.lock_share < kLockShareAlone &&
-           facts.kernel_share <= 1 - kUserBound;
+           facts.kernel_share.value_or(0) <= 1 - kUserBound;
 }
 
 void add_memory_evidence(const Facts &facts, Finding &found) {
@@ -417,7 +464,7 @@ void add_memory_evidence(const Facts &facts, Finding &found) {
 
 Findings coherency(const Facts &facts) {
     const std::optional<Scaling> &scaling = facts.report.scaling;
-    if (!scaling || scaling->coherency < kCoherency || facts.lock_share >= kLockShareAlone)
+    if (!scaling || scaling->coherency < kCoherency || facts.is_busy || facts.lock_share >= kLockShareAlone)
         return {};
     const Burner *burner = hottest_own(facts);
     Finding found =
@@ -482,21 +529,32 @@ Findings sequential(const Facts &facts) {
     return {found};
 }
 
+// What the runs of a point take where others leave the machine alone, at least: they may have kept it from all that they used.
+double free_time(const Report &report, const Point &point) {
+    const double processors = std::max(1U, report.machine.processors);
+    const double others = point.load.others.value_or(0) + point.load.stolen;
+    return point.wall.low * std::max(0.0, 1 - others / processors);
+}
+
 Findings oversubscribed(const Facts &facts) {
     const Report &report = facts.report;
-    if (facts.threads <= facts.cores)
+    if (facts.threads <= facts.cores || facts.lock_share >= kLockShareAlone)
         return {};
-    double best = 0;
+    double best = 0, one_each = 0; // with any number of threads up to the cores, and with the most of these
     for (const Point &point : report.points)
-        if (point.threads <= facts.cores && (best <= 0 || point.wall.median < best))
-            best = point.wall.median;
+        if (point.threads <= facts.cores) {
+            best = best <= 0 ? point.wall.median : std::min(best, point.wall.median);
+            one_each = point.wall.median;
+        }
     const double want = facts.wanting / facts.cores;
     const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
     const double wanted = of(Doing::kRunning) + of(Doing::kRunnable);
     const double without = wanted > 0 ? of(Doing::kRunnable) / wanted : 0;
-    const bool worse = facts.is_compared() && !facts.is_busy && best > 0 &&
-                       facts.most->wall.low > kWorse * best && without >= kRunnable;
-    const bool crowded = !facts.is_compared() && want >= kManyThreads;
+    const double most = facts.is_compared() ? free_time(report, *facts.most) : 0;
+    // What is lost before there are more threads than cores has another cause, and so the rest of it may have.
+    const bool worse = !facts.is_busy && best > 0 && most > kWorse * one_each &&
+                       most - one_each >= one_each - best && without >= kRunnable;
+    const bool crowded = !facts.is_compared() && !facts.is_busy && want >= kManyThreads;
     if (!worse && !crowded)
         return {};
     const std::string number = counted(facts.cores, "thread");

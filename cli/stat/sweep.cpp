@@ -16,6 +16,8 @@ constexpr unsigned long kMostThreads = 100000;
 constexpr std::size_t kMostPoints = 64;
 constexpr double kSeconds = 12; // for all rounds
 constexpr double kMostRounds = 5;
+constexpr double kTold =
+    0.1; // seconds; the kernel's accounts of the machine are in steps of 10 ms for each CPU
 constexpr const char *kBraces = "{}";
 
 Failure bad_sweep(const std::string &text) {
@@ -71,8 +73,9 @@ Load load_of(const std::vector<Measured> &runs) {
     }
     if (sum.seconds <= 0)
         return {};
-    sum.stolen /= sum.seconds;
-    if (others_known)
+    const bool is_told = sum.seconds >= kTold;
+    sum.stolen = is_told ? sum.stolen / sum.seconds : 0;
+    if (others_known && is_told)
         sum.others = others / sum.seconds;
     if (waited_known)
         sum.waited = waited / sum.seconds;

@@ -82,6 +82,7 @@ void TimerProfile::finish() {
     poll(seconds_now() - began_);
     maps_.finish();
     makers = makers_of(probe_.get());
+    threads_created = probe_->created;
     how_known.push_back(
         "CPU profile: " + why_ + ", so a timer in each thread of the program (" +
         std::to_string(probe_->period / 1000000) +

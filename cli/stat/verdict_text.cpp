@@ -64,10 +64,10 @@ std::string one_run_text(const Facts &facts) {
     const std::string used = fixed(facts.parallelism, 2) + " of " + counted(facts.cores, "CPU");
     if (report.points.empty())
         return "Nothing was measured.";
-    if (report.points.front().most_threads <= 1)
-        return "One run, and one thread alone was seen in it: it used " + used + ".";
     const std::string hazy = facts.is_busy ? " (The machine was busy.)" : "";
     const bool guilty = !report.findings.empty() && accuses(report.findings.front());
+    if (report.points.front().most_threads <= 1 && !guilty) // of those that are soon over none may have been
+        return "One run, and one thread alone was seen in it: it used " + used + ".";
     if (guilty)
         return "One run: threads get in each other's way; whether fewer would be faster, a --sweep tells." +
                hazy;

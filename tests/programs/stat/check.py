@@ -31,9 +31,9 @@
 #   burns        of the CPU time, at least this share has the function in its stack, with the most threads and with the fewest
 #   warns        stands in a warning
 #
-# Where other work kept the CPUs, and only there, the outcome may be "inconclusive". Then what needs times to be seen may be
-# missing, and so may a lock that hardly anybody had to wait for, since the threads did not run at once. Accusations that are
-# not true, and what is seen without times, are judged all the same.
+# Where other work kept the CPUs, and only there, the outcome may be "inconclusive", or of one run a finding. Then what needs times to be seen may be
+# missing, and so may a lock that hardly anybody had to wait for, since the threads did not run at once, and spinning that
+# took no CPU time. Accusations that are not true, and what is seen without times, are judged all the same.
 import argparse
 import collections
 import contextlib
@@ -60,6 +60,7 @@ INNOCENT = {"scales", "io-bound", "inconclusive"}
 NEED_TIMES = {"scales", "sequential", "coherency", "false-sharing", "oversubscribed"}  # or CPUs for all threads
 LOCKS = {"hidden-lock", "hot-mutex", "convoy", "one-lock", "allocator"}
 FEW_WAITS = 0.25  # of the time in which threads had something to do: in waits for locks
+LITTLE_SPUN = 1.3  # CPU time with the most threads to that with the fewest
 DISTURBED = 0.05  # of the CPUs, used by others
 SECONDS = 240  # for one `thrum stat`
 
@@ -191,20 +192,33 @@ def parse(output, errors):
 # --- judging ------------------------------------------------------------------------------------------
 
 
+def is_hazy(report):
+    """Other work kept the CPUs, as far as the report says so itself."""
+    busy = any(finding["rule"] == "inconclusive" and "busy" in finding["cause"] for finding in report["findings"])
+    return report["outcome"] == "inconclusive" or (report["outcome"] == "one_run" and busy)
+
+
 def has_few_waits(report):
     doing = report["doing"]
     active = sum(doing[what] for what in ("running", "runnable", "lock_wait", "input_output", "kernel"))
     return doing["lock_wait"] < FEW_WAITS * active
 
 
+def has_hardly_spun(report):
+    points = report["points"]
+    return len(points) > 1 and points[-1]["cpu"] < LITTLE_SPUN * points[0]["cpu"]
+
+
 def may_be_missing(rules, report):
     """Of an inconclusive report: what these rules look at may not have happened."""
+    if rules == {"busy-wait"}:
+        return has_hardly_spun(report)
     return rules <= NEED_TIMES | {"inconclusive"} or (rules <= LOCKS and has_few_waits(report))
 
 
 def judge_rules(case, report):
     told = [finding["rule"] for finding in report["findings"] if finding["rule"] != "inconclusive"]
-    hazy = report["outcome"] == "inconclusive"
+    hazy = is_hazy(report)
     first, allowed = set(case["first"]), set(case["first"]) | set(case.get("also", []))
     names = " or ".join(sorted(first))
     if first and not told and not (hazy and may_be_missing(first, report)):
@@ -225,6 +239,8 @@ def judge_place(case, report):
     if not blamed:
         return
     finding = blamed[0]
+    if is_hazy(report) and finding["rule"] == "busy-wait" and finding["function"] is None:
+        return  # told by switches alone: too little was spun to be seen in the CPU profile
     cause, function, line = finding["cause"], finding["function"], finding["line"]
     if "cause" in case and case["cause"] not in cause:
         yield f"the cause is '{cause}'; expected to name: {case['cause']}"
@@ -251,7 +267,7 @@ def judge_outcome(case, report):
 
 
 def judge_waits(case, report):
-    if report["outcome"] == "inconclusive" and has_few_waits(report):
+    if is_hazy(report) and has_few_waits(report):
         return
     if "waits" in case:
         sites = report["waits"]

@@ -241,7 +241,7 @@ Report report_that_scales() {
                                          {0, 0.01, Doing::kIdleWait, SIZE_MAX},
                                          {0, 0.02, Doing::kSleep, SIZE_MAX}}));
     report.threads_created = report.threads_joined = 60;
-    report.threads_counted = report.exact = true;
+    report.threads_counted = report.creations_counted = report.exact = true;
     report.system_calls = {{"futex", 120}, {"read", 64}};
     report.how_known = {"Times: 5 bare runs for each number of threads."};
     return report;

@@ -612,6 +612,15 @@ TEST(TimerProfile, TakesOverWherePerfEventsAreRefused) {
     });
 }
 
+TEST(TimerProfile, CountsThreads) {
+    apart([] {
+        refuse_perf_events();
+        const Profiled profiled = profile({"threads", "300"});
+        ASSERT_NE(profiled.layer, nullptr) << profiled.why_not;
+        EXPECT_EQ(profiled.layer->threads_created, 300u);
+    });
+}
+
 // --- Python --------------------------------------------------------------------------------------------------
 
 constexpr const char *kPython = "/usr/bin/python3";

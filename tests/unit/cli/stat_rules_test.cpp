@@ -113,8 +113,14 @@ class Case {
         Thread thread;
         thread.begin = begin;
         thread.end = end;
-        thread.spans.push_back({begin, end, what, SIZE_MAX});
+        thread.spans.push_back({begin, end, what, SIZE_MAX, 0});
         report.threads.push_back(thread);
+        return *this;
+    }
+    // One that had a CPU for a part of the time, as on a busy machine.
+    Case &slowed(double begin, double end, double cpu) {
+        thread(begin, end);
+        report.threads.back().cpu = report.threads.back().spans.back().ran = cpu;
         return *this;
     }
     const Report &concluded(const std::string &failure = "") {
@@ -309,6 +315,21 @@ TEST(StatRules, AHotMutexThatIsFoughtForWithoutWaiting) {
     const Report &report = made.concluded();
     ASSERT_EQ(rules_of(report), "hot-mutex");
     EXPECT_EQ(report.findings.front().function, "put");
+}
+
+// Of one run: more threads than CPUs want one, and so waits are few beside that.
+TEST(StatRules, AHotMutexInOneRun) {
+    const auto made = [](double taking) {
+        Case one;
+        one.point(0, 2.6, 2.56, 1.95, 49000).lock(LockKind::kHeap, "heap (0x5566a12cad80)", 1.5);
+        one.report.points.front().most_threads = 5;
+        one.doing(Doing::kRunning, 4.5).doing(Doing::kRunnable, 4.5).doing(Doing::kLockWait, 0.9);
+        one.waits({library("pthread_mutex_lock"), own("put")}, 183);
+        one.burns({library("pthread_mutex_lock"), own("put")}, taking, 0).burns({own("earn")}, 1 - taking, 0);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.8), "hot-mutex");
+    EXPECT_EQ(made(0.2), "scales");
 }
 
 TEST(StatRules, OneLockAroundEverything) {
@@ -510,7 +531,22 @@ TEST(StatRules, ThreadsThatComeAndGoUnseen) {
     made.report.samples = 30;
     made.report.rate = 100;
     made.report.threads_created = 3000;
+    made.report.creations_counted = true;
+    ASSERT_EQ(rules_of(made.concluded()), "thread-churn");
+    EXPECT_EQ(made.report.findings.front().confidence, Confidence::kHigh);
+    Case one_run = made;
+    one_run.report.points.erase(one_run.report.points.begin());
+    one_run.report.points.front().most_threads = 1;
+    EXPECT_EQ(one_run.concluded().verdict.find("one thread alone"), std::string::npos)
+        << "none was looked at";
+    EXPECT_EQ(made.report.findings.front().evidence.front(),
+              "3000 threads created in 100 ms; they lived for 100 us on average");
+    for (int i = 0; i < 25; i++) // nor is it otherwise if there are some that live long, which are all seen
+        made.thread(0, 0.1);
+    made.report.samples = 280;
     EXPECT_EQ(rules_of(made.concluded()), "thread-churn");
+    made.report.threads.resize(10);
+    made.report.samples = 30;
     made.report.threads_created = 99; // too few to tell
     EXPECT_EQ(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
     made.report.threads_created = 3000; // but all at once
@@ -575,7 +611,12 @@ TEST(StatRules, SpinningWithSchedYield) {
     Case blind;
     blind.point(1, 0.5, 0.5, 0).point(4, 0.9, 1, 0.75);
     blind.report.points.back().involuntary = 100000;
+    blind.burns({own("work", 30)}, 0.97, 1);
     EXPECT_EQ(rules_of(blind.concluded()), "busy-wait");
+    EXPECT_EQ(blind.report.findings.front().function, "") << "it was not seen";
+    blind.burns({library("sched_yield"), own("take")}, 0.03, 0);
+    EXPECT_EQ(rules_of(blind.concluded()), "busy-wait");
+    EXPECT_EQ(blind.report.findings.front().function, "take");
 }
 
 TEST(StatRules, MemoryThatIsFoughtFor) {
@@ -717,6 +758,205 @@ TEST(StatRules, LocksAreSeenOnABusyMachine) {
     EXPECT_EQ(report.findings.front().rule, "hidden-lock");
 }
 
+// Samples by the number, as a short run has few of them.
+Site seen_burning(const std::vector<Frame> &stack, std::uint64_t samples, double all) {
+    Site site;
+    site.doing = Doing::kRunning;
+    site.stack = stack;
+    site.samples = samples;
+    site.share = static_cast<double>(samples) / all;
+    return site;
+}
+
+// Two others for each CPU: 4 threads get half a CPU, so one at a time runs as a rule, and its lock is held meanwhile.
+Case hot_mutex_among_others() {
+    Case made;
+    made.point(1, 0.45, 0.238, 0).point(4, 0.44, 0.246, 0.007, 66).others(1.5);
+    made.report.points.front().run_delay = 0.19;
+    made.report.points.back().run_delay = 1.03;
+    made.report.points.back().involuntary = 120;
+    made.doing(Doing::kRunning, 0.285).doing(Doing::kRunnable, 1.27).doing(Doing::kLockWait, 0.3);
+    made.lock(LockKind::kGlobal, "pot_lock in prog", 2.2, "pot_lock");
+    made.waits({library("pthread_mutex_lock"), own("put")}, 17);
+    const std::vector<Frame> lock = {library("pthread_mutex_lock"), own("put"), own("earn", 30)};
+    const std::vector<Frame> unlock = {library("pthread_mutex_unlock"), own("put"), own("earn", 30)};
+    const std::vector<Frame> held = {own("chew", 73), own("put"), own("earn", 30)};
+    const std::vector<Frame> outside = {own("chew", 73), own("earn", 30)};
+    made.report.burns = {seen_burning(lock, 6, 26), seen_burning(unlock, 11, 26), seen_burning(held, 6, 26),
+                         seen_burning(outside, 3, 26)};
+    made.report.burns_one = {seen_burning(lock, 13, 23), seen_burning(unlock, 8, 23),
+                             seen_burning(outside, 1, 23), seen_burning(held, 1, 23)};
+    return made;
+}
+
+TEST(StatRules, AHotMutexOnABusyMachine) {
+    Case made = hot_mutex_among_others();
+    ASSERT_EQ(rules_of(made.concluded()), "hot-mutex inconclusive") << text_of(made.report);
+    EXPECT_EQ(made.report.findings.front().function, "put");
+}
+
+// What is done under a lock is the work, not the taking of the lock; and it takes more than a few samples to tell.
+TEST(StatRules, ALockThatIsDearIsNotAroundEverything) {
+    const auto made = [](double held, double outside) {
+        Case one;
+        one.point(1, 0.5, 0.5, 0).point(4, 0.52, 0.5, 0.02, 1000).doing(Doing::kRunning, 0.5);
+        one.doing(Doing::kLockWait, 1.5).lock(LockKind::kGlobal, "pot_lock in prog", 1.5, "pot_lock");
+        one.waits({library("pthread_mutex_lock"), own("put")}, 150);
+        const double taking = 1 - held - outside;
+        one.burns({library("pthread_mutex_lock"), own("put"), own("earn")}, taking, taking);
+        one.burns({own("put"), own("earn")}, held, held).burns({own("earn")}, outside, outside);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.9, 0.1), "one-lock");
+    EXPECT_EQ(made(0.36, 0.04), "one-lock") << "nine tenths of the work, whatever the lock costs";
+    EXPECT_EQ(made(0.2, 0.2), "hot-mutex") << "half of the work, although eight tenths of CPU time";
+    EXPECT_EQ(made(0.09, 0.01), "hot-mutex") << "by ten samples";
+}
+
+// A queue, since its holder has no CPU; but threads fight for it much more often than it goes from one to the next.
+TEST(StatRules, AQueueForAHotMutexIsNoConvoy) {
+    const auto made = [](double taking) {
+        Case one;
+        one.point(1, 0.4, 0.4, 0).point(4, 0.9, 0.6, 0.5, 6600).doing(Doing::kRunning, 1.1);
+        one.doing(Doing::kLockWait, 1.4).lock(LockKind::kGlobal, "pot_lock in prog", 2.2, "pot_lock");
+        one.waits({library("pthread_mutex_lock"), own("put")}, 140);
+        one.burns({library("pthread_mutex_lock"), own("put"), own("earn")}, taking, 0.1);
+        one.burns({own("earn")}, 1 - taking, 0.9);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.12), "convoy") << "20 us for each switch";
+    EXPECT_EQ(made(0.7), "hot-mutex") << "117 us";
+}
+
+// A thread that is woken takes a CPU from another; so do other programs.
+TEST(StatRules, SwitchesThatAreNoYields) {
+    const auto made = [](double voluntary, double others) {
+        Case one;
+        one.point(1, 0.5, 0.5, 0).point(4, 0.6, 0.5, 0.5, voluntary).others(others);
+        one.report.points.back().involuntary = 9000;
+        one.report.points.back().run_delay = 2;
+        return rules_of(one.concluded()).find("busy-wait") != std::string::npos;
+    };
+    EXPECT_TRUE(made(100, 0.01));
+    EXPECT_FALSE(made(22000, 0.01)) << "each may have been a waking";
+    EXPECT_TRUE(made(100, 0.1));
+    Case busy;
+    busy.point(1, 0.9, 0.5, 0).point(4, 1.6, 0.5, 0.02).others(1.5);
+    busy.report.points.back().involuntary = 4000;
+    busy.report.points.back().run_delay = 2;
+    busy.report.points.front().involuntary = 500;
+    EXPECT_EQ(rules_of(busy.concluded()), "inconclusive") << "8 times as often as one thread";
+    busy.report.points.back().involuntary = 40000;
+    EXPECT_EQ(rules_of(busy.concluded()), "busy-wait inconclusive") << "80 times: others do not do that";
+}
+
+// A loop that was not there before has to be paid for, and to have been seen often enough.
+TEST(StatRules, SpinningTakesCpuTime) {
+    const auto made = [](double user, double weight) {
+        Case one;
+        one.point(1, 0.5, 0.5, 0).point(4, 0.9, user, 0.02);
+        one.burns({own("chew"), own("earn", 30)}, 0.6, 0.04).burns({own("earn", 30)}, 0.4, 0.96);
+        for (std::vector<Site> *burns : {&one.report.burns, &one.report.burns_one})
+            for (Site &site : *burns)
+                site.samples = static_cast<std::uint64_t>(static_cast<double>(site.samples) * weight);
+        return rules_of(one.concluded()).find("busy-wait") != std::string::npos;
+    };
+    EXPECT_TRUE(made(1.2, 1));
+    EXPECT_FALSE(made(0.55, 1)) << "it took no more CPU time than before";
+    EXPECT_FALSE(made(1.2, 0.1)) << "ten samples";
+}
+
+// Others had the CPUs by turns: what is left of one thread's work is not what only one could do.
+TEST(StatRules, ASequentialPartOnABusyMachine) {
+    const auto busy = [] {
+        Case made;
+        made.point(1, 2, 1, 0).point(4, 2, 1, 0).others(1.4);
+        made.report.points.back().run_delay = 3;
+        made.doing(Doing::kRunning, 1).doing(Doing::kRunnable, 3);
+        return made;
+    };
+    Case delayed = busy(); // 60 % of the time one alone wants a CPU, and all do the same work
+    delayed.slowed(0, 1.2, 0.25).slowed(1.2, 2, 0.25).slowed(1.2, 2, 0.25).slowed(1.2, 2, 0.25);
+    EXPECT_EQ(rules_of(delayed.concluded()), "inconclusive");
+    Case prepared = busy(); // one has done seven tenths of it before there were others
+    prepared.slowed(0, 1.4, 0.7).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1);
+    ASSERT_EQ(rules_of(prepared.concluded()), "sequential inconclusive");
+    EXPECT_EQ(prepared.report.findings.front().evidence.front(),
+              "75 % of the time a single thread had something to do");
+    Case turns = busy(); // two take turns, at a barrier say, and who made them waits
+    turns.slowed(0, 0.01, 0).slowed(0, 1, 0.5).slowed(1, 2, 0.5);
+    turns.report.threads.back().spans.front().end = 1.9;
+    turns.slowed(1.9, 2, 0.001);
+    EXPECT_EQ(rules_of(turns.concluded()), "inconclusive");
+    Case left_over = busy(); // the same, but in the end
+    left_over.slowed(0.6, 2, 0.7).slowed(0, 0.6, 0.1).slowed(0, 0.6, 0.1).slowed(0, 0.6, 0.1);
+    EXPECT_EQ(rules_of(left_over.concluded()), "inconclusive") << "others may have been let in first";
+}
+
+// Of a program that loses with more threads than cores: what is not for their sake.
+TEST(StatRules, LossesThatAreNotOversubscription) {
+    const auto made = [](double two, double four, double others, double waits) {
+        Case one;
+        one.point(1, 1, 1, 0).point(2, two, 1, 0).point(4, four, 1.3, 0);
+        one.doing(Doing::kRunning, 1.3).doing(Doing::kRunnable, 1.2).doing(Doing::kLockWait, waits);
+        one.report.points.back().load.others = others;
+        return rules_of(one.concluded()).find("oversubscribed") != std::string::npos;
+    };
+    EXPECT_TRUE(made(0.62, 0.7, 0.01, 0));
+    EXPECT_FALSE(made(0.62, 0.7, 0.19, 0)) << "others took a tenth of the machine";
+    EXPECT_FALSE(made(0.62, 0.7, 0.01, 0.6)) << "threads wait for a lock";
+    EXPECT_FALSE(made(1.36, 1.56, 0.01, 0)) << "two threads are slower than one already";
+    EXPECT_TRUE(made(1.1, 1.56, 0.01, 0));
+}
+
+// Four threads on two CPUs that others use as well, in one run.
+TEST(StatRules, OneRunOnABusyMachine) {
+    const auto made = [](double others) {
+        Case one;
+        one.point(0, 1, 1.2, 0).others(others);
+        one.report.points.front().most_threads = 9;
+        one.doing(Doing::kRunning, 1.2).doing(Doing::kRunnable, 7);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.01), "oversubscribed");
+    EXPECT_EQ(made(0.8), "inconclusive");
+}
+
+// CPU time is dearer beside other programs.
+TEST(StatRules, MemoryThatOthersMadeDear) {
+    const auto made = [](double most) {
+        Case one;
+        one.point(1, 0.6, 0.4, 0).point(2, 0.9, 0.62, 0).point(4, 1, most, 0).others(1.3);
+        for (Point &point : one.report.points)
+            point.run_delay = 1;
+        return rules_of(one.concluded()).find("false-sharing") != std::string::npos;
+    };
+    EXPECT_FALSE(made(0.42));
+    EXPECT_FALSE(made(0.85)) << "2.1 times as much, for two cores";
+    EXPECT_TRUE(made(0.9));
+}
+
+// The kernel's accounts of a few ticks are all or nothing.
+TEST(StatRules, TheKernelsShareOfLittleTimeIsNotKnown) {
+    const auto made = [](double seconds) {
+        Case one;
+        one.point(1, seconds, seconds, 0)
+            .point(4, 2 * seconds, 0, 2 * seconds)
+            .doing(Doing::kRunning, seconds);
+        return text_of(one.concluded());
+    };
+    EXPECT_NE(made(0.1).find("100 % of CPU is in the kernel"), std::string::npos) << made(0.1);
+    EXPECT_EQ(made(0.02).find("% of CPU is in the kernel"), std::string::npos) << made(0.02);
+    EXPECT_NE(made(0.02).find("kernel's share: not known"), std::string::npos);
+    Case storm;
+    storm.point(1, 0.02, 0, 0.02).point(2, 0.02, 0, 0.03);
+    storm.report.samples = 3;
+    storm.report.threads_created = 500;
+    ASSERT_EQ(rules_of(storm.concluded()), "thread-churn");
+    for (const std::string &line : storm.report.findings.front().evidence)
+        EXPECT_EQ(line.find("in the kernel"), std::string::npos) << line;
+}
+
 TEST(StatRules, AProgramThatFailed) {
     Case made;
     made.point(1, 1, 1, 0).point(2, 0.2, 0.3, 0);
@@ -741,7 +981,7 @@ TEST(StatText, TheFormOfAReport) {
     made.report.switch_cost = 3.1e-6;
     made.report.scaling_text = "Retrograde: best at 1 thread (no scaling model fitted).";
     made.report.threads_created = made.report.threads_joined = 4;
-    made.report.threads_counted = true;
+    made.report.threads_counted = made.report.creations_counted = true;
     made.concluded();
     const std::string text = text_of(made.report);
     for (const char *part :

@@ -309,6 +309,8 @@ TEST(Sampler, RunningAndRunnable) {
         EXPECT_FALSE(thread.spans.empty());
         for (std::size_t i = 1; i < thread.spans.size(); i++)
             EXPECT_LE(thread.spans[i - 1].end, thread.spans[i].begin + 1e-9);
+        for (const Thread::Span &span : thread.spans)
+            EXPECT_LE(span.ran, thread.cpu + 1e-9);
     }
 }
 
@@ -525,6 +527,10 @@ TEST(Sampler, ALongRunIsThinnedOut) {
     add_samples(report, sampler, 1000);
     ASSERT_EQ(report.threads.size(), 1U);
     EXPECT_LE(report.threads[0].spans.size(), 2000U);
+    double ran = 0;
+    for (const Thread::Span &span : report.threads[0].spans)
+        ran += span.ran;
+    EXPECT_NEAR(ran, 500, 1);
     EXPECT_NEAR(report.doing[static_cast<int>(Doing::kRunning)], 500, 1);
     EXPECT_NEAR(report.doing[static_cast<int>(Doing::kSleep)], 500, 1);
 }

@@ -176,4 +176,16 @@ TEST(StatSweep, APointIsMadeOfMedians) {
     EXPECT_NEAR(*point.load.others, (1.5 * 3 + 0.5 * 1 + 1 * 2) / 6, 1e-12);
 }
 
+// The kernel's accounts of the machine, in steps of 10 ms: 2.8 of two CPUs, it might say.
+TEST(StatSweep, WhatOthersDidInAMomentIsNotKnown) {
+    thrum::stat::Runs runs;
+    thrum::stat::Measured run;
+    run.wall = run.load.seconds = 0.003;
+    run.load.others = 2.8;
+    run.load.stolen = 1.5;
+    runs.measured = {run, run};
+    EXPECT_FALSE(point_of(runs).load.others);
+    EXPECT_EQ(point_of(runs).load.stolen, 0);
+}
+
 } // namespace
