@@ -297,10 +297,6 @@ int thrum_blocking(void *(*fn)(void *), void *arg, void **result) {
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-void blocking_start(void) {
-    pool.stopping = false;
-}
-
 static void tell_all_to_end(void) {
     lock_acquire(&pool.lock);
     pool.stopping = true;
@@ -331,6 +327,6 @@ void blocking_fork_child(void) {
     lock_reset(&pool.lock);
     pool.newest = NULL;
     pool.threads = 0;
-    pool.one_ended = false;
+    pool.stopping = pool.one_ended = false;
     pool.generation++;
 }

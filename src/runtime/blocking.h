@@ -19,8 +19,7 @@
 
 extern uint64_t blocking_keep_ns; /* for tests to change */
 
-/* There is a runtime: its workers do not run yet, or no more. Stopping waits for the calls that are on their way. */
-void blocking_start(void);
+/* The runtime's workers do not run any more: waits for the calls that are on their way. */
 void blocking_stop(void);
 
 void blocking_fork_child(void);

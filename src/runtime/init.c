@@ -77,7 +77,6 @@ static int start(const struct settings *settings, bool join_in) {
     stack_init(settings->stack_size);
     overflow_start();
     places_start(settings->workers);
-    blocking_start();
     const struct preempt_runtime runtime_below = {.workers = settings->workers,
                                                   .exceptions_here = workers_exceptions(),
                                                   .place = places_are_bound() ? places_enter : NULL,
