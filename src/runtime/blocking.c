@@ -180,7 +180,8 @@ static void end(struct server *self) {
 /* As the only thread of its process, after a fork, its return is an exit (pthread_exit(3)). */
 static void *thread_main(void *arg) {
     struct server *self = arg;
-    if (load_acquire(&scheduler.open)) /* else its maker is bound to no place of a worker's, and one may just begin */
+    if (load_acquire(
+            &scheduler.open)) /* else its maker is bound to no place of a worker's, and one may just begin */
         places_roam();
     while (load_acquire(&self->held))
         futex_wait(&self->held, 1);
