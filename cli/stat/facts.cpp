@@ -143,9 +143,26 @@ Culprit culprit_of(const Report &report, const Site &site) {
     return culprit;
 }
 
+// Of the C++ library's headers: std::lock_guard, std::mutex and what they are made of.
+bool is_wrapper(const Frame &frame) {
+    return frame.function.rfind("std::", 0) == 0 || frame.function.rfind("__gthread", 0) == 0;
+}
+
+// As called_frame, but what those call.
+const Frame *called_by_wrappers(const std::vector<Frame> &stack) {
+    const Frame *found = nullptr;
+    for (const Frame &frame : stack) {
+        if (frame.is_user)
+            break;
+        if (!frame.function.empty() && !is_wrapper(frame))
+            found = &frame;
+    }
+    return found;
+}
+
 // In a call of the program's that takes or gives back a lock of its own.
 bool is_at_own_lock(const std::vector<Frame> &stack) {
-    const Frame *called = called_frame(stack);
+    const Frame *called = called_by_wrappers(stack);
     if (const OpenmpConstruct *construct = openmp_construct(stack))
         return construct->kind == OpenmpConstruct::kLock;
     return called != nullptr && (called->function.find("pthread_mutex_") != std::string::npos ||

@@ -506,6 +506,23 @@ TEST(StatRules, AFewWaitsAreNoDisease) {
     EXPECT_EQ(rules_of(report), "scales");
 }
 
+// By way of std::lock_guard, and so that hardly anybody is seen to wait.
+TEST(StatRules, ALockThatIsFoughtForInCpp) {
+    Case made;
+    made.point(1, 0.39, 0.39, 0)
+        .point(4, 0.92, 1.05, 0.72)
+        .doing(Doing::kRunning, 1.9)
+        .doing(Doing::kLockWait, 0.02);
+    made.lock(LockKind::kHeap, "heap", 0.1).waits({library("pthread_mutex_lock"), own("enter", 20)}, 30);
+    const auto wrapped = [](const char *function) { return library(function, "prog"); };
+    made.burns({library("pthread_mutex_lock"), wrapped("__gthread_mutex_lock"), wrapped("std::mutex::lock"),
+                wrapped("std::lock_guard::lock_guard"), own("enter", 20)},
+               0.4, 0.2);
+    made.burns({own("chew", 5), own("trade", 30)}, 0.2, 0.6);
+    EXPECT_EQ(rules_of(made.concluded()), "hot-mutex");
+    EXPECT_EQ(made.report.findings.front().function, "enter");
+}
+
 // --- threads, memory, work ----------------------------------------------------------------------------------
 
 TEST(StatRules, ThreadsThatComeAndGo) {
