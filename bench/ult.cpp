@@ -84,8 +84,8 @@ struct Variant {
 };
 
 constexpr std::array<Variant, 2> kVariants = {{
-    {"thrum, nobody preempted", "THRUM_PREEMPT", "none", true, "ult_armed", "With preemption, to without",
-     "With preemption as usual (THRUM_PREEMPT=auto: slices of 10 ms), to THRUM_PREEMPT=none. The ratios are "
+    {"thrum, armed", "THRUM_PREEMPT", "auto", false, "ult_armed", "With preemption, to without",
+     "With THRUM_PREEMPT=auto: slices of 10 ms. The ratios are "
      "taken within each round."},
     {"thrum, traced", "THRUM_TRACE", "/dev/null", false, "ult_traced", "With THRUM_TRACE, to without",
      "With THRUM_TRACE: the last 1,000,000 events of each worker are kept, 24 MB, and written to /dev/null "
