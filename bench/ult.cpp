@@ -57,7 +57,6 @@ constexpr std::array<Row, 28> kRows = {{
 constexpr std::size_t kOwn = 17; // from here on: rows that only libthrum has
 constexpr const char *kMemory = "memory", *kLife = "life";
 constexpr double kMemoryTarget = 4.3e3, kLeftTarget = 16;
-constexpr double kManyBlocked = 100000; // as workloads.hpp: of so many one may ask what they leave
 
 struct Runtime {
     const char *program; // in peers/
@@ -78,16 +77,13 @@ constexpr std::array<Runtime, 7> kRuntimes = {{
 // thrum once more, with this in its environment. As runtimes they are behind the others.
 struct Variant {
     const char *name, *variable, *value;
-    bool
-        leaves_out; // what thrum does unless told: its price is that of thrum to the variant, not the other way
     const char *key, *title, *note; // of the table
 };
 
 constexpr std::array<Variant, 2> kVariants = {{
-    {"thrum, armed", "THRUM_PREEMPT", "auto", false, "ult_armed", "With preemption, to without",
-     "With THRUM_PREEMPT=auto: slices of 10 ms. The ratios are "
-     "taken within each round."},
-    {"thrum, traced", "THRUM_TRACE", "/dev/null", false, "ult_traced", "With THRUM_TRACE, to without",
+    {"thrum, armed", "THRUM_PREEMPT", "auto", "ult_armed", "With preemption, to without",
+     "With THRUM_PREEMPT=auto: slices of 10 ms. The ratios are taken within each round."},
+    {"thrum, traced", "THRUM_TRACE", "/dev/null", "ult_traced", "With THRUM_TRACE, to without",
      "With THRUM_TRACE: the last 1,000,000 events of each worker are kept, 24 MB, and written to /dev/null "
      "in "
      "the end. The ratios are taken within each round."},
@@ -97,7 +93,7 @@ constexpr std::array<unsigned, 2> kWorkers = {1, 2};
 // What one runtime does in one row with so many workers, a value a round; or why it does not.
 struct Series {
     std::vector<double> wall, cpu; // ns; bytes in both for memory
-    std::vector<double> left;      // bytes, a second after so many threads were joined
+    std::vector<double> left;      // bytes, a second after they were joined; of few none is said
     std::string why;
 };
 
@@ -189,11 +185,12 @@ void Run::one(const Key &key) {
     if (ended.status == 0 && std::sscanf(ended.output.c_str(), "ns %lf %lf", &wall, &cpu) == 2) {
         series.wall.push_back(wall);
         series.cpu.push_back(cpu);
-    } else if (ended.status == 0 &&
-               (std::sscanf(ended.output.c_str(), "bytes %lf left %lf", &wall, &left) >= 1)) {
+    } else if (const int read = std::sscanf(ended.output.c_str(), "bytes %lf left %lf", &wall, &left);
+               ended.status == 0 && read >= 1) {
         series.wall.push_back(wall);
         series.cpu.push_back(wall);
-        series.left.push_back(left);
+        if (read == 2)
+            series.left.push_back(left);
     } else if (ended.status == 0 && ended.output.compare(0, 5, "none ") == 0) {
         series.why = ended.output.substr(5, ended.output.find('\n') - 5);
     } else if (!is_thrum(key[0])) {
@@ -222,10 +219,8 @@ void Run::all() {
 
 // To the same without, within each round.
 bench::Estimate Run::ratio(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const {
-    const Series *varied = &series({kRuntimes.size() + variant, row, workers}),
-                 *usual = &series({0, row, workers});
-    const bool leaves_out = kVariants[variant].leaves_out;
-    const Series &with = leaves_out ? *usual : *varied, &plain = leaves_out ? *varied : *usual;
+    const Series &with = series({kRuntimes.size() + variant, row, workers}),
+                 &plain = series({0, row, workers});
     std::vector<double> ratios;
     for (std::size_t round = 0; round < with.cpu.size(); round++)
         ratios.push_back(cpu ? with.cpu[round] / plain.cpu[round] : with.wall[round] / plain.wall[round]);
@@ -277,7 +272,7 @@ bench::Table other_units(const Run &run, const bench::Options &options) {
     const auto left = [&](std::size_t workers) {
         return bench::estimate(run.series({0, memory, workers}).left).median / (1 << 20);
     };
-    if (options.numbers[2] >= kManyBlocked)
+    if (!run.series({0, memory, 0}).left.empty())
         table.rows.push_back({"what is left of them a second after they were joined", "MiB", left(0), left(1),
                               target(kLeftTarget)});
     table.rows.push_back({"init + fini, CPU", "µs", us(0, true), us(1, true), ""});
@@ -390,7 +385,7 @@ int main(int argc, char **argv) {
          {},
          true,
          {bench::Flag{"--peers", "Measure the other runtimes too, those that are built (target bench-peers)"},
-          bench::Flag{"--armed", "Measure it without preemption too, and compare"},
+          bench::Flag{"--armed", "Measure it with preemption too, and compare"},
           bench::Flag{"--traced", "Measure it with the event trace too, and compare"}},
          "libthrum.so"},
         body);

@@ -62,12 +62,12 @@ const Frame *hidden_frame(const std::vector<Frame> &stack) {
 }
 
 // The outermost function of the libraries below the program's code.
-const Frame *called_frame(const std::vector<Frame> &stack) {
+const Frame *called_frame(const std::vector<Frame> &stack, bool (*passes_on)(const Frame &) = nullptr) {
     const Frame *found = nullptr;
     for (const Frame &frame : stack) {
         if (frame.is_user)
             break;
-        if (!frame.function.empty())
+        if (!frame.function.empty() && (passes_on == nullptr || !passes_on(frame)))
             found = &frame;
     }
     return found;
@@ -148,21 +148,9 @@ bool is_wrapper(const Frame &frame) {
     return frame.function.rfind("std::", 0) == 0 || frame.function.rfind("__gthread", 0) == 0;
 }
 
-// As called_frame, but what those call.
-const Frame *called_by_wrappers(const std::vector<Frame> &stack) {
-    const Frame *found = nullptr;
-    for (const Frame &frame : stack) {
-        if (frame.is_user)
-            break;
-        if (!frame.function.empty() && !is_wrapper(frame))
-            found = &frame;
-    }
-    return found;
-}
-
 // In a call of the program's that takes or gives back a lock of its own.
 bool is_at_own_lock(const std::vector<Frame> &stack) {
-    const Frame *called = called_by_wrappers(stack);
+    const Frame *called = called_frame(stack, is_wrapper);
     if (const OpenmpConstruct *construct = openmp_construct(stack))
         return construct->kind == OpenmpConstruct::kLock;
     return called != nullptr && (called->function.find("pthread_mutex_") != std::string::npos ||

@@ -13,9 +13,9 @@
  * Each worker that has more than one thread to run is interrupted once a slice by a real-time signal, of which the handler
  * lets the next thread run; the preempted one goes on later, perhaps on another worker, where it was. What such a thread
  * takes with it until then is its mode. Without being told (here, or by THRUM_PREEMPT in the environment) it is NONE, and
- * nobody is preempted; with THRUM_PREEMPT=auto it is LEND where
- * the processor makes that cheap (x86-64 with FSGSBASE, aarch64), and NONE elsewhere, where the program has a handler for
- * the signal already, or where the system has no timers or kernel threads for it:
+ * nobody is preempted; with THRUM_PREEMPT=auto it is LEND where the processor makes that cheap (x86-64 with FSGSBASE, aarch64),
+ * and NONE elsewhere, where the program has a handler for the signal already or blocks it, or where the system has no timers
+ * or kernel threads for it:
  *
  *   mode     keeps its thread-locals         safe for
  *   NONE     is never preempted              what waits for no lock that a preempted thread may have
@@ -33,15 +33,14 @@
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
  * (signal(7)); poll, epoll_wait, nanosleep and some others return EINTR. A thread that must not see that calls by
- * thrum_blocking. Nobody is preempted in a signal handler of the program's
- * that runs on an alternate stack or with signals blocked. thrum-preemption(7) has all of it.
+ * thrum_blocking. Nobody is preempted in a signal handler of the program's that runs on an alternate stack or with signals blocked. thrum-preemption(7) has all of it.
  *
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (20 with AMX) are left of it, the
  * thread goes on until more are.
  *
  * PRICE. From the start a timer and a sleeping kernel thread for each worker, and one that makes more when somebody is preempted
- * for the first time; where each worker has one thread at most, nothing besides. Programs whose threads count on being alone
- * between two waits, as with one worker they may have, say THRUM_PREEMPT_NONE.
+ * for the first time; where each worker has one thread at most, nothing besides. Not for programs whose threads count on
+ * being alone between two waits, as with one worker they may.
  */
 #ifndef THRUM_PREEMPT_H
 #define THRUM_PREEMPT_H
@@ -52,7 +51,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 enum thrum_preempt_mode {
-    THRUM_PREEMPT_DEFAULT, /* of a thread: as the runtime. Of the runtime: as THRUM_PREEMPT says, else see above */
+    THRUM_PREEMPT_DEFAULT, /* of a thread: as the runtime. Of the runtime: as THRUM_PREEMPT says, else NONE */
     THRUM_PREEMPT_NONE,
     THRUM_PREEMPT_YIELD,
     THRUM_PREEMPT_LEND,

@@ -242,15 +242,6 @@ static bool give_up(struct patience *patience) {
     return server != NULL;
 }
 
-static void wait_for(struct worker *worker, struct call *call, uint64_t moment) {
-    if (moment == TIMER_NEVER)
-        unit_block(worker, call->patience.unit);
-    else if (moment <= timer_now() && give_up(&call->patience))
-        unit_await_no_more(call->patience.unit);
-    else
-        unit_block_patiently(worker, &call->patience);
-}
-
 /* A new thread is made where the caller may still be preempted, so before it announces itself. */
 static int call_elsewhere(struct call *call, uint64_t moment) {
     struct worker *worker = enter();
@@ -270,7 +261,7 @@ static int call_elsewhere(struct call *call, uint64_t moment) {
         store_release(&server->held, 0);
         futex_wake(&server->held, 1);
     }
-    wait_for(worker, call, moment);
+    unit_block_patiently(worker, &call->patience);
     leave();
     return call->is_given_up ? ETIMEDOUT : 0;
 }

@@ -476,17 +476,6 @@ static bool ask_to_leave(struct worker *worker, const struct worker *here) {
     return true;
 }
 
-static void wait_until_left(struct worker *here, struct seeing_off *see) {
-    struct thrum_unit *self = see->patience.unit;
-    uint64_t moment = see->patience.timer.deadline;
-    if (moment == TIMER_NEVER)
-        unit_block(here, self);
-    else if (moment <= timer_now() && give_up(&see->patience))
-        unit_await_no_more(self);
-    else
-        unit_block_patiently(here, &see->patience);
-}
-
 /* The caller waits until the worker's kernel thread has done its last; it may have been asked before, by one who has given
  * up waiting. 0, ETIMEDOUT, EBUSY: it must stay. */
 static int see_off(struct member *member, uint64_t moment) {
@@ -502,7 +491,7 @@ static int see_off(struct member *member, uint64_t moment) {
         error = EBUSY;
     }
     if (waits && error == 0)
-        wait_until_left(here, &see);
+        unit_block_patiently(here, &see.patience);
     else
         unit_await_no_more(self);
     leave();

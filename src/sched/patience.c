@@ -28,12 +28,22 @@ static void block_external(struct patience *patience) {
 }
 
 void unit_block_patiently(struct worker *worker, struct patience *patience) {
+    uint64_t deadline = patience->timer.deadline;
+    if (deadline == TIMER_NEVER) {
+        unit_block(worker, patience->unit);
+        return;
+    }
+    if (deadline <= timer_now() && patience->give_up(patience)) {
+        (void)cancel_is_point(patience->unit); /* that was it */
+        unit_await_no_more(patience->unit);
+        return;
+    }
     if (worker == NULL) {
         block_external(patience);
         return;
     }
     struct thrum_unit *self = patience->unit;
-    bool is_point = cancel_is_point(self), has_timer = patience->timer.deadline < CANCEL_FAR;
+    bool is_point = cancel_is_point(self), has_timer = deadline < CANCEL_FAR;
     patience->timer.fire = time_out;
     patience->watch.give_up = be_cancelled;
     if (is_point && !cancel_watch(self, &patience->watch)) {

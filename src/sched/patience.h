@@ -23,7 +23,8 @@ struct patience {
 };
 
 /* Blocks patience->unit, which has announced itself and stands where a waker finds it, until it is woken or has been
- * given up; which of the two is for the caller to find out. On a worker, inside, and inside again, perhaps on another
+ * given up, at once if its deadline is over, and not at all if that is TIMER_NEVER; which of the two is for the caller to
+ * find out. On a worker, inside, and inside again, perhaps on another
  * one, when it returns; or external (`worker` NULL). */
 void unit_block_patiently(struct worker *worker, struct patience *patience);
 

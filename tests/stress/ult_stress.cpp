@@ -255,7 +255,7 @@ void round(std::uint64_t seed) {
     const thrum_config config{only_workers > 0 ? static_cast<unsigned>(only_workers)
                                                : kWorkers[Random(seed).below(kWorkers.size())],
                               0,
-                              {THRUM_PREEMPT_NONE, 0, 0, 0}, // main is to stay on its kernel thread
+                              {},
                               {}};
     CHECK(thrum_init(&config) == 0);
     CHECK(thrum_key_create(&key, value_gone) == 0);

@@ -268,44 +268,10 @@ TEST_P(Pool, WithoutASchedulerKeepsWhatItHas) {
     EXPECT_EQ(counter, 1);
 }
 
-// Keeps what is pushed for a time, then gives it: nobody pushes anything then.
-class DelayingPool {
-  public:
-    explicit DelayingPool(uint64_t delay) : delay_(delay) {
-        const thrum_pool_ops ops{push, pop, size, nullptr, nullptr, wait};
-        EXPECT_EQ(thrum_pool_create_user(&pool_, &ops, this), 0);
-    }
-    ~DelayingPool() { EXPECT_EQ(thrum_pool_destroy(pool_), 0); }
-    DelayingPool(const DelayingPool &) = delete;
-    thrum_pool_t pool() const { return pool_; }
-
-  private:
-    static void push(void *data, thrum_t thread) {
-        auto *self = static_cast<DelayingPool *>(data);
-        ASSERT_EQ(self->kept_.exchange(thread), nullptr); // one at a time
-        self->due_ = thrum_now() + self->delay_;
-    }
-    bool is_due() const { return due_.load() <= thrum_now(); }
-    static std::size_t size(void *data) { return static_cast<DelayingPool *>(data)->is_due() ? 1 : 0; }
-    static uint64_t wait(void *data) { return static_cast<DelayingPool *>(data)->due_; }
-    static thrum_t pop(void *data) {
-        auto *self = static_cast<DelayingPool *>(data);
-        if (!self->is_due())
-            return nullptr;
-        self->due_ = UINT64_MAX;
-        return self->kept_.exchange(nullptr);
-    }
-
-    uint64_t delay_;
-    std::atomic<uint64_t> due_{UINT64_MAX};
-    std::atomic<thrum_t> kept_{nullptr};
-    thrum_pool_t pool_ = nullptr;
-};
-
 // By a worker that sleeps meanwhile. One that yields comes back through the pool.
 TEST_P(Pool, IsLookedAtWhenItSaysSo) {
     constexpr uint64_t kDelay = 20 * THRUM_MS;
-    DelayingPool pool(kDelay);
+    KeepingPool pool = KeepingPool::for_a_time(kDelay);
     const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool()}));
     const thrum_attr_t attr = attr_pool(pool.pool());
     const auto run_one = [&] {
@@ -331,90 +297,28 @@ TEST_P(Pool, IsLookedAtWhenItSaysSo) {
     }));
 }
 
-// Asks something now and then, and so never names the moment at which there will be somebody.
-class AskingPool {
-  public:
-    AskingPool() {
-        const thrum_pool_ops ops{push, pop, size, nullptr, nullptr, wait};
-        EXPECT_EQ(thrum_pool_create_user(&pool_, &ops, this), 0);
-    }
-    ~AskingPool() { EXPECT_EQ(thrum_pool_destroy(pool_), 0); }
-    AskingPool(const AskingPool &) = delete;
-    thrum_pool_t pool() const { return pool_; }
+// It asks something now and then, and so never names the moment at which there will be somebody.
+TEST_P(Pool, IsLookedAtAgainAndAgain) {
     std::atomic<bool> open{false};
     std::atomic<int> asked{0};
-
-  private:
-    static AskingPool *self_of(void *data) { return static_cast<AskingPool *>(data); }
-    static void push(void *data, thrum_t thread) {
-        ASSERT_EQ(self_of(data)->kept_.exchange(thread), nullptr);
-    }
-    static std::size_t size(void *data) {
-        return self_of(data)->open && self_of(data)->kept_ != nullptr ? 1 : 0;
-    }
-    static uint64_t wait(void *data) {
-        self_of(data)->asked++;
-        return thrum_now() + THRUM_MS;
-    }
-    static thrum_t pop(void *data) {
-        return self_of(data)->open ? self_of(data)->kept_.exchange(nullptr) : nullptr;
-    }
-
-    std::atomic<thrum_t> kept_{nullptr};
-    thrum_pool_t pool_ = nullptr;
-};
-
-TEST_P(Pool, IsLookedAtAgainAndAgain) {
-    AskingPool pool;
+    KeepingPool pool([&](uint64_t) { return open.load(); },
+                     [&](uint64_t) {
+                         asked++;
+                         return thrum_now() + THRUM_MS;
+                     });
     const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_FIRST, {pool.pool()}));
     const thrum_attr_t attr = attr_pool(pool.pool());
     std::atomic<long> counter{0};
     thrum_t thread = nullptr;
     ASSERT_EQ(thrum_spawn(&thread, &attr, count, &counter), 0);
-    EXPECT_TRUE(eventually([&] { return pool.asked >= 3; }));
+    EXPECT_TRUE(eventually([&] {
+        thrum_sleep(THRUM_MS); // only a worker with nothing to run asks
+        return asked >= 3;
+    }));
     EXPECT_EQ(counter, 0);
-    pool.open = true; // and nobody is told
+    open = true; // and nobody is told
     EXPECT_EQ(thrum_join_until(thread, nullptr, thrum_now() + 20 * THRUM_S), 0);
     EXPECT_EQ(counter, 1);
-}
-
-bool is_preempting() {
-    if (ULT_TSAN || ULT_ASAN)
-        return false; // under sanitizers nobody is
-    thrum_attr_t attr;
-    thrum_attr_init(&attr);
-    std::atomic<long> counter{0};
-    thrum_t thread = nullptr;
-    if (thrum_attr_set_preempt(&attr, THRUM_PREEMPT_LEND) != 0 ||
-        thrum_spawn(&thread, &attr, count, &counter) != 0)
-        return false;
-    return thrum_join(thread, nullptr) == 0;
-}
-
-// One that keeps threads back while the only worker that looks there has another one that computes.
-TEST_P(Pool, IsLookedAtForWhoComputesToo) {
-    if (!is_preempting())
-        GTEST_SKIP() << "nobody is preempted here";
-    constexpr uint64_t kDelay = 30 * THRUM_MS;
-    DelayingPool pool(kDelay);
-    const PoolOf other(THRUM_POOL_FIFO);
-    const SchedOn sched(workers() - 1, sched_of(THRUM_SCHED_ROUND_ROBIN, {other.pool, pool.pool()}));
-    std::atomic<bool> over{false};
-    const thrum_attr_t computes = other.attr(), waits = attr_pool(pool.pool());
-    const Light computing(
-        [&] {
-            while (!over)
-                ;
-        },
-        &computes);
-    thrum_t thread = nullptr;
-    std::atomic<long> counter{0};
-    ASSERT_EQ(thrum_spawn(&thread, &waits, count, &counter), 0);
-    External([&] {
-        EXPECT_TRUE(eventually([&] { return counter == 1; }));
-        over = true;
-    }).join();
-    EXPECT_EQ(thrum_join(thread, nullptr), 0);
 }
 
 // --- schedulers -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "faults.hpp"
+#include "pools.hpp"
 #include "preempt.hpp"
 
 namespace {
@@ -299,6 +300,18 @@ TEST_P(SafeMode, WhoIsAloneIsLeftAlone) {
 }
 
 // --- ... and is not, when there is something to do ----------------------------------------------------------
+
+// A pool that keeps a thread back, whose worker has another one that computes.
+TEST_P(SafeMode, APoolIsLookedAtWhenItSaysSoBesideWhoComputes) {
+    const Preempting runtime(1, GetParam());
+    KeepingPool keeps = KeepingPool::for_a_time(30 * THRUM_MS);
+    const PoolOf other(THRUM_POOL_FIFO);
+    const SchedOn sched(0, sched_of(THRUM_SCHED_ROUND_ROBIN, {other.pool, keeps.pool()}));
+    std::atomic<bool> came{false};
+    const thrum_attr_t computes = other.attr(), waits = attr_pool(keeps.pool());
+    Light computing([&] { wait_for(came); }, &computes);
+    Light coming([&] { came = true; }, &waits);
+}
 
 TEST_P(SafeMode, ATimerGoesOffBesideWhoComputes) {
     const Preempting runtime(1, GetParam());
