@@ -249,7 +249,9 @@ TEST_P(WaitAny, PermitsAreConserved) {
     EXPECT_EQ(static_cast<unsigned>(had) + left, static_cast<unsigned>(posted));
 }
 
-// All trade on both sides of several channels without a store: what one sends another receives.
+// All trade on both sides of several channels without a store: what one sends another receives. The last always has a
+// deadline and goes on to other channels: all the others may come to send to one and receive from another, so that none
+// of them has a partner.
 TEST_P(WaitAny, TradesAmongThemselves) {
     constexpr unsigned kChannels = 3;
     thrum_channel_t channels[kChannels];
@@ -259,7 +261,9 @@ TEST_P(WaitAny, TradesAmongThemselves) {
     std::atomic<long> sent{0}, received{0};
     std::atomic<int> trades{0};
     const int goal = divided(1500);
-    crew(9, 3, [&](int who) {
+    constexpr int kLights = 9, kHeavies = 3;
+    crew(kLights, kHeavies, [&](int who) {
+        const bool is_last = who == kLights + kHeavies;
         for (unsigned i = 0; trades < goal; i++) {
             const unsigned first = (static_cast<unsigned>(who) + i) % kChannels,
                            second = (first + 1 + i % 2) % kChannels;
@@ -270,7 +274,7 @@ TEST_P(WaitAny, TradesAmongThemselves) {
             if (i % 2 != 0)
                 std::swap(waits[0], waits[1]);
             size_t which = 9;
-            const uint64_t moment = i % 5 == 0 ? in_us(i % 40) : kNever;
+            const uint64_t moment = is_last || i % 5 == 0 ? in_us(i % 40) : kNever;
             if (thrum_wait_any(waits, 3, moment, &which) != 0)
                 continue;
             if (which == 2)
