@@ -262,8 +262,10 @@ static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool
 
 /* It is preempted where it waits in the kernel, perhaps for one of its pool that comes after it in the order of that. */
 static void look_if_in_the_way(struct worker *worker, const ucontext_t *context) {
-    if (unit_place(worker->current) == UNIT_POOLED && preempt_relieves() && arch_signal_in_call(context))
+    if (unit_place(worker->current) == UNIT_POOLED && preempt_relieves() && arch_signal_in_call(context)) {
+        worker->tick.waited = true;
         relief_ask_anyway(worker);
+    }
 }
 
 static void on_signal(int signal, siginfo_t *info, void *argument) {
@@ -278,6 +280,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         }
         return;
     }
+    exchange_acq_rel(&worker->tick.interrupted, 0U);
     tick_go_on(worker); /* it may have been the only one that was asked for */
     worker->tick.late = take_signal(worker, info);
     if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context)) {

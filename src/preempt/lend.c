@@ -11,7 +11,7 @@
  *   - To change to any other needs one of the rest. Without, it waits in the queue. From a unit that has one for life it
  *     takes none; but that one's must be there, or nobody could change back to it.
  *   - To change to the loop, which may find whom it has not looked at, needs none of those; but then that runs nobody of
- *     the last kind before there is a reserve again (tcb_is_lacking).
+ *     the last kind before there is a reserve again (tcb_instead).
  *
  * With kernel threads (carrier.h) it is the same, but that to change to a unit that has taken one along takes nothing at all,
  * and that to change to the primary, which has its own for life, takes the reserve that it will be left for when it waits.
@@ -21,6 +21,8 @@
 
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
+#include "sched/preempted.h"
+#include "sched/scheduler.h"
 #include "sched/worker.h"
 
 /* Is there what it takes to change from the present unit to `next`? */
@@ -53,28 +55,12 @@ static struct tcb *new_reserve(const struct worker *worker) {
     return donors_take(is_primarys ? 0 : preempt_owners_at_once());
 }
 
-static struct thrum_unit *next_of_search(struct worker *worker) {
-    struct thrum_unit *unit = fifo_pop(&worker->inbox);
-    if (unit == NULL)
-        unit = yield_ring_pop(&worker->yields);
-    return unit != NULL ? unit : fifo_pop(&scheduler.shared);
-}
-
-/* The others go to the ends of their queues. */
+/* Of those who were preempted. */
 static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
-    uint32_t count =
-        load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&scheduler.shared.count);
-    struct thrum_unit *unit;
-    for (uint32_t i = 0; i < count && (unit = next_of_search(worker)) != NULL; i++) {
-        if (may_change_to(worker, unit, spare))
-            return unit;
-        if (unit_place(unit) == UNIT_BOUND && load_relaxed(&unit->bound) == worker)
-            fifo_push(&worker->inbox, unit);
-        else if (unit_place(unit) == UNIT_BOUND)
-            unit_wake_elsewhere(NULL, unit);
-        else
-            fifo_push(&scheduler.shared, unit);
-    }
+    struct thrum_unit *unit = preempted_take(worker, NULL, worker->turn++);
+    if (unit == NULL || may_change_to(worker, unit, spare))
+        return unit;
+    unit_wake_elsewhere(NULL, unit);
     return NULL;
 }
 
@@ -98,16 +84,19 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
     return search(worker, spare);
 }
 
-bool tcb_is_lacking(struct worker *worker, const struct thrum_unit *unit) {
+/* The order of a scheduler might choose the same one time and again: so it is not left to that who comes first. */
+struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
     if (worker->reserve == NULL)
         worker->reserve = new_reserve(worker);
     worker->is_short = worker->reserve == NULL;
-    bool is_like_any = unit->tcb == NULL && load_relaxed(&unit->kind) != UNIT_TASKLET;
-    if (worker->is_short && is_like_any) {
-        donors_ask();
+    if (!worker->is_short || unit->tcb != NULL || load_relaxed(&unit->kind) == UNIT_TASKLET)
+        return unit;
+    donors_ask();
+    unit_wake_elsewhere(NULL, unit);
+    struct thrum_unit *other = preempted_take(worker, scheduler_of_loop(worker), worker->turn++);
+    if (other == NULL)
         sched_yield();
-    }
-    return worker->is_short && is_like_any;
+    return other;
 }
 
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {

@@ -29,6 +29,12 @@ void *(*own_function(const struct thrum_unit *unit))(void *) {
     return unit->fn == run ? ((const struct private_donor *)unit->arg)->fn : unit->fn;
 }
 
+/* While it runs none but these and the primary have a block. */
+void *own_argument(const struct thrum_unit *self) {
+    bool is_own = self->tcb != NULL && !self->is_primary;
+    return is_own ? ((const struct private_donor *)self->arg)->arg : self->arg;
+}
+
 int own_make(void *(**fn)(void *), void **arg) {
     struct private_donor *donor = donors_make_private();
     if (donor == NULL)

@@ -18,23 +18,16 @@
  * before the one that has the lock, so that its scheduler chooses it time and again. Each tick that preempts one of a pool in
  * such a wait asks.
  *
- * Invariants. Nobody is passed over for ever: each queue is first in turn, others go to the end of theirs, and in pools,
- * which have an order of their own, those who were preempted are taken in turn, as far as it looks. What it has left of its
- * own goes to all before it sleeps. Of a scheduler's pools it looks at the library's own kinds only: the
- * program's functions might wait for the same lock, inside.
+ * Invariants. Nobody is passed over for ever (sched/preempted.h). What it has left of its own goes to all before it sleeps. It
+ * does not look at pools of the program's kinds: their functions might wait for the same lock, inside.
  *
  * Modelled in tests/model/relief.pml. */
 #include "os/futex.h"
 #include "preempt/preempt.h"
-#include "sched/pool.h"
+#include "sched/preempted.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
-
-/* So far it looks at one time. */
-enum { FAR = 4096, FAR_IN_POOL = 64 };
-
-enum { QUEUES = 4 };
 
 #define ANYWAY UINT64_MAX /* in `stuck`: whoever runs there now */
 
@@ -81,90 +74,11 @@ void relief_close(struct worker *home) {
         thrum_yield();
 }
 
-/* Or has a block for life: the primary takes its own along, and is away from its kernel thread then (primary.c). */
-static bool was_preempted(const struct thrum_unit *unit) {
-    return unit->tcb != NULL;
-}
-
-static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
-    struct thrum_unit *unit;
-    uint32_t count = load_relaxed(&fifo->count);
-    for (uint32_t i = 0; i < count && i < FAR && (unit = fifo_pop(fifo)) != NULL; i++) {
-        if (was_preempted(unit))
-            return unit;
-        unit_wake_elsewhere(NULL, unit); /* who parked meanwhile did not see it */
-    }
-    return NULL;
-}
-
-/* What is not taken goes to all. */
-static struct thrum_unit *take_from_rings(struct worker *stuck) {
-    for (uint32_t i = 0; i < FAR; i++) {
-        struct thrum_unit *unit = yield_ring_pop(&stuck->yields);
-        if (unit == NULL && !deque_is_empty(&stuck->deque))
-            unit = deque_steal(&stuck->deque);
-        if (unit == NULL || was_preempted(unit))
-            return unit;
-        unit_wake_elsewhere(NULL, unit);
-    }
-    return NULL;
-}
-
-/* The next in turn of those who were preempted. All others go back in their order: which comes first decides where they are
- * put. */
-static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
-    struct thrum_unit *units[FAR_IN_POOL], *taken = NULL;
-    unsigned count = 0, preempted = 0;
-    while (count < FAR_IN_POOL && (units[count] = pool->ops.pop(pool->data)) != NULL)
-        preempted += was_preempted(units[count++]);
-    unsigned skip = preempted > 0 ? which % preempted : 0;
-    for (unsigned i = 0; i < count && preempted > 0 && taken == NULL; i++)
-        if (was_preempted(units[i]) && skip-- == 0) {
-            taken = units[i];
-            units[i] = NULL;
-        }
-    for (unsigned i = 0; i < count; i++) {
-        struct thrum_unit *other = units[pool->newest_first ? count - 1 - i : i];
-        if (other != NULL)
-            pool_push(pool, other);
-    }
-    return taken;
-}
-
-/* As long as the lock is held the scheduler runs there, and has its pools. Which of them is first, and who in it, are digits of
- * `turn` that take() does not look at: or some would never come together. */
-static struct thrum_unit *take_from_pools(struct worker *stuck) {
-    struct thrum_unit *unit = NULL;
-    lock_acquire(&stuck->sched_lock);
-    const struct thrum_sched *sched = stuck->sched;
-    for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {
-        struct thrum_pool *pool = sched->pools[(turn / QUEUES + i) % sched->count];
-        if (pool->is_ours)
-            unit = take_from_pool(pool, turn / QUEUES / sched->count);
-    }
-    lock_release(&stuck->sched_lock);
-    return unit;
-}
-
-/* Each of the four is first in turn: one in the first may take slice after slice. */
-static struct thrum_unit *take(struct worker *stuck) {
-    struct thrum_unit *unit = NULL;
-    turn++;
-    for (unsigned i = 0; i < QUEUES && unit == NULL; i++) {
-        switch ((turn + i) % QUEUES) {
-        case 0: unit = take_from_fifo(&stuck->inbox); break;
-        case 1: unit = take_from_rings(stuck); break;
-        case 2: unit = take_from_fifo(&scheduler.shared); break;
-        default: unit = take_from_pools(stuck); break;
-        }
-    }
-    return unit;
-}
-
 static void relieve(struct worker *worker) {
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
         struct worker *stuck = scheduler.workers[i];
-        struct thrum_unit *unit = stuck != worker && is_stuck(stuck) ? take(stuck) : NULL;
+        struct thrum_unit *unit =
+            stuck != worker && is_stuck(stuck) ? preempted_take(stuck, NULL, turn++) : NULL;
         if (unit != NULL)
             worker_run(worker, unit);
     }

@@ -90,12 +90,14 @@ void tick_wake_resting(void) {
             tick_go_on(scheduler.workers[i]);
 }
 
-/* What a custom scheduler that is stacked would run it alone knows. Timers that nobody has any more are for all to fire. */
+/* What is in the hands of a scheduler of the program's, or in the pools of one that is stacked, it alone knows. Timers that
+ * nobody has any more are for all to fire. One with pools runs what is in no pool when these are empty; and if the present
+ * unit is from a pool, and comes back at once, it may wait for a lock that one of the others has (relief.c). */
 bool tick_has_others(const struct worker *worker) {
-    if (worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
-        load_relaxed(&scheduler.orphans))
-        return true;
-    return worker->sched != NULL ? scheduler_has_work(worker->sched) : work_for_anybody();
+    const struct thrum_sched *sched = worker->sched;
+    return worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
+           load_relaxed(&scheduler.orphans) ||
+           (sched != NULL && (sched->may_hold || scheduler_has_work(sched))) || work_for_anybody();
 }
 
 void tick_rest(struct worker *worker) {
@@ -178,15 +180,16 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
 
 /* --- at once ------------------------------------------------------------------------------------------ */
 
-/* To itself it is as a tick that comes in a region. It may be on its way to another kernel thread (carrier.c), or about to
- * have ticks from another one: then the next tick finds what is noted here. */
+/* To itself it is as a tick that comes in a region. The signal may be on its way to another kernel thread (carrier.c), or
+ * that about to have ticks from another one: then the next tick finds what is noted here. Who sees that one is on its way
+ * has been seen by it: both change `interrupted` atomically. */
 void tick_interrupt(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER)
         return;
     store_relaxed(&worker->tick.urgent, 1);
     if (worker == worker_here())
         ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
-    else
+    else if (exchange_acq_rel(&worker->tick.interrupted, 1U) == 0)
         sys(SYS_tgkill, sys(SYS_getpid), load_relaxed(&worker->tid), preempt.settings.signal);
 }
 

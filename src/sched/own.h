@@ -31,4 +31,7 @@ void own_unmake(void *arg);
 /* The caller's function has returned. Not inside. */
 void own_end(struct thrum_unit *self);
 
+/* What the present unit's function was given. */
+void *own_argument(const struct thrum_unit *self);
+
 #endif

@@ -7,7 +7,9 @@
 #include "base/assert.h"
 #include "base/slab.h"
 #include "sched/attributes.h"
+#include "sched/own.h"
 #include "sched/pool.h"
+#include "sched/preempted.h"
 #include "sched/worker.h"
 
 static struct {
@@ -131,6 +133,7 @@ int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sch
     if (sched == NULL)
         return ENOMEM;
     sched->run = run;
+    sched->may_hold = true;
     sched->data = data;
     sched->count = count;
     sched->random = (uintptr_t)sched;
@@ -140,6 +143,16 @@ int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sch
     }
     *result = sched;
     return 0;
+}
+
+static int create(thrum_sched_t *result, void (*run)(thrum_sched_t sched, void *data),
+                  const thrum_pool_t *pools, unsigned count, unsigned levels) {
+    int error = thrum_sched_create_user(result, run, NULL, pools, count);
+    if (error == 0) {
+        (*result)->levels = levels;
+        (*result)->may_hold = false;
+    }
+    return error;
 }
 
 int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
@@ -152,7 +165,7 @@ int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const t
     };
     if ((unsigned)kind >= sizeof runs / sizeof *runs)
         return EINVAL;
-    return thrum_sched_create_user(sched, runs[kind], NULL, pools, count);
+    return create(sched, runs[kind], pools, count, 0);
 }
 
 /* Its own pools go to the front, then the others' by levels. */
@@ -168,10 +181,7 @@ int thrum_sched_create_stealing(thrum_sched_t *result, const thrum_pool_t *pools
         for (unsigned queue = 0; queue < queues; queue++)
             if (queue != own)
                 in_order[count++] = pools[queue * levels + level];
-    int error = thrum_sched_create_user(result, run_stealing, NULL, in_order, count);
-    if (error == 0)
-        (*result)->levels = levels;
-    return error;
+    return create(result, run_stealing, in_order, count, levels);
 }
 
 int thrum_sched_destroy(thrum_sched_t sched) {
@@ -256,14 +266,24 @@ static bool is_stacked(const struct worker *worker) {
     return worker->current != &worker->base;
 }
 
+/* Who waits in the kernel for a lock may come before who has it, in the order of the scheduler, time and again. */
+static void run_who_has_a_lock(struct worker *worker) {
+    worker->tick.waited = false;
+    struct thrum_unit *unit = preempted_take(worker, scheduler_of_loop(worker), worker->turn++);
+    if (unit != NULL)
+        run(worker, unit);
+}
+
+/* One after another, with none in hand meanwhile: who runs might wait for a lock that the other has. */
 void thrum_run(thrum_t unit) {
     struct worker *worker = enter();
     pass_on_the_rest(worker);
-    struct thrum_unit *bound = fifo_pop(&worker->inbox); /* they run nowhere else */
-    if (bound != NULL)
-        run(worker, bound);
-    worker = worker_here();
     run(worker, unit);
+    struct thrum_unit *bound = fifo_pop(&worker_here()->inbox); /* they run nowhere else */
+    if (bound != NULL)
+        run(worker_here(), bound);
+    if (__builtin_expect(worker_here()->tick.waited, 0))
+        run_who_has_a_lock(worker_here());
     bool give_way = is_stacked(worker_here());
     leave();
     if (give_way)
@@ -478,6 +498,12 @@ int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t s
     if (error != 0)
         release(sched);
     return error;
+}
+
+const struct thrum_sched *scheduler_of_loop(const struct worker *worker) {
+    if (!is_stacked(worker))
+        return worker->sched;
+    return worker->current->fn == run_stacked ? own_argument(worker->current) : NULL;
 }
 
 /* It may be parked in thrum_sched_idle: (1) and (2) of idle.h with `stopping` in the place of the push. */

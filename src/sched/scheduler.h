@@ -24,6 +24,7 @@ struct thrum_sched {
     void *data;
     unsigned count;
     struct thrum_pool *pools[SCHED_POOLS];
+    bool may_hold; /* its function is the program's, and may have units that it has not run yet */
     unsigned
         levels; /* that it steals by: the first pools are its own, then come the others' of each level; 0: it does not */
     uint32_t slice;    /* us, of what it runs; 0: the runtime's */
@@ -44,6 +45,9 @@ bool scheduler_has_work(const struct thrum_sched *sched);
 
 /* When one of its pools is to be looked at again though nothing was pushed; TIMER_NEVER. Inside. */
 uint64_t scheduler_wait_until(const struct thrum_sched *sched);
+
+/* Whose function the worker's present loop, which calls, has; NULL: nobody's. */
+const struct thrum_sched *scheduler_of_loop(const struct worker *worker);
 
 /* There is no runtime any more: nobody has any of them. */
 void scheduler_forget(void);

@@ -43,9 +43,10 @@ struct tcb {
 /* r/o */
 extern bool tcb_is_cheap;
 
-/* The worker, which is short of a block in reserve, has none still, and `unit` would need it if it were preempted: others have
- * to be run first. Inside. Defined by src/preempt/lend.c. */
-bool tcb_is_lacking(struct worker *worker, const struct thrum_unit *unit);
+/* Whom the worker, which is short of a block in reserve, runs instead of `unit`: that one, or, if it has none still and
+ * `unit` would need it if it were preempted, another, while that is put back; NULL: nobody. Inside. Defined by
+ * src/preempt/lend.c. */
+struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit);
 
 /* The primary, which has its block for life, goes on on this worker, or leaves it. Inside. Defined by src/preempt/primary.c. */
 void primary_comes(struct worker *worker);

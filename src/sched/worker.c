@@ -417,10 +417,8 @@ static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct t
 void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
     see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
-    if (__builtin_expect(worker->is_short, 0) && tcb_is_lacking(worker, unit)) {
-        unit_wake_elsewhere(NULL, unit);
+    if (__builtin_expect(worker->is_short, 0) && (unit = tcb_instead(worker, unit)) == NULL)
         return;
-    }
     worker->loop = self;
     if (__builtin_expect(worker->kept != NULL, 0))
         go_to_kept(worker, self);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fenv.h>
 #include <sys/syscall.h>
+#include <thrum/worker.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -239,6 +240,13 @@ struct Externals {
     }
 };
 
+// Where it is not on the worker that it is bound to another runs it meanwhile, as that was stuck.
+void be_on(long kernel_thread) {
+    thrum_nopreempt_begin();
+    CHECK(thrum_worker_self() != 0 || syscall(SYS_gettid) == kernel_thread);
+    thrum_nopreempt_end();
+}
+
 void be_busy(std::uint64_t seed, double end) {
     const long kernel_thread = syscall(SYS_gettid);
     for (std::uint64_t i = 0; seconds() < end; i++) {
@@ -246,7 +254,7 @@ void be_busy(std::uint64_t seed, double end) {
             Program program(mixed(seed + 2000 + i), kDepth);
             program.run(5);
         }
-        CHECK(syscall(SYS_gettid) == kernel_thread); // main is bound to it
+        be_on(kernel_thread);
     }
 }
 

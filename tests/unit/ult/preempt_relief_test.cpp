@@ -4,11 +4,15 @@
 // one: without relief (src/preempt/relief.c) each of these hangs.
 #include <pthread.h>
 #include <thrum/pool.h>
+#include <thrum/preempt.h>
 #include <unistd.h>
 
+#include <array>
 #include <optional>
 
+#include "pools.hpp"
 #include "preempt.hpp"
+#include "user_pool.hpp"
 
 namespace {
 
@@ -204,6 +208,118 @@ TEST_P(Relief, WhereOneOfHigherPriorityWaits) {
     while (thrum_sched_destroy(sched) == EBUSY)
         thrum_yield();
     EXPECT_EQ(thrum_pool_destroy(pool), 0);
+}
+
+// The pools are empty, and the holder is where such a worker looks then.
+TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsInNoPool) {
+    const Preempting runtime(2, GetParam());
+    Contended lock;
+    std::atomic<bool> over{false};
+    const PoolOf fifo(THRUM_POOL_FIFO);
+    const SchedOn on(1, sched_of(THRUM_SCHED_FIRST, {fifo.pool}));
+    const thrum_attr_t attr = fifo.attr();
+    Light wants(
+        [&] {
+            Thread holder([&] { lock.hold(); });
+            while (!lock.is_held())
+                thrum_sleep(10'000);
+            lock.want();
+            holder.join();
+            over = true;
+        },
+        &attr);
+    thrum_nopreempt_begin(); // nobody else runs on the other worker
+    wait_for(over);
+    thrum_nopreempt_end();
+}
+
+// ... and who computes there, from no pool either, does not keep the others from running.
+TEST_P(Relief, BehindEmptyPoolsAllHaveTheirTurn) {
+    const Preempting runtime(2, GetParam());
+    std::atomic<bool> over{false};
+    const PoolOf fifo(THRUM_POOL_FIFO);
+    const SchedOn on(1, sched_of(THRUM_SCHED_FIRST, {fifo.pool}));
+    const thrum_attr_t attr = fifo.attr();
+    Light makes(
+        [&] {
+            wait_for_each_other();
+            over = true;
+        },
+        &attr);
+    thrum_nopreempt_begin();
+    wait_for(over);
+    thrum_nopreempt_end();
+}
+
+// The scheduler takes from the first pool that has something, where the one that waits is: the worker runs the other, whose
+// pool is of the program's kind, itself.
+class ReliefOfUsersPool {
+  public:
+    explicit ReliefOfUsersPool(unsigned mode) : runtime_(2, mode) {}
+    ReliefOfUsersPool(const ReliefOfUsersPool &) = delete;
+    ~ReliefOfUsersPool() { EXPECT_EQ(thrum_pool_destroy(second_.pool()), 0); }
+
+    thrum_sched_t sched() const { return sched_of(THRUM_SCHED_FIRST, {first_.pool, second_.pool()}); }
+    void run() {
+        Contended lock;
+        const thrum_attr_t behind = attr_pool(second_.pool()), before = first_.attr();
+        Light holder([&] { lock.hold(); }, &behind);
+        lock.yield_until_held();
+        Light wants([&] { lock.want(); }, &before);
+        wants.join();
+        holder.join();
+    }
+
+  private:
+    Preempting runtime_;
+    PoolOf first_{THRUM_POOL_FIFO};
+    UserFifo second_;
+};
+
+TEST_P(Relief, WhereTheHolderIsInAPoolOfTheProgramsKind) {
+    ReliefOfUsersPool relief(GetParam());
+    const SchedOn on(1, relief.sched());
+    relief.run();
+}
+
+TEST_P(Relief, WhereItIsTheStackedSchedulersPool) {
+    ReliefOfUsersPool relief(GetParam());
+    const thrum_sched_t stacked = relief.sched();
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_sched_spawn(&thread, nullptr, stacked), 0);
+    relief.run();
+    thrum_sched_stop(stacked);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(stacked), 0);
+}
+
+// Takes what there is, and runs the last first, with the others in hand.
+void schedule_by_armfuls(thrum_sched_t sched, void *unused) {
+    (void)unused;
+    const thrum_pool_t pool = thrum_sched_pool(sched, 0);
+    while (!thrum_sched_stopping(sched)) {
+        std::array<thrum_t, 8> threads;
+        std::size_t count = thrum_pool_pop_many(pool, threads.data(), threads.size());
+        if (count == 0)
+            thrum_sched_idle(sched);
+        while (count > 0)
+            thrum_run(threads.at(--count));
+    }
+}
+
+TEST_P(Relief, WhereTheSchedulerHasTheHolderInHand) {
+    const Preempting runtime(2, GetParam());
+    Contended lock;
+    const PoolOf fifo(THRUM_POOL_FIFO);
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_sched_create_user(&sched, schedule_by_armfuls, nullptr, &fifo.pool, 1), 0);
+    const SchedOn on(1, sched);
+    const thrum_attr_t attr = fifo.attr();
+    Light holder([&] { lock.hold(); }, &attr);
+    lock.yield_until_held();
+    Light wants([&] { lock.want(); }, &attr);
+    wants.join();
+    holder.join();
 }
 
 // One after another, and all at once.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Preemption: who never waits does not keep others from running, and what is interrupted goes on as it was.
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
@@ -9,7 +10,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "faults.hpp"
 #include "pools.hpp"
@@ -452,6 +455,38 @@ TEST_P(SafeMode, AThreadOfHigherPriorityRunsAtOnce) {
     Light high = ranked.spawn(0, 2, [&] { flag = true; });
     wait_for(flag);
     EXPECT_LT(thrum_now() - begin, 900 * THRUM_MS);
+}
+
+// Signals that the process has been sent and not got, and those that its timers keep room for.
+long signals_queued() {
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line))
+        if (line.rfind("SigQ:", 0) == 0)
+            return std::stol(line.substr(5));
+    return -1;
+}
+
+// Of signals that are queued only so many may be; and each would be one tick more.
+TEST_P(SafeMode, WhoIsToBeInterruptedIsSentOneSignal) {
+    Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
+    std::atomic<bool> deaf{false}, over{false};
+    Light low = ranked.spawn(0, 1, [&] {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        deaf = true;
+        wait_for(over);
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    });
+    wait_for(deaf);
+    const long before = signals_queued();
+    ASSERT_GE(before, 0);
+    std::vector<Light> high;
+    for (int i = 0; i < 100; i++)
+        high.push_back(ranked.spawn(0, 2, [] {}));
+    EXPECT_LT(signals_queued(), before + 10);
+    over = true;
 }
 
 TEST_P(SafeMode, AThreadOfAnEarlierPoolRunsAtOnce) {

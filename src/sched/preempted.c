@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See preempted.h. */
+#include "sched/preempted.h"
+
+#include "sched/pool.h"
+#include "sched/scheduler.h"
+#include "sched/worker.h"
+
+/* So far it looks at one time. */
+enum { FAR = 4096, FAR_IN_POOL = 64 };
+
+enum { QUEUES = 5 };
+
+/* Or has a block for life: the primary takes its own along, and is away from its kernel thread then (primary.c). */
+static bool was_preempted(const struct thrum_unit *unit) {
+    return unit->tcb != NULL;
+}
+
+static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
+    struct thrum_unit *unit;
+    uint32_t count = load_relaxed(&fifo->count);
+    for (uint32_t i = 0; i < count && i < FAR && (unit = fifo_pop(fifo)) != NULL; i++) {
+        if (was_preempted(unit))
+            return unit;
+        unit_wake_elsewhere(NULL, unit); /* who parked meanwhile did not see it */
+    }
+    return NULL;
+}
+
+static struct thrum_unit *pop_from_rings(struct worker *from) {
+    struct thrum_unit *unit = yield_ring_pop(&from->yields);
+    if (unit != NULL || deque_is_empty(&from->deque))
+        return unit;
+    return from == worker_here() ? deque_pop_oldest(&from->deque) : deque_steal(&from->deque);
+}
+
+/* What is not taken goes to all. */
+static struct thrum_unit *take_from_rings(struct worker *from) {
+    for (uint32_t i = 0; i < FAR; i++) {
+        struct thrum_unit *unit = pop_from_rings(from);
+        if (unit == NULL || was_preempted(unit))
+            return unit;
+        unit_wake_elsewhere(NULL, unit);
+    }
+    return NULL;
+}
+
+/* The next in turn of those who were preempted. All others go back in their order: which comes first decides where they are
+ * put. */
+static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
+    struct thrum_unit *units[FAR_IN_POOL], *taken = NULL;
+    unsigned count = 0, preempted = 0;
+    while (count < FAR_IN_POOL && (units[count] = pool->ops.pop(pool->data)) != NULL)
+        preempted += was_preempted(units[count++]);
+    unsigned skip = preempted > 0 ? which % preempted : 0;
+    for (unsigned i = 0; i < count && preempted > 0 && taken == NULL; i++)
+        if (was_preempted(units[i]) && skip-- == 0) {
+            taken = units[i];
+            units[i] = NULL;
+        }
+    for (unsigned i = 0; i < count; i++) {
+        struct thrum_unit *other = units[pool->newest_first ? count - 1 - i : i];
+        if (other != NULL)
+            pool_put_back(pool, other);
+    }
+    return taken;
+}
+
+/* Which of them is first, and who in it, are digits of `turn` that preempted_take() does not look at: or some would never
+ * come together. */
+static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, uint32_t turn, bool is_own) {
+    struct thrum_unit *unit = NULL;
+    for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {
+        struct thrum_pool *pool = sched->pools[(turn + i) % sched->count];
+        if (pool->is_ours || is_own)
+            unit = take_from_pool(pool, turn / sched->count);
+    }
+    return unit;
+}
+
+/* While it runs there a scheduler has its pools. */
+static struct thrum_unit *take_from_pools_of(struct worker *from, uint32_t turn) {
+    lock_acquire(&from->sched_lock);
+    struct thrum_unit *unit = take_from_pools(from->sched, turn, false);
+    lock_release(&from->sched_lock);
+    return unit;
+}
+
+/* Each is first in turn: one in the first may take slice after slice. */
+struct thrum_unit *preempted_take(struct worker *from, const struct thrum_sched *own, uint32_t turn) {
+    struct thrum_unit *unit = NULL;
+    for (unsigned i = 0; i < QUEUES && unit == NULL; i++) {
+        uint32_t rest = turn / QUEUES;
+        switch ((turn + i) % QUEUES) {
+        case 0: unit = take_from_fifo(&from->inbox); break;
+        case 1: unit = take_from_rings(from); break;
+        case 2: unit = take_from_fifo(&scheduler.shared); break;
+        case 3: unit = own != NULL ? take_from_pools(own, rest, true) : take_from_pools_of(from, rest); break;
+        default: unit = pools_find(rest, take_from_pool); break;
+        }
+    }
+    return unit;
+}
