@@ -2,7 +2,7 @@
 //
 // What libthrum's operations cost: nanoseconds of CPU and of wall time, with one worker and with two, beside the
 // targets that were set for them, and with --peers beside what the same costs in other runtimes, measured in the same
-// run in turns. With --armed, what it costs that threads may be preempted: the same in a runtime that preempts,
+// run in turns. With --armed, what it costs that threads may be preempted: the same where nobody is,
 // whether or not a row gives it a reason to. With --traced, what the event trace costs. peers/workloads.hpp says what
 // each row does and what counts as one operation; every number is measured in a process of its own, peers/NAME.
 #include <sys/wait.h>
@@ -77,13 +77,15 @@ constexpr std::array<Runtime, 7> kRuntimes = {{
 // thrum once more, with this in its environment. As runtimes they are behind the others.
 struct Variant {
     const char *name, *variable, *value;
+    bool leaves_out; // what thrum does unless told: that is what the other has to be compared with
     const char *key, *title, *note; // of the table
 };
 
 constexpr std::array<Variant, 2> kVariants = {{
-    {"thrum, armed", "THRUM_PREEMPT", "auto", "ult_armed", "With preemption, to without",
-     "With THRUM_PREEMPT=auto: slices of 10 ms. The ratios are taken within each round."},
-    {"thrum, traced", "THRUM_TRACE", "/dev/null", "ult_traced", "With THRUM_TRACE, to without",
+    {"thrum, nobody preempted", "THRUM_PREEMPT", "none", true, "ult_armed", "With preemption, to without",
+     "With preemption as usual (THRUM_PREEMPT=auto: slices of 10 ms), to THRUM_PREEMPT=none. The ratios are "
+     "taken within each round."},
+    {"thrum, traced", "THRUM_TRACE", "/dev/null", false, "ult_traced", "With THRUM_TRACE, to without",
      "With THRUM_TRACE: the last 1,000,000 events of each worker are kept, 24 MB, and written to /dev/null "
      "in "
      "the end. The ratios are taken within each round."},
@@ -219,8 +221,10 @@ void Run::all() {
 
 // To the same without, within each round.
 bench::Estimate Run::ratio(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const {
-    const Series &with = series({kRuntimes.size() + variant, row, workers}),
-                 &plain = series({0, row, workers});
+    const Series &varied = series({kRuntimes.size() + variant, row, workers}),
+                 &usual = series({0, row, workers});
+    const bool leaves_out = kVariants[variant].leaves_out;
+    const Series &with = leaves_out ? usual : varied, &plain = leaves_out ? varied : usual;
     std::vector<double> ratios;
     for (std::size_t round = 0; round < with.cpu.size(); round++)
         ratios.push_back(cpu ? with.cpu[round] / plain.cpu[round] : with.wall[round] / plain.wall[round]);
@@ -385,7 +389,7 @@ int main(int argc, char **argv) {
          {},
          true,
          {bench::Flag{"--peers", "Measure the other runtimes too, those that are built (target bench-peers)"},
-          bench::Flag{"--armed", "Measure it with preemption too, and compare"},
+          bench::Flag{"--armed", "Measure it without preemption too, and compare"},
           bench::Flag{"--traced", "Measure it with the event trace too, and compare"}},
          "libthrum.so"},
         body);

@@ -12,10 +12,9 @@
  *
  * Each worker that has more than one thread to run is interrupted once a slice by a real-time signal, of which the handler
  * lets the next thread run; the preempted one goes on later, perhaps on another worker, where it was. What such a thread
- * takes with it until then is its mode. Without being told (here, or by THRUM_PREEMPT in the environment) it is NONE, and
- * nobody is preempted; with THRUM_PREEMPT=auto it is LEND where the processor makes that cheap (x86-64 with FSGSBASE, aarch64),
- * and NONE elsewhere, where the program has a handler for the signal already or blocks it, or where the system has no timers
- * or kernel threads for it:
+ * takes with it until then is its mode. Without being told (here, or by THRUM_PREEMPT in the environment) it is LEND where
+ * the processor makes that cheap (x86-64 with FSGSBASE, aarch64), and NONE elsewhere, where the program has a handler for
+ * the signal already or blocks it, or where the system has no timers or kernel threads for it:
  *
  *   mode     keeps its thread-locals         safe for
  *   NONE     is never preempted              what waits for no lock that a preempted thread may have

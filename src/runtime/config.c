@@ -152,8 +152,8 @@ static enum thrum_preempt_mode mode_by_itself(void) {
 static int read_mode(unsigned wanted, struct preempt_settings *settings) {
     enum { AUTO = THRUM_PREEMPT_KLT + 1 };
     static const struct choice choices[] = {
-        {"none", THRUM_PREEMPT_NONE},
         {"auto", AUTO},
+        {"none", THRUM_PREEMPT_NONE},
         {"yield", THRUM_PREEMPT_YIELD},
         {"lend", THRUM_PREEMPT_LEND},
         {"own-tls", THRUM_PREEMPT_OWN_TLS},

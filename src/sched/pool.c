@@ -193,11 +193,6 @@ void pool_push(struct thrum_pool *pool, struct thrum_unit *unit) {
     push_and_tell(pool, unit, pool->ops.push);
 }
 
-void pool_put_back(struct thrum_pool *pool, struct thrum_unit *unit) {
-    pool->ops.push(pool->data, unit);
-    scheduler_wake_for(pool);
-}
-
 void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit) {
     push_and_tell(pool, unit, pool->push_behind != NULL ? pool->push_behind : pool->ops.push);
 }

@@ -20,9 +20,7 @@ struct thrum_pool {
 
 /* The unit can run: puts it there and sees that one of the workers whose scheduler looks there is awake. */
 void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
-/* It has just been popped from there: nobody is interrupted for it once more. */
-void pool_put_back(struct thrum_pool *pool, struct thrum_unit *unit);
-/* As pool_push, but it gives way to the others. */
+/* ... but gives way to the others. */
 void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit);
 
 /* What `find` finds first in the pools of the library's own kinds that schedulers have, in a circle from one that is another

@@ -7,7 +7,7 @@
 #include "sched/worker.h"
 
 /* So far it looks at one time. */
-enum { FAR = 4096, FAR_IN_POOL = 64 };
+enum { FAR = 4096 };
 
 enum { QUEUES = 5 };
 
@@ -45,24 +45,45 @@ static struct thrum_unit *take_from_rings(struct worker *from) {
     return NULL;
 }
 
-/* The next in turn of those who were preempted. All others go back in their order: which comes first decides where they are
- * put. */
+/* What has been popped from a pool, in the order in which it is to go back. */
+struct popped {
+    struct thrum_unit *first, *last;
+    uint32_t preempted; /* so many were */
+};
+
+static void add(struct popped *popped, struct thrum_unit *unit, bool in_front) {
+    popped->preempted += was_preempted(unit);
+    unit->next = in_front ? popped->first : NULL;
+    if (in_front || popped->first == NULL)
+        popped->first = unit;
+    else
+        popped->last->next = unit;
+    if (unit->next == NULL)
+        popped->last = unit;
+}
+
+static struct popped pop_all(struct thrum_pool *pool) {
+    struct popped popped = {NULL, NULL, 0};
+    struct thrum_unit *unit;
+    for (uint32_t i = 0; i < FAR && (unit = pool->ops.pop(pool->data)) != NULL; i++)
+        add(&popped, unit, pool->newest_first);
+    return popped;
+}
+
+/* The next in turn of those who were preempted. All others go back, into the same order. */
 static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
-    struct thrum_unit *units[FAR_IN_POOL], *taken = NULL;
-    unsigned count = 0, preempted = 0;
-    while (count < FAR_IN_POOL && (units[count] = pool->ops.pop(pool->data)) != NULL)
-        preempted += was_preempted(units[count++]);
-    unsigned skip = preempted > 0 ? which % preempted : 0;
-    for (unsigned i = 0; i < count && preempted > 0 && taken == NULL; i++)
-        if (was_preempted(units[i]) && skip-- == 0) {
-            taken = units[i];
-            units[i] = NULL;
-        }
-    for (unsigned i = 0; i < count; i++) {
-        struct thrum_unit *other = units[pool->newest_first ? count - 1 - i : i];
-        if (other != NULL)
-            pool_put_back(pool, other);
+    struct popped popped = pop_all(pool);
+    uint32_t skip = popped.preempted > 0 ? which % popped.preempted : 0;
+    struct thrum_unit *taken = NULL, *next;
+    for (struct thrum_unit *unit = popped.first; unit != NULL; unit = next) {
+        next = unit->next;
+        if (taken == NULL && was_preempted(unit) && skip-- == 0)
+            taken = unit;
+        else
+            pool->ops.push(pool->data, unit); /* as ever: nobody is interrupted for it once more */
     }
+    if (popped.first != NULL)
+        scheduler_wake_for(pool);
     return taken;
 }
 

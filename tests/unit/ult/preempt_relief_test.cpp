@@ -145,11 +145,11 @@ class ReliefOfPools {
         ASSERT_EQ(thrum_worker_set_sched(1, sched), 0);
         lock.yield_until_held();
         std::atomic<int> others{0};
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < kOthers; i++)
             more_.emplace_back([&] { others++; }, &attr);
         holder.join();
         more_.clear();
-        EXPECT_EQ(others, 3);
+        EXPECT_EQ(others, kOthers);
         EXPECT_EQ(thrum_worker_set_sched(1, nullptr), 0);
         while (thrum_sched_destroy(sched) == EBUSY)
             thrum_yield();
@@ -157,6 +157,7 @@ class ReliefOfPools {
     }
 
   private:
+    static constexpr int kOthers = 100;
     Preempting runtime_;
     std::vector<Light> more_;
 };
