@@ -13,13 +13,6 @@ static struct {
     struct slab pools, memory; /* under lock */
 } memory = {.pools = SLAB_INIT(struct thrum_pool), .memory = SLAB_INIT(char[POOL_MEMORY])};
 
-/* Those of the library's own kinds. One cannot be destroyed while somebody looks into it. */
-static struct {
-    struct lock lock;
-    struct thrum_pool *first; /* under lock, as the next */
-    uint32_t count;
-} pools;
-
 static void *get(struct slab *slab) {
     enter();
     lock_acquire(&memory.lock);
@@ -56,59 +49,6 @@ static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
     return EINVAL;
 }
 
-static void list(struct thrum_pool *pool) {
-    enter();
-    lock_acquire(&pools.lock);
-    pool->next = pools.first;
-    pool->link = &pools.first;
-    if (pool->next != NULL)
-        pool->next->link = &pool->next;
-    store_release(&pools.first, pool); /* at a fork the list can be walked */
-    pools.count++;
-    lock_release(&pools.lock);
-    leave();
-}
-
-static bool is_used(struct thrum_pool *pool) {
-    return load_acquire(&pool->scheds) != 0 || !pool_is_empty(pool);
-}
-
-/* Looks at it, and nobody else will any more. False: it is used. */
-static bool unlist(struct thrum_pool *pool) {
-    enter();
-    lock_acquire(&pools.lock);
-    bool used = is_used(pool);
-    if (!used && pool->link != NULL) {
-        store_release(pool->link, pool->next);
-        if (pool->next != NULL)
-            pool->next->link = pool->link;
-        pools.count--;
-    }
-    lock_release(&pools.lock);
-    leave();
-    return !used;
-}
-
-static struct thrum_unit *find_in(struct thrum_pool *pool, uint32_t turn,
-                                  struct thrum_unit *(*find)(struct thrum_pool *pool, uint32_t turn)) {
-    return load_acquire(&pool->scheds) != 0 && !pool_is_empty(pool) ? find(pool, turn) : NULL;
-}
-
-struct thrum_unit *pools_find(uint32_t turn,
-                              struct thrum_unit *(*find)(struct thrum_pool *pool, uint32_t turn)) {
-    struct thrum_unit *unit = NULL;
-    lock_acquire(&pools.lock);
-    uint32_t count = pools.count, first = count > 0 ? turn % count : 0, at = 0;
-    for (struct thrum_pool *pool = pools.first; pool != NULL && unit == NULL; pool = pool->next)
-        if (at++ >= first)
-            unit = find_in(pool, turn / count, find);
-    at = 0;
-    for (struct thrum_pool *pool = pools.first; at++ < first && unit == NULL; pool = pool->next)
-        unit = find_in(pool, turn / count, find);
-    lock_release(&pools.lock);
-    return unit;
-}
-
 int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
     struct thrum_pool *pool = get(&memory.pools);
     int error = pool != NULL ? init_kind(pool, kind) : ENOMEM;
@@ -116,7 +56,6 @@ int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
         put(&memory.pools, pool);
     if (error == 0) {
         pool->is_ours = true;
-        list(pool);
         *result = pool;
     }
     return error;
@@ -136,7 +75,7 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
 
 /* Nobody else uses it any more: `destroy` is called outside, as the user's own may well call free(). */
 int thrum_pool_destroy(thrum_pool_t pool) {
-    if (!unlist(pool))
+    if (load_acquire(&pool->scheds) != 0 || thrum_pool_size(pool) != 0)
         return EBUSY;
     if (pool->ops.destroy != NULL)
         pool->ops.destroy(pool->data);
@@ -204,13 +143,7 @@ void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
     leave();
 }
 
-/* Nobody looks any more into those of before: their locks may be taken for good. */
 void pool_fork_child(void) {
     lock_reset(&memory.lock);
     memory.pools.free = memory.memory.free = NULL;
-    lock_reset(&pools.lock);
-    for (struct thrum_pool *pool = pools.first; pool != NULL; pool = pool->next)
-        pool->link = NULL;
-    pools.first = NULL;
-    pools.count = 0;
 }

@@ -15,18 +15,12 @@ struct thrum_pool {
     struct thrum_unit *(*steal)(void *data);                  /* NULL: as pop; r/o, as the next */
     void (*push_behind)(void *data, struct thrum_unit *unit); /* one that has yielded; NULL: as push */
     uint32_t scheds; /* that were made with it and are there; a pool is counted as often as it was given */
-    struct thrum_pool *next, **link; /* pool.c's: among those that are ours; `link` NULL: it is not there */
 };
 
 /* The unit can run: puts it there and sees that one of the workers whose scheduler looks there is awake. */
 void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
 /* ... but gives way to the others. */
 void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit);
-
-/* What `find` finds first in the pools of the library's own kinds that schedulers have, in a circle from one that is another
- * for each `turn`; or NULL. With what is left of `turn`. Inside. */
-struct thrum_unit *pools_find(uint32_t turn,
-                              struct thrum_unit *(*find)(struct thrum_pool *pool, uint32_t turn));
 
 static inline bool pool_is_empty(const struct thrum_pool *pool) {
     return pool->ops.size(pool->data) == 0;

@@ -9,7 +9,7 @@
 /* So far it looks at one time. */
 enum { FAR = 4096 };
 
-enum { QUEUES = 5 };
+enum { QUEUES = 4 };
 
 /* Or has a block for life: the primary takes its own along, and is away from its kernel thread then (primary.c). */
 static bool was_preempted(const struct thrum_unit *unit) {
@@ -87,37 +87,16 @@ static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which
     return taken;
 }
 
-/* Which of them is first, and who in it, are digits of `turn` that preempted_take() does not look at: or some would never
- * come together. */
-static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, uint32_t turn, bool is_own) {
-    struct thrum_unit *unit = NULL;
-    for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {
-        struct thrum_pool *pool = sched->pools[(turn + i) % sched->count];
-        if (pool->is_ours || is_own)
-            unit = take_from_pool(pool, turn / sched->count);
-    }
-    return unit;
-}
-
-/* While it runs there a scheduler has its pools. */
-static struct thrum_unit *take_from_pools_of(struct worker *from, uint32_t turn) {
-    lock_acquire(&from->sched_lock);
-    struct thrum_unit *unit = take_from_pools(from->sched, turn, false);
-    lock_release(&from->sched_lock);
-    return unit;
-}
-
-/* Each is first in turn: one in the first may take slice after slice. */
+/* Each is first in turn: one in the first may take slice after slice. Which pool is first, and who in it, are digits of
+ * `turn` that it does not look at: or some would never come together. */
 struct thrum_unit *preempted_take(struct worker *from, const struct thrum_sched *own, uint32_t turn) {
     struct thrum_unit *unit = NULL;
     for (unsigned i = 0; i < QUEUES && unit == NULL; i++) {
-        uint32_t rest = turn / QUEUES;
         switch ((turn + i) % QUEUES) {
         case 0: unit = take_from_fifo(&from->inbox); break;
         case 1: unit = take_from_rings(from); break;
         case 2: unit = take_from_fifo(&scheduler.shared); break;
-        case 3: unit = own != NULL ? take_from_pools(own, rest, true) : take_from_pools_of(from, rest); break;
-        default: unit = pools_find(rest, take_from_pool); break;
+        default: unit = scheduler_find(own, turn / QUEUES, take_from_pool); break;
         }
     }
     return unit;

@@ -10,9 +10,11 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thrum/cache.h>
+#include <thrum/pool.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -214,6 +216,21 @@ int in_child(const std::function<int()> &work, unsigned seconds) {
 
 namespace {
 
+// More than any test has: their memory stays for the next ones.
+void make_pools_and_schedulers() {
+    constexpr std::size_t kMany = 256;
+    std::array<thrum_pool_t, kMany> pools{};
+    std::array<thrum_sched_t, kMany> scheds{};
+    for (std::size_t i = 0; i < kMany; i++) {
+        ASSERT_EQ(thrum_pool_create(&pools.at(i), THRUM_POOL_FIFO), 0);
+        ASSERT_EQ(thrum_sched_create(&scheds.at(i), THRUM_SCHED_FIRST, &pools.at(i), 1), 0);
+    }
+    for (thrum_sched_t sched : scheds)
+        ASSERT_EQ(thrum_sched_destroy(sched), 0);
+    for (thrum_pool_t pool : pools)
+        ASSERT_EQ(thrum_pool_destroy(pool), 0);
+}
+
 // The first runtime of a process leaves behind what is made once.
 void warm_up() {
     static bool warm = false;
@@ -223,6 +240,7 @@ void warm_up() {
     const thrum_config config{2, 0, {}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     in_ult([] {});
+    make_pools_and_schedulers();
     ASSERT_EQ(thrum_fini(), 0);
 }
 
