@@ -299,7 +299,14 @@ double mean_life(const Report &report) {
     return static_cast<double>(report.samples) / report.rate / created;
 }
 
+// Those that are all there at one time, however late that is, are not made and ended all the time.
+bool are_together(const Report &report) {
+    return !report.points.empty() && report.threads_created < 2 * report.points.back().most_threads;
+}
+
 Churn churn_of(const Report &report) {
+    if (are_together(report))
+        return {};
     std::vector<double> lives;
     for (const Thread &thread : report.threads)
         lives.push_back(thread.end - thread.begin);

@@ -50,7 +50,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 enum thrum_preempt_mode {
-    THRUM_PREEMPT_DEFAULT, /* of a thread: as the runtime. Of the runtime: as THRUM_PREEMPT says, else NONE */
+    THRUM_PREEMPT_DEFAULT, /* of a thread: as the runtime. Of the runtime: as THRUM_PREEMPT says, else as above */
     THRUM_PREEMPT_NONE,
     THRUM_PREEMPT_YIELD,
     THRUM_PREEMPT_LEND,

@@ -73,6 +73,7 @@ static struct worker *take_on(struct carrier *self) {
     ARCH_TLS_STORE(thrum_worker, worker);
     /* What was sent went to where it has been, or came here too early (monitor.h). */
     store_seq_cst(&tick->sent, 0);
+    store_seq_cst(&tick->interrupted, 0);
     bool dropped = handler_has_dropped();
     if (dropped || self->is_stopped)
         tick_has_moved(worker);

@@ -169,7 +169,7 @@ static struct thrum_unit *for_whom(struct worker *worker) {
     }
     if (others)
         next = unit_give_way_to(worker, self, true);
-    if (next == NULL)
+    if (next == NULL && !tick_has_others_behind(worker))
         tick_rest(worker);
     return next;
 }
@@ -260,12 +260,13 @@ static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool
         relief_ask(worker);
 }
 
-/* It is preempted where it waits in the kernel, perhaps for one of its pool that comes after it in the order of that. */
+/* It is preempted where it waits in the kernel, perhaps for one that comes after it in the order of its scheduler. */
 static void look_if_in_the_way(struct worker *worker, const ucontext_t *context) {
-    if (unit_place(worker->current) == UNIT_POOLED && preempt_relieves() && arch_signal_in_call(context)) {
-        worker->tick.waited = true;
+    if (!preempt_relieves() || !arch_signal_in_call(context))
+        return;
+    worker->tick.waited = worker->sched != NULL || worker->loop != &worker->base;
+    if (unit_place(worker->current) == UNIT_POOLED)
         relief_ask_anyway(worker);
-    }
 }
 
 static void on_signal(int signal, siginfo_t *info, void *argument) {
@@ -302,7 +303,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     char *place = place_for(worker->current, context, frame, size);
     struct thrum_unit *next = place != NULL ? for_whom(worker) : NULL;
     if (next == NULL) {
-        look_if_stuck(worker, context, place == NULL);
+        look_if_stuck(worker, context, place == NULL || tick_has_others_behind(worker));
         /* Who was woken here and is to go first has gone elsewhere. */
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         leave();

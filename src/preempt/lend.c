@@ -55,12 +55,28 @@ static struct tcb *new_reserve(const struct worker *worker) {
     return donors_take(is_primarys ? 0 : preempt_owners_at_once());
 }
 
-/* Of those who were preempted. */
+static struct thrum_unit *next_of_search(struct worker *worker) {
+    struct thrum_unit *unit = fifo_pop(&worker->inbox);
+    if (unit == NULL)
+        unit = yield_ring_pop(&worker->yields);
+    return unit != NULL ? unit : fifo_pop(&scheduler.shared);
+}
+
+/* The others go to the ends of their queues. */
 static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
-    struct thrum_unit *unit = preempted_take(worker, NULL, worker->turn++);
-    if (unit == NULL || may_change_to(worker, unit, spare))
-        return unit;
-    unit_wake_elsewhere(NULL, unit);
+    uint32_t count =
+        load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&scheduler.shared.count);
+    struct thrum_unit *unit;
+    for (uint32_t i = 0; i < count && (unit = next_of_search(worker)) != NULL; i++) {
+        if (may_change_to(worker, unit, spare))
+            return unit;
+        if (unit_place(unit) == UNIT_BOUND && load_relaxed(&unit->bound) == worker)
+            fifo_push(&worker->inbox, unit);
+        else if (unit_place(unit) == UNIT_BOUND)
+            unit_wake_elsewhere(NULL, unit);
+        else
+            fifo_push(&scheduler.shared, unit);
+    }
     return NULL;
 }
 
@@ -93,10 +109,13 @@ struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
         return unit;
     donors_ask();
     unit_wake_elsewhere(NULL, unit);
-    struct thrum_unit *other = preempted_take(worker, scheduler_of_loop(worker), worker->turn++);
-    if (other == NULL)
-        sched_yield();
-    return other;
+    struct thrum_unit *other = preempted_take(worker, worker, scheduler_of_loop(worker));
+    if (other != NULL && other->tcb != NULL)
+        return other;
+    if (other != NULL)
+        unit_wake_elsewhere(NULL, other);
+    sched_yield();
+    return NULL;
 }
 
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {

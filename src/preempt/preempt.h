@@ -141,6 +141,9 @@ void tick_thread_end(struct worker *worker);
 
 /* Is there somebody else that it could run? */
 bool tick_has_others(const struct worker *worker);
+/* ... that it does not run as long as the present unit, which is from a pool, does not wait: it may wait in the kernel for a
+ * lock that one of these has. */
+bool tick_has_others_behind(const struct worker *worker);
 /* There is not. On the worker, inside. */
 void tick_rest(struct worker *worker);
 /* It is in its loop. */

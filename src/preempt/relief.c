@@ -16,7 +16,8 @@
  *
  * In pools that have an order of their own it may be asked for although who waits can be preempted: by a thread that comes
  * before the one that has the lock, so that its scheduler chooses it time and again. Each tick that preempts one of a pool in
- * such a wait asks.
+ * such a wait asks; and it has the worker itself run one of those who were preempted (scheduler.c), which may be in a
+ * pool of the program's own kind.
  *
  * Invariants. Nobody is passed over for ever (sched/preempted.h). What it has left of its own goes to all before it sleeps. It
  * does not look at pools of the program's kinds: their functions might wait for the same lock, inside.
@@ -33,7 +34,6 @@
 
 static uint32_t asked; /* futex, the relief's */
 static uint32_t over;  /* nobody is relieved any more */
-static uint32_t turn;  /* its own */
 
 bool preempt_relieves(void) {
     return preempt.on && preempt_has_spares();
@@ -78,7 +78,7 @@ static void relieve(struct worker *worker) {
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
         struct worker *stuck = scheduler.workers[i];
         struct thrum_unit *unit =
-            stuck != worker && is_stuck(stuck) ? preempted_take(stuck, NULL, turn++) : NULL;
+            stuck != worker && is_stuck(stuck) ? preempted_take(worker, stuck, NULL) : NULL;
         if (unit != NULL)
             worker_run(worker, unit);
     }

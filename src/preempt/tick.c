@@ -91,13 +91,18 @@ void tick_wake_resting(void) {
 }
 
 /* What is in the hands of a scheduler of the program's, or in the pools of one that is stacked, it alone knows. Timers that
- * nobody has any more are for all to fire. One with pools runs what is in no pool when these are empty; and if the present
- * unit is from a pool, and comes back at once, it may wait for a lock that one of the others has (relief.c). */
+ * nobody has any more are for all to fire. One with pools runs what is in no pool when these are empty: not in the place
+ * of one that would come back to a pool. */
 bool tick_has_others(const struct worker *worker) {
     const struct thrum_sched *sched = worker->sched;
     return worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
            load_relaxed(&scheduler.orphans) ||
-           (sched != NULL && (sched->may_hold || scheduler_has_work(sched))) || work_for_anybody();
+           (sched != NULL && (sched->may_hold || scheduler_has_work(sched))) ||
+           ((sched == NULL || unit_place(worker->current) != UNIT_POOLED) && work_for_anybody());
+}
+
+bool tick_has_others_behind(const struct worker *worker) {
+    return worker->sched != NULL && work_for_anybody();
 }
 
 void tick_rest(struct worker *worker) {
@@ -113,7 +118,7 @@ void tick_rest(struct worker *worker) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else
         membarrier_expedited();
-    if (tick_has_others(worker))
+    if (tick_has_others(worker) || tick_has_others_behind(worker))
         tick_go_on(worker);
 }
 
@@ -182,15 +187,16 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
 
 /* To itself it is as a tick that comes in a region. The signal may be on its way to another kernel thread (carrier.c), or
  * that about to have ticks from another one: then the next tick finds what is noted here. Who sees that one is on its way
- * has been seen by it: both change `interrupted` atomically. */
+ * has been seen by it: both change `interrupted` atomically. Modelled in tests/model/interrupt.pml. */
 void tick_interrupt(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER)
         return;
     store_relaxed(&worker->tick.urgent, 1);
     if (worker == worker_here())
         ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
-    else if (exchange_acq_rel(&worker->tick.interrupted, 1U) == 0)
-        sys(SYS_tgkill, sys(SYS_getpid), load_relaxed(&worker->tid), preempt.settings.signal);
+    else if (exchange_acq_rel(&worker->tick.interrupted, 1U) == 0 &&
+             sys(SYS_tgkill, sys(SYS_getpid), load_relaxed(&worker->tid), preempt.settings.signal) != 0)
+        store_relaxed(&worker->tick.interrupted, 0);
 }
 
 /* --- its kernel thread -------------------------------------------------------------------------------- */
@@ -211,6 +217,7 @@ bool tick_source(struct alarm *alarm, int32_t tid) {
 bool tick_thread_begin(struct worker *worker) {
     if (!tick_source(&worker->tick.alarm, worker->tid))
         return false;
+    store_relaxed(&worker->tick.interrupted, 0);
     store_relaxed(&worker->tick.state, TICK_OFF);
     return true;
 }

@@ -70,7 +70,7 @@ static struct popped pop_all(struct thrum_pool *pool) {
     return popped;
 }
 
-/* The next in turn of those who were preempted. All others go back, into the same order. */
+/* Number `which` of those who were preempted, counted in a circle. All others go back, into the same order. */
 static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
     struct popped popped = pop_all(pool);
     uint32_t skip = popped.preempted > 0 ? which % popped.preempted : 0;
@@ -87,16 +87,38 @@ static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which
     return taken;
 }
 
-/* Each is first in turn: one in the first may take slice after slice. Which pool is first, and who in it, are digits of
- * `turn` that it does not look at: or some would never come together. */
-struct thrum_unit *preempted_take(struct worker *from, const struct thrum_sched *own, uint32_t turn) {
+/* Into the program's own nothing is put back that did not give way: it may have an order that it would not find again. */
+static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, bool is_own, uint32_t drawn) {
     struct thrum_unit *unit = NULL;
+    for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {
+        struct thrum_pool *pool = sched->pools[(drawn + i) % sched->count];
+        if (pool->is_ours)
+            unit = take_from_pool(pool, drawn / sched->count);
+        else if (is_own)
+            unit = pool->ops.pop(pool->data);
+    }
+    return unit;
+}
+
+/* While it runs there a scheduler has its pools. */
+static struct thrum_unit *take_from_pools_of(struct worker *from, uint32_t drawn) {
+    lock_acquire(&from->sched_lock);
+    struct thrum_unit *unit = take_from_pools(from->sched, false, drawn);
+    lock_release(&from->sched_lock);
+    return unit;
+}
+
+struct thrum_unit *preempted_take(struct worker *worker, struct worker *from, const struct thrum_sched *own) {
+    struct thrum_unit *unit = NULL;
+    uint32_t drawn = (uint32_t)(worker_random(worker) >> 32), rest = drawn / QUEUES;
     for (unsigned i = 0; i < QUEUES && unit == NULL; i++) {
-        switch ((turn + i) % QUEUES) {
+        switch ((drawn + i) % QUEUES) {
         case 0: unit = take_from_fifo(&from->inbox); break;
         case 1: unit = take_from_rings(from); break;
         case 2: unit = take_from_fifo(&scheduler.shared); break;
-        default: unit = scheduler_find(own, turn / QUEUES, take_from_pool); break;
+        default:
+            unit = own != NULL ? take_from_pools(own, true, rest) : take_from_pools_of(from, rest);
+            break;
         }
     }
     return unit;

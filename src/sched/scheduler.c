@@ -19,13 +19,6 @@ static struct {
 
 static uint32_t runtimes = 1; /* that there have been, and the one that is or will be */
 
-/* Those that somebody has. While somebody looks into their pools none is let go. */
-static struct {
-    struct lock lock;
-    struct thrum_sched *first; /* under lock, as the next */
-    uint32_t count;
-} had;
-
 /* --- the library's own -------------------------------------------------------------------------------- */
 
 static bool run_from(struct thrum_pool *pool) {
@@ -219,62 +212,15 @@ static bool claim(struct thrum_sched *sched) {
     if (used == runtime || !cas_acq_rel(&sched->used, &used, runtime))
         return false;
     store_relaxed(&sched->stopping, 0);
-    enter();
-    lock_acquire(&had.lock);
-    sched->next = had.first;
-    sched->link = &had.first;
-    if (sched->next != NULL)
-        sched->next->link = &sched->next;
-    had.first = sched;
-    had.count++;
-    lock_release(&had.lock);
-    leave();
     return true;
 }
 
 static void release(struct thrum_sched *sched) {
-    enter();
-    lock_acquire(&had.lock);
-    *sched->link = sched->next;
-    if (sched->next != NULL)
-        sched->next->link = sched->link;
-    had.count--;
-    lock_release(&had.lock);
-    leave();
     store_release(&sched->used, 0);
 }
 
 void scheduler_forget(void) {
     store_release(&runtimes, runtimes + 1);
-    had.first = NULL;
-    had.count = 0;
-}
-
-static struct thrum_unit *find_in(const struct thrum_sched *sched, bool is_own, uint32_t turn,
-                                  struct thrum_unit *(*find)(struct thrum_pool *pool, uint32_t turn)) {
-    struct thrum_unit *unit = NULL;
-    for (unsigned i = 0; i < sched->count && unit == NULL; i++) {
-        struct thrum_pool *pool = sched->pools[(turn + i) % sched->count];
-        if ((pool->is_ours || is_own) && !pool_is_empty(pool))
-            unit = find(pool, turn / sched->count);
-    }
-    return unit;
-}
-
-struct thrum_unit *scheduler_find(const struct thrum_sched *own, uint32_t turn,
-                                  struct thrum_unit *(*find)(struct thrum_pool *pool, uint32_t turn)) {
-    struct thrum_unit *unit = NULL;
-    lock_acquire(&had.lock);
-    const struct thrum_sched *sched = had.first;
-    for (uint32_t i = had.count > 0 ? turn % had.count : 0; i > 0; i--)
-        sched = sched->next;
-    for (uint32_t i = 0; i < had.count && unit == NULL; i++, sched = sched->next) {
-        if (sched == NULL)
-            sched = had.first;
-        unit = find_in(sched, sched == own, turn / had.count, find);
-    }
-    lock_release(&had.lock);
-    return unit;
 }
 
 /* What is in its pools is for others to look at. Inside. */
@@ -323,7 +269,7 @@ static bool is_stacked(const struct worker *worker) {
 /* Who waits in the kernel for a lock may come before who has it, in the order of the scheduler, time and again. */
 static void run_who_has_a_lock(struct worker *worker) {
     worker->tick.waited = false;
-    struct thrum_unit *unit = preempted_take(worker, scheduler_of_loop(worker), worker->turn++);
+    struct thrum_unit *unit = preempted_take(worker, worker, scheduler_of_loop(worker));
     if (unit != NULL)
         run(worker, unit);
 }
@@ -428,7 +374,7 @@ static unsigned place_of(const struct thrum_sched *sched, const struct thrum_poo
     return COMES_AFTER_ALL;
 }
 
-/* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there goes first, and a
+/* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there runs nowhere else, and a
  * loop or a tasklet is not interrupted. All that is looked at is for good, and may be out of date. */
 static unsigned place_of_present(const struct worker *worker, const struct thrum_sched *sched) {
     const struct thrum_unit *unit = load_relaxed(&worker->current);
@@ -472,6 +418,7 @@ void scheduler_run(struct worker *worker) {
         return;
     worker->obeys = true;
     worker->until_slow = 1;
+    worker->tick.waited = false;
     tick_can_preempt(THRUM_PREEMPT_DEFAULT, load_relaxed(&sched->slice));
     enter();
     worker_wants_ticks(worker);
@@ -575,7 +522,6 @@ void thrum_sched_stop(thrum_sched_t sched) {
 
 void scheduler_fork_child(void) {
     scheduler_forget();
-    lock_reset(&had.lock);
     lock_reset(&memory.lock);
     memory.slab.free = NULL;
 }

@@ -31,7 +31,6 @@ struct thrum_sched {
     uint32_t used;     /* the number of the runtime in which a worker or a thread has it; by cas */
     uint32_t stopping; /* its function is to return; 0 again when somebody else gets it */
     uint64_t random;
-    struct thrum_sched *next, **link; /* of those that somebody has */
 };
 
 /* Something was pushed there: wakes a parked worker that would look. False: there is none, nor one that looks by itself. */
@@ -49,11 +48,6 @@ uint64_t scheduler_wait_until(const struct thrum_sched *sched);
 
 /* Whose function the worker's present loop, which calls, has; NULL: nobody's. */
 const struct thrum_sched *scheduler_of_loop(const struct worker *worker);
-
-/* What `find` finds first in the pools of the schedulers that somebody has, with what is left of `turn`; NULL: nothing. Each
- * scheduler and each of its pools is the first for some turn. Only in pools of the library's own kinds, or `own`'s. Inside. */
-struct thrum_unit *scheduler_find(const struct thrum_sched *own, uint32_t turn,
-                                  struct thrum_unit *(*find)(struct thrum_pool *pool, uint32_t turn));
 
 /* There is no runtime any more: nobody has any of them. */
 void scheduler_forget(void);

@@ -83,7 +83,7 @@ void run_queue_overflow(struct thrum_unit *unit) {
     fifo_push(&scheduler.shared, unit);
 }
 
-static uint64_t next_random(struct worker *worker) { /* Marsaglia's xorshift64 */
+uint64_t worker_random(struct worker *worker) { /* Marsaglia's xorshift64 */
     uint64_t x = worker->random;
     x ^= x << 13;
     x ^= x >> 7;
@@ -112,7 +112,7 @@ static void note_theft(struct worker *worker, const struct thrum_unit *unit) {
 
 /* Of those on its own NUMA node, or of the others. */
 static struct thrum_unit *steal_where(struct worker *worker, bool near) {
-    uint32_t count = load_acquire(&scheduler.count), at = (uint32_t)(next_random(worker) % count);
+    uint32_t count = load_acquire(&scheduler.count), at = (uint32_t)(worker_random(worker) % count);
     uint8_t node = load_relaxed(&scheduler.node_of[worker->id]);
     for (uint32_t i = 0; i < count; i++, at = at + 1 == count ? 0 : at + 1) {
         struct worker *victim = scheduler.workers[at];

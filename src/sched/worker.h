@@ -205,6 +205,9 @@ void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_un
 void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
                struct thrum_unit *parent);
 
+/* Inside. */
+uint64_t worker_random(struct worker *worker);
+
 /* yield.c: where it goes that could go on. It has announced itself. `place` is unit_place's, of a moment ago. `to_all`: where
  * all workers look, if it may run on any. */
 void unit_give_way(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);

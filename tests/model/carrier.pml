@@ -357,7 +357,7 @@ end_loop:
         :: to_go[w] == NOBODY && state[w] == REST -> state[w] = OFF; goto loop /* tick_end */
         :: to_go[w] == NOBODY && state[w] == ON && armed[me] -> armed[me] = false; state[w] = OFF; goto loop /* tick_off */
         fi;
-        if /* tcb_is_lacking */
+        if /* tcb_instead */
         :: is_short[w] ->
             if
             :: reserve[w] == NONE -> take(reserve[w], (w == 0 -> 0 : KEEP))

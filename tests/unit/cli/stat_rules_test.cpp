@@ -571,6 +571,20 @@ TEST(StatRules, ThreadsThatComeAndGoUnseen) {
     EXPECT_EQ(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
 }
 
+// On a busy machine each of ten thousand is seen for a moment only, before the program ends with all of them.
+TEST(StatRules, ThreadsThatAreAllThereInTheEnd) {
+    Case made;
+    made.point(10000, 1.0, 0.2, 0.3).doing(Doing::kRunning, 0.9);
+    made.report.points.front().most_threads = 10001;
+    for (int i = 0; i < 10000; i++)
+        made.thread(1 + i * 0.00001, 1.1);
+    made.report.sampled_wall = 1.1;
+    made.report.threads_created = 10000;
+    EXPECT_EQ(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
+    made.report.points.front().most_threads = 1000;
+    EXPECT_NE(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
+}
+
 // By who makes them; else by who waits for them; else by where they begin.
 TEST(StatRules, WhereThreadsComeFrom) {
     Case made;

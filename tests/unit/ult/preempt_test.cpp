@@ -2,11 +2,14 @@
 //
 // Preemption: who never waits does not keep others from running, and what is interrupted goes on as it was.
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -464,29 +467,34 @@ long signals_queued() {
     while (std::getline(status, line))
         if (line.rfind("SigQ:", 0) == 0)
             return std::stol(line.substr(5));
-    return -1;
+    ADD_FAILURE() << "the kernel does not tell";
+    return 0;
 }
 
-// Of signals that are queued only so many may be; and each would be one tick more.
+// Of signals that are queued only so many may be; and each would be one tick more. How many others of this user have is
+// counted, too.
 TEST_P(SafeMode, WhoIsToBeInterruptedIsSentOneSignal) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
-    std::atomic<bool> deaf{false}, over{false};
-    Light low = ranked.spawn(0, 1, [&] {
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        deaf = true;
-        wait_for(over);
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    });
-    wait_for(deaf);
-    const long before = signals_queued();
-    ASSERT_GE(before, 0);
-    std::vector<Light> high;
-    for (int i = 0; i < 100; i++)
-        high.push_back(ranked.spawn(0, 2, [] {}));
-    EXPECT_LT(signals_queued(), before + 10);
-    over = true;
+    long fewest = LONG_MAX;
+    for (int round = 0; round < 5; round++) {
+        std::atomic<bool> deaf{false}, over{false};
+        Light low = ranked.spawn(0, 1, [&] {
+            sigset_t all, before;
+            sigfillset(&all);
+            pthread_sigmask(SIG_SETMASK, &all, &before);
+            deaf = true;
+            wait_for(over);
+            pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        });
+        wait_for(deaf);
+        const long before = signals_queued();
+        std::vector<Light> high;
+        for (int i = 0; i < 100; i++)
+            high.push_back(ranked.spawn(0, 2, [] {}));
+        fewest = std::min(fewest, signals_queued() - before);
+        over = true;
+    }
+    EXPECT_LT(fewest, 10);
 }
 
 TEST_P(SafeMode, AThreadOfAnEarlierPoolRunsAtOnce) {
@@ -796,6 +804,33 @@ std::string line_of(const char *name, const char *value, int expected) {
     return line;
 }
 } // namespace
+
+// Where that is cheap, and no tool keeps all from being preempted.
+TEST_F(Interrupted, UnlessToldTheRuntimePreempts) {
+    if (std::getenv("THRUM_PREEMPT") != nullptr)
+        GTEST_SKIP() << "told by the environment";
+    const auto preempts = [](unsigned mode) {
+        const thrum_config config{1, 0, {mode, 0, 0, 0}, {}};
+        EXPECT_EQ(thrum_init(&config), 0);
+        std::atomic<bool> flag{false};
+        Thread waits([&] {
+            const uint64_t end = in_ms(2000);
+            Thread sets([&] { flag = thrum_now() < end; });
+            while (!flag && thrum_now() < end) {
+            }
+        });
+        waits.join();
+        EXPECT_EQ(thrum_fini(), 0);
+        return flag.load();
+    };
+#ifdef __x86_64__
+    constexpr unsigned long kFsGsBase = 2;
+    EXPECT_EQ(preempts(THRUM_PREEMPT_DEFAULT), (getauxval(AT_HWCAP2) & kFsGsBase) != 0);
+#else
+    EXPECT_TRUE(preempts(THRUM_PREEMPT_DEFAULT));
+#endif
+    EXPECT_FALSE(preempts(THRUM_PREEMPT_NONE));
+}
 
 TEST(Preempt, TheEnvironmentIsChecked) {
     EXPECT_EQ(line_of("THRUM_PREEMPT", "sometimes", EINVAL),

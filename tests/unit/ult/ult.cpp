@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "depots.h"
 #include "faults.hpp"
@@ -231,6 +232,23 @@ void make_pools_and_schedulers() {
         ASSERT_EQ(thrum_pool_destroy(pool), 0);
 }
 
+// So that somebody is preempted, for the first time.
+void run_beside_each_other() {
+    const uint64_t end = thrum_now() + 100 * THRUM_MS;
+    std::atomic<int> begun{0};
+    constexpr int kThreads = 4;
+    std::vector<Light> threads;
+    const thrum_attr_t attr = attr_queued();
+    for (int i = 0; i < kThreads; i++)
+        threads.emplace_back(
+            [&] {
+                begun++;
+                while (begun < kThreads && thrum_now() < end) {
+                }
+            },
+            &attr);
+}
+
 // The first runtime of a process leaves behind what is made once.
 void warm_up() {
     static bool warm = false;
@@ -241,6 +259,7 @@ void warm_up() {
     ASSERT_EQ(thrum_init(&config), 0);
     in_ult([] {});
     make_pools_and_schedulers();
+    in_ult(run_beside_each_other);
     ASSERT_EQ(thrum_fini(), 0);
 }
 
