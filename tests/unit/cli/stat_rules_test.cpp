@@ -577,7 +577,7 @@ TEST(StatRules, ThreadsThatAreAllThereInTheEnd) {
     made.point(10000, 1.0, 0.2, 0.3).doing(Doing::kRunning, 0.9);
     made.report.points.front().most_threads = 10001;
     for (int i = 0; i < 10000; i++)
-        made.thread(1 + i * 0.00001, 1.1);
+        made.thread(1.08 + i * 0.000002, 1.1);
     made.report.sampled_wall = 1.1;
     made.report.threads_created = 10000;
     EXPECT_EQ(rules_of(made.concluded()).find("thread-churn"), std::string::npos);

@@ -323,16 +323,16 @@ TEST_F(Scarce, Trimming) {
                 others.push_back(other);
             return error;
         });
-        const std::size_t mapped = mappings().bytes;
+        const std::size_t mapped = mapped_bytes();
         thrum_event_set(&burst); // they end, and keep their descriptors until they are joined
         const uint64_t before = cpu_time_ms();
         thrum_sleep(1500 * THRUM_MS);
         EXPECT_LT(cpu_time_ms() - before, 700u) << "somebody tries all the time";
-        EXPECT_EQ(mappings().bytes, mapped);
+        EXPECT_EQ(mapped_bytes(), mapped);
         faults_clear();
         for (const thrum_t thread : bursting)
             EXPECT_EQ(thrum_join(thread, nullptr), 0);
-        EXPECT_TRUE(eventually([mapped] { return mappings().bytes < mapped - kBurst / 2 * kStack; }));
+        EXPECT_TRUE(eventually([mapped] { return mapped_bytes() < mapped - kBurst / 2 * kStack; }));
         thrum_event_set(&over);
         for (const thrum_t other : others)
             EXPECT_EQ(thrum_join(other, nullptr), 0);

@@ -207,11 +207,11 @@ TEST_F(Stacks, GuardedByMprotectToo) {
 
 // vm.max_map_count: no stack rather than one without a guard, and nothing stays mapped.
 TEST_F(Stacks, NoneWithoutAGuard) {
-    const Mappings before = mappings();
+    const std::size_t before = mapped_bytes();
     faults.guard.after(0, 1 << 30, EINVAL);
     faults.mprotect.after(20, 1 << 30, ENOMEM);
     EXPECT_EQ(stacks_get(kDefault), nullptr);
-    EXPECT_LE(mappings().bytes, before.bytes);
+    EXPECT_LE(mapped_bytes(), before);
     faults_clear();
     char *top = stacks_get(kDefault);
     EXPECT_NE(top, nullptr);

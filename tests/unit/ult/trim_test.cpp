@@ -34,7 +34,7 @@ void burst(int count, size_t touch) {
 TEST_P(Trim, AfterABurst) {
     burst(200, 32768);
     const std::size_t before = resident_bytes();
-    const Mappings mapped = mappings();
+    const std::size_t mapped = mapped_bytes();
     for (int round = 0; round < 2; round++) {
         burst(10000, 8192);
         EXPECT_GT(resident_bytes(), before + (40U << 20));
@@ -44,7 +44,7 @@ TEST_P(Trim, AfterABurst) {
             << (resident_bytes() - before) / 1024 << " KiB more";
         // 64 workers keep four fifths of the 10,000: too many for whole chunks to be free.
         if (workers() <= 8) {
-            EXPECT_TRUE(eventually([&] { return mappings().bytes < mapped.bytes + (700U << 20); }))
+            EXPECT_TRUE(eventually([&] { return mapped_bytes() < mapped + (700U << 20); }))
                 << "10,000 stacks are more";
         }
     }

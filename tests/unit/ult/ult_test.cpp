@@ -510,11 +510,11 @@ TEST_P(Join, ExternalThreadsJoinsCostNoMemory) {
         for (const thrum_t thread : threads)
             join(thread);
     };
-    const Mappings before = mappings();
+    const std::size_t before = mapped_bytes();
     External(burst).join();
     // 20,000 descriptors, and of stacks no more than every worker keeps in its two magazines of 64.
     const std::size_t kept = std::size_t{workers()} * 2 * 64 * 65536;
-    EXPECT_LT(mappings().bytes, before.bytes + (64U << 20) + kept) << "was " << before.bytes;
+    EXPECT_LT(mapped_bytes(), before + (64U << 20) + kept) << "was " << before;
 }
 
 // --- the thread that called thrum_init --------------------------------------------------------------------
