@@ -251,12 +251,20 @@ static bool take_signal(struct worker *worker, const siginfo_t *info) {
     return lost && (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
 }
 
+/* Twice in a row: at one tick it may be about to leave the kernel, which it enters for the library's sake, too. */
+static bool still_waits(struct worker *worker, const ucontext_t *context) {
+    uint64_t now = arch_signal_in_call(context) ? load_relaxed(&worker->counters.switches) + 1 : 0;
+    bool still = now != 0 && worker->tick.in_call == now;
+    worker->tick.in_call = now;
+    return still;
+}
+
 /* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
 static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool cannot) {
     const struct thrum_unit *self = worker->current;
     if ((cannot || load_relaxed(&preempt.closing) || !is_thread(self) ||
          mode_of(self) == THRUM_PREEMPT_NONE) &&
-        preempt_relieves() && arch_signal_in_call(context))
+        preempt_relieves() && still_waits(worker, context))
         relief_ask(worker);
 }
 

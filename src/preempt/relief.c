@@ -6,8 +6,8 @@
  * preempted holds its worker up: a tasklet, the function of a scheduler, a thread of mode NONE, a region; and if the holder
  * can only go on where that worker looks, it never does.
  *
- * So there is one worker more, which nobody sees: it sleeps, nothing is bound to it, and it looks for nothing. The tick that
- * finds such a wait (by the instruction at which it came) asks it: then it runs one of those who were preempted, from
+ * So there is one worker more, which nobody sees: it sleeps, nothing is bound to it, and it looks for nothing. The second tick in
+ * a row that finds such a wait (by the instruction at which it came) asks it: then it runs one of those who were preempted, from
  * where the stuck worker would have found it, until that waits, yields, ends or is preempted; and so on at each tick, as
  * long as the wait lasts. It looks for nobody else: only these can have such a lock, and a tasklet or a newcomer of mode
  * NONE might get stuck as well. (Who waits for the end of one that ends there goes on there, of whatever mode.) It does not

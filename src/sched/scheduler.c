@@ -251,19 +251,21 @@ bool thrum_sched_stopping(thrum_sched_t sched) {
     return stopping;
 }
 
-/* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. */
+static bool is_stacked(const struct worker *worker) {
+    return worker->current != &worker->base;
+}
+
+/* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. Where one that is stacked was alone its
+ * worker may have come to rest: of what is in its pools a tick knows nothing. */
 static void run(struct worker *worker, struct thrum_unit *unit) {
     bool obeyed = worker->obeys;
     worker->obeys = true;
     worker->until_slow = 1;
+    if (is_stacked(worker) && load_relaxed(&worker->tick.state) == TICK_REST)
+        tick_go_on(worker);
     worker_run(worker, unit);
     worker = worker_here();
     worker->obeys = obeyed;
-}
-
-/* One that is stacked gives way now and then. */
-static bool is_stacked(const struct worker *worker) {
-    return worker->current != &worker->base;
 }
 
 /* Who waits in the kernel for a lock may come before who has it, in the order of the scheduler, time and again. */
@@ -284,7 +286,7 @@ void thrum_run(thrum_t unit) {
         run(worker_here(), bound);
     if (__builtin_expect(worker_here()->tick.waited, 0))
         run_who_has_a_lock(worker_here());
-    bool give_way = is_stacked(worker_here());
+    bool give_way = is_stacked(worker_here()); /* now and then */
     leave();
     if (give_way)
         thrum_yield();

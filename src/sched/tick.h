@@ -37,13 +37,13 @@ struct tick {
     uint32_t urgent; /* the present unit's slice is over, whatever is left of it; by anybody, as the next */
     uint32_t interrupted; /* a signal says so that has not come yet: more would be queued */
     uint32_t starved;     /* ... could not be preempted for lack of a block (donors.h) */
-    uint64_t stuck; /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
-    bool
-        waited; /* one of a pool was preempted where it waited in the kernel, and no scheduler has heeded it since */
-    bool wanted;  /* a slice of one that is not preempted is over: for safepoints */
-    bool late;    /* ticks were lost before the last: its kernel thread was not running */
-    bool early;   /* the next one comes before its time, for a timer's deadline; by who asks for ticks */
-    bool blocked; /* the kernel thread had the signal blocked; r/o */
+    uint64_t stuck;   /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
+    uint64_t in_call; /* the last one found it in the kernel: switches + 1 */
+    bool waited;      /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
+    bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
+    bool late;        /* ticks were lost before the last: its kernel thread was not running */
+    bool early;       /* the next one comes before its time, for a timer's deadline; by who asks for ticks */
+    bool blocked;     /* the kernel thread had the signal blocked; r/o */
     uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
     uint32_t seen;                 /* how often that in turn */
     uint32_t ran;                  /* ticks that have found the same unit */
