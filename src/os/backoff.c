@@ -4,6 +4,7 @@
 
 #include "arch_ticks.h"
 #include "os/futex.h"
+#include "os/own_wait.h"
 
 enum { RELAXES = 100, YIELDS = 100, NAP_NS = 50000 };
 
@@ -11,10 +12,14 @@ enum { RELAXES = 100, YIELDS = 100, NAP_NS = 50000 };
  * at last. */
 void backoff(unsigned tries) {
     const struct timespec nap = {0, NAP_NS};
-    if (tries < RELAXES)
+    if (tries < RELAXES) {
         arch_relax();
-    else if (tries < RELAXES + YIELDS)
+        return;
+    }
+    own_wait_begin();
+    if (tries < RELAXES + YIELDS)
         sys(SYS_sched_yield, 0);
     else
         sys(SYS_nanosleep, &nap, NULL);
+    own_wait_end();
 }

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "os/futex.h"
+#include "os/own_wait.h"
 
 struct lock {
     uint32_t word;
@@ -29,8 +30,10 @@ static inline void lock_acquire(struct lock *lock) {
     thrum_assert(!lock_may_be_taken || lock_may_be_taken());
     if (cas_acquire(&lock->word, &seen, 1))
         return;
+    own_wait_begin();
     while (exchange_acquire(&lock->word, 2) != 0)
         futex_wait(&lock->word, 2);
+    own_wait_end();
 }
 
 static inline void lock_release(struct lock *lock) {

@@ -264,7 +264,7 @@ static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool
     const struct thrum_unit *self = worker->current;
     if ((cannot || load_relaxed(&preempt.closing) || !is_thread(self) ||
          mode_of(self) == THRUM_PREEMPT_NONE) &&
-        preempt_relieves() && still_waits(worker, context))
+        !worker->tick.own_wait && preempt_relieves() && still_waits(worker, context))
         relief_ask(worker);
 }
 

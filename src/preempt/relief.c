@@ -24,6 +24,7 @@
  *
  * Modelled in tests/model/relief.pml. */
 #include "os/futex.h"
+#include "os/own_wait.h"
 #include "preempt/preempt.h"
 #include "sched/preempted.h"
 #include "sched/scheduler.h"
@@ -42,6 +43,12 @@ bool preempt_relieves(void) {
 void relief_start(void) {
     store_relaxed(&asked, 0);
     store_relaxed(&over, 0);
+}
+
+void own_wait(bool begins) {
+    struct worker *worker = worker_here();
+    if (worker != NULL)
+        worker->tick.own_wait = begins;
 }
 
 void relief_wake(void) {

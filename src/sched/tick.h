@@ -39,6 +39,7 @@ struct tick {
     uint32_t starved;     /* ... could not be preempted for lack of a block (donors.h) */
     uint64_t stuck;   /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
     uint64_t in_call; /* the last one found it in the kernel: switches + 1 */
+    bool own_wait;    /* the library waits there, for one that is not preempted (os/own_wait.h) */
     bool waited;      /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
     bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
     bool late;        /* ticks were lost before the last: its kernel thread was not running */

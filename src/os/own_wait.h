@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Waits of the library's own in the kernel, which may be long where CPUs are wanted by many: for a lock or a word of which the
+ * holder is not preempted, but may have lost its CPU. A tick is not to take them for waits for what a preempted thread has. */
+#ifndef THRUM_OS_OWN_WAIT_H
+#define THRUM_OS_OWN_WAIT_H
+
+#include <stdbool.h>
+
+/* One begins or ends. libthrum alone has it (preempt/relief.c). */
+void own_wait(bool begins) __attribute__((weak, visibility("hidden")));
+
+static inline void own_wait_begin(void) {
+    if (own_wait)
+        own_wait(true);
+}
+
+static inline void own_wait_end(void) {
+    if (own_wait)
+        own_wait(false);
+}
+
+#endif
