@@ -179,12 +179,12 @@ static void storm(int threads) {
     }
 }
 
-// All of them wait for the lock of stdout, for a second.
+// All of them wait for the lock of stdout, for some seconds: on a busy machine it takes long to look at so many.
 static void crowd(int threads) {
     flockfile(stdout);
     for (int i = 0; i < threads; i++)
         start(put_one);
-    usleep(1000000);
+    usleep(4000000);
     printf("%d threads\n", threads);
     exit(3);
 }
