@@ -211,45 +211,34 @@ TEST_P(Relief, WhereOneOfHigherPriorityWaits) {
     EXPECT_EQ(thrum_pool_destroy(pool), 0);
 }
 
-// The pools are empty, and the holder is where such a worker looks then.
-TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsInNoPool) {
-    const Preempting runtime(2, GetParam());
-    Contended lock;
+// In a pool's thread, on a worker with a scheduler, while nobody else runs on the other worker.
+void in_a_pool(unsigned mode, const std::function<void()> &work) {
+    const Preempting runtime(2, mode);
     std::atomic<bool> over{false};
     const PoolOf fifo(THRUM_POOL_FIFO);
     const SchedOn on(1, sched_of(THRUM_SCHED_FIRST, {fifo.pool}));
     const thrum_attr_t attr = fifo.attr();
-    Light wants(
-        [&] {
-            Thread holder([&] { lock.hold(); });
-            while (!lock.is_held())
-                thrum_sleep(10'000);
-            lock.want();
-            holder.join();
-            over = true;
-        },
-        &attr);
-    thrum_nopreempt_begin(); // nobody else runs on the other worker
+    Light pooled([&] { work(), over = true; }, &attr);
+    thrum_nopreempt_begin();
     wait_for(over);
     thrum_nopreempt_end();
 }
 
+// The pools are empty, and the holder is where such a worker looks then.
+TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsInNoPool) {
+    Contended lock;
+    in_a_pool(GetParam(), [&] {
+        Thread holder([&] { lock.hold(); });
+        while (!lock.is_held())
+            thrum_sleep(10'000);
+        lock.want();
+        holder.join();
+    });
+}
+
 // ... and who computes there, from no pool either, does not keep the others from running.
 TEST_P(Relief, BehindEmptyPoolsAllHaveTheirTurn) {
-    const Preempting runtime(2, GetParam());
-    std::atomic<bool> over{false};
-    const PoolOf fifo(THRUM_POOL_FIFO);
-    const SchedOn on(1, sched_of(THRUM_SCHED_FIRST, {fifo.pool}));
-    const thrum_attr_t attr = fifo.attr();
-    Light makes(
-        [&] {
-            wait_for_each_other();
-            over = true;
-        },
-        &attr);
-    thrum_nopreempt_begin();
-    wait_for(over);
-    thrum_nopreempt_end();
+    in_a_pool(GetParam(), wait_for_each_other);
 }
 
 // The scheduler takes from the first pool that has something, where the one that waits is: the worker runs the other, whose
