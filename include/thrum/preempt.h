@@ -32,14 +32,15 @@
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
  * (signal(7)); poll, epoll_wait, nanosleep and some others return EINTR. A thread that must not see that calls by
- * thrum_blocking. Nobody is preempted in a signal handler of the program's that runs on an alternate stack or with signals blocked. thrum-preemption(7) has all of it.
+ * thrum_blocking. Nobody is preempted in a signal handler of the program's that runs on an alternate stack or with signals
+ * blocked. thrum-preemption(7) has all of it.
  *
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (20 with AMX) are left of it, the
  * thread goes on until more are.
  *
  * PRICE. From the start a timer and a sleeping kernel thread for each worker, and one that makes more when somebody is preempted
- * for the first time; where each worker has one thread at most, nothing besides. Not for programs whose threads count on
- * being alone between two waits, as with one worker they may.
+ * for the first time; where each worker has one thread at most, nothing besides. Programs whose threads count on being
+ * alone between two waits, as with one worker they may have, say THRUM_PREEMPT_NONE.
  */
 #ifndef THRUM_PREEMPT_H
 #define THRUM_PREEMPT_H

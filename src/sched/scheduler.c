@@ -376,8 +376,8 @@ static unsigned place_of(const struct thrum_sched *sched, const struct thrum_poo
     return COMES_AFTER_ALL;
 }
 
-/* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there runs nowhere else, and a
- * loop or a tasklet is not interrupted. All that is looked at is for good, and may be out of date. */
+/* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there runs nowhere
+ * else, and a loop or a tasklet is not interrupted. All that is looked at is for good, and may be out of date. */
 static unsigned place_of_present(const struct worker *worker, const struct thrum_sched *sched) {
     const struct thrum_unit *unit = load_relaxed(&worker->current);
     if (unit == NULL)

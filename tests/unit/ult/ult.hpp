@@ -104,8 +104,8 @@ void spin_us(double microseconds);
 // --- the process ------------------------------------------------------------------------------------------
 
 std::size_t threads_of_process();
-// Lines of /proc/self/maps, and the bytes that they stand for, the heap apart.
-// Not how many areas: those that lie side by side are one, and where they lie is the kernel's affair.
+// By /proc/self/maps, the heap apart. Not in how many areas: those that lie side by side are one, and where they lie is
+// the kernel's affair.
 std::size_t mapped_bytes();
 
 // Others' come and go: the cache's, the tools', the emulators'.
