@@ -585,6 +585,22 @@ TEST(StatRules, ThreadsThatAreAllThereInTheEnd) {
     EXPECT_NE(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
 }
 
+// They cost one thread the same, so that two are nearly twice as fast.
+TEST(StatRules, ThreadsThatComeAndGoInAProgramThatScales) {
+    const auto made = [](unsigned created) {
+        Case one;
+        one.point(1, 0.3, 0.2, 0.1).point(2, 0.18, 0.22, 0.11).doing(Doing::kRunning, 0.3);
+        one.report.samples = 50;
+        one.report.threads_created = created;
+        one.report.creations_counted = true;
+        return one.concluded();
+    };
+    EXPECT_EQ(made(6000).outcome, Outcome::kScales);
+    EXPECT_EQ(rules_of(made(6000)), "thread-churn");
+    EXPECT_EQ(made(6000).verdict.rfind("Threads help: ", 0), 0U) << made(6000).verdict;
+    EXPECT_EQ(rules_of(made(600)), "scales") << "600 of them take some 12 ms of 330";
+}
+
 // By who makes them; else by who waits for them; else by where they begin.
 TEST(StatRules, WhereThreadsComeFrom) {
     Case made;
