@@ -353,7 +353,8 @@ std::vector<std::string> Unwinder::missing() const {
     for (const auto &[module, known] : state_->modules)
         if (!known.lines)
             sentences.push_back("no debugging information: " + module + "; " +
-                                (known.names ? "lines" : "functions and lines") + " are not known");
+                                (known.names ? "lines of its own code" : "functions and lines") +
+                                " are not known");
     return sentences;
 }
 
