@@ -33,7 +33,7 @@ extern void __tsan_switch_to_fiber(void *fiber, unsigned flags) WEAK;
 extern void __tsan_acquire(void *object) WEAK;
 extern void __tsan_release(void *object) WEAK;
 
-bool annotate_on, watch_on;
+bool annotate_on, annotate_holds_signals, watch_on;
 static bool asan, lsan, tsan, valgrind; /* r/o after annotate_init */
 
 void annotate_init(void) {
@@ -43,6 +43,7 @@ void annotate_init(void) {
            __tsan_switch_to_fiber != NULL && __tsan_acquire != NULL && __tsan_release != NULL;
     valgrind = RUNNING_ON_VALGRIND != 0;
     annotate_on = watch_on = asan || tsan;
+    annotate_holds_signals = annotate_on || valgrind;
 }
 
 /* --- kernel threads ----------------------------------------------------------------------------------- */

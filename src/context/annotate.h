@@ -24,6 +24,9 @@
 /* Some tool wants to be told about switches; r/o after annotate_init. */
 extern bool annotate_on __attribute__((visibility("hidden")));
 
+/* Some tool holds signals back, or has records of its own in thread-locals: nobody can be preempted. Likewise. */
+extern bool annotate_holds_signals __attribute__((visibility("hidden")));
+
 /* Somebody wants to be told: a tool, or the trace (sched/trace.h). What the scheduler's fast paths test, so that two cost
  * as little as one. r/o while there are workers. */
 extern bool watch_on __attribute__((visibility("hidden")));

@@ -3,6 +3,7 @@
 #include "os/alarm.h"
 
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 #include "os/syscall.h"
@@ -27,6 +28,16 @@ int alarm_make(struct alarm *alarm, int32_t tid, int signal) {
 void alarm_delete(const struct alarm *alarm) {
     if (alarm->id != ALARM_NONE)
         sys(SYS_timer_delete, alarm->id);
+}
+
+/* Only what says that it is a timer's is thrown away by the kernel (flush_itimer_signals). */
+int alarm_ring(int32_t tid, int signal) {
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    info.si_signo = signal;
+    info.si_code = SI_TIMER;
+    info.si_timerid = ALARM_NONE;
+    return (int)-sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), tid, signal, &info);
 }
 
 void alarm_set(const struct alarm *alarm, uint64_t first, uint64_t period) {

@@ -16,6 +16,10 @@ enum { ALARM_NONE = -1 };
 int alarm_make(struct alarm *alarm, int32_t tid, int signal);
 void alarm_delete(const struct alarm *alarm);
 
+/* The same signal at once, without a timer. 0 or an errno. Like a timer's it does not outlive an exec, where the program that
+ * comes has no handler for it. */
+int alarm_ring(int32_t tid, int signal);
+
 /* First at `first` (ns, CLOCK_MONOTONIC), then each `period` ns, 0: once. `first` 0: never. */
 void alarm_set(const struct alarm *alarm, uint64_t first, uint64_t period);
 

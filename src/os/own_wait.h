@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* One begins or ends. libthrum alone has it (preempt/relief.c). */
+/* One begins or ends; nobody is preempted in it. libthrum alone has it (preempt/relief.c). */
 void own_wait(bool begins) __attribute__((weak, visibility("hidden")));
 
 static inline void own_wait_begin(void) {

@@ -186,6 +186,7 @@ static void *provider_main(void *unused) {
             futex_wait(&donors.asked, NOBODY_ASKS);
             continue;
         }
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* donors_ask */
         bool is_ready = preempt_is_armed();
         if (!is_ready && exchange_acquire(&donors.wanted, 0U) != 0)
             is_ready = donors.arm();
@@ -195,8 +196,10 @@ static void *provider_main(void *unused) {
     }
 }
 
+/* The provider says first that nobody asks, and then looks who lacks what: either that one sees it, or this asks again. */
 void donors_ask(void) {
     uint32_t nobody = NOBODY_ASKS;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (load_relaxed(&donors.asked) == NOBODY_ASKS && cas_acq_rel(&donors.asked, &nobody, ASK_TO_LOOK))
         futex_wake(&donors.asked, 1);
 }

@@ -141,10 +141,13 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         lend_bring_back(worker_here(), self);
 }
 
-/* Its loop, by a function of the program's, while others could run. */
-static bool may_be_held_up(const struct worker *worker) {
-    return worker->sched != NULL &&
-           (!fifo_is_empty(&worker->inbox) || scheduler_has_work(worker->sched) || work_for_anybody());
+/* In its loop. The function of a scheduler may wait for a lock that a preempted thread has: who puts that back, after a turn
+ * elsewhere, wakes who rests. */
+static void look_at_loop(struct worker *worker) {
+    if (worker->sched == NULL)
+        tick_off(worker);
+    else if (!tick_holds_others_up(worker))
+        tick_rest(worker);
 }
 
 /* At a tick: for whom the present unit is to be preempted, which is then the caller's to run; NULL: it goes on. Inside. */
@@ -154,8 +157,8 @@ static struct thrum_unit *for_whom(struct worker *worker) {
     if (load_relaxed(&preempt.closing))
         return NULL;
     if (!is_thread(self)) {
-        if (load_relaxed(&self->kind) == UNIT_LOOP && !may_be_held_up(worker))
-            tick_off(worker);
+        if (load_relaxed(&self->kind) == UNIT_LOOP)
+            look_at_loop(worker);
         return NULL;
     }
     if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
@@ -246,7 +249,8 @@ static void preempt_here(ucontext_t *context, int error) {
  * Whoever is there then was there at the first. */
 static bool take_signal(struct worker *worker, const siginfo_t *info) {
     store_relaxed(&worker->tick.sent, 0);
-    bool lost = info->si_code == SI_TIMER ? info->si_overrun > 0 : load_relaxed(&worker->tick.skipped) != 0;
+    bool lost =
+        (info->si_code == SI_TIMER && info->si_overrun > 0) || load_relaxed(&worker->tick.skipped) != 0;
     store_relaxed(&worker->tick.skipped, 0);
     return lost && (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
 }
@@ -282,10 +286,11 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     struct worker *worker = worker_here();
     (void)signal;
     if (worker == NULL) {
-        if (info->si_code ==
-            SI_TIMER) { /* of a worker that has gone elsewhere (tick.c), or is on its way here */
+        const struct alarm alarm = {info->si_code == SI_TIMER ? info->si_timerid : ALARM_NONE};
+        if (alarm.id !=
+            ALARM_NONE) { /* of a worker that has gone elsewhere (tick.c), or is on its way here */
             has_dropped = 1;
-            alarm_set(&(struct alarm){info->si_timerid}, 0, 0);
+            alarm_set(&alarm, 0, 0);
         }
         return;
     }
@@ -345,12 +350,29 @@ void preempt_pending(void) {
 
 /* --- by the unit itself ------------------------------------------------------------------------------- */
 
+/* Where there are no ticks. */
+static bool slice_is_over_by_clock(struct worker *worker) {
+    const struct thrum_unit *self = worker->current;
+    uint64_t now = timer_now(), switches = load_relaxed(&worker->counters.switches);
+    bool same = worker->tick.switches == switches;
+    if (!same || now - worker->tick.changed >= slice_of(worker, self)) {
+        worker->tick.switches = switches;
+        worker->tick.changed = now;
+    }
+    return same && worker->tick.changed == now;
+}
+
 void thrum_safepoint(void) {
     struct worker *worker = worker_here();
     if (worker == NULL || __builtin_expect(!load_relaxed(&worker->tick.wanted), 1) || regions_open() != 0)
         return;
     worker = enter();
-    store_relaxed(&worker->tick.wanted, false);
+    if (!preempt.by_safepoints)
+        store_relaxed(&worker->tick.wanted, false);
+    else if (!slice_is_over_by_clock(worker)) {
+        leave();
+        return;
+    }
     struct thrum_unit *self = worker->current;
     struct thrum_unit *next = is_thread(self) ? unit_give_way_to(worker, self, true) : NULL;
     if (next != NULL)

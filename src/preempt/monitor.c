@@ -53,7 +53,7 @@ static void send(struct worker *worker) {
         store_relaxed(&tick->skipped, 1);
         return;
     }
-    if (sys(SYS_tgkill, sys(SYS_getpid), load_seq_cst(&worker->tid), preempt.settings.signal) != 0)
+    if (alarm_ring(load_seq_cst(&worker->tid), preempt.settings.signal) != 0)
         store_seq_cst(&tick->sent,
                       0); /* it has ended, or no signal can be queued: the next one may do better */
 }
@@ -67,6 +67,11 @@ static uint64_t following(uint64_t at, uint64_t period, uint64_t now) {
 static uint64_t look_at(struct worker *worker, uint64_t now) {
     struct tick *tick = &worker->tick;
     uint64_t due = load_seq_cst(&tick->due);
+    if (due != 0 &&
+        load_relaxed(&tick->state) == TICK_NEVER) { /* somebody ended its rest as it ended itself */
+        cas_acq_rel(&tick->due, &due, UINT64_C(0));
+        return TIMER_NEVER;
+    }
     while (due != 0 && (due & ~REPEATS) <= now) {
         uint64_t at = due & ~REPEATS;
         uint64_t next = (due & REPEATS) != 0 ? following(at, load_relaxed(&tick->period), now) : 0;

@@ -51,11 +51,12 @@ static int start_keeping(const struct preempt_runtime *runtime) {
     return error;
 }
 
-/* Tools that watch each switch hold signals back, or keep records in thread-locals: nobody is preempted under them. */
+/* Under a tool that nobody can be preempted under, threads give way at safepoints. */
 int preempt_start(const struct preempt_settings *settings, const struct preempt_runtime *runtime) {
-    bool on = settings->mode != THRUM_PREEMPT_NONE && !annotate_on;
+    bool wanted = settings->mode != THRUM_PREEMPT_NONE, on = wanted && !annotate_holds_signals;
     preempt = (struct preempt){.settings = *settings,
                                .on = on,
+                               .by_safepoints = wanted && !on,
                                .lends = on && preempt_lends(settings->mode),
                                .carries = on && preempt_carries(settings->mode),
                                .armed = on && !settings->is_lazy,
@@ -198,6 +199,7 @@ static bool begin_ticks(struct worker *worker) {
 
 /* What the primary unit runs on is its own for life. */
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
+    worker->tick.wanted = preempt.by_safepoints;
     if (!preempt.on)
         return true;
     if (!begin_ticks(worker))

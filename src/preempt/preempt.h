@@ -55,9 +55,11 @@ struct preempt_settings {
 /* r/o while there are workers, but for what is said to change. */
 extern struct preempt {
     struct preempt_settings settings;
-    bool on;         /* mode is not NONE */
-    bool lends;      /* workers run on blocks that donors have lent */
-    bool carries;    /* workers run on carriers (sched/carrier.h) */
+    bool on; /* mode is not NONE */
+    bool
+        by_safepoints; /* ... but a tool is in the way (context/annotate.h): threads give way where they say so */
+    bool lends;        /* workers run on blocks that donors have lent */
+    bool carries;      /* workers run on carriers (sched/carrier.h) */
     uint32_t armed;  /* there is what it takes to preempt one that takes its block along; becomes 1 */
     uint64_t period; /* ns: of ticks, the shortest slice that anybody asked for; changes, as the next three */
     uint32_t owners; /* units that have a block for life */
@@ -144,9 +146,11 @@ bool tick_has_others(const struct worker *worker);
 /* ... that it does not run as long as the present unit, which is from a pool, does not wait: it may wait in the kernel for a
  * lock that one of these has. */
 bool tick_has_others_behind(const struct worker *worker);
+/* Its loop, by a function of a scheduler's, while these could run. */
+bool tick_holds_others_up(const struct worker *worker);
 /* There is not. On the worker, inside. */
 void tick_rest(struct worker *worker);
-/* It is in its loop. */
+/* It searches, or is parked. */
 void tick_off(struct worker *worker);
 
 /* Its kernel thread is another: its ticks go there. */

@@ -105,6 +105,18 @@ bool tick_has_others_behind(const struct worker *worker) {
     return worker->sched != NULL && work_for_anybody();
 }
 
+bool tick_holds_others_up(const struct worker *worker) {
+    return worker->sched != NULL &&
+           (!fifo_is_empty(&worker->inbox) || scheduler_has_work(worker->sched) || work_for_anybody());
+}
+
+static bool is_needed(const struct worker *worker) {
+    if (load_relaxed(&worker->current->kind) == UNIT_LOOP)
+        return tick_holds_others_up(worker);
+    return tick_has_others(worker) || tick_has_others_behind(worker) ||
+           unit_belongs_elsewhere(worker, worker->current);
+}
+
 void tick_rest(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER || worker->loop != &worker->base)
         return;
@@ -112,13 +124,15 @@ void tick_rest(struct worker *worker) {
     uint64_t pools = worker->sched != NULL ? scheduler_wait_until(worker->sched) : TIMER_NEVER;
     deadline = pools < deadline ? pools : deadline;
     set(worker, deadline == TIMER_NEVER ? 0 : deadline, 0);
+    if (load_relaxed(&worker->tick.state) == TICK_REST)
+        return;                                     /* still: another signal had come while it came to rest */
     fetch_add_seq_cst(&scheduler.idle.resting, 1U); /* first: who ends the rest counts it out */
     store_relaxed(&worker->tick.state, TICK_REST);
     if (scheduler.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else
         membarrier_expedited();
-    if (tick_has_others(worker) || tick_has_others_behind(worker))
+    if (is_needed(worker))
         tick_go_on(worker);
 }
 
@@ -195,7 +209,7 @@ void tick_interrupt(struct worker *worker) {
     if (worker == worker_here())
         ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
     else if (exchange_acq_rel(&worker->tick.interrupted, 1U) == 0 &&
-             sys(SYS_tgkill, sys(SYS_getpid), load_relaxed(&worker->tid), preempt.settings.signal) != 0)
+             alarm_ring(load_relaxed(&worker->tid), preempt.settings.signal) != 0)
         store_relaxed(&worker->tick.interrupted, 0);
 }
 
@@ -203,7 +217,7 @@ void tick_interrupt(struct worker *worker) {
 
 /* A timer has room for its signal from the beginning; others take of what may be queued. One tick that nobody asked for. */
 static bool can_be_sent(int32_t tid) {
-    return sys(SYS_tgkill, sys(SYS_getpid), tid, preempt.settings.signal) == 0;
+    return alarm_ring(tid, preempt.settings.signal) == 0;
 }
 
 bool tick_source(struct alarm *alarm, int32_t tid) {

@@ -66,6 +66,7 @@ static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct
     lock_release(&change);
     if (from != NULL)
         worker_unbind(from);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (error == 0 && load_relaxed(&scheduler.idle.resting) != 0)
         tick_wake_resting(); /* it may run on one, and is to leave that */
     return error;

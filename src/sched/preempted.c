@@ -70,7 +70,8 @@ static struct popped pop_all(struct thrum_pool *pool) {
     return popped;
 }
 
-/* Number `which` of those who were preempted, counted in a circle. All others go back, into the same order. */
+/* Number `which` of those who were preempted, counted in a circle. All others go back: into the same order, but that in a pool
+ * with more than are looked at the first of a rank go behind the rest of it. */
 static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
     struct popped popped = pop_all(pool);
     uint32_t skip = popped.preempted > 0 ? which % popped.preempted : 0;
@@ -87,7 +88,7 @@ static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which
     return taken;
 }
 
-/* Into the program's own nothing is put back that did not give way: it may have an order that it would not find again. */
+/* Of the program's own only one is taken, since what is put back may not find its place again. */
 static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, bool is_own, uint32_t drawn) {
     struct thrum_unit *unit = NULL;
     for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {

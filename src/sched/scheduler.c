@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/slab.h"
+#include "os/membarrier.h"
 #include "sched/attributes.h"
 #include "sched/own.h"
 #include "sched/pool.h"
@@ -17,7 +18,8 @@ static struct {
     struct slab slab; /* under lock */
 } memory = {.slab = SLAB_INIT(struct thrum_sched)};
 
-static uint32_t runtimes = 1; /* that there have been, and the one that is or will be */
+static uint32_t runtimes = 1;   /* that there have been, and the one that is or will be */
+static uint32_t externals_look; /* likewise struct worker's `looks` */
 
 /* --- the library's own -------------------------------------------------------------------------------- */
 
@@ -255,13 +257,13 @@ static bool is_stacked(const struct worker *worker) {
     return worker->current != &worker->base;
 }
 
-/* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. Where one that is stacked was alone its
- * worker may have come to rest: of what is in its pools a tick knows nothing. */
+/* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. The worker may have come to rest where
+ * its function was alone: of what that has in hand, and of the pools of one that is stacked, a tick knows nothing. */
 static void run(struct worker *worker, struct thrum_unit *unit) {
     bool obeyed = worker->obeys;
     worker->obeys = true;
     worker->until_slow = 1;
-    if (is_stacked(worker) && load_relaxed(&worker->tick.state) == TICK_REST)
+    if (load_relaxed(&worker->tick.state) == TICK_REST)
         tick_go_on(worker);
     worker_run(worker, unit);
     worker = worker_here();
@@ -377,7 +379,7 @@ static unsigned place_of(const struct thrum_sched *sched, const struct thrum_poo
 }
 
 /* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there runs nowhere
- * else, and a loop or a tasklet is not interrupted. All that is looked at is for good, and may be out of date. */
+ * else, and a loop or a tasklet is not interrupted. What is looked at may be out of date. */
 static unsigned place_of_present(const struct worker *worker, const struct thrum_sched *sched) {
     const struct thrum_unit *unit = load_relaxed(&worker->current);
     if (unit == NULL)
@@ -389,7 +391,39 @@ static unsigned place_of_present(const struct worker *worker, const struct thrum
     }
 }
 
-void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
+/* So that a unit that it reads stays where it is, though it may have ended: (1) who looks says so, (2) it reads who runs;
+ * who would unmap units (1) has seen them lie idle, not current anywhere, (2) sees who looks. As for parking (idle.h) the rare
+ * side's fence makes up for the frequent one's. External kernel threads have a count. */
+static void look_begin(struct worker *self) {
+    if (self != NULL)
+        store_relaxed(&self->looks, 1);
+    else
+        fetch_add_seq_cst(&externals_look, 1U);
+    if (scheduler.fenced)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void look_end(struct worker *self) {
+    if (self != NULL)
+        store_release(&self->looks, 0);
+    else
+        fetch_sub_release(&externals_look, 1U);
+}
+
+bool scheduler_units_are_read(void) {
+    if (scheduler.fenced)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        membarrier_expedited();
+    bool are_read = load_acquire(&externals_look) != 0;
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count) && !are_read; i++)
+        are_read = load_acquire(&scheduler.workers[i]->looks) != 0;
+    return are_read;
+}
+
+static struct worker *whom_to_interrupt(const struct thrum_pool *pool, unsigned priority) {
     struct worker *last = NULL;
     unsigned place_of_last = RUNS_BEFORE_ALL;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
@@ -403,6 +437,14 @@ void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
             place_of_last = present;
         }
     }
+    return last;
+}
+
+void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
+    struct worker *self = worker_here();
+    look_begin(self);
+    struct worker *last = whom_to_interrupt(pool, priority);
+    look_end(self);
     if (last != NULL)
         tick_interrupt(last);
 }
@@ -524,6 +566,7 @@ void thrum_sched_stop(thrum_sched_t sched) {
 
 void scheduler_fork_child(void) {
     scheduler_forget();
+    externals_look = 0;
     lock_reset(&memory.lock);
     memory.slab.free = NULL;
 }

@@ -5,7 +5,8 @@
  *   NEVER  the runtime preempts nobody
  *   OFF    no tick is asked for: the worker searches or sleeps   -> ON by the worker, when it begins to run a unit
  *   ON     one comes each period, and where threads have ranks   -> OFF by the handler, which finds its loop there
- *          at the next deadline of a timer                       -> REST by the handler, which finds nobody else to run
+ *          at the next deadline of a timer                       -> REST by the handler, which finds nobody else to run, in
+ *                                                                   the function of a scheduler, too
  *   REST   none comes, unless at the next deadline of a timer    -> ON (cas) by whoever has made something to run, or
  *                                                                   the handler at that deadline
  *                                                                -> OFF (cas) by the worker, when it searches

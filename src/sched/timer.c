@@ -164,6 +164,7 @@ static void fire_orphans(struct worker *worker, uint64_t now) {
     if (!some_are_left)
         return;
     store_release(&scheduler.orphans, 1);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     tick_wake_resting(); /* who looked in between */
 }
 

@@ -539,6 +539,7 @@ void worker_hand_over(struct worker *worker) {
     trim_tell();
     if (!timers_are_empty(&worker->timers)) {
         store_release(&scheduler.orphans, 1);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before it is seen who rests */
         tick_wake_resting();
     }
 }

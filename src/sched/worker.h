@@ -74,6 +74,7 @@ struct worker {
     uint32_t stay;                    /* enum worker_stay; likewise */
     uint32_t bound_units;             /* threads that run nowhere else; worker_bind, worker_unbind */
     struct thrum_sched *idle_sched;   /* while it searches for that one; wakers read it */
+    uint32_t looks;                   /* it reads what others run (scheduler_interrupt_for) */
     uint64_t random;
     struct {
         uint64_t switches, steals, parks;

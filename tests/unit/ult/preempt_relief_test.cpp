@@ -24,11 +24,14 @@ class Contended {
     Contended(const Contended &) = delete;
     ~Contended() { EXPECT_EQ(passed_, 2); }
 
-    void hold(const std::function<void()> &then = [] {}) {
+    // What is done while it has it: first, and when somebody else comes to it.
+    void hold(
+        const std::function<void()> &then = [] {}, const std::function<void()> &more = [] {}) {
         pthread_mutex_lock(&mutex_);
         held_ = true;
         then();
         wait_for(wanted_);
+        more();
         pass();
     }
     // It is held.
@@ -185,6 +188,25 @@ TEST_P(Relief, OfASchedulersFunction) {
         Contended lock;
         relief.run(kind, schedule, lock);
     }
+}
+
+// With longer slices than its ticks are apart: they find nobody that could run there, as long as the holder does so on the
+// worker that relieves, from where it comes back more than once.
+TEST_P(Relief, OfASchedulersFunctionWhileTheHolderIsAway) {
+    constexpr unsigned kLong = 10 * kSlice, kTurns = 6;
+    const Preempting runtime(2, GetParam());
+    Contended lock;
+    const PoolOf fifo(THRUM_POOL_FIFO);
+    thrum_attr_t attr = fifo.attr();
+    EXPECT_EQ(thrum_attr_set_slice(&attr, kLong), 0);
+    const auto compute = [] {
+        for (const uint64_t until = thrum_now() + kTurns * kLong * THRUM_US; thrum_now() < until;) {
+        }
+    };
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_sched_create_user(&sched, schedule, &lock, &fifo.pool, 1), 0);
+    const SchedOn on(1, sched);
+    Light holder([&] { lock.hold([] {}, compute); }, &attr);
 }
 
 // It waits, is preempted, and is the next in the order of its pool, before the one that has the lock.

@@ -261,6 +261,27 @@ TEST_P(SafeMode, OfModeNoneOnlyAtSafepoints) {
         THRUM_PREEMPT_NONE);
 }
 
+// Also where a tool is in the way (ult.valgrind says so to this), under which nobody is preempted.
+class Safepoints : public testing::TestWithParam<unsigned> {};
+
+INSTANTIATE_TEST_SUITE_P(Modes, Safepoints, kSafeModes, name_of_mode);
+
+TEST_P(Safepoints, TakeTurns) {
+    const bool has_tool = ULT_ASAN || ULT_TSAN || getenv("ULT_VALGRIND") != nullptr;
+    const Preempting runtime(1, GetParam());
+    std::atomic<int> last{0}, changes{0};
+    const auto take_turns = [&](int self) {
+        while (changes < 20) {
+            changes += last.exchange(self) != self;
+            thrum_safepoint();
+        }
+    };
+    Thread one([&] { take_turns(1); }), other([&] { take_turns(2); });
+    one.join();
+    other.join();
+    EXPECT_EQ(preemptions() == 0, has_tool);
+}
+
 TEST_P(SafeMode, ARegionPutsItOff) {
     const Preempting runtime(1, GetParam());
     std::atomic<int> turns{0};
