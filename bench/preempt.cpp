@@ -32,9 +32,12 @@ double read(clockid_t clock) {
 
 bench::Environment armed(const std::string &library, const std::string &mode, double slice_us) {
     bench::Environment environment;
+    const std::size_t slash = mode.find('/');
     environment.preload(library)
-        .set("THRUM_PREEMPT", mode)
+        .set("THRUM_PREEMPT", mode.substr(0, slash))
         .set("THRUM_SLICE", std::to_string(static_cast<long>(slice_us)));
+    if (slash != std::string::npos)
+        environment.set("THRUM_TICK", mode.substr(slash + 1));
     return environment;
 }
 

@@ -28,7 +28,8 @@ constexpr const char *kUnavailable = "not available";
 
 // --- in the parent -----------------------------------------------------------------------------------------
 
-// THRUM_PREEMPT and THRUM_SLICE for a child, and the library that it is to use.
+// THRUM_PREEMPT and THRUM_SLICE for a child, and the library that it is to use. Behind a slash of the mode stands where ticks
+// come from (THRUM_TICK), unless timers: "lend/monitor".
 bench::Environment armed(const std::string &library, const std::string &mode, double slice_us);
 
 // Executes this benchmark again, as "--work WORDS...": the `count` numbers that it says, or none if it says_unavailable().

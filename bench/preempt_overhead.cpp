@@ -121,9 +121,12 @@ std::vector<std::string> modes_of(const std::string &list) {
     std::vector<std::string> modes;
     std::istringstream words(list);
     for (std::string mode; std::getline(words, mode, ',');) {
-        if (std::find(std::begin(preempt::kModes), std::end(preempt::kModes), mode) ==
-            std::end(preempt::kModes))
-            throw bench::Failure("--modes takes yield, lend, own-tls and klt, with commas between, not '" +
+        const std::size_t slash = mode.find('/');
+        const bool is_source = slash == std::string::npos || mode.substr(slash) == "/monitor";
+        if (!is_source || std::find(std::begin(preempt::kModes), std::end(preempt::kModes),
+                                    mode.substr(0, slash)) == std::end(preempt::kModes))
+            throw bench::Failure("--modes takes yield, lend, own-tls and klt, with commas between, each with "
+                                 "/monitor behind it where ticks are to be the monitor's, not '" +
                                      list + "'",
                                  bench::Failure::kUsage);
         modes.push_back(mode);
@@ -275,7 +278,8 @@ int main(int argc, char **argv) {
          {{"--rounds", "Pairs of measurements of each row", 2, 25, 61, 1, 1000},
           {"--length", "How long each worker computes, ms", 5, 100, 100, 1, 10000},
           {"--workers", "Workers", 2, 2, 2, 1, 64}},
-         {{"--modes", "MODE,...", "Modes to measure", "yield,lend,own-tls,klt"}},
+         {{"--modes", "MODE,...", "Modes to measure; with /monitor ticks are the monitor's, else timers'",
+           "yield,lend,own-tls,klt,lend/monitor"}},
          true,
          {},
          "libthrum.so"},

@@ -127,8 +127,8 @@ EXPECTED = {
                            "thrum, klt", "kernel threads, 1:1"}),
     },
     "preempt_overhead": {
-        "several": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES),
-        "one": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES),
+        "several": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES | {"lend/monitor"}),
+        "one": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES | {"lend/monitor"}),
     },
     "preempt_timers": {
         "preempt_timers": ({"threads": NUMBER, "median": INTERVAL, "p99": INTERVAL, "delivered": NUMBER}, "form",
