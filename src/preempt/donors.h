@@ -9,7 +9,9 @@
  * The kernel writes the number of the CPU beside a block (os/rseq.h), of the CPU on which its own kernel thread runs: that
  * is not true of who has borrowed it, so a donor gives up its registration.
  *
- * A thread's block is on its stack, which goes with it: they end when nobody runs on a block of theirs. */
+ * A thread's block is on its stack, which goes with it: they end when nobody runs on a block of theirs.
+ *
+ * Modelled in tests/model: arm.pml, lend.pml, closing.pml. */
 #ifndef THRUM_PREEMPT_DONORS_H
 #define THRUM_PREEMPT_DONORS_H
 

@@ -141,12 +141,20 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         lend_bring_back(worker_here(), self);
 }
 
+static void look_at_timers(struct worker *worker) {
+    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
+        timers_look(worker);
+}
+
 /* In its loop. The function of a scheduler may wait for a lock that a preempted thread has: who puts that back, after a turn
  * elsewhere, wakes who rests. */
 static void look_at_loop(struct worker *worker) {
-    if (worker->sched == NULL)
+    if (worker->sched == NULL) {
         tick_off(worker);
-    else if (!tick_holds_others_up(worker))
+        return;
+    }
+    look_at_timers(worker); /* who rests has the next tick when one is due */
+    if (!tick_holds_others_up(worker))
         tick_rest(worker);
 }
 
@@ -161,8 +169,7 @@ static struct thrum_unit *for_whom(struct worker *worker) {
             look_at_loop(worker);
         return NULL;
     }
-    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
-        timers_look(worker); /* first: who comes out of a sleep may be urgent */
+    look_at_timers(worker); /* first: who comes out of a sleep may be urgent */
     if (!tick_ends_slice(worker, self, slice_of(worker, self)))
         return NULL;
     bool others = tick_has_others(worker) || unit_belongs_elsewhere(worker, self);

@@ -9,7 +9,9 @@
  *     goes on: it may have been preempted in a call of libc's that does not return before the signal has come.
  *
  * Either who notes that sees it run, or it sees the note: who notes (1) stores is_cancelled, (2) has all kernel threads pass a
- * fence, (3) reads `at`; the primary (1) stores `at`, (2) reads is_cancelled. */
+ * fence, (3) reads `at`; the primary (1) stores `at`, (2) reads is_cancelled.
+ *
+ * Modelled in tests/model/primary.pml. */
 #include <stddef.h>
 
 #include "os/membarrier.h"

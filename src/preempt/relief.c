@@ -22,7 +22,7 @@
  * Invariants. Nobody is passed over for ever (sched/preempted.h). What it has left of its own goes to all before it sleeps. It
  * does not look at pools of the program's kinds: their functions might wait for the same lock, inside.
  *
- * Modelled in tests/model/relief.pml. */
+ * Modelled in tests/model/relief.pml; with ticks that end meanwhile in relief_rest.pml. */
 #include "os/futex.h"
 #include "os/own_wait.h"
 #include "preempt/preempt.h"

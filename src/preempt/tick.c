@@ -117,11 +117,17 @@ static bool is_needed(const struct worker *worker) {
            unit_belongs_elsewhere(worker, worker->current);
 }
 
+/* When the worker's pools want to be looked at. One whose moment is over, and which has nothing, is so at the next tick. */
+static uint64_t pools_until(const struct worker *worker) {
+    uint64_t until = worker->sched != NULL ? scheduler_wait_until(worker->sched) : TIMER_NEVER;
+    uint64_t now = until != TIMER_NEVER ? timer_now() : 0;
+    return until > now ? until : now + load_relaxed(&preempt.period);
+}
+
 void tick_rest(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER || worker->loop != &worker->base)
         return;
-    uint64_t deadline = load_relaxed(&worker->timers.next);
-    uint64_t pools = worker->sched != NULL ? scheduler_wait_until(worker->sched) : TIMER_NEVER;
+    uint64_t deadline = load_relaxed(&worker->timers.next), pools = pools_until(worker);
     deadline = pools < deadline ? pools : deadline;
     set(worker, deadline == TIMER_NEVER ? 0 : deadline, 0);
     if (load_relaxed(&worker->tick.state) == TICK_REST)

@@ -209,6 +209,50 @@ TEST_P(Relief, OfASchedulersFunctionWhileTheHolderIsAway) {
     Light holder([&] { lock.hold([] {}, compute); }, &attr);
 }
 
+// No tick comes again and again for a sleeper that only that function could run.
+TEST_P(Relief, ASchedulersFunctionThatComputesWhenASleepIsOver) {
+    constexpr uint64_t kPeriods = 200, kSleep = 20 * kSlice * THRUM_US;
+    const Preempting runtime(2, GetParam());
+    const PoolOf fifo(THRUM_POOL_FIFO);
+    struct Seen {
+        std::atomic<bool> sleeps{false}, over{false};
+        uint64_t ticks = 0;
+    } seen;
+    const auto function = [](thrum_sched_t sched, void *arg) {
+        auto *shared = static_cast<Seen *>(arg);
+        const auto count = [] {
+            thrum_worker_counters counters{};
+            EXPECT_EQ(thrum_worker_get_counters(1, &counters), 0);
+            return counters.ticks;
+        };
+        while (!thrum_sched_stopping(sched)) {
+            thrum_t thread = thrum_pool_pop(thrum_sched_pool(sched, 0));
+            if (thread != nullptr)
+                thrum_run(thread);
+            if (shared->sleeps.exchange(false)) {
+                const uint64_t before = count();
+                for (const uint64_t until = thrum_now() + kSleep + kPeriods * kSlice * THRUM_US;
+                     thrum_now() < until;) {
+                }
+                shared->ticks = count() - before;
+                shared->over = true;
+            }
+        }
+    };
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_sched_create_user(&sched, function, &seen, &fifo.pool, 1), 0);
+    const SchedOn on(1, sched);
+    const thrum_attr_t attr = fifo.attr();
+    Light sleeper(
+        [&] {
+            seen.sleeps = true;
+            thrum_sleep(kSleep);
+        },
+        &attr);
+    wait_for(seen.over); // who is busy does not fire others' timers
+    EXPECT_LT(seen.ticks, 2 * kPeriods);
+}
+
 // It waits, is preempted, and is the next in the order of its pool, before the one that has the lock.
 TEST_P(Relief, WhereOneOfHigherPriorityWaits) {
     const Preempting runtime(2, GetParam());
