@@ -6,7 +6,8 @@
  * under it; so the handler first moves to that unit's stack, with the frame to which it will return. The signal is blocked
  * as long as a handler runs, and let in for whoever runs in between, so that there is room for one frame on each stack. At
  * its end the kernel installs the signal mask and the alternate stack that it found at the beginning, which may be another
- * kernel thread's: they are replaced by the present ones.
+ * kernel thread's: they are replaced by the present ones. That mask is not what the handler finds where the signal ended a call
+ * that has one of its own (sigsuspend, ppoll): nobody else may run with this.
  *
  * Libc's thread-locals are the unit's before and after, so errno is saved as any handler has to; nothing here may touch
  * them in between. */
@@ -65,13 +66,28 @@ static void change_to(struct worker *worker, struct thrum_unit *self, enum unit_
     switch_as(worker, self, next, why);
 }
 
-/* In the handler: the signal is blocked. */
-static void let_signal_in(void) {
-    signals_unblock(signals_bit(preempt.settings.signal));
+/* Without the signal. */
+static sigbits mask_of_frame(const ucontext_t *context) {
+    sigbits mask;
+    memcpy(&mask, &context->uc_sigmask, sizeof mask);
+    return mask & ~signals_bit(preempt.settings.signal);
+}
+
+/* In the handler: the signal is blocked, and the rest may be as a call wants it that is over. */
+static void let_signal_in(const ucontext_t *context) {
+    signals_mask_set(mask_of_frame(context));
 }
 
 static void keep_signal_out(void) {
     signals_block(signals_bit(preempt.settings.signal));
+}
+
+/* The kernel thread may be another than that which took the signal, and others have run on it since: the frame says what
+ * it is to have. */
+static void make_frame_ours(ucontext_t *context) {
+    sigbits mask = signals_mask_get() & ~signals_bit(preempt.settings.signal);
+    memcpy(&context->uc_sigmask, &mask, sizeof mask);
+    sigaltstack(NULL, &context->uc_stack);
 }
 
 static void come_back(bool counts) {
@@ -106,9 +122,9 @@ static void change_kernel_thread(struct worker *worker, struct thrum_unit *self,
         self->tcb = NULL;
 }
 
-/* `self` is the present unit, which goes on when this returns. */
+/* `self` is the present unit, which goes on when this returns; `context`: in the handler, that of its frame, else NULL. */
 static void preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                        bool in_handler) {
+                        ucontext_t *context) {
     bool owns = self->tcb != NULL; /* for life */
     bool keeps = owns || mode_of(self) != THRUM_PREEMPT_YIELD;
     bool lends = preempt.lends && keeps && !owns, carries = preempt.carries && keeps;
@@ -130,15 +146,17 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     if (carries) {
         change_kernel_thread(worker, self, place, next, spare);
     } else {
-        if (in_handler)
-            let_signal_in();
+        if (context != NULL)
+            let_signal_in(context);
         change_to(worker, self, place, next, THRUM_TRACE_PREEMPT);
-        if (in_handler)
+        if (context != NULL)
             keep_signal_out();
     }
     come_back(counts);
     if (lends)
         lend_bring_back(worker_here(), self);
+    if (context != NULL && !carries)
+        make_frame_ours(context);
 }
 
 static void look_at_timers(struct worker *worker) {
@@ -195,14 +213,6 @@ static __attribute__((noinline)) void set_error_here(int error) {
     errno = error;
 }
 
-/* The kernel thread may be another than that which took the signal, and others have run on it since: the frame says what
- * it is to have. */
-static void make_frame_ours(ucontext_t *context) {
-    sigbits mask = signals_mask_get() & ~signals_bit(preempt.settings.signal);
-    memcpy(&context->uc_sigmask, &mask, sizeof mask);
-    sigaltstack(NULL, &context->uc_stack);
-}
-
 static bool is_on(const stack_t *stack, uintptr_t address) {
     return address - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
@@ -242,12 +252,11 @@ static void preempt_here(ucontext_t *context, int error) {
     struct thrum_unit *next = worker->tick.next;
     do {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
-        preempt_for(worker, worker->current, next, true);
+        preempt_for(worker, worker->current, next, context);
         worker = worker_here();
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) && /* another tick came meanwhile */
              (next = for_whom(worker)) != NULL);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
-    make_frame_ours(context);
     leave();
     set_error_here(error);
 }
@@ -349,7 +358,7 @@ void preempt_pending(void) {
         struct worker *worker = worker_here();
         struct thrum_unit *next = worker != NULL ? for_whom(worker) : NULL;
         if (next != NULL)
-            preempt_for(worker, worker->current, next, false);
+            preempt_for(worker, worker->current, next, NULL);
         if (!ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt))
             return;
     }

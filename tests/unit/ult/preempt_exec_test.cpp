@@ -38,7 +38,7 @@ int becomes_another(unsigned mode, thrum_tick_source source) {
         is_deaf = true;
         wait_for(is_sent);
         execl("/proc/self/exe", "unit-ult", "--gtest_also_run_disabled_tests",
-              "--gtest_filter=PreemptExec.DISABLED_TakesWhatIsPending", nullptr);
+              "--gtest_filter=Modes/Exec.DISABLED_TakesWhatIsPending/0", nullptr);
         _exit(20);
     });
     wait_for(is_deaf);
@@ -66,7 +66,7 @@ TEST_P(Exec, WhatIsPendingDoesNotEndTheNextProgram) {
 }
 
 // That program.
-TEST(PreemptExec, DISABLED_TakesWhatIsPending) {
+TEST_P(Exec, DISABLED_TakesWhatIsPending) {
     sigset_t pending;
     sigpending(&pending);
     for (int number = SIGRTMIN; number <= SIGRTMAX; number++)

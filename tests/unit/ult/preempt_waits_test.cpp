@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread that waits in the kernel costs its worker a slice each time that it has its turn, and no more: others go on meanwhile.
+// Mostly it is one of these that ends the wait, so that each of these tests would hang otherwise (thrum-preemption(7), "Waiting
+// in the kernel"). Where it cannot be preempted: preempt_relief_test.cpp. All calls: preempt_calls_test.cpp.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "preempt.hpp"
+
+namespace {
+
+class KernelWaits : public Interrupted, public testing::WithParamInterface<unsigned> {
+  protected:
+    void SetUp() override {
+        Interrupted::SetUp();
+        alarm(60);
+    }
+    void TearDown() override { alarm(0); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, KernelWaits, kSafeModes, name_of_mode);
+
+class Pipe {
+  public:
+    Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
+    Pipe(const Pipe &) = delete;
+    ~Pipe() {
+        for (const int end : ends_)
+            close(end);
+    }
+    void put(char byte) const { EXPECT_EQ(write(ends_[1], &byte, 1), 1); }
+    char get() const {
+        char byte = 0;
+        EXPECT_EQ(read(ends_[0], &byte, 1), 1);
+        return byte;
+    }
+
+  private:
+    std::array<int, 2> ends_{};
+};
+
+// A lock that kernel threads share, in the hands of one of the program's until it is told.
+class HeldByAnother {
+  public:
+    HeldByAnother()
+        : holder_([this] {
+              pthread_mutex_lock(&mutex_);
+              held_ = true;
+              told_.get();
+              let_go_ = true;
+              pthread_mutex_unlock(&mutex_);
+          }) {
+        while (!held_)
+            std::this_thread::yield();
+    }
+    HeldByAnother(const HeldByAnother &) = delete;
+    ~HeldByAnother() { holder_.join(); }
+    void tell() const { told_.put('x'); }
+    // Is it the caller's only after it has been let go?
+    bool is_had_in_turn() {
+        const bool had = pthread_mutex_lock(&mutex_) == 0;
+        const bool in_turn = had && let_go_;
+        pthread_mutex_unlock(&mutex_);
+        return in_turn;
+    }
+
+  private:
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    std::atomic<bool> held_{false};
+    bool let_go_ = false; // under mutex_
+    Pipe told_;
+    std::thread holder_; // last
+};
+
+} // namespace
+
+TEST_P(KernelWaits, WhoReadsDoesNotKeepTheWriterFromRunning) {
+    const Preempting runtime(1, GetParam());
+    const Pipe pipe;
+    std::atomic<bool> reads{false};
+    char got = 0;
+    Thread reader([&] {
+        reads = true;
+        got = pipe.get();
+    });
+    Thread writer([&] {
+        while (!reads)
+            thrum_yield();
+        pipe.put('x');
+    });
+    reader.join();
+    EXPECT_EQ(got, 'x');
+    EXPECT_GE(preemptions(), 1U);
+}
+
+TEST_P(KernelWaits, NeitherDoesThePrimary) {
+    const Preempting runtime(1, GetParam());
+    const Pipe pipe;
+    Thread writer([&] { pipe.put('x'); });
+    EXPECT_EQ(pipe.get(), 'x');
+    EXPECT_GE(preemptions(), 1U);
+}
+
+TEST_P(KernelWaits, WhoWantsALockOfAFileDoesNotKeepItsHolderFromRunning) {
+    const Preempting runtime(1, GetParam());
+    const int theirs = memfd_create("lock", MFD_CLOEXEC);
+    const int ours = open(("/proc/self/fd/" + std::to_string(theirs)).c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(flock(theirs, LOCK_EX), 0);
+    std::atomic<bool> wants{false}, let_go{false};
+    int result = -1;
+    bool in_turn = false;
+    Thread waits([&] {
+        wants = true;
+        result = flock(ours, LOCK_EX);
+        in_turn = let_go;
+    });
+    Thread holder([&] {
+        while (!wants)
+            thrum_yield();
+        let_go = true;
+        EXPECT_EQ(flock(theirs, LOCK_UN), 0);
+    });
+    waits.join();
+    EXPECT_EQ(result, 0);
+    EXPECT_TRUE(in_turn);
+    EXPECT_GE(preemptions(), 1U);
+    close(ours);
+    close(theirs);
+}
+
+// The holder is none of the runtime's, and is told to let go by one that has had many turns meanwhile.
+TEST_P(KernelWaits, WhoWantsAMutexDoesNotKeepOthersFromRunning) {
+    const Preempting runtime(1, GetParam());
+    HeldByAnother lock;
+    std::atomic<bool> wants{false}, in_turn{false};
+    Thread waits([&] {
+        wants = true;
+        in_turn = lock.is_had_in_turn();
+    });
+    Thread computes([&] {
+        while (!wants)
+            thrum_yield();
+        for (const uint64_t enough = preemptions() + 20; preemptions() < enough;) {
+        }
+        lock.tell();
+    });
+    waits.join();
+    EXPECT_TRUE(in_turn);
+}
+
+// All the time, and each of those who compute.
+TEST_P(KernelWaits, AllWhoComputeGoOnBesideWhoWaits) {
+    constexpr int kThreads = 4, kSteps = 10;
+    const Preempting runtime(1, GetParam());
+    const Pipe pipe;
+    std::atomic<bool> reads{false};
+    std::atomic<int> left{kThreads};
+    Thread reader([&] {
+        reads = true;
+        EXPECT_EQ(pipe.get(), 'x');
+        EXPECT_EQ(left, 0);
+    });
+    std::array<std::atomic<int>, kThreads> steps{};
+    std::vector<Thread> threads;
+    for (int i = 0; i < kThreads; i++)
+        threads.emplace_back([&, i] {
+            while (!reads)
+                thrum_yield();
+            auto &own = steps.at(static_cast<std::size_t>(i));
+            const auto &next = steps.at(static_cast<std::size_t>((i + 1) % kThreads));
+            while (own < kSteps) { // in step with the next, which has to have a turn between two of these
+                own++;
+                while (next < own) {
+                }
+            }
+            if (--left == 0)
+                pipe.put('x');
+        });
+    threads.clear();
+    reader.join();
+}
+
+// Each waits for the one before it, and the first for the one that comes last.
+TEST_P(KernelWaits, ManyWaitForEachOther) {
+    for (const unsigned workers : {1U, 2U}) {
+        constexpr std::size_t kThreads = 32;
+        const Preempting runtime(workers, GetParam());
+        std::array<Pipe, kThreads + 1> pipes;
+        std::atomic<std::size_t> waiting{0};
+        std::vector<Thread> threads;
+        for (std::size_t i = 0; i < kThreads; i++)
+            threads.emplace_back([&, i] {
+                waiting++;
+                pipes.at(i + 1).put(static_cast<char>(pipes.at(i).get() + 1));
+            });
+        Thread last([&] {
+            while (waiting < kThreads) {
+            }
+            pipes.front().put(0);
+        });
+        threads.clear();
+        EXPECT_EQ(pipes.back().get(), static_cast<char>(kThreads));
+    }
+}
+
+TEST_P(KernelWaits, TwoThatTalkToEachOther) {
+    constexpr int kTimes = 50;
+    const Preempting runtime(1, GetParam());
+    const Pipe to, fro;
+    Thread answers([&] {
+        for (int i = 0; i < kTimes; i++)
+            fro.put(static_cast<char>(to.get() + 1));
+    });
+    Thread asks([&] {
+        for (int i = 0; i < kTimes; i++) {
+            to.put(static_cast<char>(i));
+            EXPECT_EQ(fro.get(), i + 1);
+        }
+    });
+    answers.join();
+    asks.join();
+}
+
+// It goes on where another worker is free, and with the lock.
+TEST_P(KernelWaits, WhoHasWaitedForAMutexHasItWhereverItGoesOn) {
+    constexpr int kThreads = 6, kTimes = 30;
+    const Preempting runtime(2, GetParam(), kShort);
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    int inside = 0, wrong = 0, entries = 0; // under the mutex
+    std::vector<Thread> threads;
+    for (int i = 0; i < kThreads; i++)
+        threads.emplace_back([&] {
+            for (int k = 0; k < kTimes; k++) {
+                pthread_mutex_lock(&mutex);
+                wrong += ++inside != 1;
+                for (const uint64_t end = in_us(2 * kShort);
+                     thrum_now() < end;) { // the slice ends in between
+                }
+                entries++;
+                inside--;
+                pthread_mutex_unlock(&mutex);
+            }
+        });
+    threads.clear();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(entries, kThreads * kTimes);
+}
