@@ -62,22 +62,48 @@ static struct thrum_unit *next_of_search(struct worker *worker) {
     return unit != NULL ? unit : fifo_pop(&scheduler.shared);
 }
 
-/* The others go to the ends of their queues. */
-static struct thrum_unit *search(struct worker *worker, struct tcb **spare) {
+static bool is_at_home(const struct worker *worker, const struct thrum_unit *unit) {
+    return unit_place(unit) == UNIT_BOUND && load_relaxed(&unit->bound) == worker;
+}
+
+static void pass_over(struct thrum_unit **passed, struct thrum_unit *unit) {
+    unit->next = *passed;
+    *passed = unit;
+}
+
+/* It may have been moved meanwhile. */
+static void put_back(struct worker *worker, struct thrum_unit *unit) {
+    if (is_at_home(worker, unit))
+        fifo_push_back(&worker->inbox, unit);
+    else if (unit_place(unit) == UNIT_ULT)
+        fifo_push_back(&scheduler.shared, unit);
+    else
+        unit_wake_elsewhere(NULL, unit);
+}
+
+/* Who is passed over is the first again. At the end of the queue it would be behind those that have taken a block along,
+ * and come to the front time and again when there is no spare: never, while those take turns. `passed`: one that is passed
+ * over already, or NULL. */
+static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passed, struct tcb **spare) {
     uint32_t count =
         load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&scheduler.shared.count);
-    struct thrum_unit *unit;
-    for (uint32_t i = 0; i < count && (unit = next_of_search(worker)) != NULL; i++) {
+    struct thrum_unit *unit, *found = NULL;
+    for (uint32_t i = 0; found == NULL && i < count && (unit = next_of_search(worker)) != NULL; i++) {
         if (may_change_to(worker, unit, spare))
-            return unit;
-        if (unit_place(unit) == UNIT_BOUND && load_relaxed(&unit->bound) == worker)
-            fifo_push(&worker->inbox, unit);
-        else if (unit_place(unit) == UNIT_BOUND)
-            unit_wake_elsewhere(NULL, unit);
+            found = unit;
+        else if (is_at_home(worker, unit) || unit_place(unit) == UNIT_ULT)
+            pass_over(&passed, unit);
         else
-            fifo_push(&scheduler.shared, unit);
+            unit_wake_elsewhere(NULL, unit);
     }
-    return NULL;
+    bool some_are_back = passed != NULL;
+    while ((unit = passed) != NULL) {
+        passed = unit->next;
+        put_back(worker, unit);
+    }
+    if (some_are_back)
+        idle_wake_check(&scheduler.idle); /* who parked meanwhile did not see them */
+    return found;
 }
 
 struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
@@ -96,8 +122,12 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
         worker->is_short = true;
         return worker->reserve != NULL || is_free ? next : NULL;
     }
-    unit_wake(worker, next);
-    return search(worker, spare);
+    struct thrum_unit *passed = NULL;
+    if (is_at_home(worker, next) || unit_place(next) == UNIT_ULT)
+        pass_over(&passed, next);
+    else
+        unit_wake(worker, next);
+    return search(worker, passed, spare);
 }
 
 /* The order of a scheduler might choose the same one time and again: so it is not left to that who comes first. */

@@ -14,6 +14,16 @@ void fifo_push(struct fifo *fifo, struct thrum_unit *unit) {
     lock_release(&fifo->lock);
 }
 
+void fifo_push_back(struct fifo *fifo, struct thrum_unit *unit) {
+    lock_acquire(&fifo->lock);
+    unit->next = fifo->first;
+    if (fifo->first == NULL)
+        fifo->last = unit;
+    fifo->first = unit;
+    store_relaxed(&fifo->count, fifo->count + 1);
+    lock_release(&fifo->lock);
+}
+
 struct thrum_unit *fifo_pop(struct fifo *fifo) {
     if (fifo_is_empty(fifo))
         return NULL;

@@ -3,6 +3,7 @@
 // See preempt_crew.h.
 #include "preempt_crew.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <thrum/worker.h>
@@ -114,7 +115,7 @@ void add_counters() {
 
 // The slice is the runtime's, or each thread's own. Those of mode NONE live in a runtime that has ticks, which they see
 // at safepoints.
-void run_on_workers(std::vector<Start> &starts, const Torture &torture, bool by_attribute, bool nested) {
+void run_on_workers(std::vector<Start> &starts, Torture &torture, bool by_attribute, bool nested) {
     thrum_config config = {};
     config.workers = torture.workers();
     config.preempt.mode =
@@ -138,8 +139,14 @@ void run_on_workers(std::vector<Start> &starts, const Torture &torture, bool by_
             CHECK_EQ(thrum_attr_set_preempt(&attr, static_cast<unsigned>(options.mode)), 0);
         if (by_attribute)
             CHECK_EQ(thrum_attr_set_slice(&attr, options.slice), 0);
-        CHECK_EQ(thrum_spawn(&threads[i], &attr, act, &starts[i]), 0);
+        int spawned = thrum_spawn(&threads[i], &attr, act, &starts[i]);
+        if (spawned == EAGAIN && torture.may_refuse()) { // then without a block of its own
+            CHECK_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_LEND), 0);
+            spawned = thrum_spawn(&threads[i], &attr, act, &starts[i]);
+        }
+        CHECK_EQ(spawned, 0);
     }
+    torture.spawned();
     for (const thrum_t thread : threads)
         CHECK_EQ(thrum_join(thread, nullptr), 0);
     add_counters();
@@ -150,7 +157,8 @@ void run_on_workers(std::vector<Start> &starts, const Torture &torture, bool by_
 } // namespace
 
 void crew_run(const std::vector<Torture *> &tortures, double seconds, std::uint64_t seed) {
-    const Torture &first = *tortures[0];
+    Torture &first = *tortures[0];
+    first.next_round();
     const unsigned many = first.actors();
     Random random(seed);
     Crew crew(tortures);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: recursion down to what is to be left of a stack (<thrum/preempt.h>), where a tick's signal frame goes
-// on top. Every function's variables are as it left them on the way back.
+// stress-preempt: recursion down to where there is hardly room for a signal's frame, or to where there is just room for a
+// preemption (<thrum/preempt.h>), and ticks come. Every function's variables are as it left them on the way back. That they
+// did come while somebody was down there is looked at, where others can run.
 #include <array>
+
+#include "preempt_pcs.h"
 
 #include "preempt_stress.h"
 
@@ -20,6 +23,15 @@ std::size_t left_over() {
 #endif
 }
 
+constexpr unsigned kAbout = 12 * 1024;               // more or less room than a preemption takes
+constexpr std::uint64_t kMany = 100, kSeldomHit = 8; // visits, and of how many of them one is hit at least
+constexpr unsigned kThreadsAWorker = 4;              // that some can always run
+
+void be_down_there(Actor &actor) {
+    const In in(actor, kDeep);
+    work_for(2 * options.slice_ns());
+}
+
 __attribute__((noinline)) std::uint64_t go_down(Actor &actor, std::uintptr_t lowest, std::uint64_t seed) {
     std::array<std::uint64_t, 24> mine;
     for (std::uint64_t &value : mine)
@@ -28,7 +40,7 @@ __attribute__((noinline)) std::uint64_t go_down(Actor &actor, std::uintptr_t low
     if (reinterpret_cast<std::uintptr_t>(&mine) - lowest > sizeof mine + 256)
         seed = go_down(actor, lowest, seed);
     else
-        work_for(2 * options.slice_ns());
+        be_down_there(actor);
     std::uint64_t value = seed;
     for (std::size_t i = mine.size(); i-- > 1;)
         CHECK(mixed(mine[i - 1]) == mine[i]);
@@ -52,13 +64,25 @@ class Deep : public Torture {
         (void)thrum_now(); // bound now: to bind it takes more of the stack than is left down there
         // This function is less than 1 KiB below the top.
         char here = 0;
-        const std::uintptr_t lowest = reinterpret_cast<std::uintptr_t>(&here) + 1024 - size + left_over_;
+        const std::uintptr_t lowest = reinterpret_cast<std::uintptr_t>(&here) + 1024 - size + left_over_ +
+                                      (actor.random.one_in(2) ? actor.random.below(kAbout) : 0);
         const std::uint64_t seed = actor.random.next();
         CHECK(go_down(actor, lowest, seed) == mixed(seed));
+        visits_++;
         safepoint();
     }
 
+    // Of all rounds so far.
+    void end() override {
+        const std::uint64_t hits = pcs_counts()[kHitDeep], visits = visits_;
+        if (options.threads >= kThreadsAWorker * options.workers && visits >= kMany &&
+            hits * kSeldomHit < visits)
+            fail(__FILE__, __LINE__, "of %llu that were deep in their stacks %llu were hit there",
+                 static_cast<unsigned long long>(visits), static_cast<unsigned long long>(hits));
+    }
+
   private:
+    std::atomic<std::uint64_t> visits_{0};
     const std::size_t left_over_ = left_over();
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: registers that a call need not preserve and a signal must: all vectors as wide as the CPU has them,
-// masks, the x87 stack and control word, MXCSR. Each thread has values of its own there while it computes.
+// stress-preempt: registers that a call need not preserve and a signal must: all vectors, in each width that the CPU has,
+// masks, the x87 stack and control word, MXCSR. Each thread has values of its own there while it computes. How often it was
+// hit with the widest is counted (preempt_pcs.h), and how wide they are is told.
 #include <fenv.h>
 
 #include <array>
@@ -13,7 +14,8 @@ namespace {
 
 #if defined(__x86_64__)
 
-constexpr unsigned kVectors = 32;
+constexpr unsigned kVectors = 32;                   // of the widest; the others are half as many
+constexpr unsigned kXmm = 16, kYmm = 32, kZmm = 64; // bytes
 
 // As long as several slices sometimes: `turns` times nothing.
 struct alignas(64) Vectors {
@@ -128,17 +130,21 @@ struct Control {
     void set() const { __asm__ volatile("ldmxcsr %0\n fldcw %1" : : "m"(mxcsr), "m"(x87)); }
 };
 
+unsigned widest() {
+    return __builtin_cpu_supports("avx512f") != 0 ? kZmm : __builtin_cpu_supports("avx2") != 0 ? kYmm : kXmm;
+}
+
 class Floats : public Torture {
   public:
     const char *name() const override { return "floats"; }
 
     void step(Actor &actor) override {
-        const unsigned long turns = 1 + actor.random.below(actor.random.one_in(16) ? 400000 : 4000);
+        const unsigned long turns = 1 + actor.random.below(actor.random.one_in(8) ? 400000 : 4000);
         switch (actor.random.below(4)) {
         case 0: keep_control(actor); break;
         case 1: CHECK(keep_x87(actor.number + 1.0, turns) == 8 * (actor.number + 1.0)); break;
         case 2:
-            if (has_zmm_) {
+            if (widest_ == kZmm) {
                 CHECK_EQ(keep_mask(static_cast<std::uint16_t>(actor.random.next()), turns), 0);
                 break;
             }
@@ -149,26 +155,30 @@ class Floats : public Torture {
     }
 
   private:
+    // Mostly as wide as can be; what a preemption saves depends on what is in use.
     void keep_vectors(Actor &actor, unsigned long turns) const {
+        const unsigned bytes = actor.random.one_in(4) ? kXmm << actor.random.below(2) : widest_;
+        keep_vectors_of(actor, bytes < widest_ ? bytes : widest_, turns);
+    }
+
+    void keep_vectors_of(Actor &actor, unsigned bytes, unsigned long turns) const {
         Vectors in, out{};
         for (auto &vector : in.values)
             for (std::uint64_t &part : vector)
                 part = actor.random.next();
-        unsigned vectors = 16;
-        std::size_t bytes = 16;
-        if (has_zmm_) {
-            vectors = kVectors;
-            bytes = 64;
-            keep_zmm(in, out, turns);
-        } else if (has_ymm_) {
-            bytes = 32;
-            keep_ymm(in, out, turns);
-        } else {
-            keep_xmm(in, out, turns);
+        const unsigned vectors = bytes == kZmm ? kVectors : kVectors / 2;
+        {
+            const In in_registers(actor, bytes == widest_ ? kRegisters : kElsewhere);
+            if (bytes == kZmm)
+                keep_zmm(in, out, turns);
+            else if (bytes == kYmm)
+                keep_ymm(in, out, turns);
+            else
+                keep_xmm(in, out, turns);
         }
         for (unsigned i = 0; i < vectors; i++)
             if (std::memcmp(&in.values[i], &out.values[i], bytes) != 0)
-                fail(__FILE__, __LINE__, "vector register %u of %zu bytes has changed", i, bytes);
+                fail(__FILE__, __LINE__, "vector register %u of %u bytes has changed", i, bytes);
     }
 
     // Rounding in a direction of one's own, also across a yield.
@@ -187,10 +197,14 @@ class Floats : public Torture {
         CHECK_EQ(after.x87, mine.x87);
     }
 
-    bool has_ymm_ = __builtin_cpu_supports("avx2") != 0, has_zmm_ = __builtin_cpu_supports("avx512f") != 0;
+    const unsigned widest_ = widest_registers();
 };
 
 #else
+
+unsigned widest() {
+    return 0;
+}
 
 class Floats : public Torture {
   public:
@@ -211,6 +225,10 @@ class Floats : public Torture {
 #endif
 
 } // namespace
+
+unsigned widest_registers() {
+    return widest();
+}
 
 void add_floats(Tortures &all) {
     all.push_back(std::make_unique<Floats>());

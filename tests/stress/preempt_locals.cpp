@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stress-preempt: what belongs to a thread: errno, thread-local variables of all kinds, values of keys, the locale,
-// pthread_self, and where the mode says so the kernel thread itself. Between two calls that may wait nobody else may
-// touch them.
+// pthread_self, and in klt the kernel thread itself. Between two calls that may wait nobody else may touch them. In
+// own-tls, and where there are kernel threads, they are a thread's from its begin, when they are new, to its end, when they
+// are destroyed; elsewhere those of a kernel thread, and destroyed at the end of that, which the runtime's is.
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
@@ -24,7 +25,9 @@ struct Counted {
     ~Counted() { gone++; }
 };
 
-thread_local std::uint64_t zeroed, initialised = 0x1234567;
+constexpr std::uint64_t kInitially = 0x1234567;
+
+thread_local std::uint64_t zeroed, initialised = kInitially;
 thread_local Counted counted;
 
 // Nothing that is known of these before a call is taken for granted after it.
@@ -51,7 +54,12 @@ __attribute__((noinline)) pthread_t self_now() {
 
 // Whose the thread-locals are for life.
 bool for_life() {
-    return options.mode == Mode::kPthread;
+    return options.mode == Mode::kPthread || options.mode == Mode::kOwnTls;
+}
+
+// Who goes on after a preemption on the kernel thread that it was on.
+bool keeps_kernel_thread() {
+    return options.mode == Mode::kPthread || options.mode == Mode::kKlt;
 }
 
 class Locals : public Torture {
@@ -68,6 +76,10 @@ class Locals : public Torture {
     }
 
     void step(Actor &actor) override {
+        if (for_life())
+            be_the_same(actor);
+        else
+            leave_a_value();
         stretch(actor);
         if (for_life())
             be_the_same(actor);
@@ -82,10 +94,8 @@ class Locals : public Torture {
     }
 
     void end() override {
-        if (for_life()) {
-            CHECK_EQ(made - gone, made_before_);
-            CHECK_EQ(values_, 0);
-        }
+        CHECK_EQ(made - gone, made_before_);
+        CHECK_EQ(values_, 0);
         CHECK_EQ(pthread_key_delete(key_), 0);
         CHECK_EQ(pthread_key_delete(counted_key_), 0);
         freelocale(c_locale_);
@@ -94,8 +104,10 @@ class Locals : public Torture {
   private:
     struct Life {
         pthread_t self = 0;
-        std::uint64_t *zeroed = nullptr;
-        std::uint64_t value = 0;
+        const int *error = nullptr;
+        const std::uint64_t *zeroed = nullptr, *initialised = nullptr;
+        const Counted *counted = nullptr;
+        std::uint64_t first = 0, sum = kInitially, value = 0; // what they held last
     };
 
     static void value_gone(void *value) {
@@ -126,30 +138,54 @@ class Locals : public Torture {
         CHECK(pthread_getspecific(key_) == &lives_[actor.number]);
         CHECK(uselocale(locale) == c_locale_);
         CHECK(pthread_equal(self_now(), self));
-        if (options.mode == Mode::kPthread)
+        if (keeps_kernel_thread())
             CHECK_EQ(syscall(SYS_gettid), kernel_thread);
         zeroed_now() = life;
         errno_now() = number;
         CHECK_EQ(pthread_setspecific(key_, nullptr), 0);
         CHECK_EQ(errno_now(), number);
+        lives_[actor.number].sum = sum;
+        lives_[actor.number].value = value;
     }
 
     // And these hold from the first step to the last.
     void be_the_same(Actor &actor) {
         Life &life = lives_[actor.number];
         if (life.self == 0) {
-            CHECK_EQ(zeroed_now(), 0); // as a new thread finds it
-            CHECK(pthread_getspecific(counted_key_) == nullptr);
-            life.self = self_now();
-            life.zeroed = &zeroed_now();
-            life.value = zeroed_now() = actor.random.next() | 1;
+            begin_life(actor, life);
             values_++;
             CHECK_EQ(pthread_setspecific(counted_key_, &life), 0);
         }
         CHECK(pthread_equal(self_now(), life.self));
-        CHECK(&zeroed_now() == life.zeroed);
-        CHECK_EQ(zeroed_now(), life.value);
+        CHECK(&errno_now() == life.error);
+        CHECK(&zeroed_now() == life.zeroed && &initialised_now() == life.initialised);
+        CHECK(&counted_now() == life.counted);
+        CHECK_EQ(zeroed_now(), life.first);
+        CHECK_EQ(initialised_now(), life.sum);
+        CHECK_EQ(counted_now().value, life.value);
         CHECK(pthread_getspecific(counted_key_) == &life);
+    }
+
+    // As a new thread finds them.
+    void begin_life(Actor &actor, Life &life) const {
+        CHECK_EQ(zeroed_now(), 0);
+        CHECK_EQ(initialised_now(), kInitially);
+        CHECK_EQ(counted_now().value, 0);
+        CHECK(pthread_getspecific(counted_key_) == nullptr);
+        life.self = self_now();
+        life.error = &errno_now();
+        life.zeroed = &zeroed_now();
+        life.initialised = &initialised_now();
+        life.counted = &counted_now();
+        life.first = zeroed_now() = actor.random.next() | 1;
+    }
+
+    // Of a kernel thread's, that ends when it does.
+    void leave_a_value() {
+        if (pthread_getspecific(counted_key_) != nullptr)
+            return;
+        values_++;
+        CHECK_EQ(pthread_setspecific(counted_key_, this), 0);
     }
 
     std::vector<Life> lives_;

@@ -4,15 +4,16 @@
 // preemption may break, and looks whether it has: malloc, stdio, errno and thread-locals, pthread's locks, exceptions,
 // the loader, kernel threads and processes, registers, stacks, waiting without a wait. Many threads do some of each
 // while ticks come every slice; and some tortures, each in a round of its own, look at preemption itself: that no tick
-// is lost (preempt_turns.cpp), that regions are left alone, that a lack of kernel threads does not hang.
+// is lost (preempt_turns.cpp), that regions are left alone, that a lack of kernel threads neither hangs nor starves anybody.
 //
 //     stress-preempt --mode lend --workers 2 --threads 32 --slice 100 --seconds 10 --only malloc,stdio
 //     stress-preempt --mode lend,none --workers 1,2,8 --threads 8,32,1000 --slice 50,100,1000 --seconds 60
 //
 // The second is all combinations, a minute in all. --mode pthread runs the same on kernel threads: what fails there is
-// the test's fault. A run counts only if malloc, free, stdio, the mutexes and the unwinder were hit often enough
-// (--least-hits, of several modes in each; preempt_pcs.h). --bites shows that the checks can fail. The seed of a run is printed, --seed N takes it
-// again: the choices are the same then, the interleaving is not.
+// the test's fault. A run counts only if malloc, free, stdio, the mutexes, the unwinder, the bottoms of stacks and the
+// registers were hit often enough (--least-hits, of several modes in each; preempt_pcs.h). --clock-steps sets the machine's
+// clock by an hour and back again and again, where the process may. --bites shows that the checks can fail. The seed of a run
+// is printed, --seed N takes it again: the choices are the same then, the interleaving is not.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "preempt_crew.h"
 #include "preempt_matrix.h"
 #include "preempt_options.h"
+#include "preempt_outside.h"
 #include "preempt_report.h"
 #include "preempt_stress.h"
 #include "preempt_watch.h"
@@ -49,6 +51,7 @@ namespace {
 
 constexpr double kShortest = 0.2; // s, of a round
 constexpr double kLongest = 2;
+constexpr std::uint64_t kManyNested = 100;
 constexpr int kPatience = 20; // so many times as long as was asked for, until enough was hit
 
 bool is_wanted(const Torture &torture) {
@@ -78,8 +81,21 @@ void names_exist(const Tortures &all) {
         }
 }
 
+// Signals are neither merged nor lost, but for those that are on their way when a round ends: one a kernel thread.
+void nested_ticks_came(const Nested &nested) {
+    if (nested.came > nested.sent || (nested.sent >= kManyNested && nested.came * 2 < nested.sent))
+        fail(__FILE__, __LINE__, "of %llu ticks that were sent from within the handler %llu came",
+             static_cast<unsigned long long>(nested.sent), static_cast<unsigned long long>(nested.came));
+}
+
 Report report_now() {
-    return {crew_totals.preemptions, crew_totals.ticks, crew_totals.steps, pcs_ticks(), pcs_counts()};
+    return {crew_totals.preemptions,
+            crew_totals.ticks,
+            crew_totals.steps,
+            pcs_ticks(),
+            pcs_counts(),
+            pcs_nested(),
+            clock_steps_so_far()};
 }
 
 // Rounds of all that can be mixed, and of what has to be alone in turn, of which there may be more than there is time.
@@ -91,10 +107,11 @@ void torture_all(const Tortures &all) {
     const std::uint64_t begin = thrum_now();
     const auto total = static_cast<std::uint64_t>(options.seconds * 1e9);
     Random random(options.seed);
-    std::size_t next = options.seed % std::max<std::size_t>(lone.size(), 1);
+    std::size_t next = mixed(options.seed) % std::max<std::size_t>(lone.size(), 1);
     for (bool mixes = true; !mixed_ones.empty() || !lone.empty(); mixes = !mixes) {
         const std::uint64_t gone = thrum_now() - begin;
-        if (gone >= total && (mixed_ones.empty() || report_now().is_enough() || gone >= kPatience * total))
+        if (gone >= total &&
+            (mixed_ones.empty() || report_now().is_enough(options.mode) || gone >= kPatience * total))
             break;
         const double left = gone < total ? static_cast<double>(total - gone) * 1e-9 : kLongest;
         const double seconds = std::clamp(options.seconds / 4, kShortest, kLongest);
@@ -119,15 +136,16 @@ int run(int report_to) {
         CHECK(write(report_to, &report, sizeof report) == sizeof report);
     else
         std::printf("ticks at %zu places in libc\n", pcs_places());
-    report.say_misses("");
+    report.say_misses(options.mode, false);
     report.say_if_few();
-    return report.is_enough() ? 0 : 1;
+    nested_ticks_came(report.nested);
+    return report.is_enough(options.mode) ? 0 : 1;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    const CommandLine line = command_line(argc, argv);
+    CommandLine line = command_line(argc, argv);
     options = line.common;
     options.mode = line.modes[0];
     options.workers = line.workers[0];
@@ -135,6 +153,10 @@ int main(int argc, char **argv) {
     options.slice = line.slices[0];
     if (line.overflow)
         overflow_run();
+    if (options.clock_steps && !clock_may_be_set()) {
+        options.clock_steps = line.common.clock_steps = false;
+        std::printf("the clock is not set: this process may not (CAP_SYS_TIME)\n");
+    }
     if (line.report_to < 0)
         std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
     std::fflush(stdout);

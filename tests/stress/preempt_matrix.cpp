@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -132,9 +131,10 @@ class Sums {
     Report &of(std::size_t mode) { return reports_[mode]; }
 
     bool are_enough() const {
-        return std::all_of(reports_.begin(), reports_.end(),
-                           [](const Report &report) { return report.has_hit_all(); }) &&
-               all().has_preempted();
+        for (std::size_t i = 0; i < modes_.size(); i++)
+            if (!reports_[i].has_hit_all(modes_[i]))
+                return false;
+        return all().has_preempted();
     }
 
     void print() const {
@@ -142,7 +142,7 @@ class Sums {
             reports_[i].print(name_of(modes_[i]));
         all().print("all");
         for (std::size_t i = 0; i < modes_.size(); i++)
-            reports_[i].say_misses(name_of(modes_[i]));
+            reports_[i].say_misses(modes_[i], true);
         all().say_if_few();
     }
 

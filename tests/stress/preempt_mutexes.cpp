@@ -14,14 +14,17 @@ namespace {
 
 constexpr unsigned kActorsALock = 4; // more, and there is nothing but waiting
 
-bool has_priority_inheritance() { // by gettid: not for those who change it
-    return options.mode == Mode::kPthread;
+bool has_priority_inheritance() { // by gettid: only for those who keep their kernel thread
+    return options.mode == Mode::kPthread || options.mode == Mode::kKlt;
 }
 
-timespec in(std::uint64_t ns, clockid_t clock = CLOCK_REALTIME) {
+// In some slices, by the clock that somebody may set. To look at it is no part of locking.
+timespec soon(Actor &actor) {
+    const In none(actor, kElsewhere);
     timespec moment;
-    clock_gettime(clock, &moment);
-    ns += static_cast<std::uint64_t>(moment.tv_nsec);
+    CHECK_EQ(clock_gettime(CLOCK_REALTIME, &moment), 0);
+    const std::uint64_t ns =
+        static_cast<std::uint64_t>(moment.tv_nsec) + actor.random.below(4) * options.slice_ns();
     moment.tv_sec += static_cast<time_t>(ns / THRUM_S);
     moment.tv_nsec = static_cast<long>(ns % THRUM_S);
     return moment;
@@ -71,7 +74,7 @@ class PthreadMutex {
             guarded_.touch();
             CHECK_EQ(pthread_mutex_unlock(&mutex_), 0);
         }
-        if (!lock(actor.random))
+        if (!lock(actor))
             return;
         if (type_ == PTHREAD_MUTEX_ERRORCHECK)
             CHECK_EQ(pthread_mutex_lock(&mutex_), EDEADLK);
@@ -91,12 +94,12 @@ class PthreadMutex {
     }
 
   private:
-    bool lock(Random &random) {
+    bool lock(Actor &actor) {
         int error = 0;
-        switch (random.below(4)) {
+        switch (actor.random.below(4)) {
         case 0: error = pthread_mutex_trylock(&mutex_); break;
         case 1: {
-            const timespec moment = in(random.below(4) * options.slice_ns());
+            const timespec moment = soon(actor);
             error = pthread_mutex_timedlock(&mutex_, &moment);
             break;
         }

@@ -22,7 +22,7 @@ constexpr std::array<Mode, 6> kModes = {Mode::kPthread, Mode::kNone,   Mode::kYi
         "usage: stress-preempt [--mode MODE,...] [--workers N,...] [--threads N,...] [--slice US,...]\n"
         "                      [--seconds S] [--only TORTURE,...] [--seed N]\n"
         "                      [--least-hits N] [--least-preemptions N] [--stall S] [--undisturbed]\n"
-        "                      [--clock-steps] [--bites]\n"
+        "                      [--clock-steps | --no-clock-steps] [--bites]\n"
         "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend, own-tls, klt\n");
     std::exit(2);
 }
@@ -78,6 +78,8 @@ bool take_flag(CommandLine &line, const std::string &option) {
         line.common.disturbed = false;
     else if (option == "--clock-steps")
         line.common.clock_steps = true;
+    else if (option == "--no-clock-steps")
+        line.common.clock_steps = false;
     else if (option == "--bites")
         line.bites = true;
     else if (option == "--overflow")

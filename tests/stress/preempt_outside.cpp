@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/timex.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,54 +42,95 @@ class NoSignals {
     sigset_t before_;
 };
 
+std::atomic<std::uint64_t> clock_steps{0};
+
+// By so many seconds exactly, whatever time goes by meanwhile. False: one may not.
+bool step_clock(time_t seconds) {
+    timex step = {};
+    step.modes = ADJ_SETOFFSET;
+    step.time.tv_sec = seconds;
+    return clock_adjtime(CLOCK_REALTIME, &step) >= 0;
+}
+
+} // namespace
+
+bool clock_may_be_set() {
+    timex now = {};
+    if (clock_adjtime(CLOCK_REALTIME, &now) < 0)
+        return false;
+    now.modes = ADJ_STATUS; // as it is
+    return clock_adjtime(CLOCK_REALTIME, &now) >= 0;
+}
+
+std::uint64_t clock_steps_so_far() {
+    return clock_steps;
+}
+
 // It is told to go rather than killed, which might be between the two.
-[[noreturn]] void stop_and_continue(pid_t parent, const std::atomic<bool> &stays, std::uint64_t seed) {
+void Outside::stop_and_continue(pid_t parent, const Shared &shared, Random random) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Random random(seed);
     for (;;) {
         nap((5 + random.below(50)) * THRUM_MS);
-        if (!stays || getppid() != parent || kill(parent, SIGSTOP) != 0)
-            _exit(0);
+        if (!shared.stays || getppid() != parent || kill(parent, SIGSTOP) != 0)
+            return;
         nap(random.below(4000) * THRUM_US);
         kill(parent, SIGCONT);
     }
 }
 
-} // namespace
+// In a process of its own, with all signals blocked: whatever becomes of its parent it is there to put the clock back.
+void Outside::set_clock(pid_t parent, Shared &shared, Random random) {
+    while (shared.stays && getppid() == parent) {
+        const time_t step = random.one_in(2) ? kClockStep : -kClockStep;
+        if (!step_clock(step))
+            return;
+        nap((1 + random.below(4)) * THRUM_MS);
+        const bool is_back = step_clock(-step);
+        shared.clock_steps += 2;
+        if (!is_back)
+            return;
+        nap((1 + random.below(20)) * THRUM_MS);
+    }
+}
+
+template <typename Does>
+pid_t Outside::have_child(const Does &does, Random random) {
+    const pid_t parent = getpid(), child = fork();
+    CHECK(child >= 0);
+    if (child != 0)
+        return child;
+    does(parent, *shared_, random);
+    _exit(0);
+}
 
 Outside::Outside(bool happens, std::uint64_t seed) {
     if (!happens)
         return;
     Random random(seed);
     const NoSignals none;
-    if (random.one_in(2)) {
-        void *shared =
-            mmap(nullptr, sizeof *stopper_stays_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        CHECK(shared != MAP_FAILED);
-        stopper_stays_ = new (shared) std::atomic<bool>(true);
-        const pid_t parent = getpid();
-        stopper_ = fork();
-        if (stopper_ == 0)
-            stop_and_continue(parent, *stopper_stays_, random.next());
-        CHECK(stopper_ > 0);
-    }
+    void *shared = mmap(nullptr, sizeof *shared_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    shared_ = new (shared) Shared;
+    if (random.one_in(2))
+        stopper_ = have_child(stop_and_continue, Random(random.next()));
+    if (options.clock_steps)
+        clock_ = have_child(set_clock, Random(random.next()));
     if (random.one_in(2))
         memory_ = std::thread(&Outside::take_memory, this);
-    if (options.clock_steps)
-        clock_ = std::thread(&Outside::set_clock, this);
 }
 
 Outside::~Outside() {
     ends_ = true;
     if (memory_.joinable())
         memory_.join();
-    if (clock_.joinable())
-        clock_.join();
-    if (stopper_ > 0) {
-        *stopper_stays_ = false;
-        CHECK_EQ(waitpid(stopper_, nullptr, 0), stopper_);
-        munmap(stopper_stays_, sizeof *stopper_stays_);
-    }
+    if (shared_ == nullptr)
+        return;
+    shared_->stays = false;
+    for (const pid_t child : {stopper_, clock_})
+        if (child > 0)
+            CHECK_EQ(waitpid(child, nullptr, 0), child);
+    clock_steps += shared_->clock_steps;
+    munmap(shared_, sizeof *shared_);
 }
 
 // Takes pages, gives them back, and lets malloc give back what it does not need.
@@ -101,17 +143,6 @@ void Outside::take_memory() {
         }
         malloc_trim(0);
         nap(20 * THRUM_MS);
-    }
-}
-
-void Outside::set_clock() {
-    for (time_t step = kClockStep; !ends_ || step < 0; step = -step) {
-        timespec now;
-        CHECK_EQ(clock_gettime(CLOCK_REALTIME, &now), 0);
-        now.tv_sec += step;
-        if (clock_settime(CLOCK_REALTIME, &now) != 0)
-            return; // who may not
-        nap(2 * THRUM_MS);
     }
 }
 

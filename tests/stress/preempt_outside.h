@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <thread>
 
 #include "preempt_stress.h"
@@ -19,13 +20,27 @@ class Outside {
     Outside(const Outside &) = delete;
 
   private:
-    void take_memory();
-    void set_clock();
+    // What the two children read and write.
+    struct Shared {
+        std::atomic<bool> stays{true};
+        std::atomic<std::uint64_t> clock_steps{0};
+    };
 
-    pid_t stopper_ = 0;                          // a child, that sends SIGSTOP and SIGCONT
-    std::atomic<bool> *stopper_stays_ = nullptr; // which it reads
+    static void stop_and_continue(pid_t parent, const Shared &shared, Random random);
+    static void set_clock(pid_t parent, Shared &shared, Random random);
+    template <typename Does>
+    pid_t have_child(const Does &does, Random random);
+    void take_memory();
+
+    Shared *shared_ = nullptr;
+    pid_t stopper_ = 0, clock_ = 0; // children, of which one sends SIGSTOP and SIGCONT
     std::atomic<bool> ends_{false};
-    std::thread memory_, clock_;
+    std::thread memory_;
 };
+
+// Whether this process may set the clock. It does not.
+bool clock_may_be_set();
+// How often it was, there and back being two.
+std::uint64_t clock_steps_so_far();
 
 #endif

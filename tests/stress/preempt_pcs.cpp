@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See preempt_pcs.h. The handler runs anywhere: it takes no lock, and touches no thread-local variable (but errno, in
-// system calls that do not fail).
+// See preempt_pcs.h. The handler runs anywhere: it takes no lock, and touches no thread-local variable but errno, which it
+// puts back.
 #include "preempt_pcs.h"
 
+#include <errno.h>
 #include <link.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -76,7 +77,7 @@ unsigned phase_at(std::uintptr_t sp) {
 // --- the handler ----------------------------------------------------------------------------------------------
 
 std::array<std::array<std::atomic<std::uint64_t>, kModules>, kPhases> counts;
-std::atomic<std::uint64_t> ticks{0};
+std::atomic<std::uint64_t> ticks{0}, nested_sent{0}, nested_came{0};
 struct sigaction original;
 int tick_signal = 0;
 bool sends_nested = false;
@@ -90,6 +91,18 @@ void note(std::uintptr_t pc, std::uintptr_t sp) {
     }
 }
 
+// A tick that no timer and nobody of the library's sends is known by that it is queued. There may be no room for it. Not
+// inlined: the compiler takes errno to be in the same place all the time.
+__attribute__((noinline)) void send_another(int signal) {
+    const int error = errno;
+    siginfo_t info = {};
+    info.si_code = SI_QUEUE;
+    info.si_pid = getpid();
+    if (syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, &info) == 0)
+        nested_sent.fetch_add(1, std::memory_order_relaxed);
+    errno = error;
+}
+
 void on_tick(int signal, siginfo_t *info, void *context) {
     const auto *const interrupted = static_cast<const ucontext_t *>(context);
 #if defined(__x86_64__)
@@ -98,17 +111,20 @@ void on_tick(int signal, siginfo_t *info, void *context) {
 #else
     note(interrupted->uc_mcontext.pc, interrupted->uc_mcontext.sp);
 #endif
-    // Not from one that was sent so, or it would go on for ever.
-    if (ticks.fetch_add(1, std::memory_order_relaxed) % 64 == 0 && sends_nested)
-        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+    const bool is_nested = info->si_code == SI_QUEUE;
+    if (is_nested)
+        nested_came.fetch_add(1, std::memory_order_relaxed);
+    // Not from one that was sent so, or it might go on for ever.
+    if (ticks.fetch_add(1, std::memory_order_relaxed) % 64 == 0 && sends_nested && !is_nested)
+        send_another(signal);
     original.sa_sigaction(signal, info, context);
 }
 
 } // namespace
 
 const char *name_of(Hit hit) {
-    static constexpr std::array<const char *, kHits> kNames = {"malloc", "free", "stdio", "mutex",
-                                                               "unwinder"};
+    static constexpr std::array<const char *, kHits> kNames = {"malloc",   "free", "stdio",    "mutex",
+                                                               "unwinder", "deep", "registers"};
     return kNames[hit];
 }
 
@@ -120,7 +136,23 @@ HitCounts pcs_counts() {
     hits[kHitMutex] = counts[kMutex][kLibc];
     for (const auto &phase : counts)
         hits[kHitUnwinder] += phase[kUnwinder];
+    for (unsigned module = 0; module < kModules; module++) {
+        hits[kHitDeep] += counts[kDeep][module];
+        hits[kHitRegisters] += counts[kRegisters][module];
+    }
     return hits;
+}
+
+bool can_be_hit(Hit hit, Mode mode) {
+    switch (hit) {
+    case kHitDeep: return mode != Mode::kPthread;
+    case kHitRegisters: return widest_registers() > 0;
+    default: return true;
+    }
+}
+
+Nested pcs_nested() {
+    return {nested_sent, nested_came};
 }
 
 std::uint64_t pcs_ticks() {

@@ -4,7 +4,8 @@
 // installed, notes the program counter that was interrupted, and calls that one.
 //
 // Most of libc's functions have no names in a stripped libc.so. So a program counter in libc's text counts for what the
-// actor says it is in (its Phase), and whose actor's stack it is tells the stack pointer.
+// actor says it is in (its Phase), and whose actor's stack it is tells the stack pointer. Where an actor is deep in its stack
+// or has values in all of the widest registers, any program counter counts.
 #ifndef TESTS_STRESS_PREEMPT_PCS_H
 #define TESTS_STRESS_PREEMPT_PCS_H
 
@@ -15,16 +16,34 @@
 #include "preempt_stress.h"
 
 // What is to be hit, and how often it was since the program's start.
-enum Hit : unsigned { kHitMalloc, kHitFree, kHitStdio, kHitMutex, kHitUnwinder, kHits };
+enum Hit : unsigned {
+    kHitMalloc,
+    kHitFree,
+    kHitStdio,
+    kHitMutex,
+    kHitUnwinder,
+    kHitDeep,
+    kHitRegisters,
+    kHits
+};
 using HitCounts = std::array<std::uint64_t, kHits>;
 const char *name_of(Hit hit);
 HitCounts pcs_counts();
+// Whether anybody can be hit there in that mode: kernel threads do not go deep, and not all CPUs' registers are known.
+bool can_be_hit(Hit hit, Mode mode);
 
 // All ticks that came, and at how many places in libc.
 std::uint64_t pcs_ticks();
 std::size_t pcs_places();
 
-// While nobody is tortured. `nested`: every now and then another tick is sent from the handler to its own thread.
+// Ticks that were sent from within the handler, and those of them that came.
+struct Nested {
+    std::uint64_t sent = 0, came = 0;
+};
+Nested pcs_nested();
+
+// While nobody is tortured. `nested`: every now and then another tick is sent from the handler to its own thread: it comes
+// when that lets signals in for whoever runs next, or ends.
 void pcs_begin(int signal, bool nested);
 void pcs_end();
 

@@ -3,7 +3,6 @@
 // See preempt_report.h.
 #include "preempt_report.h"
 
-#include <algorithm>
 #include <cstdio>
 
 namespace {
@@ -21,6 +20,9 @@ void Report::add(const Report &other) {
     interrupts += other.interrupts;
     for (unsigned i = 0; i < kHits; i++)
         hits[i] += other.hits[i];
+    nested.sent += other.nested.sent;
+    nested.came += other.nested.came;
+    clock_steps += other.clock_steps;
 }
 
 void Report::print(const char *what) const {
@@ -28,24 +30,34 @@ void Report::print(const char *what) const {
                 wide(ticks), wide(steps), wide(interrupts));
     for (unsigned i = 0; i < kHits; i++)
         std::printf("%s %s %llu", i > 0 ? "," : "", name_of(static_cast<Hit>(i)), wide(hits[i]));
+    std::printf(" (of %u bytes); of %llu nested ticks %llu came", widest_registers(), wide(nested.sent),
+                wide(nested.came));
+    if (options.clock_steps)
+        std::printf("; the clock was set %llu times", wide(clock_steps));
     std::printf("\n");
     std::fflush(stdout);
 }
 
-bool Report::has_hit_all() const {
-    return std::all_of(hits.begin(), hits.end(), [](std::uint64_t hit) { return hit >= options.least_hits; });
+bool Report::is_missed(Hit hit, Mode mode) const {
+    return hits[hit] < options.least_hits && can_be_hit(hit, mode);
+}
+
+bool Report::has_hit_all(Mode mode) const {
+    for (unsigned i = 0; i < kHits; i++)
+        if (is_missed(static_cast<Hit>(i), mode))
+            return false;
+    return true;
 }
 
 bool Report::has_preempted() const {
     return preemptions >= options.least_preemptions;
 }
 
-void Report::say_misses(const char *mode) const {
+void Report::say_misses(Mode mode, bool named) const {
     for (unsigned i = 0; i < kHits; i++)
-        if (hits[i] < options.least_hits)
-            std::printf("does not count: %s%s%s was hit %llu times, not %lu\n", mode,
-                        *mode != '\0' ? ": " : "", name_of(static_cast<Hit>(i)), wide(hits[i]),
-                        options.least_hits);
+        if (is_missed(static_cast<Hit>(i), mode))
+            std::printf("does not count: %s%s%s was hit %llu times, not %lu\n", named ? name_of(mode) : "",
+                        named ? ": " : "", name_of(static_cast<Hit>(i)), wide(hits[i]), options.least_hits);
 }
 
 void Report::say_if_few() const {

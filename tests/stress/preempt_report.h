@@ -9,16 +9,21 @@
 struct Report {
     std::uint64_t preemptions = 0, ticks = 0, steps = 0, interrupts = 0;
     HitCounts hits{};
+    Nested nested;
+    std::uint64_t clock_steps = 0;
 
     void add(const Report &other);
     void print(const char *what) const;
     // Whether the run counts: the places that are to be hit were hit often enough, and there were preemptions enough.
-    bool has_hit_all() const;
+    bool has_hit_all(Mode mode) const;
     bool has_preempted() const;
-    bool is_enough() const { return has_hit_all() && has_preempted(); }
-    // What there was too little of is said in a line each. `mode`: its name, of a part that is judged by itself, or "".
-    void say_misses(const char *mode) const;
+    bool is_enough(Mode mode) const { return has_hit_all(mode) && has_preempted(); }
+    // What there was too little of is said in a line each, with the mode's name if it is a part that is judged by itself.
+    void say_misses(Mode mode, bool named) const;
     void say_if_few() const;
+
+  private:
+    bool is_missed(Hit hit, Mode mode) const;
 };
 
 #endif

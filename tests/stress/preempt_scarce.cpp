@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stress-preempt: the system gives the library no more kernel threads, and so no more thread control blocks to lend,
-// once 0, 1, 2 or as many as there are threads have been given since it was started. What is left has to do: nobody is
-// starved, and nothing hangs.
+// once 0, 1, 2 or as many as there are threads have been given since it was started; with 1, 2 and many threads. What is
+// left has to do: nothing hangs, and nobody gets much less than the others of the worker. In mode own-tls nobody can be
+// made any more who has one for life.
 //
 // pthread_create stands in the program before libc's, and answers EAGAIN to libthrum, which is told by the address that
 // calls.
@@ -20,6 +21,10 @@
 #include "preempt_stress.h"
 
 namespace {
+
+// Steps that are done on an average, of those on one worker or on any: who does so much less than that is starved.
+constexpr unsigned long kMany = 32, kManyMixed = 128, kUnfair = 8;
+constexpr unsigned kThreadsAWorker = 4;
 
 using Create = int(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
@@ -62,21 +67,57 @@ bool refuse() {
     return true;
 }
 
+// Nobody can be made any more who would have a block for life.
+void no_more_of_own() {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    CHECK_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_OWN_TLS), 0);
+    thrum_t thread = nullptr;
+    CHECK_EQ(thrum_spawn(
+                 &thread, &attr, [](void *unused) { return unused; }, nullptr),
+             EAGAIN);
+}
+
 class Scarce : public Torture {
   public:
     const char *name() const override { return "scarce"; }
     bool alone() const override { return true; }
-    // In mode own-tls each thread needs one from the start.
-    bool fits() const override { return options.preempts() && options.mode != Mode::kOwnTls; }
+    bool fits() const override { return options.preempts(); }
+    unsigned actors() const override { return actors_; }
+    bool bound() const override { return bound_; }
 
-    void begin(unsigned actors) override { done_ = std::vector<Done>(actors); }
+    // Twelve rounds have each number of kernel threads with each number of actors, and twelve more the other way: bound to
+    // workers, or not.
+    void next_round() override {
+        const std::uint64_t round = options.seed + rounds_++;
+        const std::array<long, 4> numbers = {0, 1, 2, static_cast<long>(options.threads)};
+        const std::array<unsigned, 3> actors = {1, 2, options.threads};
+        given_ = numbers[round % numbers.size()];
+        actors_ = actors[round % actors.size()];
+        bound_ = (round / (numbers.size() * actors.size()) + round) % 2 == 0;
+    }
 
-    // Round after round another number.
+    void begin(unsigned actors) override {
+        done_ = std::vector<Done>(actors);
+        borrowers_ = 0;
+        all_are_there_ = false;
+    }
+
     void started() override {
-        const std::array<long, 4> numbers = {0, 1, 2, static_cast<long>(done_.size())};
-        given_ = numbers[round_++ % numbers.size()];
         refused = 0;
         allowed = given_;
+    }
+
+    // In mode own-tls each takes one for life, and those for whom there is none are lent one now and then.
+    bool may_refuse() override {
+        borrowers_++;
+        return options.mode == Mode::kOwnTls && allowed == 0;
+    }
+
+    void spawned() override {
+        if (options.mode == Mode::kOwnTls)
+            CHECK(actors_ - borrowers_ <= given_);
+        all_are_there_ = true;
     }
 
     void step(Actor &actor) override {
@@ -85,9 +126,12 @@ class Scarce : public Torture {
         work_for(actor.random.below(static_cast<unsigned>(3 * options.slice_ns())));
         CHECK_EQ(errno, error);
         std::free(block);
+        if (options.mode != Mode::kKlt && allowed == 0 && actor.random.one_in(16))
+            no_more_of_own();
         if (actor.random.one_in(4))
             thrum_yield();
-        done_[actor.number].steps++;
+        if (all_are_there_ && !over)
+            done_[actor.number].steps++;
     }
 
     void end() override {
@@ -97,19 +141,48 @@ class Scarce : public Torture {
             most = std::max(most, done.steps);
             least = std::min(least, done.steps);
         }
-        std::printf("  scarce: %ld more kernel threads, %ld were refused; each thread did %lu to %lu steps\n",
-                    given_, refused.load(), least, most);
-        if (most > 1000 && least == 0)
-            fail(__FILE__, __LINE__, "with %ld kernel threads more, somebody never ran", given_);
+        std::printf(
+            "  scarce: %ld more kernel threads for %u threads%s, %ld were refused; each thread did %lu to "
+            "%lu steps\n",
+            given_, actors_, bound_ ? ", bound" : "", refused.load(), least, most);
+        look_whether_fair();
     }
 
   private:
     struct alignas(64) Done {
         unsigned long steps = 0;
     };
+
+    // Those of each worker, or all where they go anywhere: then they are to be more than the workers, of which the kernel may
+    // keep one, and who is on it, from running for a while.
+    void look_whether_fair() const {
+        const unsigned groups = bound_ ? workers() : 1;
+        const bool is_mixed = !bound_ && workers() > 1;
+        if (is_mixed && actors_ < kThreadsAWorker * workers())
+            return;
+        for (unsigned group = 0; group < groups; group++)
+            look_whether_fair(group, groups, is_mixed ? kManyMixed : kMany);
+    }
+
+    void look_whether_fair(unsigned first, unsigned each, unsigned long many) const {
+        unsigned long all = 0, least = ~0UL, count = 0;
+        for (std::size_t i = first; i < done_.size(); i += each, count++) {
+            all += done_[i].steps;
+            least = std::min(least, done_[i].steps);
+        }
+        if (all >= many * count && least * kUnfair * count < all)
+            fail(__FILE__, __LINE__,
+                 "with %ld kernel threads more, %u %sthreads and %u workers one of %lu did %lu steps, all "
+                 "together %lu",
+                 given_, actors_, bound_ ? "bound " : "", workers(), count, least, all);
+    }
+
     std::vector<Done> done_;
-    unsigned round_ = 0;
+    std::uint64_t rounds_ = 0;
     long given_ = 0;
+    unsigned actors_ = 1, borrowers_ = 0;
+    bool bound_ = false;
+    std::atomic<bool> all_are_there_{false};
 };
 
 } // namespace

@@ -34,7 +34,7 @@ struct Options {
     std::uint64_t seed = 0;
     std::vector<std::string> only;
     unsigned long least_hits = 0, least_preemptions = 0;
-    bool clock_steps = false; // sets the machine's clock
+    bool clock_steps = false; // sets the machine's clock, and puts it back
     bool disturbed = true;    // SIGSTOP, memory pressure, nested ticks
     double stall = 60;        // so many seconds without a step are a hang
 
@@ -77,6 +77,8 @@ enum Phase : unsigned {
     kThrow,
     kLoader,
     kProcess,
+    kDeep,      // at the bottom of its stack
+    kRegisters, // has values in all of the widest
     kPhases
 };
 
@@ -119,8 +121,10 @@ inline void work_for(std::uint64_t ns) {
         spin(50);
 }
 
-// Mostly short, sometimes longer than a slice: so that whoever holds something is preempted in the middle.
+// Mostly short, sometimes longer than a slice: so that whoever holds something is preempted in the middle. To look at the
+// clock is in libc, and none of what the actor is in.
 inline void hold(Actor &actor) {
+    const In none(actor, kElsewhere);
     if (actor.random.one_in(64))
         work_for(options.slice_ns() + options.slice_ns() / 2);
     else
@@ -137,12 +141,16 @@ class Torture {
     virtual bool alone() const { return false; }
     virtual unsigned actors() const { return options.threads; }
     virtual unsigned workers() const { return options.workers; }
+    // What the next round is to be, before that is asked for.
+    virtual void next_round() {}
     // Actor i runs on worker i % workers only.
     virtual bool bound() const { return false; }
 
     virtual void begin(unsigned actors) { (void)actors; } // before the runtime is there
     virtual void started() {}                             // the runtime is there, no actor is
-    virtual void step(Actor &actor) = 0;                  // again and again, until `over`
+    virtual bool may_refuse() { return false; } // EAGAIN was the answer to an actor's spawn: has it a reason?
+    virtual void spawned() {}                   // all actors are there; some have done steps
+    virtual void step(Actor &actor) = 0;        // again and again, until `over`
     virtual void last_step(Actor &actor) { (void)actor; } // what it still has is given back
     virtual void end() {}                                 // all actors have ended; the runtime is gone
 };
@@ -168,5 +176,8 @@ void add_scarce(Tortures &all);   // preempt_scarce.cpp
 void add_pressure(Tortures &all); // preempt_outside.cpp
 
 std::unique_ptr<Torture> make_malloc();
+
+// preempt_floats.cpp: how many bytes the widest vector registers have that it fills; 0: it does not fill them.
+unsigned widest_registers();
 
 #endif
