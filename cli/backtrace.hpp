@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ class Backtracer {
   public:
     explicit Backtracer(pid_t pid);
     // Of a process that may have ended: by the text of its maps file, and what was kept of its stacks.
-    Backtracer(const std::string &maps, ReadWord read);
+    Backtracer(const std::string &maps, ReadWord read, std::optional<pid_t> process = std::nullopt);
     ~Backtracer();
     Backtracer(const Backtracer &) = delete;
     Backtracer &operator=(const Backtracer &) = delete;

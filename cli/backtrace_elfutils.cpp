@@ -137,8 +137,8 @@ struct Backtracer::State {
 
 Backtracer::Backtracer(pid_t pid) : state_(new State(pid, reader_of(pid), modules_of(pid))) {}
 
-Backtracer::Backtracer(const std::string &maps, ReadWord read)
-    : state_(new State(1, std::move(read), session_of(maps))) {}
+Backtracer::Backtracer(const std::string &maps, ReadWord read, std::optional<pid_t> process)
+    : state_(new State(1, std::move(read), session_of(maps, process))) {}
 
 Backtracer::~Backtracer() = default;
 

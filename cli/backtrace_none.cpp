@@ -8,7 +8,7 @@ namespace thrum {
 struct Backtracer::State {};
 
 Backtracer::Backtracer(pid_t) {}
-Backtracer::Backtracer(const std::string &, ReadWord) {}
+Backtracer::Backtracer(const std::string &, ReadWord, std::optional<pid_t>) {}
 Backtracer::~Backtracer() = default;
 
 Backtrace Backtracer::from_registers(const std::uint64_t *, std::uint64_t, std::uint64_t, At,

@@ -40,8 +40,10 @@ std::optional<std::uint64_t> base_of(Elf *elf, const Mapping &mapping) {
     return base;
 }
 
-void report(Dwfl *dwfl, const Mapping &mapping, std::set<std::uint64_t> &reported) {
-    const int fd = open(mapping.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+void report(Dwfl *dwfl, const Mapping &mapping, std::optional<pid_t> process,
+            std::set<std::uint64_t> &reported) {
+    const int fd = process ? open_mapped(mapping, *process)
+                           : open(mapping.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return;
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, nullptr);
@@ -59,7 +61,7 @@ void report(Dwfl *dwfl, const Mapping &mapping, std::set<std::uint64_t> &reporte
 const Dwfl_Callbacks kModuleFiles = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr,
                                      &debug_path};
 
-DwflSession session_of(const std::string &maps) {
+DwflSession session_of(const std::string &maps, std::optional<pid_t> process) {
     DwflSession session(dwfl_begin(&kModuleFiles));
     if (session == nullptr)
         return session;
@@ -68,7 +70,7 @@ DwflSession session_of(const std::string &maps) {
     dwfl_report_begin(session.get());
     for (const Mapping &mapping : mappings_of(maps))
         if (mapping.is_executable && mapping.is_of_file())
-            report(session.get(), mapping, reported);
+            report(session.get(), mapping, process, reported);
     dwfl_report_end(session.get(), nullptr, nullptr);
     return session;
 }

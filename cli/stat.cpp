@@ -34,7 +34,7 @@ using namespace stat;
 
 void check_process_options(const Options &options) {
     if (!options.sweep.empty() || options.telling.any() || options.runs || options.exact ||
-        options.show_output || !options.input.empty())
+        options.show_output || options.no_profile || !options.input.empty())
         throw Failure(kUsage,
                       "-p looks at a process as it is; of the other options it takes --seconds, --json, "
                       "--html, --trace and --folded");

@@ -4,6 +4,8 @@
 // debugging information where there is any (elfutils). The process may have ended.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,8 +40,9 @@ std::string describe(const Symbol &symbol, std::uint64_t address);
 
 class Symbols {
   public:
-    // `maps`: the text of /proc/PID/maps.
-    explicit Symbols(const std::string &maps);
+    // `maps`: the text of /proc/PID/maps. `process`: only by the very files that it has mapped, 0 where it has ended;
+    // nothing: by those that stand there by now.
+    explicit Symbols(const std::string &maps, std::optional<pid_t> process = std::nullopt);
     ~Symbols();
     Symbols(const Symbols &) = delete;
     Symbols &operator=(const Symbols &) = delete;

@@ -110,7 +110,7 @@ std::string demangled(const char *name) {
 
 class Symbols::Modules {
   public:
-    explicit Modules(const std::string &maps) : dwfl_(session_of(maps)) {}
+    Modules(const std::string &maps, std::optional<pid_t> process) : dwfl_(session_of(maps, process)) {}
 
     const Symbol &at(std::uint64_t address) {
         const auto [found, is_new] = known_.try_emplace(address);
@@ -277,7 +277,8 @@ std::vector<Symbol> Symbols::Modules::with_inlined(std::uint64_t address) {
     return chain;
 }
 
-Symbols::Symbols(const std::string &maps) : modules_(std::make_unique<Modules>(maps)) {}
+Symbols::Symbols(const std::string &maps, std::optional<pid_t> process)
+    : modules_(std::make_unique<Modules>(maps, process)) {}
 
 Symbols::~Symbols() = default;
 

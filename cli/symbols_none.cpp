@@ -30,7 +30,7 @@ class Symbols::Modules {
     std::map<std::uint64_t, Symbol> known_;
 };
 
-Symbols::Symbols(const std::string &maps) : modules_(std::make_unique<Modules>(maps)) {}
+Symbols::Symbols(const std::string &maps, std::optional<pid_t>) : modules_(std::make_unique<Modules>(maps)) {}
 
 Symbols::~Symbols() = default;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The memory that `thrum stat` shares with the program that it looks at: what libthrum-stat.so writes and
- * cli/stat/probe_file.cpp reads. The command makes the file, fills in what it asks for and names it in the
+ * cli/stat/collect.cpp reads. The command makes the file, fills in what it asks for and names it in the
  * environment (PROBE_VARIABLE); a process that is not the one asked about leaves it alone.
  *
  * Fields that several threads write are counted with atomic additions. Those of an entry or a slot are written by

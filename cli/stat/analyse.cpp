@@ -50,6 +50,11 @@ class Locks {
     std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known_;
 };
 
+// What a counter of the kernel's has grown by, in seconds. Those of a thread that is about to end may be lower than before.
+double grown(std::uint64_t now, std::uint64_t before) {
+    return now > before ? static_cast<double>(now - before) * 1e-9 : 0;
+}
+
 // How many waited for a lock at once: one more from `at` on, or one fewer.
 struct Step {
     double at;
@@ -227,8 +232,8 @@ void SampledRun::add_times(const ProcThread &thread, const Samples &samples) {
     for (const std::size_t index : samples) {
         const ProcSample &now = sample(index);
         const double took = now.at - before;
-        double run = static_cast<double>(now.run_ns - run_ns) * 1e-9;
-        const double delay = static_cast<double>(now.delay_ns - delay_ns) * 1e-9;
+        double run = grown(now.run_ns, run_ns);
+        const double delay = grown(now.delay_ns, delay_ns);
         const std::size_t site = seen_[index].site;
         if (!has_times_)
             run = site == kNone ? took : 0;
@@ -238,8 +243,8 @@ void SampledRun::add_times(const ProcThread &thread, const Samples &samples) {
         ran += run;
         delayed += delay;
         before = now.at;
-        run_ns = now.run_ns;
-        delay_ns = now.delay_ns;
+        run_ns = std::max(run_ns, now.run_ns);
+        delay_ns = std::max(delay_ns, now.delay_ns);
         last_site = site;
     }
     report_.doing[static_cast<int>(Doing::kRunning)] += ran;
@@ -260,7 +265,7 @@ Doing SampledRun::doing_until(const Samples &samples, std::size_t at) const {
     const ProcSample &now = sample(samples[at]);
     const std::uint64_t run_ns = at > 0 ? sample(samples[at - 1]).run_ns : 0;
     const std::uint64_t delay_ns = at > 0 ? sample(samples[at - 1]).delay_ns : 0;
-    return now.delay_ns - delay_ns > now.run_ns - run_ns ? Doing::kRunnable : Doing::kRunning;
+    return grown(now.delay_ns, delay_ns) > grown(now.run_ns, run_ns) ? Doing::kRunnable : Doing::kRunning;
 }
 
 void append(std::vector<Thread::Span> &spans, const Thread::Span &span) {
@@ -274,13 +279,15 @@ void append(std::vector<Thread::Span> &spans, const Thread::Span &span) {
 
 std::vector<Thread::Span> SampledRun::spans(const ProcThread &thread, const Samples &samples) const {
     std::vector<Thread::Span> spans;
+    std::uint64_t until_now = 0;
     for (std::size_t i = 0; i < samples.size(); i++) {
         const double begin = sample(samples[i]).at;
         const double end = i + 1 < samples.size() ? sample(samples[i + 1]).at : thread.end;
         const Seen &seen = seen_[samples[i]];
         const Doing doing = seen.site == kNone ? doing_until(samples, i) : seen.doing;
         const std::uint64_t run_ns = i + 1 < samples.size() ? sample(samples[i + 1]).run_ns : thread.run_ns;
-        const double ran = static_cast<double>(run_ns - sample(samples[i]).run_ns) * 1e-9;
+        until_now = std::max(until_now, sample(samples[i]).run_ns);
+        const double ran = grown(run_ns, until_now);
         append(spans, {begin, end, doing, doing == Doing::kLockWait ? seen.site : kNone, ran});
     }
     return spans;
@@ -340,7 +347,8 @@ void SampledRun::add_lock_times(const ProcThread &thread, const Samples &samples
             continue;
         waiters_[lock].insert(thread.id);
         steps_[lock].push_back({sample(samples[i]).at, 1});
-        steps_[lock].push_back({i + 1 < samples.size() ? sample(samples[i + 1]).at : wall_, -1});
+        const double until = i + 1 < samples.size() ? sample(samples[i + 1]).at : thread.gone.value_or(wall_);
+        steps_[lock].push_back({until, -1});
     }
 }
 

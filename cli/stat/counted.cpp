@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <tuple>
 
 #include "stat/python.hpp"
 #include "stat/sites.hpp"
@@ -13,11 +14,14 @@ namespace thrum::stat {
 
 namespace {
 
+bool is_static(const Lock &lock) {
+    return lock.kind == LockKind::kLibrary || lock.kind == LockKind::kGlobal;
+}
+
 bool is_same(const Lock &a, const Lock &b) {
-    const bool is_static = a.kind == LockKind::kLibrary || a.kind == LockKind::kGlobal;
     return a.kind == b.kind &&
-           (is_static ? a.module == b.module && a.symbol == b.symbol && a.offset == b.offset
-                      : a.address == b.address);
+           (is_static(a) ? a.module == b.module && a.symbol == b.symbol && a.offset == b.offset
+                         : a.address == b.address);
 }
 
 // Adds what was counted to what was sampled. A site or lock that was counted has the measured time; one that was sampled
@@ -27,51 +31,82 @@ class CountedWaits {
     explicit CountedWaits(Report &report) : report_(report) {
         for (std::vector<Site> *sites : {&report.waits, &report.others})
             for (std::size_t i = 0; i < sites->size(); i++)
-                known_[{(*sites)[i].doing, key_of((*sites)[i].stack, true)}] = i;
+                known_[{(*sites)[i].doing, key_of((*sites)[i].stack, true), (*sites)[i].lock}] = i;
+        for (std::size_t i = 0; i < report_.waits.size(); i++)
+            sampled_[key_of(report_.waits[i].stack, true)].push_back(report_.waits[i].lock);
     }
     void add(const ExactWait &wait, Places &places, std::size_t era);
     void finish();
 
   private:
-    std::size_t find_lock(const Lock &lock);
+    std::size_t find_lock(const Lock &lock, const std::string &stack);
+    std::size_t find_site(std::vector<Site> &sites, Doing doing, std::vector<Frame> &&stack,
+                          std::size_t lock);
 
     Report &report_;
-    std::map<std::pair<Doing, std::string>, std::size_t> known_; // index into waits or others
+    // By what is done, the stack and the lock, which may be one of many: index into waits or others.
+    std::map<std::tuple<Doing, std::string, std::size_t>, std::size_t> known_;
+    std::map<std::string, std::vector<std::size_t>> sampled_; // by stack: locks, those most waited for first
 };
 
-std::size_t CountedWaits::find_lock(const Lock &lock) {
+// Locks in memory that was allocated lie elsewhere in each run. The one that was waited for most in a stack is taken for
+// the one that was so in the sampled run, the next one for the next.
+std::size_t CountedWaits::find_lock(const Lock &lock, const std::string &stack) {
     auto &locks = report_.locks;
     const auto known =
         std::find_if(locks.begin(), locks.end(), [&](const LockUse &use) { return is_same(use.lock, lock); });
     if (known != locks.end())
         return static_cast<std::size_t>(known - locks.begin());
+    if (!is_static(lock) && lock.address != 0)
+        for (const std::size_t sampled : sampled_[stack])
+            if (sampled < locks.size() && !locks[sampled].waits && locks[sampled].lock.kind == lock.kind) {
+                locks[sampled].lock = lock;
+                return sampled;
+            }
     locks.emplace_back();
     locks.back().lock = lock;
     return locks.size() - 1;
 }
 
-void CountedWaits::add(const ExactWait &wait, Places &places, std::size_t era) {
-    std::vector<Frame> stack = places.frames(wait.stack, era);
-    const Lock lock = places.lock(wait.address, era);
-    const bool is_python = is_python_lock(stack, lock);
-    const Doing unnamed = lock.kind == LockKind::kLibrary ? Doing::kLockWait : Doing::kIdleWait;
-    const Doing doing = is_python ? Doing::kLockWait : doing_by_names(stack).value_or(unnamed);
-    auto &sites = doing == Doing::kLockWait ? report_.waits : report_.others;
-    const std::size_t index = known_.try_emplace({doing, key_of(stack, true)}, sites.size()).first->second;
-    if (index == sites.size()) {
+std::size_t CountedWaits::find_site(std::vector<Site> &sites, Doing doing, std::vector<Frame> &&stack,
+                                    std::size_t lock) {
+    const std::string key = key_of(stack, true);
+    const auto [at, is_new] = known_.try_emplace({doing, key, lock}, sites.size());
+    if (!is_new)
+        return at->second;
+    const auto sampled = known_.find({doing, key, kNone}); // no lock was seen
+    if (sampled != known_.end() && lock != kNone) {
+        at->second = sampled->second;
+        known_.erase(sampled);
+    } else {
         sites.emplace_back();
         sites.back().stack = std::move(stack);
         sites.back().doing = doing;
     }
-    Site &site = sites[index];
+    sites[at->second].lock = lock;
+    return at->second;
+}
+
+void CountedWaits::add(const ExactWait &wait, Places &places, std::size_t era) {
+    std::vector<Frame> stack = places.frames(wait.stack, era);
+    Lock lock = places.lock(wait.address, era);
+    if (wait.address == 0)
+        lock.text = "several locks";
+    const bool is_python = is_python_lock(stack, lock);
+    const Doing unnamed = lock.kind == LockKind::kLibrary ? Doing::kLockWait : Doing::kIdleWait;
+    const Doing doing = is_python ? Doing::kLockWait : doing_by_names(stack).value_or(unnamed);
+    auto &sites = doing == Doing::kLockWait ? report_.waits : report_.others;
+    std::size_t used = kNone;
+    if (doing == Doing::kLockWait)
+        used = find_lock(is_python ? as_python_lock(lock) : lock, key_of(stack, true));
+    Site &site = sites[find_site(sites, doing, std::move(stack), used)];
     if (!site.calls)
         site.seconds = 0;
     site.calls = site.calls.value_or(0) + wait.waits;
     site.seconds += wait.seconds;
     if (doing != Doing::kLockWait)
         return;
-    site.lock = find_lock(is_python ? as_python_lock(lock) : lock);
-    LockUse &use = report_.locks[site.lock];
+    LockUse &use = report_.locks[used];
     if (!use.waits)
         use.seconds = 0;
     use.waits = use.waits.value_or(0) + wait.waits;
@@ -222,8 +257,13 @@ void add_exact(Report &report, const ExactLayer &exact) {
                      [](const auto &a, const auto &b) { return a.second > b.second; });
     Places places(exact.maps);
     CountedWaits counted(report);
+    std::vector<const ExactWait *> longest_first;
     for (const ExactWait &wait : exact.waits)
-        counted.add(wait, places, exact.maps.empty() ? 0 : exact.maps.size() - 1);
+        longest_first.push_back(&wait);
+    std::stable_sort(longest_first.begin(), longest_first.end(),
+                     [](const ExactWait *a, const ExactWait *b) { return a->seconds > b->seconds; });
+    for (const ExactWait *wait : longest_first)
+        counted.add(*wait, places, exact.maps.empty() ? 0 : exact.maps.size() - 1);
     counted.finish();
     add_once(report.how_known, exact.how_known);
     add_once(report.warnings, exact.warnings);

@@ -62,6 +62,7 @@ int Examination::status() const {
 
 void Examination::look_at_host() {
     const unsigned seen = report_.machine.processors;
+    report_.host_processors = static_cast<unsigned>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
     report_.cores = std::min(physical_cores(), seen);
     if (report_.cores > 0 && report_.cores < seen)
         know(counted(seen, "CPU") + " are hyper-threads of " + counted(report_.cores, "core") +
@@ -130,6 +131,13 @@ bool Examination::take_status(const Launch &launch, const Measured &measured) {
     if (!failure_.empty())
         warn(failure_);
     return failure_.empty();
+}
+
+// A run that was looked at and ended in another way did something else, or not all of it.
+void Examination::compare_status(const std::string &which, const Measured &measured) {
+    if (!measured.incomplete && first_status_ && measured.status != *first_status_)
+        warn(which + " ended differently: " + how_it_ended(measured.status) + " instead of " +
+             how_it_ended(*first_status_) + "; what it shows may not hold for the others");
 }
 
 bool Examination::measure_bare(Runs &runs, const Streams &streams) {
@@ -261,6 +269,7 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
         layers.push_back(profile.get());
 
     const Measured measured = run(launch, streams, layers, interrupts_, on_tick());
+    compare_status(whole ? "the sampled run" : "the profiled run", measured);
     if (progress_)
         progress_->draw();
     hardware.finish();
@@ -303,7 +312,8 @@ void Examination::take_sampled(const Sampler &sampler, const Launch &launch, con
 void Examination::count_exactly(const Launch &launch) {
     if (progress_)
         show_progress("counted");
-    run(launch, streams(false), {exact_.get()}, interrupts_, on_tick());
+    compare_status("the run in which waits were counted",
+                   run(launch, streams(false), {exact_.get()}, interrupts_, on_tick()));
     exact_->finish();
     report_.exact = true;
     add_exact(report_, *exact_);
@@ -320,7 +330,8 @@ void Examination::look_for_makers(const Launch &launch) {
         return;
     }
     show_progress("who makes threads");
-    run(launch, streams(false), {layer.get()}, interrupts_, on_tick());
+    compare_status("the run that showed who makes threads",
+                   run(launch, streams(false), {layer.get()}, interrupts_, on_tick()));
     layer->finish();
     take_notes(*layer);
     add_makers(report_, layer->maps, layer->makers);

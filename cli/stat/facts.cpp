@@ -9,6 +9,7 @@
 
 #include "stat/names.hpp"
 #include "stat/scaling.hpp"
+#include "stat/waits.hpp"
 
 namespace thrum::stat {
 
@@ -20,33 +21,11 @@ constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, 
 // this, its share is chance.
 constexpr double kTooShort = 0.1;
 
-bool begins_with(const std::string &text, const char *start) {
-    return text.rfind(start, 0) == 0;
-}
-
 bool ends_with(const std::string &text, const std::string &end) {
     return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 // --- stacks -------------------------------------------------------------------------------------------
-
-bool is_python(const Frame &frame) {
-    return begins_with(frame.module, "python3") || begins_with(frame.module, "libpython3") ||
-           ends_with(frame.file, ".py");
-}
-
-// CPython waits for its interpreter lock as for a condition, when a thread takes it back.
-bool waits_for_interpreter(const std::vector<Frame> &stack) {
-    for (const Frame &frame : stack) {
-        if (!is_python(frame) && frame.is_user) // a lock of a module's own
-            return false;
-        const std::string name = plain_name(frame.function);
-        if (name == "take_gil" || name == "PyEval_RestoreThread" || name == "PyEval_AcquireThread" ||
-            name == "PyGILState_Ensure" || name == "PyEval_EvalFrameDefault")
-            return is_python(frame) || name == "take_gil";
-    }
-    return false;
-}
 
 // The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest to the
 // program's own code counts. printf() may allocate, and who calls it did not call malloc().
@@ -81,7 +60,7 @@ void name_hidden(Culprit &culprit, const Frame &frame, const HiddenLock &entry) 
     culprit.kind = entry.is_allocator ? Culprit::kAllocator : Culprit::kHidden;
     culprit.name = *entry.name == '\0' ? public_name(frame.function) + "()" : entry.name;
     culprit.module = frame.module;
-    culprit.fix = entry.fix;
+    culprit.fix = entry.is_allocator ? allocator_fix(frame.module) : entry.fix;
     culprit.key = culprit.name;
 }
 
@@ -117,7 +96,7 @@ Culprit culprit_of(const Report &report, const Site &site) {
     Culprit culprit;
     culprit.place = place_of(site.stack);
     culprit.lock = use_of(report, site);
-    if (waits_for_interpreter(site.stack)) {
+    if (is_python_lock(site.stack, culprit.lock != nullptr ? culprit.lock->lock : Lock())) {
         culprit.kind = Culprit::kInterpreter;
         culprit.name = "Python's global interpreter lock (GIL)";
         culprit.key = "GIL";
@@ -127,7 +106,10 @@ Culprit culprit_of(const Report &report, const Site &site) {
         name_hidden(culprit, *frame, *find_hidden_lock(*frame));
         return culprit;
     }
-    const Frame *called = called_frame(site.stack);
+    const Frame *called =
+        called_frame(site.stack, is_python); // a module's function rather than the interpreter
+    if (called == nullptr)
+        called = called_frame(site.stack);
     const OpenmpConstruct *construct = openmp_construct(site.stack);
     const bool is_librarys = culprit.lock != nullptr && culprit.lock->lock.kind == LockKind::kLibrary;
     if (is_librarys && called != nullptr && construct == nullptr) {
@@ -167,7 +149,7 @@ std::vector<Culprit> find_culprits(const Report &report) {
     };
     const auto find_own = [&list](const Place &place) { // which lock it is only waits show
         return std::find_if(list.begin(), list.end(), [&place](const Culprit &known) {
-            return known.kind == Culprit::kOwn && known.place.function == place.function;
+            return known.kind == Culprit::kOwn && key_of(known.place) == key_of(place);
         });
     };
     for (const Site &site : report.waits) { // by share: the first has the place
@@ -182,7 +164,7 @@ std::vector<Culprit> find_culprits(const Report &report) {
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
         for (const Site &site : *burns) {
             const Frame *frame = hidden_frame(site.stack);
-            if (frame == nullptr && (!is_at_own_lock(site.stack) || waits_for_interpreter(site.stack)))
+            if (frame == nullptr && (!is_at_own_lock(site.stack) || is_python_lock(site.stack, Lock())))
                 continue;
             Culprit culprit;
             culprit.place = place_of(site.stack);
@@ -328,10 +310,20 @@ double grown(const HardwareCounts &many, const HardwareCounts &one, double Hardw
     return now > 0 ? now / std::max(before, kFew) : 0;
 }
 
-// The program had fewer CPUs than its threads wanted, while others used some.
-bool was_kept_from(const Point &point, double cores, unsigned processors, double wanting) {
-    if (!is_disturbed(point.load, processors) || point.wall.median <= 0)
+// Did others use some of the machine? Where that could not be read, as of very short runs, the kernel's account of time in
+// which somebody waited for a CPU tells; but with more threads than cores the program's own ones do.
+bool may_be_disturbed(const Point &point, unsigned processors, bool waits_for_itself) {
+    if (is_disturbed(point.load, processors))
+        return true;
+    return !point.load.others && !waits_for_itself && point.load.waited.value_or(0) >= kDisturbed;
+}
+
+// The program had fewer CPUs than its `threads` wanted, while others used some.
+bool was_kept_from(const Point &point, double threads, double all_cores, unsigned processors,
+                   double wanting) {
+    if (!may_be_disturbed(point, processors, threads > all_cores) || point.wall.median <= 0)
         return false;
+    const double cores = std::min(all_cores, threads);
     const double by_delay = (point.cpu() + point.run_delay) / point.wall.median;
     const double wanted = std::min(cores, std::max(by_delay, wanting));
     return point.parallelism() < kKeptFrom * wanted;
@@ -385,6 +377,11 @@ Facts::Facts(const Report &whole) : report(whole) {
         lock_share = of(Doing::kLockWait) / active;
         io_share = (of(Doing::kInputOutput) + input) / active;
     }
+    double counted = 0;
+    for (const Site &site : report.waits)
+        counted += site.calls ? site.seconds : 0;
+    if (counted > 0)
+        exact_share = counted / (active - of(Doing::kLockWait) + counted);
     if (report.sampled_wall > 0)
         wanting = (of(Doing::kRunning) + of(Doing::kRunnable)) / report.sampled_wall;
     culprits = find_culprits(report);
@@ -402,13 +399,12 @@ Facts::Facts(const Report &whole) : report(whole) {
         for (const Site &site : report.waits)
             exact_rate += static_cast<double>(site.calls.value_or(0)) / last.cpu();
     }
-    for (const Point &point : report.points)
-        is_busy =
-            is_busy || was_kept_from(point,
-                                     std::min(cores, &point == &last
-                                                         ? threads
-                                                         : std::max(1.0, static_cast<double>(point.threads))),
-                                     report.machine.processors, &point == &last ? wanting : 0);
+    for (const Point &point : report.points) {
+        const bool is_last = &point == &last;
+        const double its_threads = is_last ? threads : std::max(1U, point.threads);
+        is_busy = is_busy ||
+                  was_kept_from(point, its_threads, cores, report.machine.processors, is_last ? wanting : 0);
+    }
     if (report.sampled_wall > 0)
         alone = is_busy ? share_alone_by_cpu(report, std::min(cores, threads))
                         : time_alone(report).seconds / report.sampled_wall;

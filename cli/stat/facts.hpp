@@ -84,6 +84,7 @@ struct Facts {
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
     double few_involuntary_rate = 0;                 // of `few`
     double exact_rate = 0;                           // counted waits for a second of CPU time
+    double exact_share = 0; // of `active`, with their time in the place of what was sampled
     // By the processor's counters, with the most threads to with the fewest; 0: not known.
     double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
     double slowed = 0;       // cycles for each instruction

@@ -23,14 +23,14 @@ const HiddenLock kHiddenLocks[] = {
     {"mktime timelocal strftime strftime_l wcsftime tzset", "",
      "Format times with an offset that was asked for once; the time zone's lock is one for all threads.",
      false},
-    {"setenv putenv unsetenv clearenv getenv secure_getenv", "",
+    {"setenv putenv unsetenv clearenv", "",
      "Read the environment once, before there are threads, and keep what is needed in variables.", false},
     {"add_to_environ", "setenv() or putenv()",
      "Read the environment once, before there are threads, and keep what is needed in variables.", false},
     {"vfprintf_internal vfwprintf_internal", "printf() and its like",
      "Give each thread a buffer or stream of its own, or lock once (flockfile) around *_unlocked calls.",
      false},
-    {"putc putchar putc_unlocked fputc puts fputs fwrite printf fprintf vprintf vfprintf dprintf fputwc "
+    {"putc putchar fputc puts fputs fwrite printf fprintf vprintf vfprintf dprintf fputwc "
      "putwc "
      "fwprintf wprintf perror",
      "", "Give each thread a buffer or stream of its own, or lock once (flockfile) around *_unlocked calls.",
@@ -46,8 +46,8 @@ const HiddenLock kHiddenLocks[] = {
      "Unwind_Backtrace Unwind_ForcedUnwind backtrace cxa_throw cxa_rethrow",
      "stack unwinding, as by exceptions",
      "Throw fewer exceptions on this path; gcc 13 with glibc 2.35 unwinds without a lock.", false},
-    {"dlsym dlvsym dlopen dlclose dladdr dladdr1 dlinfo dlmopen", "",
-     "Look symbols up once and keep the addresses.", false},
+    {"dlsym dlvsym dlopen dlclose dladdr dladdr1 dlmopen", "", "Look symbols up once and keep the addresses.",
+     false},
     {"strerror strerror_l strsignal gettext dgettext dcgettext ngettext dcngettext dcigettext", "",
      "Keep translated messages; strerrordesc_np() takes no lock.", false},
     {"syslog vsyslog openlog closelog", "", "Hand messages to one thread that logs for all.", false},
@@ -55,19 +55,17 @@ const HiddenLock kHiddenLocks[] = {
      "getpwuid "
      "getpwuid_r getgrnam getgrnam_r getgrgid getgrgid_r initgroups nss_database_lookup",
      "", "Keep the answers: each question takes the locks of the name service switch.", false},
-    {"setlocale newlocale freelocale uselocale nl_langinfo_l", "", "Make each locale once and keep it.",
-     false},
+    {"setlocale newlocale duplocale freelocale", "", "Make each locale once and keep it.", false},
+    {"regexec", "",
+     "Compile the expression once for each thread: whoever matches against it holds a lock in it.", false},
     {"readdir readdir_r readdir64 rewinddir", "", "Let each thread open the directory for itself.", false},
     {"atexit cxa_atexit on_exit cxa_thread_atexit_impl", "", "Register once, not for each object.", false},
-    {"tmpfile tmpnam tempnam mkstemp popen pclose system", "", "Start helpers and make files ahead of time.",
-     false},
+    {"tmpfile popen pclose system", "", "Start helpers and make files ahead of time.", false},
     {"malloc calloc realloc reallocarray free cfree memalign aligned_alloc posix_memalign valloc "
-     "malloc_usable_size "
      "malloc_trim int_malloc int_free int_realloc arena_get2 arena_get_retry sysmalloc systrim "
      "malloc_consolidate "
      "tcache_init libc_malloc libc_free libc_calloc libc_realloc libc_memalign",
-     "the allocator",
-     "Use an allocator with per-thread caches (jemalloc, mimalloc by LD_PRELOAD), or reuse blocks.", true},
+     "the allocator", "", true},
 };
 
 bool ends_in_number(const std::string &text, std::size_t from) {
@@ -124,6 +122,22 @@ std::string public_name(const std::string &function) {
         remove_prefix(name, prefix);
     remove_suffix(name, "_chk");
     return name;
+}
+
+std::string allocator_fix(const std::string &module) {
+    std::string others;
+    bool has_caches =
+        module.find("tcmalloc") != std::string::npos || module.find("tbbmalloc") != std::string::npos;
+    for (const char *name : {"jemalloc", "mimalloc"}) {
+        const bool is_loaded = module.find(name) != std::string::npos;
+        has_caches = has_caches || is_loaded;
+        if (!is_loaded)
+            others += (others.empty() ? "" : ", ") + std::string(name);
+    }
+    others += " by LD_PRELOAD";
+    return has_caches ? "Reuse blocks, or ask for several at once; another allocator (" + others +
+                            ") may share less."
+                      : "Use an allocator with per-thread caches (" + others + "), or reuse blocks.";
 }
 
 const HiddenLock *find_hidden_lock(const Frame &frame) {

@@ -150,6 +150,24 @@ unsigned physical_cores() {
     return static_cast<unsigned>(cores.size());
 }
 
+int ptrace_scope() {
+    int scope = 0;
+    std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+    return scope;
+}
+
+// From 2 on children are refused as well.
+std::string why_hidden(int ptrace_scope) {
+    const char *why =
+        "the program runs with other rights than its caller (it is set-user-ID, or its file may "
+        "not be read)";
+    if (ptrace_scope == 2)
+        why = "kernel.yama.ptrace_scope is 2, which lets only root (CAP_SYS_PTRACE) look into a program";
+    else if (ptrace_scope > 2)
+        why = "kernel.yama.ptrace_scope is 3, which lets nobody look into a program until the next boot";
+    return why + std::string(": what its threads waited for could not be seen");
+}
+
 double measure_switch_cost() {
     cpu_set_t before;
     if (sched_getaffinity(0, sizeof before, &before) != 0 || !stay_on_this_cpu())

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine gives a program and charges for it: CPUs that it may really use, cores behind them, and the cost of a
-// context switch. Used by stat.cpp.
+// What this machine gives a program and charges for it: CPUs that it may really use, cores behind them, the cost of a
+// context switch, and whether it lets a program be looked at. Used by examination.cpp and sampler.cpp.
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace thrum::stat {
 
@@ -18,5 +19,10 @@ unsigned physical_cores();
 // CPU time of one context switch between two threads on one CPU that wake each other: the futex calls for that
 // included. Takes 20 ms of CPU time; 0 where it cannot be measured.
 double measure_switch_cost();
+
+// kernel.yama.ptrace_scope; 0 where the kernel has none.
+int ptrace_scope();
+// Why a program that was just started may not be looked at, as a warning says it.
+std::string why_hidden(int ptrace_scope);
 
 } // namespace thrum::stat

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/instructions.hpp"
 
+#include <unistd.h>
+
 #include <cstring>
 
 namespace thrum::stat {
@@ -9,13 +11,11 @@ bool Code::read(std::uint64_t address, void *to, std::size_t bytes) {
     const Mapping *mapping = mapping_at(mappings_, address);
     if (mapping == nullptr || !mapping->is_executable || !mapping->is_of_file())
         return false;
-    std::ifstream &file = files_[mapping->path];
-    if (!file.is_open())
-        file.open(mapping->path, std::ios::binary);
-    file.clear();
-    file.seekg(static_cast<std::streamoff>(address - mapping->start + mapping->offset));
-    file.read(static_cast<char *>(to), static_cast<std::streamsize>(bytes));
-    return file.good();
+    const auto [file, is_new] = files_.try_emplace(mapping->path);
+    if (is_new)
+        file->second = Descriptor(open_mapped(*mapping, process_));
+    const auto at = static_cast<off_t>(address - mapping->start + mapping->offset);
+    return file->second.is_open() && pread(file->second.get(), to, bytes, at) == static_cast<ssize_t>(bytes);
 }
 
 bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {

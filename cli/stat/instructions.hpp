@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "descriptor.hpp"
 #include "maps.hpp"
 
 namespace thrum::stat {
@@ -25,7 +25,9 @@ class Code {
     static constexpr Set kOwn = Set::kAarch64;
 #endif
 
-    explicit Code(const std::vector<Mapping> &mappings, Set set = kOwn) : mappings_(mappings), set_(set) {}
+    // `process`: as open_mapped() takes it.
+    explicit Code(const std::vector<Mapping> &mappings, Set set = kOwn, pid_t process = 0)
+        : mappings_(mappings), set_(set), process_(process) {}
 
     // Is there a call just before? `target`: where it goes to, or 0 where that is not written in the instruction.
     bool is_behind_call(std::uint64_t address, std::uint64_t &target);
@@ -45,7 +47,8 @@ class Code {
 
     const std::vector<Mapping> &mappings_;
     Set set_;
-    std::map<std::string, std::ifstream> files_;
+    pid_t process_;
+    std::map<std::string, Descriptor> files_;
 };
 
 } // namespace thrum::stat

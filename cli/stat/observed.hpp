@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,6 +30,7 @@ struct RawStack {
 struct Maps {
     double since = 0; // seconds since the program began
     std::string text;
+    pid_t process = 0; // that still has them mapped; 0: it may have ended
 };
 
 // Maps of a program that has ended (its files are still there) and the stacks that were sampled in it.

@@ -124,6 +124,7 @@ struct Finding {
     std::string file;
     int line = 0;
     std::vector<std::string> evidence; // a line each, with numbers
+    double explains = 1; // of active or CPU time, what it may account for; 1 where that is not told
 };
 
 enum class Outcome : std::uint8_t {
@@ -160,9 +161,10 @@ struct Switched {
 struct Report {
     std::vector<std::string> command; // as given, with {} where it stood
     Machine machine;
-    unsigned cores = 0;       // physical ones behind machine.processors; 0: not known
-    std::string began;        // ISO 8601
-    std::int32_t process = 0; // that was sampled
+    unsigned host_processors = 0; // also those that the program may not use; 0: not known
+    unsigned cores = 0;           // physical ones behind machine.processors; 0: not known
+    std::string began;            // ISO 8601
+    std::int32_t process = 0;     // that was sampled
 
     Outcome outcome = Outcome::kOneRun;
     std::string verdict; // one sentence
@@ -199,7 +201,7 @@ struct Report {
     std::vector<std::pair<std::string, std::uint64_t>> system_calls; // by number of calls, descending
 
     double switch_cost = 0;        // seconds for one context switch, measured here
-    int signal = 0, exit_code = 0; // of the last bare run
+    int signal = 0, exit_code = 0; // of the first run that did not end with 0
     bool interrupted = false;      // Ctrl-C: what was seen so far
 
     std::vector<std::string> how_known; // a sentence each: the layers, what each could and could not see

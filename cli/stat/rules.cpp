@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "stat/facts.hpp"
 #include "stat/origins.hpp"
@@ -89,8 +90,9 @@ bool has_lost(const Facts &facts) {
 }
 
 bool waits_count(const Facts &facts) {
-    return facts.exact_rate >= kExactRate ||
-           facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone);
+    const bool by_count = facts.exact_rate >= kExactRate && // cheap ones, perhaps, that nothing is lost by
+                          (has_lost(facts) || facts.exact_share >= kLockShareAlone);
+    return by_count || facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone);
 }
 
 // Of one run, which has nothing to compare with: threads wait for it now and then, and take and give it back most of all.
@@ -164,6 +166,8 @@ Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rul
     Finding found = finding(rule, cause, culprit.fix.empty() ? fix : culprit.fix,
                             confidence_of(facts, culprit), culprit.place);
     add_lock_evidence(facts, culprit, found);
+    found.explains =
+        std::max(culprit.wait_share * std::max(facts.lock_share, facts.exact_share), culprit.burned);
     if (!culprit.place.code.empty())
         found.evidence.push_back("at " + culprit.place.code +
                                  ": without debugging information no function and line are known");
@@ -384,6 +388,7 @@ std::optional<Finding> spinning_at_barrier(const Facts &facts) {
                 most->openmp->fix, Confidence::kMedium, place);
     found.evidence.push_back(percent(share) + " of CPU time there, " + percent(share_one) +
                              " with the fewest threads");
+    found.explains = share;
     return found;
 }
 
@@ -406,6 +411,7 @@ std::optional<Finding> spinning(const Facts &facts) {
                     yields ? Confidence::kHigh : Confidence::kMedium, burner.place);
         found.evidence.push_back(percent(burner.share) + " of CPU time there, " + percent(burner.share_one) +
                                  " with the fewest threads");
+        found.explains = burner.share;
         return found;
     }
     return std::nullopt;
@@ -544,9 +550,10 @@ Findings sequential(const Facts &facts) {
     return {found};
 }
 
-// What the runs of a point take where others leave the machine alone, at least: they may have kept it from all that they used.
+// What the runs of a point take where others leave the machine alone, at least: they may have kept it from all that they used
+// of its CPUs, but hardly more of these than of those that the program may not use.
 double free_time(const Report &report, const Point &point) {
-    const double processors = std::max(1U, report.machine.processors);
+    const double processors = std::max({1U, report.machine.processors, report.host_processors});
     const double others = point.load.others.value_or(0) + point.load.stolen;
     return point.wall.low * std::max(0.0, 1 - others / processors);
 }
@@ -688,11 +695,18 @@ const Rule kRules[] = {
     {"inconclusive", inconclusive, kRest},
 };
 
-// By what can be told of the culprit: the surest first, and of equals the one that the table has first.
+// Much, a part, or little of what is lost; finer differences are a matter of chance.
+int rank_of(double explains) {
+    return explains >= kHighLockShare ? 2 : explains >= kBurned ? 1 : 0;
+}
+
+// What explains more first, then the surest, and of equals the one that the table has first.
 void order(Findings &findings) {
-    std::stable_sort(findings.begin(), findings.end(), [](const Finding &a, const Finding &b) {
-        return static_cast<int>(a.confidence) > static_cast<int>(b.confidence);
-    });
+    const auto rank = [](const Finding &one) {
+        return std::pair(rank_of(one.explains), static_cast<int>(one.confidence));
+    };
+    std::stable_sort(findings.begin(), findings.end(),
+                     [rank](const Finding &a, const Finding &b) { return rank(a) > rank(b); });
 }
 
 Findings search(const Facts &facts) {

@@ -27,12 +27,15 @@ std::vector<std::string> rule_names();
 struct HiddenLock {
     const char *functions; // names in stacks, separated by blanks; without leading underscores
     const char *name;      // what the CAUSE calls it; empty: the function's own name, with ()
-    const char *fix;
+    const char *fix;       // of allocators: allocator_fix()
     bool is_allocator;
 };
 
 // The entry for a frame of a library, or nullptr.
 const HiddenLock *find_hidden_lock(const Frame &frame);
+
+// What to do about the allocator in a library: not to use that one.
+std::string allocator_fix(const std::string &module);
 
 // Without what compilers put behind the name of a part of a function: "f._omp_fn.0" is "f".
 std::string source_name(const std::string &function);

@@ -333,19 +333,27 @@ std::string text_of_file(const std::string &path) {
     return text.str();
 }
 
-// Nothing where the process is gone. Context switches of threads that have ended are not kept.
+// Nothing where the process is gone, or has ended and is not waited for yet. Context switches of threads that have ended
+// are not kept.
 std::optional<Account> account_of(pid_t pid) {
     const std::string folder = "/proc/" + std::to_string(pid), text = text_of_file(folder + "/stat");
     const std::size_t name_ends = text.rfind(')');
     if (name_ends == std::string::npos)
         return std::nullopt;
     std::istringstream fields(text.substr(name_ends + 1));
-    std::string skipped;
+    std::string state, skipped;
     double user_ticks = 0, system_ticks = 0;
+    unsigned threads = 0;
     Account account;
-    for (int field = 3; field <= 11; field++)
+    fields >> state;
+    for (int field = 4; field <= 11; field++)
         fields >> skipped;
     fields >> account.faults_major >> skipped >> user_ticks >> system_ticks;
+    for (int field = 16; field <= 19; field++)
+        fields >> skipped;
+    fields >> threads;
+    if (state == "Z" && threads <= 1) // with more of them its first thread alone has ended
+        return std::nullopt;
     const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
     account.user = user_ticks / ticks;
     account.system = system_ticks / ticks;
@@ -445,7 +453,10 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
         if (clockwork.elapsed() - looked < kTick)
             continue;
         looked = clockwork.elapsed();
-        after = account_of(pid).value_or(after);
+        const std::optional<Account> now = account_of(pid);
+        if (!now)
+            break;
+        after = *now;
     }
     measured.wall = clockwork.elapsed();
     after = account_of(pid).value_or(after);

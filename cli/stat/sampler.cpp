@@ -31,6 +31,7 @@
 #include "elf.hpp"
 #include "maps.hpp"
 #include "process.hpp"
+#include "stat/host.hpp"
 #include "stat/python_keeper.hpp"
 #include "stat/stack_keeper.hpp"
 #include "stat/task_files.hpp"
@@ -113,7 +114,8 @@ struct Sampler::State {
     void list(double now);
     void list_if_worthwhile(double now);
     void add(pid_t id, double now);
-    void forget(Watched &watched);
+    void note_end(Watched &watched, int error);
+    void forget(Watched &watched, double now);
     int open_file(pid_t id, const char *name) const;
     bool read_file(const Watched &watched, Descriptor &kept, const char *name, char (&text)[256]);
     bool read_status(Watched &watched, double now);
@@ -146,7 +148,7 @@ struct Sampler::State {
     bool someone_is_gone = false;
 
     double next_at = 0, last_at = 0, credit = kCreditFirst;
-    Cost look_cost{50e-6}, list_cost{4e-6};
+    Cost look_cost{50e-6}, list_cost{2e-6};
 
     std::vector<Mapping> mappings;
     double maps_at = 0, maps_after = kMapsFirst, maps_cost = 0;
@@ -213,9 +215,7 @@ bool Sampler::State::is_there(double now) {
         if (refusals < kRefusalsMost)
             return false;
         is_refused = true;
-        say_once(
-            "the program runs with other rights than its caller (it is set-user-ID, or its file may not be "
-            "read): what its threads waited for could not be seen");
+        say_once(why_hidden(ptrace_scope()));
     } else if (has_other_memory()) {
         return false; // it has ended
     }
@@ -257,7 +257,7 @@ void Sampler::State::load_maps(double now) {
     if (!maps.empty() && is_extended(stacks.code(), code_now))
         maps.back().text = std::move(*text);
     else
-        maps.push_back({maps.empty() ? 0 : now, std::move(*text)});
+        maps.push_back({maps.empty() ? 0 : now, std::move(*text), to.is_attached ? pid : 0});
     stacks.set_code(std::move(code_now));
     find_python();
     maps_cost = cpu_time() - begin;
@@ -328,7 +328,8 @@ void Sampler::State::add(pid_t id, double now) {
     to.threads.push_back(std::move(known));
 }
 
-void Sampler::State::forget(Watched &thread) {
+void Sampler::State::forget(Watched &thread, double now) {
+    to.threads[thread.thread].gone = now;
     descriptors_left += (thread.system_call.is_open() ? 1 : 0) + (thread.schedstat.is_open() ? 1 : 0);
     index.erase(thread.id);
 }
@@ -347,7 +348,7 @@ void Sampler::State::list(double now) {
         count++;
         const auto known = index.find(id);
         if (known != index.end() && watched[known->second].is_gone) { // another one with its number
-            forget(watched[known->second]);
+            forget(watched[known->second], now);
             add(id, now);
         } else if (known == index.end()) {
             add(id, now);
@@ -360,7 +361,7 @@ void Sampler::State::list(double now) {
         if (thread.listed == listings)
             left.push_back(std::move(thread));
         else if (index.count(thread.id) != 0 && watched[index[thread.id]].listed != listings)
-            forget(thread);
+            forget(thread, now);
     }
     watched = std::move(left);
     for (std::size_t i = 0; i < watched.size(); i++)
@@ -368,7 +369,8 @@ void Sampler::State::list(double now) {
     list_cost.add(cpu_time() - begin, std::max<std::size_t>(count, 1));
 }
 
-// The folder has as many links as there are threads, and two; that costs nothing to ask.
+// The folder has as many links as there are threads, and two; that costs nothing to ask. A list may take a fifth of the
+// budget; all of it where most threads are not known, for nothing is seen of those.
 void Sampler::State::list_if_worthwhile(double now) {
     struct stat folder {};
     if (fstat(dirfd(tasks.get()), &folder) != 0)
@@ -377,8 +379,8 @@ void Sampler::State::list_if_worthwhile(double now) {
     to.most_threads = std::max(to.most_threads, static_cast<unsigned>(count));
     if (count == watched.size() && !someone_is_gone)
         return;
-    const double cost = list_cost.of(count);
-    if (cost < credit / 2 || now - listed_at > std::max(kListLater, 5 * cost / budget))
+    const double cost = list_cost.of(count), part = count > 2 * watched.size() ? 1 : 0.2;
+    if (cost < credit / 2 || now - listed_at > std::max(kListLater, cost / (part * budget)))
         list(now);
 }
 
@@ -411,6 +413,14 @@ void Sampler::State::find_python() {
         say_once(why_not);
 }
 
+// Nothing could be read of it, for it has ended; or there are no descriptors left. A first thread that has ended stays.
+void Sampler::State::note_end(Watched &thread, int error) {
+    if (error == EMFILE || error == ENFILE)
+        return;
+    thread.is_gone = state_of(thread.id) != 'Z';
+    someone_is_gone = someone_is_gone || thread.is_gone;
+}
+
 // False: it has ended.
 bool Sampler::State::look_at_sleeper(const Watched &thread, const char *text, ProcSample &sample) {
     SleepingCall call;
@@ -438,14 +448,20 @@ void Sampler::State::look(Watched &thread, double now) {
     if (!read_file(thread, thread.system_call, "syscall", text)) {
         may_read = errno != EACCES && errno != EPERM;
         if (may_read) {
-            thread.is_gone = state_of(thread.id) != 'Z'; // a first thread that has ended stays
-            someone_is_gone = someone_is_gone || thread.is_gone;
+            note_end(thread, errno);
             return;
         }
     }
     const bool has_schedstat = read_file(thread, thread.schedstat, "schedstat", scheduled);
-    if (!has_schedstat && errno == ENOENT && state_of(thread.id) != 'X')
+    if (!has_schedstat) {
+        // Without its times it is no look at it: it may have ended since the other file was read.
+        const int error = errno;
+        if (error != ENOENT || state_of(thread.id) == 'X') {
+            note_end(thread, error);
+            return;
+        }
         say_once("the kernel tells no run times (schedstat): waiting for a CPU could not be seen");
+    }
     const SchedStat stat = has_schedstat ? parse_schedstat(scheduled) : SchedStat();
     const bool has_run = !has_schedstat || stat.times_run != thread.times_run;
     ProcSample sample;

@@ -43,7 +43,8 @@ void StackKeeper::copy(std::uint64_t sp, std::vector<std::byte> &bytes) {
         }
         const iovec whole{bytes.data(), bytes.size()};
         got = process_vm_readv(pid_, &whole, 1, pieces, count, 0);
-        use_memory_ = got < 0 && (errno == EPERM || errno == ENOSYS); // as in some containers
+        // Refused in some containers, and of a process whose first thread has ended.
+        use_memory_ = got < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH);
     }
     if (use_memory_)
         got = pread(memory_, bytes.data(), bytes.size(), static_cast<off_t>(sp));

@@ -37,7 +37,7 @@ class StackKeeper {
     Observed &observed_;
     pid_t pid_ = 0;
     int memory_ = -1;
-    bool use_memory_ = false; // where process_vm_readv(2) is not allowed
+    bool use_memory_ = false; // where process_vm_readv(2) gives nothing
     std::vector<Mapping> code_;
     std::size_t bytes_ = 0;                                // of all that are kept
     std::unordered_map<std::uint64_t, std::size_t> known_; // hash to index

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "backtrace.hpp"
+#include "descriptor.hpp"
 #include "maps.hpp"
 #include "stat/instructions.hpp"
 #include "stat/layers.hpp"
@@ -49,6 +50,8 @@ constexpr const char *kSystemFolders[] = {"/lib/",     "/lib32/",     "/lib64/",
 constexpr const char *kSystemLibraries[] = {"libc.so", "libc-2.",   "libm.so",  "libpthread",  "ld-linux",
                                             "ld-musl", "libstdc++", "libc++",   "libgcc_s",    "libgomp",
                                             "libomp",  "libtbb",    "libthrum", "libjemalloc", "libmimalloc"};
+// What is mapped like a file and is none.
+constexpr const char *kFilesOfNoName[] = {"/memfd:", "/dev/", "/SYSV", "/anon_hugepage"};
 // Sources that are compiled into the program and are not its own.
 constexpr const char *kSystemSources[] = {"/usr/include/", "/usr/lib/"};
 constexpr const char *kSystemFunctions[] = {"std::", "__gnu_cxx::", "__gthread_"};
@@ -80,9 +83,11 @@ std::string stem_of(const std::string &module) {
 // --- the unwinder ---------------------------------------------------------------------------------------------
 
 struct Unwinder::State {
-    explicit State(const std::string &maps)
-        : mappings(mappings_of(maps)), symbols(maps), code(mappings),
-          backtracer(maps, [this](std::uint64_t at, std::uint64_t &word) { return read(at, word); }) {
+    explicit State(const Maps &maps)
+        : process(maps.process), mappings(mappings_of(maps.text)), symbols(maps.text, process),
+          code(mappings, Code::kOwn, process),
+          backtracer(
+              maps.text, [this](std::uint64_t at, std::uint64_t &word) { return read(at, word); }, process) {
         for (const Mapping &mapping : mappings)
             if (mapping.is_executable && mapping.is_of_file() && program.empty())
                 program = mapping.path;
@@ -94,12 +99,14 @@ struct Unwinder::State {
     Backtrace search_frame_pointer(const Backtrace &known);
     int trust_in(std::uint64_t slot, std::uint64_t function);
     const std::vector<Frame> &frames_at(std::uint64_t address);
+    void place_by_mapping(std::uint64_t address, Frame &frame);
     void name_called(std::vector<Frame> &frames, std::uint64_t called, std::uint64_t caller);
     bool is_of_system(const std::string &path) const;
     bool is_stack(const Mapping &mapping) const;
     bool is_arena(const Mapping &mapping) const;
     Lock static_lock(const Symbol &symbol, std::uint64_t futex) const;
 
+    pid_t process;
     std::vector<Mapping> mappings;
     Symbols symbols;
     Code code;
@@ -111,6 +118,7 @@ struct Unwinder::State {
     struct Known {
         bool names = false, lines = false;
     };
+    std::set<std::string> others;         // files that are not those that were mapped
     std::map<std::string, Known> modules; // of the program and its own libraries, as far as they were seen
 };
 
@@ -224,12 +232,24 @@ const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
         }
         at->second.push_back(std::move(frame));
     }
-    if (symbols.at(address).module.empty()) { // the kernel's, or made as the program went along
-        const Mapping *mapping = mapping_at(mappings, address);
-        at->second.front().module =
-            mapping != nullptr && !mapping->path.empty() ? mapping->path : "(unknown)";
-    }
+    if (symbols.at(address).module.empty())
+        place_by_mapping(address, at->second.front());
     return at->second;
+}
+
+// Of the kernel's code, of what was made as the program went along, and where the file is not there that was mapped.
+void Unwinder::State::place_by_mapping(std::uint64_t address, Frame &frame) {
+    const Mapping *mapping = mapping_at(mappings, address);
+    frame.module = mapping != nullptr && !mapping->path.empty() ? mapping->path : "(unknown)";
+    if (mapping == nullptr || !mapping->is_of_file() || mapping->inode == 0 ||
+        begins_with_any(mapping->path, kFilesOfNoName))
+        return;
+    if (const Descriptor file(open_mapped(*mapping, process)); file.is_open())
+        return;
+    others.insert(mapping->path);
+    frame.module = file_name(mapping->path.substr(0, mapping->path.find(" (deleted)")));
+    frame.offset = address - mapping->start + mapping->offset;
+    frame.is_user = !is_of_system(mapping->path);
 }
 
 // A library's function by the name that its caller knows: it may have others. And one that jumps to a function inside
@@ -300,7 +320,7 @@ Lock Unwinder::State::static_lock(const Symbol &symbol, std::uint64_t futex) con
     return lock;
 }
 
-Unwinder::Unwinder(const Maps &maps) : state_(std::make_unique<State>(maps.text)) {}
+Unwinder::Unwinder(const Maps &maps) : state_(std::make_unique<State>(maps)) {}
 
 Unwinder::~Unwinder() = default;
 
@@ -355,6 +375,10 @@ std::vector<std::string> Unwinder::missing() const {
             sentences.push_back("no debugging information: " + module + "; " +
                                 (known.names ? "lines of its own code" : "functions and lines") +
                                 " are not known");
+    for (const std::string &path : state_->others)
+        sentences.push_back("the file that is mapped as " + path +
+                            " could not be found (it was replaced, or is a container's): functions and lines "
+                            "in it are not known");
     return sentences;
 }
 

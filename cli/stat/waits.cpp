@@ -260,12 +260,18 @@ Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
 
 constexpr const char *kWaysIn[] = {"lll_lock_wait", "lll_timedlock_wait",     "lll_mutex_lock", "futex_",
                                    "syscall",       "internal_syscall_cancel"};
+// What takes Python's lock, and what runs Python's functions, which gives it up now and then.
+constexpr const char *kInterpreter[] = {"PyEval_RestoreThread", "PyEval_AcquireThread", "PyEval_AcquireLock",
+                                        "PyGILState_Ensure", "PyEval_EvalFrameDefault"};
 constexpr const char *kBeginnings[] = {"start_thread", "clone", "thread_start", "libc_start_", "start"};
 
+bool is_of_libc(const Frame &frame) {
+    return begins_with(frame.module, "libc.so") || begins_with(frame.module, "libpthread");
+}
+
 bool is_way_in(const Frame &frame) {
-    const bool is_libc = begins_with(frame.module, "libc.so") || begins_with(frame.module, "libpthread");
     return !frame.is_user &&
-           (frame.function.empty() ? is_libc : begins_with_any(plain(frame.function), kWaysIn));
+           (frame.function.empty() ? is_of_libc(frame) : begins_with_any(plain(frame.function), kWaysIn));
 }
 
 bool is_beginning(const Frame &frame) {
@@ -295,15 +301,31 @@ Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const 
     return sample.system_call < 0 ? Doing::kKernel : doing_in_system_call(sample);
 }
 
+bool is_python(const Frame &frame) {
+    const std::size_t at = frame.file.size() < 3 ? 0 : frame.file.size() - 3;
+    return begins_with(frame.module, "python3") || begins_with(frame.module, "libpython3") ||
+           frame.file.compare(at, std::string::npos, ".py") == 0;
+}
+
+// CPython waits for it as for a condition, with a mutex around. Where the functions inside have no names, those are told by
+// that nobody else is between them and the interpreter: not a module, and no lock of the program's.
 bool is_python_lock(const std::vector<Frame> &stack, const Lock &lock) {
-    bool on_condition = false;
+    const bool is_in_runtime = lock.symbol == "_PyRuntime";
+    bool on_condition = false, on_mutex = false;
     for (const Frame &frame : stack) {
         const std::string name = plain(frame.function);
         if (name == "take_gil")
             return true;
         on_condition = on_condition || begins_with(name, "pthread_cond_");
+        on_mutex = on_mutex || begins_with(name, "pthread_mutex_");
+        if (is_of_libc(frame))
+            continue;
+        if (!is_python(frame) || begins_with(name, "PyThread_acquire_lock"))
+            break;
+        if (begins_with_any(name, kInterpreter))
+            return on_condition || (on_mutex && is_in_runtime);
     }
-    return on_condition && lock.symbol == "_PyRuntime";
+    return on_condition && is_in_runtime;
 }
 
 std::vector<Frame> without_surroundings(std::vector<Frame> stack) {

@@ -20,7 +20,10 @@ std::optional<Doing> doing_by_names(const std::vector<Frame> &stack);
 // `threads`: those of the program, for a futex that holds the number of one is what tells of its end.
 Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const std::set<pid_t> &threads);
 
-// Python's threads wait with a condition variable for the lock that only one of them can have.
+// The interpreter's, or a function of a Python program's.
+bool is_python(const Frame &frame);
+
+// A wait for the lock that only one of Python's threads can have. Locks of modules are others, wherever they are called from.
 bool is_python_lock(const std::vector<Frame> &stack, const Lock &lock);
 
 // Without what the C library puts around: the way into the kernel, down to the function that was called by the program or

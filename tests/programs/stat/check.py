@@ -16,6 +16,7 @@
 #   options      of thrum stat, besides
 #   environment  of the program, besides
 #   needs        programs that must be installed, with the Debian package of each
+#   unless       files that must not be there, with the reason for each
 #   without      what a library that the program loads must not contain: {library: text}; tells newer versions, which do
 #                without the lock
 #   busy         while it runs, this many processes for each CPU compute
@@ -28,6 +29,8 @@
 #                program that gains by threads
 #   lock         what the report's first lock has to be: kind, module or symbol
 #   waits        of the lock waits, at least this share has the function in its stack
+#   counted      of an exact run: of the lock waits that were counted, at least this share has the function in its stack
+#   counted_most of an exact run: no more lock waits than so many
 #   burns        of the CPU time, at least this share has the function in its stack, with the most threads and with the fewest
 #   warns        stands in a warning
 #
@@ -113,6 +116,9 @@ def check_needs(case, program):
     for needed, package in case.get("needs", {}).items():
         if shutil.which(needed) is None:
             skip(f"{needed} is missing (Debian: {package})")
+    for path, reason in case.get("unless", {}).items():
+        if pathlib.Path(path).exists():
+            skip(f"{path} is there: {reason}")
     if shutil.which(program) is None:
         sys.exit(f"FAILED: {program} is missing")
     for name, text in case.get("without", {}).items():
@@ -281,6 +287,28 @@ def judge_waits(case, report):
             yield f"the lock's {key} is {lock.get(key)}; expected: {value}"
 
 
+def judge_counts(case, report):
+    """Counts are the same on any machine: how busy it was does not matter."""
+    if "--exact" not in case.get("options", []):
+        return
+    sites = report["waits"]
+    total = sum(site["calls"] or 0 for site in sites)
+    of_locks = sum(use["waits"] or 0 for use in report["locks"])
+    futexes = sum(call["calls"] for call in report["system_calls"] if "futex FUTEX_WAIT" in call["name"])
+    if not report["exact"]:
+        yield "the waits were not counted"
+    if of_locks != total:
+        yield f"{total} waits are counted by place and {of_locks} by lock"
+    if futexes < total:
+        yield f"{total} waits are counted, and {futexes} calls of futex() to wait"
+    found = [s for s in sites if any(is_function(frame["function"], case.get("function", "")) for frame in s["stack"])]
+    counted = sum(site["calls"] or 0 for site in found)
+    if "counted" in case and (total == 0 or counted < case["counted"] * total):
+        yield f"{counted} of {total} waits that were counted are in {case['function']}; expected: {case['counted']:.0%}"
+    if total > case.get("counted_most", total):
+        yield f"{total} waits were counted; expected: no more than {case['counted_most']}"
+
+
 def judge_burns(case, report):
     for which in ("burns", "burns_one") if "burns" in case else ():
         found = [s for s in report[which] if any(is_function(f["function"], case["function"]) for f in s["stack"])]
@@ -334,7 +362,7 @@ def main():
             report = run(os.path.abspath(options.thrum), case, command, folder)
     if options.keep:
         pathlib.Path(options.keep).write_text(json.dumps(report, indent=1))
-    judges = (judge_rules, judge_place, judge_outcome, judge_waits, judge_burns)
+    judges = (judge_rules, judge_place, judge_outcome, judge_waits, judge_counts, judge_burns)
     wrong = [line for judge in judges for line in judge(case, report)]
     for line in wrong:
         print(f"FAILED: {line}")

@@ -3,6 +3,7 @@
 // cli/stat/instructions.hpp: calls and entries of the procedure linkage table, of both architectures, as gcc and binutils
 // write them. Nothing is executed, so each can be read on the other.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <initializer_list>
@@ -48,14 +49,25 @@ class Program {
         return word != 0 ? word - kBase : 0;
     }
 
+    // As if the file had been replaced since.
+    Program &replaced() {
+        is_another_ = true;
+        return *this;
+    }
+
   private:
     void load() {
         const std::string path = place().write("stat-instructions", bytes_, 0644);
-        mappings_ = thrum::mappings_of("7f0000000000-7f0000003000 r-xp 00000000 fe:00 1    " + path + "\n");
+        mappings_ = thrum::mappings_of("7f0000000000-7f0000003000 r-xp 00000000 00:00 0    " + path + "\n");
+        struct stat file {};
+        ASSERT_EQ(stat(path.c_str(), &file), 0);
+        mappings_[0].device = file.st_dev;
+        mappings_[0].inode = file.st_ino + (is_another_ ? 1 : 0);
     }
 
     std::string bytes_;
     Code::Set set_;
+    bool is_another_ = false;
     std::vector<Mapping> mappings_;
 };
 
@@ -139,6 +151,16 @@ TEST(Instructions, WhereThereIsNoCode) {
         EXPECT_FALSE(program.is_behind_call(0, target));
         EXPECT_EQ(program.word_of_call(0x2fff), 0U);
     }
+}
+
+TEST(Instructions, OfAnotherFileWithThatNameNothingIsRead) {
+    const auto program = [] {
+        Program made(Code::Set::kX86_64);
+        return made.bytes(0x1000, {0xff, 0xd0}); // call *%rax
+    };
+    std::uint64_t target = 0;
+    EXPECT_TRUE(program().is_behind_call(0x1002, target));
+    EXPECT_FALSE(program().replaced().is_behind_call(0x1002, target));
 }
 
 } // namespace

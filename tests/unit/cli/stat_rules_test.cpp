@@ -291,6 +291,30 @@ TEST(StatRules, ProgramsOwnFunctionsAreNoneOfTheLibrarys) {
     EXPECT_EQ(thrum::stat::source_name("f.parts"), "f.parts");
 }
 
+// In glibc 2.36 these take no lock, or none that others may want.
+TEST(StatRules, FunctionsWithoutHiddenLocks) {
+    for (const char *function : {"getenv", "secure_getenv", "putc_unlocked", "uselocale", "nl_langinfo_l",
+                                 "mkstemp", "tmpnam", "tempnam", "dlinfo", "malloc_usable_size"})
+        EXPECT_EQ(thrum::stat::find_hidden_lock(library(function)), nullptr) << function;
+    for (const char *function : {"setenv", "putc", "newlocale", "duplocale", "tmpfile", "regexec", "dlsym"})
+        EXPECT_NE(thrum::stat::find_hidden_lock(library(function)), nullptr) << function;
+}
+
+TEST(StatRules, AnAllocatorIsNotReplacedByItself) {
+    const auto fix = [](const char *module) {
+        Case made = locked({library("__lll_lock_wait"), library("malloc", module), own("renew")},
+                           LockKind::kLibrary, "somebody's .data");
+        EXPECT_EQ(rules_of(made.concluded()), "allocator");
+        return made.report.findings.front().fix;
+    };
+    for (const char *name : {"jemalloc", "mimalloc"}) {
+        EXPECT_NE(fix("libc.so.6").find(name), std::string::npos) << fix("libc.so.6");
+        const std::string module = "lib" + std::string(name) + ".so.2";
+        EXPECT_EQ(fix(module.c_str()).find(name), std::string::npos) << fix(module.c_str());
+    }
+    EXPECT_EQ(fix("libtcmalloc_minimal.so.4").find("per-thread caches"), std::string::npos);
+}
+
 TEST(StatRules, AHotMutex) {
     Case made = locked({library("pthread_mutex_lock"), own("put")}, LockKind::kGlobal, "pot_lock in prog",
                        "pot_lock");
@@ -370,6 +394,37 @@ TEST(StatRules, PythonsLock) {
     const Report &report = made.concluded();
     ASSERT_EQ(rules_of(report), "one-lock");
     EXPECT_NE(report.findings.front().cause.find("Python"), std::string::npos);
+}
+
+// Numpy's, libcrypto's and libc's locks are not Python's, although Python called them.
+TEST(StatRules, LocksOfModulesAreNotPythons) {
+    Frame script = own("train", 12);
+    script.file = "train.py";
+    const Frame eval = library("_PyEval_EvalFrameDefault", "python3.11");
+    const struct {
+        std::vector<Frame> stack;
+        const char *rule, *cause;
+    } known[] = {
+        {{library("pthread_mutex_lock"), library("exec_blas", "libopenblas.so.0"),
+          library("cblas_matrixproduct", "_multiarray_umath.so"), eval, script},
+         "hidden-lock",
+         "Hidden lock in _multiarray_umath: cblas_matrixproduct()"},
+        {{library("__lll_lock_wait_private"), library("random"), library("", "_random.so"), eval, script},
+         "hidden-lock",
+         "Hidden lock in libc: random()"},
+        {{library("__lll_lock_wait_private"), library("malloc"), library("PyMem_RawMalloc", "python3.11"),
+          eval, script},
+         "allocator",
+         "Threads contend for the memory allocator (libc) in train()"},
+        {{library("pthread_cond_timedwait"), library("", "python3.11"), eval, script},
+         "one-lock",
+         "Python's global interpreter lock (GIL): one thread runs Python code at a time"},
+    };
+    for (const auto &one : known) {
+        Case made = locked(one.stack, LockKind::kLibrary, "somebody's .data");
+        ASSERT_EQ(rules_of(made.concluded()), one.rule) << one.cause;
+        EXPECT_EQ(made.report.findings.front().cause, one.cause);
+    }
 }
 
 TEST(StatRules, OpenMPsSectionsAreTheProgramsOwn) {
@@ -492,6 +547,39 @@ TEST(StatRules, ALockWithoutAName) {
     Case heap =
         locked({library("pthread_mutex_lock"), nameless(0x1234)}, LockKind::kHeap, "heap (0x55d0c0de1000)");
     EXPECT_EQ(heap.concluded().findings.front().cause, "Hot mutex: heap (0x55d0c0de1000) at prog+0x1234");
+}
+
+// Without names one function is not another one.
+TEST(StatRules, LocksWithoutNamesAreToldApart) {
+    Case made = locked({library("pthread_mutex_lock"), nameless(0x1234)}, LockKind::kGlobal, "prog+0x4060");
+    made.burns({library("pthread_mutex_lock"), nameless(0x1234)}, 0.2, 0.1)
+        .burns({library("pthread_mutex_lock"), nameless(0x7000)}, 0.5, 0);
+    const thrum::stat::Facts facts(made.report);
+    ASSERT_EQ(facts.culprits.size(), 2U);
+    EXPECT_NEAR(facts.culprits[0].burned, 0.2, 1e-9);
+    EXPECT_EQ(facts.culprits[0].place.code, "prog+0x1234");
+    EXPECT_NEAR(facts.culprits[1].burned, 0.5, 1e-9);
+    EXPECT_EQ(facts.culprits[1].place.code, "prog+0x7000");
+}
+
+// Counted they are many, but what they take is next to nothing.
+TEST(StatRules, CheapWaitsThatWereCountedAreNoDisease) {
+    const auto made = [](double seconds) {
+        Case one;
+        one.point(0, 1, 1.9, 0.02).doing(Doing::kRunning, 1.9).doing(Doing::kLockWait, 0.02);
+        one.report.points.front().most_threads = 3;
+        one.lock(LockKind::kGlobal, "lock in prog", 0.1)
+            .waits({library("pthread_mutex_lock"), own("put")}, 2);
+        one.report.waits.front().calls = 20000;
+        one.report.waits.front().seconds = seconds;
+        return one;
+    };
+    EXPECT_EQ(rules_of(made(0.04).concluded()), "scales");
+    EXPECT_EQ(rules_of(made(0.8).concluded()), "hot-mutex");
+    Case lossy = made(0.04);
+    lossy.report.points.clear();
+    lossy.point(1, 0.8, 0.8, 0).point(2, 1, 1.9, 0.02);
+    EXPECT_EQ(rules_of(lossy.concluded()).find("hot-mutex"), 0U) << rules_of(lossy.report);
 }
 
 TEST(StatRules, AFewWaitsAreNoDisease) {
@@ -666,6 +754,20 @@ TEST(StatRules, SpinningWithSchedYield) {
     EXPECT_EQ(blind.report.findings.front().function, "take");
 }
 
+// The surest is not the first where it explains little.
+TEST(StatRules, WhatExplainsMoreComesFirst) {
+    const auto made = [](double yielding) {
+        Case one = random_case();
+        one.report.waits.clear();
+        one.report.locks.clear();
+        one.doing(Doing::kLockWait, 0);
+        one.burns({library("sched_yield"), own("relax")}, yielding, 0);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.06), "hidden-lock busy-wait");
+    EXPECT_EQ(made(0.35), "busy-wait hidden-lock");
+}
+
 TEST(StatRules, MemoryThatIsFoughtFor) {
     Case made;
     made.point(1, 0.4, 0.4, 0).point(2, 0.7, 1.4, 0).doing(Doing::kRunning, 1.4);
@@ -753,6 +855,17 @@ TEST(StatRules, MoreThreadsThanCores) {
     EXPECT_EQ(rules_of(made.concluded()), "oversubscribed");
 }
 
+// On a machine of which the program may use a small part only, what others use is mostly of the rest.
+TEST(StatRules, MoreThreadsThanTheCoresThatMayBeUsed) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.5, 1, 0).point(32, 0.8, 1.55, 0.04).others(10);
+    made.doing(Doing::kRunning, 1.6).doing(Doing::kRunnable, 20);
+    made.report.host_processors = 64;
+    EXPECT_EQ(rules_of(made.concluded()), "oversubscribed");
+    made.report.host_processors = 16;
+    EXPECT_EQ(rules_of(made.concluded()).find("oversubscribed"), std::string::npos);
+}
+
 TEST(StatRules, WhoKeepsWaitingIsNotSequential) {
     Case made;
     made.point(1, 1, 0.03, 0.01, 800).point(4, 1, 0.03, 0.01, 820).doing(Doing::kRunning, 0.04);
@@ -786,6 +899,26 @@ TEST(StatRules, ABusyMachineTellsNothing) {
     EXPECT_EQ(rules_of(report), "inconclusive");
     EXPECT_EQ(report.findings.front().cause, "The machine was busy");
     EXPECT_NE(report.verdict.find("others used 1.3 of 2 CPUs"), std::string::npos) << report.verdict;
+}
+
+// Of a short run, and where /proc/stat is hidden, it is not known what others did.
+TEST(StatRules, ABusyMachineByItsPressure) {
+    const auto made = [](double waited, unsigned threads) {
+        Case one;
+        one.point(1, 1.1, 1, 0)
+            .point(threads, 1.5, 1, 0)
+            .doing(Doing::kRunning, 1)
+            .doing(Doing::kRunnable, 1.4);
+        one.report.points.back().run_delay = 1.4;
+        for (Point &point : one.report.points) {
+            point.load.others.reset();
+            point.load.waited = waited;
+        }
+        return one.concluded().outcome;
+    };
+    EXPECT_EQ(made(0.6, 2), Outcome::kInconclusive);
+    EXPECT_EQ(made(0.02, 2), Outcome::kSlower);
+    EXPECT_EQ(made(0.6, 8), Outcome::kSlower) << "its own threads wait for each other";
 }
 
 TEST(StatRules, OthersThatAreInNobodysWay) {

@@ -2,24 +2,32 @@
 //
 // The sampler of `thrum stat`, the unwinder, and what is made of samples: on programs whose threads wait in a known way
 // (sampled.c). Judged by what was found and by shares of samples, never by how long something took.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <functional>
+#include <map>
 
 #include "child.hpp"
 #include "clock.hpp"
 #include "command.hpp"
 #include "maps.hpp"
+#include "place.hpp"
 #include "spawn.hpp"
+#include "stat/examination.hpp"
+#include "stat/host.hpp"
 #include "stat/layers.hpp"
 #include "stat/rules.hpp"
 #include "stat/waits.hpp"
@@ -262,6 +270,134 @@ TEST(Sampler, WithoutDebuggingInformation) {
     }));
 }
 
+// Beside the program there is another one with its name by now: it is not asked for names.
+TEST(Sampler, AProgramThatWasReplaced) {
+    const std::string program = place().copy(CLI_SAMPLED_O2, "stat-replaced");
+    Sampler sampler(200, 0.5);
+    double wall = 0;
+    {
+        Child child({program, "mutex", "3"});
+        sampler.forked(child.pid());
+        child.go();
+        wall = watch(sampler, futex_waits(60));
+    }
+    ASSERT_EQ(rename(place().copy(CLI_SAMPLED_O0, "stat-replacing").c_str(), program.c_str()), 0);
+    Report report;
+    add_samples(report, sampler, wall);
+    EXPECT_TRUE(has_warning(report, "mapped as " + program + " could not be found"))
+        << text_of_report(report);
+    for (const Site &site : report.waits)
+        for (const Frame &frame : site.stack)
+            if (frame.module == "stat-replaced") {
+                EXPECT_EQ(frame.function, "") << text_of_report(report);
+                EXPECT_EQ(frame.line, 0);
+                EXPECT_TRUE(frame.is_user);
+            }
+}
+
+// One that still runs can be asked for the file that it is made of.
+TEST(Sampler, AProgramThatWasReplacedAndStillRuns) {
+    const std::string program = place().copy(CLI_SAMPLED_O2, "stat-replaced");
+    Child child({program, "mutex", "3"});
+    child.go();
+    usleep(300000);
+    ASSERT_EQ(rename(place().copy(CLI_SAMPLED_O0, "stat-replacing").c_str(), program.c_str()), 0);
+    Sampler sampler(200, 0.5);
+    sampler.attach(child.pid());
+    const double wall = watch(sampler, futex_waits(60));
+    Report report;
+    add_samples(report, sampler, wall);
+    ASSERT_FALSE(report.waits.empty());
+    const std::vector<std::string> expected = {"pthread_mutex_lock", "take", "inner", "middle", "outer",
+                                               "take_for_ever"};
+    EXPECT_EQ(functions(report.waits.front()), expected) << text_of_report(report);
+    EXPECT_FALSE(has_warning(report, "could not be found")) << text_of_report(report);
+}
+
+// --- waits that were counted --------------------------------------------------------------------------------
+
+// Waits in this process, which calls pthread_mutex_lock() here.
+struct CountedHere : ExactLayer {
+    CountedHere() {
+        maps.push_back({0, read_file("/proc/self/maps")});
+        counts_threads = false;
+    }
+    void add(const void *lock, double seconds, const char *waiter = "pthread_mutex_lock") {
+        RawStack stack;
+        void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+        const auto in = [](const void *function) { return reinterpret_cast<std::uint64_t>(function) + 2; };
+        stack.addresses = {in(dlsym(libc, waiter)), in(reinterpret_cast<const void *>(&line_of))};
+        dlclose(libc);
+        waits.push_back({stack, reinterpret_cast<std::uint64_t>(lock), 1000, seconds});
+    }
+    void poll(double) override {}
+    void finish() override {}
+};
+
+TEST(Sampler, CountedWaitsForManyLocksAtOnePlace) {
+    CountedHere counted;
+    const std::vector<pthread_mutex_t> stripes(8);
+    for (const pthread_mutex_t &stripe : stripes)
+        counted.add(&stripe, 0.1);
+    Report report;
+    add_exact(report, counted);
+    ASSERT_EQ(report.waits.size(), 8U) << text_of_report(report);
+    EXPECT_EQ(report.locks.size(), 8U);
+    for (const Site &site : report.waits) {
+        EXPECT_EQ(site.stack.front().function, "pthread_mutex_lock") << text_of_report(report);
+        EXPECT_NEAR(site.share, 0.125, 1e-9);
+        ASSERT_LT(site.lock, report.locks.size());
+        EXPECT_EQ(report.locks[site.lock].waits, 1000U);
+    }
+}
+
+TEST(Sampler, CountedWaitsForWork) {
+    CountedHere counted;
+    const std::vector<pthread_cond_t> conditions(3);
+    for (int round = 0; round < 2; round++)
+        for (const pthread_cond_t &condition : conditions)
+            counted.add(&condition, 0.1, "pthread_cond_wait");
+    Report report;
+    add_exact(report, counted);
+    EXPECT_TRUE(report.waits.empty()) << text_of_report(report);
+    EXPECT_TRUE(report.locks.empty());
+    ASSERT_EQ(report.others.size(), 1U) << text_of_report(report);
+    EXPECT_EQ(report.others[0].doing, Doing::kIdleWait);
+    EXPECT_EQ(report.others[0].calls, 6000U);
+}
+
+// Their addresses are others in each run: the heaviest is taken for the heaviest.
+TEST(Sampler, CountedLocksAreThoseThatWereSampled) {
+    const std::vector<pthread_mutex_t> stripes(2);
+    CountedHere first;
+    first.add(&stripes[0], 1);
+    Report report;
+    add_exact(report, first); // for its stack
+    report.locks.resize(2);
+    report.waits.resize(2, report.waits.front());
+    for (std::size_t i = 0; i < 2; i++) {
+        report.waits[i].calls.reset();
+        report.waits[i].lock = i;
+        report.waits[i].samples = i == 0 ? 90 : 10;
+        report.locks[i].lock.kind = report.locks[0].lock.kind;
+        report.locks[i].lock.address = 64 * (i + 1);
+        report.locks[i].waits.reset();
+        report.locks[i].waiters_mean = i == 0 ? 2.5 : 1;
+    }
+    CountedHere counted;
+    counted.add(&stripes[1], 0.25);
+    counted.add(&stripes[0], 0.75);
+    add_exact(report, counted);
+    ASSERT_EQ(report.waits.size(), 2U) << text_of_report(report);
+    ASSERT_EQ(report.locks.size(), 2U);
+    EXPECT_EQ(report.locks[0].lock.address, reinterpret_cast<std::uint64_t>(&stripes[0]));
+    EXPECT_EQ(report.locks[0].waiters_mean, 2.5);
+    EXPECT_EQ(report.waits[0].lock, 0U);
+    EXPECT_EQ(report.waits[0].samples, 90U);
+    EXPECT_NEAR(report.waits[0].share, 0.75, 1e-9);
+    EXPECT_EQ(report.locks[1].lock.address, reinterpret_cast<std::uint64_t>(&stripes[1]));
+}
+
 #endif
 
 // Neither joins nor waits for work count as waits for a lock.
@@ -376,6 +512,32 @@ TEST(Sampler, ProcessesAreNotFollowed) {
     EXPECT_TRUE(has_warning(report, "started other processes")) << text_of_report(report);
 }
 
+// A program that ends with 3 in the second of its runs with two threads, which is the sampled one.
+TEST(Sampler, ARunThatEndsLikeNoOther) {
+    const std::string count = place().path("stat-runs");
+    std::remove(count.c_str());
+    Options options;
+    options.sweep = {1, 2};
+    options.telling.braces = true;
+    options.runs = 1;
+    options.no_profile = true;
+    Report report;
+    Examination(options, report)
+        .run_program({"/bin/sh", "-c",
+                      "[ $0 = 1 ] || [ ! -e " + count + " ] || exit 3; [ $0 = 1 ] || > " + count, "{}"});
+    EXPECT_TRUE(has_warning(report, "the sampled run ended differently: exit code 3 instead of exit code 0"))
+        << text_of_report(report);
+    EXPECT_EQ(report.points.size(), 2U);
+    EXPECT_EQ(report.exit_code, 0);
+}
+
+TEST(Sampler, WhyAProgramCannotBeLookedAt) {
+    for (const int scope : {0, 1})
+        EXPECT_NE(why_hidden(scope).find("set-user-ID"), std::string::npos);
+    EXPECT_EQ(why_hidden(2).find("kernel.yama.ptrace_scope is 2, which lets only root"), 0U) << why_hidden(2);
+    EXPECT_EQ(why_hidden(3).find("kernel.yama.ptrace_scope is 3, which lets nobody"), 0U) << why_hidden(3);
+}
+
 // --- a process that runs already ----------------------------------------------------------------------------
 
 TEST(Sampler, Attach) {
@@ -389,6 +551,39 @@ TEST(Sampler, Attach) {
     add_samples(report, sampler, wall);
     EXPECT_FALSE(report.waits.empty() && report.others.empty());
     EXPECT_EQ(report.threads_created, 0U) << "they were there before";
+}
+
+// A thread's times are in the second of two files: where only the first one could be read, as of a thread that ends in
+// between, it is as if nobody had looked. Here there is no descriptor left for the second.
+TEST(Sampler, ALookThatWasCutShortIsNone) {
+    Child child({CLI_SAMPLED_O2, "stream", "2"});
+    child.go();
+    usleep(300000);
+    Sampler sampler(200, 0.5);
+    sampler.attach(child.pid());
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(0);
+    ASSERT_GE(next, 0);
+    close(next);
+    const rlimit one_left{static_cast<rlim_t>(next) + 1, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one_left), 0);
+    for (int i = 1; i <= 5; i++)
+        sampler.poll(0.01 * i);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(sampler.samples.size(), 0U) << "of threads that would seem not to have run at all";
+    const double begin = thrum::seconds_now();
+    while (sampler.samples.size() < 20 && thrum::seconds_now() - begin < 30) {
+        sampler.poll(0.06 + thrum::seconds_now() - begin);
+        usleep(3000);
+    }
+    EXPECT_GE(sampler.samples.size(), 20U);
+    EXPECT_EQ(sampler.threads.size(), 3U) << "none has ended";
+    std::map<pid_t, double> times; // of each thread as far as it was seen
+    for (const ProcSample &sample : sampler.samples) {
+        EXPECT_GE(static_cast<double>(sample.run_ns), times[sample.thread]);
+        times[sample.thread] = static_cast<double>(sample.run_ns);
+    }
 }
 
 // The exit code says what attach() does as this user: 0 nothing, 7 a Failure that says so.
@@ -431,6 +626,8 @@ TEST(Sampler, MapsAreTakenApart) {
     ASSERT_EQ(mappings.size(), 3U);
     EXPECT_EQ(mappings[0].path, "/a b/c (deleted)");
     EXPECT_EQ(mappings[0].offset, 0x1000U);
+    EXPECT_EQ(mappings[0].device, makedev(0xfe, 0));
+    EXPECT_EQ(mappings[0].inode, 247026U);
     EXPECT_TRUE(mappings[0].is_executable && !mappings[0].is_writable && mappings[0].is_of_file());
     EXPECT_TRUE(mappings[1].path.empty() && mappings[1].is_writable);
     EXPECT_EQ(thrum::mapping_at(mappings, 0x401fff), &mappings[0]);
@@ -494,6 +691,33 @@ TEST(Sampler, PythonsLock) {
     EXPECT_FALSE(is_python_lock(stack_of({"pthread_cond_timedwait", "work"}), Lock()));
 }
 
+// Without the words of a function's own, and of modules that have locks of their own.
+TEST(Sampler, PythonsLockIsNobodyElses) {
+    const auto is_pythons = [](std::vector<Frame> stack, const std::vector<std::string> &modules) {
+        for (std::size_t i = 0; i < stack.size(); i++)
+            stack[i].module = modules[i];
+        return is_python_lock(stack, Lock());
+    };
+    const std::string libc = "libc.so.6", python = "python3.11", eval = "_PyEval_EvalFrameDefault";
+    EXPECT_TRUE(is_pythons(stack_of({"pthread_cond_timedwait", "", eval}), {libc, python, python}));
+    EXPECT_TRUE(is_pythons(stack_of({"pthread_cond_timedwait", "", "PyGILState_Ensure", "call_back", eval}),
+                           {libc, python, python, "_module.so", python}));
+    EXPECT_FALSE(is_pythons(stack_of({"pthread_mutex_lock", "exec_blas", "dot", eval}),
+                            {libc, "libopenblas.so.0", "_multiarray_umath.so", python}));
+    EXPECT_FALSE(is_pythons(stack_of({"pthread_cond_wait", "exec_blas", "dot", eval}),
+                            {libc, "libopenblas.so.0", "_multiarray_umath.so", python}));
+    EXPECT_FALSE(is_pythons(stack_of({"random", "", eval}), {libc, python, python}));
+    EXPECT_FALSE(is_pythons(stack_of({"malloc", "PyObject_Malloc", eval}), {libc, python, python}));
+    EXPECT_FALSE(is_pythons(stack_of({"pthread_cond_wait", "PyThread_acquire_lock_timed", eval}),
+                            {libc, python, python}));
+    Lock runtime;
+    runtime.symbol = "_PyRuntime";
+    std::vector<Frame> mutex = stack_of({"pthread_mutex_lock", "", eval});
+    mutex[1].module = mutex[2].module = python;
+    EXPECT_TRUE(is_python_lock(mutex, runtime)) << "the one around the condition";
+    EXPECT_FALSE(is_python_lock(mutex, Lock()));
+}
+
 TEST(Sampler, SurroundingsAreLeftOut) {
     const auto left = [](const std::vector<std::string> &names) {
         Site site;
@@ -508,6 +732,72 @@ TEST(Sampler, SurroundingsAreLeftOut) {
     EXPECT_EQ(left({"start_thread"}), Names({"start_thread"}));
     EXPECT_EQ(left({"pause", "start_thread", "clone3"}), Names({"pause"}));
     EXPECT_EQ(left({}), Names());
+}
+
+// Waits for a lock with the address 64 from `begin` on, looked at once.
+void add_lock_wait(Sampler &sampler, pid_t thread, double begin) {
+    ProcSample sample = futex_wait(FUTEX_LOCK_PI_PRIVATE, 0);
+    sample.arguments[0] = 64;
+    sample.at = begin;
+    sample.thread = thread;
+    sampler.samples.push_back(sample);
+    ProcThread known;
+    known.id = thread;
+    known.begin = known.end = begin;
+    sampler.threads.push_back(known);
+}
+
+TEST(Sampler, AWaitEndsWithItsThread) {
+    Sampler sampler(100, 1);
+    add_lock_wait(sampler, 7, 1);
+    sampler.threads[0].gone = 2;
+    add_lock_wait(sampler, 8, 5);
+    Report report;
+    add_samples(report, sampler, 10);
+    ASSERT_EQ(report.locks.size(), 1U);
+    EXPECT_EQ(report.locks[0].threads, 2U);
+    EXPECT_EQ(report.locks[0].waiters_most, 1U) << "never both at once";
+    EXPECT_DOUBLE_EQ(report.locks[0].waiters_mean, 1);
+}
+
+TEST(Sampler, ThreadsThatEndAreMissed) {
+    Sampler sampler(200, 0.5);
+    Child child({CLI_SAMPLED_O2, "storm", "16"});
+    sampler.forked(child.pid());
+    child.go();
+    watch(sampler, [](const Sampler &so_far) { return so_far.threads.size() > 60; });
+    ASSERT_GT(sampler.threads.size(), 60U);
+    EXPECT_FALSE(sampler.threads.front().gone) << "which joins the others";
+    const auto gone = std::count_if(sampler.threads.begin(), sampler.threads.end(),
+                                    [](const ProcThread &thread) { return thread.gone.has_value(); });
+    EXPECT_GT(gone, 20);
+    for (const ProcThread &thread : sampler.threads)
+        EXPECT_GE(thread.gone.value_or(thread.end), thread.end);
+}
+
+TEST(Sampler, CountersThatGoBackAddNothing) {
+    Sampler sampler(100, 1);
+    sampler.threads.resize(1);
+    sampler.threads[0].id = 7;
+    for (int i = 1; i <= 100; i++) {
+        ProcSample sample;
+        sample.at = sampler.threads[0].end = i * 0.01;
+        sample.thread = 7;
+        sample.state = 'R';
+        const bool is_odd = i == 50 || i == 100;
+        sample.run_ns = is_odd ? 0 : static_cast<std::uint64_t>(i) * 10000000;
+        sample.delay_ns = is_odd ? 0 : 1000;
+        sampler.samples.push_back(sample);
+    }
+    Report report;
+    add_samples(report, sampler, 1);
+    EXPECT_NEAR(report.doing[static_cast<int>(Doing::kRunning)], 1, 0.02);
+    EXPECT_LT(report.doing[static_cast<int>(Doing::kRunnable)], 0.01);
+    ASSERT_EQ(report.threads.size(), 1U);
+    for (const Thread::Span &span : report.threads[0].spans) {
+        EXPECT_EQ(span.doing, Doing::kRunning);
+        EXPECT_LE(span.ran, 1.001);
+    }
 }
 
 TEST(Sampler, ALongRunIsThinnedOut) {

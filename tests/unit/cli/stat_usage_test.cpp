@@ -77,6 +77,7 @@ const Wrong kWrong[] = {
     {{"-p", "abc"}, "thrum stat: PID is a process number from 1 on, not 'abc'"},
     {{"-p", "1", "--", "true"}, "thrum stat: either -p a process or run a program, not both"},
     {{"-p", "1", "--exact"}, kPidOnly},
+    {{"-p", "1", "--no-profile"}, kPidOnly},
     {{"-p", "1", "--sweep", "1,2"}, kPidOnly},
 };
 

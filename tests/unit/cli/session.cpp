@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+extern char **environ;
+
+namespace {
+
+[[noreturn]] void fail(const char *what) {
+    throw std::system_error(errno, std::generic_category(), what);
+}
+
+// The end that a program has. Lines and Ctrl-C are taken as usual.
+int open_other_end(int terminal) {
+    char name[64];
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0 ||
+        ptsname_r(terminal, name, sizeof name) != 0)
+        fail("posix_openpt");
+    const int fd = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    termios settings;
+    if (fd < 0 || tcgetattr(fd, &settings) != 0)
+        fail(name);
+    settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+    settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    if (tcsetattr(fd, TCSANOW, &settings) != 0)
+        fail(name);
+    return fd;
+}
+
+std::vector<std::string> environment_of(const World &world) {
+    std::vector<std::string> entries;
+    for (char **entry = environ; *entry != nullptr; entry++) {
+        const std::string name(*entry, std::strcspn(*entry, "="));
+        if (name != "LD_PRELOAD" && name.compare(0, 6, "THRUM_") != 0 && world.environment.count(name) == 0)
+            entries.emplace_back(*entry);
+    }
+    for (const auto &[name, value] : world.environment)
+        entries.push_back(name + "=" + value);
+    return entries;
+}
+
+std::vector<char *> pointers(const std::vector<std::string> &words) {
+    std::vector<char *> list;
+    for (const std::string &word : words)
+        list.push_back(const_cast<char *>(word.c_str()));
+    list.push_back(nullptr);
+    return list;
+}
+
+// In the child: nothing but system calls.
+[[noreturn]] void be(int fd, char *const *words, char *const *variables) {
+    if (setsid() < 0 || ioctl(fd, TIOCSCTTY, 0) != 0)
+        _exit(96);
+    for (int i = 0; i < 3; i++)
+        dup2(fd, i);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+        signal(number, SIG_DFL);
+    execve(words[0], words, variables);
+    _exit(95);
+}
+
+} // namespace
+
+Session::Session(const Words &words, const World &world)
+    : terminal_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    const int other_end = open_other_end(terminal_);
+    const std::vector<std::string> environment = environment_of(world);
+    const std::vector<char *> arguments = pointers(words), variables = pointers(environment);
+    pid_ = fork();
+    if (pid_ < 0)
+        fail("fork");
+    if (pid_ == 0)
+        be(other_end, arguments.data(), variables.data());
+    close(other_end);
+}
+
+Session::~Session() {
+    if (pid_ > 0) {
+        kill(-pid_, SIGKILL);
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    close(terminal_);
+}
+
+void Session::type(const std::string &bytes) {
+    if (write(terminal_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+        fail("write");
+}
+
+// The end is EIO: nobody has the terminal open any more.
+bool Session::read_more() {
+    char block[4096];
+    ssize_t got;
+    while ((got = read(terminal_, block, sizeof block)) < 0 && errno == EINTR)
+        continue;
+    if (got > 0)
+        screen_.append(block, static_cast<std::size_t>(got));
+    return got > 0;
+}
+
+bool Session::until(const std::string &text) {
+    for (;;) {
+        const std::size_t at = screen_.find(text, seen_);
+        if (at != std::string::npos) {
+            seen_ = at + text.size();
+            return true;
+        }
+        if (!read_more())
+            return false;
+    }
+}
+
+Ended Session::finish() {
+    while (read_more())
+        continue;
+    Ended ended;
+    ended.pid = pid_;
+    ended.out = screen_;
+    while (waitpid(pid_, &ended.status, 0) < 0)
+        if (errno != EINTR)
+            fail("waitpid");
+    pid_ = -1;
+    return ended;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `thrum stat` writes of a real program whose threads want one mutex (watched.c): the text, --json, --html, --trace and
+// --folded, each by itself, and all of one run held against each other. What the writers make of reports that are made up
+// is in stat_report_test.cpp. Judged by names, shares and counts, never by times.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "documents.hpp"
+#include "place.hpp"
+
+namespace {
+
+const Words kProgram = {CLI_WATCHED, "share", "4", "600"};
+
+Ended thrum_stat(const Words &options) {
+    Words words = {place().thrum(), "stat"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back("--");
+    words.insert(words.end(), kProgram.begin(), kProgram.end());
+    return spawn(words);
+}
+
+// A name for a file that is not there yet.
+std::string fresh(const std::string &name) {
+    const std::string path = place().path(name);
+    std::remove(path.c_str());
+    return path;
+}
+
+std::size_t count(const std::string &text, const std::string &part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
+        found++;
+    return found;
+}
+
+// "put (watched.c:48)"
+[[maybe_unused]] std::string place_of(const std::string &mark) {
+    std::ifstream source(CLI_WATCHED_SOURCE);
+    int number = 1;
+    for (std::string line; std::getline(source, line); number++)
+        if (line.find("HERE " + mark + " ") != std::string::npos)
+            return mark + " (watched.c:" + std::to_string(number) + ")";
+    return "no such mark";
+}
+
+struct Folded {
+    std::vector<std::string> functions; // the outermost first
+    unsigned long samples;
+};
+
+// Each line is functions with ';' between them, a blank and a number.
+std::vector<Folded> folded_of(const std::string &text) {
+    static const std::regex form(R"(([^;]+(?:;[^;]+)*) ([1-9][0-9]*))");
+    std::vector<Folded> stacks;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        std::smatch parts;
+        if (!std::regex_match(line, parts, form)) {
+            ADD_FAILURE() << "no folded stack: " << line;
+            continue;
+        }
+        stacks.push_back({{}, std::stoul(parts[2])});
+        std::istringstream functions(parts[1]);
+        for (std::string function; std::getline(functions, function, ';');)
+            stacks.back().functions.push_back(function);
+    }
+    return stacks;
+}
+
+// Of the stacks that end in what a thread did, "[running]", or of those of lock waits, which end in a function.
+unsigned long samples_of(const std::vector<Folded> &stacks, const std::string &doing,
+                         const std::string &function = "") {
+    unsigned long sum = 0;
+    for (const Folded &stack : stacks) {
+        const std::string &last = stack.functions.back();
+        const bool is_wait = last.front() != '[';
+        const bool has = function.empty() || std::find(stack.functions.begin(), stack.functions.end(),
+                                                       function) != stack.functions.end();
+        sum += (doing.empty() ? is_wait : last == doing) && has ? stack.samples : 0;
+    }
+    return sum;
+}
+
+void expect_folded(const std::string &text) {
+    const std::vector<Folded> stacks = folded_of(text);
+    EXPECT_GT(samples_of(stacks, ""), 20U) << text;
+#ifdef CLI_ELFUTILS
+    EXPECT_GE(samples_of(stacks, "", "put"), 0.8 * samples_of(stacks, "")) << text;
+    EXPECT_NE(text.find("fill;put;"), std::string::npos) << "the callers are there\n" << text;
+    EXPECT_GE(samples_of(stacks, "[running]", "put"), 0.5 * samples_of(stacks, "[running]")) << text;
+    EXPECT_GT(samples_of(stacks, "[sleep]", "put"), 0U) << text;
+#endif
+    EXPECT_GT(samples_of(stacks, "[running]"), 0U) << "CPU time as well\n" << text;
+    EXPECT_EQ(samples_of(stacks, "[join wait]"), 0U) << text;
+}
+
+void expect_page(const std::string &page) {
+    expect_sound_page(page); // as well: it fetches nothing
+    for (const std::string part : {"<p class=\"line\">One run: ", "<dt>Cause</dt>", "<dt>What to do</dt>",
+                                   "confidence: ", "<h2>What each thread did", "<h2>Where waiting happened",
+                                   "<h2>Locks", "<h2>Where CPU time went", "<h2>How we know",
+                                   "class=\"lock_wait\"", "class=\"frame root\"", "class=\"frame own\""})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
+    for (int i = 0; i < 4; i++)
+        EXPECT_NE(page.find("<g><title>hand-" + std::to_string(i) + " "), std::string::npos)
+            << i << ": in the timeline";
+#ifdef CLI_ELFUTILS
+    EXPECT_NE(page.find("<dt>Where</dt><dd><code>" + place_of("put") + "</code>"), std::string::npos);
+    EXPECT_NE(page.find("pot_lock"), std::string::npos);
+    const std::size_t waiting = page.find("<h2>Where waiting happened");
+    for (const std::string &function : {place_of("put"), place_of("fill")}) // in the icicle of wait stacks
+        EXPECT_NE(page.find("<title>" + function + ": ", waiting), std::string::npos) << function;
+#endif
+}
+
+const char *const kCheckTrace = R"(
+import collections, json, sys
+trace = json.load(sys.stdin)
+events = trace['traceEvents']
+names = {e['tid']: e['args']['name'] for e in events if e['name'] == 'thread_name'}
+tracks = collections.defaultdict(list)
+for e in events:
+    assert e['ph'] in ('M', 'X'), e
+    if e['ph'] == 'X':
+        assert e['ts'] >= 0 and e['dur'] >= 0 and e['name'].startswith(e['cat'].replace('_', ' ')), e
+        tracks[e['tid']].append(e)
+assert len({e['pid'] for e in events}) == 1
+assert set(tracks) <= set(names), (set(tracks), names)
+for slices in tracks.values():
+    for one, other in zip(slices, slices[1:]):
+        assert one['ts'] + one['dur'] <= other['ts'] + 0.0015, (one, other)
+print(*sorted(names.values()), end='; ')
+hands = [e for tid, slices in tracks.items() if names[tid].startswith('hand-') for e in slices]
+waited = sum(e['dur'] for e in hands if e['cat'] == 'lock_wait') / sum(e['dur'] for e in hands)
+print(waited > 0.4 or waited, end='; ')
+locks = collections.Counter()
+for slices in tracks.values():
+    for e in slices:
+        if e['cat'] == 'lock_wait':
+            locks['pot_lock' in e['args'].get('lock', '?'), 'put' in e['args'].get('stack', '')] += 1
+print(*locks.most_common(1)[0][0], end='')
+)";
+
+void expect_trace(const std::string &trace) {
+    const std::string found = python(kCheckTrace, trace);
+    EXPECT_EQ(found.substr(0, found.rfind("; ")), "hand-0 hand-1 hand-2 hand-3 watched; True") << found;
+#ifdef CLI_ELFUTILS
+    EXPECT_EQ(found.substr(found.rfind("; ") + 2), "True True") << found;
+#endif
+    EXPECT_EQ(
+        json_value(trace, "[e['args']['name'] for e in d['traceEvents'] if e['name'] == 'process_name']"),
+        "['watched']");
+    EXPECT_EQ(json_value(trace, "d['otherData']['command'].endswith('watched share 4 600'), "
+                                "d['otherData']['verdict'][:8], d['displayTimeUnit']"),
+              "True One run: ms");
+}
+
+// Which of these it is depends on how much of the time others have the CPUs: it is the same lock.
+void expect_json(const std::string &json) {
+    EXPECT_EQ(
+        json_value(json, "d['outcome'], d['command'][1:], d['exit_code'], d['signal'], d['interrupted']"),
+        "one_run ['share', '4', '600'] 0 0 False");
+    EXPECT_EQ(json_value(json, "sorted({t['name'] for t in d['threads']})"),
+              "['hand-0', 'hand-1', 'hand-2', 'hand-3', 'watched']");
+    EXPECT_EQ(json_value(json, "d['doing']['lock_wait'] > 0.4 * sum(d['doing'][k] for k in "
+                               "('running', 'runnable', 'lock_wait', 'sleep', 'kernel')) or d['doing']"),
+              "True");
+#ifdef CLI_ELFUTILS
+    EXPECT_EQ(json_value(json, "d['findings'][0]['rule'] in ('hot-mutex', 'one-lock', 'convoy'), "
+                               "d['findings'][0]['function']"),
+              "True put")
+        << json_value(json, "d['findings']");
+    EXPECT_EQ(json_value(json, "d['locks'][0]['lock']['symbol'], d['locks'][0]['lock']['kind'], "
+                               "d['locks'][0]['share'] > 0.8, d['locks'][0]['threads'] > 1"),
+              "pot_lock global True True");
+#endif
+}
+
+TEST(StatOutputs, TheText) {
+    const Ended ended = thrum_stat({});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(ended.err.compare(0, 18, "VERDICT  One run: "), 0) << ended.err;
+    for (const char *part :
+         {"\nCAUSE ", "\nFIX ", "\nWHERE waiting happened", "\nCPU time went to", "\nLOST "})
+        EXPECT_NE(ended.err.find(part), std::string::npos) << part << ended.err;
+#ifdef CLI_ELFUTILS
+    EXPECT_NE(ended.err.find("pot_lock"), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find(place_of("put")), std::string::npos) << ended.err;
+#endif
+}
+
+TEST(StatOutputs, Json) {
+    const Ended ended = thrum_stat({"--json"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(count(ended.out, "\n"), 1U);
+    expect_json(ended.out);
+}
+
+TEST(StatOutputs, APage) {
+    const std::string file = fresh("stat-page.html");
+    const Ended ended = thrum_stat({"--html", file});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_NE(ended.err.find("VERDICT  "), std::string::npos) << "the text is not left out\n" << ended.err;
+    expect_page(read_file(file));
+}
+
+TEST(StatOutputs, ATrace) {
+    const std::string file = fresh("stat-trace.json");
+    const Ended ended = thrum_stat({"--trace", file});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_NE(ended.err.find("VERDICT  "), std::string::npos) << ended.err;
+    expect_trace(read_file(file));
+}
+
+TEST(StatOutputs, FoldedStacks) {
+    const std::string file = fresh("stat-folded");
+    const Ended ended = thrum_stat({"--folded", file});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_NE(ended.err.find("VERDICT  "), std::string::npos) << ended.err;
+    expect_folded(read_file(file));
+}
+
+// They are of one report.
+TEST(StatOutputs, AllOfOneRun) {
+    const std::string page = fresh("stat-page.html"), trace = fresh("stat-trace.json"),
+                      folded = fresh("stat-folded");
+    const Ended ended = thrum_stat({"--json", "--html", page, "--trace", trace, "--folded", folded});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.err, "");
+    const std::string &json = ended.out;
+    expect_json(json);
+    expect_page(read_file(page));
+    expect_trace(read_file(trace));
+    expect_folded(read_file(folded));
+    EXPECT_EQ(json_value(json, "d['verdict']"), json_value(read_file(trace), "d['otherData']['verdict']"));
+    EXPECT_EQ(json_value(json, "[[t['id'], t['name']] for t in d['threads']]"),
+              json_value(read_file(trace), "[[e['tid'], e['args']['name']] for e in d['traceEvents'] "
+                                           "if e['name'] == 'thread_name']"));
+    const std::vector<Folded> stacks = folded_of(read_file(folded));
+    EXPECT_EQ(json_value(json, "sum(w['samples'] for w in d['waits'])"),
+              std::to_string(samples_of(stacks, "")));
+    EXPECT_EQ(json_value(json, "sum(w['samples'] for w in d['burns'])"),
+              std::to_string(samples_of(stacks, "[running]")));
+}
+
+// What was there goes when there is something to take its place.
+TEST(StatOutputs, AFileIsReplaced) {
+    const std::string file = place().write("stat-folded", std::string(100000, 'x'), 0644);
+    EXPECT_EQ(thrum_stat({"--folded", file}).code(), 0);
+    expect_folded(read_file(file));
+}
+
+} // namespace
