@@ -25,6 +25,7 @@ namespace {
 constexpr double kLockShare = 0.05, kLockShareAlone = 0.15;
 constexpr double kExactRate = 2000;    // waits for a second of CPU time, where they were counted
 constexpr double kHighLockShare = 0.3; // and so much of it that nothing else need be looked for
+constexpr double kMostlyLocking = 0.6; // of CPU time, in a lock's calls
 constexpr std::uint64_t kFewSamples = 20;
 constexpr double kCulprit = 0.25;    // of lock waits: worth a finding
 constexpr double kMainCulprit = 0.6; // of lock waits: the one to blame
@@ -95,9 +96,12 @@ bool waits_count(const Facts &facts) {
     return by_count || facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone);
 }
 
-// Of one run, which has nothing to compare with: threads wait for it now and then, and take and give it back most of all.
+// Of one run, which has nothing to compare with: threads wait for it now and then, and take and give it back most of all. Where
+// they do little else they wait little, since it is free again before they sleep.
 bool is_fought_for(const Facts &facts, const Culprit &culprit) {
-    return !facts.is_compared() && culprit.burned >= kHighLockShare && facts.lock_share >= kLockShare;
+    const bool waits = culprit.burned >= kHighLockShare && facts.lock_share >= kLockShare;
+    const bool takes = culprit.burned >= kMostlyLocking && culprit.samples >= kFewSamples;
+    return !facts.is_compared() && (waits || takes);
 }
 
 // Fought for without waiting: CPU time that was not spent there with the fewest threads.

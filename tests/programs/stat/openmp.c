@@ -5,7 +5,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef CURED
+enum { ITEMS = 90000000 };
+#else
 enum { ITEMS = 15000000 };
+#endif
 
 static volatile uint64_t sum;
 
@@ -28,7 +32,7 @@ static void sum_up(void) {
 #pragma omp parallel for
     for (int i = 0; i < ITEMS; i++) {
         const uint64_t item = value((uint64_t)i);
-#pragma omp critical
+#pragma omp critical /* HERE: hot-mutex */
         sum = sum + item; /* HERE: hot-mutex */
     }
 }

@@ -356,6 +356,22 @@ TEST(StatRules, AHotMutexInOneRun) {
     EXPECT_EQ(made(0.2), "scales");
 }
 
+// It is all that they do, and hardly anybody sleeps for it.
+TEST(StatRules, AHotMutexInOneRunThatNobodyWaitsForLong) {
+    const auto made = [](double taking, std::uint64_t samples) {
+        Case one;
+        one.point(0, 3.4, 3.6, 3.05, 2708).lock(LockKind::kHeap, "heap (0x5605342a6d80)", 0.1);
+        one.report.points.front().most_threads = 5;
+        one.doing(Doing::kRunning, 6.6).doing(Doing::kRunnable, 5.8).doing(Doing::kLockWait, 0.09);
+        one.waits({library("pthread_mutex_lock"), own("put")}, samples);
+        one.burns({library("pthread_mutex_lock"), own("put")}, taking, 0).burns({own("earn")}, 1 - taking, 0);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.9, 79), "hot-mutex");
+    EXPECT_EQ(made(0.5, 79), "scales");
+    EXPECT_EQ(made(0.9, 5), "scales") << "one that is taken often, by threads that do not meet there";
+}
+
 TEST(StatRules, OneLockAroundEverything) {
     Case made;
     made.point(1, 0.5, 0.5, 0)
