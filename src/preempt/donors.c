@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "os/futex.h"
 #include "os/lock.h"
@@ -55,10 +56,20 @@ enum { NOBODY_ASKS, ASK_TO_LOOK, ASK_TO_END };
 
 /* --- one of them -------------------------------------------------------------------------------------- */
 
+/* Each has one holder: who has it not in the list, and it points to itself (take_locked). */
 static void give_locked(struct tcb *tcb) {
+    thrum_assert(tcb->next == tcb);
     tcb->next = donors.spares;
     donors.spares = tcb;
     donors.count++;
+}
+
+static struct tcb *take_locked(void) {
+    struct tcb *tcb = donors.spares;
+    donors.spares = tcb->next;
+    donors.count--;
+    tcb->next = tcb;
+    return tcb;
 }
 
 static void push_locked(struct donor **list, struct donor *donor) {
@@ -81,6 +92,7 @@ static void take_out_locked(struct donor **list, struct donor *donor) {
 static void list(struct donor *self, bool is_spare) {
     lock_acquire(&donors.lock);
     push_locked(&donors.all, self);
+    self->carrier.tcb.next = &self->carrier.tcb;
     if (is_spare)
         give_locked(&self->carrier.tcb);
     lock_release(&donors.lock);
@@ -236,11 +248,7 @@ void donors_end_private(struct tcb *tcb) {
 
 struct tcb *donors_take(uint32_t keep) {
     lock_acquire(&donors.lock);
-    struct tcb *tcb = donors.count > keep ? donors.spares : NULL;
-    if (tcb != NULL) {
-        donors.spares = tcb->next;
-        donors.count--;
-    }
+    struct tcb *tcb = donors.count > keep ? take_locked() : NULL;
     bool few = donors.count < donors.low + keep;
     lock_release(&donors.lock);
     if (few && preempt_is_armed())
@@ -292,8 +300,9 @@ static void leave_behind(struct donor *donor) {
 void donors_stop(void) {
     donors_close();
     join_ended();
-    for (struct tcb *tcb = donors.spares; tcb != NULL; tcb = tcb->next)
+    for (struct tcb *tcb = donors.spares; tcb != NULL; tcb = tcb->next, donors.count--)
         ((struct donor *)(void *)tcb)->is_free = true;
+    thrum_assert(donors.count == 0);
     for (struct donor *donor; (donor = donors.all) != NULL;) {
         donors.all = donor->next;
         if (donor->is_free)

@@ -19,6 +19,7 @@
  * Modelled in tests/model/lend.pml. */
 #include <sched.h>
 
+#include "base/assert.h"
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
 #include "sched/preempted.h"
@@ -149,6 +150,8 @@ struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
 }
 
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {
+    thrum_assert(self->tcb == NULL && worker->reserve != NULL && worker->reserve != worker->tcb &&
+                 spare != worker->reserve);
     self->tcb = worker->tcb;
     store_relaxed(&self->took_tcb, true);
     worker->exceptions = &tcb_own_exceptions;
@@ -158,6 +161,7 @@ void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb 
 
 void lend_bring_back(struct worker *worker, struct thrum_unit *self) {
     struct tcb *free = worker->tcb;
+    thrum_assert(self->tcb != NULL && self->tcb != free && free != worker->reserve);
     worker->tcb = self->tcb;
     worker->exceptions = worker->tcb->exceptions;
     self->tcb = NULL;
