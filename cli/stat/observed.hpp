@@ -6,8 +6,6 @@
 
 #include <sys/types.h>
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -42,6 +42,7 @@ constexpr double kHandOver =
 constexpr double kChurnRate = 200;  // threads a second, as seen
 constexpr double kChurnLife = 0.05; // seconds that most of them lived
 constexpr std::size_t kChurnThreads = 20;
+constexpr double kMaking = 20e-6;   // seconds of CPU time that making and ending one takes, about
 constexpr double kDearChurn = 2000; // made for a second of CPU time: with some 20 us each a part worth saving
 constexpr double kSpins = 0.3,
                  kSpinsOne = 0.1;     // of CPU time, in a loop that hardly ran with the fewest threads
@@ -100,7 +101,8 @@ bool waits_count(const Facts &facts) {
 // they do little else they wait little, since it is free again before they sleep.
 bool is_fought_for(const Facts &facts, const Culprit &culprit) {
     const bool waits = culprit.burned >= kHighLockShare && facts.lock_share >= kLockShare;
-    const bool takes = culprit.burned >= kMostlyLocking && culprit.samples >= kFewSamples;
+    const bool takes =
+        culprit.kind == Culprit::kOwn && culprit.burned >= kMostlyLocking && culprit.samples >= kFewSamples;
     return !facts.is_compared() && (waits || takes);
 }
 
@@ -344,6 +346,8 @@ Findings thread_churn(const Facts &facts) {
         "thread-churn", "Threads are made and ended all the time" + (maker.is_known() ? at_place(maker) : ""),
         "Keep a pool of threads; `thrum compare` tells what reuse gains without a change.",
         report.creations_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
+    const double cpu = report.points.empty() ? 0 : report.points.back().cpu();
+    found.explains = cpu > 0 ? std::min(1.0, created * kMaking / cpu) : 1;
     const double look = report.rate > 0 ? 1 / report.rate : 0;
     found.evidence.push_back(
         counted(created, "thread") + (report.creations_counted ? " created" : " seen") + " in " +

@@ -304,6 +304,8 @@ void wait_for(Child &child, const Streams &streams, Clockwork &clockwork, Interr
         leash.look_at_clock();
     }
     measured.wall = clockwork.elapsed();
+    if (interrupts.wait(0)) // of which it has ended, perhaps: it is no end of its own
+        measured.incomplete = true;
     child.ended();
     take_usage(usage, measured);
     if (streams.in_foreground())

@@ -223,8 +223,7 @@ static bool is_on(const stack_t *stack, uintptr_t address) {
 static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     enum { STAYS = 64 };
     struct tick *tick = &worker->tick;
-    sigbits mask;
-    memcpy(&mask, &context->uc_sigmask, sizeof mask);
+    sigbits mask = mask_of_frame(context);
     if (is_on(&context->uc_stack, arch_fault_sp(context)))
         return true;
     tick->seen = mask != tick->mask && mask == tick->other ? tick->seen + 1 : 0;
@@ -371,11 +370,12 @@ static bool slice_is_over_by_clock(struct worker *worker) {
     const struct thrum_unit *self = worker->current;
     uint64_t now = timer_now(), switches = load_relaxed(&worker->counters.switches);
     bool same = worker->tick.switches == switches;
-    if (!same || now - worker->tick.changed >= slice_of(worker, self)) {
+    bool over = now - worker->tick.changed >= slice_of(worker, self);
+    if (!same || over) {
         worker->tick.switches = switches;
         worker->tick.changed = now;
     }
-    return same && worker->tick.changed == now;
+    return same && over;
 }
 
 void thrum_safepoint(void) {

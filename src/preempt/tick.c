@@ -106,8 +106,8 @@ bool tick_has_others_behind(const struct worker *worker) {
 }
 
 bool tick_holds_others_up(const struct worker *worker) {
-    return worker->sched != NULL &&
-           (!fifo_is_empty(&worker->inbox) || scheduler_has_work(worker->sched) || work_for_anybody());
+    return worker->sched != NULL && (!fifo_is_empty(&worker->inbox) || load_relaxed(&scheduler.orphans) ||
+                                     scheduler_has_work(worker->sched) || work_for_anybody());
 }
 
 static bool is_needed(const struct worker *worker) {

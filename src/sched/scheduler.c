@@ -392,7 +392,7 @@ static unsigned place_of_present(const struct worker *worker, const struct thrum
 }
 
 /* So that a unit that it reads stays where it is, though it may have ended: (1) who looks says so, (2) it reads who runs;
- * who would unmap units (1) has seen them lie idle, not current anywhere, (2) sees who looks. As for parking (idle.h) the rare
+ * who would unmap units (1) sees that nobody looks, (2) takes of those that have lain idle, current nowhere, since long before. As for parking (idle.h) the rare
  * side's fence makes up for the frequent one's. External kernel threads have a count. */
 static void look_begin(struct worker *self) {
     if (self != NULL)
@@ -465,6 +465,7 @@ void scheduler_run(struct worker *worker) {
     worker->tick.waited = false;
     tick_can_preempt(THRUM_PREEMPT_DEFAULT, load_relaxed(&sched->slice));
     enter();
+    tick_go_on(worker); /* the one before may have left it at rest */
     worker_wants_ticks(worker);
     leave();
     sched->run(sched, sched->data);

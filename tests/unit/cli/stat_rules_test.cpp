@@ -689,6 +689,19 @@ TEST(StatRules, ThreadsThatAreAllThereInTheEnd) {
     EXPECT_NE(rules_of(made.concluded()).find("thread-churn"), std::string::npos);
 }
 
+// Few of them, beside a lock that most of the time goes to.
+TEST(StatRules, ThreadsThatComeAndGoBesideALock) {
+    Case made;
+    made.point(1, 0.5, 0.5, 0).point(4, 1.0, 1.5, 0.4).doing(Doing::kRunning, 1.9).doing(Doing::kLockWait, 1);
+    made.lock(LockKind::kGlobal, "lock in prog", 2).waits({library("pthread_mutex_lock"), own("put")}, 100);
+    for (int i = 0; i < 150; i++)
+        made.thread(i * 0.003, i * 0.003 + 0.002);
+    made.report.threads_created = 300;
+    made.report.creations_counted = true;
+    EXPECT_EQ(made.concluded().findings.front().rule, "hot-mutex");
+    EXPECT_NE(rules_of(made.report).find("thread-churn"), std::string::npos);
+}
+
 // They cost one thread the same, so that two are nearly twice as fast.
 TEST(StatRules, ThreadsThatComeAndGoInAProgramThatScales) {
     const auto made = [](unsigned created) {
