@@ -75,9 +75,9 @@ static void pass_over(struct thrum_unit **passed, struct thrum_unit *unit) {
 /* It may have been moved meanwhile. */
 static void put_back(struct worker *worker, struct thrum_unit *unit) {
     if (is_at_home(worker, unit))
-        fifo_push_back(&worker->inbox, unit);
+        fifo_push_front(&worker->inbox, unit);
     else if (unit_place(unit) == UNIT_ULT)
-        fifo_push_back(&scheduler.shared, unit);
+        fifo_push_front(&scheduler.shared, unit);
     else
         unit_wake_elsewhere(NULL, unit);
 }

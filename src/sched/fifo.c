@@ -14,7 +14,7 @@ void fifo_push(struct fifo *fifo, struct thrum_unit *unit) {
     lock_release(&fifo->lock);
 }
 
-void fifo_push_back(struct fifo *fifo, struct thrum_unit *unit) {
+void fifo_push_front(struct fifo *fifo, struct thrum_unit *unit) {
     lock_acquire(&fifo->lock);
     unit->next = fifo->first;
     if (fifo->first == NULL)
