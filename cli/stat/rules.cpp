@@ -43,7 +43,7 @@ constexpr double kChurnRate = 200;  // threads a second, as seen
 constexpr double kChurnLife = 0.05; // seconds that most of them lived
 constexpr std::size_t kChurnThreads = 20;
 constexpr double kMaking = 20e-6;   // seconds of CPU time that making and ending one takes, about
-constexpr double kDearChurn = 2000; // made for a second of CPU time: with some 20 us each a part worth saving
+constexpr double kDearChurn = 0.04; // of CPU time, by that: worth saving
 constexpr double kSpins = 0.3,
                  kSpinsOne = 0.1;     // of CPU time, in a loop that hardly ran with the fewest threads
 constexpr double kYields = 0.05;      // of CPU time, in sched_yield() and its like
@@ -334,6 +334,14 @@ Churn churn_of(const Report &report) {
     return {life, is_average, life < kChurnLife && many};
 }
 
+// Of CPU time; nothing where that is not known.
+std::optional<double> share_of_making(const Report &report) {
+    const double cpu = report.points.empty() ? 0 : report.points.back().cpu();
+    if (cpu <= 0)
+        return std::nullopt;
+    return static_cast<double>(report.threads_created) * kMaking / cpu;
+}
+
 Findings thread_churn(const Facts &facts) {
     const Report &report = facts.report;
     const Churn churn = churn_of(report);
@@ -346,8 +354,7 @@ Findings thread_churn(const Facts &facts) {
         "thread-churn", "Threads are made and ended all the time" + (maker.is_known() ? at_place(maker) : ""),
         "Keep a pool of threads; `thrum compare` tells what reuse gains without a change.",
         report.creations_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
-    const double cpu = report.points.empty() ? 0 : report.points.back().cpu();
-    found.explains = cpu > 0 ? std::min(1.0, created * kMaking / cpu) : 1;
+    found.explains = std::min(1.0, share_of_making(report).value_or(1));
     const double look = report.rate > 0 ? 1 / report.rate : 0;
     found.evidence.push_back(
         counted(created, "thread") + (report.creations_counted ? " created" : " seen") + " in " +
@@ -364,9 +371,7 @@ Findings thread_churn(const Facts &facts) {
 
 // What threads that are made all the time cost they cost one thread as well, so that a program may scale for all that.
 bool is_dear_churn(const Facts &facts) {
-    const Report &report = facts.report;
-    const double cpu = report.points.empty() ? 0 : report.points.back().cpu();
-    return cpu > 0 && static_cast<double>(report.threads_created) >= kDearChurn * cpu;
+    return share_of_making(facts.report).value_or(0) >= kDearChurn;
 }
 
 bool is_yield(const std::string &leaf) {

@@ -9,53 +9,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <system_error>
-
-extern char **environ;
 
 namespace {
 
-[[noreturn]] void fail(const char *what) {
-    throw std::system_error(errno, std::generic_category(), what);
-}
-
 // The end that a program has. Lines and Ctrl-C are taken as usual.
-int open_other_end(int terminal) {
-    char name[64];
-    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0 ||
-        ptsname_r(terminal, name, sizeof name) != 0)
-        fail("posix_openpt");
-    const int fd = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    termios settings;
-    if (fd < 0 || tcgetattr(fd, &settings) != 0)
-        fail(name);
+int open_for_program(int terminal) {
+    const int fd = open_other_end(terminal);
+    termios settings = settings_of(fd);
     settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
     settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     if (tcsetattr(fd, TCSANOW, &settings) != 0)
-        fail(name);
+        fail("tcsetattr");
     return fd;
-}
-
-std::vector<std::string> environment_of(const World &world) {
-    std::vector<std::string> entries;
-    for (char **entry = environ; *entry != nullptr; entry++) {
-        const std::string name(*entry, std::strcspn(*entry, "="));
-        if (name != "LD_PRELOAD" && name.compare(0, 6, "THRUM_") != 0 && world.environment.count(name) == 0)
-            entries.emplace_back(*entry);
-    }
-    for (const auto &[name, value] : world.environment)
-        entries.push_back(name + "=" + value);
-    return entries;
-}
-
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (const std::string &word : words)
-        list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
 }
 
 // In the child: nothing but system calls.
@@ -74,7 +39,7 @@ std::vector<char *> pointers(const std::vector<std::string> &words) {
 
 Session::Session(const Words &words, const World &world)
     : terminal_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-    const int other_end = open_other_end(terminal_);
+    const int other_end = open_for_program(terminal_);
     const std::vector<std::string> environment = environment_of(world);
     const std::vector<char *> arguments = pointers(words), variables = pointers(environment);
     pid_ = fork();

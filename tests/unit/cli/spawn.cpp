@@ -19,40 +19,14 @@ extern char **environ;
 
 namespace {
 
-[[noreturn]] void fail(const char *what) {
-    throw std::system_error(errno, std::generic_category(), what);
-}
-
-struct Pipe {
-    int read_end = -1, write_end = -1;
-    Pipe() {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0)
-            fail("pipe2");
-        read_end = ends[0];
-        write_end = ends[1];
-    }
-};
-
-// In the place of a pipe: what is written comes out of the other end as it is.
-struct Terminal {
-    int read_end, write_end;
-    Terminal() : read_end(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-        char name[64];
-        if (read_end < 0 || grantpt(read_end) != 0 || unlockpt(read_end) != 0 ||
-            ptsname_r(read_end, name, sizeof name) != 0)
-            fail("posix_openpt");
-        write_end = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
-        termios settings;
-        if (write_end < 0 || tcgetattr(write_end, &settings) != 0)
-            fail(name);
-        cfmakeraw(&settings);
-        tcsetattr(write_end, TCSANOW, &settings);
-    }
-};
-
 bool is_ours(const char *entry) {
     return std::strncmp(entry, "LD_PRELOAD=", 11) == 0 || std::strncmp(entry, "THRUM_", 6) == 0;
+}
+
+} // namespace
+
+void fail(const char *what) {
+    throw std::system_error(errno, std::generic_category(), what);
 }
 
 std::vector<std::string> environment_of(const World &world) {
@@ -74,6 +48,48 @@ std::vector<char *> pointers(const std::vector<std::string> &words) {
     list.push_back(nullptr);
     return list;
 }
+
+int open_other_end(int terminal) {
+    char name[64];
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0 ||
+        ptsname_r(terminal, name, sizeof name) != 0)
+        fail("posix_openpt");
+    const int fd = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        fail(name);
+    return fd;
+}
+
+termios settings_of(int terminal) {
+    termios settings;
+    if (tcgetattr(terminal, &settings) != 0)
+        fail("tcgetattr");
+    return settings;
+}
+
+namespace {
+
+struct Pipe {
+    int read_end = -1, write_end = -1;
+    Pipe() {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0)
+            fail("pipe2");
+        read_end = ends[0];
+        write_end = ends[1];
+    }
+};
+
+// In the place of a pipe: what is written comes out of the other end as it is.
+struct Terminal {
+    int read_end, write_end;
+    Terminal() : read_end(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+        write_end = open_other_end(read_end);
+        termios settings = settings_of(write_end);
+        cfmakeraw(&settings);
+        tcsetattr(write_end, TCSANOW, &settings);
+    }
+};
 
 // In the child: nothing but system calls.
 void prepare_child(const World &world, int in, int out, int err) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <termios.h>
 
 #include <map>
 #include <optional>
@@ -56,3 +57,16 @@ class Running {
     int input_ = -1, output_ = -1;
     std::optional<int> status_;
 };
+
+// --- what starting a program is made of, for session.cpp -----------------------------------------------
+
+// Throws what errno says.
+[[noreturn]] void fail(const char *what);
+
+// As a program has it in such a world; and as execve takes them, as long as the words are there.
+std::vector<std::string> environment_of(const World &world);
+std::vector<char *> pointers(const std::vector<std::string> &words);
+
+// Of a terminal that posix_openpt made: the end that a program has.
+int open_other_end(int terminal);
+termios settings_of(int terminal);
