@@ -22,6 +22,7 @@ void *memory_map(size_t bytes, int flags) {
 }
 
 void *memory_map_aligned(size_t size, int flags) {
+    int error = errno;
     char *map = memory_map(2 * size, flags);
     if (map == NULL)
         return NULL;
@@ -29,6 +30,7 @@ void *memory_map_aligned(size_t size, int flags) {
     if (aligned > map)
         munmap(map, (size_t)(aligned - map));
     munmap(aligned + size, (size_t)(map + size - aligned));
+    errno = error;
     return aligned;
 }
 

@@ -44,7 +44,7 @@ static struct {
     struct donor *all;
     struct donor *ended; /* private ones whose thread has */
     uint32_t low;        /* fewer spares than that are few; r/o */
-    uint32_t asked;      /* futex, the provider's: 1: make some, 2: end */
+    uint32_t asked;      /* futex, the provider's: what it is to do */
     pthread_t provider;
     bool has_provider;
     struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */

@@ -66,11 +66,20 @@ static void change_to(struct worker *worker, struct thrum_unit *self, enum unit_
     switch_as(worker, self, next, why);
 }
 
-/* Without the signal. */
-static sigbits mask_of_frame(const ucontext_t *context) {
+static sigbits whole_mask_of_frame(const ucontext_t *context) {
     sigbits mask;
     memcpy(&mask, &context->uc_sigmask, sizeof mask);
-    return mask & ~signals_bit(preempt.settings.signal);
+    return mask;
+}
+
+/* Without the signal. */
+static sigbits mask_of_frame(const ucontext_t *context) {
+    return whole_mask_of_frame(context) & ~signals_bit(preempt.settings.signal);
+}
+
+/* It came in a call that lets in what its thread blocks (sigsuspend): that thread forbids it, but for that wait. */
+static bool is_forbidden(const ucontext_t *context) {
+    return whole_mask_of_frame(context) & signals_bit(preempt.settings.signal);
 }
 
 /* In the handler: the signal is blocked, and the rest may be as a call wants it that is over. */
@@ -309,10 +318,12 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         }
         return;
     }
+    int error = error_here();
     exchange_acq_rel(&worker->tick.interrupted, 0U);
     tick_go_on(worker); /* it may have been the only one that was asked for */
     worker->tick.late = take_signal(worker, info);
-    if (is_in_handler(worker, context) || !is_on(&context->uc_stack, (uintptr_t)context)) {
+    if (is_forbidden(context) || is_in_handler(worker, context) ||
+        !is_on(&context->uc_stack, (uintptr_t)context)) {
         look_if_stuck(worker, context, true);
         return;
     }
@@ -335,13 +346,14 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         /* Who was woken here and is to go first has gone elsewhere. */
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         leave();
+        set_error_here(error);
         return;
     }
     worker->tick.next = next;
     look_if_in_the_way(worker, context);
     memcpy(place, frame, size);
     arch_signal_call(arch_signal_moved(place, frame - place), __builtin_return_address(0), preempt_here,
-                     error_here());
+                     error);
 }
 
 bool handler_has_dropped(void) {

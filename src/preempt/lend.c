@@ -84,15 +84,17 @@ static void put_back(struct worker *worker, struct thrum_unit *unit) {
 
 /* Who is passed over is the first again. At the end of the queue it would be behind those that have taken a block along,
  * and come to the front time and again when there is no spare: never, while those take turns. `passed`: one that is passed
- * over already, or NULL. */
+ * over already, or NULL. Those that are far behind go to the end: so what one tick has gone through the next ones have not
+ * before them again. */
 static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passed, struct tcb **spare) {
+    enum { FAR = 4096 };
     uint32_t count =
         load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&scheduler.shared.count);
     struct thrum_unit *unit, *found = NULL;
     for (uint32_t i = 0; found == NULL && i < count && (unit = next_of_search(worker)) != NULL; i++) {
         if (may_change_to(worker, unit, spare))
             found = unit;
-        else if (is_at_home(worker, unit) || unit_place(unit) == UNIT_ULT)
+        else if (i < FAR && (is_at_home(worker, unit) || unit_place(unit) == UNIT_ULT))
             pass_over(&passed, unit);
         else
             unit_wake_elsewhere(NULL, unit);

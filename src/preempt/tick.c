@@ -130,6 +130,7 @@ void tick_rest(struct worker *worker) {
     uint64_t deadline = load_relaxed(&worker->timers.next), pools = pools_until(worker);
     deadline = pools < deadline ? pools : deadline;
     set(worker, deadline == TIMER_NEVER ? 0 : deadline, 0);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what it says to the monitor is seen before that it rests */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
         return;                                     /* still: another signal had come while it came to rest */
     fetch_add_seq_cst(&scheduler.idle.resting, 1U); /* first: who ends the rest counts it out */

@@ -426,8 +426,13 @@ static void count_orphans(void) {
                      0U); /* first: the one that relieves others may leave some meanwhile */
     for (uint32_t i = 0; i < scheduler.count; i++)
         are_left |= is_vacant(i) && !timers_are_empty(&scheduler.workers[i]->timers);
-    if (are_left)
-        store_release(&scheduler.orphans, 1);
+    if (!are_left)
+        return;
+    store_release(&scheduler.orphans, 1);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    enter();
+    tick_wake_resting(); /* who looked in between */
+    leave();
 }
 
 static int add(unsigned *number) {

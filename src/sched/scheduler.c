@@ -96,13 +96,13 @@ static bool run_own(struct thrum_sched *sched) {
     return false;
 }
 
-static unsigned others_of(const struct thrum_sched *sched) {
-    return sched->count / sched->levels - 1;
+static unsigned others_of(unsigned count, unsigned levels) {
+    return count / levels - 1;
 }
 
 /* The oldest of the highest level that one of the others has something in; they are asked in a circle. */
 static bool run_stolen(struct thrum_sched *sched) {
-    unsigned others = others_of(sched), first = draw(sched, others);
+    unsigned others = others_of(sched->count, sched->levels), first = draw(sched, others);
     for (unsigned i = 0; i < sched->levels * others; i++) {
         unsigned level = i / others, other = (first + i) % others;
         struct thrum_unit *unit = thrum_pool_steal(sched->pools[sched->levels + level * others + other]);
@@ -360,11 +360,14 @@ bool scheduler_wake_for(const struct thrum_pool *pool) {
 
 enum { RUNS_BEFORE_ALL = 0, COMES_AFTER_ALL = SCHED_POOLS * (THRUM_PRIORITY_MAX + 1) + 1 };
 
-/* How many steps of the scheduler's order are before its pool `i`, as far as that is known. */
+/* How many steps of the scheduler's order are before its pool `i`, as far as that is known. It may be becoming another
+ * meanwhile. */
 static unsigned steps_before(const struct thrum_sched *sched, unsigned i) {
-    if (sched->run == run_first || i < sched->levels)
+    unsigned levels = load_relaxed(&sched->levels), count = load_relaxed(&sched->count);
+    if (sched->run == run_first || i < levels)
         return i;
-    return sched->levels > 0 ? sched->levels + (i - sched->levels) / others_of(sched) : 0;
+    unsigned others = levels > 0 ? others_of(count, levels) : 0;
+    return others > 0 ? levels + (i - levels) / others : 0;
 }
 
 /* The place of a unit of this priority in this pool in the scheduler's order, as far as that is known: by pools, if it
@@ -392,7 +395,8 @@ static unsigned place_of_present(const struct worker *worker, const struct thrum
 }
 
 /* So that a unit that it reads stays where it is, though it may have ended: (1) who looks says so, (2) it reads who runs;
- * who would unmap units (1) sees that nobody looks, (2) takes of those that have lain idle, current nowhere, since long before. As for parking (idle.h) the rare
+ * who would unmap units (1) sees that nobody looks, and that no worker has one that is free for its present one (it lost its
+ * CPU when that had just ended), (2) takes of those that have lain idle since long before. As for parking (idle.h) the rare
  * side's fence makes up for the frequent one's. External kernel threads have a count. */
 static void look_begin(struct worker *self) {
     if (self != NULL)
@@ -412,6 +416,12 @@ static void look_end(struct worker *self) {
         fetch_sub_release(&externals_look, 1U);
 }
 
+/* What is read here stays, too: who unmaps has asked the same before. */
+static bool has_ended_one(const struct worker *worker) {
+    const struct thrum_unit *unit = load_relaxed(&worker->current);
+    return unit != NULL && load_relaxed(&unit->kind) == UNIT_FREE;
+}
+
 bool scheduler_units_are_read(void) {
     if (scheduler.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -419,7 +429,7 @@ bool scheduler_units_are_read(void) {
         membarrier_expedited();
     bool are_read = load_acquire(&externals_look) != 0;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count) && !are_read; i++)
-        are_read = load_acquire(&scheduler.workers[i]->looks) != 0;
+        are_read = load_acquire(&scheduler.workers[i]->looks) != 0 || has_ended_one(scheduler.workers[i]);
     return are_read;
 }
 

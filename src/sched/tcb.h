@@ -37,7 +37,7 @@ struct tcb {
     uintptr_t base;
     struct exception_globals *exceptions; /* there, or `none` if the program has no C++ */
     struct exception_globals none;
-    struct tcb *next; /* in the list of spares */
+    struct tcb *next; /* in the list of spares; itself: somebody has it */
 };
 
 /* r/o */

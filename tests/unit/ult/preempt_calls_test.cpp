@@ -1122,3 +1122,25 @@ TEST_P(CallsWithMasks, LetNothingInForOthersNorAfterwards) {
     EXPECT_EQ(wrong, 0);
     EXPECT_TRUE(blocks(SIGUSR2));
 }
+
+// Who forbids preemption by blocking the signal, and waits with a mask that lets it in, blocks it still when it returns.
+TEST_P(CallsWithMasks, LeaveTheTicksSignalBlocked) {
+    constexpr int kTimes = 5;
+    const int signal = SIGRTMIN + 4;
+    std::vector<Call> calls;
+    for (int i = 0; i < kTimes; i++)
+        calls.push_back(prepare(By::ITSELF));
+    const Preempting runtime(1, mode());
+    const Blocked blocked(signal);
+    std::atomic<bool> over{false};
+    Thread computes([&] {
+        while (!over)
+            thrum_yield();
+    });
+    for (Call &call : calls) {
+        EXPECT_EQ(call.make(), EINTR);
+        EXPECT_TRUE(blocks(signal));
+    }
+    over = true;
+    computes.join();
+}
