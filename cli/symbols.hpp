@@ -23,6 +23,7 @@ struct Symbol {
     std::uint64_t offset = 0; // from the function's beginning; without a function, from the module's
     std::string source, path; // of file and module, whole
     std::uint64_t linked = 0; // the address, as the module was linked
+    std::uint64_t begin = 0;  // likewise where a function without a name begins; 0: not known
 };
 
 // A function by the name that its caller knows.

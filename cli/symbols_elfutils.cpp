@@ -5,6 +5,7 @@
 #include <cxxabi.h>
 #include <dwarf.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -99,6 +100,68 @@ std::map<std::uint64_t, std::string> imports_of(Elf *elf) {
     return imports;
 }
 
+// The table before the call-frame information, as linkers write it: a header, and for each function in order where it begins
+// and where its information is, counted from the header on.
+struct FrameTable {
+    struct Header {
+        std::uint8_t version, frames_form, count_form, table_form;
+        std::int32_t frames;
+        std::uint32_t count;
+        bool is_usual() const {
+            return version == 1 && count_form == DW_EH_PE_udata4 &&
+                   table_form == (DW_EH_PE_datarel | DW_EH_PE_sdata4);
+        }
+    };
+    struct Entry {
+        std::int32_t begin, information;
+    };
+};
+
+// The addresses where functions begin, from such a table that is linked at `start`.
+std::vector<std::uint64_t> beginnings_in(const Elf_Data &table, std::uint64_t start) {
+    std::vector<std::uint64_t> beginnings;
+    const auto *bytes = static_cast<const unsigned char *>(table.d_buf);
+    FrameTable::Header header{};
+    FrameTable::Entry entry{};
+    if (bytes == nullptr || table.d_size < sizeof header)
+        return beginnings;
+    std::memcpy(&header, bytes, sizeof header);
+    if (!header.is_usual())
+        return beginnings;
+    for (std::size_t at = sizeof header;
+         beginnings.size() < header.count && at + sizeof entry <= table.d_size; at += sizeof entry) {
+        std::memcpy(&entry, bytes + at, sizeof entry);
+        beginnings.push_back(start + static_cast<std::uint64_t>(std::int64_t{entry.begin}));
+    }
+    return beginnings;
+}
+
+std::vector<std::uint64_t> beginnings_of(Elf *elf) {
+    std::size_t segments = 0;
+    if (elf == nullptr || elf_getphdrnum(elf, &segments) != 0)
+        return {};
+    for (std::size_t i = 0; i < segments; i++) {
+        GElf_Phdr segment;
+        if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr || segment.p_type != PT_GNU_EH_FRAME)
+            continue;
+        const Elf_Data *table = elf_getdata_rawchunk(elf, static_cast<std::int64_t>(segment.p_offset),
+                                                     segment.p_filesz, ELF_T_BYTE);
+        return table != nullptr ? beginnings_in(*table, segment.p_vaddr) : std::vector<std::uint64_t>();
+    }
+    return {};
+}
+
+// Does call-frame information tell of it?
+bool has_information(Dwfl_Module *module, std::uint64_t address) {
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI *information = dwfl_module_eh_cfi(module, &bias);
+    Dwarf_Frame *found = nullptr;
+    const bool is_told =
+        information != nullptr && dwarf_cfi_addrframe(information, address - bias, &found) == 0;
+    std::free(found);
+    return is_told;
+}
+
 std::string demangled(const char *name) {
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> readable(
@@ -146,7 +209,7 @@ class Symbols::Modules {
     }
 
   private:
-    Symbol look_up(std::uint64_t address) const {
+    Symbol look_up(std::uint64_t address) {
         Symbol symbol;
         Dwfl_Module *module = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), address) : nullptr;
         if (module == nullptr)
@@ -163,9 +226,20 @@ class Symbols::Modules {
                 dwfl_module_addrinfo(module, address, &offset, &entry, nullptr, nullptr, nullptr)) {
             symbol.function = demangled(exported_name(module, name, address - offset).c_str());
             symbol.offset = offset;
+        } else {
+            symbol.begin = beginning_of(module, address, symbol.linked);
         }
         find_line(module, address, symbol);
         return symbol;
+    }
+
+    std::uint64_t beginning_of(Dwfl_Module *module, std::uint64_t address, std::uint64_t linked) {
+        const auto [known, is_new] = beginnings_.try_emplace(module);
+        GElf_Addr bias = 0;
+        if (is_new)
+            known->second = beginnings_of(dwfl_module_getelf(module, &bias));
+        const auto after = std::upper_bound(known->second.begin(), known->second.end(), linked);
+        return after != known->second.begin() && has_information(module, address) ? *(after - 1) : 0;
     }
 
     // Of names for the same place one without underscores in front: "random" rather than "__random".
@@ -245,6 +319,7 @@ class Symbols::Modules {
     DwflSession dwfl_;
     std::map<std::uint64_t, Symbol> known_;
     std::map<Dwfl_Module *, std::map<std::uint64_t, std::string>> imports_; // by address as linked
+    std::map<Dwfl_Module *, std::vector<std::uint64_t>> beginnings_;        // of functions, as linked
     // By word, module that was come to, and where the function there begins.
     std::map<std::tuple<std::uint64_t, Dwfl_Module *, std::uint64_t>, std::optional<Import>> known_imports_;
 };

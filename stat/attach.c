@@ -54,20 +54,19 @@ static void open_probe(const char *path) {
     probe = found;
 }
 
-/* The program's end by exit: the last moment at which all its libraries are where they were. */
-static void leave_maps(void) {
+/* The program's end, by exit or by executing another one: the last moment at which all its libraries are where they
+ * were. */
+void maps_leave_sigsafe(void) {
     if (probe->program != (int32_t)sys(SYS_getpid))
         return;
-    int saved = errno;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    const long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     uint32_t length = 0;
-    for (ssize_t got; fd >= 0 && length < PROBE_MAPS; length += (uint32_t)got)
-        if ((got = read(fd, probe->maps + length, PROBE_MAPS - length)) <= 0)
+    for (long got; fd >= 0 && length < PROBE_MAPS; length += (uint32_t)got)
+        if ((got = sys(SYS_read, fd, probe->maps + length, PROBE_MAPS - length)) <= 0)
             break;
     if (fd >= 0)
-        close(fd);
+        sys(SYS_close, fd);
     store_release(&probe->maps_length, length);
-    errno = saved;
 }
 
 __attribute__((constructor)) static void start(int count, char **arguments, char **environment) {
@@ -83,6 +82,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
         store_release(&probe->maps_length, 0);
         fetch_add_relaxed(&probe->loaded, 1);
         makers_clear(probe);
+        executed_begin(probe);
         if (probe->mode == PROBE_EXACT)
             trap_start(probe);
         else if (probe->mode == PROBE_TIMER)
@@ -93,5 +93,5 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 
 __attribute__((destructor)) static void end(void) {
     if (probe != NULL)
-        leave_maps();
+        maps_leave_sigsafe();
 }

@@ -9,11 +9,12 @@
 static int taken;
 static struct kernel_action wanted; /* by the program */
 
-bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *)) {
-    /* libc's way, because it knows how a handler returns. Not deferred: a trapped call may wait for long, and a
-     * handler that interrupts it may make one itself. */
+bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *), bool alone) {
+    /* libc's way, because it knows how a handler returns. */
     struct sigaction ours = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER};
     sigset_t set;
+    if (alone)
+        sigfillset(&ours.sa_mask);
     if (sys(SYS_rt_sigaction, number, 0, &wanted, sizeof wanted.mask) != 0 ||
         sigaction(number, &ours, NULL) != 0)
         return false;

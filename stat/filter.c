@@ -14,10 +14,18 @@
 #include "os/syscall.h"
 #include "stat.h"
 
+/* Newer than the oldest headers that thrum is built with. */
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+
 enum { MOST = 128 };
 
 /* Where a jump goes: to the next instruction, over some, or to one of these. */
-enum label { CHECK = 200, LIBRARIES, PROGRAM, ALLOW, TRAP, LABELS_END };
+enum label { CHECK = 200, CLONE, LIBRARIES, PROGRAM, ALLOW, TRAP, REFUSE, LABELS_END };
 
 struct rules {
     struct sock_filter code[MOST];
@@ -62,12 +70,33 @@ static void add_counted(struct rules *rules) {
     add_test(rules, BPF_JEQ, SYS_sched_yield, CHECK, 0);
 }
 
+/* What the program executes in its place (executed.c). */
+static void add_executing(struct rules *rules) {
+    add_test(rules, BPF_JEQ, SYS_execve, CHECK, 0);
+    add_test(rules, BPF_JEQ, SYS_execveat, CHECK, 0);
+}
+
+/* clone3 can make a child that has no handlers (CLONE_CLEAR_SIGHAND), and its first trapped call would end it:
+ * posix_spawn does so from glibc 2.38 on. The flags are in memory, where a filter cannot look, and a handler cannot make
+ * the call for others, as the child goes on upon another stack. Libraries are told that there is none, as on older
+ * kernels, and use clone. */
+static void add_clone(struct rules *rules) {
+    add_label(rules, CLONE);
+    add_below(rules, text.libraries.begin, ALLOW);
+    add_below(rules, text.libraries.end, REFUSE);
+    add(rules, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+}
+
 /* Calls that may block SIGSYS, or that wait with another mask where they are given one (masks.c). */
 static void add_masks(struct rules *rules) {
     static const struct {
         uint32_t number;
         unsigned mask;
-    } waiting[] = {{SYS_ppoll, 3}, {SYS_pselect6, 5}, {SYS_epoll_pwait, 4}};
+    } waiting[] = {{SYS_ppoll, 3},
+                   {SYS_pselect6, 5},
+                   {SYS_epoll_pwait, 4},
+                   {SYS_epoll_pwait2, 4},
+                   {SYS_io_pgetevents, 5}};
     add_test(rules, BPF_JEQ, SYS_rt_sigprocmask, CHECK, 0);
     add_test(rules, BPF_JEQ, SYS_rt_sigaction, CHECK, 0);
     add_test(rules, BPF_JEQ, SYS_rt_sigsuspend, CHECK, 0);
@@ -93,8 +122,11 @@ static void write_rules(struct rules *rules) {
     add_load(rules, offsetof(struct seccomp_data, arch));
     add_test(rules, BPF_JEQ, REGISTERS_AUDIT, 0, ALLOW);
     add_load(rules, offsetof(struct seccomp_data, nr));
+    add_test(rules, BPF_JEQ, SYS_clone3, CLONE, 0);
     add_counted(rules);
+    add_executing(rules);
     add_masks(rules);
+    add_clone(rules);
     add_label(rules, CHECK);
     add_below(rules, text.own.begin, LIBRARIES);
     add_below(rules, text.own.end, ALLOW);
@@ -110,6 +142,8 @@ static void write_rules(struct rules *rules) {
     add(rules, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     add_label(rules, TRAP);
     add(rules, BPF_RET | BPF_K, SECCOMP_RET_TRAP | TRAP_MARK, 0, 0);
+    add_label(rules, REFUSE);
+    add(rules, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, 0, 0);
     resolve(rules);
 }
 

@@ -13,15 +13,17 @@
 #define PROBE_VARIABLE "THRUM_STAT"
 
 enum {
-    PROBE_VERSION = 2,
+    PROBE_VERSION = 3,
     PROBE_STACK = 8192,   /* bytes of a stack that are copied at most */
     PROBE_FINE = 3584,    /* entries for waits by stack and address */
     PROBE_COARSE = 512,   /* more entries, by stack only, for when those are full */
+    PROBE_OPEN = 8192,    /* slots for waits that have not ended */
     PROBE_SAMPLES = 1024, /* slots for CPU samples */
     PROBE_MAPS = 1 << 20, /* bytes of /proc/self/maps at most */
     PROBE_MAKERS = 32,    /* places that threads are made at */
     PROBE_CALLS = 512,    /* system calls have smaller numbers */
     PROBE_FUTEX = 16,     /* and operations of futex(2), too */
+    PROBE_PATH = 256,     /* bytes of a program's path that are kept */
 };
 
 /* PROBE_MAKERS_ONLY: where threads are made, which the others note as well. */
@@ -44,11 +46,21 @@ struct probe_stack {
 
 /* Waits for one futex from one place: threads whose stacks hold the same return addresses. */
 struct probe_wait {
-    uint64_t address; /* 0 in coarse entries: several */
-    uint64_t waits, nanoseconds;
-    uint32_t ready; /* the stack and the address are there */
+    uint64_t address;            /* 0 in coarse entries: several */
+    uint64_t waits, nanoseconds; /* begun; of those that have ended */
+    uint32_t ready;              /* the stack and the address are there */
     uint32_t unused;
     struct probe_stack stack; /* of the first such wait */
+};
+
+/* A thread that waits now; of those that a handler does on top of one another the innermost. One that the program's end
+ * finds waiting stays there. */
+struct probe_open {
+    int32_t thread;     /* as from gettid; 0: not in use */
+    int32_t process;    /* the program, or a child that it forked */
+    uint64_t entry;     /* index into `entries` */
+    uint64_t begin;     /* nanoseconds of CLOCK_MONOTONIC; 0: there is nothing to be read */
+    uint64_t unused[5]; /* cache lines of their own */
 };
 
 /* A place that makes threads: a stack of a call of pthread_create or thrd_create. */
@@ -81,15 +93,23 @@ struct probe {
     int32_t error;
     uint32_t no_new_privileges; /* it had to be set */
     int32_t signal;             /* PROBE_TIMER: the one that is used */
-    uint32_t maps_length;       /* of `maps`, when the program has ended by exit */
+    uint32_t maps_length;       /* of `maps`, when the program has ended by exit or executes another */
     uint64_t created, joined;   /* threads */
     uint64_t waits;             /* futex waits, those without an entry too */
     uint64_t unplaced;          /* waits without an entry, as the table was full */
     uint64_t lost;              /* samples without a slot */
     uint64_t untimed;           /* threads that have no timer */
     uint64_t next_slot;
-    uint64_t calls[PROBE_CALLS]; /* PROBE_EXACT: those that are trapped, by number */
-    uint64_t futex[PROBE_FUTEX]; /* and calls of futex by operation */
+
+    /* and in PROBE_EXACT; executed_at: when the program executed another one (nanoseconds of CLOCK_MONOTONIC), from before
+     * it does so until that has loaded us; 0 also where it could not */
+    uint64_t executed_at;
+    char executed[PROBE_PATH];        /* that one */
+    char unseen[PROBE_PATH];          /* the first that has executed another one without having loaded us */
+    uint64_t held_back;               /* programs that did not gain rights, as no_new_privileges is set */
+    char first_held_back[PROBE_PATH]; /* of these */
+    uint64_t calls[PROBE_CALLS];      /* those that are trapped, by number */
+    uint64_t futex[PROBE_FUTEX];      /* and calls of futex by operation */
 
     uint64_t maker_keys[PROBE_MAKERS]; /* 0: not in use */
     struct probe_maker makers[PROBE_MAKERS];
@@ -97,6 +117,7 @@ struct probe {
     uint64_t keys[PROBE_FINE + PROBE_COARSE]; /* of the entries; 0: not in use */
     uint32_t states[PROBE_SAMPLES];           /* enum probe_slot */
     char maps[PROBE_MAPS];
+    struct probe_open open[PROBE_OPEN];
     union {
         struct probe_wait entries[PROBE_FINE + PROBE_COARSE];
         struct probe_sample samples[PROBE_SAMPLES];

@@ -8,9 +8,9 @@
 #include "real.h"
 #include "stat.h"
 
-/* The same set without our signal. */
+/* The same set without our signal. One that cannot be read is handed on: libc or the kernel says so. */
 static const sigset_t *without(const sigset_t *set, sigset_t *copy) {
-    if (set == NULL || timer_signal() == 0)
+    if (set == NULL || timer_signal() == 0 || !memory_is_readable_sigsafe((uintptr_t)set, sizeof *set))
         return set;
     *copy = *set;
     sigdelset(copy, timer_signal());
@@ -47,8 +47,17 @@ INTERPOSE int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict inf
 
 INTERPOSE int sigaction(int number, const struct sigaction *restrict to, struct sigaction *restrict old) {
     struct kernel_action wanted = {0}, before;
-    if (number != timer_signal() || number == 0)
+    struct sigaction open;
+    if (timer_signal() == 0)
         return REAL(sigaction)(number, to, old);
+    if (number != timer_signal()) {
+        if (to != NULL) {
+            open = *to;
+            sigdelset(&open.sa_mask, timer_signal());
+            to = &open;
+        }
+        return REAL(sigaction)(number, to, old);
+    }
     if (to != NULL) {
         wanted.handler = to->sa_sigaction;
         wanted.flags = (unsigned long)to->sa_flags;

@@ -27,6 +27,12 @@ struct probe *probe_of_process(void); /* NULL where this process is not the one 
 bool probe_wants(enum probe_mode mode);
 void probe_failed(enum probe_trouble trouble, long error);
 
+void maps_leave_sigsafe(void); /* the program is about to end */
+
+/* --- memory.c --- */
+bool memory_is_readable_sigsafe(uint64_t address, uint64_t size);
+void memory_copy_string_sigsafe(char *to, uint64_t from, uint64_t room);
+
 /* --- text.c: where code is --- */
 struct span {
     uint64_t begin, end;
@@ -59,8 +65,9 @@ struct kernel_action { /* as rt_sigaction(2) takes it */
 static inline uint64_t bit_of(int number) {
     return UINT64_C(1) << (number - 1);
 }
-/* Takes the signal; what the program had for it is kept. SA_RESTART, and nothing is blocked in the handler. */
-bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *));
+/* Takes the signal; what the program had for it is kept. SA_RESTART, and in the handler either all signals are blocked, or
+ * none. */
+bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *), bool alone);
 /* What rt_sigaction would have done for it. */
 long disposition_change_sigsafe(const struct kernel_action *to, struct kernel_action *old);
 /* A signal of that number that somebody sent. */
@@ -72,15 +79,20 @@ long cancel_call_sigsafe(long number, const long a[6]);
 /* wait.S */
 long wait_call_sigsafe(long number, const long arguments[6], const uint32_t *broken_off);
 
-/* --- trap.c, filter.c, masks.c, waits.c: PROBE_EXACT --- */
+/* --- trap.c, filter.c, masks.c, waits.c, executed.c: PROBE_EXACT --- */
 void trap_start(struct probe *probe);
 enum { TRAP_MARK = 0x7472 }; /* by which a SIGSYS of our filter is told from one of the program's own */
 long filter_install(bool *no_new_privileges); /* 0 or an errno value */
+void masks_begin(void);
 long masks_change_sigsafe(ucontext_t *context, const long a[6]);
 long masks_action_sigsafe(const long a[6]);
 long masks_call_sigsafe(long number, const long a[6]);
+void masks_show_sigsafe(bool really); /* the kernel blocks what the program believes to be blocked, or not */
 long waits_call_sigsafe(struct probe *probe, const ucontext_t *context, const long a[6]);
 void waits_clear(struct probe *probe);
+void waits_thread_begins(void); /* the caller, which has just begun */
+long executed_call_sigsafe(struct probe *probe, long number, const long a[6]);
+void executed_begin(struct probe *probe);
 
 /* --- makers.c --- */
 void makers_count(struct probe *probe, const struct registers *at, const void *frame); /* the caller's own */

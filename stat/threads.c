@@ -44,6 +44,7 @@ static void *start_thread(void *argument) {
     store_release(&slot->busy, 0);
     stack_of_thread(start.stack_size);
     timer_thread_begins();
+    waits_thread_begins();
     return start.fn(start.arg);
 }
 

@@ -43,6 +43,8 @@ static void take_sample(const ucontext_t *context, int missed) {
 static void on_tick(int signal_number, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     if (info->si_code != SI_TIMER || info->si_value.sival_ptr != &number) {
+        sys(SYS_rt_sigprocmask, SIG_SETMASK, &context->uc_sigmask, 0,
+            sizeof(uint64_t)); /* it is the program's */
         disposition_deliver_sigsafe(signal_number, info, argument);
         return;
     }
@@ -95,7 +97,7 @@ static int free_signal(void) {
 void timer_start(struct probe *shared) {
     probe = shared;
     int one = free_signal();
-    if (one == 0 || pthread_key_create(&end, thread_ends) != 0 || !disposition_take(one, on_tick)) {
+    if (one == 0 || pthread_key_create(&end, thread_ends) != 0 || !disposition_take(one, on_tick, true)) {
         probe_failed(PROBE_NO_SIGNAL, 0);
         return;
     }

@@ -61,6 +61,8 @@ static void on_trap(int number, siginfo_t *info, void *argument) {
         count(info->si_syscall);
         answer = masks_action_sigsafe(a);
         break;
+    case SYS_execve:
+    case SYS_execveat: answer = executed_call_sigsafe(probe, info->si_syscall, a); break;
     default: answer = masks_call_sigsafe(info->si_syscall, a); break;
     }
     registers_answer(context, answer);
@@ -75,11 +77,14 @@ void trap_start(struct probe *shared) {
     bool no_new_privileges = false;
     probe = shared;
     waits_clear(probe);
+    waits_thread_begins();
     if (is_fixed()) {
         probe_failed(PROBE_FIXED, 0);
         return;
     }
-    if (!disposition_take(SIGSYS, on_trap)) {
+    masks_begin();
+    /* Nothing is blocked: a trapped call may wait for long, and a handler that interrupts it may make one itself. */
+    if (!disposition_take(SIGSYS, on_trap, false)) {
         probe_failed(PROBE_NO_FILTER, 0);
         return;
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Futex waits: counted, timed, and sorted by where they are made and for which futex.
+/* Futex waits: counted, timed, and sorted by where they are made and for which futex. A wait that the program's end finds
+ * is timed by the command: its beginning stands in a slot meanwhile.
  *
  * The table is open addressing in memory that is shared with the command and with forked children. An entry is taken
  * by putting its key in place (0 -> key, once); whoever did that fills it in and says `ready`, everybody else only
  * adds to its counters. No entry is ever given back while threads run, so none can be mistaken for another. */
+#include <pthread.h>
 #include <string.h>
-#include <sys/syscall.h>
 
+#include "os/syscall.h"
 #include "stat.h"
 
 enum {
@@ -47,15 +49,113 @@ static struct probe_wait *entry_of(struct probe *probe, const struct registers *
     return entry;
 }
 
+/* --- those that have not ended ---------------------------------------------------------------------------- */
+
+/* The thread's slot, while it waits. Taken by `thread` 0 -> its number, and only written to by it. A forked child's thread
+ * finds its parent's number in it, and takes another one. */
+static _Thread_local struct probe_open *mine;
+static _Thread_local uint64_t mine_sp; /* where the stack stood at the call */
+
+static bool is_mine(const struct probe_open *slot, int32_t thread) {
+    return slot != NULL && load_relaxed(&slot->thread) == thread;
+}
+
+/* Asked once for each thread; a forked child's has another number. */
+static int32_t process_of(int32_t thread) {
+    static _Thread_local int32_t known, process;
+    if (known != thread)
+        process = (int32_t)sys(SYS_getpid);
+    known = thread;
+    return process;
+}
+
+/* One of a thread that had the same number and did not come back is as good as a free one. NULL: there is none nearby. */
+static struct probe_open *take_slot(struct probe *probe, int32_t thread) {
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct probe_open *slot = &probe->open[((unsigned)thread + i) % PROBE_OPEN];
+        int32_t seen = load_relaxed(&slot->thread);
+        if (seen == thread || (seen == 0 && cas_acq_rel(&slot->thread, &seen, thread))) {
+            slot->process = process_of(thread);
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+static void fill(struct probe_open *slot, uint64_t entry, uint64_t begin) {
+    store_release(&slot->begin, 0);
+    slot->entry = entry;
+    store_release(&slot->begin, begin);
+}
+
+/* What the slot holds of a wait that a signal's handler has interrupted, and waits on top of. */
+struct outer {
+    uint64_t entry, begin, sp;
+};
+
+/* A handler that left by siglongjmp has ended that wait: then the stack stands no deeper than it did at it. */
+static void open_wait(struct probe *probe, const struct probe_wait *entry, uint64_t sp, uint64_t begin,
+                      struct outer *outer) {
+    const int32_t thread = (int32_t)sys(SYS_gettid);
+    *outer = (struct outer){0};
+    if (!is_mine(mine, thread))
+        mine = take_slot(probe, thread);
+    else if (sp < mine_sp)
+        *outer = (struct outer){mine->entry, mine->begin, mine_sp};
+    mine_sp = sp;
+    if (mine != NULL)
+        fill(mine, (uint64_t)(entry - probe->in.entries), begin);
+}
+
+static void close_wait(const struct outer *outer) {
+    if (mine == NULL)
+        return;
+    mine_sp = outer->sp;
+    if (outer->begin != 0) {
+        fill(mine, outer->entry, outer->begin);
+        return;
+    }
+    store_release(&mine->begin, 0);
+    store_release(&mine->thread, 0);
+    mine = NULL;
+}
+
+/* A thread that ends from within a wait, cancelled as a rule. */
+static void thread_ends(void *unused) {
+    struct probe *probe = probe_of_process();
+    (void)unused;
+    if (!is_mine(mine, (int32_t)sys(SYS_gettid)))
+        return;
+    fetch_add_relaxed(&probe->in.entries[mine->entry].nanoseconds, clock_ns_sigsafe() - mine->begin);
+    close_wait(&(struct outer){0});
+}
+
+void waits_thread_begins(void) {
+    static pthread_key_t end; /* its destructor runs when a thread ends */
+    static bool has_end;      /* made by the first thread, before there are others */
+    if (!probe_wants(PROBE_EXACT))
+        return;
+    if (!has_end)
+        has_end = pthread_key_create(&end, thread_ends) == 0;
+    if (has_end)
+        pthread_setspecific(end, &end);
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------ */
+
 long waits_call_sigsafe(struct probe *probe, const ucontext_t *context, const long a[6]) {
     const struct registers at = registers_of(context);
     struct probe_wait *entry = entry_of(probe, &at, (uint64_t)a[0]);
     fetch_add_relaxed(&probe->waits, 1);
     fetch_add_relaxed(entry != NULL ? &entry->waits : &probe->unplaced, 1);
-    uint64_t begin = clock_ns_sigsafe();
-    long answer = cancel_call_sigsafe(SYS_futex, a);
-    if (entry != NULL)
-        fetch_add_relaxed(&entry->nanoseconds, clock_ns_sigsafe() - begin);
+    if (entry == NULL)
+        return cancel_call_sigsafe(SYS_futex, a);
+    struct outer outer;
+    const uint64_t begin = clock_ns_sigsafe();
+    open_wait(probe, entry, at.sp, begin, &outer);
+    const long answer = cancel_call_sigsafe(SYS_futex, a);
+    close_wait(&outer);
+    fetch_add_relaxed(&entry->nanoseconds, clock_ns_sigsafe() - begin);
     return answer;
 }
 
@@ -67,4 +167,6 @@ void waits_clear(struct probe *probe) {
         memset(&probe->in.entries[i], 0, sizeof probe->in.entries[i]);
         probe->keys[i] = 0;
     }
+    if (load_relaxed(&probe->loaded) > 1)
+        memset(probe->open, 0, sizeof probe->open);
 }

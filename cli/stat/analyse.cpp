@@ -5,7 +5,10 @@
 //
 // Times are not sample counts times a period. The kernel says how long each thread ran and how long it waited for a CPU;
 // the rest of its life it slept, and that is shared out to the sites where it was seen asleep.
+#include <sys/syscall.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -102,6 +105,9 @@ class SampledRun {
 
     const ProcSample &sample(std::size_t index) const { return sampler_.samples[index]; }
     std::vector<Samples> by_thread() const;
+    using Wait = std::tuple<std::size_t, std::uint64_t, std::uint64_t>; // era, futex word, operation
+    Wait wait_of(const ProcSample &sample) const;
+    void see_all();
     Seen see(const ProcSample &sample);
     Seen look_up(const ProcSample &sample);
     const std::vector<Frame> &frames_of(const ProcSample &sample);
@@ -203,6 +209,30 @@ Seen SampledRun::see(const ProcSample &sample) {
         at->second = look_up(sample);
     sites_[at->second.site].samples++;
     return at->second;
+}
+
+SampledRun::Wait SampledRun::wait_of(const ProcSample &sample) const {
+    return {places_.era_of(sample.at), sample.arguments[0], sample.arguments[1]};
+}
+
+// A thread that went on while its stack was copied did wait, and the word tells for what. Where, is taken from the wait for
+// the same word that was seen before it; of the first ones, from the one that comes first.
+void SampledRun::see_all() {
+    std::map<Wait, std::pair<std::size_t, std::size_t>> stacks; // with Python's
+    const auto is_placed = [](const ProcSample &one) { return one.stack != kNone; };
+    const auto is_futex = [](const ProcSample &one) { return one.system_call == SYS_futex; };
+    for (const ProcSample &one : sampler_.samples)
+        if (is_futex(one) && is_placed(one))
+            stacks.try_emplace(wait_of(one), one.stack, one.python);
+    for (const ProcSample &one : sampler_.samples) {
+        ProcSample placed = one;
+        const auto same = is_futex(one) ? stacks.find(wait_of(one)) : stacks.end();
+        if (same != stacks.end() && is_placed(one))
+            same->second = {one.stack, one.python};
+        else if (same != stacks.end())
+            std::tie(placed.stack, placed.python) = same->second;
+        seen_.push_back(see(placed));
+    }
 }
 
 // Shares out how long a thread slept to where it was seen asleep, in proportion.
@@ -423,8 +453,7 @@ void SampledRun::summarise() {
 
 void SampledRun::analyse() {
     seen_.reserve(sampler_.samples.size());
-    for (const ProcSample &one : sampler_.samples)
-        seen_.push_back(see(one));
+    see_all();
     const std::vector<Samples> samples = by_thread();
     std::set<std::uint64_t> joined;
     for (std::size_t i = 0; i < samples.size(); i++) {

@@ -24,16 +24,26 @@ bool is_same(const Lock &a, const Lock &b) {
                          : a.address == b.address);
 }
 
+// As many frames as libthrum-stat.so tells places apart by when its table is full (COARSE_DEPTH in stat/waits.c).
+std::string inner_key_of(const std::vector<Frame> &stack) {
+    constexpr std::size_t kInnermost = 4;
+    const std::size_t frames = std::min(stack.size(), kInnermost);
+    return key_of({stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(frames)}, true);
+}
+
 // Adds what was counted to what was sampled. A site or lock that was counted has the measured time; one that was sampled
-// only keeps what it has.
+// only keeps what it has. Waits that were counted together, for several locks and of stacks that begin alike, have the
+// measured time of all of these: what was sampled there, and is not counted by itself, is in it. They come last.
 class CountedWaits {
   public:
     explicit CountedWaits(Report &report) : report_(report) {
         for (std::vector<Site> *sites : {&report.waits, &report.others})
             for (std::size_t i = 0; i < sites->size(); i++)
                 known_[{(*sites)[i].doing, key_of((*sites)[i].stack, true), (*sites)[i].lock}] = i;
-        for (std::size_t i = 0; i < report_.waits.size(); i++)
+        for (std::size_t i = 0; i < report_.waits.size(); i++) {
             sampled_[key_of(report_.waits[i].stack, true)].push_back(report_.waits[i].lock);
+            alike_[inner_key_of(report_.waits[i].stack)].push_back(i);
+        }
     }
     void add(const ExactWait &wait, Places &places, std::size_t era);
     void finish();
@@ -42,11 +52,16 @@ class CountedWaits {
     std::size_t find_lock(const Lock &lock, const std::string &stack);
     std::size_t find_site(std::vector<Site> &sites, Doing doing, std::vector<Frame> &&stack,
                           std::size_t lock);
+    void take_in(std::size_t into, const std::string &inner_key);
+    std::vector<std::size_t> without_taken_in();
 
     Report &report_;
     // By what is done, the stack and the lock, which may be one of many: index into waits or others.
     std::map<std::tuple<Doing, std::string, std::size_t>, std::size_t> known_;
     std::map<std::string, std::vector<std::size_t>> sampled_; // by stack: locks, those most waited for first
+    std::map<std::string, std::vector<std::size_t>>
+        alike_;                                   // by innermost frames: index into waits, if sampled
+    std::map<std::size_t, std::size_t> taken_in_; // of waits that were sampled: by which of them
 };
 
 // Locks in memory that was allocated lie elsewhere in each run. The one that was waited for most in a stack is taken for
@@ -87,19 +102,44 @@ std::size_t CountedWaits::find_site(std::vector<Site> &sites, Doing doing, std::
     return at->second;
 }
 
+// The samples go with the time, from lock to lock as well.
+void CountedWaits::take_in(std::size_t into, const std::string &inner_key) {
+    const auto alike = alike_.find(inner_key);
+    if (alike == alike_.end())
+        return;
+    Site &counted = report_.waits[into];
+    for (const std::size_t index : alike->second) {
+        Site &sampled = report_.waits[index];
+        if (index == into || sampled.calls || !taken_in_.try_emplace(index, into).second)
+            continue;
+        counted.samples += sampled.samples;
+        report_.locks[counted.lock].samples += sampled.samples;
+        if (sampled.lock == kNone)
+            continue;
+        LockUse &use = report_.locks[sampled.lock];
+        use.samples -= std::min(use.samples, sampled.samples);
+        if (!use.waits)
+            use.seconds = std::max(0.0, use.seconds - sampled.seconds);
+    }
+}
+
 void CountedWaits::add(const ExactWait &wait, Places &places, std::size_t era) {
     std::vector<Frame> stack = places.frames(wait.stack, era);
+    const bool is_several = wait.address == 0;
+    const std::string inner_key = is_several ? inner_key_of(stack) : "";
     Lock lock = places.lock(wait.address, era);
-    if (wait.address == 0)
+    if (is_several)
         lock.text = "several locks";
     const bool is_python = is_python_lock(stack, lock);
-    const Doing unnamed = lock.kind == LockKind::kLibrary ? Doing::kLockWait : Doing::kIdleWait;
+    const bool is_lock = lock.kind == LockKind::kLibrary || (is_several && alike_.count(inner_key) != 0);
+    const Doing unnamed = is_lock ? Doing::kLockWait : Doing::kIdleWait;
     const Doing doing = is_python ? Doing::kLockWait : doing_by_names(stack).value_or(unnamed);
     auto &sites = doing == Doing::kLockWait ? report_.waits : report_.others;
     std::size_t used = kNone;
     if (doing == Doing::kLockWait)
         used = find_lock(is_python ? as_python_lock(lock) : lock, key_of(stack, true));
-    Site &site = sites[find_site(sites, doing, std::move(stack), used)];
+    const std::size_t at = find_site(sites, doing, std::move(stack), used);
+    Site &site = sites[at];
     if (!site.calls)
         site.seconds = 0;
     site.calls = site.calls.value_or(0) + wait.waits;
@@ -111,10 +151,28 @@ void CountedWaits::add(const ExactWait &wait, Places &places, std::size_t era) {
         use.seconds = 0;
     use.waits = use.waits.value_or(0) + wait.waits;
     use.seconds += wait.seconds;
+    if (is_several)
+        take_in(at, inner_key);
+}
+
+// Drops them. Where each site went to; of those, where that is which has their time.
+std::vector<std::size_t> CountedWaits::without_taken_in() {
+    std::vector<std::size_t> moved(report_.waits.size(), kNone);
+    std::vector<Site> kept;
+    for (std::size_t i = 0; i < report_.waits.size(); i++)
+        if (taken_in_.count(i) == 0) {
+            moved[i] = kept.size();
+            kept.push_back(std::move(report_.waits[i]));
+        }
+    for (const auto &[index, into] : taken_in_)
+        moved[index] = moved[into];
+    report_.waits = std::move(kept);
+    return moved;
 }
 
 void CountedWaits::finish() {
     double all = 0;
+    const std::vector<std::size_t> place = without_taken_in();
     for (const Site &site : report_.waits)
         all += site.seconds;
     for (Site &site : report_.waits)
@@ -122,12 +180,14 @@ void CountedWaits::finish() {
     for (LockUse &use : report_.locks)
         use.share = all > 0 ? use.seconds / all : 0;
     sort_locks(report_.locks, report_.waits);
+    while (!taken_in_.empty() && !report_.locks.back().waits && report_.locks.back().samples == 0)
+        report_.locks.pop_back(); // no site is left that is of it
     const std::vector<std::size_t> moved = sort_sites(report_.waits, &Site::share);
     sort_sites(report_.others, &Site::seconds);
     for (Thread &thread : report_.threads)
         for (Thread::Span &span : thread.spans)
             if (span.site != kNone)
-                span.site = moved[span.site];
+                span.site = moved[place[span.site]];
 }
 
 std::string futex_operation_name(unsigned operation) {
@@ -260,8 +320,10 @@ void add_exact(Report &report, const ExactLayer &exact) {
     std::vector<const ExactWait *> longest_first;
     for (const ExactWait &wait : exact.waits)
         longest_first.push_back(&wait);
-    std::stable_sort(longest_first.begin(), longest_first.end(),
-                     [](const ExactWait *a, const ExactWait *b) { return a->seconds > b->seconds; });
+    std::stable_sort(longest_first.begin(), longest_first.end(), [](const ExactWait *a, const ExactWait *b) {
+        const bool is_several_a = a->address == 0, is_several_b = b->address == 0;
+        return std::tie(is_several_b, a->seconds) > std::tie(is_several_a, b->seconds);
+    });
     for (const ExactWait *wait : longest_first)
         counted.add(*wait, places, exact.maps.empty() ? 0 : exact.maps.size() - 1);
     counted.finish();

@@ -3,8 +3,12 @@
 // Every futex wait of the program, counted and timed by libthrum-stat.so in it (stat/trap.c), and with rights for it every
 // context switch, counted by the kernel (switches.hpp). With these rights a program that the library cannot be in is counted
 // as well: its waits by a tracepoint, with the stacks of some of them.
+#include <signal.h>
 #include <sys/personality.h>
+#include <time.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <utility>
 
@@ -41,7 +45,11 @@ class Trapped : public ExactLayer {
     void finish() override;
 
   private:
+    void take_waits();
+    std::vector<std::uint64_t> open_waits() const;
+    bool is_unseen() const { return __atomic_load_n(&probe_->executed_at, __ATOMIC_ACQUIRE) != 0; }
     void tell();
+    void tell_of_programs();
 
     ProbeFile probe_{PROBE_EXACT};
     CallEvents events_;
@@ -67,12 +75,28 @@ void Trapped::poll(double now) {
         switches_->poll(now);
 }
 
-void Trapped::finish() {
-    maps_.finish();
-    if (switches_)
-        take_switches(*switches_, *this);
-    if (!maps.empty())
-        blocked_maps = maps; // as the program left them
+// Of the waits that have not ended, by entry: how long they have lasted. They end with their process, or with its executing
+// another program. Of a child that has ended it is not known when it did.
+std::vector<std::uint64_t> Trapped::open_waits() const {
+    std::vector<std::uint64_t> nanoseconds(PROBE_FINE + PROBE_COARSE);
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    const std::uint64_t now =
+        static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
+    for (const struct probe_open &open : probe_->open) {
+        const std::uint64_t begin = __atomic_load_n(&open.begin, __ATOMIC_ACQUIRE);
+        if (begin == 0 || open.entry >= nanoseconds.size())
+            continue;
+        const bool is_program = open.process == probe_->program;
+        const bool has_ended = !is_program && kill(open.process, 0) != 0 && errno == ESRCH;
+        const std::uint64_t end = is_program && is_unseen() ? probe_->executed_at : has_ended ? begin : now;
+        nanoseconds[open.entry] += end - std::min(begin, end);
+    }
+    return nanoseconds;
+}
+
+void Trapped::take_waits() {
+    const std::vector<std::uint64_t> open = open_waits();
     for (unsigned i = 0; i < PROBE_FINE + PROBE_COARSE; i++) {
         if (probe_->keys[i] == 0)
             continue;
@@ -80,8 +104,17 @@ void Trapped::finish() {
         if (__atomic_load_n(&entry.ready, __ATOMIC_ACQUIRE) == 0)
             continue;
         waits.push_back({raw_stack(entry.stack), entry.address, entry.waits,
-                         static_cast<double>(entry.nanoseconds) * 1e-9});
+                         static_cast<double>(entry.nanoseconds + open[i]) * 1e-9});
     }
+}
+
+void Trapped::finish() {
+    maps_.finish();
+    if (switches_)
+        take_switches(*switches_, *this);
+    if (!maps.empty() && !is_unseen())
+        blocked_maps = maps; // as the program left them
+    take_waits();
     for (long number = 0; number < PROBE_CALLS; number++)
         if (probe_->calls[number] != 0)
             system_calls.emplace_back(number, probe_->calls[number]);
@@ -93,6 +126,32 @@ void Trapped::finish() {
     threads_created = probe_->created;
     threads_joined = probe_->joined;
     tell();
+}
+
+// A path as the program gave it, from memory that it may have written to.
+std::string path_in(const char (&path)[PROBE_PATH]) {
+    return {path, std::find(path, path + PROBE_PATH, '\0')};
+}
+
+// A process may execute one program after the other.
+void Trapped::tell_of_programs() {
+    const std::string why =
+        " in its place, and libthrum-stat.so was not loaded into that (it is static, gains rights, "
+        "or was given an environment of its own): ";
+    if (probe_.loaded() > 1)
+        how_known.emplace_back("The program executed another one in its place: exact waits are those of the "
+                               "last that could be counted, system calls those of all of them.");
+    if (const std::string unseen = path_in(probe_->unseen); !unseen.empty())
+        warnings.push_back("the program executed " + unseen + why +
+                           "what it did was not counted, up to its executing another one");
+    if (probe_->held_back > 0)
+        warnings.push_back(
+            path_in(probe_->first_held_back) +
+            " did not gain the rights that it has outside of this run, as NO_NEW_PRIVS is set in it: "
+            "the program may have done something else");
+    if (is_unseen())
+        warnings.push_back("the program executed " + path_in(probe_->executed) + why +
+                           "what was counted is what it did before that, and nothing since");
 }
 
 void Trapped::tell() {
@@ -111,6 +170,7 @@ void Trapped::tell() {
     if (probe_->no_new_privileges != 0)
         how_known.push_back("NO_NEW_PRIVS was set for this run: set-user-ID programs that it starts, such "
                             "as sudo, gain no rights in it.");
+    tell_of_programs();
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
         warnings.push_back("futex waits were not counted: " + trouble);
     if (probe_->unplaced > 0)

@@ -89,7 +89,7 @@ std::string name_of_lock(const Lock &lock) {
 }
 
 std::string key_of(const Place &place) {
-    return place.function.empty() ? place.code : place.function;
+    return place.function.empty() ? place.body : place.function;
 }
 
 Culprit culprit_of(const Report &report, const Site &site) {
@@ -339,8 +339,12 @@ Place place_of(const std::vector<Frame> &stack) {
             found = &frame;
     if (found == nullptr)
         return {};
-    return {source_name(found->function), found->file, found->line,
-            found->function.empty() ? frame_name(*found) : ""};
+    if (!found->function.empty())
+        return {source_name(found->function), found->file, found->line, "", ""};
+    Frame body = *found;
+    if (body.begin != 0)
+        body.offset = body.begin;
+    return {"", found->file, found->line, frame_name(*found), frame_name(body)};
 }
 
 bool is_input_output(const Site &site) {

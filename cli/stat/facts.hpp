@@ -19,7 +19,8 @@ namespace thrum::stat {
 struct Place {
     std::string function, file;
     int line = 0;
-    std::string code; // without a function: "prog+0x1234"
+    std::string code; // without a function's name: "prog+0x1234"
+    std::string body; // likewise, where the function begins; without that, as `code`
     bool is_known() const { return !function.empty() || !code.empty(); }
 };
 Place place_of(const std::vector<Frame> &stack);

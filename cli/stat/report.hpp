@@ -23,6 +23,7 @@ struct Frame {
     std::string module;       // last component of the program or library
     std::uint64_t offset = 0; // within the module, as linked
     bool is_user = false;     // in the program itself, not in a library of the system
+    std::uint64_t begin = 0;  // where a function without a name begins, as `offset`; 0: not known
 };
 
 // What a futex word belongs to.

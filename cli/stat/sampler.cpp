@@ -5,8 +5,10 @@
 //
 // Of each thread two small files are read: `syscall` (the system call that it sleeps in, its arguments, the stack pointer
 // and where it is; or "running") and `schedstat` (time on a CPU, time that it waited for one, how often it got one). Of one
-// that sleeps the first KiB of its stack are copied, unless it has not run since it was last looked at, or a stack with the
-// same calls is there already. Whatever takes longer waits until the program has ended (unwind.cpp).
+// that sleeps the first KiB of its stack are copied, unless it has not run since it was last looked at. One that got a CPU
+// meanwhile has left something else there: how often it did is read before and behind all that, and where the two differ the
+// stack is none (a thread of a busy machine may sleep for less than this one is kept from its CPU). Whatever takes longer
+// waits until the program has ended (unwind.cpp).
 //
 // Sampling has a budget of CPU time. What a look costs is measured; each sweep looks at as many threads as the budget has
 // grown by, one after another in a round, so that a program with many of them is looked at less often, not at more cost.
@@ -122,9 +124,11 @@ struct Sampler::State {
 
     std::size_t sweep(double now);
     void look(Watched &watched, double now);
-    bool look_at_sleeper(const Watched &watched, const char *text, ProcSample &sample);
+    bool look_at_sleeper(Watched &watched, const char *text, const SchedStat &before, ProcSample &sample);
+    void keep_stack(Watched &watched, const SleepingCall &call, const char *text, const SchedStat &before,
+                    ProcSample &sample);
+    bool has_slept_on(Watched &watched, const char *text, const SchedStat &before);
     char state_of(pid_t id) const;
-    std::size_t keep_stack(std::uint64_t sp, std::uint64_t pc);
     void find_python();
     void thin_out();
 
@@ -392,13 +396,28 @@ char Sampler::State::state_of(pid_t id) const {
     return fd.is_open() && read_text(fd.get(), text) ? parse_state(text) : 'X';
 }
 
-std::size_t Sampler::State::keep_stack(std::uint64_t sp, std::uint64_t pc) {
-    saw_unknown = saw_unknown || !stacks.is_code(pc);
-    const std::size_t kept = stacks.keep(sp, pc);
-    if (kept == SIZE_MAX)
+// Since `before` and `text` were read. That its system call is the same would not tell: it may have left that and come back.
+bool Sampler::State::has_slept_on(Watched &thread, const char *text, const SchedStat &before) {
+    char now[256];
+    if (read_file(thread, thread.schedstat, "schedstat", now))
+        return parse_schedstat(now).times_run == before.times_run;
+    // As far as it can be told where there is no such file.
+    return errno == ENOENT && read_file(thread, thread.system_call, "syscall", now) &&
+           std::strcmp(now, text) == 0;
+}
+
+void Sampler::State::keep_stack(Watched &thread, const SleepingCall &call, const char *text,
+                                const SchedStat &before, ProcSample &sample) {
+    saw_unknown = saw_unknown || !stacks.is_code(call.pc);
+    RawStack stack = stacks.copy(call.sp, call.pc);
+    const std::size_t functions = python.keep(thread.id);
+    if (!has_slept_on(thread, text, before))
+        return;
+    sample.python = functions;
+    sample.stack = stacks.add(std::move(stack));
+    if (sample.stack == SIZE_MAX)
         say_once(
             "the program waits in more different ways than are kept: of some waits it is not known where");
-    return kept;
 }
 
 void Sampler::State::find_python() {
@@ -422,7 +441,8 @@ void Sampler::State::note_end(Watched &thread, int error) {
 }
 
 // False: it has ended.
-bool Sampler::State::look_at_sleeper(const Watched &thread, const char *text, ProcSample &sample) {
+bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const SchedStat &before,
+                                     ProcSample &sample) {
     SleepingCall call;
     if (!is_foreign && parse_system_call(text, call)) {
         sample.system_call = call.number;
@@ -434,9 +454,7 @@ bool Sampler::State::look_at_sleeper(const Watched &thread, const char *text, Pr
     if (sample.state == 'R') // by now
         sample.system_call = -1;
     else if (call.sp != 0)
-        sample.stack = keep_stack(call.sp, call.pc);
-    if (sample.stack != SIZE_MAX)
-        sample.python = python.keep(thread.id);
+        keep_stack(thread, call, text, before, sample);
     if (sample.system_call == SYS_futex && mapping_at(mappings, sample.arguments[0]) == nullptr)
         saw_unknown = true;
     return true;
@@ -444,6 +462,16 @@ bool Sampler::State::look_at_sleeper(const Watched &thread, const char *text, Pr
 
 void Sampler::State::look(Watched &thread, double now) {
     char text[256], scheduled[256];
+    // First how often it has run, so that what is read after it is known to be of one sleep where that has stayed the same.
+    const bool has_schedstat = read_file(thread, thread.schedstat, "schedstat", scheduled);
+    if (!has_schedstat) { // without its times it is no look at it
+        const int error = errno;
+        if (error != ENOENT || state_of(thread.id) == 'X') {
+            note_end(thread, error);
+            return;
+        }
+        say_once("the kernel tells no run times (schedstat): waiting for a CPU could not be seen");
+    }
     bool may_read = true;
     if (!read_file(thread, thread.system_call, "syscall", text)) {
         may_read = errno != EACCES && errno != EPERM;
@@ -451,16 +479,6 @@ void Sampler::State::look(Watched &thread, double now) {
             note_end(thread, errno);
             return;
         }
-    }
-    const bool has_schedstat = read_file(thread, thread.schedstat, "schedstat", scheduled);
-    if (!has_schedstat) {
-        // Without its times it is no look at it: it may have ended since the other file was read.
-        const int error = errno;
-        if (error != ENOENT || state_of(thread.id) == 'X') {
-            note_end(thread, error);
-            return;
-        }
-        say_once("the kernel tells no run times (schedstat): waiting for a CPU could not be seen");
     }
     const SchedStat stat = has_schedstat ? parse_schedstat(scheduled) : SchedStat();
     const bool has_run = !has_schedstat || stat.times_run != thread.times_run;
@@ -470,7 +488,7 @@ void Sampler::State::look(Watched &thread, double now) {
         thread.waits.clear();
     } else if (may_read && !has_run && thread.waits == text) {
         sample = thread.last; // it has slept all the time
-    } else if (look_at_sleeper(thread, may_read ? text : "", sample)) {
+    } else if (look_at_sleeper(thread, may_read ? text : "", stat, sample)) {
         thread.waits = may_read ? text : "";
     } else {
         return;

@@ -29,7 +29,7 @@ bool StackKeeper::is_code(std::uint64_t word) const {
 }
 
 // The stack's pages one by one, so that behind its end nothing more is copied, rather than nothing at all.
-void StackKeeper::copy(std::uint64_t sp, std::vector<std::byte> &bytes) {
+void StackKeeper::copy_bytes(std::uint64_t sp, std::vector<std::byte> &bytes) {
     static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     bytes.resize(kStackBytes);
     ssize_t got = -1;
@@ -51,22 +51,24 @@ void StackKeeper::copy(std::uint64_t sp, std::vector<std::byte> &bytes) {
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
 }
 
-std::size_t StackKeeper::keep(std::uint64_t sp, std::uint64_t pc) {
+RawStack StackKeeper::copy(std::uint64_t sp, std::uint64_t pc) {
     RawStack stack;
     stack.pc = pc;
     stack.sp = sp;
-    copy(sp, stack.bytes);
-    return add(std::move(stack));
+    copy_bytes(sp, stack.bytes);
+    return stack;
 }
 
 std::size_t StackKeeper::add(RawStack stack) {
     constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
     std::uint64_t hash = (stack.pc ^ observed_.maps.size()) * kPrime;
     std::size_t used = 0;
+    // Where it is at is not known yet: as little is known of those that it came from.
+    const bool is_known = is_code(stack.pc);
     for (std::size_t at = 0; at + sizeof(std::uint64_t) <= stack.bytes.size(); at += sizeof(std::uint64_t)) {
         std::uint64_t word;
         std::memcpy(&word, stack.bytes.data() + at, sizeof word);
-        if (!code_.empty() && !is_code(word))
+        if (is_known && !is_code(word))
             continue;
         used = at + 2 * sizeof word;
         hash = (hash ^ (hash >> 29) ^ word ^ at) * kPrime;

@@ -26,13 +26,14 @@ class StackKeeper {
     const std::vector<Mapping> &code() const { return code_; }
     bool is_code(std::uint64_t word) const;
 
-    // Of a thread that sleeps: an index into Observed::stacks; SIZE_MAX where there is no room for more of them.
-    std::size_t keep(std::uint64_t sp, std::uint64_t pc);
-    // One that was copied elsewhere. What lies on it above the last return address is left out, if code is known.
+    // Of a thread that sleeps, or slept a moment ago.
+    RawStack copy(std::uint64_t sp, std::uint64_t pc);
+    // An index into Observed::stacks; SIZE_MAX where there is no room for more of them. What lies on it above the last return
+    // address is left out, if the code is known that it is at.
     std::size_t add(RawStack stack);
 
   private:
-    void copy(std::uint64_t sp, std::vector<std::byte> &bytes);
+    void copy_bytes(std::uint64_t sp, std::vector<std::byte> &bytes);
 
     Observed &observed_;
     pid_t pid_ = 0;

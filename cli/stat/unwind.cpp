@@ -224,6 +224,7 @@ const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
         frame.line = symbol.line;
         frame.module = symbol.module;
         frame.offset = symbol.linked;
+        frame.begin = symbol.begin;
         frame.is_user = !is_system && !begins_with_any(symbol.source, kSystemSources) &&
                         !begins_with_any(frame.function, kSystemFunctions);
         if (!is_system) {

@@ -169,6 +169,31 @@ static KEEP void join(pthread_t thread) {
     sink++;
 }
 
+// Two that wake each other, each in turns at two places, at semaphores of its own.
+static sem_t first_place[2], second_place[2];
+static int players;
+
+static KEEP void wait_first(int who) {
+    sem_wait(&first_place[who]);
+    sink++;
+}
+
+static KEEP void wait_second(int who) {
+    sem_wait(&second_place[who]);
+    sink++;
+}
+
+static void *take_turns(void *unused) {
+    const int who = __atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) % 2;
+    for (;;) {
+        wait_first(who);
+        sem_post(who == 0 ? &first_place[1] : &second_place[0]);
+        wait_second(who);
+        sem_post(who == 0 ? &second_place[1] : &first_place[0]);
+    }
+    return unused;
+}
+
 static void storm(int threads) {
     for (;;) {
         pthread_t created[64];
@@ -189,15 +214,20 @@ static void crowd(int threads) {
     exit(3);
 }
 
-// Goes on in the background, without the first process and its streams.
+// Goes on in the background, without the first process and its streams, until it is killed; a minute at most. The first one
+// tells its number.
 static void go_to_background(void) {
     usleep(200000);
-    if (fork() != 0)
+    const pid_t other = fork();
+    if (other != 0) {
+        printf("%d\n", (int)other);
+        fflush(stdout);
         _exit(4);
+    }
     setsid();
     for (int fd = 0; fd < 3; fd++)
         close(fd);
-    usleep(1000000);
+    sleep(60);
     _exit(0);
 }
 
@@ -225,6 +255,7 @@ static void *(*function_of(const char *mode))(void *) {
                  {"sleep", sleep_long},
                  {"read", read_input},
                  {"spin", spin},
+                 {"turns", take_turns},
                  {"main-ends", sleep_long}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(mode, modes[i].mode) == 0)
@@ -263,6 +294,9 @@ int main(int count, char **words) {
         fail("no barrier");
     if (strcmp(mode, "stream") == 0)
         flockfile(stdout);
+    for (int i = 0; i < 2; i++)
+        if (sem_init(&first_place[i], 0, i == 0) != 0 || sem_init(&second_place[i], 0, 0) != 0)
+            fail("no places");
     pthread_t last = 0;
     for (int i = 0; i < threads; i++)
         last = start(function);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +20,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <numeric>
+#include <sstream>
 
 #include "../../refuse_call.h"
 #include "clock.hpp"
@@ -150,6 +153,12 @@ struct Counted {
     }
 };
 
+bool tells(const Layer &layer, const std::string &piece) {
+    return std::any_of(layer.how_known.begin(), layer.how_known.end(), [&](const std::string &sentence) {
+        return sentence.find(piece) != std::string::npos;
+    });
+}
+
 Counted count(const Words &arguments) {
     Counted counted;
     counted.layer = make_exact(CLI_WAITS);
@@ -162,10 +171,14 @@ Counted count(const Words &arguments) {
     return counted;
 }
 
-void expect_same(const Words &arguments, const Counted &counted) {
+void expect_same_end(const Words &arguments, const Counted &counted) {
     const Ended bare = run(waits_program(arguments));
     EXPECT_EQ(counted.ended.out, bare.out);
     EXPECT_EQ(counted.ended.status, bare.status);
+}
+
+void expect_same(const Words &arguments, const Counted &counted) {
+    expect_same_end(arguments, counted);
     EXPECT_EQ(counted.said(), "");
 }
 
@@ -233,7 +246,7 @@ TEST(Exact, LeavesSignalsAlone) {
 
 TEST(Exact, WaitsWhereTheProgramBlocksAllSignals) {
     const Counted counted = count({"masks", "30"});
-    EXPECT_TRUE(counted.has(63)) << counted.total;
+    EXPECT_TRUE(counted.has(64)) << counted.total;
     expect_same({"masks", "30"}, counted);
 }
 
@@ -275,13 +288,164 @@ TEST(Exact, CountsAThousandThreads) {
 // too, with a static program as well.
 TEST(Exact, LetsTheProgramExecuteOthers) {
     const Counted bare = count({"bare-exec", CLI_WAITS, "vain", "9"});
-    expect_same({"bare-exec", CLI_WAITS, "vain", "9"}, bare);
+    expect_same_end({"bare-exec", CLI_WAITS, "vain", "9"}, bare);
     const Counted counted = count({"exec", CLI_WAITS, "vain", "9"});
     EXPECT_EQ(counted.total, 9u) << "of the program that was executed in its place";
     expect_same({"exec", CLI_WAITS, "vain", "9"}, counted);
 #ifdef CLI_STATIC_PROGRAM
-    expect_same({"exec", CLI_STATIC_PROGRAM}, count({"exec", CLI_STATIC_PROGRAM}));
+    expect_same_end({"exec", CLI_STATIC_PROGRAM}, count({"exec", CLI_STATIC_PROGRAM}));
 #endif
+}
+
+// Its waits are not counted from then on, and that is said.
+TEST(Exact, SaysWhatItDidNotSeeOfProgramsThatAreExecuted) {
+    const Counted again = count({"become", CLI_WAITS, "vain", "9"});
+    EXPECT_EQ(again.total, 9u);
+    EXPECT_TRUE(tells(*again.layer, "exact waits are those of the last"));
+    expect_same({"become", CLI_WAITS, "vain", "9"}, again);
+    const auto expect_unseen = [](const Words &arguments, const std::string &program) {
+        const Counted counted = count(arguments);
+        expect_same_end(arguments, counted);
+        EXPECT_EQ(counted.total, 7u) << "of the program that executed it";
+        EXPECT_NE(counted.said().find("executed " + program + " in its place"), std::string::npos)
+            << counted.said();
+        EXPECT_NE(counted.said().find("nothing since"), std::string::npos) << counted.said();
+        ASSERT_FALSE(counted.layer->maps.empty());
+        EXPECT_NE(counted.layer->maps.back().text.find("/libthrum-stat.so"), std::string::npos)
+            << "the map is that of what was counted";
+    };
+    expect_unseen({"bare-become", CLI_WAITS, "vain", "9"}, CLI_WAITS);
+#ifdef CLI_WAITS_STATIC
+    expect_unseen({"become", CLI_WAITS_STATIC, "burn", "100"}, CLI_WAITS_STATIC);
+#endif
+}
+
+#ifdef CLI_WAITS_STATIC
+TEST(Exact, SaysWhatItDidNotSeeInBetween) {
+    const Words arguments{"become", CLI_WAITS_STATIC, "become", CLI_WAITS, "vain", "9"};
+    const Counted counted = count(arguments);
+    expect_same_end(arguments, counted);
+    EXPECT_EQ(counted.total, 9u);
+    EXPECT_NE(counted.said().find("executed " + std::string(CLI_WAITS_STATIC)), std::string::npos)
+        << counted.said();
+    EXPECT_NE(counted.said().find("up to its executing another one"), std::string::npos) << counted.said();
+    EXPECT_EQ(counted.said().find("nothing since"), std::string::npos) << counted.said();
+}
+#endif
+
+constexpr uid_t kNobody = 65534;
+
+// An ordinary user, where this is root.
+bool become_nobody() {
+    return getuid() != 0 || (setuid(kNobody) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
+}
+
+// A copy of the program that whoever executes it has its owner's rights in.
+struct ProgramWithRights {
+    explicit ProgramWithRights(uid_t owner) {
+        EXPECT_NE(mkdtemp(folder), nullptr);
+        path = std::string(folder) + "/waits";
+        std::ofstream(path, std::ios::binary) << std::ifstream(CLI_WAITS, std::ios::binary).rdbuf();
+        EXPECT_EQ(chmod(folder, 0755), 0);
+        EXPECT_EQ(chown(path.c_str(), owner, owner), 0);
+        EXPECT_EQ(chmod(path.c_str(), 04755), 0);
+    }
+    ~ProgramWithRights() {
+        unlink(path.c_str());
+        rmdir(folder);
+    }
+    char folder[32] = "/tmp/thrum-rights.XXXXXX";
+    std::string path;
+};
+
+// It does not load what its caller names.
+TEST(Exact, SaysThatItDidNotSeeAProgramThatGainsRights) {
+    if (getuid() != 0)
+        GTEST_SKIP() << "only root can make one";
+    const ProgramWithRights program(kNobody);
+    const Words arguments{"become", program.path, "vain", "9"};
+    const Counted counted = count(arguments);
+    expect_same_end(arguments, counted);
+    EXPECT_EQ(counted.total, 7u);
+    EXPECT_NE(counted.said().find("executed " + program.path), std::string::npos) << counted.said();
+}
+
+// An ordinary user has to promise that nothing gains rights.
+TEST(Exact, SaysThatAProgramDidNotGainRights) {
+    if (getuid() != 0)
+        GTEST_SKIP() << "only root can make one";
+    const ProgramWithRights program(0);
+    apart([&program] {
+        ASSERT_TRUE(become_nobody());
+        const Counted counted = count({"become", program.path, "vain", "9"});
+        EXPECT_EQ(counted.total, 9u);
+        EXPECT_NE(counted.said().find(program.path + " did not gain"), std::string::npos) << counted.said();
+        EXPECT_EQ(count({"become", CLI_WAITS, "vain", "9"}).said(), "");
+        EXPECT_NE(count({"spawn", program.path, "vain", "9"}).said(), "") << "in a child";
+    });
+}
+
+TEST(Exact, LeavesChildrenWithoutHandlersAlone) {
+    const Counted counted = count({"spawn", CLI_WAITS, "vain", "9"});
+    EXPECT_EQ(counted.ended.out, "exit code 9, signal 0\n");
+    expect_same({"spawn", CLI_WAITS, "vain", "9"}, counted);
+}
+
+TEST(Exact, HandsOnTheMask) {
+    expect_same({"mask-of-other"}, count({"mask-of-other"}));
+}
+
+TEST(Exact, LeavesBadPointersAlone) {
+    expect_same({"pointers"}, count({"pointers"}));
+}
+
+// --- waits that do not end
+
+double seconds_of_lock(const Counted &counted) {
+    return std::accumulate(counted.layer->waits.begin(), counted.layer->waits.end(), 0.0,
+                           [](double sum, const ExactWait &wait) { return sum + wait.seconds; });
+}
+
+// The program says how long a thread of it waited at least, and at most until it went on to end.
+TEST(Exact, TimesWaitsThatDoNotEnd) {
+    const double begin = seconds_now();
+    for (const Words &arguments : {Words{"left", "exit", "200"}, Words{"left", "kill", "200"}}) {
+        const Counted counted = count(arguments);
+        EXPECT_GE(seconds_of_lock(counted), std::stod(counted.ended.out)) << arguments[1];
+        EXPECT_LE(seconds_of_lock(counted), seconds_now() - begin) << arguments[1];
+        EXPECT_EQ(counted.total, 1u) << arguments[1];
+    }
+}
+
+double at_most(const Counted &counted) {
+    return std::stod(counted.ended.out.substr(counted.ended.out.find(' ')));
+}
+
+// Not what the process did afterwards.
+TEST(Exact, TimesWaitsUpToTheirEnd) {
+    const Counted cancelled = count({"left", "cancel", "200"});
+    EXPECT_GE(seconds_of_lock(cancelled), std::stod(cancelled.ended.out));
+    const auto condition =
+        std::max_element(cancelled.layer->waits.begin(), cancelled.layer->waits.end(),
+                         [](const ExactWait &a, const ExactWait &b) { return a.seconds < b.seconds; });
+    EXPECT_LE(condition->seconds, at_most(cancelled));
+#ifdef CLI_WAITS_STATIC
+    const double begin = seconds_now();
+    const Counted executed = count({"left", "execute", "200", CLI_WAITS_STATIC, "burn", "300"});
+    EXPECT_GE(seconds_of_lock(executed), std::stod(executed.ended.out));
+    EXPECT_LE(seconds_of_lock(executed), seconds_now() - begin - 0.3);
+    EXPECT_NE(executed.said().find("nothing since"), std::string::npos) << executed.said();
+#endif
+}
+
+TEST(Exact, ForgetsWaitsThatAHandlerLeft) {
+    const Counted counted = count({"left", "leave", "1000"});
+    EXPECT_EQ(counted.ended.status, 0);
+    EXPECT_GE(counted.total, 3u);
+    for (const ExactWait &wait : counted.layer->waits)
+        if (wait.waits == 2) {
+            EXPECT_EQ(wait.seconds, 0.0) << "it is not known when they ended";
+        }
 }
 
 TEST(Exact, LeavesTheEndAlone) {
@@ -289,13 +453,6 @@ TEST(Exact, LeavesTheEndAlone) {
     EXPECT_TRUE(WIFSIGNALED(counted.ended.status));
     EXPECT_EQ(WTERMSIG(counted.ended.status), SIGSYS);
     EXPECT_EQ(WTERMSIG(count({"die", std::to_string(SIGSEGV)}).ended.status), SIGSEGV);
-}
-
-constexpr uid_t kNobody = 65534;
-
-// An ordinary user, where this is root.
-bool become_nobody() {
-    return getuid() != 0 || (setuid(kNobody) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
 }
 
 // Nobody with the rights of CAP_PERFMON; tracepoints have their numbers in files that are root's.
@@ -340,12 +497,6 @@ TEST(Exact, RefusesWithoutRandomization) {
         ASSERT_TRUE(become_nobody());
         personality(ADDR_NO_RANDOMIZE);
         expect_refusal(CLI_WAITS, "address-space randomization");
-    });
-}
-
-bool tells(const Layer &layer, const std::string &piece) {
-    return std::any_of(layer.how_known.begin(), layer.how_known.end(), [&](const std::string &sentence) {
-        return sentence.find(piece) != std::string::npos;
     });
 }
 
@@ -695,12 +846,41 @@ TEST(TimerProfile, BreaksOffNoSystemCall) {
     });
 }
 
+// A handler in which the timer's signal is blocked takes much CPU time, and comes back to the call that it has broken off.
+TEST(TimerProfile, LeavesCallsToOthersThatBreakThemOff) {
+    apart([] {
+        refuse_perf_events();
+        const Profiled profiled = profile({"interrupts", "5"});
+        ASSERT_NE(profiled.layer, nullptr) << profiled.why_not;
+        EXPECT_GT(profiled.layer->samples.size(), 5u);
+        EXPECT_EQ(profiled.ended.out, "5\n");
+    });
+}
+
+#ifdef CLI_INTERRUPTED
+// As the timer's signal may, on kernels that send it in the midst of a call.
+TEST(TimerProfile, MakesCallsAgainThatAreBrokenOff) {
+    const Ended bare = run({CLI_INTERRUPTED, "bare"}), again = run({CLI_INTERRUPTED});
+    std::istringstream lines(bare.out);
+    std::string expected, name;
+    for (std::string line; std::getline(lines, line);) {
+        name = line.substr(0, line.find(':'));
+        EXPECT_EQ(line, name + ": broken off") << "by itself the kernel goes on with it";
+        expected += name + ": goes on\n";
+    }
+    EXPECT_EQ(again.out, expected);
+    EXPECT_EQ(bare.status, 0);
+    EXPECT_EQ(again.status, 0);
+    EXPECT_EQ(name, "connect") << "the last one";
+}
+#endif
+
 TEST(TimerProfile, LeavesProgramsAlone) {
     apart([] {
         refuse_perf_events();
-        for (const Words &arguments :
-             {Words{"signals"}, Words{"masks", "3"}, Words{"cancel"}, Words{"timed"}, Words{"kinds"},
-              Words{"fork", "1"}, Words{"threads", "200"}, Words{"exec", CLI_WAITS, "vain", "9"}}) {
+        for (const Words &arguments : {Words{"signals"}, Words{"masks", "3"}, Words{"cancel"}, Words{"timed"},
+                                       Words{"kinds"}, Words{"fork", "1"}, Words{"threads", "200"},
+                                       Words{"exec", CLI_WAITS, "vain", "9"}, Words{"pointers"}}) {
             const Profiled profiled = profile(arguments);
             const Ended bare = run(waits_program(arguments));
             ASSERT_NE(profiled.layer, nullptr) << profiled.why_not;

@@ -372,6 +372,37 @@ TEST(StatRules, AHotMutexInOneRunThatNobodyWaitsForLong) {
     EXPECT_EQ(made(0.9, 5), "scales") << "one that is taken often, by threads that do not meet there";
 }
 
+// Without names a function is told by where it begins: what takes the lock and what gives it back are two places in it.
+TEST(StatRules, AHotMutexOfAProgramWithoutSymbols) {
+    const auto unnamed = [](std::uint64_t offset, std::uint64_t begin) {
+        Frame frame = own("", 0);
+        frame.file.clear();
+        frame.offset = offset;
+        frame.begin = begin;
+        return frame;
+    };
+    const auto made = [&](std::uint64_t begin, std::uint64_t begin_of_other) {
+        Case one;
+        one.point(0, 3.6, 3.8, 3.3, 2129).lock(LockKind::kHeap, "heap (0x560c5b378d80)", 0.1);
+        one.report.points.front().most_threads = 5;
+        one.doing(Doing::kRunning, 7.1).doing(Doing::kRunnable, 7).doing(Doing::kLockWait, 0.08);
+        const Frame takes = unnamed(0x1ba84, begin), gives_back = unnamed(0x1ba99, begin_of_other);
+        one.waits({library("pthread_mutex_lock"), takes}, 76);
+        one.burns({library("pthread_mutex_lock"), takes}, 0.45, 0)
+            .burns({library("lll_lock_wake"), library("pthread_mutex_unlock"), gives_back}, 0.45, 0)
+            .burns({unnamed(0x1ba90, begin)}, 0.1, 0);
+        return one.concluded();
+    };
+    const Report report = made(0x1ba10, 0x1ba10);
+    ASSERT_EQ(rules_of(report), "hot-mutex");
+    const Finding &found = report.findings.front();
+    EXPECT_EQ(found.cause, "Hot mutex: heap (0x560c5b378d80) at prog+0x1ba84");
+    EXPECT_NE(std::find(found.evidence.begin(), found.evidence.end(), "90 % of CPU time"),
+              found.evidence.end());
+    EXPECT_EQ(rules_of(made(0x1ba10, 0x1ba90)), "scales") << "another function";
+    EXPECT_EQ(rules_of(made(0, 0)), "scales") << "not known where they begin";
+}
+
 TEST(StatRules, OneLockAroundEverything) {
     Case made;
     made.point(1, 0.5, 0.5, 0)

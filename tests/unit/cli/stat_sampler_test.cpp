@@ -19,6 +19,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "child.hpp"
 #include "clock.hpp"
@@ -40,11 +41,17 @@ const std::string kSource = CLI_SAMPLED_SOURCE;
 
 using Enough = std::function<bool(const Sampler &)>;
 
+// Not of the first thread, which mostly waits for the others to end: on a busy machine it is seen more often than they.
+bool is_others_futex_wait(const Sampler &sampler, const ProcSample &sample) {
+    return sample.system_call == SYS_futex && sample.thread != sampler.process;
+}
+
 Enough futex_waits(std::size_t wanted) {
     return [wanted](const Sampler &sampler) {
-        return static_cast<std::size_t>(std::count_if(
-                   sampler.samples.begin(), sampler.samples.end(),
-                   [](const ProcSample &sample) { return sample.system_call == SYS_futex; })) >= wanted;
+        return static_cast<std::size_t>(std::count_if(sampler.samples.begin(), sampler.samples.end(),
+                                                      [&](const ProcSample &sample) {
+                                                          return is_others_futex_wait(sampler, sample);
+                                                      })) >= wanted;
     };
 }
 
@@ -184,6 +191,42 @@ TEST(Sampler, PublicNameInAProgramWithoutSymbols) {
     expect_public(CLI_SAMPLED_STRIPPED, "localtime", "localtime_r", "");
 }
 
+bool has_function(const std::vector<Frame> &stack, const std::string &function) {
+    return std::any_of(stack.begin(), stack.end(),
+                       [&](const Frame &frame) { return frame.function == function; });
+}
+
+// Of threads that sleep for some microseconds, in turns at two places: where one has gone on to the other while its stack was
+// copied, there is none.
+TEST(Sampler, AStackIsThatOfTheSameWait) {
+    Sampler sampler(500, 0.9);
+    {
+        Child child({CLI_SAMPLED_O2, "turns", "2"});
+        sampler.forked(child.pid());
+        child.go();
+        watch(sampler, futex_waits(1000));
+    }
+    ASSERT_FALSE(sampler.observed.maps.empty());
+    const Unwinder unwinder(sampler.observed.maps.back());
+    std::size_t placed = 0, wrong = 0;
+    std::string seen;
+    for (const ProcSample &sample : sampler.samples) {
+        if (!is_others_futex_wait(sampler, sample) || sample.stack == SIZE_MAX)
+            continue;
+        const std::string semaphore = unwinder.lock(sample.arguments[0]).symbol;
+        ASSERT_TRUE(semaphore == "first_place" || semaphore == "second_place") << semaphore;
+        const std::vector<Frame> stack = unwinder.frames(sampler.observed.stacks[sample.stack]);
+        placed++;
+        const std::string place = semaphore == "first_place" ? "wait_first" : "wait_second";
+        if (!has_function(stack, place)) {
+            wrong++;
+            seen += semaphore + ": " + text_of_stack(stack) + "\n";
+        }
+    }
+    EXPECT_GT(placed, 0U) << "of " << sampler.samples.size() << " samples";
+    EXPECT_EQ(wrong, 0U) << "of " << placed << " stacks\n" << seen;
+}
+
 TEST(Sampler, LockThatIsHeld) {
     const Report report = report_of({CLI_SAMPLED_O2, "stream", "3"}, futex_waits(60));
     ASSERT_FALSE(report.waits.empty());
@@ -246,6 +289,14 @@ TEST(Sampler, WithoutDebuggingInformation) {
     EXPECT_TRUE(report.waits.front().stack[1].is_user);
     EXPECT_TRUE(has_warning(report, "no debugging information: cli-sampled-stripped"))
         << text_of_report(report);
+    std::set<std::uint64_t> functions;
+    for (const Frame &frame : report.waits.front().stack)
+        if (frame.is_user) {
+            EXPECT_NE(frame.begin, 0U) << "by call-frame information";
+            EXPECT_LT(frame.begin, frame.offset);
+            functions.insert(frame.begin);
+        }
+    EXPECT_EQ(functions.size(), 4U) << "inner, middle, outer, take_for_ever\n" << text_of_report(report);
     const Lock &lock = report.locks.at(report.waits.front().lock).lock;
     EXPECT_EQ(lock.kind, LockKind::kGlobal);
     EXPECT_EQ(lock.symbol, "");
@@ -366,6 +417,51 @@ TEST(Sampler, CountedWaitsForWork) {
     EXPECT_EQ(report.others[0].calls, 6000U);
 }
 
+ProcSample lock_wait(const void *lock, std::size_t stack) {
+    ProcSample sample;
+    sample.state = 'S';
+    sample.system_call = SYS_futex;
+    sample.arguments[0] = reinterpret_cast<std::uint64_t>(lock);
+    sample.arguments[1] = FUTEX_WAIT_PRIVATE;
+    sample.arguments[2] = 2;
+    sample.thread = 7;
+    sample.stack = stack;
+    return sample;
+}
+
+// Before one for the same lock was seen with a stack, and after.
+TEST(Sampler, AWaitWithoutAStackIsForItsLock) {
+    CountedHere here;
+    const std::vector<pthread_mutex_t> locks(3);
+    here.add(&locks[0], 1);
+    here.add(&locks[1], 1, "pthread_rwlock_rdlock");
+    Sampler sampler(100, 1);
+    sampler.observed.maps = here.maps;
+    sampler.observed.stacks = {here.waits[0].stack, here.waits[1].stack};
+    for (const auto &[lock, stack] : {std::pair(0, SIZE_MAX),
+                                      {0, std::size_t{0}},
+                                      {1, std::size_t{1}},
+                                      {0, SIZE_MAX},
+                                      {1, SIZE_MAX},
+                                      {0, SIZE_MAX},
+                                      {2, SIZE_MAX}})
+        sampler.samples.push_back(lock_wait(&locks[static_cast<std::size_t>(lock)], stack));
+    for (std::size_t i = 0; i < sampler.samples.size(); i++)
+        sampler.samples[i].at = 0.01 * static_cast<double>(i + 1);
+    sampler.threads.resize(1);
+    sampler.threads[0].id = 7;
+    sampler.threads[0].end = sampler.samples.back().at;
+    Report report;
+    add_samples(report, sampler, 0.1);
+    ASSERT_EQ(report.waits.size(), 3U) << text_of_report(report);
+    EXPECT_EQ(report.waits[0].stack.front().function, "pthread_mutex_lock") << text_of_report(report);
+    EXPECT_EQ(report.waits[0].samples, 4U);
+    EXPECT_EQ(report.waits[1].stack.front().function, "pthread_rwlock_rdlock") << text_of_report(report);
+    EXPECT_EQ(report.waits[1].samples, 2U);
+    EXPECT_EQ(report.waits[2].stack.front().module, "(unknown)");
+    EXPECT_EQ(report.waits[2].samples, 1U);
+}
+
 // Their addresses are others in each run: the heaviest is taken for the heaviest.
 TEST(Sampler, CountedLocksAreThoseThatWereSampled) {
     const std::vector<pthread_mutex_t> stripes(2);
@@ -396,6 +492,49 @@ TEST(Sampler, CountedLocksAreThoseThatWereSampled) {
     EXPECT_EQ(report.waits[0].samples, 90U);
     EXPECT_NEAR(report.waits[0].share, 0.75, 1e-9);
     EXPECT_EQ(report.locks[1].lock.address, reinterpret_cast<std::uint64_t>(&stripes[1]));
+}
+
+// What was counted together, when there was no room any more, has the time of what was sampled there: not once more.
+TEST(Sampler, CountedTogetherIsCountedOnce) {
+    const std::vector<pthread_mutex_t> stripes(3);
+    CountedHere first;
+    for (const pthread_mutex_t &stripe : stripes)
+        first.add(&stripe, 1);
+    Report report;
+    add_exact(report, first); // for its stack
+    ASSERT_EQ(report.waits.size(), 3U);
+    report.threads.resize(1);
+    for (std::size_t i = 0; i < 3; i++) {
+        report.waits[i].calls.reset();
+        report.waits[i].seconds = report.locks[report.waits[i].lock].seconds = 2;
+        report.waits[i].samples = report.locks[report.waits[i].lock].samples = 20;
+        report.locks[i].waits.reset();
+        report.threads[0].spans.push_back(
+            {static_cast<double>(i), static_cast<double>(i) + 1, Doing::kLockWait, i});
+    }
+    const std::uint64_t by_itself = report.locks[report.waits[1].lock].lock.address;
+    CountedHere counted;
+    counted.add(nullptr, 0.25);
+    counted.add(nullptr, 0.5);
+    counted.add(reinterpret_cast<const void *>(by_itself), 0.25);
+    add_exact(report, counted);
+    ASSERT_EQ(report.waits.size(), 2U) << text_of_report(report);
+    ASSERT_EQ(report.locks.size(), 2U) << text_of_report(report);
+    const Site &together = report.waits[0], &alone = report.waits[1];
+    EXPECT_EQ(report.locks[together.lock].lock.text, "several locks");
+    EXPECT_EQ(report.locks[alone.lock].lock.address, by_itself);
+    EXPECT_NEAR(together.seconds, 0.75, 1e-9);
+    EXPECT_NEAR(together.share, 0.75, 1e-9);
+    EXPECT_NEAR(report.locks[together.lock].seconds, 0.75, 1e-9);
+    EXPECT_EQ(together.calls, 2000U);
+    EXPECT_EQ(together.samples, 40U);
+    EXPECT_EQ(report.locks[together.lock].samples, 40U);
+    EXPECT_NEAR(alone.share, 0.25, 1e-9);
+    EXPECT_EQ(alone.samples, 20U);
+    EXPECT_EQ(report.threads[0].spans[0].site, 0U);
+    EXPECT_EQ(report.threads[0].spans[1].site, 1U);
+    EXPECT_EQ(report.threads[0].spans[2].site, 0U);
+    EXPECT_TRUE(report.others.empty()) << text_of_report(report);
 }
 
 #endif

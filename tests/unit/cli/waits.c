@@ -11,14 +11,17 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -38,19 +41,23 @@ static void wait_in_vain(int times) {
         syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static bool in_futex(pid_t thread) {
+static bool is_in(pid_t thread, long number) {
     char path[64], text[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
     FILE *file = fopen(path, "r");
     const bool got = file != NULL && fgets(text, sizeof text, file) != NULL;
     if (file != NULL)
         fclose(file);
-    return got && text[0] != 'r' && atol(text) == SYS_futex;
+    return got && text[0] != 'r' && atol(text) == number;
+}
+
+static void until_in(_Atomic pid_t *thread, long number) {
+    while (atomic_load(thread) == 0 || !is_in(atomic_load(thread), number))
+        sched_yield();
 }
 
 static void until_waiting(_Atomic pid_t *thread) {
-    while (atomic_load(thread) == 0 || !in_futex(atomic_load(thread)))
-        sched_yield();
+    until_in(thread, SYS_futex);
 }
 
 static pthread_t start(void *(*fn)(void *), void *arg) {
@@ -177,7 +184,7 @@ static void wait_in_handler(int number) {
     wait_in_vain(1);
 }
 
-// Waits N times in main and N times in a thread, with all signals blocked; three times in handlers.
+// Waits N times in main and N times in a thread, with all signals blocked; four times in handlers.
 static int masks(int times) {
     sigset_t all, before, none;
     sigfillset(&all);
@@ -198,6 +205,11 @@ static int masks(int times) {
     const struct timespec soon = {1, 0};
     const int polled = ppoll(NULL, 0, &soon, &but_one);
     printf("ppoll: %d %s\n", polled, name_of(errno));
+    raise(SIGUSR1);
+    struct epoll_event event;
+    enum { EPOLL_PWAIT2 = 441, MASK = 8 };
+    const long events = syscall(EPOLL_PWAIT2, epoll_create1(0), &event, 1, &soon, &but_one, MASK);
+    printf("epoll_pwait2: %ld %s\n", events, name_of(errno));
     sigprocmask(SIG_SETMASK, &before, NULL);
     say_mask("as before");
     action.sa_handler = count;
@@ -418,6 +430,42 @@ static int no_interrupts(int milliseconds) {
     return 0;
 }
 
+static void burn_in_handler(int number) {
+    (void)number;
+    const double until = cpu_of_thread() + 0.1;
+    while (cpu_of_thread() < until)
+        burn_here();
+}
+
+static void *interrupt_polling(void *arg) {
+    static _Atomic pid_t target;
+    target = getpid();
+    (void)arg;
+    until_in(&target, SYS_poll);
+    kill(getpid(), SIGUSR1);
+    return NULL;
+}
+
+// Waits that a signal of the program's interrupts, with all others blocked.
+static int interrupts(int times) {
+    struct sigaction action = {.sa_handler = burn_in_handler};
+    sigset_t one;
+    int broken = 0;
+    sigfillset(&action.sa_mask);
+    sigaction(SIGUSR1, &action, NULL);
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    for (int i = 0; i < times; i++) {
+        pthread_sigmask(SIG_BLOCK, &one, NULL);
+        pthread_t thread = start(interrupt_polling, NULL);
+        pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+        broken += poll(NULL, 0, 60000) < 0;
+        pthread_join(thread, NULL);
+    }
+    printf("%d\n", broken);
+    return 0;
+}
+
 // --- a filter of the program's own -------------------------------------------------------------------------
 
 static void answer(int number, siginfo_t *info, void *context) {
@@ -505,6 +553,180 @@ static int execute(char **words, bool bare) {
     return 1;
 }
 
+// PROGRAM ARGUMENT, executed at once; without any variable if `bare`.
+static int become(char **words, bool bare) {
+    char *none[] = {NULL};
+    wait_in_vain(7);
+    printf("before\n");
+    fflush(stdout);
+    execve("/nowhere", words, environ);
+    execve(words[0], words, bare ? none : environ);
+    return 1;
+}
+
+// By a child that has no handlers, as posix_spawn() makes it from glibc 2.38 on, where the kernel has a call for that.
+static int spawn(char **words) {
+    struct {
+        uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+    } wanted = {.flags = UINT64_C(0x100000000) | 0x4000, .exit_signal = SIGCHLD}; // CLEAR_SIGHAND, VFORK
+    int status = 0;
+    fflush(stdout);
+    pid_t child = (pid_t)syscall(SYS_clone3, &wanted, sizeof wanted);
+    if (child < 0)
+        child = fork();
+    if (child == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execv(words[0], words);
+        _exit(1);
+    }
+    waitpid(child, &status, 0);
+    printf("exit code %d, signal %d\n", WEXITSTATUS(status), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    return 0;
+}
+
+// What is executed has the mask of who did it.
+static int mask_of_other(char *self) {
+    char mode[] = "say-mask", *words[] = {self, mode, NULL};
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    fflush(stdout);
+    execv(self, words);
+    return 1;
+}
+
+// --- waits that do not end ----------------------------------------------------------------------------------
+
+static double seconds_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void *wait_for_ever(void *arg) {
+    (void)arg;
+    waiter = (pid_t)syscall(SYS_gettid);
+    pthread_mutex_lock(&contended);
+    return NULL;
+}
+
+static sigjmp_buf way_out;
+
+static void leave(int number) {
+    (void)number;
+    siglongjmp(way_out, 1);
+}
+
+// Twice from the same place.
+static void *leave_wait(void *arg) {
+    struct timespec pause = {0, *(int *)arg * 1000000L};
+    struct sigaction action = {.sa_handler = leave};
+    sigaction(SIGUSR1, &action, NULL);
+    for (volatile int i = 0; i < 2; i++)
+        if (sigsetjmp(way_out, 1) == 0) {
+            waiter = (pid_t)syscall(SYS_gettid);
+            sem_wait(&semaphore);
+        }
+    nanosleep(&pause, NULL);
+    wait_in_vain(1);
+    return NULL;
+}
+
+static void interrupt_waiter(pthread_t thread) {
+    until_waiting(&waiter);
+    waiter = 0;
+    pthread_kill(thread, SIGUSR1);
+}
+
+// For so many milliseconds, and then the program ends in some way, executes another one, or the thread ends.
+static int left(const char *how, int milliseconds, char **words) {
+    char *none[] = {NULL};
+    struct timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    sem_init(&semaphore, 0, 0);
+    pthread_mutex_lock(&contended);
+    if (strcmp(how, "leave") == 0) {
+        pthread_t thread = start(leave_wait, &milliseconds);
+        interrupt_waiter(thread);
+        interrupt_waiter(thread);
+        return pthread_join(thread, NULL);
+    }
+    const double begin = seconds_now();
+    struct cancelled c = {.mutex = PTHREAD_MUTEX_INITIALIZER, .condition = PTHREAD_COND_INITIALIZER};
+    const bool is_cancelled = strcmp(how, "cancel") == 0;
+    pthread_t thread = is_cancelled ? start(wait_for_condition, &c) : start(wait_for_ever, NULL);
+    until_waiting(is_cancelled ? &c.thread : &waiter);
+    const double waiting = seconds_now();
+    nanosleep(&pause, NULL);
+    printf("%.9f ", seconds_now() - waiting); // at least, and at most
+    if (is_cancelled) {
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+    printf("%.9f\n", seconds_now() - begin);
+    fflush(stdout);
+    if (strcmp(how, "kill") == 0)
+        raise(SIGKILL);
+    if (strcmp(how, "execute") == 0)
+        execve(words[0], words, none);
+    if (is_cancelled) // which is not waited for any more
+        nanosleep(&pause, NULL);
+    return 3;
+}
+
+// --- pointers that lead nowhere --------------------------------------------------------------------------------
+
+static void say_answer(const char *what, long answer) {
+    printf("%s: %s\n", what, answer == 0 ? "success" : strerror(errno));
+}
+
+static int pointers(void) {
+    enum { PAGE = 4096, MASK = 8 };
+    char *area = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED || munmap(area + PAGE, PAGE) != 0)
+        return 1;
+    char *nowhere = area + PAGE, *last = area + PAGE - MASK, *over = area + PAGE - MASK / 2;
+    struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        uint64_t mask;
+    } action = {SIG_DFL, 0, NULL, 0};
+    const struct timespec none = {0, 0};
+    const int numbers[] = {SIGUSR1, SIGSYS};
+    for (int how = 0; how < 4; how++) {
+        say_answer("mask", syscall(SYS_rt_sigprocmask, how, nowhere, NULL, MASK));
+        say_answer("mask over the end", syscall(SYS_rt_sigprocmask, how, over, NULL, MASK));
+        say_answer("mask at the end", syscall(SYS_rt_sigprocmask, how, last, last, MASK));
+        say_answer("old mask", syscall(SYS_rt_sigprocmask, how, NULL, nowhere, MASK));
+        say_answer("old mask over the end", syscall(SYS_rt_sigprocmask, how, NULL, over, MASK));
+    }
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    say_answer("mask and nowhere for the old one",
+               syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, nowhere, MASK));
+    say_mask("is set all the same");
+    for (int i = 0; i < 2; i++) {
+        say_answer("action", syscall(SYS_rt_sigaction, numbers[i], nowhere, NULL, MASK));
+        say_answer("action over the end", syscall(SYS_rt_sigaction, numbers[i], last, NULL, MASK));
+        say_answer("old action", syscall(SYS_rt_sigaction, numbers[i], NULL, nowhere, MASK));
+        say_answer("old action over the end", syscall(SYS_rt_sigaction, numbers[i], &action, last, MASK));
+    }
+    say_answer("ppoll", syscall(SYS_ppoll, NULL, 0, &none, nowhere, MASK));
+    say_answer("sigsuspend", syscall(SYS_rt_sigsuspend, nowhere, MASK));
+    say_answer("epoll_pwait", syscall(SYS_epoll_pwait, epoll_create1(0), area, 1, 0, over, MASK));
+    say_answer("pselect", syscall(SYS_pselect6, 0, NULL, NULL, NULL, &none, nowhere));
+    *(uint64_t *)(void *)area = (uintptr_t)nowhere;
+    *(uint64_t *)(void *)(area + MASK) = MASK;
+    say_answer("pselect's mask", syscall(SYS_pselect6, 0, NULL, NULL, NULL, &none, area));
+    say_answer("sigtimedwait", sigtimedwait((const sigset_t *)(void *)nowhere, NULL, &none));
+    say_answer("sigwaitinfo", sigwaitinfo((const sigset_t *)(void *)nowhere, NULL));
+    say_answer("program", syscall(SYS_execve, nowhere, NULL, NULL));
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     const int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -528,6 +750,8 @@ int main(int argc, char **argv) {
         return threads(number);
     if (strcmp(what, "burn") == 0)
         return burn(number);
+    if (strcmp(what, "interrupts") == 0)
+        return interrupts(number);
     if (strcmp(what, "no-interrupts") == 0)
         return no_interrupts(number);
     if (strcmp(what, "sandbox") == 0)
@@ -538,6 +762,18 @@ int main(int argc, char **argv) {
         return fork_and_wait(number);
     if (strcmp(what, "exec") == 0 || strcmp(what, "bare-exec") == 0)
         return execute(argv + 2, what[0] == 'b');
+    if (strcmp(what, "become") == 0 || strcmp(what, "bare-become") == 0)
+        return become(argv + 2, what[0] == 'b' && what[1] == 'a');
+    if (strcmp(what, "spawn") == 0)
+        return spawn(argv + 2);
+    if (strcmp(what, "mask-of-other") == 0)
+        return mask_of_other(argv[0]);
+    if (strcmp(what, "say-mask") == 0)
+        return say_mask("executed"), 0;
+    if (strcmp(what, "pointers") == 0)
+        return pointers();
+    if (strcmp(what, "left") == 0 && argc > 3)
+        return left(argv[2], atoi(argv[3]), argv + 4);
     if (strcmp(what, "die") == 0)
         return raise(number), 99;
     return 2;
