@@ -405,12 +405,17 @@ std::optional<Finding> spinning_at_barrier(const Facts &facts) {
     return found;
 }
 
+// Its share of CPU time with which threads wait for others: one thread has nobody to wait for, and yields for the work's sake.
+double yielded(const Facts &facts, const Burner &burner) {
+    return facts.is_compared() && facts.few->threads == 1 ? burner.share - burner.share_one : burner.share;
+}
+
 // A loop of the program's own, or a known spinner, that takes CPU time which it did not take with the fewest threads.
 std::optional<Finding> spinning(const Facts &facts) {
     // What is burned besides the work adds to it; and in a few samples shares are a matter of chance.
     const bool has_grown = facts.inflation >= kInflated && facts.has_profiles(kFewSamples);
     for (const Burner &burner : facts.burners) {
-        const bool yields = is_yield(burner.leaf) && burner.share >= kYields;
+        const bool yields = is_yield(burner.leaf) && yielded(facts, burner) >= kYields;
         const bool spins =
             has_grown && burner.is_own && burner.share >= kSpins && burner.share_one <= kSpinsOne;
         if (!yields && !spins)
@@ -424,7 +429,7 @@ std::optional<Finding> spinning(const Facts &facts) {
                     yields ? Confidence::kHigh : Confidence::kMedium, burner.place);
         found.evidence.push_back(percent(burner.share) + " of CPU time there, " + percent(burner.share_one) +
                                  " with the fewest threads");
-        found.explains = burner.share;
+        found.explains = yields ? yielded(facts, burner) : burner.share;
         return found;
     }
     return std::nullopt;

@@ -814,6 +814,19 @@ TEST(StatRules, SpinningWithSchedYield) {
     EXPECT_EQ(blind.report.findings.front().function, "take");
 }
 
+// It does so with nobody to wait for as well.
+TEST(StatRules, OneThreadThatYieldsDoesNotWait) {
+    const auto made = [](double with_one) {
+        Case one;
+        one.point(1, 0.5, 0.5, 0).point(4, 0.9, 1, 0.75);
+        one.burns({library("sched_yield"), own("turn")}, 0.57, with_one)
+            .burns({own("work", 30)}, 0.43, 1 - with_one);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.2), "busy-wait");
+    EXPECT_EQ(made(0.8), "");
+}
+
 // The surest is not the first where it explains little.
 TEST(StatRules, WhatExplainsMoreComesFirst) {
     const auto made = [](double yielding) {
