@@ -395,9 +395,9 @@ static unsigned place_of_present(const struct worker *worker, const struct thrum
 }
 
 /* So that a unit that it reads stays where it is, though it may have ended: (1) who looks says so, (2) it reads who runs;
- * who would unmap units (1) sees that nobody looks, and that no worker has one that is free for its present one (it lost its
- * CPU when that had just ended), (2) takes of those that have lain idle since long before. As for parking (idle.h) the rare
- * side's fence makes up for the frequent one's. External kernel threads have a count. */
+ * who would unmap units (1) sees that nobody looks, (2) takes of those that have lain idle, current nowhere (a worker forgets
+ * its own before its end is known), since long before. As for parking (idle.h) the rare side's fence makes up for the frequent
+ * one's. External kernel threads have a count. */
 static void look_begin(struct worker *self) {
     if (self != NULL)
         store_relaxed(&self->looks, 1);
@@ -416,12 +416,6 @@ static void look_end(struct worker *self) {
         fetch_sub_release(&externals_look, 1U);
 }
 
-/* What is read here stays, too: who unmaps has asked the same before. */
-static bool has_ended_one(const struct worker *worker) {
-    const struct thrum_unit *unit = load_relaxed(&worker->current);
-    return unit != NULL && load_relaxed(&unit->kind) == UNIT_FREE;
-}
-
 bool scheduler_units_are_read(void) {
     if (scheduler.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -429,7 +423,7 @@ bool scheduler_units_are_read(void) {
         membarrier_expedited();
     bool are_read = load_acquire(&externals_look) != 0;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count) && !are_read; i++)
-        are_read = load_acquire(&scheduler.workers[i]->looks) != 0 || has_ended_one(scheduler.workers[i]);
+        are_read = load_acquire(&scheduler.workers[i]->looks) != 0;
     return are_read;
 }
 

@@ -78,10 +78,12 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
         return joiner;
     }
     struct thrum_unit *next = heir != NULL ? heir : pick(worker);
-    if (joiner == JOIN_NONE && is_unborn_to_others(self, next, maker))
+    if (joiner == JOIN_NONE && is_unborn_to_others(self, next, maker)) {
         store_relaxed(&self->join, JOIN_ENDED);
-    else
+    } else {
+        store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (scheduler.c) */
         unit_publish_end(worker, self);
+    }
     return next;
 }
 
