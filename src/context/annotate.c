@@ -27,6 +27,7 @@ extern void __lsan_register_root_region(const void *begin, size_t size) WEAK;
 extern void __lsan_unregister_root_region(const void *begin, size_t size) WEAK;
 extern void __asan_handle_no_return(void) WEAK;
 extern void __asan_unpoison_memory_region(const volatile void *begin, size_t size) WEAK;
+extern void *__asan_region_is_poisoned(void *begin, size_t size) WEAK;
 extern void *__tsan_get_current_fiber(void) WEAK;
 extern void *__tsan_create_fiber(unsigned flags) WEAK;
 extern void __tsan_destroy_fiber(void *fiber) WEAK;
@@ -80,7 +81,8 @@ void annotate_thread_end(struct annotate_thread *thread) {
 /* Never taken back: what is no longer mapped, or another's memory, does no harm to either. Where they lie a kernel thread's
  * stack may have been, whose last frames ASan still knows: it does not see libc unmap that. */
 void annotate_stacks_new(struct annotate_stack stacks) {
-    if (__asan_unpoison_memory_region != NULL)
+    if (__asan_unpoison_memory_region != NULL && __asan_region_is_poisoned != NULL &&
+        __asan_region_is_poisoned(stacks.low, stacks.size) != NULL)
         __asan_unpoison_memory_region(stacks.low, stacks.size);
     if (lsan)
         __lsan_register_root_region(stacks.low, stacks.size);
