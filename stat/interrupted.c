@@ -15,6 +15,8 @@
 
 #if defined(__x86_64__)
 
+#include "stat.h"
+
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441 /* newer than the oldest headers that thrum is built with */
 #endif
@@ -129,8 +131,11 @@ void interrupted_again_sigsafe(ucontext_t *context) {
         return;
     const unsigned char *call = (const unsigned char *)(uintptr_t)r[REG_RIP] - CALL;
     uint32_t number;
-    if (call[0] != 0x0f || call[1] != 0x05 || !find_number(call, &number))
+    if (call[0] != 0x0f || call[1] != 0x05)
         return;
+    if (!memory_is_readable_sigsafe((uintptr_t)call - FURTHEST - 1, FURTHEST + 1) ||
+        !find_number(call, &number))
+        return; /* code may begin there */
     if (!never_goes_on(number) && !goes_on_without_limit(number))
         return;
     r[REG_RAX] = (greg_t)number;
