@@ -71,9 +71,7 @@ static struct worker *take_on(struct carrier *self) {
     }
     tick->changed = timer_now();
     ARCH_TLS_STORE(thrum_worker, worker);
-    /* What was sent went to where it has been, or came here too early (monitor.h). */
-    store_seq_cst(&tick->sent, 0);
-    store_seq_cst(&tick->interrupted, 0);
+    tick_has_arrived(worker);
     bool dropped = handler_has_dropped();
     if (dropped || self->is_stopped)
         tick_has_moved(worker);

@@ -14,7 +14,8 @@
  * One signal at a time: `sent` is set before the kernel thread that the worker is on is looked up, and cleared by the
  * handler, by whoever asks, and by a worker that has come to another kernel thread, after it has written down which and
  * that thread's handler finds it there. So signals do not pile up at a kernel thread that does not run, and one that goes
- * to where the worker was, or comes to where it is about to be, is not waited for.
+ * to where the worker was, or comes to where it is about to be, is not waited for: the worker, when it clears `sent` and
+ * finds it set, sends itself another (tick_has_arrived).
  *
  * Modelled in tests/model/monitor.pml. */
 #ifndef THRUM_PREEMPT_MONITOR_H

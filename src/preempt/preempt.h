@@ -156,6 +156,9 @@ void tick_off(struct worker *worker);
 
 /* Its kernel thread is another: its ticks go there. */
 void tick_has_moved(struct worker *worker);
+/* It is on another one, whose handler finds it there: what was sent, and went to where it has been or came here too early, is
+ * sent once more. On the worker. */
+void tick_has_arrived(struct worker *worker);
 /* It has ended, and its kernel thread goes on as something else. */
 void tick_end_for_good(struct worker *worker);
 

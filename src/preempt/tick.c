@@ -9,6 +9,7 @@
 #include "preempt/preempt.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
+#include "thrum/preempt.h"
 
 /* Workers tick one after another: when many signals come at one time their kernel threads wait for each other in the
  * kernel. */
@@ -35,17 +36,20 @@ static bool has_ranks(const struct worker *worker) {
     return load_relaxed(&worker->sched) != NULL;
 }
 
-static bool comes_before(uint64_t deadline, uint64_t tick) {
-    return deadline < tick && deadline > timer_now();
+/* A deadline that is over has not been seen by the tick that was asked for then, or not yet. Where somebody else is about to
+ * fire the timer ticks do not come one upon the other meanwhile. */
+static uint64_t early_tick(uint64_t deadline) {
+    uint64_t now = timer_now();
+    return deadline > now ? deadline : now + THRUM_SLICE_MIN * UINT64_C(1000);
 }
 
 static void ask(struct worker *worker) {
     uint64_t period = load_relaxed(&preempt.period), next = next_phase(worker, period);
-    uint64_t deadline = load_relaxed(&worker->timers.next);
-    bool early = has_ranks(worker) && comes_before(deadline, next);
+    uint64_t first = has_ranks(worker) ? early_tick(load_relaxed(&worker->timers.next)) : TIMER_NEVER;
+    bool early = first < next;
     store_relaxed(&worker->tick.period, period);
     store_relaxed(&worker->tick.early, early);
-    set(worker, early ? deadline : next, period);
+    set(worker, early ? first : next, period);
 }
 
 void tick_begin(struct worker *worker) {
@@ -80,7 +84,7 @@ void tick_go_on(struct worker *worker) {
 
 void tick_has_deadline(struct worker *worker, uint64_t deadline) {
     if (load_relaxed(&worker->tick.state) == TICK_ON && has_ranks(worker) &&
-        comes_before(deadline, next_phase(worker, load_relaxed(&worker->tick.period))))
+        early_tick(deadline) < next_phase(worker, load_relaxed(&worker->tick.period)))
         ask(worker);
 }
 
@@ -206,18 +210,22 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
 
 /* --- at once ------------------------------------------------------------------------------------------ */
 
-/* To itself it is as a tick that comes in a region. The signal may be on its way to another kernel thread (carrier.c), or
- * that about to have ticks from another one: then the next tick finds what is noted here. Who sees that one is on its way
- * has been seen by it: both change `interrupted` atomically. Modelled in tests/model/interrupt.pml. */
+static void ring(struct worker *worker) {
+    if (exchange_acq_rel(&worker->tick.interrupted, 1U) == 0 &&
+        alarm_ring(load_relaxed(&worker->tid), preempt.settings.signal) != 0)
+        store_relaxed(&worker->tick.interrupted, 0);
+}
+
+/* To itself it is as a tick that comes in a region. Who sees that a signal is on its way has been seen by who takes it: both
+ * change `interrupted` atomically. Modelled in tests/model/interrupt.pml. */
 void tick_interrupt(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER)
         return;
     store_relaxed(&worker->tick.urgent, 1);
     if (worker == worker_here())
         ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
-    else if (exchange_acq_rel(&worker->tick.interrupted, 1U) == 0 &&
-             alarm_ring(load_relaxed(&worker->tid), preempt.settings.signal) != 0)
-        store_relaxed(&worker->tick.interrupted, 0);
+    else
+        ring(worker);
 }
 
 /* --- its kernel thread -------------------------------------------------------------------------------- */
@@ -246,6 +254,14 @@ bool tick_thread_begin(struct worker *worker) {
 void tick_has_moved(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_ON)
         ask(worker);
+}
+
+void tick_has_arrived(struct worker *worker) {
+    struct tick *tick = &worker->tick;
+    bool by_monitor = exchange_acq_rel(&tick->sent, 0U) != 0;
+    bool at_once = exchange_acq_rel(&tick->interrupted, 0U) != 0;
+    if (by_monitor || at_once)
+        ring(worker);
 }
 
 void tick_end_for_good(struct worker *worker) {

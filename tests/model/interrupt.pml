@@ -1,32 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Interrupting a worker at once (tick_interrupt() in src/preempt/tick.c), with one signal on its way at most. on_signal() is in
- * src/preempt/handler.c, tick_ends_slice() in tick.c. Run by run-spin.sh; README.md says what is covered and what is left
- * out.
+/* Interrupting a worker at once (tick_interrupt() in src/preempt/tick.c), with one signal on its way at most, and the worker's
+ * going from one kernel thread to another meanwhile (take_on() in src/preempt/carrier.c, tick_has_arrived() in tick.c).
+ * on_signal() is in src/preempt/handler.c, tick_ends_slice() in tick.c. Run by run-spin.sh; README.md says what is covered and
+ * what is left out.
  *
- * `pusher`s put something into a pool and say so; `worker` takes signals, one after another. Ticks that come by themselves
- * are left out: they would hide what is missed.
+ * `pusher`s put something into a pool and say so; `worker` takes signals, one after another, and moves in between; those that
+ * come to a kernel thread where it is not are nobody's. Ticks that come by themselves are left out: they would hide what is
+ * missed.
  *
- * Checked: no two signals are on their way; in the end the worker has looked into the pool after each push.
+ * Checked: each kernel thread has one signal waiting, and one more for each move; in the end the worker has looked into the
+ * pool after each push.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
- *   ALWAYS      a signal is sent whether or not one is on its way
- *   NOTED_LATE  `urgent` is set when it is known whether to send
- *   TOLD_LATE   the handler says that the signal has come when it has looked at `urgent`
- *   READ        it is found out by a load and a store whether one is on its way */
+ *   ALWAYS        a signal is sent whether or not one is on its way
+ *   NOTED_LATE    `urgent` is set when it is known whether to send
+ *   TOLD_LATE     the handler says that the signal has come when it has looked at `urgent`
+ *   READ          it is found out by a load and a store whether one is on its way
+ *   NOT_AGAIN     who has moved sends none in place of that which went astray
+ *   ARRIVED_EARLY it does so before the handler of its kernel thread finds it there */
 #ifndef PUSHERS
 #define PUSHERS 2
 #endif
 #ifndef PUSHES
 #define PUSHES 2
 #endif
+#ifndef MOVES
+#define MOVES 2
+#endif
 
 byte pushed, seen; /* by the worker */
 byte urgent, interrupted;
-byte on_its_way; /* signals */
+byte pending[2]; /* signals, of each of two kernel threads */
+byte tid;        /* the worker's, as it is written down */
+byte on;         /* ... as the handler there finds it; 2: between them */
+byte moved;
 byte busy = PUSHERS;
 
+#define FIRST_ASTRAY (PUSHERS + 1) /* its _pid */
+
+inline send() {
+    to = tid;
+    atomic { pending[to]++; assert(pending[to] <= 1 + moved) }
+}
+
 active[PUSHERS] proctype pusher() {
-    byte times = PUSHES, before;
+    byte times = PUSHES, before, to;
     do
     :: times > 0 ->
         times--;
@@ -47,8 +65,7 @@ active[PUSHERS] proctype pusher() {
         before = 0;
 #endif
         if
-        :: before == 0 ->
-            atomic { on_its_way++; assert(on_its_way == 1) }
+        :: before == 0 -> send()
         :: else
         fi
     :: times == 0 -> break
@@ -56,12 +73,27 @@ active[PUSHERS] proctype pusher() {
     busy--
 }
 
+inline arrive() {
+    atomic { before = interrupted; interrupted = 0 };
+#ifndef NOT_AGAIN
+    if
+    :: before != 0 ->
+        atomic { before = interrupted; interrupted = 1 };
+        if
+        :: before == 0 -> send()
+        :: else
+        fi
+    :: else
+    fi
+#endif
+}
+
 active proctype worker() {
     bool is_urgent;
+    byte before, to, moves = MOVES;
 end:
     do
-    :: on_its_way > 0 ->
-        on_its_way--;
+    :: atomic { on < 2 && pending[on] > 0 -> pending[on]-- };
 #ifndef TOLD_LATE
         interrupted = 0;
 #endif
@@ -74,6 +106,25 @@ end:
         interrupted = 0;
 #endif
         is_urgent = false
+    :: moves > 0 ->
+        moves--;
+        on = 2;
+        atomic { tid = 1 - tid; moved++ };
+#ifdef ARRIVED_EARLY
+        arrive();
+#endif
+        on = tid;
+#ifndef ARRIVED_EARLY
+        arrive()
+#endif
+    od
+} /* unreached: fine */
+
+/* A kernel thread takes what comes while the worker is not there. */
+active[2] proctype astray() {
+end:
+    do
+    :: atomic { on != _pid - FIRST_ASTRAY && pending[_pid - FIRST_ASTRAY] > 0 -> pending[_pid - FIRST_ASTRAY]-- }
     od
 } /* unreached: fine */
 

@@ -5,7 +5,7 @@
  *
  * One step of the model is one atomic operation of the code. The clock may go on at any time, up to END. A signal waits at
  * a kernel thread until that takes it: then it is a tick of the worker that is there by now, or nobody's. In the end no
- * tick is overdue, and none is waited for that does not come.
+ * tick is overdue, none is waited for that does not come, and the last that was sent has come to its worker.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
  *   STALE_UNTIL       while the monitor looks `until` is what it was
@@ -16,7 +16,7 @@
  *   MOVER_CLEARS_FIRST the worker says that none is before it says where it is now
  *   MOVER_CLEARS_EARLY ... before the handler of the kernel thread that it is on finds it there
  *   NO_CLEAR          the worker that has moved does not say that none is
- */
+ *   NOT_AGAIN         ... and lets be what was sent and has not come to it */
 #ifndef WORKERS
 #define WORKERS 2
 #endif
@@ -27,7 +27,9 @@
 #define MOVES 1
 #endif
 
-#define END     3
+#ifndef END
+#define END 3
+#endif
 #define NEVER   9
 #define THREADS (WORKERS + 1)
 
@@ -37,6 +39,8 @@ bool asleep;
 byte due[WORKERS];     /* 0: none */
 bool repeats[WORKERS]; /* in the word of `due` */
 bool sent[WORKERS];
+bool unseen[WORKERS]; /* a tick was sent since the worker took one or asked for others */
+bool interrupted[WORKERS];
 byte tid[WORKERS];
 byte on[THREADS];      /* the worker there, + 1, as its handler finds it */
 bool taken[THREADS];   /* a worker is there, or about to be */
@@ -55,7 +59,10 @@ inline poke() {
 /* monitor_set: at the next moment, then each if `more`. */
 inline ask(w, more) {
     when = now + 1;
-    sent[w] = false;
+    d_step {
+        sent[w] = false;
+        unseen[w] = false;
+    };
 #ifdef WEAK_ASKER
     seen = until;
 #endif
@@ -73,7 +80,33 @@ inline ask(w, more) {
     fi
 }
 
-/* From thread `from` to the free one. */
+/* tick_has_arrived: what has gone astray is sent once more. */
+inline arrive(w) {
+    d_step {
+        was = sent[w];
+        sent[w] = false
+    };
+    d_step {
+        was = was || interrupted[w];
+        interrupted[w] = false
+    };
+#ifndef NOT_AGAIN
+    if
+    :: was ->
+        d_step {
+            was = interrupted[w];
+            interrupted[w] = true
+        };
+        if
+        :: !was -> pending[tid[w]]++
+        :: else
+        fi
+    :: else
+    fi
+#endif
+}
+
+/* To the free thread. */
 inline move(w) {
     atomic {
         t = 0;
@@ -100,7 +133,7 @@ inline move(w) {
 #endif
         on[t] = w + 1;
 #if !defined(MOVER_CLEARS_FIRST) && !defined(MOVER_CLEARS_EARLY) && !defined(NO_CLEAR)
-        sent[w] = false
+        arrive(w)
 #endif
     :: else
     fi
@@ -108,6 +141,7 @@ inline move(w) {
 
 proctype worker(byte w) {
     byte asks = ASKS, moves = MOVES, when, seen, t;
+    bool was;
     do
     :: asks > 0 ->
         asks--;
@@ -131,7 +165,10 @@ end:
             pending[t] > 0 ->
             pending[t]--;
             if
-            :: on[t] != 0 -> sent[on[t] - 1] = false
+            :: on[t] != 0 ->
+                interrupted[on[t] - 1] = false;
+                sent[on[t] - 1] = false;
+                unseen[on[t] - 1] = false
             :: else
             fi
         }
@@ -192,7 +229,8 @@ proctype monitor() {
 #endif
                     d_step {
                         was = sent[w];
-                        sent[w] = true
+                        sent[w] = true;
+                        unseen[w] = true
                     };
                     if
                     :: !was ->
@@ -236,6 +274,7 @@ proctype watcher() {
         assert(due[w] == 0 || due[w] > now);
         assert(wanted[w] == 0 || wanted[w] > now);
         assert(!sent[w]);
+        assert(!unseen[w]);
     }
     over = true
 }
