@@ -56,10 +56,10 @@ Handover::Buffer *Handover::take() {
         left_out_++;
         return nullptr;
     }
+    waits_++;
     const double since = preempt::now_ns();
     check(thrum_channel_receive(&free_, &buffer), "thrum_channel_receive");
     waited_ns_ += preempt::now_ns() - since;
-    waits_++;
     return buffer;
 }
 

@@ -41,7 +41,7 @@ class Handover {
     unsigned offered() const { return offered_; }
     unsigned left_out() const { return left_out_; }
     unsigned looked_at() const { return looked_at_; }
-    unsigned waits() const { return waits_; }
+    unsigned waits() const { return waits_; } // that it is in, too; by any thread
     double waited_ns() const { return waited_ns_; }
 
   private:
@@ -68,7 +68,8 @@ class Handover {
     std::vector<Buffer *> storage_; // of free_
     thrum_channel_t free_;          // buffers
     thrum_mutex_t adding_;          // to the analysis
-    unsigned offered_ = 0, left_out_ = 0, waits_ = 0;
+    unsigned offered_ = 0, left_out_ = 0;
+    std::atomic<unsigned> waits_{0};
     double waited_ns_ = 0;
     std::atomic<unsigned> looked_at_{0};
 };

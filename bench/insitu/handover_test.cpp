@@ -99,6 +99,8 @@ TEST_F(Handing, WhatHasNoBufferIsWaitedFor) {
         handover.offer(&still);
         offered = true;
     });
+    while (handover.waits() == 0 && !offered) // it may come late to a CPU
+        std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_FALSE(offered);
     threads.let(3); // those of the first
