@@ -31,7 +31,6 @@ constexpr double kCulprit = 0.25;    // of lock waits: worth a finding
 constexpr double kMainCulprit = 0.6; // of lock waits: the one to blame
 constexpr double kBurned = 0.15;     // of CPU time: a lock that is fought for without waiting
 constexpr double kInflated = 1.3;    // CPU time of the most threads to that of the fewest
-constexpr double kVeryInflated = 1.8;
 constexpr double kWithin = 0.75; // of one thread's CPU time under one lock: that lock is around everything
 constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a time may have worked
 constexpr double kQueued = 0.6;      // of the other threads, waiting for one lock on average
@@ -530,10 +529,10 @@ Findings false_sharing(const Facts &facts) {
         "per thread.",
         is_counted ? Confidence::kMedium : Confidence::kLow, burner == nullptr ? Place{} : burner->place);
     add_memory_evidence(facts, found);
-    found.evidence.push_back(std::string("not told apart") +
-                             (is_counted ? "" : " without hardware counters") +
-                             ": variables that stand side by side, one that all write to, and memory that is "
-                             "too slow for all");
+    found.evidence.push_back(
+        std::string("not told apart") + (is_counted ? "" : " without hardware counters") +
+        ": variables that stand side by side, one that all write to, memory that is too slow for "
+        "all, and CPUs that share one core where a virtual machine does not say so");
     return {found};
 }
 

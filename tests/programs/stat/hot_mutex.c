@@ -5,6 +5,13 @@
 // Cure: each thread sums its own up and adds that at the end.
 #include "crew.h"
 
+// Cured it takes as long: what is over in a moment is told by what else happens in it.
+#ifdef CURED
+enum { NUMBERS = 60000000 };
+#else
+enum { NUMBERS = 16000000 };
+#endif
+
 static pthread_mutex_t pot_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t pot;
 
@@ -30,6 +37,6 @@ static void *earn(void *arg) {
 }
 
 int main(int argc, char **argv) {
-    crew_work(crew_size(argc, argv), 16000000, earn);
+    crew_work(crew_size(argc, argv), NUMBERS, earn);
     return 0;
 }

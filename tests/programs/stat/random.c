@@ -6,6 +6,13 @@
 
 enum { GROUP = 23, DAYS = 365 };
 
+// Cured they take as long as the others: what is over in a moment is told by what else happens in it.
+#ifdef CURED
+enum { ATTEMPTS = 8000000 };
+#else
+enum { ATTEMPTS = 1500000 };
+#endif
+
 static SEEN int draw(struct random_data *own) {
 #ifdef CURED
     int32_t drawn;
@@ -37,6 +44,6 @@ static void *attempts(void *arg) {
 }
 
 int main(int argc, char **argv) {
-    crew_work(crew_size(argc, argv), 1500000, attempts);
+    crew_work(crew_size(argc, argv), ATTEMPTS, attempts);
     return 0;
 }
