@@ -103,7 +103,7 @@ struct Sampler::State {
     State(Sampler &sampler, double highest_rate, double share)
         : to(sampler), rate(highest_rate), budget(share), descriptors_left(descriptors_to_keep()) {}
 
-    void open_process(pid_t process);
+    void open_process(pid_t child);
     void open_by_another_thread();
     bool has_other_memory() const;
     bool is_there(double now);
@@ -169,8 +169,8 @@ void Sampler::State::say_once(const std::string &warning) {
         to.warnings.push_back(warning);
 }
 
-void Sampler::State::open_process(pid_t process) {
-    to.process = pid = process;
+void Sampler::State::open_process(pid_t child) {
+    to.process = pid = child;
     living = "/proc/" + std::to_string(pid);
     memory = Descriptor(open((living + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
     open_error = memory.is_open() ? 0 : errno;
@@ -516,10 +516,8 @@ void Sampler::State::look(Watched &thread, double now) {
 // Of each thread every second sample, and from now on half as many.
 void Sampler::State::thin_out() {
     std::unordered_map<pid_t, unsigned> counts;
-    auto &samples = to.samples;
-    samples.erase(std::remove_if(samples.begin(), samples.end(),
-                                 [&](const ProcSample &sample) { return counts[sample.thread]++ % 2 != 0; }),
-                  samples.end());
+    const auto is_second = [&](const ProcSample &taken) { return counts[taken.thread]++ % 2 != 0; };
+    to.samples.erase(std::remove_if(to.samples.begin(), to.samples.end(), is_second), to.samples.end());
     rate /= 2;
 }
 
