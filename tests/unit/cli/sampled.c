@@ -12,9 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../keep.h"
 #include "../../refuse_call.h"
-
-#define KEEP __attribute__((noinline, noclone))
 
 pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t other_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -23,7 +22,7 @@ static pthread_barrier_t barrier;
 static sem_t none;
 static volatile long sink;
 
-static void fail(const char *what) {
+static _Noreturn void fail(const char *what) {
     fprintf(stderr, "sampled: %s\n", what);
     exit(1);
 }

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEEP __attribute__((noinline, noclone))
+#include "../../keep.h"
 
 enum { MOST_THREADS = 64, ROUNDS_AFTER = 20, PATIENCE = 100 };
 
@@ -31,7 +31,7 @@ static volatile uint64_t pot;
 static atomic_long rounds_left;
 static atomic_bool is_endless, is_closing;
 
-static void fail(const char *what) {
+static _Noreturn void fail(const char *what) {
     fprintf(stderr, "watched: %s\n", what);
     exit(1);
 }

@@ -61,7 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, Exec,
 TEST_P(Exec, WhatIsPendingDoesNotEndTheNextProgram) {
     if (ULT_EMULATED)
         GTEST_SKIP() << "there the program is the emulator";
-    const auto [mode, source] = GetParam();
+    const unsigned mode = std::get<0>(GetParam());
+    const thrum_tick_source source = std::get<1>(GetParam());
     EXPECT_EQ(in_child([=] { return becomes_another(mode, source); }), 0);
 }
 
