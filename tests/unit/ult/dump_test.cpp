@@ -557,9 +557,11 @@ TEST_F(DumpPlain, TheCallersOwnStack) {
         const long before = used_by_caller();
         EXPECT_GT(before, 0);
         const auto deeper = [&]() __attribute__((noinline)) {
-            volatile char room[8192];
-            room[0] = 0;
-            return used_by_caller() + room[0];
+            char room[8192] = "";
+            __asm__ volatile("" : : "r"(room) : "memory"); // all of it is there
+            const long used = used_by_caller();
+            __asm__ volatile("" : : "r"(room) : "memory");
+            return used;
         };
         EXPECT_GT(deeper(), before + 4096);
     });
