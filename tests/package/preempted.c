@@ -21,7 +21,7 @@ __attribute__((noinline)) void marker(int *value) {
     ++*value;
 }
 
-static void barrier(void) {
+__attribute__((noinline)) static void barrier(void) {
     int now = atomic_load(&generation);
     if (atomic_fetch_add(&arrived, 1) == THREADS - 1) {
         atomic_store(&arrived, 0);

@@ -207,8 +207,9 @@ static int masks(int times) {
     printf("ppoll: %d %s\n", polled, name_of(errno));
     raise(SIGUSR1);
     struct epoll_event event;
-    enum { EPOLL_PWAIT2 = 441, MASK = 8 };
-    const long events = syscall(EPOLL_PWAIT2, epoll_create1(0), &event, 1, &soon, &but_one, MASK);
+    enum { EPOLL_PWAIT2 = 441 };
+    const size_t size = 8; /* of a mask; an int might have anything beside it where arguments are words */
+    const long events = syscall(EPOLL_PWAIT2, epoll_create1(0), &event, 1, &soon, &but_one, size);
     printf("epoll_pwait2: %ld %s\n", events, name_of(errno));
     sigprocmask(SIG_SETMASK, &before, NULL);
     say_mask("as before");
