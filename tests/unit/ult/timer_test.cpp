@@ -234,9 +234,11 @@ TEST_F(SleepPlain, ANewRuntimeKnowsNothingOfTheLastOnesSleepers) {
     }
 }
 
+class SleepFork : public UltForking {};
+
 // A worker that will never be was the parent's timekeeper.
-TEST_P(Sleep, InAForksChild) {
-    if (ULT_EMULATED) // with one worker, too: preemption has some ready
+TEST_P(SleepFork, InAForksChild) {
+    if (ULT_EMULATED && workers() > 1)
         GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
     Light sleeper([] { thrum_sleep(THRUM_S); });
     hold_kernel_thread(5 * THRUM_MS);
@@ -254,6 +256,8 @@ TEST_P(Sleep, InAForksChild) {
     });
     EXPECT_EQ(status, 0);
 }
+
+ULT_OVER_WORKERS(SleepFork);
 
 // --- idle workers -----------------------------------------------------------------------------------------
 

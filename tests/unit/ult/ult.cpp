@@ -281,21 +281,11 @@ void LeakCheck::expect_nothing_left() const {
     }
 }
 
-void Ult::start(unsigned mode) {
-    const thrum_config config{workers(), 0, {mode, 0, 0, 0}, {}};
-    ASSERT_EQ(thrum_init(&config), 0);
-    ASSERT_EQ(thrum_workers(), workers());
-}
-
 void Ult::SetUp() {
     before_ = std::make_unique<LeakCheck>();
-    start(THRUM_PREEMPT_DEFAULT);
-}
-
-void UltInTurn::SetUp() {
-    Ult::SetUp();
-    ASSERT_EQ(thrum_fini(), 0);
-    start(THRUM_PREEMPT_NONE);
+    const thrum_config config{workers(), 0, {mode(), 0, 0, 0}, {}};
+    ASSERT_EQ(thrum_init(&config), 0);
+    ASSERT_EQ(thrum_workers(), workers());
 }
 
 void Ult::TearDown() {

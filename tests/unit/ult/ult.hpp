@@ -148,7 +148,7 @@ class Ult : public testing::TestWithParam<unsigned> {
     void SetUp() override;
     void TearDown() override;
     static unsigned workers() { return GetParam(); }
-    static void start(unsigned mode);
+    virtual unsigned mode() const { return THRUM_PREEMPT_DEFAULT; }
 
   private:
     std::unique_ptr<LeakCheck> before_;
@@ -157,7 +157,13 @@ class Ult : public testing::TestWithParam<unsigned> {
 // ... in which nobody is preempted: where a test says who runs when.
 class UltInTurn : public Ult {
   protected:
-    void SetUp() override;
+    unsigned mode() const override { return THRUM_PREEMPT_NONE; }
+};
+
+// ... whose child of fork makes threads. The emulator's can make none where its parent has several, as preemption makes some.
+class UltForking : public Ult {
+  protected:
+    unsigned mode() const override { return ULT_EMULATED ? THRUM_PREEMPT_NONE : THRUM_PREEMPT_DEFAULT; }
 };
 
 std::string name_of_workers(const testing::TestParamInfo<unsigned> &info); // "On4"
