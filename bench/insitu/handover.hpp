@@ -41,7 +41,7 @@ class Handover {
     unsigned offered() const { return offered_; }
     unsigned left_out() const { return left_out_; }
     unsigned looked_at() const { return looked_at_; }
-    unsigned waits() const { return waits_; } // that it is in, too; by any thread
+    unsigned waits() const { return waits_; } // one that goes on is counted; by any thread
     double waited_ns() const { return waited_ns_; }
 
   private:

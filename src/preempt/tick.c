@@ -36,20 +36,22 @@ static bool has_ranks(const struct worker *worker) {
     return load_relaxed(&worker->sched) != NULL;
 }
 
-/* A deadline that is over has not been seen by the tick that was asked for then, or not yet. Where somebody else is about to
- * fire the timer ticks do not come one upon the other meanwhile. */
-static uint64_t early_tick(uint64_t deadline) {
+/* The earlier of `next` and the tick for a deadline. One that is over has not been seen by the tick that was asked for then, or
+ * not yet. Where somebody else is about to fire the timer ticks do not come one upon the other meanwhile. */
+static uint64_t first_tick(uint64_t deadline, uint64_t next) {
+    if (deadline >= next)
+        return next;
     uint64_t now = timer_now();
-    return deadline > now ? deadline : now + THRUM_SLICE_MIN * UINT64_C(1000);
+    uint64_t early = deadline > now ? deadline : now + THRUM_SLICE_MIN * UINT64_C(1000);
+    return early < next ? early : next;
 }
 
 static void ask(struct worker *worker) {
     uint64_t period = load_relaxed(&preempt.period), next = next_phase(worker, period);
-    uint64_t first = has_ranks(worker) ? early_tick(load_relaxed(&worker->timers.next)) : TIMER_NEVER;
-    bool early = first < next;
+    uint64_t first = has_ranks(worker) ? first_tick(load_relaxed(&worker->timers.next), next) : next;
     store_relaxed(&worker->tick.period, period);
-    store_relaxed(&worker->tick.early, early);
-    set(worker, early ? first : next, period);
+    store_relaxed(&worker->tick.early, first < next);
+    set(worker, first, period);
 }
 
 void tick_begin(struct worker *worker) {
@@ -83,8 +85,10 @@ void tick_go_on(struct worker *worker) {
 }
 
 void tick_has_deadline(struct worker *worker, uint64_t deadline) {
-    if (load_relaxed(&worker->tick.state) == TICK_ON && has_ranks(worker) &&
-        early_tick(deadline) < next_phase(worker, load_relaxed(&worker->tick.period)))
+    if (load_relaxed(&worker->tick.state) != TICK_ON || !has_ranks(worker))
+        return;
+    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.period));
+    if (first_tick(deadline, next) < next)
         ask(worker);
 }
 
