@@ -681,12 +681,15 @@ thrum_worker_counters all_counters() {
     return sum;
 }
 
-// The caller's child keeps the worker until another has taken the caller from its queue.
+// The caller's child, which is not preempted, keeps the worker until another has taken the caller from its queue.
 void be_stolen() {
     std::atomic<bool> stolen{false};
     thrum_t child = nullptr;
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    ASSERT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
     ASSERT_EQ(thrum_spawn(
-                  &child, nullptr,
+                  &child, &attr,
                   [](void *flag) -> void * {
                       while (!*static_cast<std::atomic<bool> *>(flag)) {
                       }
