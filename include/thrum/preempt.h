@@ -26,8 +26,9 @@
  * YIELD and KLT are the signal-yield and the KLT-switching of Shiina, Iwasaki, Taura and Balaji, "Lightweight Preemptive
  * User-Level Threads", PPoPP 2021.
  *
- * Where a slice is asked for, others wait two of them at most for a thread that computes, as long as the kernel gives
- * the worker its CPU. A worker that has one thread to run, and nobody else any, is not interrupted, but for once, a slice after it
+ * A thread that computes keeps others from its worker for a slice, and for less than another half where a tick came when it had
+ * just begun, as long as the kernel gives the worker its CPU. One that waits in the kernel keeps them for a slice, and at each later
+ * turn for 50 us. A worker that has one thread to run, and nobody else any, is not interrupted, but for once, a slice after it
  * had been idle.
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them

@@ -16,6 +16,7 @@
 #include "os/signals.h"
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
+#include "sched/scheduler.h"
 #include "sched/worker.h"
 
 enum carrier_order { ORDER_NONE, ORDER_CARRY, ORDER_END };
@@ -36,6 +37,7 @@ static bool is_kept(const struct thrum_unit *unit) {
 /* --- orders ------------------------------------------------------------------------------------------- */
 
 static void give_order(struct carrier *carrier, enum carrier_order order) {
+    thrum_assert(order != ORDER_CARRY || load_relaxed(&carrier->order) == ORDER_NONE);
     store_release(&carrier->order, order);
     futex_wake(&carrier->order, 1);
 }
@@ -59,6 +61,8 @@ void carrier_end(struct carrier *carrier) {
 /* `self` is the caller's, and has been sent its worker. Inside. */
 static struct worker *take_on(struct carrier *self) {
     struct worker *worker = self->worker;
+    thrum_assert(worker != NULL && worker_here() == NULL && self->tid == gettid() &&
+                 arch_tcb() == self->tcb.base);
     store_relaxed(&self->is_sent, 0);
     struct tick *tick = &worker->tick;
     worker->tcb = &self->tcb;
@@ -134,7 +138,7 @@ void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_u
 }
 
 void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit) {
-    worker->current = unit;
+    scheduler_look_back(worker, unit); /* what it finds goes along (tick_has_arrived) */
     count_one(&worker->counters.switches);
     arch_switch(&self->sp, &carrier_of(worker->tcb)->idle);
 }

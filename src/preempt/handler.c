@@ -19,6 +19,7 @@
 
 #include "arch_fault.h"
 #include "arch_signal.h"
+#include "base/assert.h"
 #include "os/signals.h"
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
@@ -131,6 +132,12 @@ static void change_kernel_thread(struct worker *worker, struct thrum_unit *self,
         self->tcb = NULL;
 }
 
+/* Its own, or its worker's. */
+static bool runs_on_its_block(const struct worker *worker, const struct thrum_unit *self) {
+    const struct tcb *tcb = self->tcb != NULL ? self->tcb : worker->tcb;
+    return !preempt_has_spares() || arch_tcb() == tcb->base;
+}
+
 /* `self` is the present unit, which goes on when this returns; `context`: in the handler, that of its frame, else NULL. */
 static void preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                         ucontext_t *context) {
@@ -140,6 +147,8 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     enum unit_kind place = unit_place(self); /* once: it may be moved meanwhile */
     bool counts = place != UNIT_POOLED;      /* there may be no scheduler left for its pool */
     struct tcb *spare = NULL;
+    thrum_assert(regions_open() == 1 && is_thread(self) && self != worker->loop &&
+                 runs_on_its_block(worker, self));
     if (!go_away(worker, next, counts))
         return;
     if (keeps && (preempt.lends || carries) && (next = lend_whom(worker, next, &spare)) == NULL) {
@@ -164,6 +173,7 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     come_back(counts);
     if (lends)
         lend_bring_back(worker_here(), self);
+    thrum_assert(worker_here()->current == self && runs_on_its_block(worker_here(), self));
     if (context != NULL && !carries)
         make_frame_ours(context);
 }
@@ -264,6 +274,8 @@ static void preempt_here(ucontext_t *context, int error) {
         worker = worker_here();
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) && /* another tick came meanwhile */
              (next = for_whom(worker)) != NULL);
+    if (arch_signal_in_call(context))
+        tick_look_soon(worker);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     leave();
     set_error_here(error);
@@ -320,6 +332,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     }
     int error = error_here();
     exchange_acq_rel(&worker->tick.interrupted, 0U);
+    worker->tick.came_early = load_relaxed(&worker->tick.early);
     tick_go_on(worker); /* it may have been the only one that was asked for */
     worker->tick.late = take_signal(worker, info);
     if (is_forbidden(context) || is_in_handler(worker, context) ||
@@ -337,6 +350,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         return;
     }
     enter();
+    worker->tick.in_kernel = worker->tick.again != 0 && arch_signal_in_call(context);
     char *frame = arch_signal_frame(context);
     size_t size = (size_t)((char *)context->uc_stack.ss_sp + context->uc_stack.ss_size - frame);
     char *place = place_for(worker->current, context, frame, size);
@@ -362,12 +376,22 @@ bool handler_has_dropped(void) {
     return dropped;
 }
 
+/* Signal masks are kernel threads', and who goes on elsewhere would leave its own behind: where others are blocked than the
+ * worker blocks nobody is preempted, as in the handler (is_in_handler). What was to be waits for a tick that finds it otherwise;
+ * one that is kept back comes with the mask. */
+static bool masks_are_the_workers(struct worker *worker) {
+    if (signals_mask_get() == worker->tick.mask)
+        return true;
+    tick_go_on(worker);
+    return false;
+}
+
 /* Once more if another has come meanwhile. */
 void preempt_pending(void) {
     for (;;) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         struct worker *worker = worker_here();
-        struct thrum_unit *next = worker != NULL ? for_whom(worker) : NULL;
+        struct thrum_unit *next = worker != NULL && masks_are_the_workers(worker) ? for_whom(worker) : NULL;
         if (next != NULL)
             preempt_for(worker, worker->current, next, NULL);
         if (!ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt))

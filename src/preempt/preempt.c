@@ -68,8 +68,10 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
     tcb_is_cheap = arch_tcb_is_cheap();
     relief_start();
     int error = settings->is_lazy && handler_would_intrude() ? EAGAIN : handler_install();
-    if (error == 0 && preempt_has_spares() && (error = start_keeping(runtime)) != 0)
+    if (error == 0 && preempt_has_spares() && (error = start_keeping(runtime)) != 0) {
+        monitor_stop(); /* the first carriers may have asked for it */
         handler_remove();
+    }
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
         carriers_start(runtime->is_over);
@@ -85,9 +87,13 @@ void preempt_close(void) {
         thrum_yield();
         sched_yield();
     }
-    donors_close();
+    preempt_make_no_more();
     if (preempt_relieves())
         relief_close(load_relaxed(&scheduler.primary.bound));
+}
+
+void preempt_make_no_more(void) {
+    donors_close();
 }
 
 void preempt_workers_made(void) {

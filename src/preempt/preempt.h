@@ -86,6 +86,8 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
 int preempt_make_spares(uint32_t workers);
 void preempt_give_reserve(struct worker *worker);
 void preempt_armed(void);
+/* Not inside; nobody makes any more from here on. */
+void preempt_make_no_more(void);
 static inline bool preempt_is_armed(void) {
     return load_acquire(&preempt.armed) != 0;
 }
@@ -157,10 +159,14 @@ void tick_off(struct worker *worker);
 /* Its kernel thread is another: its ticks go there. */
 void tick_has_moved(struct worker *worker);
 /* It is on another one, whose handler finds it there: what was sent, and went to where it has been or came here too early, is
- * sent once more. On the worker. */
+ * sent once more; also what came there in a region, and was noted on that one's block. On the worker. */
 void tick_has_arrived(struct worker *worker);
 /* It has ended, and its kernel thread goes on as something else. */
 void tick_end_for_good(struct worker *worker);
+
+/* The present unit goes on with a call in the kernel, in which it was preempted: if it still waits there a moment from now its
+ * slice is over. On the worker, inside. */
+void tick_look_soon(struct worker *worker);
 
 /* Is the present unit's slice over, of so many ns? At a tick, once. */
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice);

@@ -9,8 +9,8 @@
  * So there is one worker more, which nobody sees: it sleeps, nothing is bound to it, and it looks for nothing. The second tick in
  * a row that finds such a wait (by the instruction at which it came) asks it: then it runs one of those who were preempted, from
  * where the stuck worker would have found it, until that waits, yields, ends or is preempted; and so on at each tick, as
- * long as the wait lasts, and there are such; when there are again the worker has ticks again (sched/tick.h). It looks for nobody else: only these can have such a lock, and a tasklet or a newcomer of mode
- * NONE might get stuck as well. (Who waits for the end of one that ends there goes on there, of whatever mode.) It does not
+ * long as the wait lasts, and there are such; when there are again the worker has ticks again (sched/tick.h). It looks for
+ * nobody else: only these can have such a lock, and a tasklet or a newcomer of mode NONE might get stuck as well. (Who waits for the end of one that ends there goes on there, of whatever mode.) It does not
  * jump in for who only computes: programs may count on what is not preempted being alone on its worker; a moment after a
  * wait it may not be.
  *

@@ -36,13 +36,18 @@ static bool has_ranks(const struct worker *worker) {
     return load_relaxed(&worker->sched) != NULL;
 }
 
-/* The earlier of `next` and the tick for a deadline. One that is over has not been seen by the tick that was asked for then, or
- * not yet. Where somebody else is about to fire the timer ticks do not come one upon the other meanwhile. */
+/* A deadline that is over has not been seen by the tick that was asked for then, or not yet. Where somebody else is about to fire
+ * the timer ticks do not come one upon the other meanwhile. */
+static uint64_t not_over(uint64_t deadline) {
+    uint64_t now = timer_now();
+    return deadline > now ? deadline : now + THRUM_SLICE_MIN * UINT64_C(1000);
+}
+
+/* The earlier of `next` and the tick for a deadline. */
 static uint64_t first_tick(uint64_t deadline, uint64_t next) {
     if (deadline >= next)
         return next;
-    uint64_t now = timer_now();
-    uint64_t early = deadline > now ? deadline : now + THRUM_SLICE_MIN * UINT64_C(1000);
+    uint64_t early = not_over(deadline);
     return early < next ? early : next;
 }
 
@@ -137,7 +142,8 @@ void tick_rest(struct worker *worker) {
         return;
     uint64_t deadline = load_relaxed(&worker->timers.next), pools = pools_until(worker);
     deadline = pools < deadline ? pools : deadline;
-    set(worker, deadline == TIMER_NEVER ? 0 : deadline, 0);
+    store_relaxed(&worker->tick.early, false);
+    set(worker, deadline == TIMER_NEVER ? 0 : not_over(deadline), 0);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what it says to the monitor is seen before that it rests */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
         return;                                     /* still: another signal had come while it came to rest */
@@ -158,18 +164,42 @@ static bool has_just_begun(const struct tick *tick, uint64_t period) {
     return tick->late || timer_now() - tick->changed < period / 2;
 }
 
+/* What it waits for may take many turns of its own, each of which would cost its worker a slice. A call that has come to its end
+ * meanwhile returns at once; so who is found there again after the shortest slice still waits, and others have theirs. */
+void tick_look_soon(struct worker *worker) {
+    const uint64_t moment = THRUM_SLICE_MIN * UINT64_C(1000);
+    struct tick *tick = &worker->tick;
+    uint64_t period = load_relaxed(&preempt.period);
+    if (load_relaxed(&tick->state) != TICK_ON || period <= 2 * moment)
+        return;
+    tick->again = load_relaxed(&worker->counters.switches) + 1;
+    store_relaxed(&tick->period, period);
+    store_relaxed(&tick->early, true);
+    set(worker, timer_now() + moment, period);
+}
+
+static bool waits_again(struct tick *tick, uint64_t switches) {
+    bool still = tick->again == switches + 1 && tick->in_kernel;
+    tick->again = 0;
+    tick->in_kernel = false;
+    return still;
+}
+
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice) {
     struct tick *tick = &worker->tick;
     uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
     bool same = tick->unit == unit && tick->switches == switches;
-    bool early = load_relaxed(&tick->early), urgent = load_relaxed(&tick->urgent);
+    bool early = load_relaxed(&tick->early);
+    bool urgent = waits_again(tick, switches) || load_relaxed(&tick->urgent);
     if (urgent)
         store_relaxed(&tick->urgent, 0);
     if ((early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
         ask(worker);
     else
         tick_has_deadline(worker, load_relaxed(&worker->timers.next));
-    if (early) /* no part of a slice has gone by since the last one that counts */
+    bool came_early = tick->came_early;
+    tick->came_early = false;
+    if (came_early) /* no part of a slice has gone by since the last one that counts */
         return urgent;
     tick->ran = same ? tick->ran + 1 : !has_just_begun(tick, period);
     tick->late = false;
@@ -264,7 +294,7 @@ void tick_has_arrived(struct worker *worker) {
     struct tick *tick = &worker->tick;
     bool by_monitor = exchange_acq_rel(&tick->sent, 0U) != 0;
     bool at_once = exchange_acq_rel(&tick->interrupted, 0U) != 0;
-    if (by_monitor || at_once)
+    if (by_monitor || at_once || load_relaxed(&tick->urgent))
         ring(worker);
 }
 

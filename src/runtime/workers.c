@@ -166,9 +166,9 @@ void workers_is_over(struct worker *worker) {
     struct member *member = (struct member *)(void *)worker;
     struct thrum_unit *waiting =
         worker_is_leaving(worker) && !worker_relieves(worker) ? take_leave(member) : NULL;
-    store_release(&member->over, 1); /* from here on it may be gone */
+    wake_who_waits(waiting); /* first: it reads other workers, who may be gone as soon as all are over */
+    store_release(&member->over, 1); /* from here on this one may be */
     futex_wake(&member->over, 1);
-    wake_who_waits(waiting);
 }
 
 static bool make_loop(struct worker *worker, void *(*fn)(void *)) {
@@ -264,6 +264,7 @@ void workers_stop(void) {
 }
 
 static void delete_slots(uint32_t end) {
+    preempt_make_no_more(); /* who makes them looks for workers that lack some */
     store_relaxed(&scheduler.count, 0);
     for (uint32_t i = 0; i < end; i++) {
         worker_destroy(scheduler.workers[i]);

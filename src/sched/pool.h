@@ -29,6 +29,8 @@ static inline bool pool_is_empty(const struct thrum_pool *pool) {
 /* The kinds of the library's own; 0 or ENOMEM. They set ops and data. */
 int pool_queue_init(struct thrum_pool *pool, bool newest_first);
 int pool_priority_init(struct thrum_pool *pool);
+/* ... of one that ranks: the highest priority that something there has, 0 if there is nothing. What is read may be out of date. */
+unsigned pool_priority_highest(const struct thrum_pool *pool);
 int pool_deadline_init(struct thrum_pool *pool);
 int pool_deque_init(struct thrum_pool *pool);
 

@@ -10,7 +10,8 @@ enum { LEVELS = THRUM_PRIORITY_MAX + 1 };
 struct levels {
     struct lock lock;
     uint32_t count;  /* changed under lock, read by anybody */
-    uint64_t filled; /* under lock, as all below: bit i: list i is not empty */
+    uint64_t filled; /* likewise; bit i: list i is not empty */
+    /* under lock */
     struct {
         struct thrum_unit *first, *last;
     } lists[LEVELS];
@@ -29,19 +30,28 @@ static void push(void *data, struct thrum_unit *unit) {
     else
         levels->lists[level].last->next = unit;
     levels->lists[level].last = unit;
-    levels->filled |= UINT64_C(1) << level;
+    store_relaxed(&levels->filled, levels->filled | UINT64_C(1) << level);
     store_relaxed(&levels->count, levels->count + 1);
     lock_release(&levels->lock);
+}
+
+static unsigned highest_of(uint64_t filled) {
+    return filled != 0 ? 63 - (unsigned)__builtin_clzll(filled) : 0;
+}
+
+unsigned pool_priority_highest(const struct thrum_pool *pool) {
+    const struct levels *levels = pool->data;
+    return highest_of(load_relaxed(&levels->filled));
 }
 
 static struct thrum_unit *pop_locked(struct levels *levels) {
     if (levels->filled == 0)
         return NULL;
-    unsigned level = 63 - (unsigned)__builtin_clzll(levels->filled);
+    unsigned level = highest_of(levels->filled);
     struct thrum_unit *unit = levels->lists[level].first;
     levels->lists[level].first = unit->next;
     if (unit->next == NULL)
-        levels->filled &= ~(UINT64_C(1) << level);
+        store_relaxed(&levels->filled, levels->filled & ~(UINT64_C(1) << level));
     store_relaxed(&levels->count, levels->count - 1);
     return unit;
 }

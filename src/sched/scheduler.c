@@ -358,7 +358,7 @@ bool scheduler_wake_for(const struct thrum_pool *pool) {
 
 /* --- interrupting ------------------------------------------------------------------------------------- */
 
-enum { RUNS_BEFORE_ALL = 0, COMES_AFTER_ALL = SCHED_POOLS * (THRUM_PRIORITY_MAX + 1) + 1 };
+enum { RUNS_BEFORE_ALL = 0, FIRST_OF_ALL = 1, COMES_AFTER_ALL = SCHED_POOLS * (THRUM_PRIORITY_MAX + 1) + 1 };
 
 /* How many steps of the scheduler's order are before its pool `i`, as far as that is known. It may be becoming another
  * meanwhile. */
@@ -451,6 +451,30 @@ void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
     look_end(self);
     if (last != NULL)
         tick_interrupt(last);
+}
+
+static bool has_before(const struct thrum_sched *sched, unsigned place) {
+    for (unsigned i = 0; i < sched->count; i++) {
+        const struct thrum_pool *pool = sched->pools[i];
+        if (place_of(sched, pool, THRUM_PRIORITY_MAX) < place && !pool_is_empty(pool) &&
+            (!pool->ranks || place_of(sched, pool, pool_priority_highest(pool)) < place))
+            return true;
+    }
+    return false;
+}
+
+/* Who pushes while the loop chooses finds nobody whom to interrupt, or who ran before. So (1) the worker says whom it has chosen,
+ * and (2) looks at the pools once more; who pushes does so and (2) looks whom it runs. With a fence between each, one of them
+ * sees the other. Modelled in tests/model/choose.pml. */
+void scheduler_look_back(struct worker *worker, struct thrum_unit *chosen) {
+    const struct thrum_sched *sched = worker->sched;
+    store_relaxed(&worker->current, chosen);
+    unsigned place = sched != NULL ? place_of_present(worker, sched) : 0;
+    if (place <= FIRST_OF_ALL)
+        return;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (has_before(sched, place))
+        tick_interrupt(worker);
 }
 
 /* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. If it is still

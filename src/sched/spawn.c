@@ -26,6 +26,7 @@
 #include "sched/keys.h"
 #include "sched/life.h"
 #include "sched/own.h"
+#include "sched/scheduler.h"
 #include "sched/suspend.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -83,6 +84,8 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
     } else {
         store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (scheduler.c) */
         unit_publish_end(worker, self);
+        if (next != NULL && __builtin_expect(worker->sched != NULL, 0) && ticks_are_possible)
+            scheduler_look_back(worker, next); /* the joiner may be to go before it */
     }
     return next;
 }

@@ -4,8 +4,9 @@
  *   state  meaning                                               left
  *   NEVER  the runtime preempts nobody
  *   OFF    no tick is asked for: the worker searches or sleeps   -> ON by the worker, when it begins to run a unit
- *   ON     one comes each period, and where threads have ranks   -> OFF by the handler, which finds its loop there
- *          at the next deadline of a timer                       -> REST by the handler, which finds nobody else to run, in
+ *   ON     one comes each period, where threads have ranks at    -> OFF by the handler, which finds its loop there
+ *          the next deadline of a timer, and soon after a unit
+ *          has gone on with a call in the kernel                 -> REST by the handler, which finds nobody else to run, in
  *                                                                   the function of a scheduler, too
  *   REST   none comes, unless at the next deadline of a timer    -> ON (cas) by whoever has made something to run, or
  *                                                                   the handler at that deadline
@@ -40,11 +41,14 @@ struct tick {
     uint32_t starved;     /* ... could not be preempted for lack of a block (donors.h) */
     uint64_t stuck;   /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
     uint64_t in_call; /* the last one found it in the kernel: switches + 1 */
+    uint64_t again;   /* the present unit was preempted there, and goes on with its call: switches + 1 */
     bool own_wait;    /* the library waits there, for one that is not preempted (os/own_wait.h) */
     bool waited;      /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
     bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
     bool late;        /* ticks were lost before the last: its kernel thread was not running */
     bool early;       /* the next one comes before its time, for a timer's deadline; by who asks for ticks */
+    bool came_early;  /* the present one did */
+    bool in_kernel;   /* ... found the unit there, in a call that waits, and `again` is of interest */
     bool blocked;     /* the kernel thread had the signal blocked; r/o */
     uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
     uint32_t seen;                 /* how often that in turn */

@@ -424,6 +424,8 @@ void worker_run(struct worker *worker, struct thrum_unit *unit) {
         go_to_kept(worker, self);
     worker = worker_here();
     worker_wants_ticks(worker);
+    if (__builtin_expect(worker->sched != NULL, 0) && ticks_are_possible)
+        scheduler_look_back(worker, unit);
     switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
     if (__builtin_expect(worker->kept != NULL, 0)) {

@@ -5,7 +5,8 @@
  * what is left out.
  *
  * `pusher`s put something into a pool and say so; `worker` takes signals, one after another, and moves in between; those that
- * come to a kernel thread where it is not are nobody's. Ticks that come by themselves are left out: they would hide what is
+ * come to a kernel thread where it is not are nobody's. Before it moves, and when it has arrived, it is inside: what comes then is
+ * noted on the block of that kernel thread, and done when the unit that it has gone to leaves, unless it has gone on since. Ticks that come by themselves are left out: they would hide what is
  * missed.
  *
  * Checked: each kernel thread has one signal waiting, and one more for each move; in the end the worker has looked into the
@@ -17,6 +18,7 @@
  *   TOLD_LATE     the handler says that the signal has come when it has looked at `urgent`
  *   READ          it is found out by a load and a store whether one is on its way
  *   NOT_AGAIN     who has moved sends none in place of that which went astray
+ *   NOTED_THERE   ... nor in place of what was noted where it has been
  *   ARRIVED_EARLY it does so before the handler of its kernel thread finds it there */
 #ifndef PUSHERS
 #define PUSHERS 2
@@ -77,7 +79,11 @@ inline arrive() {
     atomic { before = interrupted; interrupted = 0 };
 #ifndef NOT_AGAIN
     if
+#ifdef NOTED_THERE
     :: before != 0 ->
+#else
+    :: before != 0 || urgent != 0 ->
+#endif
         atomic { before = interrupted; interrupted = 1 };
         if
         :: before == 0 -> send()
@@ -86,6 +92,26 @@ inline arrive() {
     :: else
     fi
 #endif
+}
+
+bool noted[2]; /* on the block of a kernel thread */
+
+/* tick_ends_slice */
+inline look() {
+    is_urgent = urgent != 0;
+    if
+    :: is_urgent -> urgent = 0; seen = pushed
+    :: else
+    fi
+}
+
+inline in_region() {
+    if
+    :: atomic { on < 2 && pending[on] > 0 -> pending[on]-- };
+        interrupted = 0;
+        noted[on] = true
+    :: true
+    fi
 }
 
 active proctype worker() {
@@ -97,17 +123,15 @@ end:
 #ifndef TOLD_LATE
         interrupted = 0;
 #endif
-        is_urgent = urgent != 0;
-        if
-        :: is_urgent -> urgent = 0; seen = pushed
-        :: else
-        fi;
+        look();
 #ifdef TOLD_LATE
         interrupted = 0;
 #endif
         is_urgent = false
     :: moves > 0 ->
         moves--;
+        in_region();
+        noted[1 - tid] = false; /* carry(): that block begins anew */
         on = 2;
         atomic { tid = 1 - tid; moved++ };
 #ifdef ARRIVED_EARLY
@@ -115,8 +139,14 @@ end:
 #endif
         on = tid;
 #ifndef ARRIVED_EARLY
-        arrive()
+        arrive();
 #endif
+        in_region();
+        if
+        :: noted[on] -> noted[on] = false; look()
+        :: else
+        fi;
+        is_urgent = false
     od
 } /* unreached: fine */
 

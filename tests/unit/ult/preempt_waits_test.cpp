@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that waits in the kernel costs its worker a slice each time that it has its turn, and no more: others go on meanwhile.
+// A thread that waits in the kernel costs its worker a slice, and at its later turns a moment: others go on meanwhile.
 // Mostly it is one of these that ends the wait, so that each of these tests would hang otherwise (thrum-preemption(7), "Waiting
 // in the kernel"). Where it cannot be preempted: preempt_relief_test.cpp. All calls: preempt_calls_test.cpp.
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -185,6 +186,41 @@ TEST_P(KernelWaits, AllWhoComputeGoOnBesideWhoWaits) {
         });
     threads.clear();
     reader.join();
+}
+
+// By slices: ten that wait would have ten of them in each round.
+TEST_P(KernelWaits, WhoWaitsOnHasAMomentOfEachRound) {
+    constexpr unsigned kLong = ULT_EMULATED ? 100000 : 20000;
+    constexpr std::size_t kReaders = 10, kRounds = 11;
+    const Preempting runtime(1, GetParam(), kLong);
+    const Pipe pipe;
+    std::atomic<std::size_t> reads{0};
+    std::vector<Thread> readers;
+    for (std::size_t i = 0; i < kReaders; i++)
+        readers.emplace_back([&] {
+            reads++;
+            pipe.get();
+        });
+    std::vector<uint64_t> between;
+    Thread computes([&] {
+        while (reads < kReaders)
+            thrum_yield();
+        for (uint64_t before = preemptions(), then = thrum_now(); between.size() < kRounds;) {
+            const uint64_t now = thrum_now(), count = preemptions();
+            if (count != before) { // it has come back, and so have they been preempted
+                EXPECT_GT(count - before, kReaders / 2);
+                between.push_back(now - then);
+                before = count;
+            }
+            then = now;
+        }
+        for (std::size_t i = 0; i < kReaders; i++)
+            pipe.put('x');
+    });
+    computes.join();
+    readers.clear();
+    std::sort(between.begin(), between.end());
+    EXPECT_LT(between.at(kRounds / 2), 4 * kLong * uint64_t{1000});
 }
 
 // Each waits for the one before it, and the first for the one that comes last.
