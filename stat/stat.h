@@ -65,8 +65,8 @@ struct kernel_action { /* as rt_sigaction(2) takes it */
 static inline uint64_t bit_of(int number) {
     return UINT64_C(1) << (number - 1);
 }
-/* Takes the signal; what the program had for it is kept. SA_RESTART, and in the handler either all signals are blocked, or
- * none. */
+/* Takes the signal; what the program had for it is kept. SA_RESTART, on the alternate stack, and in the handler either all
+ * signals are blocked, or none. */
 bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *), bool alone);
 /* What rt_sigaction would have done for it. */
 long disposition_change_sigsafe(const struct kernel_action *to, struct kernel_action *old);

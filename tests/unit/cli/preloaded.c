@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What libthrum-stat.so could break in a program that is not as simple as waits.c: a mode each, for
+// stat_preload_test.cpp. Each says what it saw, the same with the library and without.
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static volatile double sink;
+
+static void wait_in_vain(int times) {
+    static unsigned word;
+    for (int i = 0; i < times; i++)
+        syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static double cpu_of_thread(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void burn(int milliseconds) {
+    const double until = cpu_of_thread() + milliseconds * 1e-3;
+    while (cpu_of_thread() < until)
+        for (int i = 0; i < 100000; i++)
+            sink = sink * 0.5 + i;
+}
+
+// --- stacks that have no room for a handler ---------------------------------------------------------------
+
+static ucontext_t outside, inside;
+static int milliseconds_inside;
+
+static void work_inside(void) {
+    wait_in_vain(10);
+    burn(milliseconds_inside);
+}
+
+static long changed(const unsigned char *bytes, long size) {
+    long count = 0;
+    for (long i = 0; i < size; i++)
+        count += bytes[i] != 0xa5;
+    return count;
+}
+
+// As runtimes have them that ask for SA_ONSTACK of all handlers: no signal's frame is that small. Below the stack is
+// somebody else's memory.
+static int small_stack(int milliseconds) {
+    enum { BELOW = 32 << 10, SIZE = 1024, ALTERNATE = 256 << 10 };
+    static unsigned char area[BELOW + SIZE] __attribute__((aligned(64)));
+    const stack_t alternate = {.ss_sp = malloc(ALTERNATE), .ss_size = ALTERNATE};
+    milliseconds_inside = 0;
+    work_inside(); // the dynamic linker takes much of a stack at the first call of a function
+    milliseconds_inside = milliseconds;
+    memset(area, 0xa5, sizeof area);
+    if (sigaltstack(&alternate, NULL) != 0 || getcontext(&inside) != 0)
+        return 1;
+    inside.uc_stack.ss_sp = area + BELOW;
+    inside.uc_stack.ss_size = SIZE;
+    inside.uc_link = &outside;
+    makecontext(&inside, work_inside, 0);
+    if (swapcontext(&outside, &inside) != 0)
+        return 1;
+    printf("changed below the stack: %ld bytes\n", changed(area, BELOW));
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    const int number = argc > 2 ? atoi(argv[2]) : 0;
+    if (strcmp(what, "small-stack") == 0)
+        return small_stack(number);
+    return 2;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libthrum-stat.so in programs that it could easily break: those with small stacks, threads that it did not see begin,
+// or filters of their own. They do the same with it and without.
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <numeric>
+
+#include "../../refuse_call.h"
+#include "layered.hpp"
+
+namespace {
+
+using namespace thrum::stat;
+
+std::string text_of(const Layer &layer) {
+    return std::accumulate(layer.warnings.begin(), layer.warnings.end(), std::string(),
+                           [](const std::string &a, const std::string &b) { return a + b + "\n"; });
+}
+
+struct Exactly {
+    explicit Exactly(const Words &words) : layer(make_exact(words[0])), ended(run(words, layer.get())) {
+        layer->finish();
+        for (const ExactWait &wait : layer->waits)
+            waits += wait.waits;
+    }
+    std::unique_ptr<ExactLayer> layer;
+    Ended ended;
+    std::uint64_t waits = 0;
+};
+
+struct Timed {
+    explicit Timed(const Words &words) : layer(make_cpu_profile(words[0], 100, why_not)) {
+        EXPECT_EQ(layer->source, "CPU timer in the program");
+        ended = run(words, layer.get());
+        layer->finish();
+        for (const CpuSample &sample : layer->samples)
+            seconds += sample.weight;
+    }
+    std::string why_not;
+    std::unique_ptr<CpuProfile> layer;
+    Ended ended;
+    double seconds = 0;
+};
+
+// In a process that perf events are refused to.
+template <class Body>
+void with_timers(const Body &body) {
+    apart([&body] {
+        ASSERT_TRUE(refuse_call(SYS_perf_event_open, EACCES));
+        body();
+    });
+}
+
+void expect_same(const Words &words, const Ended &ended) {
+    const Ended bare = run(words);
+    EXPECT_EQ(ended.out, bare.out);
+    EXPECT_EQ(ended.status, bare.status);
+    EXPECT_EQ(bare.status, 0);
+}
+
+TEST(Preload, WritesNothingBelowSmallStacks) {
+    const Words words{CLI_PRELOADED, "small-stack", "300"};
+    const Exactly exactly(words);
+    expect_same(words, exactly.ended);
+    EXPECT_GE(exactly.waits, 20U);
+    EXPECT_EQ(text_of(*exactly.layer), "");
+    with_timers([&words] {
+        const Timed timed(words);
+        expect_same(words, timed.ended);
+        EXPECT_GT(timed.seconds, 0);
+    });
+}
+
+} // namespace
