@@ -40,8 +40,15 @@ static void on_cancel(int number, siginfo_t *info, void *argument) {
         broken_off = 1;
 }
 
+/* The child of posix_spawn, system or popen has the program's memory and sets all signals to SIG_IGN or SIG_DFL: what the
+ * program has is not to be forgotten for that. */
+static bool has_function(const struct kernel_action *action) {
+    const uintptr_t handler = (uintptr_t)action->handler;
+    return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
+}
+
 void cancel_watch_sigsafe(int number, struct kernel_action *action) {
-    if (number != CANCELLATION || !within_call())
+    if (number != CANCELLATION || !has_function(action) || !within_call())
         return;
     handler_of_libc = action->handler;
     action->handler = on_cancel;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,12 +18,40 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+// libc's for the program and for what is loaded into it: from 2.41 on it is left to others to break off a wait that is
+// cancelled (stat/cancel.c). Older ones do it themselves, and what is done besides does no harm.
+const char *gnu_get_libc_version(void) {
+    return "2.41";
+}
+
 static volatile double sink;
 
 static void wait_in_vain(int times) {
     static unsigned word;
     for (int i = 0; i < times; i++)
         syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static bool is_in(pid_t thread, long number) {
+    char path[64], text[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
+    FILE *file = fopen(path, "r");
+    const bool got = file != NULL && fgets(text, sizeof text, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    return got && text[0] != 'r' && atol(text) == number;
+}
+
+static void until_waiting(_Atomic pid_t *thread) {
+    while (atomic_load(thread) == 0 || !is_in(atomic_load(thread), SYS_futex))
+        sched_yield();
+}
+
+static pthread_t start(void *(*fn)(void *), void *arg) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, fn, arg) != 0)
+        abort();
+    return thread;
 }
 
 static double cpu_of_thread(void) {
@@ -77,10 +106,43 @@ static int small_stack(int milliseconds) {
     return 0;
 }
 
+// --- cancellation, after a child with the same memory -------------------------------------------------------
+
+static sem_t semaphore;
+static _Atomic pid_t waiter;
+
+static void *wait_for_semaphore(void *arg) {
+    waiter = (pid_t)syscall(SYS_gettid);
+    sem_wait(&semaphore);
+    return arg;
+}
+
+static void cancel_one(const char *when) {
+    void *result;
+    waiter = 0;
+    pthread_t thread = start(wait_for_semaphore, NULL);
+    until_waiting(&waiter);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    printf("%s: cancelled %d\n", when, result == PTHREAD_CANCELED);
+}
+
+static int cancel(void) {
+    cancel_one("before");
+    fflush(stdout);
+    if (system("exit 0") != 0)
+        return 1;
+    cancel_one("after");
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     const int number = argc > 2 ? atoi(argv[2]) : 0;
+    sem_init(&semaphore, 0, 0);
     if (strcmp(what, "small-stack") == 0)
         return small_stack(number);
+    if (strcmp(what, "cancel") == 0)
+        return cancel();
     return 2;
 }

@@ -74,4 +74,10 @@ TEST(Preload, WritesNothingBelowSmallStacks) {
     });
 }
 
+// That has the program's memory, and handlers of its own.
+TEST(Preload, CancelsAfterAChildWasSpawned) {
+    const Words words{CLI_PRELOADED, "cancel"};
+    expect_same(words, Exactly(words).ended);
+}
+
 } // namespace
