@@ -11,8 +11,15 @@
  *   3. from there to the call: it moves the thread to wait_broken;
  *   4. in the call: the kernel ends that with EINTR, as the signal has no SA_RESTART. */
 #include <gnu/libc-version.h>
+#include <linux/futex.h>
 
+#include "os/syscall.h"
 #include "stat.h"
+
+/* Newer than the oldest kernel headers that thrum is built with. */
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
+#endif
 
 extern const char wait_begin[], wait_end[], wait_broken[];
 
@@ -55,7 +62,16 @@ void cancel_watch_sigsafe(int number, struct kernel_action *action) {
     action->flags &= ~(unsigned long)SA_RESTART;
 }
 
+/* These never end with EINTR, and libc takes it for success: the caller would go on without the lock. */
+static bool is_lock_with_inheritance(long number, const long a[6]) {
+    const long operation = a[1] & FUTEX_CMD_MASK;
+    return number == SYS_futex && (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2);
+}
+
+/* A mark that a lock leaves alone is there for the next call that waits. */
 long cancel_call_sigsafe(long number, const long a[6]) {
+    if (is_lock_with_inheritance(number, a))
+        return sys(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     long answer = wait_call_sigsafe(number, a, &broken_off);
     broken_off = 0;
     return answer;

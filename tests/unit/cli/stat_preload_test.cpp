@@ -80,4 +80,12 @@ TEST(Preload, CancelsAfterAChildWasSpawned) {
     expect_same(words, Exactly(words).ended);
 }
 
+TEST(Preload, MakesLocksWithInheritanceWhateverIsCancelled) {
+    EXPECT_EQ(run({CLI_CANCELLED}).out, "libc's handler: 1\n"
+                                        "a lock with inheritance: 0\n"
+                                        "is held: 1\n"
+                                        "then a wait is broken off: 1\n"
+                                        "and no other: 1\n");
+}
+
 } // namespace
