@@ -85,6 +85,7 @@ enum { TRAP_MARK = 0x7472 }; /* by which a SIGSYS of our filter is told from one
 long filter_install(bool *no_new_privileges); /* 0 or an errno value */
 void masks_begin(void);
 long masks_change_sigsafe(ucontext_t *context, const long a[6]);
+void masks_follow_sigsafe(ucontext_t *context);
 long masks_action_sigsafe(const long a[6]);
 long masks_call_sigsafe(long number, const long a[6]);
 void masks_show_sigsafe(bool really); /* the kernel blocks what the program believes to be blocked, or not */

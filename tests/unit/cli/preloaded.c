@@ -136,6 +136,36 @@ static int cancel(void) {
     return 0;
 }
 
+// --- a mask that a handler changes ----------------------------------------------------------------------------
+
+static void block_more(int number, siginfo_t *info, void *argument) {
+    ucontext_t *context = argument;
+    (void)number;
+    (void)info;
+    sigaddset(&context->uc_sigmask, SIGUSR2);
+    sigaddset(&context->uc_sigmask, SIGSYS);
+}
+
+static void *wait_and_say_mask(void *arg) {
+    sigset_t now;
+    waiter = (pid_t)syscall(SYS_gettid);
+    const int error = sem_wait(&semaphore) == 0 ? 0 : errno;
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    printf("interrupted %d, blocked: SIGUSR1 %d SIGUSR2 %d SIGSYS %d\n", error == EINTR,
+           sigismember(&now, SIGUSR1), sigismember(&now, SIGUSR2), sigismember(&now, SIGSYS));
+    wait_in_vain(3);
+    return arg;
+}
+
+static int handler_mask(void) {
+    struct sigaction action = {.sa_sigaction = block_more, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_t thread = start(wait_and_say_mask, NULL);
+    until_waiting(&waiter);
+    pthread_kill(thread, SIGUSR1);
+    return pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     const int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -144,5 +174,7 @@ int main(int argc, char **argv) {
         return small_stack(number);
     if (strcmp(what, "cancel") == 0)
         return cancel();
+    if (strcmp(what, "handler-mask") == 0)
+        return handler_mask();
     return 2;
 }

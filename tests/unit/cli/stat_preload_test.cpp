@@ -88,4 +88,11 @@ TEST(Preload, MakesLocksWithInheritanceWhateverIsCancelled) {
                                         "and no other: 1\n");
 }
 
+TEST(Preload, LeavesTheMaskThatAHandlerSets) {
+    const Words words{CLI_PRELOADED, "handler-mask"};
+    const Exactly exactly(words);
+    expect_same(words, exactly.ended);
+    EXPECT_GE(exactly.waits, 4U);
+}
+
 } // namespace
