@@ -48,6 +48,9 @@ static inline bool in_span(const struct span *span, uint64_t address) {
     return address - span->begin < span->end - span->begin;
 }
 
+/* --- calls.c --- */
+bool calls_in_program(void); /* system calls in the program's own code */
+
 /* --- stack.c --- */
 void stack_of_main(const void *top);
 void stack_of_thread(uint64_t size); /* the caller's, which has just begun */

@@ -91,6 +91,10 @@ void trap_start(struct probe *shared) {
         probe_failed(PROBE_FIXED, 0);
         return;
     }
+    if (!text.movable && calls_in_program()) {
+        probe_failed(PROBE_OWN_CALLS, 0);
+        return;
+    }
     masks_begin();
     /* Nothing is blocked: a trapped call may wait for long, and a handler that interrupts it may make one itself. */
     if (!disposition_take(SIGSYS, on_trap, false)) {

@@ -158,7 +158,7 @@ void Trapped::tell() {
     how_known.push_back(
         "Exact waits: a seccomp filter traps each futex call of the program and of its libraries, where a "
         "preloaded library counts it, and times those that wait; that costs each call 1 to 4 us. Not counted "
-        "are calls in libraries loaded later that do not go through libc.");
+        "are calls in libraries loaded later and in code made at run time that do not go through libc.");
     how_known.push_back(
         std::string("System calls by kind: trapped and counted are futex, by operation, sched_yield, "
                     "rt_sigprocmask, rt_sigaction; ") +

@@ -9,14 +9,16 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#include "os/syscall.h"
 
 // libc's for the program and for what is loaded into it: from 2.41 on it is left to others to break off a wait that is
 // cancelled (stat/cancel.c). Older ones do it themselves, and what is done besides does no harm.
@@ -117,10 +119,17 @@ static void *wait_for_semaphore(void *arg) {
     return arg;
 }
 
-static void cancel_one(const char *when) {
+static void *wait_with_alternate_stack(void *arg) {
+    enum { SIZE = 64 << 10 };
+    const stack_t alternate = {.ss_sp = malloc(SIZE), .ss_size = SIZE};
+    sigaltstack(&alternate, NULL);
+    return wait_for_semaphore(arg);
+}
+
+static void cancel_one(void *(*fn)(void *), const char *when) {
     void *result;
     waiter = 0;
-    pthread_t thread = start(wait_for_semaphore, NULL);
+    pthread_t thread = start(fn, NULL);
     until_waiting(&waiter);
     pthread_cancel(thread);
     pthread_join(thread, &result);
@@ -128,11 +137,12 @@ static void cancel_one(const char *when) {
 }
 
 static int cancel(void) {
-    cancel_one("before");
+    cancel_one(wait_for_semaphore, "before");
+    cancel_one(wait_with_alternate_stack, "on an alternate stack");
     fflush(stdout);
     if (system("exit 0") != 0)
         return 1;
-    cancel_one("after");
+    cancel_one(wait_for_semaphore, "after");
     return 0;
 }
 
@@ -166,6 +176,21 @@ static int handler_mask(void) {
     return pthread_join(thread, NULL);
 }
 
+// --- system calls of its own --------------------------------------------------------------------------------
+
+static void *block_all_and_end(void *arg) {
+    const uint64_t all = ~UINT64_C(0);
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, sizeof all);
+    return arg; // libc's calls at a thread's end are trapped
+}
+
+static int own_calls(void) {
+    wait_in_vain(5);
+    const int error = pthread_join(start(block_all_and_end, NULL), NULL);
+    printf("joined: %d\n", error);
+    return error;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     const int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -176,5 +201,7 @@ int main(int argc, char **argv) {
         return cancel();
     if (strcmp(what, "handler-mask") == 0)
         return handler_mask();
+    if (strcmp(what, "own-calls") == 0)
+        return own_calls();
     return 2;
 }

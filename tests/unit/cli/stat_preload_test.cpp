@@ -56,9 +56,9 @@ void with_timers(const Body &body) {
 
 void expect_same(const Words &words, const Ended &ended) {
     const Ended bare = run(words);
+    EXPECT_EQ(bare.status, 0);
     EXPECT_EQ(ended.out, bare.out);
     EXPECT_EQ(ended.status, bare.status);
-    EXPECT_EQ(bare.status, 0);
 }
 
 TEST(Preload, WritesNothingBelowSmallStacks) {
@@ -93,6 +93,24 @@ TEST(Preload, LeavesTheMaskThatAHandlerSets) {
     const Exactly exactly(words);
     expect_same(words, exactly.ended);
     EXPECT_GE(exactly.waits, 4U);
+}
+
+// Which block its signal for good, where nothing sees them.
+TEST(Preload, TrapsNothingWhereAProgramAtAFixedAddressMakesItsOwnCalls) {
+    const Exactly movable({CLI_PRELOADED, "own-calls"}), fixed({CLI_PRELOADED_FIXED, "own-calls"});
+    expect_same({CLI_PRELOADED, "own-calls"}, movable.ended);
+    EXPECT_GE(movable.waits, 5U) << text_of(*movable.layer);
+    expect_same({CLI_PRELOADED_FIXED, "own-calls"}, fixed.ended);
+    EXPECT_EQ(fixed.waits, 0U);
+    EXPECT_NE(text_of(*fixed.layer).find("system calls in its own code"), std::string::npos)
+        << text_of(*fixed.layer);
+}
+
+TEST(Preload, TrapsWhatAProgramAtAFixedAddressAsksOfLibc) {
+    const Exactly exactly({CLI_WAITS_FIXED, "vain", "30"});
+    EXPECT_EQ(exactly.ended.status, run({CLI_WAITS_FIXED, "vain", "30"}).status);
+    EXPECT_EQ(exactly.waits, 30U);
+    EXPECT_EQ(text_of(*exactly.layer), "");
 }
 
 } // namespace
