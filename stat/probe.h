@@ -100,6 +100,7 @@ struct probe {
     uint64_t unplaced;          /* waits without an entry, as the table was full */
     uint64_t lost;              /* samples without a slot */
     uint64_t untimed;           /* threads that have no timer */
+    uint64_t untrapped;         /* threads that libraries had made before, and that have no filter */
     uint64_t next_slot;
 
     /* and in PROBE_EXACT; executed_at: when the program executed another one (nanoseconds of CLOCK_MONOTONIC), from before

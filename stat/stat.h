@@ -48,6 +48,10 @@ static inline bool in_span(const struct span *span, uint64_t address) {
     return address - span->begin < span->end - span->begin;
 }
 
+/* --- tasks.c: threads that were there before this library started. At start only --- */
+void tasks_each(void (*look)(int thread, void *argument), void *argument); /* but the caller */
+bool tasks_keep_blocked(int thread, int signal_number);
+
 /* --- calls.c --- */
 bool calls_in_program(void); /* system calls in the program's own code */
 
@@ -85,7 +89,8 @@ long wait_call_sigsafe(long number, const long arguments[6], const uint32_t *bro
 /* --- trap.c, filter.c, masks.c, waits.c, executed.c: PROBE_EXACT --- */
 void trap_start(struct probe *probe);
 enum { TRAP_MARK = 0x7472 }; /* by which a SIGSYS of our filter is told from one of the program's own */
-long filter_install(bool *no_new_privileges); /* 0 or an errno value */
+/* 0 or an errno value. *untrapped: threads that were there before, and are left out. */
+long filter_install(bool *no_new_privileges, uint64_t *untrapped);
 void masks_begin(void);
 long masks_change_sigsafe(ucontext_t *context, const long a[6]);
 void masks_follow_sigsafe(ucontext_t *context);

@@ -101,7 +101,7 @@ void trap_start(struct probe *shared) {
         probe_failed(PROBE_NO_FILTER, 0);
         return;
     }
-    long error = filter_install(&no_new_privileges);
+    long error = filter_install(&no_new_privileges, &probe->untrapped);
     probe->no_new_privileges = no_new_privileges;
     if (error != 0)
         probe_failed(PROBE_NO_FILTER, error);

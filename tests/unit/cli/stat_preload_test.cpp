@@ -95,6 +95,16 @@ TEST(Preload, LeavesTheMaskThatAHandlerSets) {
     EXPECT_GE(exactly.waits, 4U);
 }
 
+// Made before the library starts. With the filter it would be ended.
+TEST(Preload, LeavesEarlierThreadsThatBlockItsSignal) {
+    const Words words{CLI_EARLY, "blocked"};
+    const Exactly exactly(words);
+    expect_same(words, exactly.ended);
+    EXPECT_EQ(exactly.waits, 5U) << "those of main";
+    EXPECT_NE(text_of(*exactly.layer).find("what 1 threads did"), std::string::npos)
+        << text_of(*exactly.layer);
+}
+
 // Which block its signal for good, where nothing sees them.
 TEST(Preload, TrapsNothingWhereAProgramAtAFixedAddressMakesItsOwnCalls) {
     const Exactly movable({CLI_PRELOADED, "own-calls"}), fixed({CLI_PRELOADED_FIXED, "own-calls"});
