@@ -105,6 +105,26 @@ TEST(Preload, LeavesEarlierThreadsThatBlockItsSignal) {
         << text_of(*exactly.layer);
 }
 
+TEST(Preload, TimesEarlierThreads) {
+    with_timers([] {
+        const Words words{CLI_EARLY, "burn", "600"};
+        const Timed timed(words);
+        expect_same(words, timed.ended);
+        EXPECT_GT(timed.seconds, 0.3);
+        EXPECT_EQ(text_of(*timed.layer), "");
+    });
+}
+
+TEST(Preload, SaysThatAnEarlierThreadHasNoTimer) {
+    with_timers([] {
+        const Words words{CLI_EARLY, "blocked"};
+        const Timed timed(words);
+        expect_same(words, timed.ended);
+        EXPECT_NE(text_of(*timed.layer).find("without 1 threads"), std::string::npos)
+            << text_of(*timed.layer);
+    });
+}
+
 // Which block its signal for good, where nothing sees them.
 TEST(Preload, TrapsNothingWhereAProgramAtAFixedAddressMakesItsOwnCalls) {
     const Exactly movable({CLI_PRELOADED, "own-calls"}), fixed({CLI_PRELOADED_FIXED, "own-calls"});
