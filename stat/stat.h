@@ -5,8 +5,8 @@
  * futex wait (trap.c), or to sample where threads spend CPU time (timer.c) where perf events are refused; for both, and
  * by itself, to see where threads are made (makers.c). In all other processes that load it, it does nothing. What it finds goes into memory that it shares with the command (probe.h).
  *
- * Signal handlers of this library run wherever the program is: they call nothing but system calls and
- * clock_gettime, and take no lock. */
+ * Signal handlers of this library run wherever the program is: they call nothing but system calls, clock_gettime,
+ * pthread_getcpuclockid and functions like memcpy, and take no lock. */
 #ifndef THRUM_STAT_INTERNAL_H
 #define THRUM_STAT_INTERNAL_H
 
@@ -28,6 +28,12 @@ bool probe_wants(enum probe_mode mode);
 void probe_failed(enum probe_trouble trouble, long error);
 
 void maps_leave_sigsafe(void); /* the program is about to end */
+
+/* --- confined.c: without a system call that the program may have forbidden --- */
+void confined_begin(void);
+bool confined_sigsafe(void);            /* the program may have forbidden some */
+int32_t confined_process_sigsafe(void); /* as getpid */
+int32_t confined_thread_sigsafe(void);  /* as gettid */
 
 /* --- memory.c --- */
 bool memory_is_readable_sigsafe(uint64_t address, uint64_t size);

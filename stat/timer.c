@@ -34,7 +34,7 @@ static void take_sample(const ucontext_t *context, int missed) {
     }
     struct probe_sample *sample = &probe->in.samples[slot];
     sample->at = clock_ns_sigsafe();
-    sample->thread = (int32_t)sys(SYS_gettid);
+    sample->thread = confined_thread_sigsafe();
     sample->ticks = (uint32_t)(missed + 1);
     stack_copy_sigsafe(&sample->stack, &at);
     store_release(&probe->states[slot], PROBE_FULL);
@@ -54,7 +54,7 @@ static void on_tick(int signal_number, siginfo_t *info, void *argument) {
 
 /* Timers are the process's: a forked child has none, and is not looked at. */
 static bool is_the_program(void) {
-    return probe->program == (int32_t)sys(SYS_getpid);
+    return probe->program == confined_process_sigsafe();
 }
 
 /* 0 or an errno value. */
@@ -79,7 +79,11 @@ static void has_no_timer(long error) {
 void timer_thread_begins(void) {
     if (number == 0 || !is_the_program())
         return;
-    const long error = start_timer(CLOCK_THREAD_CPUTIME_ID, (int)sys(SYS_gettid), number, &timer);
+    if (confined_sigsafe()) {
+        has_no_timer(0);
+        return;
+    }
+    const long error = start_timer(CLOCK_THREAD_CPUTIME_ID, confined_thread_sigsafe(), number, &timer);
     if (error != 0) {
         has_no_timer(error);
         return;
@@ -103,7 +107,7 @@ static void time_other(int thread, void *argument) {
 
 static void thread_ends(void *unused) {
     (void)unused;
-    if (timed && is_the_program())
+    if (timed && is_the_program() && !confined_sigsafe())
         sys(SYS_timer_delete, timer);
     timed = false;
 }

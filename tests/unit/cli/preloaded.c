@@ -3,16 +3,20 @@
 // What libthrum-stat.so could break in a program that is not as simple as waits.c: a mode each, for
 // stat_preload_test.cpp. Each says what it saw, the same with the library and without.
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -110,7 +114,7 @@ static int small_stack(int milliseconds) {
 
 // --- cancellation, after a child with the same memory -------------------------------------------------------
 
-static sem_t semaphore;
+static sem_t semaphore, ready;
 static _Atomic pid_t waiter;
 
 static void *wait_for_semaphore(void *arg) {
@@ -191,6 +195,52 @@ static int own_calls(void) {
     return error;
 }
 
+// --- a filter that ends it at any call that it does not need -------------------------------------------------
+
+static void *work_confined(void *arg) {
+    wait_in_vain(5);
+    return arg;
+}
+
+static bool confine(void) {
+    static const unsigned needed[] = {
+        SYS_futex,  SYS_write,       SYS_exit_group,   SYS_exit,         SYS_mmap,         SYS_munmap,
+        SYS_brk,    SYS_mprotect,    SYS_madvise,      SYS_clone,        SYS_clone3,       SYS_rt_sigprocmask,
+        SYS_fstat,  SYS_newfstatat,  SYS_rt_sigaction, SYS_rt_sigreturn, SYS_sched_yield,  SYS_set_robust_list,
+        SYS_rseq,   SYS_getrandom,   SYS_restart_syscall, SYS_clock_gettime,
+    };
+    enum { COUNT = sizeof needed / sizeof *needed };
+    struct sock_filter code[COUNT + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (unsigned i = 0; i < COUNT; i++)
+        code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, needed[i], COUNT - i, 0);
+    code[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    code[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    const struct sock_fprog program = {COUNT + 3, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void *be_there_before(void *arg) {
+    sem_post(&ready);
+    sem_wait(&semaphore);
+    wait_in_vain(5);
+    return arg;
+}
+
+static int confined(int milliseconds) {
+    sem_init(&ready, 0, 0);
+    pthread_t before = start(be_there_before, NULL);
+    sem_wait(&ready);
+    if (!confine())
+        return 1;
+    pthread_t after = start(work_confined, NULL);
+    wait_in_vain(5);
+    burn(milliseconds);
+    sem_post(&semaphore);
+    printf("joined: %d\n", pthread_join(before, NULL) + pthread_join(after, NULL));
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     const int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -201,6 +251,8 @@ int main(int argc, char **argv) {
         return cancel();
     if (strcmp(what, "handler-mask") == 0)
         return handler_mask();
+    if (strcmp(what, "confined") == 0)
+        return confined(number);
     if (strcmp(what, "own-calls") == 0)
         return own_calls();
     return 2;

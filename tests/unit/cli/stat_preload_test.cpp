@@ -143,4 +143,22 @@ TEST(Preload, TrapsWhatAProgramAtAFixedAddressAsksOfLibc) {
     EXPECT_EQ(text_of(*exactly.layer), "");
 }
 
+// The kernel ends it at each call that it does not make itself.
+TEST(Preload, MakesNoCallsThatTheProgramForbids) {
+    const Words words{CLI_PRELOADED, "confined", "300"};
+    const Exactly exactly(words);
+    expect_same(words, exactly.ended);
+    EXPECT_GE(exactly.waits, 15U);
+    EXPECT_EQ(text_of(*exactly.layer), "");
+    ASSERT_FALSE(exactly.layer->maps.empty());
+    EXPECT_NE(exactly.layer->maps.back().text.find("/libthrum-stat.so"), std::string::npos);
+    with_timers([&words] {
+        const Timed timed(words);
+        expect_same(words, timed.ended);
+        EXPECT_GT(timed.seconds, 0);
+        EXPECT_NE(text_of(*timed.layer).find("without 1 threads"), std::string::npos)
+            << text_of(*timed.layer);
+    });
+}
+
 } // namespace
