@@ -55,9 +55,9 @@ static void open_probe(const char *path) {
 }
 
 /* The program's end, by exit or by executing another one: the last moment at which all its libraries are where they
- * were. */
+ * were. And when it confines itself: the last moment at which they can be asked for. */
 void maps_leave_sigsafe(void) {
-    if (probe->program != (int32_t)sys(SYS_getpid))
+    if (confined_sigsafe() || probe->program != (int32_t)sys(SYS_getpid))
         return;
     const long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     uint32_t length = 0;
@@ -77,6 +77,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
     if (path != NULL && *path != '\0')
         open_probe(path);
     if (probe != NULL) {
+        confined_begin();
         text_find();
         stack_of_main(environment);
         store_release(&probe->maps_length, 0);

@@ -11,8 +11,15 @@
  *   3. from there to the call: it moves the thread to wait_broken;
  *   4. in the call: the kernel ends that with EINTR, as the signal has no SA_RESTART. */
 #include <gnu/libc-version.h>
+#include <linux/futex.h>
 
+#include "os/syscall.h"
 #include "stat.h"
+
+/* Newer than the oldest kernel headers that thrum is built with. */
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
+#endif
 
 extern const char wait_begin[], wait_end[], wait_broken[];
 
@@ -40,15 +47,31 @@ static void on_cancel(int number, siginfo_t *info, void *argument) {
         broken_off = 1;
 }
 
+/* The child of posix_spawn, system or popen has the program's memory and sets all signals to SIG_IGN or SIG_DFL: what the
+ * program has is not to be forgotten for that. */
+static bool has_function(const struct kernel_action *action) {
+    const uintptr_t handler = (uintptr_t)action->handler;
+    return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
+}
+
 void cancel_watch_sigsafe(int number, struct kernel_action *action) {
-    if (number != CANCELLATION || !within_call())
+    if (number != CANCELLATION || !has_function(action) || !within_call())
         return;
     handler_of_libc = action->handler;
     action->handler = on_cancel;
     action->flags &= ~(unsigned long)SA_RESTART;
 }
 
+/* These never end with EINTR, and libc takes it for success: the caller would go on without the lock. */
+static bool is_lock_with_inheritance(long number, const long a[6]) {
+    const long operation = a[1] & FUTEX_CMD_MASK;
+    return number == SYS_futex && (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2);
+}
+
+/* A mark that a lock leaves alone is there for the next call that waits. */
 long cancel_call_sigsafe(long number, const long a[6]) {
+    if (is_lock_with_inheritance(number, a))
+        return sys(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     long answer = wait_call_sigsafe(number, a, &broken_off);
     broken_off = 0;
     return answer;

@@ -10,8 +10,10 @@ static int taken;
 static struct kernel_action wanted; /* by the program */
 
 bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *), bool alone) {
-    /* libc's way, because it knows how a handler returns. */
-    struct sigaction ours = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER};
+    /* libc's way, because it knows how a handler returns. On the alternate stack, where a thread has one: it may have
+     * that because its own have no room for a handler, as those of Go's goroutines. */
+    struct sigaction ours = {.sa_sigaction = handler,
+                             .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER | SA_ONSTACK};
     sigset_t set;
     if (alone)
         sigfillset(&ours.sa_mask);

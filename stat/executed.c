@@ -23,7 +23,8 @@ static void note(struct probe *probe, uint64_t path) {
 
 static void take_back(struct probe *probe) {
     store_release(&probe->executed_at, 0);
-    store_release(&probe->maps_length, 0);
+    if (!confined_sigsafe()) /* else they are from before */
+        store_release(&probe->maps_length, 0);
 }
 
 /* --- rights ------------------------------------------------------------------------------------------------- */

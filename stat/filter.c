@@ -147,26 +147,46 @@ static void write_rules(struct rules *rules) {
     resolve(rules);
 }
 
-/* For all threads where that is possible: a constructor may have made some. */
-static long install(const struct sock_fprog *program) {
-    long error = sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                     SECCOMP_FILTER_FLAG_SPEC_ALLOW | SECCOMP_FILTER_FLAG_TSYNC, program);
-    if (error > 0)
+static void count_other(int thread, void *argument) {
+    uint64_t *others = argument;
+    (void)thread;
+    ++*others;
+}
+
+static void look_for_blocked(int thread, void *argument) {
+    bool *blocked = argument;
+    *blocked = *blocked || tasks_keep_blocked(thread, SIGSYS);
+}
+
+/* For all threads where that is possible: a constructor may have made some. One that blocks SIGSYS, as those do that are
+ * to take no signal, would be ended by its first trapped call. (So would one that libc makes block all for a moment, as it
+ * makes a thread or ends, just between the look and the filter.) */
+static long install(const struct sock_fprog *program, uint64_t *untrapped) {
+    bool blocked = false;
+    long error = 1;
+    tasks_each(look_for_blocked, &blocked);
+    *untrapped = 0;
+    if (!blocked)
+        error = sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                    SECCOMP_FILTER_FLAG_SPEC_ALLOW | SECCOMP_FILTER_FLAG_TSYNC, program);
+    if (error > 0) {
+        tasks_each(count_other, untrapped);
         error = sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, program);
+    }
     return -error;
 }
 
 /* Without CAP_SYS_ADMIN the kernel wants a promise that set-user-ID programs gain nothing here. */
-long filter_install(bool *no_new_privileges) {
+long filter_install(bool *no_new_privileges, uint64_t *untrapped) {
     struct rules rules = {.count = 0};
     write_rules(&rules);
     const struct sock_fprog program = {rules.count, rules.code};
-    long error = install(&program);
+    long error = install(&program, untrapped);
     if (error == EACCES) {
         *no_new_privileges = sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
         error = -sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (error == 0)
-            error = install(&program);
+            error = install(&program, untrapped);
     }
     return error;
 }

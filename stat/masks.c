@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* SIGSYS must be open at each trapped call: the kernel ends a process that blocks it there. So all calls that could
- * block it are trapped as well, libc's own included (it blocks all signals while it makes a thread), and made again
- * without it. A thread that asks what it blocks is told what it asked for. */
+/* SIGSYS must be open at each trapped call: the kernel ends a process that blocks it there. So calls that could block it
+ * are trapped as well, where the filter sees them, libc's own included (it blocks all signals while it makes a thread),
+ * and made again without it. A thread that asks what it blocks is told what it asked for. */
 #include <errno.h>
 
 #include "os/syscall.h"
@@ -21,6 +21,16 @@ void masks_begin(void) {
     uint64_t mask = 0;
     sys(SYS_rt_sigprocmask, SIG_BLOCK, 0, &mask, MASK_BYTES);
     hidden = (mask & bit_of(SIGSYS)) != 0;
+}
+
+/* What a handler of the program's has written to its uc_sigmask, when it interrupted a call that waits, holds from then on:
+ * it is put where the return from our handler takes it from. */
+void masks_follow_sigsafe(ucontext_t *context) {
+    uint64_t *mask = (uint64_t *)(void *)&context->uc_sigmask;
+    if (sys(SYS_rt_sigprocmask, SIG_BLOCK, 0, mask, MASK_BYTES) != 0 || (*mask & bit_of(SIGSYS)) == 0)
+        return;
+    hidden = true;
+    *mask &= ~bit_of(SIGSYS);
 }
 
 /* For a program that is executed, which has the mask then. */

@@ -13,7 +13,7 @@
 #define PROBE_VARIABLE "THRUM_STAT"
 
 enum {
-    PROBE_VERSION = 3,
+    PROBE_VERSION = 4,
     PROBE_STACK = 8192,   /* bytes of a stack that are copied at most */
     PROBE_FINE = 3584,    /* entries for waits by stack and address */
     PROBE_COARSE = 512,   /* more entries, by stack only, for when those are full */
@@ -36,6 +36,7 @@ enum probe_trouble {
     PROBE_FIXED,     /* this process has no address-space randomization */
     PROBE_NO_SIGNAL, /* each real-time signal is used by the program */
     PROBE_NO_TIMER,  /* timer_create was refused; `error` has why */
+    PROBE_OWN_CALLS, /* the program stands at a fixed address and makes system calls without libc */
 };
 
 /* As a signal handler found it; `length` bytes from sp up. */
@@ -99,6 +100,7 @@ struct probe {
     uint64_t unplaced;          /* waits without an entry, as the table was full */
     uint64_t lost;              /* samples without a slot */
     uint64_t untimed;           /* threads that have no timer */
+    uint64_t untrapped;         /* threads that libraries had made before, and that have no filter */
     uint64_t next_slot;
 
     /* and in PROBE_EXACT; executed_at: when the program executed another one (nanoseconds of CLOCK_MONOTONIC), from before

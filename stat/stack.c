@@ -6,6 +6,7 @@
  * dynamic loader's lock on some systems, for which a thread that is about to wait may not wait. Words that look like
  * return addresses but are left from earlier calls make one place look like several; the command unwinds each and
  * adds up what is the same. */
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -78,15 +79,16 @@ static long copy_readable(unsigned char *to, uint64_t from, uint64_t end) {
     return sys(SYS_process_vm_readv, sys(SYS_getpid), &here, 1, there, pages, 0);
 }
 
+/* Where the kernel may not be asked, of a stack of another origin only the page in use. */
 void stack_copy_sigsafe(struct probe_stack *to, const struct registers *at) {
     const bool known = in_span(&bounds, at->sp);
-    const uint64_t end = least(known ? bounds.end : UINT64_MAX, at->sp + PROBE_STACK);
-    long copied = copy_readable(to->bytes, at->sp, end);
-    if (copied < 0 && known) { /* where that call is not allowed */
-        const unsigned char *from = (const unsigned char *)(uintptr_t)at->sp;
-        for (copied = 0; copied < (long)(end - at->sp); copied++)
-            to->bytes[copied] = from[copied];
-    }
+    const uint64_t top = known ? bounds.end : confined_sigsafe() ? end_of_page(at->sp) : UINT64_MAX;
+    const uint64_t end = least(top, at->sp + PROBE_STACK);
+    long copied = (long)(end - at->sp);
+    if (top != UINT64_MAX)
+        memcpy(to->bytes, (const void *)(uintptr_t)at->sp, end - at->sp); // NOLINT
+    else
+        copied = copy_readable(to->bytes, at->sp, end);
     to->pc = at->pc;
     to->sp = at->sp;
     to->bp = at->bp;

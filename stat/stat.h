@@ -5,8 +5,8 @@
  * futex wait (trap.c), or to sample where threads spend CPU time (timer.c) where perf events are refused; for both, and
  * by itself, to see where threads are made (makers.c). In all other processes that load it, it does nothing. What it finds goes into memory that it shares with the command (probe.h).
  *
- * Signal handlers of this library run wherever the program is: they call nothing but system calls and
- * clock_gettime, and take no lock. */
+ * Signal handlers of this library run wherever the program is: they call nothing but system calls, clock_gettime,
+ * pthread_getcpuclockid and functions like memcpy, and take no lock. */
 #ifndef THRUM_STAT_INTERNAL_H
 #define THRUM_STAT_INTERNAL_H
 
@@ -29,6 +29,12 @@ void probe_failed(enum probe_trouble trouble, long error);
 
 void maps_leave_sigsafe(void); /* the program is about to end */
 
+/* --- confined.c: without a system call that the program may have forbidden --- */
+void confined_begin(void);
+bool confined_sigsafe(void);            /* the program may have forbidden some */
+int32_t confined_process_sigsafe(void); /* as getpid */
+int32_t confined_thread_sigsafe(void);  /* as gettid */
+
 /* --- memory.c --- */
 bool memory_is_readable_sigsafe(uint64_t address, uint64_t size);
 void memory_copy_string_sigsafe(char *to, uint64_t from, uint64_t room);
@@ -48,6 +54,13 @@ static inline bool in_span(const struct span *span, uint64_t address) {
     return address - span->begin < span->end - span->begin;
 }
 
+/* --- tasks.c: threads that were there before this library started. At start only --- */
+void tasks_each(void (*look)(int thread, void *argument), void *argument); /* but the caller */
+bool tasks_keep_blocked(int thread, int signal_number);
+
+/* --- calls.c --- */
+bool calls_in_program(void); /* system calls in the program's own code */
+
 /* --- stack.c --- */
 void stack_of_main(const void *top);
 void stack_of_thread(uint64_t size); /* the caller's, which has just begun */
@@ -65,8 +78,8 @@ struct kernel_action { /* as rt_sigaction(2) takes it */
 static inline uint64_t bit_of(int number) {
     return UINT64_C(1) << (number - 1);
 }
-/* Takes the signal; what the program had for it is kept. SA_RESTART, and in the handler either all signals are blocked, or
- * none. */
+/* Takes the signal; what the program had for it is kept. SA_RESTART, on the alternate stack, and in the handler either all
+ * signals are blocked, or none. */
 bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *), bool alone);
 /* What rt_sigaction would have done for it. */
 long disposition_change_sigsafe(const struct kernel_action *to, struct kernel_action *old);
@@ -82,9 +95,11 @@ long wait_call_sigsafe(long number, const long arguments[6], const uint32_t *bro
 /* --- trap.c, filter.c, masks.c, waits.c, executed.c: PROBE_EXACT --- */
 void trap_start(struct probe *probe);
 enum { TRAP_MARK = 0x7472 }; /* by which a SIGSYS of our filter is told from one of the program's own */
-long filter_install(bool *no_new_privileges); /* 0 or an errno value */
+/* 0 or an errno value. *untrapped: threads that were there before, and are left out. */
+long filter_install(bool *no_new_privileges, uint64_t *untrapped);
 void masks_begin(void);
 long masks_change_sigsafe(ucontext_t *context, const long a[6]);
+void masks_follow_sigsafe(ucontext_t *context);
 long masks_action_sigsafe(const long a[6]);
 long masks_call_sigsafe(long number, const long a[6]);
 void masks_show_sigsafe(bool really); /* the kernel blocks what the program believes to be blocked, or not */

@@ -34,7 +34,7 @@ static void take_sample(const ucontext_t *context, int missed) {
     }
     struct probe_sample *sample = &probe->in.samples[slot];
     sample->at = clock_ns_sigsafe();
-    sample->thread = (int32_t)sys(SYS_gettid);
+    sample->thread = confined_thread_sigsafe();
     sample->ticks = (uint32_t)(missed + 1);
     stack_copy_sigsafe(&sample->stack, &at);
     store_release(&probe->states[slot], PROBE_FULL);
@@ -54,32 +54,60 @@ static void on_tick(int signal_number, siginfo_t *info, void *argument) {
 
 /* Timers are the process's: a forked child has none, and is not looked at. */
 static bool is_the_program(void) {
-    return probe->program == (int32_t)sys(SYS_getpid);
+    return probe->program == confined_process_sigsafe();
+}
+
+/* 0 or an errno value. */
+static long start_timer(long clock, int thread, int signal_number, int *id) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal_number};
+    event.sigev_value.sival_ptr = &number;
+    event._sigev_un._tid = (pid_t)thread;
+    const struct timespec period = {(time_t)(probe->period / 1000000000), (long)(probe->period % 1000000000)};
+    const struct itimerspec times = {period, period};
+    long error = sys(SYS_timer_create, clock, &event, id);
+    if (error == 0)
+        error = sys(SYS_timer_settime, *id, 0, &times, 0);
+    return -error;
+}
+
+static void has_no_timer(long error) {
+    fetch_add_relaxed(&probe->untimed, 1);
+    if (error != 0)
+        probe_failed(PROBE_NO_TIMER, error);
 }
 
 void timer_thread_begins(void) {
     if (number == 0 || !is_the_program())
         return;
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = number};
-    event.sigev_value.sival_ptr = &number;
-    event._sigev_un._tid = (pid_t)sys(SYS_gettid);
-    const struct timespec period = {(time_t)(probe->period / 1000000000), (long)(probe->period % 1000000000)};
-    const struct itimerspec times = {period, period};
-    long error = sys(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer);
-    if (error == 0)
-        error = sys(SYS_timer_settime, timer, 0, &times, 0);
+    if (confined_sigsafe()) {
+        has_no_timer(0);
+        return;
+    }
+    const long error = start_timer(CLOCK_THREAD_CPUTIME_ID, confined_thread_sigsafe(), number, &timer);
     if (error != 0) {
-        fetch_add_relaxed(&probe->untimed, 1);
-        probe_failed(PROBE_NO_TIMER, -error);
+        has_no_timer(error);
         return;
     }
     timed = true;
     pthread_setspecific(end, &timed);
 }
 
+/* A thread that another library's constructor has made. Its timer is there until the process ends, which does no harm.
+ * One that blocks the signal does not get it: its time is not known. */
+static void time_other(int thread, void *argument) {
+    const int *signal_number = argument;
+    const long clock_of_thread = (long)~(unsigned long)thread << 3 | 6; /* as the kernel numbers them */
+    int id;
+    const long error = start_timer(clock_of_thread, thread, *signal_number, &id);
+    if (error == EINVAL) /* it has ended */
+        return;
+    if (error != 0 || tasks_keep_blocked(thread, *signal_number))
+        has_no_timer(error);
+}
+
 static void thread_ends(void *unused) {
     (void)unused;
-    if (timed && is_the_program())
+    if (timed && is_the_program() && !confined_sigsafe())
         sys(SYS_timer_delete, timer);
     timed = false;
 }
@@ -101,6 +129,7 @@ void timer_start(struct probe *shared) {
         probe_failed(PROBE_NO_SIGNAL, 0);
         return;
     }
+    tasks_each(time_other, &one); /* those that begin from then on do it themselves */
     number = one;
     probe->signal = one;
     timer_thread_begins();

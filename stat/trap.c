@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* PROBE_EXACT: system calls that the filter (filter.c) traps arrive here as SIGSYS, are looked at and made.
  *
- * The call that waits does so in the handler, on the frame of whoever made it. So all that may happen to a waiting
- * thread happens as without us: a signal's handler runs on top and decides by SA_RESTART whether the call goes on;
- * cancellation unwinds through this frame, which has the tables for it; a limit of time is the kernel's. */
+ * The call that waits does so in the handler, below whoever made it, or on the alternate stack where the thread has one.
+ * What may happen to a waiting thread happens much as without us: a signal's handler runs on top, decides by SA_RESTART
+ * whether the call goes on, and may change the mask (masks.c); cancellation unwinds through this frame, which has the
+ * tables for it; a limit of time is the kernel's. Not so what a handler writes to the registers that it interrupted:
+ * these are the handler's here. */
 #include <linux/futex.h>
 #include <sys/personality.h>
 
@@ -26,15 +28,19 @@ static void count(int number) {
 }
 
 /* Those that wait are looked at more closely. */
-static long futex_call_sigsafe(const ucontext_t *context, const long a[6]) {
+static long futex_call_sigsafe(ucontext_t *context, const long a[6]) {
     const unsigned operation = (unsigned)(a[1] & FUTEX_CMD_MASK);
+    long answer;
     fetch_add_relaxed(&probe->futex[operation < PROBE_FUTEX ? operation : PROBE_FUTEX - 1], 1);
     switch (operation) {
     case FUTEX_WAIT:
     case FUTEX_LOCK_PI:
     case FUTEX_WAIT_BITSET:
     case FUTEX_WAIT_REQUEUE_PI:
-    case FUTEX_LOCK_PI2: return waits_call_sigsafe(probe, context, a);
+    case FUTEX_LOCK_PI2:
+        answer = waits_call_sigsafe(probe, context, a);
+        masks_follow_sigsafe(context);
+        return answer;
     default: return sys(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
     }
 }
@@ -63,7 +69,10 @@ static void on_trap(int number, siginfo_t *info, void *argument) {
         break;
     case SYS_execve:
     case SYS_execveat: answer = executed_call_sigsafe(probe, info->si_syscall, a); break;
-    default: answer = masks_call_sigsafe(info->si_syscall, a); break;
+    default:
+        answer = masks_call_sigsafe(info->si_syscall, a);
+        masks_follow_sigsafe(context);
+        break;
     }
     registers_answer(context, answer);
 }
@@ -82,13 +91,17 @@ void trap_start(struct probe *shared) {
         probe_failed(PROBE_FIXED, 0);
         return;
     }
+    if (!text.movable && calls_in_program()) {
+        probe_failed(PROBE_OWN_CALLS, 0);
+        return;
+    }
     masks_begin();
     /* Nothing is blocked: a trapped call may wait for long, and a handler that interrupts it may make one itself. */
     if (!disposition_take(SIGSYS, on_trap, false)) {
         probe_failed(PROBE_NO_FILTER, 0);
         return;
     }
-    long error = filter_install(&no_new_privileges);
+    long error = filter_install(&no_new_privileges, &probe->untrapped);
     probe->no_new_privileges = no_new_privileges;
     if (error != 0)
         probe_failed(PROBE_NO_FILTER, error);

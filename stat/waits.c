@@ -60,22 +60,13 @@ static bool is_mine(const struct probe_open *slot, int32_t thread) {
     return slot != NULL && load_relaxed(&slot->thread) == thread;
 }
 
-/* Asked once for each thread; a forked child's has another number. */
-static int32_t process_of(int32_t thread) {
-    static _Thread_local int32_t known, process;
-    if (known != thread)
-        process = (int32_t)sys(SYS_getpid);
-    known = thread;
-    return process;
-}
-
 /* One of a thread that had the same number and did not come back is as good as a free one. NULL: there is none nearby. */
 static struct probe_open *take_slot(struct probe *probe, int32_t thread) {
     for (unsigned i = 0; i < PROBES; i++) {
         struct probe_open *slot = &probe->open[((unsigned)thread + i) % PROBE_OPEN];
         int32_t seen = load_relaxed(&slot->thread);
         if (seen == thread || (seen == 0 && cas_acq_rel(&slot->thread, &seen, thread))) {
-            slot->process = process_of(thread);
+            slot->process = confined_process_sigsafe();
             return slot;
         }
     }
@@ -96,7 +87,7 @@ struct outer {
 /* A handler that left by siglongjmp has ended that wait: then the stack stands no deeper than it did at it. */
 static void open_wait(struct probe *probe, const struct probe_wait *entry, uint64_t sp, uint64_t begin,
                       struct outer *outer) {
-    const int32_t thread = (int32_t)sys(SYS_gettid);
+    const int32_t thread = confined_thread_sigsafe();
     *outer = (struct outer){0};
     if (!is_mine(mine, thread))
         mine = take_slot(probe, thread);
@@ -124,7 +115,7 @@ static void close_wait(const struct outer *outer) {
 static void thread_ends(void *unused) {
     struct probe *probe = probe_of_process();
     (void)unused;
-    if (!is_mine(mine, (int32_t)sys(SYS_gettid)))
+    if (!is_mine(mine, confined_thread_sigsafe()))
         return;
     fetch_add_relaxed(&probe->in.entries[mine->entry].nanoseconds, clock_ns_sigsafe() - mine->begin);
     close_wait(&(struct outer){0});

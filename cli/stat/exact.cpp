@@ -158,7 +158,7 @@ void Trapped::tell() {
     how_known.push_back(
         "Exact waits: a seccomp filter traps each futex call of the program and of its libraries, where a "
         "preloaded library counts it, and times those that wait; that costs each call 1 to 4 us. Not counted "
-        "are calls in libraries loaded later that do not go through libc.");
+        "are calls in libraries loaded later and in code made at run time that do not go through libc.");
     how_known.push_back(
         std::string("System calls by kind: trapped and counted are futex, by operation, sched_yield, "
                     "rt_sigprocmask, rt_sigaction; ") +
@@ -173,6 +173,10 @@ void Trapped::tell() {
     tell_of_programs();
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
         warnings.push_back("futex waits were not counted: " + trouble);
+    if (probe_->untrapped > 0)
+        warnings.push_back("not counted is what " + std::to_string(probe_->untrapped) +
+                           " threads did that libraries had made before the program began, and what those "
+                           "made: there is one among them that blocks SIGSYS, which the filter must not meet");
     if (probe_->unplaced > 0)
         warnings.push_back(std::to_string(probe_->unplaced) +
                            " futex waits came from more places than are kept apart, and are in the sum only");

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Programs that confine themselves: from some moment on a seccomp filter of their own allows the system calls that they
+ * need, and the kernel ends them at any other. So from then on this library makes none but those that it answers, that
+ * of a handler's return and rt_sigprocmask. What it has asked the kernel for until then, it does without, or has before.
+ *
+ * A filter comes by prctl or by seccomp(2), for which libc has no function; but who has no CAP_SYS_ADMIN, and who uses
+ * libseccomp, promises by prctl before that nothing gains rights. That counts as well. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "os/syscall.h"
+#include "real.h"
+#include "stat.h"
+
+static uint32_t confined;
+static int32_t *process; /* its number, which a forked child finds to be 0; NULL: not to be had */
+
+void confined_begin(void) {
+    enum { PAGE = 4096 };
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, PAGE, MADV_WIPEONFORK) != 0)
+        return;
+    process = page;
+    confined_process_sigsafe();
+}
+
+bool confined_sigsafe(void) {
+    return load_relaxed(&confined) != 0;
+}
+
+/* A child that shares the memory counts as its parent. */
+int32_t confined_process_sigsafe(void) {
+    int32_t number = process != NULL ? load_relaxed(process) : 0;
+    if (number != 0)
+        return number;
+    number = (int32_t)sys(SYS_getpid);
+    if (process != NULL)
+        store_relaxed(process, number);
+    return number;
+}
+
+/* libc knows it: the number is in that of the thread's clock (CPUCLOCK_SCHED in the kernel). */
+int32_t confined_thread_sigsafe(void) {
+    clockid_t clock;
+    if (pthread_getcpuclockid(pthread_self(), &clock) == 0)
+        return (int32_t)~(clock >> 3);
+    return (int32_t)sys(SYS_gettid);
+}
+
+INTERPOSE int prctl(int option, ...) {
+    va_list list;
+    va_start(list, option);
+    const unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long),
+                        c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
+    va_end(list);
+    if ((option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && probe_of_process() != NULL) {
+        confined_process_sigsafe(); /* is known from then on */
+        maps_leave_sigsafe();
+        store_relaxed(&confined, 1);
+    }
+    return REAL(prctl)(option, a, b, c, d);
+}
