@@ -94,6 +94,7 @@ void Examination::prepare(const std::vector<std::string> &words) {
 Streams Examination::streams(bool first) const {
     Streams streams;
     streams.input = options_.input;
+    streams.input_begin = input_begin_;
     streams.own_input = first && options_.input.empty();
     if (first || options_.show_output)
         streams.output = options_.json ? Streams::kErrors : Streams::kOwn;

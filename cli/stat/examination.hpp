@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -84,6 +85,7 @@ class Examination {
     const Options &options_;
     Report &report_;
     Interrupts interrupts_;
+    const off_t input_begin_ = lseek(STDIN_FILENO, 0, SEEK_CUR); // of stdin, before a run reads of it
     std::unique_ptr<Progress> progress_;
     Launch launch_;
     std::vector<Runs> runs_; // by threads

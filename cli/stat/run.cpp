@@ -41,10 +41,10 @@ Failure failed(const std::string &what) {
 
 // --- streams and environment --------------------------------------------------------------------------
 
-// What is left of the command's own stdin, again for each run. Of a pipe or a terminal there is but one reading.
-Descriptor open_rest_of_stdin() {
+// What was left of the command's own stdin when the first run began, again for each run: what that one read of it has moved
+// the offset, which they share. Of a pipe or a terminal there is but one reading.
+Descriptor open_rest_of_stdin(off_t at) {
     struct stat status;
-    const off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
     if (at < 0 || fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode))
         return open_file("/dev/null", O_RDONLY);
     Descriptor file(open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC));
@@ -57,7 +57,7 @@ Descriptor open_rest_of_stdin() {
 struct StreamFiles {
     explicit StreamFiles(const Streams &streams)
         : in(streams.own_input       ? Descriptor()
-             : streams.input.empty() ? open_rest_of_stdin()
+             : streams.input.empty() ? open_rest_of_stdin(streams.input_begin)
                                      : open_file(streams.input, O_RDONLY)),
           nowhere(streams.output == Streams::kNowhere ? open_file("/dev/null", O_WRONLY) : Descriptor()) {
         if (!streams.own_input)

@@ -32,8 +32,9 @@ struct Streams {
     enum Output { kOwn, kErrors, kNowhere }; // kErrors: what it prints on stdout goes to stderr
     Output output = kNowhere;
     bool own_input = false; // the command's stdin; otherwise `input`
-    std::string input;      // a file, read from the start; empty: the rest of the command's stdin where that
-                            // is a file, otherwise nothing
+    std::string input;      // a file, read from the start; empty: the command's stdin from `input_begin` on
+                            // where that is a file, otherwise nothing
+    off_t input_begin = -1; // -1: it has no offsets
     // In the command's process group, as the terminal has it: Ctrl-C and Ctrl-Z reach it by themselves. Otherwise in a
     // session of its own, so that all that it starts can be ended with it.
     bool in_foreground() const { return own_input; }
