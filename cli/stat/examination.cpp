@@ -316,10 +316,10 @@ void Examination::count_exactly(const Launch &launch) {
     compare_status("the run in which waits were counted",
                    run(launch, streams(false), {exact_.get()}, interrupts_, on_tick()));
     exact_->finish();
-    report_.exact = true;
     add_exact(report_, *exact_);
     take_notes(*exact_);
-    know("Waits were counted in a run of their own, whose times are not reported.");
+    if (report_.exact)
+        know("Waits were counted in a run of their own, whose times are not reported.");
 }
 
 // Who makes threads all the time is hardly ever asleep, so the sampler does not see it.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs of `thrum stat` that are looked at in ways that fail, or that are left alone meanwhile.
+#include <gtest/gtest.h>
+
+#include "documents.hpp"
+#include "place.hpp"
+
+namespace {
+
+#ifdef CLI_STAT // which the counting is done with
+
+// With an environment of its own the program has no library that counts, and what was sampled stands.
+TEST(StatLooks, WhatCouldNotBeCountedIsNotCalledSo) {
+    const auto run = [](const Words &before) {
+        Words words = {CLI_THRUM, "stat", "--exact", "--json", "--"};
+        words.insert(words.end(), before.begin(), before.end());
+        words.insert(words.end(), {CLI_WATCHED, "share", "4", "200"});
+        return spawn(words);
+    };
+    const std::string members = "d['exact'], d['threads_counted'], d['threads_created'] >= 4";
+    const Ended seen = run({}), unseen = run({"/usr/bin/env", "-i"});
+    ASSERT_EQ(seen.code(), 0) << seen.err;
+    ASSERT_EQ(unseen.code(), 0) << unseen.err;
+    EXPECT_EQ(json_value(seen.out, members), "True True True");
+    EXPECT_EQ(json_value(unseen.out, members), "False False True");
+    EXPECT_EQ(json_value(unseen.out, "[s for s in d['how_known'] if s.startswith('Waits were counted')]"),
+              "[]");
+}
+
+#endif
+
+} // namespace
