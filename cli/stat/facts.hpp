@@ -76,7 +76,8 @@ struct Facts {
     double parallelism = 0;
     double threads = 1;    // at once, as asked for or seen
     double active = 0;     // thread-seconds that were neither idle nor joining nor asleep
-    double lock_share = 0; // of `active`
+    double lock_share = 0; // of `active`; without waits for messages where is_without_messages
+    bool is_without_messages = false;
     double io_share = 0;   // of `active`
     double wanting = 0;    // threads that ran or wanted to, on average
     // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
@@ -85,7 +86,7 @@ struct Facts {
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
     double few_involuntary_rate = 0;                 // of `few`
     double exact_rate = 0;                           // counted waits for a second of CPU time
-    double exact_share = 0; // of `active`, with their time in the place of what was sampled
+    double exact_share = 0; // as lock_share, with their time in the place of what was sampled
     // By the processor's counters, with the most threads to with the fewest; 0: not known.
     double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
     double slowed = 0;       // cycles for each instruction

@@ -68,6 +68,7 @@ struct Site {
     double seconds = 0; // thread-seconds, from the samples; of exact runs, measured
     std::optional<std::uint64_t> calls; // exact runs: how many waits
     std::size_t lock = SIZE_MAX;        // index into Report::locks; SIZE_MAX: none
+    bool is_message = false;            // input that others send, if they do: by a socket, a pipe
 };
 
 // A lock over all its sites.

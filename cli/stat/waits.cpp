@@ -301,6 +301,12 @@ Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const 
     return sample.system_call < 0 ? Doing::kKernel : doing_in_system_call(sample);
 }
 
+bool is_for_message(const ProcSample &sample) {
+    static const std::set<long> calls = {SYS_read,    SYS_readv,    SYS_recvfrom,
+                                         SYS_recvmsg, SYS_recvmmsg, SYS_mq_timedreceive};
+    return sample.state == 'S' && calls.count(sample.system_call) != 0;
+}
+
 bool is_python(const Frame &frame) {
     const std::size_t at = frame.file.size() < 3 ? 0 : frame.file.size() - 3;
     return begins_with(frame.module, "python3") || begins_with(frame.module, "libpython3") ||

@@ -8,6 +8,21 @@
 
 namespace {
 
+#ifdef CLI_ELFUTILS // which finds what is waited for
+
+// However many threads wait for messages that do not come: those that work wait for a lock, and that is what is told.
+TEST(StatLooks, IdleConnectionsHideNoLock) {
+    const Ended ended = spawn({CLI_THRUM, "stat", "--json", "--", CLI_LISTENERS, "40"});
+    ASSERT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule'] in ('hot-mutex', 'one-lock', 'convoy'), "
+                                    "d['findings'][0]['function'], d['locks'][0]['lock']['symbol']"),
+              "True update table_lock")
+        << json_value(ended.out, "d['findings']");
+    EXPECT_EQ(json_value(ended.out, "[f for f in d['findings'] if f['rule'] == 'io-bound']"), "[]");
+}
+
+#endif
+
 #ifdef CLI_STAT // which the counting is done with
 
 // With an environment of its own the program has no library that counts, and what was sampled stands.

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is concluded of reports that are made up (cli/stat/rules.hpp), and of names of functions: cases that were told wrongly
+// once. stat_rules_test.cpp goes through the rules.
+#include <gtest/gtest.h>
+
+#include "stat/facts.hpp"
+#include "stat/rules.hpp"
+
+namespace {
+
+using thrum::stat::Doing;
+using thrum::stat::Facts;
+using thrum::stat::Finding;
+using thrum::stat::Frame;
+using thrum::stat::LockKind;
+using thrum::stat::Outcome;
+using thrum::stat::Point;
+using thrum::stat::Report;
+using thrum::stat::Site;
+
+Frame frame(const char *function, const char *module, bool is_user) {
+    Frame made;
+    made.function = function;
+    made.module = module;
+    made.is_user = is_user;
+    return made;
+}
+
+// Of a machine of two cores, of which nobody else wants any.
+Point point(unsigned threads, double wall, double cpu, unsigned most_threads) {
+    Point made;
+    made.threads = threads;
+    made.runs = 3;
+    made.wall = {wall, wall * 0.99, wall * 1.01, 0.75, 3};
+    made.user = cpu;
+    made.voluntary = 100;
+    made.most_threads = most_threads;
+    made.load.seconds = 3 * wall;
+    made.load.others = 0.01;
+    return made;
+}
+
+Report report_of(const std::vector<Point> &points) {
+    Report made;
+    made.machine.processors = 2;
+    made.rate = 100;
+    made.points = points;
+    made.sampled_wall = points.back().wall.median;
+    return made;
+}
+
+double &time_of(Report &report, Doing doing) {
+    return report.doing[static_cast<int>(doing)];
+}
+
+std::string first_rule(const Report &report) {
+    return report.findings.empty() ? "" : report.findings.front().rule;
+}
+
+// --- threads that wait for messages -------------------------------------------------------------------------
+
+// One run of a second; four threads work, or wait for a lock for so long, and forty are in read().
+Report server(double lock_waits, bool for_messages) {
+    Report made = report_of({point(0, 1, 0.26, 45)});
+    made.points.front().voluntary = 2000;
+    time_of(made, Doing::kRunning) = 0.26;
+    time_of(made, Doing::kLockWait) = lock_waits;
+    time_of(made, Doing::kInputOutput) = 40;
+    made.locks.emplace_back();
+    made.locks.back().lock.kind = LockKind::kGlobal;
+    made.locks.back().share = 1;
+    Site wait;
+    wait.stack = {frame("pthread_mutex_lock", "libc.so.6", false), frame("work", "prog", true)};
+    wait.samples = static_cast<std::uint64_t>(100 * lock_waits);
+    wait.share = 1;
+    wait.seconds = lock_waits;
+    wait.lock = 0;
+    made.waits = {wait};
+    Site input;
+    input.stack = {frame("read", "libc.so.6", false), frame("serve", "prog", true)};
+    input.doing = Doing::kInputOutput;
+    input.seconds = 40;
+    input.is_message = for_messages;
+    made.others = {input};
+    return made;
+}
+
+TEST(StatVerdict, WhoWaitsForMessagesIsNotHeldAgainstLocks) {
+    Report report = server(1, true);
+    EXPECT_GT(Facts(report).lock_share, 0.75);
+    conclude(report, "");
+    EXPECT_EQ(first_rule(report), "hot-mutex");
+}
+
+// Those that work wait for CPUs, which other programs have, ten times as long as for the lock.
+TEST(StatVerdict, NorWhereTheMachineIsBusy) {
+    Report report = server(0.23, true);
+    time_of(report, Doing::kRunnable) = 2.7;
+    EXPECT_GT(Facts(report).lock_share, 0.05);
+    conclude(report, "");
+    EXPECT_NE(first_rule(report), "io-bound");
+}
+
+TEST(StatVerdict, WhoReadsFilesIs) {
+    Report report = server(1, false);
+    EXPECT_LT(Facts(report).lock_share, 0.05);
+    conclude(report, "");
+    EXPECT_EQ(first_rule(report), "io-bound");
+}
+
+// Whoever waits for answers waits for a lock now and then, too.
+TEST(StatVerdict, ALockAmongMessagesIsNotToBlame) {
+    for (const double seldom : {0.08, 0.02}) {
+        Report report = server(seldom, true);
+        if (seldom < 0.05)
+            time_of(report, Doing::kRunning) = 0.01;
+        EXPECT_LT(Facts(report).lock_share, 0.05);
+        conclude(report, "");
+        EXPECT_EQ(first_rule(report), "io-bound");
+    }
+}
+
+} // namespace
