@@ -767,6 +767,10 @@ void conclude(Report &report, const std::string &failure) {
     if (unsure && !said)
         for (Finding &one : inconclusive(facts))
             report.findings.push_back(std::move(one));
+    for (Finding &one : report.findings)
+        if (!failure.empty() && one.rule == "inconclusive")
+            one = finding("inconclusive", "The program failed", "See why: times of it say nothing.",
+                          Confidence::kLow);
     report.verdict = verdict_text(facts, failure);
 }
 

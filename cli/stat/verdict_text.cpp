@@ -86,9 +86,11 @@ std::string busy_text(const Facts &facts) {
 }
 
 Outcome outcome_of(const Facts &facts, const std::string &failure) {
+    if (!failure.empty() || facts.report.points.empty())
+        return Outcome::kInconclusive;
     if (!facts.is_compared())
-        return facts.report.points.empty() ? Outcome::kInconclusive : Outcome::kOneRun;
-    if (!failure.empty() || facts.speedup <= 0)
+        return Outcome::kOneRun;
+    if (facts.speedup <= 0)
         return Outcome::kInconclusive;
     if (facts.is_busy)
         return is_slower_anyhow(facts) ? Outcome::kSlower : Outcome::kInconclusive;

@@ -8,6 +8,15 @@
 
 namespace {
 
+// What is compared are runs that did the same.
+TEST(StatLooks, ASweepInWhichANumberFailsSaysSo) {
+    const std::string program = place().write("fails", "#!/bin/sh\n[ \"$1\" = 1 ] || exit 3\n");
+    const Ended ended = spawn({CLI_THRUM, "stat", "--sweep", "1,2", "-n", "1", "--", program, "{}"});
+    EXPECT_EQ(ended.code(), 3);
+    EXPECT_EQ(ended.err.compare(0, 54, "VERDICT  Inconclusive: the program ended differently: "), 0)
+        << ended.err;
+}
+
 #ifdef CLI_ELFUTILS // which finds what is waited for
 
 // However many threads wait for messages that do not come: those that work wait for a lock, and that is what is told.

@@ -58,6 +58,21 @@ std::string first_rule(const Report &report) {
     return report.findings.empty() ? "" : report.findings.front().rule;
 }
 
+// --- programs that fail ---------------------------------------------------------------------------------------
+
+// Of a sweep whose second number of threads failed there is one number left, and of one run nothing else.
+TEST(StatVerdict, AFailureIsToldWhereThereIsNothingToCompareWith) {
+    for (const unsigned threads : {0U, 1U}) {
+        Report report = report_of({point(threads, 1, 1, 1)});
+        conclude(report, "the program was ended by signal 11 (Segmentation fault)");
+        EXPECT_EQ(report.outcome, Outcome::kInconclusive);
+        EXPECT_EQ(report.verdict,
+                  "Inconclusive: the program was ended by signal 11 (Segmentation fault).");
+        ASSERT_EQ(first_rule(report), "inconclusive");
+        EXPECT_EQ(report.findings.front().cause, "The program failed");
+    }
+}
+
 // --- threads that wait for messages -------------------------------------------------------------------------
 
 // One run of a second; four threads work, or wait for a lock for so long, and forty are in read().
