@@ -73,6 +73,33 @@ TEST(StatVerdict, AFailureIsToldWhereThereIsNothingToCompareWith) {
     }
 }
 
+// --- one run --------------------------------------------------------------------------------------------------
+
+// The first thread works, and another one waits for it to want something.
+TEST(StatVerdict, OneThreadAtWorkGetsInNobodysWay) {
+    Report report = report_of({point(0, 1, 1, 2)});
+    time_of(report, Doing::kRunning) = 1;
+    time_of(report, Doing::kIdleWait) = 1;
+    for (const Doing doing : {Doing::kRunning, Doing::kIdleWait}) {
+        report.threads.emplace_back();
+        report.threads.back().end = 1;
+        report.threads.back().spans = {{0, 1, doing, SIZE_MAX, doing == Doing::kRunning ? 1.0 : 0.0}};
+    }
+    conclude(report, "");
+    ASSERT_EQ(first_rule(report), "sequential");
+    EXPECT_EQ(report.verdict.find("in each other's way"), std::string::npos) << report.verdict;
+    EXPECT_NE(report.verdict.find("one thread alone"), std::string::npos) << report.verdict;
+}
+
+TEST(StatVerdict, ThreadsThatAreTooManyDoNotEither) {
+    Report report = report_of({point(0, 1, 2, 16)});
+    time_of(report, Doing::kRunning) = 2;
+    time_of(report, Doing::kRunnable) = 14;
+    conclude(report, "");
+    ASSERT_EQ(first_rule(report), "oversubscribed");
+    EXPECT_EQ(report.verdict.find("in each other's way"), std::string::npos) << report.verdict;
+}
+
 // --- threads that wait for messages -------------------------------------------------------------------------
 
 // One run of a second; four threads work, or wait for a lock for so long, and forty are in read().
