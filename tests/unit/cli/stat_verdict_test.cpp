@@ -6,6 +6,7 @@
 
 #include "stat/facts.hpp"
 #include "stat/rules.hpp"
+#include "stat/waits.hpp"
 
 namespace {
 
@@ -56,6 +57,29 @@ double &time_of(Report &report, Doing doing) {
 
 std::string first_rule(const Report &report) {
     return report.findings.empty() ? "" : report.findings.front().rule;
+}
+
+// --- names ----------------------------------------------------------------------------------------------------
+
+// As rustc 1.95 mangles them, as it did before, and demangled.
+TEST(StatVerdict, LocksOfOtherLanguagesAreLocks) {
+    for (const char *name : {"_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync5mutex5futexNtB2_5Mutex14lock_contended",
+                             "_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync6rwlock5futexNtB2_6RwLock14read_contended",
+                             "_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync6rwlock5futexNtB2_6RwLock15write_contended",
+                             "_ZN3std3sys4sync6rwlock5futex6RwLock15write_contended17h0123456789abcdefE",
+                             "std::sys::sync::mutex::futex::Mutex::lock_contended",
+                             "_RNvMNtCs123_11parking_lot9raw_mutexNtB2_8RawMutex9lock_slow",
+                             "parking_lot::raw_mutex::RawMutex::lock_slow",
+                             "parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow",
+                             "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow",
+                             "absl::Mutex::LockSlow", "absl::lts_20230125::Mutex::LockSlowWithDeadline"})
+        EXPECT_EQ(thrum::stat::doing_by_names({frame(name, "prog", true)}), Doing::kLockWait) << name;
+}
+
+TEST(StatVerdict, NamesThatContainThemAreNot) {
+    for (const char *name :
+         {"block_slow", "parking_lot::raw_mutex::RawMutex::unlock_slow", "spread_contended"})
+        EXPECT_FALSE(thrum::stat::doing_by_names({frame(name, "prog", true)})) << name;
 }
 
 // --- programs that fail ---------------------------------------------------------------------------------------
