@@ -56,6 +56,7 @@ class Examination {
     void measure_rounds(bool has_first);
     void look_closer();
     bool measure_bare(Runs &runs, const Streams &streams);
+    Measured run_once(const Launch &launch, const Streams &streams, const std::vector<Layer *> &layers);
     Measured observe(const Launch &launch, const Streams &streams, bool whole);
     void take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured);
     void count_exactly(const Launch &launch);

@@ -2,11 +2,85 @@
 //
 // Runs of `thrum stat` that are looked at in ways that fail, or that are left alone meanwhile.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "documents.hpp"
+#include "interrupts.hpp"
 #include "place.hpp"
 
 namespace {
+
+// --- interrupts ---------------------------------------------------------------------------------------------
+
+// In a child, which it may end: the status, as from waitpid.
+int status_of(int (*body)()) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, nullptr);
+        signal(SIGINT, SIG_DFL);
+        _exit(body());
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+TEST(StatLooks, WhileNobodyWaitsForThemTheSecondInterruptEndsAll) {
+    const int ended = status_of([] {
+        thrum::Interrupts interrupts;
+        interrupts.release_second();
+        raise(SIGINT);
+        if (interrupts.caught() == SIGINT)
+            raise(SIGINT);
+        return 1;
+    });
+    EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGINT) << ended;
+}
+
+TEST(StatLooks, WhatCameWhileNobodyWaitedIsToldToWhoDoesNext) {
+    const int ended = status_of([] {
+        thrum::Interrupts interrupts;
+        interrupts.release_second();
+        raise(SIGINT);
+        interrupts.watch();
+        const bool is_told = interrupts.wait(0) && !interrupts.wait(0);
+        raise(SIGINT); // which is blocked again
+        return is_told && interrupts.wait(0) && interrupts.caught() == SIGINT ? 7 : 1;
+    });
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 7) << ended;
+}
+
+#ifdef CLI_INTERRUPTER
+
+void expect_interrupted(const Words &words, int status) {
+    const auto interrupted = [&words](const char *times) {
+        return spawn(words, with({{"LD_PRELOAD", CLI_INTERRUPTER}, {"INTERRUPTS", times}}));
+    };
+    const Ended never = interrupted("0"), once = interrupted("1"), twice = interrupted("2");
+    EXPECT_EQ(never.code(), status) << never.err;
+    EXPECT_EQ(never.err.find("interrupted"), std::string::npos) << never.err;
+    EXPECT_EQ(once.code(), status) << once.err;
+    EXPECT_NE(once.err.find("VERDICT"), std::string::npos) << once.err;
+    EXPECT_EQ(twice.signal(), SIGINT) << twice.err;
+    EXPECT_EQ(twice.err.find("VERDICT"), std::string::npos) << twice.err;
+}
+
+TEST(StatLooks, ASecondInterruptEndsTheWorkingOut) {
+    expect_interrupted({CLI_THRUM, "stat", "--no-profile", "--", CLI_WATCHED, "share", "4", "200"}, 0);
+}
+
+TEST(StatLooks, ASecondInterruptEndsTheWorkingOutOfAProcess) {
+    const Running process({CLI_WATCHED, "serve", "4"});
+    expect_interrupted({CLI_THRUM, "stat", "--seconds", "0.3", "-p", std::to_string(process.pid())}, 0);
+}
+
+#endif
+
+// --- runs that are looked at --------------------------------------------------------------------------------
 
 // What is compared are runs that did the same.
 TEST(StatLooks, ASweepInWhichANumberFailsSaysSo) {
