@@ -5,6 +5,7 @@
 //   cli-listeners CONNECTIONS   so many threads wait for a message that never comes, in turn by recv and by read; four others
 //                               want one mutex all the time. Whoever has it sleeps, so the others wait for it on a busy
 //                               machine as well
+//   cli-listeners CONNECTIONS idle   they alone; says "ready", and ends when its stdin is closed
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,13 +48,20 @@ static void *work(void *unused) {
 
 int main(int count, char **words) {
     pthread_t workers[WORKERS], connection;
+    pthread_attr_t small;
     const long connections = count > 1 ? atol(words[1]) : 0;
     alarm(PATIENCE); // nothing is left behind by a test that fails
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || pthread_attr_init(&small) != 0 ||
+        pthread_attr_setstacksize(&small, 64 << 10) != 0)
         fail("no socket");
     for (long i = 0; i < connections; i++)
-        if (pthread_create(&connection, NULL, serve_connection, (void *)(intptr_t)i) != 0)
+        if (pthread_create(&connection, &small, serve_connection, (void *)(intptr_t)i) != 0)
             fail("no thread");
+    if (count > 2) {
+        puts("ready");
+        fflush(stdout);
+        return getchar() != EOF;
+    }
     for (int i = 0; i < WORKERS; i++)
         if (pthread_create(&workers[i], NULL, work, NULL) != 0)
             fail("no thread");

@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "documents.hpp"
 #include "interrupts.hpp"
 #include "place.hpp"
+#include "stat/run.hpp"
 
 namespace {
 
@@ -81,6 +84,29 @@ TEST(StatLooks, ASecondInterruptEndsTheWorkingOutOfAProcess) {
 #endif
 
 // --- runs that are looked at --------------------------------------------------------------------------------
+
+// How often this process has read from files; 0 where the kernel does not tell.
+long reads() {
+    std::ifstream file("/proc/self/io");
+    for (std::string name; file >> name;)
+        if (long number = 0; name == "syscr:" && file >> number)
+            return number;
+    return 0;
+}
+
+// So many have all that they did looked up in the beginning and in the end, not twice a second.
+TEST(StatLooks, ManyThreadsAreLookedAtSeldom) {
+    constexpr int kThreads = 5000;
+    if (reads() == 0)
+        GTEST_SKIP() << "/proc/self/io does not tell how often files are read";
+    const Running process({CLI_LISTENERS, std::to_string(kThreads), "idle"});
+    thrum::Interrupts interrupts;
+    const long before = reads();
+    const thrum::stat::Measured measured = thrum::stat::watch(process.pid(), 3, {}, interrupts, [] {});
+    const long each = (reads() - before) / kThreads;
+    EXPECT_EQ(measured.most_threads, kThreads + 1U);
+    EXPECT_LE(each, 9) << "twice in the beginning, and in the end, and of some of them the delays";
+}
 
 // What is compared are runs that did the same.
 TEST(StatLooks, ASweepInWhichANumberFailsSaysSo) {
