@@ -35,4 +35,20 @@ TEST(StatStreams, EachRunReadsAFileFromWhereItStood) {
     EXPECT_EQ(count_lines(single.out, "5000 bytes\n"), 3U);
 }
 
+// Nothing that the tool opens is in their place: not in the program, for which they stay closed in its first run, and not for
+// what the tool itself writes there.
+TEST(StatStreams, ClosedOnesAreTakenByNothingElse) {
+    const std::string page = place().path("closed.html"),
+                      look = place().write("look", "#!/bin/sh\nreadlink /proc/self/fd/0 || echo none\n");
+    const Ended without_input =
+        shell("\"$0\" stat --html " + page + " --no-profile --show-output -n 1 -- " + look + " <&-");
+    EXPECT_EQ(without_input.code(), 0) << without_input.err;
+    EXPECT_EQ(without_input.out, "none\n/dev/null\n");
+    const Ended without_errors = shell("\"$0\" stat --html " + page + " -- /bin/true 2>&-");
+    EXPECT_EQ(without_errors.code(), 0);
+    const std::string text = read_file(page), end = "</html>\n";
+    EXPECT_EQ(text.find("VERDICT "), std::string::npos) << "the report is in the page";
+    EXPECT_EQ(text.find(end) + end.size(), text.size());
+}
+
 } // namespace
