@@ -4,9 +4,12 @@
 // once. stat_rules_test.cpp goes through the rules.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "stat/facts.hpp"
 #include "stat/rules.hpp"
 #include "stat/waits.hpp"
+#include "text.hpp"
 
 namespace {
 
@@ -63,16 +66,17 @@ std::string first_rule(const Report &report) {
 
 // As rustc 1.95 mangles them, as it did before, and demangled.
 TEST(StatVerdict, LocksOfOtherLanguagesAreLocks) {
-    for (const char *name : {"_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync5mutex5futexNtB2_5Mutex14lock_contended",
-                             "_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync6rwlock5futexNtB2_6RwLock14read_contended",
-                             "_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync6rwlock5futexNtB2_6RwLock15write_contended",
-                             "_ZN3std3sys4sync6rwlock5futex6RwLock15write_contended17h0123456789abcdefE",
-                             "std::sys::sync::mutex::futex::Mutex::lock_contended",
-                             "_RNvMNtCs123_11parking_lot9raw_mutexNtB2_8RawMutex9lock_slow",
-                             "parking_lot::raw_mutex::RawMutex::lock_slow",
-                             "parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow",
-                             "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow",
-                             "absl::Mutex::LockSlow", "absl::lts_20230125::Mutex::LockSlowWithDeadline"})
+    for (const char *name :
+         {"_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync5mutex5futexNtB2_5Mutex14lock_contended",
+          "_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync6rwlock5futexNtB2_6RwLock14read_contended",
+          "_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync6rwlock5futexNtB2_6RwLock15write_contended",
+          "_ZN3std3sys4sync6rwlock5futex6RwLock15write_contended17h0123456789abcdefE",
+          "std::sys::sync::mutex::futex::Mutex::lock_contended",
+          "_RNvMNtCs123_11parking_lot9raw_mutexNtB2_8RawMutex9lock_slow",
+          "parking_lot::raw_mutex::RawMutex::lock_slow",
+          "parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow",
+          "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow", "absl::Mutex::LockSlow",
+          "absl::lts_20230125::Mutex::LockSlowWithDeadline"})
         EXPECT_EQ(thrum::stat::doing_by_names({frame(name, "prog", true)}), Doing::kLockWait) << name;
 }
 
@@ -80,6 +84,48 @@ TEST(StatVerdict, NamesThatContainThemAreNot) {
     for (const char *name :
          {"block_slow", "parking_lot::raw_mutex::RawMutex::unlock_slow", "spread_contended"})
         EXPECT_FALSE(thrum::stat::doing_by_names({frame(name, "prog", true)})) << name;
+}
+
+// --- names on a terminal ------------------------------------------------------------------------------------
+
+TEST(StatVerdict, NamesAreNoCommandsToATerminal) {
+    const std::string evil = "e\x1b[31m\nVERDICT  \x7fvil\t\xc2\x9b\xc3\xa9\r";
+    Report report = report_of({point(0, 1, 1, 2)});
+    report.locks.emplace_back();
+    report.locks.back().lock.text = report.locks.back().lock.symbol = evil;
+    Site site;
+    site.lock = 0;
+    site.share = 1;
+    site.samples = 100;
+    for (const bool is_user : {false, true})
+        site.stack.push_back(frame(evil.c_str(), evil.c_str(), is_user));
+    site.stack.back().file = evil;
+    report.waits = report.burns = {site};
+    report.command = report.warnings = report.how_known = {evil};
+    time_of(report, Doing::kRunning) = time_of(report, Doing::kLockWait) = 1;
+    conclude(report, evil);
+    Finding named;
+    named.cause = named.fix = evil;
+    report.findings.push_back(named);
+    named.cause = std::string(100, 'x') + evil;
+    report.findings.push_back(named);
+    const std::string text = text_of(report);
+    const auto is_control = [](char c) { return c == 0x7f || (c != '\n' && c >= 0 && c < 0x20); };
+    EXPECT_TRUE(std::none_of(text.begin(), text.end(), is_control)) << text;
+    EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos);
+    EXPECT_EQ(text.find("\nVERDICT"), std::string::npos) << "a line of the name's";
+    EXPECT_NE(text.find("e?[31m?VERDICT"), std::string::npos) << text;
+}
+
+TEST(StatVerdict, CharactersAreNotCut) {
+    const std::string text = "a\xc3\xa9\xe2\x82\xacz";
+    const char *const wanted[] = {
+        "", "a", "a", "a\xc3\xa9", "a\xc3\xa9", "a\xc3\xa9", "a\xc3\xa9\xe2\x82\xac"};
+    for (std::size_t bytes = 0; bytes < std::size(wanted); bytes++)
+        EXPECT_EQ(thrum::cut(text, bytes), wanted[bytes]) << bytes;
+    EXPECT_EQ(thrum::cut(text, 7), text);
+    EXPECT_EQ(thrum::cut(text, 70), text);
+    EXPECT_EQ(thrum::terminal_text("a\xc3\xa9\xe2\x82\xac"), "a\xc3\xa9\xe2\x82\xac");
 }
 
 // --- programs that fail ---------------------------------------------------------------------------------------
@@ -90,8 +136,7 @@ TEST(StatVerdict, AFailureIsToldWhereThereIsNothingToCompareWith) {
         Report report = report_of({point(threads, 1, 1, 1)});
         conclude(report, "the program was ended by signal 11 (Segmentation fault)");
         EXPECT_EQ(report.outcome, Outcome::kInconclusive);
-        EXPECT_EQ(report.verdict,
-                  "Inconclusive: the program was ended by signal 11 (Segmentation fault).");
+        EXPECT_EQ(report.verdict, "Inconclusive: the program was ended by signal 11 (Segmentation fault).");
         ASSERT_EQ(first_rule(report), "inconclusive");
         EXPECT_EQ(report.findings.front().cause, "The program failed");
     }
