@@ -160,6 +160,15 @@ TEST(StatLooks, WhatCouldNotBeCountedIsNotCalledSo) {
               "[]");
 }
 
+// The memory that is shared with the program is a file to it.
+TEST(StatLooks, TheProgramMayTruncateWhatIsShared) {
+    const std::string line = "test -n \"$THRUM_STAT\" && truncate -s 0 \"$THRUM_STAT\" && exit 5; exit 6";
+    const Ended ended = spawn({CLI_THRUM, "stat", "--exact", "--", "/bin/sh", "-c", line});
+    EXPECT_EQ(ended.signal(), 0) << ended.err;
+    EXPECT_NE(ended.err.find("VERDICT"), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.err.find("ended differently"), std::string::npos) << "it could\n" << ended.err;
+}
+
 #endif
 
 } // namespace
