@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the rules ask of a report, worked out once: shares, ratios, and the locks that threads waited for, each with the
-// function that is to blame. Used by rules.cpp and verdict_text.cpp.
+// function that is to blame. Used by rules.cpp, origins.cpp, verdict_text.cpp
+// and what prints.
 #pragma once
 
 #include <cstdint>
@@ -78,8 +79,8 @@ struct Facts {
     double active = 0;     // thread-seconds that were neither idle nor joining nor asleep
     double lock_share = 0; // of `active`; without waits for messages where is_without_messages
     bool is_without_messages = false;
-    double io_share = 0;   // of `active`
-    double wanting = 0;    // threads that ran or wanted to, on average
+    double io_share = 0; // of `active`
+    double wanting = 0;  // threads that ran or wanted to, on average
     // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
     // that the CPU time would have taken.
     double alone = 0;

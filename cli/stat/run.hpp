@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One run of the program, with what it cost: bare, or with layers that look at it (layers.hpp). Or a process that runs
-// already, for a while. Used by sweep.cpp and stat.cpp.
+// already, for a while. Used by sweep.cpp and examination.cpp.
 #pragma once
 
 #include <sys/types.h>

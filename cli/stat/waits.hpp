@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a thread that sleeps is waiting for: by the system call that it sleeps in, and by the names of the functions that
-// made it. Used by analyse.cpp.
+// made it. Used by analyse.cpp, counted.cpp, sites.cpp and facts.cpp.
 #pragma once
 
 #include <optional>
