@@ -2,11 +2,23 @@
 #include "interrupts.hpp"
 
 #include <cmath>
-#include <initializer_list>
 
 namespace thrum {
 
 namespace {
+
+constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
+
+// The first that came while they were not blocked. The next one finds no handler, and ends the process.
+volatile sig_atomic_t noted;
+
+void note(int signal) {
+    struct sigaction present;
+    noted = signal;
+    for (const int each : kEndings)
+        if (sigaction(each, nullptr, &present) == 0 && present.sa_handler == note)
+            ::signal(each, SIG_DFL);
+}
 
 bool is_ignored(int signal) {
     struct sigaction action;
@@ -16,10 +28,11 @@ bool is_ignored(int signal) {
 } // namespace
 
 Interrupts::Interrupts() {
+    noted = 0;
     sigemptyset(&watched_);
     sigaddset(&watched_, SIGCHLD);
     sigaddset(&watched_, SIGTSTP);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    for (const int signal : kEndings)
         if (!is_ignored(signal))
             sigaddset(&watched_, signal);
     struct sigaction usual = {};
@@ -29,6 +42,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+    watch();
     release();
     sigaction(SIGCHLD, &outer_child_, nullptr);
 }
@@ -39,12 +53,45 @@ void Interrupts::release() {
     sigprocmask(SIG_SETMASK, &outer_, nullptr);
 }
 
+int Interrupts::caught() const {
+    return caught_ != 0 ? caught_ : noted;
+}
+
+void Interrupts::release_second() {
+    if (caught() != 0) {
+        release();
+        return;
+    }
+    struct sigaction once = {};
+    once.sa_handler = note;
+    once.sa_flags = SA_RESTART;
+    for (const int signal : kEndings)
+        if (sigismember(&watched_, signal) == 1)
+            sigaction(signal, &once, nullptr);
+    has_handlers_ = true;
+    sigprocmask(SIG_SETMASK, &outer_, nullptr);
+}
+
+void Interrupts::watch() {
+    if (!has_handlers_)
+        return;
+    sigprocmask(SIG_BLOCK, &watched_, nullptr);
+    for (const int signal : kEndings)
+        if (sigismember(&watched_, signal) == 1)
+            ::signal(signal, SIG_DFL);
+    has_handlers_ = false;
+}
+
 void Interrupts::restore_in_child() const {
     sigaction(SIGCHLD, &outer_child_, nullptr);
     sigprocmask(SIG_SETMASK, &outer_, nullptr);
 }
 
 bool Interrupts::wait(double seconds) {
+    if (caught_ == 0 && noted != 0) { // while nobody waited
+        caught_ = noted;
+        return true;
+    }
     const double whole = std::floor(seconds);
     const timespec time = {static_cast<time_t>(whole), static_cast<long>((seconds - whole) * 1e9)};
     siginfo_t info;

@@ -4,7 +4,11 @@
 // wrong into one line on stderr and an exit code. Each subcommand is a file of its own (command.hpp).
 #include "command.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -108,6 +112,18 @@ int words_before_mark(int argc, char **argv) {
     return static_cast<int>(std::find(argv, argv + argc, std::string("--")) - argv);
 }
 
+// Standard streams that are closed: the next file that is opened would be one of them, and be written to as such. What is there
+// instead fails as a closed one does, reading or writing, and is closed in programs that are executed.
+void hold_standard_streams() {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        if (open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != fd)
+            throw thrum::Failure(thrum::kFailed,
+                                 std::string("cannot open /dev/null: ") + std::strerror(errno));
+    }
+}
+
 // A help text or a table that could not be written must not look like a success.
 int after_output(int code) {
     std::cout.flush();
@@ -120,6 +136,7 @@ int after_output(int code) {
 } // namespace
 
 int main(int argc, char **argv) try {
+    hold_standard_streams();
     const int shown = words_before_mark(argc, argv);
     CLI::App app("Runs programs with their terminated threads kept and reused.", "thrum");
     app.formatter(std::make_shared<thrum::Help>("thrum COMMAND [OPTIONS]"));

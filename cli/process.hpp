@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Another process, as /proc and its memory show it: what `thrum counters` and `thrum ps` have in common.
+// Another process, as /proc and its memory show it: what `thrum counters`, `thrum ps` and
+// `thrum stat` have in common.
 #pragma once
 
 #include <sys/types.h>

@@ -106,6 +106,24 @@ std::string html_text(const std::string &text) {
     return escaped(text, html_character);
 }
 
+// Those of Latin-1 as well, which are U+0080 to U+009F: some terminals heed them.
+std::string terminal_text(const std::string &text) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size(); at++) {
+        const unsigned char c = byte_at(text, at);
+        const bool is_latin = c == 0xc2 && byte_at(text, at + 1) >= 0x80 && byte_at(text, at + 1) < 0xa0;
+        at += is_latin ? 1 : 0;
+        out += c < 0x20 || c == 0x7f || is_latin ? '?' : static_cast<char>(c);
+    }
+    return out;
+}
+
+std::string cut(const std::string &text, std::size_t bytes) {
+    while (bytes > 0 && (byte_at(text, bytes) & 0xc0) == 0x80)
+        bytes--;
+    return text.substr(0, bytes);
+}
+
 std::string shell_line(const std::vector<std::string> &words) {
     std::string line;
     for (const std::string &word : words)

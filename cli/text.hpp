@@ -14,6 +14,12 @@ namespace thrum {
 std::string json_string(const std::string &text);
 std::string html_text(const std::string &text);
 
+// As a part of a line on a terminal: control characters, which that would take for commands or a new line, are '?'.
+std::string terminal_text(const std::string &text);
+
+// So many bytes at most, and no part of a character in UTF-8.
+std::string cut(const std::string &text, std::size_t bytes);
+
 // The words as one would type them, on one line.
 std::string shell_line(const std::vector<std::string> &words);
 

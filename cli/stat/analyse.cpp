@@ -191,7 +191,10 @@ Seen SampledRun::look_up(const ProcSample &sample) {
         sites_.back().stack = stack;
         sites_.back().doing = seen.doing;
         sites_.back().lock = lock;
+        sites_.back().is_message = true;
     }
+    Site &site = sites_[at->second];
+    site.is_message = site.is_message && is_for_message(sample);
     seen.site = at->second;
     return seen;
 }

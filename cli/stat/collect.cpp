@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/collect.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -97,14 +98,16 @@ RawStack raw_stack(const struct probe_stack &stack) {
 
 // --- the probe ----------------------------------------------------------------------------------------
 
-// In memory, so that nothing is left behind however this process ends. The program finds it under /proc.
+// In memory, so that nothing is left behind however this process ends. The program finds it under /proc, and so does whatever it
+// runs: the size is sealed, for a page that is gone would end this process by SIGBUS.
 ProbeFile::ProbeFile(probe_mode mode, std::uint64_t period)
-    : file_(memfd_create("thrum-stat", MFD_CLOEXEC)), environment_{"LD_PRELOAD=" + find_library(kLibrary),
-                                                                   PROBE_VARIABLE "=/proc/" +
-                                                                       std::to_string(getpid()) + "/fd/" +
-                                                                       std::to_string(file_.get())} {
+    : file_(memfd_create("thrum-stat", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+      environment_{"LD_PRELOAD=" + find_library(kLibrary), PROBE_VARIABLE "=/proc/" +
+                                                               std::to_string(getpid()) + "/fd/" +
+                                                               std::to_string(file_.get())} {
     void *at = MAP_FAILED;
-    if (file_.get() >= 0 && ftruncate(file_.get(), sizeof *at_) == 0)
+    if (file_.get() >= 0 && ftruncate(file_.get(), sizeof *at_) == 0 &&
+        fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         at = mmap(nullptr, sizeof *at_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
     if (at == MAP_FAILED)
         throw Failure(kRefused, std::string("no memory to share with the program: ") + std::strerror(errno));

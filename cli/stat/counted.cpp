@@ -304,7 +304,7 @@ void add_blocked(Report &report, const ExactLayer &exact) {
 } // namespace
 
 void add_exact(Report &report, const ExactLayer &exact) {
-    report.exact = true;
+    report.exact = exact.counts_waits;
     if (exact.counts_threads)
         add_threads(report, exact);
     add_blocked(report, exact);

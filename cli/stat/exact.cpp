@@ -125,6 +125,8 @@ void Trapped::finish() {
     makers = makers_of(probe_.get());
     threads_created = probe_->created;
     threads_joined = probe_->joined;
+    counts_threads = probe_.loaded() > 0 && !is_unseen(); // otherwise what the sampler saw is more
+    counts_waits = probe_.trouble().empty() && !is_unseen();
     tell();
 }
 

@@ -94,6 +94,7 @@ void Examination::prepare(const std::vector<std::string> &words) {
 Streams Examination::streams(bool first) const {
     Streams streams;
     streams.input = options_.input;
+    streams.input_begin = input_begin_;
     streams.own_input = first && options_.input.empty();
     if (first || options_.show_output)
         streams.output = options_.json ? Streams::kErrors : Streams::kOwn;
@@ -140,8 +141,18 @@ void Examination::compare_status(const std::string &which, const Measured &measu
              how_it_ended(*first_status_) + "; what it shows may not hold for the others");
 }
 
+// Working out what a run has shown may take a while. One interrupt then keeps further runs from being made, and the next ends
+// all at once.
+Measured Examination::run_once(const Launch &launch, const Streams &streams,
+                               const std::vector<Layer *> &layers) {
+    interrupts_.watch();
+    const Measured measured = run(launch, streams, layers, interrupts_, on_tick());
+    interrupts_.release_second();
+    return measured;
+}
+
 bool Examination::measure_bare(Runs &runs, const Streams &streams) {
-    const Measured measured = run(runs.launch, streams, {}, interrupts_, on_tick());
+    const Measured measured = run_once(runs.launch, streams, {});
     if (!take_status(runs.launch, measured))
         return false;
     runs.measured.push_back(measured);
@@ -188,7 +199,7 @@ void Examination::sweep() {
 
 // The run whose output is shown; it also brings files into memory. True: it took so long that it counts.
 bool Examination::warm_up() {
-    const Measured measured = run(runs_.front().launch, streams(true), {}, interrupts_, on_tick());
+    const Measured measured = run_once(runs_.front().launch, streams(true), {});
     struct stat input;
     if (options_.input.empty() && fstat(STDIN_FILENO, &input) == 0 &&
         (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode)))
@@ -268,7 +279,7 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
     if (profile)
         layers.push_back(profile.get());
 
-    const Measured measured = run(launch, streams, layers, interrupts_, on_tick());
+    const Measured measured = run_once(launch, streams, layers);
     compare_status(whole ? "the sampled run" : "the profiled run", measured);
     if (progress_)
         progress_->draw();
@@ -294,8 +305,6 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
 }
 
 void Examination::take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured) {
-    if (interrupts_.caught() != 0)
-        interrupts_.release(); // working it out takes a while, and the next one is to end it
     report_.sampled_threads = launch.threads > 0 ? launch.threads : measured.most_threads;
     report_.sampled_wall = measured.wall;
     add_samples(report_, sampler, measured.wall);
@@ -312,13 +321,12 @@ void Examination::take_sampled(const Sampler &sampler, const Launch &launch, con
 void Examination::count_exactly(const Launch &launch) {
     if (progress_)
         show_progress("counted");
-    compare_status("the run in which waits were counted",
-                   run(launch, streams(false), {exact_.get()}, interrupts_, on_tick()));
+    compare_status("the run in which waits were counted", run_once(launch, streams(false), {exact_.get()}));
     exact_->finish();
-    report_.exact = true;
     add_exact(report_, *exact_);
     take_notes(*exact_);
-    know("Waits were counted in a run of their own, whose times are not reported.");
+    if (report_.exact)
+        know("Waits were counted in a run of their own, whose times are not reported.");
 }
 
 // Who makes threads all the time is hardly ever asleep, so the sampler does not see it.
@@ -330,8 +338,7 @@ void Examination::look_for_makers(const Launch &launch) {
         return;
     }
     show_progress("who makes threads");
-    compare_status("the run that showed who makes threads",
-                   run(launch, streams(false), {layer.get()}, interrupts_, on_tick()));
+    compare_status("the run that showed who makes threads", run_once(launch, streams(false), {layer.get()}));
     layer->finish();
     take_notes(*layer);
     add_makers(report_, layer->maps, layer->makers);
@@ -348,6 +355,7 @@ void Examination::watch_process() {
     runs_.push_back({});
     const Measured measured =
         watch(options_.pid, options_.seconds.value_or(kWatched), {&sampler}, interrupts_, on_tick());
+    interrupts_.release_second();
     runs_.back().measured.push_back(measured);
     report_.is_bare = false;
     report_.sampled_threads = measured.most_threads;

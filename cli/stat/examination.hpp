@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -55,6 +56,7 @@ class Examination {
     void measure_rounds(bool has_first);
     void look_closer();
     bool measure_bare(Runs &runs, const Streams &streams);
+    Measured run_once(const Launch &launch, const Streams &streams, const std::vector<Layer *> &layers);
     Measured observe(const Launch &launch, const Streams &streams, bool whole);
     void take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured);
     void count_exactly(const Launch &launch);
@@ -84,6 +86,7 @@ class Examination {
     const Options &options_;
     Report &report_;
     Interrupts interrupts_;
+    const off_t input_begin_ = lseek(STDIN_FILENO, 0, SEEK_CUR); // of stdin, before a run reads of it
     std::unique_ptr<Progress> progress_;
     Launch launch_;
     std::vector<Runs> runs_; // by threads

@@ -20,6 +20,8 @@ constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, 
 // Seconds of CPU time. The kernel mostly looks at its ticks only, every 1 to 10 ms, whether a thread is in it: of less than
 // this, its share is chance.
 constexpr double kTooShort = 0.1;
+constexpr double kForLocks = 0.3; // of active time without waits for messages, and for CPUs
+constexpr double kNoticed = 0.1;  // threads waiting for a lock on average, in a program that is not idle
 
 bool ends_with(const std::string &text, const std::string &end) {
     return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -310,6 +312,10 @@ double grown(const HardwareCounts &many, const HardwareCounts &one, double Hardw
     return now > 0 ? now / std::max(before, kFew) : 0;
 }
 
+double share_of(double part, double rest) {
+    return part > 0 ? part / (part + rest) : 0;
+}
+
 // Did others use some of the machine? Where that could not be read, as of very short runs, the kernel's account of time in
 // which somebody waited for a CPU tells; but with more threads than cores the program's own ones do.
 bool may_be_disturbed(const Point &point, unsigned processors, bool waits_for_itself) {
@@ -371,21 +377,31 @@ Facts::Facts(const Report &whole) : report(whole) {
     const double *doing = report.doing;
     const auto of = [doing](Doing what) { return doing[static_cast<int>(what)]; };
     cores = ideal_speedup(report, UINT32_MAX);
-    double input = 0;
-    for (const Site &site : report.others)
+    double input = 0, messages = 0;
+    for (const Site &site : report.others) {
         if (site.doing == Doing::kIdleWait && is_input_output(site))
             input += site.seconds;
+        if (site.is_message && is_input_output(site))
+            messages += site.seconds;
+    }
     active = of(Doing::kRunning) + of(Doing::kRunnable) + of(Doing::kLockWait) + of(Doing::kInputOutput) +
              input + of(Doing::kKernel);
+    // However many threads sit there until somebody sends them something, those that work may do so one after the other.
+    const double others = std::max(0.0, active - of(Doing::kLockWait)),
+                 working = std::max(0.0, others - messages);
+    const auto is_most_of_work = [&](double waited) {
+        const double at_work = std::max(0.0, working - of(Doing::kRunnable)); // others may have the CPUs
+        return share_of(waited, at_work) >= kForLocks && waited >= kNoticed * report.sampled_wall;
+    };
     if (active > 0) {
-        lock_share = of(Doing::kLockWait) / active;
+        is_without_messages = messages > 0 && is_most_of_work(of(Doing::kLockWait));
+        lock_share = share_of(of(Doing::kLockWait), is_without_messages ? working : others);
         io_share = (of(Doing::kInputOutput) + input) / active;
     }
     double counted = 0;
     for (const Site &site : report.waits)
         counted += site.calls ? site.seconds : 0;
-    if (counted > 0)
-        exact_share = counted / (active - of(Doing::kLockWait) + counted);
+    exact_share = share_of(counted, is_most_of_work(counted) ? working : others);
     if (report.sampled_wall > 0)
         wanting = (of(Doing::kRunning) + of(Doing::kRunnable)) / report.sampled_wall;
     culprits = find_culprits(report);

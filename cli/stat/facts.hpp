@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the rules ask of a report, worked out once: shares, ratios, and the locks that threads waited for, each with the
-// function that is to blame. Used by rules.cpp and verdict_text.cpp.
+// function that is to blame. Used by rules.cpp, origins.cpp, verdict_text.cpp
+// and what prints.
 #pragma once
 
 #include <cstdint>
@@ -76,16 +77,17 @@ struct Facts {
     double parallelism = 0;
     double threads = 1;    // at once, as asked for or seen
     double active = 0;     // thread-seconds that were neither idle nor joining nor asleep
-    double lock_share = 0; // of `active`
-    double io_share = 0;   // of `active`
-    double wanting = 0;    // threads that ran or wanted to, on average
+    double lock_share = 0; // of `active`; without waits for messages where is_without_messages
+    bool is_without_messages = false;
+    double io_share = 0; // of `active`
+    double wanting = 0;  // threads that ran or wanted to, on average
     // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
     // that the CPU time would have taken.
     double alone = 0;
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
     double few_involuntary_rate = 0;                 // of `few`
     double exact_rate = 0;                           // counted waits for a second of CPU time
-    double exact_share = 0; // of `active`, with their time in the place of what was sampled
+    double exact_share = 0; // as lock_share, with their time in the place of what was sampled
     // By the processor's counters, with the most threads to with the fewest; 0: not known.
     double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
     double slowed = 0;       // cycles for each instruction

@@ -135,7 +135,7 @@ class ExactLayer : public Layer {
     std::optional<Switched> switched; // root and CAP_PERFMON, as `blocked` and `other_calls`
     std::vector<Blocked> blocked;
     std::vector<Maps> blocked_maps;
-    bool counts_threads = true;
+    bool counts_threads = true, counts_waits = true; // all of them, up to the program's end
     std::vector<Maps> maps;
     std::vector<ExactWait> waits;
     std::vector<ThreadMaker> makers;

@@ -6,10 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <set>
+#include <map>
 
 #include "clock.hpp"
 #include "command.hpp"
@@ -64,7 +65,9 @@ class PerfProfile : public CpuProfile {
     MapReader maps_{observed.maps};
     SampleKeeper keeper_{*this};
     PythonOfSamples python_{*this};
-    std::set<pid_t> others_; // processes that it has started, while they run
+    // Processes that it has started: how much more often each was seen to begin than to end. The CPUs' rings are read one after
+    // the other, so the end may come first.
+    std::map<pid_t, int> others_;
     std::uint64_t lost_ = 0, elsewhere_ = 0;
 };
 
@@ -141,9 +144,7 @@ void PerfProfile::note_process(std::uint32_t type, Fields fields) {
         threads_created++;
     if (process == child_ || thread != process)
         return;
-    if (type == PERF_RECORD_FORK)
-        others_.insert(process);
-    else
+    if ((others_[process] += type == PERF_RECORD_FORK ? 1 : -1) == 0)
         others_.erase(process);
 }
 
@@ -171,7 +172,7 @@ void PerfProfile::finish() {
     python_.finish();
     if (lost_ > 0)
         warnings.push_back("the CPU profile lost " + std::to_string(lost_) + " samples");
-    if (!others_.empty())
+    if (std::any_of(others_.begin(), others_.end(), [](const auto &other) { return other.second > 0; }))
         warnings.push_back(
             "processes that the program started went on when it ended, as those of a daemon do: "
             "they were not looked at (-p PID does that)");

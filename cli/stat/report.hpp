@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that `thrum stat` has to say of a program, as numbers and sentences: filled by stat.cpp from what was measured
-// (run.hpp), sampled (sampler.hpp, profile.hpp, exact.hpp) and concluded (rules.hpp); shown by report_text.cpp,
+// All that `thrum stat` has to say of a program, as numbers and sentences: filled by examination.cpp from what was measured
+// (run.hpp), sampled and counted (layers.hpp) and concluded (rules.hpp); shown by report_text.cpp,
 // report_json.cpp, report_html.cpp, report_trace.cpp and report_folded.cpp, which compute nothing of their own.
 #pragma once
 
@@ -68,6 +68,7 @@ struct Site {
     double seconds = 0; // thread-seconds, from the samples; of exact runs, measured
     std::optional<std::uint64_t> calls; // exact runs: how many waits
     std::size_t lock = SIZE_MAX;        // index into Report::locks; SIZE_MAX: none
+    bool is_message = false;            // input that others send, if they do: by a socket, a pipe
 };
 
 // A lock over all its sites.

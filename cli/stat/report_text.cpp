@@ -29,8 +29,9 @@ std::string right(const std::string &text, std::size_t width) {
     return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
+// What may be a name of the program's choice is no more than text to a terminal, here and in what else shows one.
 std::string labelled(const char *label, const std::string &text) {
-    return wrapped(padded(label, kLabel) + text, std::string(kLabel, ' '));
+    return wrapped(padded(label, kLabel) + terminal_text(text), std::string(kLabel, ' '));
 }
 
 // Two short ones, side by side where there is room.
@@ -53,7 +54,7 @@ std::string rough(double seconds) {
 // --- what is the matter -------------------------------------------------------------------------------
 
 std::string cause_text(const Finding &finding) {
-    const std::string line = padded("CAUSE", kLabel) + finding.cause;
+    const std::string line = padded("CAUSE", kLabel) + terminal_text(finding.cause);
     const std::string confidence = std::string("confidence: ") + name_of(finding.confidence);
     if (line.size() + 2 + confidence.size() <= kWidth)
         return line + right(confidence, kWidth - line.size()) + "\n";
@@ -119,12 +120,12 @@ std::string chain(const std::vector<Frame> &stack, std::size_t width) {
             break;
         text += next;
     }
-    return text.substr(0, width);
+    return cut(terminal_text(text), width);
 }
 
 std::string lock_text(const Site &site, const Lock &lock) {
     const OpenmpConstruct *construct = openmp_construct(site.stack);
-    return (construct != nullptr ? openmp_name(*construct, &lock) + "; " : "") + lock.text;
+    return terminal_text((construct != nullptr ? openmp_name(*construct, &lock) + "; " : "") + lock.text);
 }
 
 std::string waits_text(const Report &report) {
@@ -163,8 +164,8 @@ std::string burner_name(const Burner &burner, std::size_t width) {
     for (const std::string &name :
          {leaf + called + place + line, leaf + place + line, leaf + called + place, leaf + place})
         if (name.size() <= width)
-            return name;
-    return leaf.substr(0, width);
+            return terminal_text(name);
+    return cut(terminal_text(leaf), width);
 }
 
 std::string burns_text(const Report &report, const Facts &facts) {

@@ -122,7 +122,8 @@ void add_lock_evidence(const Facts &facts, const Culprit &culprit, Finding &foun
             percent(culprit.wait_share) + " of " +
             counted(static_cast<double>(culprit.samples) / std::max(culprit.wait_share, 1e-9), "sample") +
             " of lock waits; waiting for locks was " + percent(facts.lock_share) +
-            " of the threads' active time");
+            " of the threads' active time" +
+            (facts.is_without_messages ? ", waits for messages left out" : ""));
     if (culprit.burned > 0)
         found.evidence.push_back(percent(culprit.burned) + " of CPU time" +
                                  (facts.report.burns_one.empty()
@@ -619,7 +620,8 @@ Place place_of_input(const Report &report) {
 
 Findings io_bound(const Facts &facts) {
     const double usable = std::min(facts.threads, facts.cores);
-    if (facts.io_share < kInputOutput || facts.parallelism > kLittleCpu * usable)
+    const bool is_idle = facts.is_without_messages; // rather than waiting for what it needs
+    if (is_idle || facts.io_share < kInputOutput || facts.parallelism > kLittleCpu * usable)
         return {};
     const Place place = place_of_input(facts.report);
     Finding found =
@@ -765,6 +767,10 @@ void conclude(Report &report, const std::string &failure) {
     if (unsure && !said)
         for (Finding &one : inconclusive(facts))
             report.findings.push_back(std::move(one));
+    for (Finding &one : report.findings)
+        if (!failure.empty() && one.rule == "inconclusive")
+            one = finding("inconclusive", "The program failed", "See why: times of it say nothing.",
+                          Confidence::kLow);
     report.verdict = verdict_text(facts, failure);
 }
 

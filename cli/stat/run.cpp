@@ -32,6 +32,7 @@ namespace {
 constexpr double kSweep = 0.01;  // seconds between two polls of the layers
 constexpr double kLook = 0.1;    // and between two looks at the threads
 constexpr double kBudget = 1e-3; // for one look
+constexpr double kPart = 0.01;   // of one CPU, for the threads' context switches, with -p
 constexpr double kTick = 0.5;
 constexpr double kGrace = 2; // from asking a program to end to ending it
 
@@ -41,10 +42,10 @@ Failure failed(const std::string &what) {
 
 // --- streams and environment --------------------------------------------------------------------------
 
-// What is left of the command's own stdin, again for each run. Of a pipe or a terminal there is but one reading.
-Descriptor open_rest_of_stdin() {
+// What was left of the command's own stdin when the first run began, again for each run: what that one read of it has moved
+// the offset, which they share. Of a pipe or a terminal there is but one reading.
+Descriptor open_rest_of_stdin(off_t at) {
     struct stat status;
-    const off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
     if (at < 0 || fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode))
         return open_file("/dev/null", O_RDONLY);
     Descriptor file(open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC));
@@ -57,7 +58,7 @@ Descriptor open_rest_of_stdin() {
 struct StreamFiles {
     explicit StreamFiles(const Streams &streams)
         : in(streams.own_input       ? Descriptor()
-             : streams.input.empty() ? open_rest_of_stdin()
+             : streams.input.empty() ? open_rest_of_stdin(streams.input_begin)
                                      : open_file(streams.input, O_RDONLY)),
           nowhere(streams.output == Streams::kNowhere ? open_file("/dev/null", O_WRONLY) : Descriptor()) {
         if (!streams.own_input)
@@ -335,8 +336,7 @@ std::string text_of_file(const std::string &path) {
     return text.str();
 }
 
-// Nothing where the process is gone, or has ended and is not waited for yet. Context switches of threads that have ended
-// are not kept.
+// Nothing where the process is gone, or has ended and is not waited for yet. Without its context switches.
 std::optional<Account> account_of(pid_t pid) {
     const std::string folder = "/proc/" + std::to_string(pid), text = text_of_file(folder + "/stat");
     const std::size_t name_ends = text.rfind(')');
@@ -359,15 +359,35 @@ std::optional<Account> account_of(pid_t pid) {
     const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
     account.user = user_ticks / ticks;
     account.system = system_ticks / ticks;
-    const std::unique_ptr<DIR, int (*)(DIR *)> tasks(opendir((folder + "/task").c_str()), closedir);
+    return account;
+}
+
+// A file for each thread, of which there may be many; of threads that have ended they are not kept. Where none is left, `account`
+// stays as it is.
+void take_switches(pid_t pid, Account &account) {
+    const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+    const std::unique_ptr<DIR, int (*)(DIR *)> tasks(opendir(folder.c_str()), closedir);
+    std::uint64_t voluntary = 0, involuntary = 0;
+    bool is_there = false;
     for (const dirent *entry; tasks != nullptr && (entry = readdir(tasks.get())) != nullptr;) {
         if (entry->d_name[0] == '.')
             continue;
-        const std::string status = text_of_file(folder + "/task/" + entry->d_name + "/status");
-        account.voluntary += number_behind(status, "\nvoluntary_ctxt_switches:");
-        account.involuntary += number_behind(status, "nonvoluntary_ctxt_switches:");
+        const std::string status = text_of_file(folder + "/" + entry->d_name + "/status");
+        is_there = is_there || !status.empty();
+        voluntary += number_behind(status, "\nvoluntary_ctxt_switches:");
+        involuntary += number_behind(status, "nonvoluntary_ctxt_switches:");
     }
-    return account;
+    if (!is_there)
+        return;
+    account.voluntary = voluntary;
+    account.involuntary = involuntary;
+}
+
+// All but the context switches.
+void take_times(const Account &from, Account &account) {
+    account.user = from.user;
+    account.system = from.system;
+    account.faults_major = from.faults_major;
 }
 
 void take_difference(const Account &before, const Account &after, Measured &measured) {
@@ -383,24 +403,35 @@ void take_difference(const Account &before, const Account &after, Measured &meas
 
 // --- threads -------------------------------------------------------------------------------------------
 
-// schedstat: "RUN_NS DELAY_NS SLICES".
+// The folder has as many links as there are threads, and two. It is read in small parts, for one of readdir()'s is of more than
+// a thousand threads, and may take all the time that there is.
 void ThreadWatch::look() {
     const double begin = seconds_now();
     const std::string folder = "/proc/" + std::to_string(pid_) + "/task";
-    const std::unique_ptr<DIR, int (*)(DIR *)> tasks(opendir(folder.c_str()), closedir);
-    unsigned seen = 0;
-    for (const dirent *entry; tasks != nullptr && (entry = readdir(tasks.get())) != nullptr;) {
-        if (entry->d_name[0] == '.')
-            continue;
-        seen++;
-        if (seconds_now() - begin > kBudget)
-            continue;
-        std::ifstream file(folder + "/" + entry->d_name + "/schedstat");
-        std::uint64_t run, delay;
-        if (file >> run >> delay)
-            delay_ns_[static_cast<pid_t>(std::atoi(entry->d_name))] = delay;
-    }
-    most_ = std::max(most_, seen);
+    const Descriptor tasks(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct stat status;
+    if (!tasks.is_open() || fstat(tasks.get(), &status) != 0)
+        return;
+    most_ = std::max(most_, static_cast<unsigned>(status.st_nlink > 2 ? status.st_nlink - 2 : 0));
+    alignas(dirent64) char entries[1024];
+    for (ssize_t got; (got = getdents64(tasks.get(), entries, sizeof entries)) > 0;)
+        for (ssize_t at = 0; at < got;) {
+            const auto *entry = reinterpret_cast<const dirent64 *>(entries + at);
+            at += entry->d_reclen;
+            if (entry->d_name[0] == '.')
+                continue;
+            if (seconds_now() - begin > kBudget)
+                return;
+            look_at(folder, entry->d_name);
+        }
+}
+
+// schedstat: "RUN_NS DELAY_NS SLICES".
+void ThreadWatch::look_at(const std::string &folder, const char *thread) {
+    std::ifstream file(folder + "/" + thread + "/schedstat");
+    std::uint64_t run, delay;
+    if (file >> run >> delay)
+        delay_ns_[static_cast<pid_t>(std::atoi(thread))] = delay;
 }
 
 double ThreadWatch::run_delay() const {
@@ -438,15 +469,18 @@ Measured run(const Launch &launch, const Streams &streams, const std::vector<Lay
 Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, Interrupts &interrupts,
                const std::function<void()> &on_tick) {
     Measured measured;
-    const std::optional<Account> before = account_of(pid);
+    std::optional<Account> before = account_of(pid);
     if (!before)
         throw process::unreadable(pid, ESRCH);
+    const double took_from = seconds_now();
+    take_switches(pid, *before);
+    const double seldom = std::max(kTick, (seconds_now() - took_from) / kPart);
     Account after = *before;
     Moment load_before = moment_now();
     Clockwork clockwork(pid, layers, on_tick);
     clockwork.threads().look();
     clockwork.threads().leave_out_what_was();
-    double looked = 0;
+    double looked = 0, switches_at = seldom;
     while (clockwork.elapsed() < seconds && !measured.incomplete) {
         const double left = clockwork.turn();
         measured.incomplete = interrupts.wait(std::clamp(seconds - clockwork.elapsed(), 0.0, left));
@@ -458,10 +492,17 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
         const std::optional<Account> now = account_of(pid);
         if (!now)
             break;
-        after = *now;
+        take_times(*now, after);
+        if (looked < switches_at)
+            continue;
+        take_switches(pid, after);
+        switches_at = clockwork.elapsed() + seldom;
     }
     measured.wall = clockwork.elapsed();
-    after = account_of(pid).value_or(after);
+    if (const std::optional<Account> last = account_of(pid)) {
+        take_times(*last, after);
+        take_switches(pid, after);
+    }
     take_difference(*before, after, measured);
     Moment load_after = moment_now();
     load_after.own += measured.user + measured.system; // the process is no child, but no stranger either

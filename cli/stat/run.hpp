@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One run of the program, with what it cost: bare, or with layers that look at it (layers.hpp). Or a process that runs
-// already, for a while. Used by sweep.cpp and stat.cpp.
+// already, for a while. Used by sweep.cpp and examination.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -32,8 +32,9 @@ struct Streams {
     enum Output { kOwn, kErrors, kNowhere }; // kErrors: what it prints on stdout goes to stderr
     Output output = kNowhere;
     bool own_input = false; // the command's stdin; otherwise `input`
-    std::string input;      // a file, read from the start; empty: the rest of the command's stdin where that
-                            // is a file, otherwise nothing
+    std::string input;      // a file, read from the start; empty: the command's stdin from `input_begin` on
+                            // where that is a file, otherwise nothing
+    off_t input_begin = -1; // -1: it has no offsets
     // In the command's process group, as the terminal has it: Ctrl-C and Ctrl-Z reach it by themselves. Otherwise in a
     // session of its own, so that all that it starts can be ended with it.
     bool in_foreground() const { return own_input; }
@@ -64,6 +65,8 @@ class ThreadWatch {
     void leave_out_what_was(); // what they have waited so far is not to be counted
 
   private:
+    void look_at(const std::string &folder, const char *thread);
+
     pid_t pid_;
     unsigned most_ = 0;
     std::map<pid_t, std::uint64_t> delay_ns_, before_ns_;

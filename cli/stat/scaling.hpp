@@ -4,7 +4,8 @@
 //
 //     speedup(N) = N / (1 + contention * (N - 1) + coherency * N * (N - 1)),
 //
-// which with coherency = 0 is Amdahl's law, contention being the sequential part. Used by stat.cpp.
+// which with coherency = 0 is Amdahl's law, contention being the sequential part. Used by examination.cpp
+// and facts.cpp.
 #pragma once
 
 #include <optional>

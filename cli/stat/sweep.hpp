@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The same program with different numbers of threads, bare: how it is told the number, and the runs, one number after the
-// other again and again, so that what changes on the machine meanwhile changes them all. Used by stat.cpp.
+// other again and again, so that what changes on the machine meanwhile changes them all. Used by stat.cpp and
+// examination.cpp.
 #pragma once
 
 #include <string>

@@ -59,6 +59,15 @@ bool accuses(const Finding &finding) {
     return finding.rule != "scales" && finding.rule != "inconclusive" && finding.rule != "io-bound";
 }
 
+// What a sweep is to tell: threads that are not there, or are not needed, get in nobody's way.
+std::string suspicion_text(const Finding &finding) {
+    if (finding.rule == "sequential")
+        return "for a part of the time one thread alone had something to do; whether more would be faster";
+    if (finding.rule == "oversubscribed")
+        return "there are more threads than cores; whether fewer would be faster";
+    return "threads get in each other's way; whether fewer would be faster";
+}
+
 std::string one_run_text(const Facts &facts) {
     const Report &report = facts.report;
     const std::string used = fixed(facts.parallelism, 2) + " of " + counted(facts.cores, "CPU");
@@ -69,8 +78,7 @@ std::string one_run_text(const Facts &facts) {
     if (report.points.front().most_threads <= 1 && !guilty) // of those that are soon over none may have been
         return "One run, and one thread alone was seen in it: it used " + used + ".";
     if (guilty)
-        return "One run: threads get in each other's way; whether fewer would be faster, a --sweep tells." +
-               hazy;
+        return "One run: " + suspicion_text(report.findings.front()) + ", a --sweep tells." + hazy;
     return "One run: its threads used " + used + ", and nothing stands in their way that one run can tell." +
            hazy;
 }
@@ -86,9 +94,11 @@ std::string busy_text(const Facts &facts) {
 }
 
 Outcome outcome_of(const Facts &facts, const std::string &failure) {
+    if (!failure.empty() || facts.report.points.empty())
+        return Outcome::kInconclusive;
     if (!facts.is_compared())
-        return facts.report.points.empty() ? Outcome::kInconclusive : Outcome::kOneRun;
-    if (!failure.empty() || facts.speedup <= 0)
+        return Outcome::kOneRun;
+    if (facts.speedup <= 0)
         return Outcome::kInconclusive;
     if (facts.is_busy)
         return is_slower_anyhow(facts) ? Outcome::kSlower : Outcome::kInconclusive;

@@ -67,8 +67,20 @@ constexpr Waiter kWaiters[] = {
     {"std::__atomic_futex", Doing::kIdleWait},
     {"std::__detail::__platform_wait", Doing::kIdleWait},
 };
-// Mutexes of other languages and libraries, somewhere in the name.
-constexpr const char *kSlowPaths[] = {"lock_contended", "::lock_slow", "Mutex::LockSlow"};
+// Locks of other languages and libraries, as a component of the name or its end: those of Rust's std, of parking_lot and
+// Abseil. A name that is mangled has the component's length in front.
+constexpr const char *kSlowPaths[] = {
+    "lock_contended",   "read_contended",       "write_contended", "lock_slow",      "lock_exclusive_slow",
+    "lock_shared_slow", "lock_upgradable_slow", "upgrade_slow",    "Mutex::LockSlow"};
+
+bool has_component(const std::string &name, const char *component) {
+    for (std::size_t at = name.find(component); at != std::string::npos; at = name.find(component, at + 1)) {
+        const char before = at == 0 ? ':' : name[at - 1];
+        if (before == ':' || (before >= '0' && before <= '9'))
+            return true;
+    }
+    return false;
+}
 
 std::optional<Doing> doing_by_name(const Frame &frame) {
     const std::string name = begins_with(frame.function, "std::") ? frame.function : plain(frame.function);
@@ -76,7 +88,7 @@ std::optional<Doing> doing_by_name(const Frame &frame) {
         if (begins_with(name, waiter.begins))
             return waiter.doing;
     for (const char *path : kSlowPaths)
-        if (name.find(path) != std::string::npos)
+        if (has_component(name, path))
             return Doing::kLockWait;
     return std::nullopt;
 }
@@ -299,6 +311,12 @@ Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const 
     if (sample.system_call == SYS_futex)
         return doing_at_futex(sample, stack, threads);
     return sample.system_call < 0 ? Doing::kKernel : doing_in_system_call(sample);
+}
+
+bool is_for_message(const ProcSample &sample) {
+    static const std::set<long> calls = {SYS_read,    SYS_readv,    SYS_recvfrom,
+                                         SYS_recvmsg, SYS_recvmmsg, SYS_mq_timedreceive};
+    return sample.state == 'S' && calls.count(sample.system_call) != 0;
 }
 
 bool is_python(const Frame &frame) {

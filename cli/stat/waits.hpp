@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a thread that sleeps is waiting for: by the system call that it sleeps in, and by the names of the functions that
-// made it. Used by analyse.cpp.
+// made it. Used by analyse.cpp, counted.cpp, sites.cpp and facts.cpp.
 #pragma once
 
 #include <optional>
@@ -19,6 +19,10 @@ std::optional<Doing> doing_by_names(const std::vector<Frame> &stack);
 
 // `threads`: those of the program, for a futex that holds the number of one is what tells of its end.
 Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const std::set<pid_t> &threads);
+
+// It reads what others send, by a socket or a pipe, and sleeps until they do. Who reads a file is in an uninterruptible sleep,
+// which the device ends.
+bool is_for_message(const ProcSample &sample);
 
 // The interpreter's, or a function of a Python program's.
 bool is_python(const Frame &frame);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs of `thrum stat` that are looked at in ways that fail, or that are left alone meanwhile.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "documents.hpp"
+#include "interrupts.hpp"
+#include "place.hpp"
+#include "stat/run.hpp"
+
+namespace {
+
+// --- interrupts ---------------------------------------------------------------------------------------------
+
+// In a child, which it may end: the status, as from waitpid.
+int status_of(int (*body)()) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, nullptr);
+        signal(SIGINT, SIG_DFL);
+        _exit(body());
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+TEST(StatLooks, WhileNobodyWaitsForThemTheSecondInterruptEndsAll) {
+    const int ended = status_of([] {
+        thrum::Interrupts interrupts;
+        interrupts.release_second();
+        raise(SIGINT);
+        if (interrupts.caught() == SIGINT)
+            raise(SIGINT);
+        return 1;
+    });
+    EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGINT) << ended;
+}
+
+TEST(StatLooks, WhatCameWhileNobodyWaitedIsToldToWhoDoesNext) {
+    const int ended = status_of([] {
+        thrum::Interrupts interrupts;
+        interrupts.release_second();
+        raise(SIGINT);
+        interrupts.watch();
+        const bool is_told = interrupts.wait(0) && !interrupts.wait(0);
+        raise(SIGINT); // which is blocked again
+        return is_told && interrupts.wait(0) && interrupts.caught() == SIGINT ? 7 : 1;
+    });
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 7) << ended;
+}
+
+#ifdef CLI_INTERRUPTER
+
+void expect_interrupted(const Words &words, int status) {
+    const auto interrupted = [&words](const char *times) {
+        return spawn(words, with({{"LD_PRELOAD", CLI_INTERRUPTER}, {"INTERRUPTS", times}}));
+    };
+    const Ended never = interrupted("0"), once = interrupted("1"), twice = interrupted("2");
+    EXPECT_EQ(never.code(), status) << never.err;
+    EXPECT_EQ(never.err.find("interrupted"), std::string::npos) << never.err;
+    EXPECT_EQ(once.code(), status) << once.err;
+    EXPECT_NE(once.err.find("VERDICT"), std::string::npos) << once.err;
+    EXPECT_EQ(twice.signal(), SIGINT) << twice.err;
+    EXPECT_EQ(twice.err.find("VERDICT"), std::string::npos) << twice.err;
+}
+
+TEST(StatLooks, ASecondInterruptEndsTheWorkingOut) {
+    expect_interrupted({CLI_THRUM, "stat", "--no-profile", "--", CLI_WATCHED, "share", "4", "200"}, 0);
+}
+
+TEST(StatLooks, ASecondInterruptEndsTheWorkingOutOfAProcess) {
+    const Running process({CLI_WATCHED, "serve", "4"});
+    expect_interrupted({CLI_THRUM, "stat", "--seconds", "0.3", "-p", std::to_string(process.pid())}, 0);
+}
+
+#endif
+
+// --- runs that are looked at --------------------------------------------------------------------------------
+
+// Their beginnings and ends are told on several CPUs, and so in any order.
+TEST(StatLooks, ProcessesThatHaveEndedDidNotGoOn) {
+    const Ended ended = spawn({CLI_THRUM, "stat", "--", "/bin/sh", "-c",
+                               "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i + 1)); done"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.err.find("went on when"), std::string::npos) << ended.err;
+}
+
+// How often this process has read from files; 0 where the kernel does not tell.
+long reads() {
+    std::ifstream file("/proc/self/io");
+    for (std::string name; file >> name;)
+        if (long number = 0; name == "syscr:" && file >> number)
+            return number;
+    return 0;
+}
+
+// So many have all that they did looked up in the beginning and in the end, not twice a second.
+TEST(StatLooks, ManyThreadsAreLookedAtSeldom) {
+    constexpr int kThreads = 5000;
+    if (reads() == 0)
+        GTEST_SKIP() << "/proc/self/io does not tell how often files are read";
+    const Running process({CLI_LISTENERS, std::to_string(kThreads), "idle"});
+    thrum::Interrupts interrupts;
+    const long before = reads();
+    const thrum::stat::Measured measured = thrum::stat::watch(process.pid(), 3, {}, interrupts, [] {});
+    const long each = (reads() - before) / kThreads;
+    EXPECT_EQ(measured.most_threads, kThreads + 1U);
+    EXPECT_LE(each, 9) << "twice in the beginning, and in the end, and of some of them the delays";
+}
+
+// What is compared are runs that did the same.
+TEST(StatLooks, ASweepInWhichANumberFailsSaysSo) {
+    const std::string program = place().write("fails", "#!/bin/sh\n[ \"$1\" = 1 ] || exit 3\n");
+    const Ended ended = spawn({CLI_THRUM, "stat", "--sweep", "1,2", "-n", "1", "--", program, "{}"});
+    EXPECT_EQ(ended.code(), 3);
+    EXPECT_EQ(ended.err.compare(0, 54, "VERDICT  Inconclusive: the program ended differently: "), 0)
+        << ended.err;
+}
+
+#ifdef CLI_ELFUTILS // which finds what is waited for
+
+// However many threads wait for messages that do not come: those that work wait for a lock, and that is what is told.
+TEST(StatLooks, IdleConnectionsHideNoLock) {
+    const Ended ended = spawn({CLI_THRUM, "stat", "--json", "--", CLI_LISTENERS, "40"});
+    ASSERT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule'] in ('hot-mutex', 'one-lock', 'convoy'), "
+                                    "d['findings'][0]['function'], d['locks'][0]['lock']['symbol']"),
+              "True update table_lock")
+        << json_value(ended.out, "d['findings']");
+    EXPECT_EQ(json_value(ended.out, "[f for f in d['findings'] if f['rule'] == 'io-bound']"), "[]");
+}
+
+#endif
+
+#ifdef CLI_STAT // which the counting is done with
+
+// With an environment of its own the program has no library that counts, and what was sampled stands.
+TEST(StatLooks, WhatCouldNotBeCountedIsNotCalledSo) {
+    const auto run = [](const Words &before) {
+        Words words = {CLI_THRUM, "stat", "--exact", "--json", "--"};
+        words.insert(words.end(), before.begin(), before.end());
+        words.insert(words.end(), {CLI_WATCHED, "share", "4", "200"});
+        return spawn(words);
+    };
+    const std::string members = "d['exact'], d['threads_counted'], d['threads_created'] >= 4";
+    const Ended seen = run({}), unseen = run({"/usr/bin/env", "-i"});
+    ASSERT_EQ(seen.code(), 0) << seen.err;
+    ASSERT_EQ(unseen.code(), 0) << unseen.err;
+    EXPECT_EQ(json_value(seen.out, members), "True True True");
+    EXPECT_EQ(json_value(unseen.out, members), "False False True");
+    EXPECT_EQ(json_value(unseen.out, "[s for s in d['how_known'] if s.startswith('Waits were counted')]"),
+              "[]");
+}
+
+// The memory that is shared with the program is a file to it.
+TEST(StatLooks, TheProgramMayTruncateWhatIsShared) {
+    const std::string line = "test -n \"$THRUM_STAT\" && truncate -s 0 \"$THRUM_STAT\" && exit 5; exit 6";
+    const Ended ended = spawn({CLI_THRUM, "stat", "--exact", "--", "/bin/sh", "-c", line});
+    EXPECT_EQ(ended.signal(), 0) << ended.err;
+    EXPECT_NE(ended.err.find("VERDICT"), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.err.find("ended differently"), std::string::npos) << "it could\n" << ended.err;
+}
+
+#endif
+
+} // namespace
