@@ -4,8 +4,10 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +19,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "faults.hpp"
@@ -99,6 +102,65 @@ TEST_F(Interrupted, RawYieldIsEnoughForCodeWithoutAnyLibrary) {
     for (int i = 0; i < 8; i++)
         threads.emplace_back([&] { wait_for(flag); });
     Thread sets([&] { flag = true; });
+}
+
+// ... beside others, who keep what they run on, in whichever way.
+TEST_P(SafeMode, ThreadsOfModeYieldShareTheWorkersWithOthers) {
+    for (unsigned workers : {1U, 2U}) {
+        constexpr std::size_t kThreads = 6;
+        constexpr int kSteps = 20;
+        const Preempting runtime(workers, GetParam());
+        std::array<std::atomic<int>, kThreads> steps{};
+        std::atomic<int> wrong{0};
+        std::vector<Thread> threads;
+        // In step with the next, which has to have a turn between two of these.
+        const auto step = [&](std::size_t i) {
+            const int own = ++steps[i];
+            while (steps[(i + 1) % kThreads] < own) {
+            }
+        };
+        for (std::size_t i = 0; i < kThreads; i += 2) {
+            threads.emplace_back([&, i] {
+                for (int k = 0; k < kSteps; k++) {
+                    *error_place() = static_cast<int>(i) + 1;
+                    step(i);
+                    wrong += *error_place() != static_cast<int>(i) + 1;
+                }
+            });
+            threads.emplace_back(
+                [&, i] {
+                    for (int k = 0; k < kSteps; k++)
+                        step(i + 1);
+                },
+                THRUM_PREEMPT_YIELD);
+        }
+        threads.clear();
+        EXPECT_EQ(wrong, 0);
+        EXPECT_GE(preemptions(), workers == 1 ? static_cast<uint64_t>(kSteps) : 1U);
+    }
+}
+
+// All that they run on is there for the one after the other: on a worker that nobody else has, one and the same.
+TEST_P(SafeMode, ThreadsOfModeYieldTakeNothingAlong) {
+    const Preempting runtime(2, GetParam());
+    Turns turns;
+    using Place = std::pair<int *, pid_t>; // errno, and the kernel thread
+    std::array<Place, 2> before{}, after{};
+    const auto here = [] { return Place(error_place(), static_cast<pid_t>(syscall(SYS_gettid))); };
+    const auto take = [&](std::size_t self) {
+        before[self] = here();
+        turns.take(static_cast<int>(self));
+        after[self] = here();
+    };
+    thrum_attr_t attr = attr_queued();
+    EXPECT_EQ(thrum_attr_set_worker(&attr, 1), 0);
+    EXPECT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_YIELD), 0);
+    Light one([&] { take(0); }, &attr), other([&] { take(1); }, &attr);
+    one.join();
+    other.join();
+    EXPECT_GE(preemptions(), Events::kCount - 1U);
+    EXPECT_EQ(before[0], before[1]);
+    EXPECT_EQ(before, after);
 }
 
 // More than there are spare thread control blocks: they have to be made meanwhile.
