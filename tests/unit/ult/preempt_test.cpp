@@ -264,6 +264,7 @@ TEST_P(SafeMode, ExceptionsInFlightAreKept) {
         });
     threads.clear();
     EXPECT_EQ(wrong, 0);
+    EXPECT_GE(preemptions(), 8U);
 }
 
 // --- thread-locals for life ---------------------------------------------------------------------------------
@@ -834,6 +835,8 @@ TEST_P(SafeMode, AChildOfForkGoesOn) {
     for (int id = 0; id < 4; id++)
         threads.emplace_back([id] {
             for (int i = 0; i < 5; i++) {
+                for (const uint64_t end = in_us(3 * kShort); thrum_now() < end;) {
+                }
                 const pid_t child = fork();
                 if (child == 0) {
                     std::string text(1000, static_cast<char>('a' + id));
@@ -845,6 +848,8 @@ TEST_P(SafeMode, AChildOfForkGoesOn) {
                 EXPECT_EQ(status, 0);
             }
         });
+    threads.clear();
+    EXPECT_GE(preemptions(), 4U);
 }
 
 // A thread of a pool that nobody looks at any more is lost at the end, even with a lock of malloc's in its hands.
