@@ -16,8 +16,8 @@
 
 #include <thrum/worker.h>
 
-#include "crew.hpp"
 #include "nodes.h"
+#include "preempt.hpp"
 #include "ult.hpp"
 
 namespace {
@@ -195,6 +195,78 @@ TEST_F(Places, CallsThatBlockAreNotBound) {
               0);
     EXPECT_EQ(cpus, all_);
     ASSERT_EQ(thrum_fini(), 0);
+}
+
+// Of the caller: all that are given here, and no other?
+bool may_use(const cpu_set_t &wanted) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_EQUAL(&set, &wanted);
+}
+
+// In mode klt who is preempted keeps the kernel thread, and goes on with it on whatever worker has a turn for it.
+TEST_F(Places, AKernelThreadHasThatOfTheWorkerWhoseThreadsItCarries) {
+    constexpr unsigned kWorkers = 2;
+    constexpr int kMoves = 20;
+    if (ULT_ASAN || ULT_TSAN)
+        GTEST_SKIP() << "under sanitizers nobody is preempted";
+    setenv("THRUM_BIND", "cpu", 1);
+    const Preempting runtime(kWorkers, THRUM_PREEMPT_KLT);
+    std::array<cpu_set_t, kWorkers> places{};
+    for (unsigned i = 0; i < kWorkers; i++) {
+        CPU_ZERO(&places.at(i));
+        CPU_SET(static_cast<size_t>(*std::next(all_.begin(), static_cast<long>(i * all_.size() / kWorkers))),
+                &places.at(i));
+    }
+    const uint64_t end = in_ms(20'000);
+    std::atomic<int> wrong{0}, moves{0}, others{0};
+    std::vector<Thread> threads;
+    for (int i = 0; i < 5; i++)
+        threads.emplace_back([&] {
+            const pid_t self = gettid();
+            for (int last = -1; moves < kMoves && thrum_now() < end;) {
+                thrum_nopreempt_begin();
+                const int worker = thrum_worker_self();
+                // The one that relieves others has a number that is none of these.
+                if (worker >= 0 && static_cast<unsigned>(worker) < kWorkers) {
+                    wrong += !may_use(places[static_cast<size_t>(worker)]);
+                    moves += last >= 0 && worker != last;
+                    last = worker;
+                }
+                thrum_nopreempt_end();
+                others += gettid() != self;
+            }
+        });
+    threads.clear();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(others, 0);
+    EXPECT_GE(moves, kMoves);
+}
+
+// It costs a system call, which is made only where the worker is another than before: who has asked for other CPUs has them as
+// long as he stays there.
+TEST_F(Places, AKernelThreadIsGivenItsPlaceOnce) {
+    if (ULT_ASAN || ULT_TSAN)
+        GTEST_SKIP() << "under sanitizers nobody is preempted";
+    setenv("THRUM_BIND", "cpu", 1);
+    const Preempting runtime(2, THRUM_PREEMPT_KLT);
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (const int cpu : all_)
+        CPU_SET(static_cast<size_t>(cpu), &all);
+    thrum_attr_t attr = attr_queued();
+    EXPECT_EQ(thrum_attr_set_worker(&attr, 1), 0);
+    std::atomic<bool> over{false};
+    Light computes([&] { wait_for(over); }, &attr);
+    Light changes(
+        [&] {
+            EXPECT_FALSE(may_use(all));
+            EXPECT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+            for (const uint64_t enough = preemptions() + 20; preemptions() < enough;) {
+            }
+            EXPECT_TRUE(may_use(all));
+            over = true;
+        },
+        &attr);
 }
 
 TEST_F(Places, RefusesABadWordInOneLine) {

@@ -3,7 +3,10 @@
 // For the tests of preemption: a runtime that does it, its counters, and threads that compute.
 #pragma once
 
+#include <sys/types.h>
 #include <thrum/worker.h>
+
+#include <fstream>
 
 #include "crew.hpp"
 
@@ -103,6 +106,15 @@ inline void wait_for_each_other() {
     });
     first.join();
     second.join();
+}
+
+// Does this kernel thread of the process wait in the kernel?
+inline bool is_asleep(pid_t thread) {
+    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind("State:", 0) == 0)
+            return line.find("sleeping") != std::string::npos;
+    return false;
 }
 
 class Interrupted : public testing::Test {

@@ -4,7 +4,8 @@
 // and do what they are for; the others end with EINTR; by thrum_blocking() none does (thrum-preemption(7), "System calls").
 //
 // What ends the wait is another thread on the only worker: where the one that waits were not preempted, or its call not made
-// again, the test would hang. Not here, of the list: ioctl of a terminal, and getrandom, which has no reason to wait.
+// again, the test would hang. Not here, of the list: getrandom, which waits only until the kernel has what it makes random numbers
+// of. That is once, while the machine starts, and nothing that a test could do makes it wait again.
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
@@ -15,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/select.h>
@@ -25,6 +27,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -216,6 +219,82 @@ Call inotify_(By) {
                 return error_of(read(*watch, events.data(), events.size()) <= 0);
             },
             [=] { const File made(open(folder->file().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)); }};
+}
+
+// --- ... of terminals -------------------------------------------------------------------------------------
+
+// A terminal, through which bytes go as they are, and the end of it that is a program's who shows what is written there.
+struct Terminal {
+    SharedFile itself, shown;
+};
+
+Terminal a_terminal() {
+    const SharedFile shown = shared(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    std::array<char, 64> name{};
+    if (*shown < 0 || grantpt(*shown) != 0 || unlockpt(*shown) != 0 ||
+        ptsname_r(*shown, name.data(), name.size()) != 0)
+        return {};
+    const SharedFile itself = shared(open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    termios settings{};
+    if (*itself < 0 || tcgetattr(*itself, &settings) != 0)
+        return {};
+    cfmakeraw(&settings);
+    EXPECT_EQ(tcsetattr(*itself, TCSANOW, &settings), 0);
+    return {itself, shown};
+}
+
+Call read_of_terminal(By) {
+    const Terminal terminal = a_terminal();
+    if (terminal.itself == nullptr)
+        return {};
+    return for_input({terminal.itself, terminal.shown}, [](int file) {
+        char byte = 0;
+        return error_unless(1, read(file, &byte, 1));
+    });
+}
+
+// It is told to stop, as by a user who presses Ctrl-S, and to go on.
+Call write_to_terminal(By) {
+    const Terminal terminal = a_terminal();
+    if (terminal.itself == nullptr)
+        return {};
+    EXPECT_EQ(tcflow(*terminal.itself, TCOOFF), 0);
+    return {[=] { return error_unless(1, write(*terminal.itself, "x", 1)); },
+            [=] { EXPECT_EQ(tcflow(*terminal.itself, TCOON), 0); }};
+}
+
+// A kernel thread of the program's that writes, which waits.
+class Writer {
+  public:
+    explicit Writer(const SharedFile &file)
+        : thread_([this, file] {
+              self_ = static_cast<pid_t>(syscall(SYS_gettid));
+              written_ = write(*file, "x", 1);
+          }) {
+        while (self_ == 0 || !is_asleep(self_))
+            std::this_thread::yield();
+    }
+    Writer(const Writer &) = delete;
+    ~Writer() {
+        thread_.join();
+        EXPECT_EQ(written_, 1);
+    }
+
+  private:
+    std::atomic<pid_t> self_{0};
+    ssize_t written_ = 0;
+    std::thread thread_; // last
+};
+
+// Of those that a terminal without hardware has this one waits: it writes, for which it has to have its turn.
+Call ioctl_of_terminal(By) {
+    const Terminal terminal = a_terminal();
+    if (terminal.itself == nullptr)
+        return {};
+    EXPECT_EQ(tcflow(*terminal.itself, TCOOFF), 0);
+    auto writer = std::make_shared<Writer>(terminal.itself);
+    return {[=, keep = writer] { return error_of(ioctl(*terminal.itself, TCXONC, TCIOFF) != 0); },
+            [=] { EXPECT_EQ(tcflow(*terminal.itself, TCOON), 0); }};
 }
 
 // --- ... of locks of files --------------------------------------------------------------------------------
@@ -854,6 +933,9 @@ const Kind kGoOn[] = {
     {"Writev", writev_},
     {"OpenOfAFifo", open_},
     {"ReadOfInotify", inotify_},
+    {"ReadOfATerminal", read_of_terminal},
+    {"WriteToATerminal", write_to_terminal},
+    {"IoctlOfATerminal", ioctl_of_terminal},
     {"Wait", wait_},
     {"Waitpid", waitpid_},
     {"Wait4", wait4_},

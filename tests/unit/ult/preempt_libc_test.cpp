@@ -269,14 +269,6 @@ int knows_its_cpu() {
     });
 }
 
-bool is_asleep(pid_t thread) {
-    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind("State:", 0) == 0)
-            return line.find("sleeping") != std::string::npos;
-    return false;
-}
-
 // By somebody else, while it computes, or waits in the kernel. Ends the process.
 int is_cancelled_from_outside(bool waits) {
     static std::atomic<bool> asked{false};
