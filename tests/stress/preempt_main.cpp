@@ -10,10 +10,10 @@
 //     stress-preempt --mode lend,none --workers 1,2,8 --threads 8,32,1000 --slice 50,100,1000 --seconds 60
 //
 // The second is all combinations, a minute in all. --mode pthread runs the same on kernel threads: what fails there is
-// the test's fault. A run counts only if malloc, free, stdio, the mutexes, the unwinder, the bottoms of stacks and the
-// registers were hit often enough (--least-hits, of several modes in each; preempt_pcs.h). --clock-steps sets the machine's
-// clock by an hour and back again and again, where the process may. --bites shows that the checks can fail. The seed of a run
-// is printed, --seed N takes it again: the choices are the same then, the interleaving is not.
+// the test's fault. A run counts only if malloc, free, stdio, the mutexes, other locks, the unwinder, the bottoms of
+// stacks and the registers were hit often enough (--least-hits, of several modes in each; preempt_pcs.h). --clock-steps sets
+// the machine's clock by an hour and back again and again, where the process may. --bites shows that the checks can fail. The
+// seed of a run is printed, --seed N takes it again: the choices are the same then, the interleaving is not.
 #include <unistd.h>
 
 #include <algorithm>

@@ -123,8 +123,8 @@ void on_tick(int signal, siginfo_t *info, void *context) {
 } // namespace
 
 const char *name_of(Hit hit) {
-    static constexpr std::array<const char *, kHits> kNames = {"malloc",   "free", "stdio",    "mutex",
-                                                               "unwinder", "deep", "registers"};
+    static constexpr std::array<const char *, kHits> kNames = {"malloc", "free",     "stdio", "mutex",
+                                                               "lock",   "unwinder", "deep",  "registers"};
     return kNames[hit];
 }
 
@@ -134,6 +134,7 @@ HitCounts pcs_counts() {
     hits[kHitFree] = counts[kFree][kLibc];
     hits[kHitStdio] = counts[kStdio][kLibc];
     hits[kHitMutex] = counts[kMutex][kLibc];
+    hits[kHitLock] = counts[kLock][kLibc];
     for (const auto &phase : counts)
         hits[kHitUnwinder] += phase[kUnwinder];
     for (unsigned module = 0; module < kModules; module++) {

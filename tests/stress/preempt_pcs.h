@@ -20,7 +20,8 @@ enum Hit : unsigned {
     kHitMalloc,
     kHitFree,
     kHitStdio,
-    kHitMutex,
+    kHitMutex, // of pthreads, of whatever kind
+    kHitLock,  // rwlocks and spinlocks
     kHitUnwinder,
     kHitDeep,
     kHitRegisters,

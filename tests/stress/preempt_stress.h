@@ -72,7 +72,8 @@ enum Phase : unsigned {
     kMalloc,
     kFree,
     kStdio,
-    kMutex,
+    kMutex, // a pthread mutex
+    kLock,  // another lock of pthreads
     kCond,
     kThrow,
     kLoader,
