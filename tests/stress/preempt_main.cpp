@@ -94,6 +94,7 @@ Report report_now() {
             crew_totals.steps,
             pcs_ticks(),
             pcs_counts(),
+            {},
             pcs_nested(),
             clock_steps_so_far()};
 }
@@ -122,20 +123,23 @@ void torture_all(const Tortures &all) {
     }
 }
 
-int run(int report_to) {
+int run(const CommandLine &line) {
     const Tortures all = all_tortures();
     names_exist(all);
+    const bool is_part = line.report_to >= 0;
+    const int places = is_part ? line.places_to : places_file();
+    places_go_to(places);
     watch_start();
     torture_all(all);
     char what[100];
     std::snprintf(what, sizeof what, "%s, %u workers, %u threads, %u us", name_of(options.mode),
                   options.workers, options.threads, options.slice);
-    const Report report = report_now();
+    Report report = report_now();
+    if (!is_part) // those of a part are counted together with others'
+        report.places = places_in({places});
     report.print(what);
-    if (report_to >= 0)
-        CHECK(write(report_to, &report, sizeof report) == sizeof report);
-    else
-        std::printf("ticks at %zu places in libc\n", pcs_places());
+    if (is_part)
+        CHECK(write(line.report_to, &report, sizeof report) == sizeof report);
     report.say_misses(options.mode, false);
     report.say_if_few();
     nested_ticks_came(report.nested);
@@ -164,5 +168,5 @@ int main(int argc, char **argv) {
         return bites_run(line);
     if (line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size() > 1)
         return matrix_run(line);
-    return run(line.report_to);
+    return run(line);
 }

@@ -50,9 +50,12 @@ std::vector<std::string> arguments_of(const CommandLine &line, Mode mode, unsign
     return arguments;
 }
 
-bool run_one(const std::vector<std::string> &arguments, const char *malloc_settings, Report &sum) {
+bool run_one(const std::vector<std::string> &arguments, const char *malloc_settings, int places,
+             Report &sum) {
     int from = -1;
-    const int status = run_self(arguments, malloc_settings, nullptr, &from);
+    std::vector<std::string> words = arguments;
+    words.insert(words.end(), {"--places-to", std::to_string(places)});
+    const int status = run_self(words, malloc_settings, nullptr, &from);
     Report report;
     const bool reported = read(from, &report, sizeof report) == sizeof report;
     close(from);
@@ -127,8 +130,18 @@ namespace {
 // all.
 class Sums {
   public:
-    explicit Sums(const std::vector<Mode> &modes) : modes_(modes), reports_(modes.size()) {}
+    explicit Sums(const std::vector<Mode> &modes) : modes_(modes), reports_(modes.size()) {
+        for (std::size_t i = 0; i < modes.size(); i++)
+            places_.push_back(places_file());
+    }
+    ~Sums() {
+        for (const int file : places_)
+            close(file);
+    }
+    Sums(const Sums &) = delete;
+
     Report &of(std::size_t mode) { return reports_[mode]; }
+    int places_of(std::size_t mode) const { return places_[mode]; }
 
     bool are_enough() const {
         for (std::size_t i = 0; i < modes_.size(); i++)
@@ -139,14 +152,19 @@ class Sums {
 
     void print() const {
         for (std::size_t i = 0; i < modes_.size(); i++)
-            reports_[i].print(name_of(modes_[i]));
-        all().print("all");
+            print(reports_[i], {places_[i]}, name_of(modes_[i]));
+        print(all(), places_, "all");
         for (std::size_t i = 0; i < modes_.size(); i++)
             reports_[i].say_misses(modes_[i], true);
         all().say_if_few();
     }
 
   private:
+    static void print(Report report, const std::vector<int> &places, const char *what) {
+        report.places = places_in(places);
+        report.print(what);
+    }
+
     Report all() const {
         Report sum;
         for (const Report &report : reports_)
@@ -156,6 +174,7 @@ class Sums {
 
     const std::vector<Mode> &modes_;
     std::vector<Report> reports_;
+    std::vector<int> places_; // files
 };
 
 } // namespace
@@ -174,7 +193,8 @@ int matrix_run(const CommandLine &line) {
                     for (const unsigned slice : line.slices)
                         if (!run_one(arguments_of(line, line.modes[mode], workers, threads, slice, seconds,
                                                   seed++),
-                                     kMallocSettings[settings++ % kMallocSettings.size()], sums.of(mode)))
+                                     kMallocSettings[settings++ % kMallocSettings.size()],
+                                     sums.places_of(mode), sums.of(mode)))
                             return 1;
     sums.print();
     return sums.are_enough() ? 0 : 1;

@@ -116,6 +116,8 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
         line.common.least_preemptions = number(option, value, 0, ~0UL);
     } else if (name == "--report-to") {
         line.report_to = static_cast<int>(number(option, value, 0, 1 << 20));
+    } else if (name == "--places-to") {
+        line.places_to = static_cast<int>(number(option, value, 0, 1 << 20));
     } else {
         return false;
     }

@@ -13,6 +13,8 @@
 
 #include <cstring>
 
+#include "preempt_places.h"
+
 namespace {
 
 // --- texts of modules ---------------------------------------------------------------------------------------
@@ -24,9 +26,6 @@ struct Text {
     bool has(std::uintptr_t pc) const { return pc >= from && pc < to; }
 };
 std::array<Text, 2> texts; // of kLibc and kUnwinder
-
-constexpr std::size_t kPlacesAtMost = std::size_t{1} << 22; // bytes of libc's text
-std::array<std::atomic<std::uint64_t>, kPlacesAtMost / 64> places;
 
 int look_for_text(dl_phdr_info *info, std::size_t, void *) {
     static constexpr std::array<const char *, 2> kNames = {"/libc.so.6", "/libgcc_s.so.1"};
@@ -82,12 +81,28 @@ struct sigaction original;
 int tick_signal = 0;
 bool sends_nested = false;
 
+// Of who is in that phase, in libc. kHits: nobody's of these.
+Hit hit_in_libc(unsigned phase) {
+    switch (phase) {
+    case kMalloc: return kHitMalloc;
+    case kFree: return kHitFree;
+    case kStdio: return kHitStdio;
+    case kMutex: return kHitMutex;
+    case kLock: return kHitLock;
+    default: return kHits;
+    }
+}
+
 void note(std::uintptr_t pc, std::uintptr_t sp) {
     const Module module = texts[kLibc].has(pc) ? kLibc : texts[kUnwinder].has(pc) ? kUnwinder : kOther;
-    counts[phase_at(sp)][module].fetch_add(1, std::memory_order_relaxed);
-    if (module == kLibc && pc - texts[kLibc].from < kPlacesAtMost) {
-        const std::uintptr_t offset = pc - texts[kLibc].from;
-        places[offset / 64].fetch_or(std::uint64_t{1} << offset % 64, std::memory_order_relaxed);
+    const unsigned phase = phase_at(sp);
+    counts[phase][module].fetch_add(1, std::memory_order_relaxed);
+    if (module == kUnwinder)
+        places_add(kHitUnwinder, pc - texts[kUnwinder].from);
+    if (module == kLibc) {
+        places_add(kPlacesInLibc, pc - texts[kLibc].from);
+        if (const Hit hit = hit_in_libc(phase); hit != kHits)
+            places_add(hit, pc - texts[kLibc].from);
     }
 }
 
@@ -130,13 +145,11 @@ const char *name_of(Hit hit) {
 
 HitCounts pcs_counts() {
     HitCounts hits{};
-    hits[kHitMalloc] = counts[kMalloc][kLibc];
-    hits[kHitFree] = counts[kFree][kLibc];
-    hits[kHitStdio] = counts[kStdio][kLibc];
-    hits[kHitMutex] = counts[kMutex][kLibc];
-    hits[kHitLock] = counts[kLock][kLibc];
-    for (const auto &phase : counts)
-        hits[kHitUnwinder] += phase[kUnwinder];
+    for (unsigned phase = 0; phase < kPhases; phase++) {
+        hits[kHitUnwinder] += counts[phase][kUnwinder];
+        if (const Hit hit = hit_in_libc(phase); hit != kHits)
+            hits[hit] += counts[phase][kLibc];
+    }
     for (unsigned module = 0; module < kModules; module++) {
         hits[kHitDeep] += counts[kDeep][module];
         hits[kHitRegisters] += counts[kRegisters][module];
@@ -158,13 +171,6 @@ Nested pcs_nested() {
 
 std::uint64_t pcs_ticks() {
     return ticks;
-}
-
-std::size_t pcs_places() {
-    std::size_t all = 0;
-    for (const auto &word : places)
-        all += static_cast<std::size_t>(__builtin_popcountll(word));
-    return all;
 }
 
 void pcs_begin(int signal, bool nested) {

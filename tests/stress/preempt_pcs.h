@@ -5,7 +5,8 @@
 //
 // Most of libc's functions have no names in a stripped libc.so. So a program counter in libc's text counts for what the
 // actor says it is in (its Phase), and whose actor's stack it is tells the stack pointer. Where an actor is deep in its stack
-// or has values in all of the widest registers, any program counter counts.
+// or has values in all of the widest registers, any program counter counts. At how many places they are is counted besides
+// (preempt_places.h).
 #ifndef TESTS_STRESS_PREEMPT_PCS_H
 #define TESTS_STRESS_PREEMPT_PCS_H
 
@@ -33,9 +34,8 @@ HitCounts pcs_counts();
 // Whether anybody can be hit there in that mode: kernel threads do not go deep, and not all CPUs' registers are known.
 bool can_be_hit(Hit hit, Mode mode);
 
-// All ticks that came, and at how many places in libc.
+// All ticks that came.
 std::uint64_t pcs_ticks();
-std::size_t pcs_places();
 
 // Ticks that were sent from within the handler, and those of them that came.
 struct Nested {

@@ -28,8 +28,14 @@ void Report::add(const Report &other) {
 void Report::print(const char *what) const {
     std::printf("%s: %llu preemptions, %llu ticks, %llu steps; of %llu interrupts", what, wide(preemptions),
                 wide(ticks), wide(steps), wide(interrupts));
-    for (unsigned i = 0; i < kHits; i++)
+    const bool has_places = places[kPlacesInLibc] > 0;
+    if (has_places)
+        std::printf(" (at %llu places in libc)", wide(places[kPlacesInLibc]));
+    for (unsigned i = 0; i < kHits; i++) {
         std::printf("%s %s %llu", i > 0 ? "," : "", name_of(static_cast<Hit>(i)), wide(hits[i]));
+        if (has_places && i < kPlacesInLibc)
+            std::printf(" (at %llu)", wide(places[i]));
+    }
     std::printf(" (of %u bytes); of %llu nested ticks %llu came", widest_registers(), wide(nested.sent),
                 wide(nested.came));
     if (options.clock_steps)

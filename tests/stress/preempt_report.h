@@ -5,10 +5,12 @@
 #define TESTS_STRESS_PREEMPT_REPORT_H
 
 #include "preempt_pcs.h"
+#include "preempt_places.h"
 
 struct Report {
     std::uint64_t preemptions = 0, ticks = 0, steps = 0, interrupts = 0;
     HitCounts hits{};
+    PlaceCounts places{}; // those of several runs are not a sum: who has the files puts them in
     Nested nested;
     std::uint64_t clock_steps = 0;
 
