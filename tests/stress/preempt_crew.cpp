@@ -121,6 +121,7 @@ void run_on_workers(std::vector<Start> &starts, Torture &torture, bool by_attrib
     config.preempt.mode =
         options.mode == Mode::kNone ? unsigned{THRUM_PREEMPT_LEND} : static_cast<unsigned>(options.mode);
     config.preempt.slice = by_attribute ? unsigned{THRUM_SLICE_MAX} : options.slice;
+    config.preempt.source = options.source;
     config.preempt.signal = tick_signal();
     const int error = thrum_init(&config);
     if (error != 0)

@@ -12,8 +12,9 @@
 // The second is all combinations, a minute in all. --mode pthread runs the same on kernel threads: what fails there is
 // the test's fault. A run counts only if malloc, free, stdio, the mutexes, other locks, the unwinder, the bottoms of
 // stacks and the registers were hit often enough (--least-hits, of several modes in each; preempt_pcs.h). --clock-steps sets
-// the machine's clock by an hour and back again and again, where the process may. --bites shows that the checks can fail. The
-// seed of a run is printed, --seed N takes it again: the choices are the same then, the interleaving is not.
+// the machine's clock by an hour and back again and again, where the process may. --source monitor has the library's monitor
+// send the ticks, --monitor-each N in each N-th combination. --bites shows that the checks can fail. The seed of a run is
+// printed, --seed N takes it again: the choices are the same then, the interleaving is not.
 #include <unistd.h>
 
 #include <algorithm>
@@ -93,6 +94,7 @@ Report report_now() {
             crew_totals.ticks,
             crew_totals.steps,
             pcs_ticks(),
+            options.monitored() ? pcs_ticks() : 0,
             pcs_counts(),
             {},
             pcs_nested(),
@@ -132,8 +134,9 @@ int run(const CommandLine &line) {
     watch_start();
     torture_all(all);
     char what[100];
-    std::snprintf(what, sizeof what, "%s, %u workers, %u threads, %u us", name_of(options.mode),
-                  options.workers, options.threads, options.slice);
+    std::snprintf(what, sizeof what, "%s, %u workers, %u threads, %u us%s", name_of(options.mode),
+                  options.workers, options.threads, options.slice,
+                  options.monitored() ? ", by the monitor" : "");
     Report report = report_now();
     if (!is_part) // those of a part are counted together with others'
         report.places = places_in({places});
@@ -166,7 +169,8 @@ int main(int argc, char **argv) {
     std::fflush(stdout);
     if (line.bites)
         return bites_run(line);
-    if (line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size() > 1)
+    if (line.monitor_each > 0 ||
+        line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size() > 1)
         return matrix_run(line);
     return run(line);
 }

@@ -6,20 +6,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace {
 
 constexpr std::array<Mode, 6> kModes = {Mode::kPthread, Mode::kNone,   Mode::kYield,
                                         Mode::kLend,    Mode::kOwnTls, Mode::kKlt};
 
+// In the order of enum thrum_tick_source.
+constexpr std::array<std::string_view, 3> kSources = {"auto", "timer", "monitor"};
+
 [[noreturn]] void usage() {
     std::fprintf(
         stderr,
         "usage: stress-preempt [--mode MODE,...] [--workers N,...] [--threads N,...] [--slice US,...]\n"
+        "                      [--source auto|timer|monitor] [--monitor-each N]\n"
         "                      [--seconds S] [--only TORTURE,...] [--seed N]\n"
         "                      [--least-hits N] [--least-preemptions N] [--stall S] [--undisturbed]\n"
         "                      [--clock-steps | --no-clock-steps] [--bites]\n"
@@ -63,6 +69,16 @@ Mode mode_named(const std::string &name) {
     usage();
 }
 
+thrum_tick_source source_named(const std::string &name) {
+    const auto *const found = std::find(kSources.begin(), kSources.end(), name);
+    if (found == kSources.end()) {
+        std::fprintf(stderr, "stress-preempt: ticks come from a timer or the monitor, not '%s'\n",
+                     name.c_str());
+        usage();
+    }
+    return static_cast<thrum_tick_source>(found - kSources.begin());
+}
+
 double seconds(const char *option, const std::string &text) {
     char *end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
@@ -101,6 +117,10 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
         line.threads = numbers(option, value, 1, 5000);
     } else if (name == "--slice") {
         line.slices = numbers(option, value, THRUM_SLICE_MIN, 999999);
+    } else if (name == "--source") {
+        line.common.source = source_named(value);
+    } else if (name == "--monitor-each") {
+        line.monitor_each = static_cast<unsigned>(number(option, value, 0, 1 << 20));
     } else if (name == "--seconds") {
         line.common.seconds = seconds(option, value);
     } else if (name == "--stall") {
@@ -125,6 +145,10 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
 }
 
 } // namespace
+
+const char *name_of(thrum_tick_source source) {
+    return kSources[source].data();
+}
 
 const char *name_of(Mode mode) {
     static constexpr std::array<const char *, 6> kNames = {"pthread", "none",    "yield",

@@ -43,14 +43,14 @@ int look_for_text(dl_phdr_info *info, std::size_t, void *) {
 
 // --- whose stack ----------------------------------------------------------------------------------------------
 
-// From a page to the phase of the actor whose stack it is part of: open addressing, entries are added and changed but
-// never taken out while there are ticks.
+// From a page to the actor whose stack it is part of: open addressing, entries are added and changed but never taken out
+// while there are ticks.
 constexpr unsigned kPageBits = 12, kStackPages = 16;
 constexpr std::size_t kEntries = std::size_t{1} << 17;
 
 struct Entry {
     std::atomic<std::uintptr_t> page{0};
-    std::atomic<const std::atomic<unsigned> *> phase{nullptr};
+    std::atomic<Actor *> actor{nullptr};
 };
 std::array<Entry, kEntries> stacks;
 
@@ -67,10 +67,8 @@ Entry &entry_of(std::uintptr_t page, bool add) {
     }
 }
 
-unsigned phase_at(std::uintptr_t sp) {
-    const Entry &entry = entry_of(sp >> kPageBits, false);
-    const std::atomic<unsigned> *phase = entry.phase.load(std::memory_order_acquire);
-    return phase != nullptr ? phase->load(std::memory_order_relaxed) : static_cast<unsigned>(kElsewhere);
+Actor *actor_at(std::uintptr_t sp) {
+    return entry_of(sp >> kPageBits, false).actor.load(std::memory_order_acquire);
 }
 
 // --- the handler ----------------------------------------------------------------------------------------------
@@ -95,7 +93,11 @@ Hit hit_in_libc(unsigned phase) {
 
 void note(std::uintptr_t pc, std::uintptr_t sp) {
     const Module module = texts[kLibc].has(pc) ? kLibc : texts[kUnwinder].has(pc) ? kUnwinder : kOther;
-    const unsigned phase = phase_at(sp);
+    unsigned phase = kElsewhere;
+    if (Actor *actor = actor_at(sp); actor != nullptr) {
+        actor->ticks.fetch_add(1, std::memory_order_relaxed);
+        phase = actor->phase.load(std::memory_order_relaxed);
+    }
     counts[phase][module].fetch_add(1, std::memory_order_relaxed);
     if (module == kUnwinder)
         places_add(kHitUnwinder, pc - texts[kUnwinder].from);
@@ -174,10 +176,8 @@ std::uint64_t pcs_ticks() {
 }
 
 void pcs_begin(int signal, bool nested) {
-    for (Entry &entry : stacks) {
-        entry.phase = nullptr;
+    for (Entry &entry : stacks)
         entry.page = 0;
-    }
     dl_iterate_phdr(look_for_text, nullptr);
     tick_signal = 0;
     sends_nested = nested;
@@ -195,11 +195,13 @@ void pcs_end() {
     if (tick_signal != 0)
         CHECK_EQ(sigaction(tick_signal, &original, nullptr), 0);
     tick_signal = 0;
+    for (Entry &entry : stacks) // the actors go
+        entry.actor = nullptr;
 }
 
 void pcs_here(Actor &actor) {
     char here = 0;
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(&here) >> kPageBits;
     for (unsigned i = 0; i < kStackPages; i++)
-        entry_of(page - i, true).phase.store(&actor.phase, std::memory_order_release);
+        entry_of(page - i, true).actor.store(&actor, std::memory_order_release);
 }

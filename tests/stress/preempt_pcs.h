@@ -48,7 +48,8 @@ Nested pcs_nested();
 void pcs_begin(int signal, bool nested);
 void pcs_end();
 
-// An actor says so when it begins, of the stack that it is on: its phase counts for ticks there. From: the actor.
+// An actor says so when it begins, of the stack that it is on: ticks there are its own, and its phase counts for them. From:
+// the actor.
 void pcs_here(Actor &actor);
 
 #endif

@@ -18,6 +18,7 @@ void Report::add(const Report &other) {
     ticks += other.ticks;
     steps += other.steps;
     interrupts += other.interrupts;
+    monitored += other.monitored;
     for (unsigned i = 0; i < kHits; i++)
         hits[i] += other.hits[i];
     nested.sent += other.nested.sent;
@@ -28,6 +29,8 @@ void Report::add(const Report &other) {
 void Report::print(const char *what) const {
     std::printf("%s: %llu preemptions, %llu ticks, %llu steps; of %llu interrupts", what, wide(preemptions),
                 wide(ticks), wide(steps), wide(interrupts));
+    if (monitored > 0)
+        std::printf(", %llu by the monitor", wide(monitored));
     const bool has_places = places[kPlacesInLibc] > 0;
     if (has_places)
         std::printf(" (at %llu places in libc)", wide(places[kPlacesInLibc]));

@@ -9,6 +9,7 @@
 
 struct Report {
     std::uint64_t preemptions = 0, ticks = 0, steps = 0, interrupts = 0;
+    std::uint64_t monitored = 0; // interrupts of those runs in which the monitor sends the ticks
     HitCounts hits{};
     PlaceCounts places{}; // those of several runs are not a sum: who has the files puts them in
     Nested nested;

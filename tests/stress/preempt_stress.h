@@ -26,10 +26,12 @@ enum class Mode : unsigned {
     kKlt = THRUM_PREEMPT_KLT,
 };
 const char *name_of(Mode mode);
+const char *name_of(thrum_tick_source source);
 
 struct Options {
     Mode mode = Mode::kLend;
     unsigned workers = 2, threads = 32, slice = 100; // us
+    thrum_tick_source source = THRUM_TICK_DEFAULT;
     double seconds = 2;
     std::uint64_t seed = 0;
     std::vector<std::string> only;
@@ -42,6 +44,7 @@ struct Options {
     bool has_ults() const { return mode != Mode::kPthread; }
     // Who waits in the kernel for another of the tortured is waited for in turn.
     bool may_block() const { return mode != Mode::kNone; }
+    bool monitored() const { return source == THRUM_TICK_MONITOR; }
     std::uint64_t slice_ns() const { return slice * THRUM_US; }
 };
 extern Options options;
@@ -89,6 +92,7 @@ struct alignas(64) Actor {
     std::atomic<unsigned> phase{kElsewhere};
     std::atomic<const char *> torture{"nothing yet"}; // what it does, or did last
     std::atomic<std::uint64_t> steps{0};
+    std::atomic<unsigned> ticks{0}; // that came while it ran (preempt_pcs.h)
     std::atomic<bool> ended{false};
 };
 
