@@ -98,7 +98,8 @@ Report report_now() {
             pcs_counts(),
             {},
             pcs_nested(),
-            clock_steps_so_far()};
+            clock_steps_so_far(),
+            stops_so_far()};
 }
 
 // Rounds of all that can be mixed, and of what has to be alone in turn, of which there may be more than there is time.

@@ -24,6 +24,7 @@ void Report::add(const Report &other) {
     nested.sent += other.nested.sent;
     nested.came += other.nested.came;
     clock_steps += other.clock_steps;
+    stops += other.stops;
 }
 
 void Report::print(const char *what) const {
@@ -41,6 +42,8 @@ void Report::print(const char *what) const {
     }
     std::printf(" (of %u bytes); of %llu nested ticks %llu came", widest_registers(), wide(nested.sent),
                 wide(nested.came));
+    if (stops > 0)
+        std::printf("; it was stopped %llu times", wide(stops));
     if (options.clock_steps)
         std::printf("; the clock was set %llu times", wide(clock_steps));
     std::printf("\n");

@@ -13,7 +13,7 @@ struct Report {
     HitCounts hits{};
     PlaceCounts places{}; // those of several runs are not a sum: who has the files puts them in
     Nested nested;
-    std::uint64_t clock_steps = 0;
+    std::uint64_t clock_steps = 0, stops = 0;
 
     void add(const Report &other);
     void print(const char *what) const;

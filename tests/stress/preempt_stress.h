@@ -150,6 +150,8 @@ class Torture {
     virtual void next_round() {}
     // Actor i runs on worker i % workers only.
     virtual bool bound() const { return false; }
+    // Whether the process may be stopped and continued meanwhile. Those that are mixed stand all that comes from outside.
+    virtual bool may_be_stopped() const { return !alone(); }
 
     virtual void begin(unsigned actors) { (void)actors; } // before the runtime is there
     virtual void started() {}                             // the runtime is there, no actor is

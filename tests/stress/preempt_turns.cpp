@@ -148,6 +148,7 @@ class Turns : public Torture {
     const char *name() const override { return "turns"; }
     bool alone() const override { return true; }
     bool bound() const override { return true; }
+    bool may_be_stopped() const override { return true; }
     bool fits() const override { return options.has_ults(); }
     unsigned actors() const override {
         return std::clamp(options.threads / options.workers, 2U, 32U) * options.workers;
