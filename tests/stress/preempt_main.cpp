@@ -24,6 +24,7 @@
 
 #include "preempt_bites.h"
 #include "preempt_crew.h"
+#include "preempt_faults.h"
 #include "preempt_matrix.h"
 #include "preempt_options.h"
 #include "preempt_outside.h"
@@ -133,6 +134,7 @@ int run(const CommandLine &line) {
     const int places = is_part ? line.places_to : places_file();
     places_go_to(places);
     watch_start();
+    faults_are_told();
     torture_all(all);
     char what[100];
     std::snprintf(what, sizeof what, "%s, %u workers, %u threads, %u us%s", name_of(options.mode),
@@ -168,7 +170,7 @@ int main(int argc, char **argv) {
     if (line.report_to < 0)
         std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
     std::fflush(stdout);
-    if (line.bites)
+    if (!line.bites.empty())
         return bites_run(line);
     if (line.monitor_each > 0 ||
         line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size() > 1)

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 3> kSources = {"auto", "timer", "monitor"
         "                      [--source auto|timer|monitor] [--monitor-each N]\n"
         "                      [--seconds S] [--only TORTURE,...] [--seed N]\n"
         "                      [--least-hits N] [--least-preemptions N] [--stall S] [--undisturbed]\n"
-        "                      [--clock-steps | --no-clock-steps] [--bites]\n"
+        "                      [--clock-steps | --no-clock-steps] [--bites malloc|overflow]\n"
         "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend, own-tls, klt\n");
     std::exit(2);
 }
@@ -96,8 +96,6 @@ bool take_flag(CommandLine &line, const std::string &option) {
         line.common.clock_steps = true;
     else if (option == "--no-clock-steps")
         line.common.clock_steps = false;
-    else if (option == "--bites")
-        line.bites = true;
     else if (option == "--overflow")
         line.overflow = true;
     else
@@ -128,6 +126,8 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
     } else if (name == "--only") {
         line.only = value;
         line.common.only = parts_of(value);
+    } else if (name == "--bites") {
+        line.bites = value;
     } else if (name == "--seed") {
         line.common.seed = number(option, value, 0, ~0UL);
     } else if (name == "--least-hits") {

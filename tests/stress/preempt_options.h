@@ -18,7 +18,7 @@ struct CommandLine {
     std::string only;          // as it was given
     int report_to = -1;        // a file descriptor for a Report, from a matrix to its parts
     int places_to = -1;        // and one for places (preempt_places.h)
-    bool bites = false;        // preempt_bites.h
+    std::string bites;         // which (preempt_bites.h)
     bool overflow = false;     // the same, from within
 };
 

@@ -19,18 +19,21 @@ namespace {
 
 // --- texts of modules ---------------------------------------------------------------------------------------
 
-enum Module : unsigned { kLibc, kUnwinder, kOther, kModules };
+enum Module : unsigned { kLibc, kUnwinder, kLibrary, kProgram, kOther, kModules };
 
 struct Text {
     std::uintptr_t from = 0, to = 0;
     bool has(std::uintptr_t pc) const { return pc >= from && pc < to; }
 };
-std::array<Text, 2> texts; // of kLibc and kUnwinder
+std::array<Text, kOther> texts;
 
 int look_for_text(dl_phdr_info *info, std::size_t, void *) {
-    static constexpr std::array<const char *, 2> kNames = {"/libc.so.6", "/libgcc_s.so.1"};
+    static constexpr std::array<const char *, kOther> kNames = {"/libc.so.6", "/libgcc_s.so.1",
+                                                                "/libthrum.so", ""};
     for (std::size_t i = 0; i < kNames.size(); i++) {
-        if (std::strstr(info->dlpi_name, kNames[i]) == nullptr)
+        const bool is_it =
+            i == kProgram ? *info->dlpi_name == '\0' : std::strstr(info->dlpi_name, kNames[i]) != nullptr;
+        if (!is_it)
             continue;
         for (unsigned k = 0; k < info->dlpi_phnum; k++)
             if (info->dlpi_phdr[k].p_type == PT_LOAD && (info->dlpi_phdr[k].p_flags & PF_X) != 0) {
@@ -39,6 +42,13 @@ int look_for_text(dl_phdr_info *info, std::size_t, void *) {
             }
     }
     return 0;
+}
+
+Module module_of(std::uintptr_t pc) {
+    unsigned module = 0;
+    while (module < kOther && !texts[module].has(pc))
+        module++;
+    return static_cast<Module>(module);
 }
 
 // --- whose stack ----------------------------------------------------------------------------------------------
@@ -71,6 +81,24 @@ Actor *actor_at(std::uintptr_t sp) {
     return entry_of(sp >> kPageBits, false).actor.load(std::memory_order_acquire);
 }
 
+// --- what a signal interrupted ---------------------------------------------------------------------------------
+
+#if defined(__x86_64__)
+std::uintptr_t pc_of(const ucontext_t *interrupted) {
+    return static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RIP]);
+}
+std::uintptr_t sp_of(const ucontext_t *interrupted) {
+    return static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RSP]);
+}
+#else
+std::uintptr_t pc_of(const ucontext_t *interrupted) {
+    return interrupted->uc_mcontext.pc;
+}
+std::uintptr_t sp_of(const ucontext_t *interrupted) {
+    return interrupted->uc_mcontext.sp;
+}
+#endif
+
 // --- the handler ----------------------------------------------------------------------------------------------
 
 std::array<std::array<std::atomic<std::uint64_t>, kModules>, kPhases> counts;
@@ -92,7 +120,7 @@ Hit hit_in_libc(unsigned phase) {
 }
 
 void note(std::uintptr_t pc, std::uintptr_t sp) {
-    const Module module = texts[kLibc].has(pc) ? kLibc : texts[kUnwinder].has(pc) ? kUnwinder : kOther;
+    const Module module = module_of(pc);
     unsigned phase = kElsewhere;
     if (Actor *actor = actor_at(sp); actor != nullptr) {
         actor->ticks.fetch_add(1, std::memory_order_relaxed);
@@ -122,12 +150,7 @@ __attribute__((noinline)) void send_another(int signal) {
 
 void on_tick(int signal, siginfo_t *info, void *context) {
     const auto *const interrupted = static_cast<const ucontext_t *>(context);
-#if defined(__x86_64__)
-    note(static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RIP]),
-         static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RSP]));
-#else
-    note(interrupted->uc_mcontext.pc, interrupted->uc_mcontext.sp);
-#endif
+    note(pc_of(interrupted), sp_of(interrupted));
     const bool is_nested = info->si_code == SI_QUEUE;
     if (is_nested)
         nested_came.fetch_add(1, std::memory_order_relaxed);
@@ -138,6 +161,20 @@ void on_tick(int signal, siginfo_t *info, void *context) {
 }
 
 } // namespace
+
+Interrupted pcs_interrupted(const void *context) {
+    static constexpr std::array<const char *, kModules> kNames = {"libc", "the unwinder", "libthrum",
+                                                                  "this program", "something else"};
+    const auto *const interrupted = static_cast<const ucontext_t *>(context);
+    return {kNames[module_of(pc_of(interrupted))], actor_at(sp_of(interrupted))};
+}
+
+const char *name_of(Phase phase) {
+    static constexpr std::array<const char *, kPhases> kNames = {
+        "nothing", "malloc",  "free",       "stdio",     "a mutex",   "a lock",
+        "a cond",  "a throw", "the loader", "a process", "its depth", "its registers"};
+    return kNames[phase];
+}
 
 const char *name_of(Hit hit) {
     static constexpr std::array<const char *, kHits> kNames = {"malloc", "free",     "stdio", "mutex",

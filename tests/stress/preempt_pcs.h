@@ -43,6 +43,13 @@ struct Nested {
 };
 Nested pcs_nested();
 
+// For a signal's handler: whose code it has interrupted, by name, and on whose stack (nullptr: no actor's).
+struct Interrupted {
+    const char *module;
+    const Actor *actor;
+};
+Interrupted pcs_interrupted(const void *context);
+
 // While nobody is tortured. `nested`: every now and then another tick is sent from the handler to its own thread: it comes
 // when that lets signals in for whoever runs next, or ends.
 void pcs_begin(int signal, bool nested);

@@ -85,6 +85,7 @@ enum Phase : unsigned {
     kRegisters, // has values in all of the widest
     kPhases
 };
+const char *name_of(Phase phase);
 
 struct alignas(64) Actor {
     unsigned number = 0;
