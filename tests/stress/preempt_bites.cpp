@@ -114,6 +114,52 @@ bool malloc_bites(std::uint64_t seed) {
     return is_clean("lend", run(malloc_in("lend", seed, {"--seconds", "1"}))) && good;
 }
 
+// --- turns ------------------------------------------------------------------------------------------------------
+
+// One worker: of its ticks so many in a row are kept back as the options say. The first round that tells of it ends it: where
+// others have the CPUs there are few ticks in one, or there is an excuse.
+Ended turns_with(const Words &options, std::uint64_t seed) {
+    Words words = {
+        "--only",       "turns",     "--workers", "1",       "--threads", "4",      "--slice",
+        "1000",         "--seconds", "60",        "--round", "0.25",      "--seed", std::to_string(seed),
+        "--undisturbed"};
+    words.insert(words.end(), options.begin(), options.end());
+    return run(words);
+}
+
+struct Loss {
+    const char *what;
+    Words options;
+    const char *said;
+};
+
+bool turns_bite(std::uint64_t seed) {
+    const std::array<Loss, 6> losses = {{
+        {"two of three, lend", {"--mode", "lend", "--lose", "2,3"}, "lost ticks: of "},
+        {"two of three, klt", {"--mode", "klt", "--lose", "2,3"}, "lost ticks: of "},
+        {"two of three, none", {"--mode", "none", "--lose", "2,3"}, "lost ticks: of "},
+        // Too seldom for the rule that long turns are seldom.
+        {"twelve in a row, own-tls", {"--mode", "own-tls", "--lose", "12,400"}, "of more than four slices"},
+        {"most that came, lend",
+         {"--mode", "lend", "--unheeded", "14,15"},
+         "ticks that came were not heeded"},
+        // The monitor waits for it to come, and sends no more.
+        {"the monitor's, lend",
+         {"--mode", "lend", "--source", "monitor", "--lose", "1,50", "--stall", "1"},
+         "hangs: no step"},
+    }};
+    bool good = true;
+    for (const Loss &loss : losses) {
+        const Ended ended = turns_with(loss.options, seed);
+        const char *line = ended.line([&](const std::string &text) { return has(text, loss.said); });
+        good &= told(loss.what, ended.was_killed() && line != nullptr, "noticed", ended, line);
+    }
+    for (const char *source : {"timer", "monitor"})
+        good &=
+            is_clean(source, turns_with({"--mode", "lend", "--source", source, "--seconds", "0.5"}, seed));
+    return good;
+}
+
 // --- overflow ---------------------------------------------------------------------------------------------------
 
 bool overflow_bites() {
@@ -146,9 +192,12 @@ void *go_to_the_end(void *) {
 int bites_run(const CommandLine &line) {
     if (line.bites == "malloc")
         return malloc_bites(line.common.seed) ? 0 : 1;
+    if (line.bites == "turns")
+        return turns_bite(line.common.seed) ? 0 : 1;
     if (line.bites == "overflow")
         return overflow_bites() ? 0 : 1;
-    std::fprintf(stderr, "stress-preempt: --bites takes malloc or overflow, not '%s'\n", line.bites.c_str());
+    std::fprintf(stderr, "stress-preempt: --bites takes malloc, turns or overflow, not '%s'\n",
+                 line.bites.c_str());
     return 2;
 }
 

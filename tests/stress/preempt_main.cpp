@@ -13,7 +13,8 @@
 // the test's fault. A run counts only if malloc, free, stdio, the mutexes, other locks, the unwinder, the bottoms of
 // stacks and the registers were hit often enough (--least-hits, of several modes in each; preempt_pcs.h). --clock-steps sets
 // the machine's clock by an hour and back again and again, where the process may. --source monitor has the library's monitor
-// send the ticks, --monitor-each N in each N-th combination. --bites shows that the checks can fail. The seed of a run is
+// send the ticks, --monitor-each N in each N-th combination. --lose 2,3 keeps two of three ticks from the library, --unheeded
+// 2,3 does so when they have been counted; --bites shows by these and others that the checks can fail. The seed of a run is
 // printed, --seed N takes it again: the choices are the same then, the interleaving is not.
 #include <unistd.h>
 
@@ -119,11 +120,14 @@ void torture_all(const Tortures &all) {
             (mixed_ones.empty() || report_now().is_enough(options.mode) || gone >= kPatience * total))
             break;
         const double left = gone < total ? static_cast<double>(total - gone) * 1e-9 : kLongest;
-        const double seconds = std::clamp(options.seconds / 4, kShortest, kLongest);
+        const double part = std::clamp(options.seconds / 4, kShortest, kLongest);
+        const auto seconds = [&](double of_all) {
+            return std::min(left + 0.01, options.round > 0 ? options.round : of_all);
+        };
         if (!mixed_ones.empty() && (mixes || lone.empty() || gone >= total))
-            crew_run(mixed_ones, std::min(left + 0.01, seconds), random.next());
+            crew_run(mixed_ones, seconds(part), random.next());
         else if (!lone.empty())
-            crew_run({lone[next++ % lone.size()]}, std::min(left + 0.01, seconds / 2), random.next());
+            crew_run({lone[next++ % lone.size()]}, seconds(part / 2), random.next());
     }
 }
 

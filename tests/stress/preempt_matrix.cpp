@@ -40,6 +40,8 @@ std::vector<std::string> arguments_of(const Options &of, const std::string &only
         "--seed",    std::to_string(of.seed),    "--stall",   std::to_string(of.stall)};
     if (!only.empty())
         arguments.insert(arguments.end(), {"--only", only});
+    if (of.round > 0)
+        arguments.insert(arguments.end(), {"--round", std::to_string(of.round)});
     if (!of.disturbed)
         arguments.emplace_back("--undisturbed");
     if (of.clock_steps)

@@ -26,9 +26,10 @@ constexpr std::array<std::string_view, 3> kSources = {"auto", "timer", "monitor"
         stderr,
         "usage: stress-preempt [--mode MODE,...] [--workers N,...] [--threads N,...] [--slice US,...]\n"
         "                      [--source auto|timer|monitor] [--monitor-each N]\n"
-        "                      [--seconds S] [--only TORTURE,...] [--seed N]\n"
+        "                      [--seconds S] [--round S] [--only TORTURE,...] [--seed N]\n"
         "                      [--least-hits N] [--least-preemptions N] [--stall S] [--undisturbed]\n"
-        "                      [--clock-steps | --no-clock-steps] [--bites malloc|overflow]\n"
+        "                      [--clock-steps | --no-clock-steps]\n"
+        "                      [--lose N,OF] [--unheeded N,OF] [--bites malloc|turns|overflow]\n"
         "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend, own-tls, klt\n");
     std::exit(2);
 }
@@ -79,6 +80,17 @@ thrum_tick_source source_named(const std::string &name) {
     return static_cast<thrum_tick_source>(found - kSources.begin());
 }
 
+Kept kept(const char *option, const std::string &list) {
+    const std::vector<std::string> parts = parts_of(list);
+    if (parts.size() != 2) {
+        std::fprintf(stderr, "stress-preempt: %s takes two numbers, ticks and of how many, not '%s'\n",
+                     option, list.c_str());
+        std::exit(2);
+    }
+    const auto of = static_cast<unsigned>(number(option, parts[1], 1, 1 << 20));
+    return {static_cast<unsigned>(number(option, parts[0], 0, of)), of};
+}
+
 double seconds(const char *option, const std::string &text) {
     char *end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
@@ -121,6 +133,8 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
         line.monitor_each = static_cast<unsigned>(number(option, value, 0, 1 << 20));
     } else if (name == "--seconds") {
         line.common.seconds = seconds(option, value);
+    } else if (name == "--round") {
+        line.common.round = seconds(option, value);
     } else if (name == "--stall") {
         line.common.stall = seconds(option, value);
     } else if (name == "--only") {
@@ -128,6 +142,10 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
         line.common.only = parts_of(value);
     } else if (name == "--bites") {
         line.bites = value;
+    } else if (name == "--lose") {
+        line.common.lost = kept(option, value);
+    } else if (name == "--unheeded") {
+        line.common.unheeded = kept(option, value);
     } else if (name == "--seed") {
         line.common.seed = number(option, value, 0, ~0UL);
     } else if (name == "--least-hits") {

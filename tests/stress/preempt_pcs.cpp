@@ -103,6 +103,7 @@ std::uintptr_t sp_of(const ucontext_t *interrupted) {
 
 std::array<std::array<std::atomic<std::uint64_t>, kModules>, kPhases> counts;
 std::atomic<std::uint64_t> ticks{0}, nested_sent{0}, nested_came{0};
+std::atomic<unsigned> sent_ticks{0}; // by timers and by the monitor
 struct sigaction original;
 int tick_signal = 0;
 bool sends_nested = false;
@@ -148,8 +149,16 @@ __attribute__((noinline)) void send_another(int signal) {
     errno = error;
 }
 
+bool is_kept(const Kept &kept, unsigned tick) {
+    return tick % kept.of < kept.ticks;
+}
+
 void on_tick(int signal, siginfo_t *info, void *context) {
     const auto *const interrupted = static_cast<const ucontext_t *>(context);
+    const bool is_sent = info->si_code == SI_TIMER; // the library sends them under this name, too
+    const unsigned tick = is_sent ? sent_ticks.fetch_add(1, std::memory_order_relaxed) : 0;
+    if (is_sent && is_kept(options.lost, tick))
+        return;
     note(pc_of(interrupted), sp_of(interrupted));
     const bool is_nested = info->si_code == SI_QUEUE;
     if (is_nested)
@@ -157,7 +166,8 @@ void on_tick(int signal, siginfo_t *info, void *context) {
     // Not from one that was sent so, or it might go on for ever.
     if (ticks.fetch_add(1, std::memory_order_relaxed) % 64 == 0 && sends_nested && !is_nested)
         send_another(signal);
-    original.sa_sigaction(signal, info, context);
+    if (!is_sent || !is_kept(options.unheeded, tick))
+        original.sa_sigaction(signal, info, context);
 }
 
 } // namespace

@@ -28,17 +28,23 @@ enum class Mode : unsigned {
 const char *name_of(Mode mode);
 const char *name_of(thrum_tick_source source);
 
+// Of each `of` ticks the first `ticks` are kept from the library, to see that it is noticed.
+struct Kept {
+    unsigned ticks = 0, of = 1;
+};
+
 struct Options {
     Mode mode = Mode::kLend;
     unsigned workers = 2, threads = 32, slice = 100; // us
     thrum_tick_source source = THRUM_TICK_DEFAULT;
-    double seconds = 2;
+    double seconds = 2, round = 0; // in all, and those of a round; 0: some part of them
     std::uint64_t seed = 0;
     std::vector<std::string> only;
     unsigned long least_hits = 0, least_preemptions = 0;
     bool clock_steps = false; // sets the machine's clock, and puts it back
     bool disturbed = true;    // SIGSTOP, memory pressure, nested ticks
     double stall = 60;        // so many seconds without a step are a hang
+    Kept lost, unheeded;      // before anybody has seen them, as if they had not come; or after that
 
     bool preempts() const { return mode > Mode::kNone; }
     bool has_ults() const { return mode != Mode::kPthread; }
