@@ -33,7 +33,7 @@ is_refused '[0-9]+ preemptions, not 10000000' || complain "a second is too short
 
 soak --least-preemptions 1 --least-hits 1000000000
 for mode in lend klt; do
-    for place in malloc free stdio mutex unwinder deep registers; do
+    for place in malloc free stdio mutex lock unwinder deep registers; do
         is_refused "$mode: $place was hit [0-9]+ times, not 1000000000" ||
             complain "$place was hit too seldom in mode $mode, and nobody said so"
     done

@@ -121,6 +121,7 @@ void run_on_workers(std::vector<Start> &starts, Torture &torture, bool by_attrib
     config.preempt.mode =
         options.mode == Mode::kNone ? unsigned{THRUM_PREEMPT_LEND} : static_cast<unsigned>(options.mode);
     config.preempt.slice = by_attribute ? unsigned{THRUM_SLICE_MAX} : options.slice;
+    config.preempt.source = options.source;
     config.preempt.signal = tick_signal();
     const int error = thrum_init(&config);
     if (error != 0)
@@ -175,7 +176,9 @@ void crew_run(const std::vector<Torture *> &tortures, double seconds, std::uint6
     watch_round(crew.actors, seconds);
     {
         const bool disturbed = options.disturbed && !first.alone();
-        const Outside outside(disturbed, random.next());
+        const Outside outside(
+            {options.disturbed && first.may_be_stopped(), disturbed && options.clock_steps, disturbed},
+            random.next());
         if (options.has_ults())
             run_on_workers(starts, first, random.one_in(4), disturbed && random.one_in(2));
         else

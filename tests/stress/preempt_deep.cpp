@@ -72,10 +72,10 @@ class Deep : public Torture {
         safepoint();
     }
 
-    // Of all rounds so far.
+    // Of all rounds so far. Where the monitor sends ticks they may come later than anybody stays down there.
     void end() override {
         const std::uint64_t hits = pcs_counts()[kHitDeep], visits = visits_;
-        if (options.threads >= kThreadsAWorker * options.workers && visits >= kMany &&
+        if (!options.monitored() && options.threads >= kThreadsAWorker * options.workers && visits >= kMany &&
             hits * kSeldomHit < visits)
             fail(__FILE__, __LINE__, "of %llu that were deep in their stacks %llu were hit there",
                  static_cast<unsigned long long>(visits), static_cast<unsigned long long>(hits));

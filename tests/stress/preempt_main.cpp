@@ -10,10 +10,12 @@
 //     stress-preempt --mode lend,none --workers 1,2,8 --threads 8,32,1000 --slice 50,100,1000 --seconds 60
 //
 // The second is all combinations, a minute in all. --mode pthread runs the same on kernel threads: what fails there is
-// the test's fault. A run counts only if malloc, free, stdio, the mutexes, the unwinder, the bottoms of stacks and the
-// registers were hit often enough (--least-hits, of several modes in each; preempt_pcs.h). --clock-steps sets the machine's
-// clock by an hour and back again and again, where the process may. --bites shows that the checks can fail. The seed of a run
-// is printed, --seed N takes it again: the choices are the same then, the interleaving is not.
+// the test's fault. A run counts only if malloc, free, stdio, the mutexes, other locks, the unwinder, the bottoms of
+// stacks and the registers were hit often enough (--least-hits, of several modes in each; preempt_pcs.h). --clock-steps sets
+// the machine's clock by an hour and back again and again, where the process may. --source monitor has the library's monitor
+// send the ticks, --monitor-each N in each N-th combination. --lose 2,3 keeps two of three ticks from the library, --unheeded
+// 2,3 does so when they have been counted; --bites shows by these and others that the checks can fail. The seed of a run is
+// printed, --seed N takes it again: the choices are the same then, the interleaving is not.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +25,7 @@
 
 #include "preempt_bites.h"
 #include "preempt_crew.h"
+#include "preempt_faults.h"
 #include "preempt_matrix.h"
 #include "preempt_options.h"
 #include "preempt_outside.h"
@@ -93,9 +96,12 @@ Report report_now() {
             crew_totals.ticks,
             crew_totals.steps,
             pcs_ticks(),
+            options.monitored() ? pcs_ticks() : 0,
             pcs_counts(),
+            {},
             pcs_nested(),
-            clock_steps_so_far()};
+            clock_steps_so_far(),
+            stops_so_far()};
 }
 
 // Rounds of all that can be mixed, and of what has to be alone in turn, of which there may be more than there is time.
@@ -114,28 +120,36 @@ void torture_all(const Tortures &all) {
             (mixed_ones.empty() || report_now().is_enough(options.mode) || gone >= kPatience * total))
             break;
         const double left = gone < total ? static_cast<double>(total - gone) * 1e-9 : kLongest;
-        const double seconds = std::clamp(options.seconds / 4, kShortest, kLongest);
+        const double part = std::clamp(options.seconds / 4, kShortest, kLongest);
+        const auto seconds = [&](double of_all) {
+            return std::min(left + 0.01, options.round > 0 ? options.round : of_all);
+        };
         if (!mixed_ones.empty() && (mixes || lone.empty() || gone >= total))
-            crew_run(mixed_ones, std::min(left + 0.01, seconds), random.next());
+            crew_run(mixed_ones, seconds(part), random.next());
         else if (!lone.empty())
-            crew_run({lone[next++ % lone.size()]}, std::min(left + 0.01, seconds / 2), random.next());
+            crew_run({lone[next++ % lone.size()]}, seconds(part / 2), random.next());
     }
 }
 
-int run(int report_to) {
+int run(const CommandLine &line) {
     const Tortures all = all_tortures();
     names_exist(all);
+    const bool is_part = line.report_to >= 0;
+    const int places = is_part ? line.places_to : places_file();
+    places_go_to(places);
     watch_start();
+    faults_are_told();
     torture_all(all);
     char what[100];
-    std::snprintf(what, sizeof what, "%s, %u workers, %u threads, %u us", name_of(options.mode),
-                  options.workers, options.threads, options.slice);
-    const Report report = report_now();
+    std::snprintf(what, sizeof what, "%s, %u workers, %u threads, %u us%s", name_of(options.mode),
+                  options.workers, options.threads, options.slice,
+                  options.monitored() ? ", by the monitor" : "");
+    Report report = report_now();
+    if (!is_part) // those of a part are counted together with others'
+        report.places = places_in({places});
     report.print(what);
-    if (report_to >= 0)
-        CHECK(write(report_to, &report, sizeof report) == sizeof report);
-    else
-        std::printf("ticks at %zu places in libc\n", pcs_places());
+    if (is_part)
+        CHECK(write(line.report_to, &report, sizeof report) == sizeof report);
     report.say_misses(options.mode, false);
     report.say_if_few();
     nested_ticks_came(report.nested);
@@ -160,9 +174,10 @@ int main(int argc, char **argv) {
     if (line.report_to < 0)
         std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
     std::fflush(stdout);
-    if (line.bites)
+    if (!line.bites.empty())
         return bites_run(line);
-    if (line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size() > 1)
+    if (line.monitor_each > 0 ||
+        line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size() > 1)
         return matrix_run(line);
-    return run(line.report_to);
+    return run(line);
 }

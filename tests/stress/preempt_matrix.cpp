@@ -32,27 +32,29 @@ std::string joined(const std::vector<std::string> &words) {
     return text;
 }
 
-std::vector<std::string> arguments_of(const CommandLine &line, Mode mode, unsigned workers, unsigned threads,
-                                      unsigned slice, double seconds, std::uint64_t seed) {
-    std::vector<std::string> arguments = {"--mode",    name_of(mode),
-                                          "--workers", std::to_string(workers),
-                                          "--threads", std::to_string(threads),
-                                          "--slice",   std::to_string(slice),
-                                          "--seconds", std::to_string(seconds),
-                                          "--seed",    std::to_string(seed),
-                                          "--stall",   std::to_string(line.common.stall)};
-    if (!line.only.empty())
-        arguments.insert(arguments.end(), {"--only", line.only});
-    if (!line.common.disturbed)
+std::vector<std::string> arguments_of(const Options &of, const std::string &only) {
+    std::vector<std::string> arguments = {
+        "--mode",    name_of(of.mode),           "--workers", std::to_string(of.workers),
+        "--threads", std::to_string(of.threads), "--slice",   std::to_string(of.slice),
+        "--source",  name_of(of.source),         "--seconds", std::to_string(of.seconds),
+        "--seed",    std::to_string(of.seed),    "--stall",   std::to_string(of.stall)};
+    if (!only.empty())
+        arguments.insert(arguments.end(), {"--only", only});
+    if (of.round > 0)
+        arguments.insert(arguments.end(), {"--round", std::to_string(of.round)});
+    if (!of.disturbed)
         arguments.emplace_back("--undisturbed");
-    if (line.common.clock_steps)
+    if (of.clock_steps)
         arguments.emplace_back("--clock-steps");
     return arguments;
 }
 
-bool run_one(const std::vector<std::string> &arguments, const char *malloc_settings, Report &sum) {
+bool run_one(const std::vector<std::string> &arguments, const char *malloc_settings, int places,
+             Report &sum) {
     int from = -1;
-    const int status = run_self(arguments, malloc_settings, nullptr, &from);
+    std::vector<std::string> words = arguments;
+    words.insert(words.end(), {"--places-to", std::to_string(places)});
+    const int status = run_self(words, malloc_settings, nullptr, &from);
     Report report;
     const bool reported = read(from, &report, sizeof report) == sizeof report;
     close(from);
@@ -127,8 +129,18 @@ namespace {
 // all.
 class Sums {
   public:
-    explicit Sums(const std::vector<Mode> &modes) : modes_(modes), reports_(modes.size()) {}
+    explicit Sums(const std::vector<Mode> &modes) : modes_(modes), reports_(modes.size()) {
+        for (std::size_t i = 0; i < modes.size(); i++)
+            places_.push_back(places_file());
+    }
+    ~Sums() {
+        for (const int file : places_)
+            close(file);
+    }
+    Sums(const Sums &) = delete;
+
     Report &of(std::size_t mode) { return reports_[mode]; }
+    int places_of(std::size_t mode) const { return places_[mode]; }
 
     bool are_enough() const {
         for (std::size_t i = 0; i < modes_.size(); i++)
@@ -139,14 +151,19 @@ class Sums {
 
     void print() const {
         for (std::size_t i = 0; i < modes_.size(); i++)
-            reports_[i].print(name_of(modes_[i]));
-        all().print("all");
+            print(reports_[i], {places_[i]}, name_of(modes_[i]));
+        print(all(), places_, "all");
         for (std::size_t i = 0; i < modes_.size(); i++)
             reports_[i].say_misses(modes_[i], true);
         all().say_if_few();
     }
 
   private:
+    static void print(Report report, const std::vector<int> &places, const char *what) {
+        report.places = places_in(places);
+        report.print(what);
+    }
+
     Report all() const {
         Report sum;
         for (const Report &report : reports_)
@@ -156,6 +173,7 @@ class Sums {
 
     const std::vector<Mode> &modes_;
     std::vector<Report> reports_;
+    std::vector<int> places_; // files
 };
 
 } // namespace
@@ -163,19 +181,33 @@ class Sums {
 int matrix_run(const CommandLine &line) {
     const std::size_t many =
         line.modes.size() * line.workers.size() * line.threads.size() * line.slices.size();
-    const double seconds = line.common.seconds / static_cast<double>(many);
-    std::uint64_t seed = line.common.seed;
-    std::size_t settings = seed % kMallocSettings.size();
+    const std::size_t settings = line.common.seed % kMallocSettings.size();
+    Options next = line.common;
+    next.seconds /= static_cast<double>(many);
     Sums sums(line.modes);
+    std::size_t runs = 0;
+    const auto one = [&](std::size_t mode) {
+        runs++;
+        next.source =
+            line.monitor_each > 0 && runs % line.monitor_each == 0 ? THRUM_TICK_MONITOR : line.common.source;
+        const bool good = run_one(arguments_of(next, line.only),
+                                  kMallocSettings[(settings + runs) % kMallocSettings.size()],
+                                  sums.places_of(mode), sums.of(mode));
+        next.seed++;
+        return good;
+    };
     for (int passes = 0; passes == 0 || (passes < kPasses && !sums.are_enough()); passes++)
         for (std::size_t mode = 0; mode < line.modes.size(); mode++)
             for (const unsigned workers : line.workers)
                 for (const unsigned threads : line.threads)
-                    for (const unsigned slice : line.slices)
-                        if (!run_one(arguments_of(line, line.modes[mode], workers, threads, slice, seconds,
-                                                  seed++),
-                                     kMallocSettings[settings++ % kMallocSettings.size()], sums.of(mode)))
+                    for (const unsigned slice : line.slices) {
+                        next.mode = line.modes[mode];
+                        next.workers = workers;
+                        next.threads = threads;
+                        next.slice = slice;
+                        if (!one(mode))
                             return 1;
+                    }
     sums.print();
     return sums.are_enough() ? 0 : 1;
 }

@@ -176,17 +176,25 @@ class Mutexes : public Torture {
     }
 
   private:
+    static void lock_to_read(Rwlock &rwlock) {
+        int error = 0;
+        while ((error = pthread_rwlock_rdlock(&rwlock.lock)) == EAGAIN) // very many readers
+            safepoint();
+        CHECK_EQ(error, 0);
+    }
+
     static void use_rwlock(Actor &actor, Rwlock &rwlock) {
-        const In in_mutex(actor, kMutex);
+        const In in_lock(actor, kLock);
+        for (unsigned i = actor.random.below(256); i > 0; i--) { // where ticks are to come
+            lock_to_read(rwlock);
+            CHECK_EQ(pthread_rwlock_unlock(&rwlock.lock), 0);
+        }
         if (actor.random.one_in(3)) {
             CHECK_EQ(pthread_rwlock_wrlock(&rwlock.lock), 0);
             CHECK_EQ(rwlock.readers, 0);
             rwlock.guarded.change(actor);
         } else {
-            int error = 0;
-            while ((error = pthread_rwlock_rdlock(&rwlock.lock)) == EAGAIN) // very many readers
-                safepoint();
-            CHECK_EQ(error, 0);
+            lock_to_read(rwlock);
             rwlock.readers++;
             hold(actor);
             CHECK(rwlock.guarded.owner == nullptr);
@@ -196,7 +204,12 @@ class Mutexes : public Torture {
     }
 
     static void use_spinlock(Actor &actor, Spinlock &spinlock) {
-        const In in_mutex(actor, kMutex);
+        const In in_lock(actor, kLock);
+        for (unsigned i = actor.random.below(256); i > 0; i--) { // where ticks are to come
+            CHECK_EQ(pthread_spin_lock(&spinlock.lock), 0);
+            spinlock.guarded.touch();
+            CHECK_EQ(pthread_spin_unlock(&spinlock.lock), 0);
+        }
         CHECK_EQ(pthread_spin_lock(&spinlock.lock), 0);
         spinlock.guarded.change(actor);
         CHECK_EQ(pthread_spin_unlock(&spinlock.lock), 0);

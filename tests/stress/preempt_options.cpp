@@ -6,23 +6,30 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace {
 
 constexpr std::array<Mode, 6> kModes = {Mode::kPthread, Mode::kNone,   Mode::kYield,
                                         Mode::kLend,    Mode::kOwnTls, Mode::kKlt};
 
+// In the order of enum thrum_tick_source.
+constexpr std::array<std::string_view, 3> kSources = {"auto", "timer", "monitor"};
+
 [[noreturn]] void usage() {
     std::fprintf(
         stderr,
         "usage: stress-preempt [--mode MODE,...] [--workers N,...] [--threads N,...] [--slice US,...]\n"
-        "                      [--seconds S] [--only TORTURE,...] [--seed N]\n"
+        "                      [--source auto|timer|monitor] [--monitor-each N]\n"
+        "                      [--seconds S] [--round S] [--only TORTURE,...] [--seed N]\n"
         "                      [--least-hits N] [--least-preemptions N] [--stall S] [--undisturbed]\n"
-        "                      [--clock-steps | --no-clock-steps] [--bites]\n"
+        "                      [--clock-steps | --no-clock-steps]\n"
+        "                      [--lose N,OF] [--unheeded N,OF] [--bites malloc|turns|overflow]\n"
         "MODE: pthread (kernel threads, as a control), none (safepoints), yield, lend, own-tls, klt\n");
     std::exit(2);
 }
@@ -63,6 +70,27 @@ Mode mode_named(const std::string &name) {
     usage();
 }
 
+thrum_tick_source source_named(const std::string &name) {
+    const auto *const found = std::find(kSources.begin(), kSources.end(), name);
+    if (found == kSources.end()) {
+        std::fprintf(stderr, "stress-preempt: ticks come from a timer or the monitor, not '%s'\n",
+                     name.c_str());
+        usage();
+    }
+    return static_cast<thrum_tick_source>(found - kSources.begin());
+}
+
+Kept kept(const char *option, const std::string &list) {
+    const std::vector<std::string> parts = parts_of(list);
+    if (parts.size() != 2) {
+        std::fprintf(stderr, "stress-preempt: %s takes two numbers, ticks and of how many, not '%s'\n",
+                     option, list.c_str());
+        std::exit(2);
+    }
+    const auto of = static_cast<unsigned>(number(option, parts[1], 1, 1 << 20));
+    return {static_cast<unsigned>(number(option, parts[0], 0, of)), of};
+}
+
 double seconds(const char *option, const std::string &text) {
     char *end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
@@ -80,8 +108,6 @@ bool take_flag(CommandLine &line, const std::string &option) {
         line.common.clock_steps = true;
     else if (option == "--no-clock-steps")
         line.common.clock_steps = false;
-    else if (option == "--bites")
-        line.bites = true;
     else if (option == "--overflow")
         line.overflow = true;
     else
@@ -101,13 +127,25 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
         line.threads = numbers(option, value, 1, 5000);
     } else if (name == "--slice") {
         line.slices = numbers(option, value, THRUM_SLICE_MIN, 999999);
+    } else if (name == "--source") {
+        line.common.source = source_named(value);
+    } else if (name == "--monitor-each") {
+        line.monitor_each = static_cast<unsigned>(number(option, value, 0, 1 << 20));
     } else if (name == "--seconds") {
         line.common.seconds = seconds(option, value);
+    } else if (name == "--round") {
+        line.common.round = seconds(option, value);
     } else if (name == "--stall") {
         line.common.stall = seconds(option, value);
     } else if (name == "--only") {
         line.only = value;
         line.common.only = parts_of(value);
+    } else if (name == "--bites") {
+        line.bites = value;
+    } else if (name == "--lose") {
+        line.common.lost = kept(option, value);
+    } else if (name == "--unheeded") {
+        line.common.unheeded = kept(option, value);
     } else if (name == "--seed") {
         line.common.seed = number(option, value, 0, ~0UL);
     } else if (name == "--least-hits") {
@@ -116,6 +154,8 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
         line.common.least_preemptions = number(option, value, 0, ~0UL);
     } else if (name == "--report-to") {
         line.report_to = static_cast<int>(number(option, value, 0, 1 << 20));
+    } else if (name == "--places-to") {
+        line.places_to = static_cast<int>(number(option, value, 0, 1 << 20));
     } else {
         return false;
     }
@@ -123,6 +163,10 @@ bool take_value(CommandLine &line, const char *option, const std::string &value)
 }
 
 } // namespace
+
+const char *name_of(thrum_tick_source source) {
+    return kSources[source].data();
+}
 
 const char *name_of(Mode mode) {
     static constexpr std::array<const char *, 6> kNames = {"pthread", "none",    "yield",

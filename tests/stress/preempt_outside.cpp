@@ -42,7 +42,7 @@ class NoSignals {
     sigset_t before_;
 };
 
-std::atomic<std::uint64_t> clock_steps{0};
+std::atomic<std::uint64_t> clock_steps{0}, stops{0};
 
 // By so many seconds exactly, whatever time goes by meanwhile. False: one may not.
 bool step_clock(time_t seconds) {
@@ -66,8 +66,12 @@ std::uint64_t clock_steps_so_far() {
     return clock_steps;
 }
 
+std::uint64_t stops_so_far() {
+    return stops;
+}
+
 // It is told to go rather than killed, which might be between the two.
-void Outside::stop_and_continue(pid_t parent, const Shared &shared, Random random) {
+void Outside::stop_and_continue(pid_t parent, Shared &shared, Random random) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) {
         nap((5 + random.below(50)) * THRUM_MS);
@@ -75,6 +79,7 @@ void Outside::stop_and_continue(pid_t parent, const Shared &shared, Random rando
             return;
         nap(random.below(4000) * THRUM_US);
         kill(parent, SIGCONT);
+        shared.stops++;
     }
 }
 
@@ -103,19 +108,19 @@ pid_t Outside::have_child(const Does &does, Random random) {
     _exit(0);
 }
 
-Outside::Outside(bool happens, std::uint64_t seed) {
-    if (!happens)
+Outside::Outside(const Disturbances &may, std::uint64_t seed) {
+    if (!may.stops && !may.clock && !may.memory)
         return;
     Random random(seed);
     const NoSignals none;
     void *shared = mmap(nullptr, sizeof *shared_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
     shared_ = new (shared) Shared;
-    if (random.one_in(2))
+    if (may.stops && random.one_in(2))
         stopper_ = have_child(stop_and_continue, Random(random.next()));
-    if (options.clock_steps)
+    if (may.clock)
         clock_ = have_child(set_clock, Random(random.next()));
-    if (random.one_in(2))
+    if (may.memory && random.one_in(2))
         memory_ = std::thread(&Outside::take_memory, this);
 }
 
@@ -130,6 +135,7 @@ Outside::~Outside() {
         if (child > 0)
             CHECK_EQ(waitpid(child, nullptr, 0), child);
     clock_steps += shared_->clock_steps;
+    stops += shared_->stops;
     munmap(shared_, sizeof *shared_);
 }
 

@@ -12,10 +12,15 @@
 
 #include "preempt_stress.h"
 
+// What may happen; some of it does.
+struct Disturbances {
+    bool stops = false, clock = false, memory = false;
+};
+
 // As long as this is there.
 class Outside {
   public:
-    Outside(bool happens, std::uint64_t seed);
+    Outside(const Disturbances &may, std::uint64_t seed);
     ~Outside();
     Outside(const Outside &) = delete;
 
@@ -23,10 +28,10 @@ class Outside {
     // What the two children read and write.
     struct Shared {
         std::atomic<bool> stays{true};
-        std::atomic<std::uint64_t> clock_steps{0};
+        std::atomic<std::uint64_t> clock_steps{0}, stops{0};
     };
 
-    static void stop_and_continue(pid_t parent, const Shared &shared, Random random);
+    static void stop_and_continue(pid_t parent, Shared &shared, Random random);
     static void set_clock(pid_t parent, Shared &shared, Random random);
     template <typename Does>
     pid_t have_child(const Does &does, Random random);
@@ -42,5 +47,7 @@ class Outside {
 bool clock_may_be_set();
 // How often it was, there and back being two.
 std::uint64_t clock_steps_so_far();
+// How often this process was stopped.
+std::uint64_t stops_so_far();
 
 #endif

@@ -13,25 +13,27 @@
 
 #include <cstring>
 
+#include "preempt_places.h"
+
 namespace {
 
 // --- texts of modules ---------------------------------------------------------------------------------------
 
-enum Module : unsigned { kLibc, kUnwinder, kOther, kModules };
+enum Module : unsigned { kLibc, kUnwinder, kLibrary, kProgram, kOther, kModules };
 
 struct Text {
     std::uintptr_t from = 0, to = 0;
     bool has(std::uintptr_t pc) const { return pc >= from && pc < to; }
 };
-std::array<Text, 2> texts; // of kLibc and kUnwinder
-
-constexpr std::size_t kPlacesAtMost = std::size_t{1} << 22; // bytes of libc's text
-std::array<std::atomic<std::uint64_t>, kPlacesAtMost / 64> places;
+std::array<Text, kOther> texts;
 
 int look_for_text(dl_phdr_info *info, std::size_t, void *) {
-    static constexpr std::array<const char *, 2> kNames = {"/libc.so.6", "/libgcc_s.so.1"};
+    static constexpr std::array<const char *, kOther> kNames = {"/libc.so.6", "/libgcc_s.so.1",
+                                                                "/libthrum.so", ""};
     for (std::size_t i = 0; i < kNames.size(); i++) {
-        if (std::strstr(info->dlpi_name, kNames[i]) == nullptr)
+        const bool is_it =
+            i == kProgram ? *info->dlpi_name == '\0' : std::strstr(info->dlpi_name, kNames[i]) != nullptr;
+        if (!is_it)
             continue;
         for (unsigned k = 0; k < info->dlpi_phnum; k++)
             if (info->dlpi_phdr[k].p_type == PT_LOAD && (info->dlpi_phdr[k].p_flags & PF_X) != 0) {
@@ -42,16 +44,23 @@ int look_for_text(dl_phdr_info *info, std::size_t, void *) {
     return 0;
 }
 
+Module module_of(std::uintptr_t pc) {
+    unsigned module = 0;
+    while (module < kOther && !texts[module].has(pc))
+        module++;
+    return static_cast<Module>(module);
+}
+
 // --- whose stack ----------------------------------------------------------------------------------------------
 
-// From a page to the phase of the actor whose stack it is part of: open addressing, entries are added and changed but
-// never taken out while there are ticks.
+// From a page to the actor whose stack it is part of: open addressing, entries are added and changed but never taken out
+// while there are ticks.
 constexpr unsigned kPageBits = 12, kStackPages = 16;
 constexpr std::size_t kEntries = std::size_t{1} << 17;
 
 struct Entry {
     std::atomic<std::uintptr_t> page{0};
-    std::atomic<const std::atomic<unsigned> *> phase{nullptr};
+    std::atomic<Actor *> actor{nullptr};
 };
 std::array<Entry, kEntries> stacks;
 
@@ -68,26 +77,63 @@ Entry &entry_of(std::uintptr_t page, bool add) {
     }
 }
 
-unsigned phase_at(std::uintptr_t sp) {
-    const Entry &entry = entry_of(sp >> kPageBits, false);
-    const std::atomic<unsigned> *phase = entry.phase.load(std::memory_order_acquire);
-    return phase != nullptr ? phase->load(std::memory_order_relaxed) : static_cast<unsigned>(kElsewhere);
+Actor *actor_at(std::uintptr_t sp) {
+    return entry_of(sp >> kPageBits, false).actor.load(std::memory_order_acquire);
 }
+
+// --- what a signal interrupted ---------------------------------------------------------------------------------
+
+#if defined(__x86_64__)
+std::uintptr_t pc_of(const ucontext_t *interrupted) {
+    return static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RIP]);
+}
+std::uintptr_t sp_of(const ucontext_t *interrupted) {
+    return static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RSP]);
+}
+#else
+std::uintptr_t pc_of(const ucontext_t *interrupted) {
+    return interrupted->uc_mcontext.pc;
+}
+std::uintptr_t sp_of(const ucontext_t *interrupted) {
+    return interrupted->uc_mcontext.sp;
+}
+#endif
 
 // --- the handler ----------------------------------------------------------------------------------------------
 
 std::array<std::array<std::atomic<std::uint64_t>, kModules>, kPhases> counts;
 std::atomic<std::uint64_t> ticks{0}, nested_sent{0}, nested_came{0};
+std::atomic<unsigned> sent_ticks{0}; // by timers and by the monitor
 struct sigaction original;
 int tick_signal = 0;
 bool sends_nested = false;
 
+// Of who is in that phase, in libc. kHits: nobody's of these.
+Hit hit_in_libc(unsigned phase) {
+    switch (phase) {
+    case kMalloc: return kHitMalloc;
+    case kFree: return kHitFree;
+    case kStdio: return kHitStdio;
+    case kMutex: return kHitMutex;
+    case kLock: return kHitLock;
+    default: return kHits;
+    }
+}
+
 void note(std::uintptr_t pc, std::uintptr_t sp) {
-    const Module module = texts[kLibc].has(pc) ? kLibc : texts[kUnwinder].has(pc) ? kUnwinder : kOther;
-    counts[phase_at(sp)][module].fetch_add(1, std::memory_order_relaxed);
-    if (module == kLibc && pc - texts[kLibc].from < kPlacesAtMost) {
-        const std::uintptr_t offset = pc - texts[kLibc].from;
-        places[offset / 64].fetch_or(std::uint64_t{1} << offset % 64, std::memory_order_relaxed);
+    const Module module = module_of(pc);
+    unsigned phase = kElsewhere;
+    if (Actor *actor = actor_at(sp); actor != nullptr) {
+        actor->ticks.fetch_add(1, std::memory_order_relaxed);
+        phase = actor->phase.load(std::memory_order_relaxed);
+    }
+    counts[phase][module].fetch_add(1, std::memory_order_relaxed);
+    if (module == kUnwinder)
+        places_add(kHitUnwinder, pc - texts[kUnwinder].from);
+    if (module == kLibc) {
+        places_add(kPlacesInLibc, pc - texts[kLibc].from);
+        if (const Hit hit = hit_in_libc(phase); hit != kHits)
+            places_add(hit, pc - texts[kLibc].from);
     }
 }
 
@@ -103,39 +149,56 @@ __attribute__((noinline)) void send_another(int signal) {
     errno = error;
 }
 
+bool is_kept(const Kept &kept, unsigned tick) {
+    return tick % kept.of < kept.ticks;
+}
+
 void on_tick(int signal, siginfo_t *info, void *context) {
     const auto *const interrupted = static_cast<const ucontext_t *>(context);
-#if defined(__x86_64__)
-    note(static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RIP]),
-         static_cast<std::uintptr_t>(interrupted->uc_mcontext.gregs[REG_RSP]));
-#else
-    note(interrupted->uc_mcontext.pc, interrupted->uc_mcontext.sp);
-#endif
+    const bool is_sent = info->si_code == SI_TIMER; // the library sends them under this name, too
+    const unsigned tick = is_sent ? sent_ticks.fetch_add(1, std::memory_order_relaxed) : 0;
+    if (is_sent && is_kept(options.lost, tick))
+        return;
+    note(pc_of(interrupted), sp_of(interrupted));
     const bool is_nested = info->si_code == SI_QUEUE;
     if (is_nested)
         nested_came.fetch_add(1, std::memory_order_relaxed);
     // Not from one that was sent so, or it might go on for ever.
     if (ticks.fetch_add(1, std::memory_order_relaxed) % 64 == 0 && sends_nested && !is_nested)
         send_another(signal);
-    original.sa_sigaction(signal, info, context);
+    if (!is_sent || !is_kept(options.unheeded, tick))
+        original.sa_sigaction(signal, info, context);
 }
 
 } // namespace
 
+Interrupted pcs_interrupted(const void *context) {
+    static constexpr std::array<const char *, kModules> kNames = {"libc", "the unwinder", "libthrum",
+                                                                  "this program", "something else"};
+    const auto *const interrupted = static_cast<const ucontext_t *>(context);
+    return {kNames[module_of(pc_of(interrupted))], actor_at(sp_of(interrupted))};
+}
+
+const char *name_of(Phase phase) {
+    static constexpr std::array<const char *, kPhases> kNames = {
+        "nothing", "malloc",  "free",       "stdio",     "a mutex",   "a lock",
+        "a cond",  "a throw", "the loader", "a process", "its depth", "its registers"};
+    return kNames[phase];
+}
+
 const char *name_of(Hit hit) {
-    static constexpr std::array<const char *, kHits> kNames = {"malloc",   "free", "stdio",    "mutex",
-                                                               "unwinder", "deep", "registers"};
+    static constexpr std::array<const char *, kHits> kNames = {"malloc", "free",     "stdio", "mutex",
+                                                               "lock",   "unwinder", "deep",  "registers"};
     return kNames[hit];
 }
 
 HitCounts pcs_counts() {
     HitCounts hits{};
-    hits[kHitMalloc] = counts[kMalloc][kLibc];
-    hits[kHitFree] = counts[kFree][kLibc];
-    hits[kHitStdio] = counts[kStdio][kLibc];
-    hits[kHitMutex] = counts[kMutex][kLibc];
-    for (const auto &phase : counts)
-        hits[kHitUnwinder] += phase[kUnwinder];
+    for (unsigned phase = 0; phase < kPhases; phase++) {
+        hits[kHitUnwinder] += counts[phase][kUnwinder];
+        if (const Hit hit = hit_in_libc(phase); hit != kHits)
+            hits[hit] += counts[phase][kLibc];
+    }
     for (unsigned module = 0; module < kModules; module++) {
         hits[kHitDeep] += counts[kDeep][module];
         hits[kHitRegisters] += counts[kRegisters][module];
@@ -159,18 +222,9 @@ std::uint64_t pcs_ticks() {
     return ticks;
 }
 
-std::size_t pcs_places() {
-    std::size_t all = 0;
-    for (const auto &word : places)
-        all += static_cast<std::size_t>(__builtin_popcountll(word));
-    return all;
-}
-
 void pcs_begin(int signal, bool nested) {
-    for (Entry &entry : stacks) {
-        entry.phase = nullptr;
+    for (Entry &entry : stacks)
         entry.page = 0;
-    }
     dl_iterate_phdr(look_for_text, nullptr);
     tick_signal = 0;
     sends_nested = nested;
@@ -188,11 +242,13 @@ void pcs_end() {
     if (tick_signal != 0)
         CHECK_EQ(sigaction(tick_signal, &original, nullptr), 0);
     tick_signal = 0;
+    for (Entry &entry : stacks) // the actors go
+        entry.actor = nullptr;
 }
 
 void pcs_here(Actor &actor) {
     char here = 0;
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(&here) >> kPageBits;
     for (unsigned i = 0; i < kStackPages; i++)
-        entry_of(page - i, true).phase.store(&actor.phase, std::memory_order_release);
+        entry_of(page - i, true).actor.store(&actor, std::memory_order_release);
 }

@@ -5,7 +5,8 @@
 //
 // Most of libc's functions have no names in a stripped libc.so. So a program counter in libc's text counts for what the
 // actor says it is in (its Phase), and whose actor's stack it is tells the stack pointer. Where an actor is deep in its stack
-// or has values in all of the widest registers, any program counter counts.
+// or has values in all of the widest registers, any program counter counts. At how many places they are is counted besides
+// (preempt_places.h).
 #ifndef TESTS_STRESS_PREEMPT_PCS_H
 #define TESTS_STRESS_PREEMPT_PCS_H
 
@@ -20,7 +21,8 @@ enum Hit : unsigned {
     kHitMalloc,
     kHitFree,
     kHitStdio,
-    kHitMutex,
+    kHitMutex, // of pthreads, of whatever kind
+    kHitLock,  // rwlocks and spinlocks
     kHitUnwinder,
     kHitDeep,
     kHitRegisters,
@@ -32,9 +34,8 @@ HitCounts pcs_counts();
 // Whether anybody can be hit there in that mode: kernel threads do not go deep, and not all CPUs' registers are known.
 bool can_be_hit(Hit hit, Mode mode);
 
-// All ticks that came, and at how many places in libc.
+// All ticks that came.
 std::uint64_t pcs_ticks();
-std::size_t pcs_places();
 
 // Ticks that were sent from within the handler, and those of them that came.
 struct Nested {
@@ -42,12 +43,20 @@ struct Nested {
 };
 Nested pcs_nested();
 
+// For a signal's handler: whose code it has interrupted, by name, and on whose stack (nullptr: no actor's).
+struct Interrupted {
+    const char *module;
+    const Actor *actor;
+};
+Interrupted pcs_interrupted(const void *context);
+
 // While nobody is tortured. `nested`: every now and then another tick is sent from the handler to its own thread: it comes
 // when that lets signals in for whoever runs next, or ends.
 void pcs_begin(int signal, bool nested);
 void pcs_end();
 
-// An actor says so when it begins, of the stack that it is on: its phase counts for ticks there. From: the actor.
+// An actor says so when it begins, of the stack that it is on: ticks there are its own, and its phase counts for them. From:
+// the actor.
 void pcs_here(Actor &actor);
 
 #endif

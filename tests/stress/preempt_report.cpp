@@ -18,20 +18,32 @@ void Report::add(const Report &other) {
     ticks += other.ticks;
     steps += other.steps;
     interrupts += other.interrupts;
+    monitored += other.monitored;
     for (unsigned i = 0; i < kHits; i++)
         hits[i] += other.hits[i];
     nested.sent += other.nested.sent;
     nested.came += other.nested.came;
     clock_steps += other.clock_steps;
+    stops += other.stops;
 }
 
 void Report::print(const char *what) const {
     std::printf("%s: %llu preemptions, %llu ticks, %llu steps; of %llu interrupts", what, wide(preemptions),
                 wide(ticks), wide(steps), wide(interrupts));
-    for (unsigned i = 0; i < kHits; i++)
+    if (monitored > 0)
+        std::printf(", %llu by the monitor", wide(monitored));
+    const bool has_places = places[kPlacesInLibc] > 0;
+    if (has_places)
+        std::printf(" (at %llu places in libc)", wide(places[kPlacesInLibc]));
+    for (unsigned i = 0; i < kHits; i++) {
         std::printf("%s %s %llu", i > 0 ? "," : "", name_of(static_cast<Hit>(i)), wide(hits[i]));
+        if (has_places && i < kPlacesInLibc)
+            std::printf(" (at %llu)", wide(places[i]));
+    }
     std::printf(" (of %u bytes); of %llu nested ticks %llu came", widest_registers(), wide(nested.sent),
                 wide(nested.came));
+    if (stops > 0)
+        std::printf("; it was stopped %llu times", wide(stops));
     if (options.clock_steps)
         std::printf("; the clock was set %llu times", wide(clock_steps));
     std::printf("\n");

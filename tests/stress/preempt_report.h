@@ -5,12 +5,15 @@
 #define TESTS_STRESS_PREEMPT_REPORT_H
 
 #include "preempt_pcs.h"
+#include "preempt_places.h"
 
 struct Report {
     std::uint64_t preemptions = 0, ticks = 0, steps = 0, interrupts = 0;
+    std::uint64_t monitored = 0; // interrupts of those runs in which the monitor sends the ticks
     HitCounts hits{};
+    PlaceCounts places{}; // those of several runs are not a sum: who has the files puts them in
     Nested nested;
-    std::uint64_t clock_steps = 0;
+    std::uint64_t clock_steps = 0, stops = 0;
 
     void add(const Report &other);
     void print(const char *what) const;

@@ -26,22 +26,31 @@ enum class Mode : unsigned {
     kKlt = THRUM_PREEMPT_KLT,
 };
 const char *name_of(Mode mode);
+const char *name_of(thrum_tick_source source);
+
+// Of each `of` ticks the first `ticks` are kept from the library, to see that it is noticed.
+struct Kept {
+    unsigned ticks = 0, of = 1;
+};
 
 struct Options {
     Mode mode = Mode::kLend;
     unsigned workers = 2, threads = 32, slice = 100; // us
-    double seconds = 2;
+    thrum_tick_source source = THRUM_TICK_DEFAULT;
+    double seconds = 2, round = 0; // in all, and those of a round; 0: some part of them
     std::uint64_t seed = 0;
     std::vector<std::string> only;
     unsigned long least_hits = 0, least_preemptions = 0;
     bool clock_steps = false; // sets the machine's clock, and puts it back
     bool disturbed = true;    // SIGSTOP, memory pressure, nested ticks
     double stall = 60;        // so many seconds without a step are a hang
+    Kept lost, unheeded;      // before anybody has seen them, as if they had not come; or after that
 
     bool preempts() const { return mode > Mode::kNone; }
     bool has_ults() const { return mode != Mode::kPthread; }
     // Who waits in the kernel for another of the tortured is waited for in turn.
     bool may_block() const { return mode != Mode::kNone; }
+    bool monitored() const { return source == THRUM_TICK_MONITOR; }
     std::uint64_t slice_ns() const { return slice * THRUM_US; }
 };
 extern Options options;
@@ -72,7 +81,8 @@ enum Phase : unsigned {
     kMalloc,
     kFree,
     kStdio,
-    kMutex,
+    kMutex, // a pthread mutex
+    kLock,  // another lock of pthreads
     kCond,
     kThrow,
     kLoader,
@@ -81,6 +91,7 @@ enum Phase : unsigned {
     kRegisters, // has values in all of the widest
     kPhases
 };
+const char *name_of(Phase phase);
 
 struct alignas(64) Actor {
     unsigned number = 0;
@@ -88,6 +99,7 @@ struct alignas(64) Actor {
     std::atomic<unsigned> phase{kElsewhere};
     std::atomic<const char *> torture{"nothing yet"}; // what it does, or did last
     std::atomic<std::uint64_t> steps{0};
+    std::atomic<unsigned> ticks{0}; // that came while it ran (preempt_pcs.h)
     std::atomic<bool> ended{false};
 };
 
@@ -145,6 +157,8 @@ class Torture {
     virtual void next_round() {}
     // Actor i runs on worker i % workers only.
     virtual bool bound() const { return false; }
+    // Whether the process may be stopped and continued meanwhile. Those that are mixed stand all that comes from outside.
+    virtual bool may_be_stopped() const { return !alone(); }
 
     virtual void begin(unsigned actors) { (void)actors; } // before the runtime is there
     virtual void started() {}                             // the runtime is there, no actor is

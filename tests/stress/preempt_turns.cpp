@@ -2,6 +2,8 @@
 //
 // stress-preempt: is a tick lost? Threads that compute are bound to workers, several to each, and note in a word of
 // their worker's who runs: who finds another's name there knows that its turn begins, whatever the kernel did meanwhile.
+// A round lasts until everybody on a worker has had two turns since all were there: if no tick comes any more it never
+// ends, and the watchdog says so.
 //
 // A turn's length is the time in which the thread is seen to compute: its clock is read every fraction of a microsecond,
 // and steps of more than a few do not count, as there the CPU had something else to do (the kernel, another process,
@@ -10,8 +12,18 @@
 // that is seen here, and the turn before and that after look like one: by chance, hence seldom, and not twice in a row.
 // But for one excuse: who sends ticks needs a CPU, too. *Metronomes*, threads that sleep from slice to slice as that one
 // does, note when they were late; a long turn while one was late tells nothing.
+//
+// The monitor is a thread as others are, and waits for a CPU as they do, which no metronome sees that runs on another CPU:
+// its ticks may be as late as they like, and a turn's length tells nothing. But those that do come have to be heeded, the
+// timers' as well, and there is no excuse. Who goes on after a tick, has computed for half a slice, goes on after another one,
+// and has had its worker for itself meanwhile (as the switches say that this has counted), should have been sent off: that
+// the first one did not do so may be right (thrum-preemption(7), Ends of slices). At first there may be no kernel thread yet
+// that lends, so each has its turn before.
+//
+// So of single ticks of the timers two in a row have to be lost to be seen, and of the monitor's all that were to come.
 #include <pthread.h>
 #include <sched.h>
+#include <thrum/worker.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,17 +65,12 @@ class Notes {
 
 // --- metronomes -------------------------------------------------------------------------------------------
 
-// With timers, which interrupt whatever runs, one on each CPU that nothing but the host can hold up. A monitor is a
-// thread as others are, and may have to wait for a CPU: so does its metronome.
+// Those of the kernel's timers, which interrupt whatever runs: one on each CPU that nothing but the host can hold up.
 class Metronomes {
   public:
-    void start(bool by_timer) {
+    void start() {
         late_.clear();
         ticking_ = true;
-        if (!by_timer) {
-            threads_.emplace_back([this] { tick(); });
-            return;
-        }
         cpu_set_t mine;
         CHECK_EQ(pthread_getaffinity_np(pthread_self(), sizeof mine, &mine), 0);
         for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
@@ -116,9 +123,12 @@ class Metronomes {
 
 // --- turns ------------------------------------------------------------------------------------------------
 
+constexpr unsigned kNever = ~0U;
+
 struct alignas(64) Word {
     std::atomic<unsigned> runner{~0U};
     std::atomic<unsigned> present{0}, turns{0};
+    std::atomic<unsigned> turns_before{kNever}; // all were there
 };
 
 struct alignas(64) Turn {
@@ -126,6 +136,11 @@ struct alignas(64) Turn {
     unsigned last = 0,
              waited = 0; // the word's count when its last turn was; the most that others had in between
     unsigned times_long = 0;
+    // The actor's count and its worker's when they were last looked at, what it has computed since, and after how many ticks it
+    // has gone on.
+    unsigned ticks = 0;
+    std::uint64_t switches = 0, since = 0;
+    unsigned went_on = 0, unheeded = 0;
 };
 
 class Turns : public Torture {
@@ -133,6 +148,7 @@ class Turns : public Torture {
     const char *name() const override { return "turns"; }
     bool alone() const override { return true; }
     bool bound() const override { return true; }
+    bool may_be_stopped() const override { return true; }
     bool fits() const override { return options.has_ults(); }
     unsigned actors() const override {
         return std::clamp(options.threads / options.workers, 2U, 32U) * options.workers;
@@ -144,58 +160,70 @@ class Turns : public Torture {
         each_ = actors / workers();
         long_.clear();
         very_long_.clear();
-        metronomes_.start(true);
+        if (!options.monitored())
+            metronomes_.start();
     }
 
     void step(Actor &actor) override {
-        Word &word = words_[actor.number % words_.size()];
-        Turn &turn = turns_[actor.number];
-        if (turn.before == 0) {
-            word.present++;
-            turn.before = thrum_now();
-        }
+        be_there(actor);
         for (int i = 0; i < 1000; i++)
-            look(actor, word, turn);
+            look(actor);
     }
 
     void last_step(Actor &actor) override {
-        if (turns_[actor.number].before != 0)
-            words_[actor.number % words_.size()].present--;
+        be_there(actor);
+        Word &word = word_of(actor);
+        while (times_around(word) < 2)
+            look(actor);
+        word.present--;
     }
 
     void end() override {
         metronomes_.stop();
-        std::uint64_t longest = 0, computed = 0;
-        unsigned turns = 0, waited = 0;
+        Turn all;
         for (const Turn &turn : turns_) {
-            longest = std::max(longest, turn.longest);
-            computed += turn.computed;
-            waited = std::max(waited, turn.waited);
+            all.longest = std::max(all.longest, turn.longest);
+            all.computed += turn.computed;
+            all.waited = std::max(all.waited, turn.waited);
+            all.unheeded += turn.unheeded;
         }
+        unsigned turns = 0;
         for (const Word &word : words_)
             turns += word.turns;
-        const std::size_t lost = not_excused(long_), stayed = not_excused(very_long_);
-        std::printf(
-            "  turns: %u of %u threads on %zu workers in %.3f s of CPU, %.1f us a turn, the longest %.1f us; "
-            "%zu of more than two slices, %zu of them with no excuse; metronomes late %zu times; "
-            "at most %u turns of others in between\n",
-            turns, static_cast<unsigned>(turns_.size()), words_.size(), static_cast<double>(computed) * 1e-9,
-            turns > 0 ? static_cast<double>(computed) * 1e-3 / turns : 0.0,
-            static_cast<double>(longest) * 1e-3, long_.size(), lost, metronomes_.times_late(), waited);
-        if (stayed > 0 || lost > 1 + turns / kSeldom)
-            fail(__FILE__, __LINE__,
-                 "lost ticks: of %u turns %zu of more than two slices while others could run, %zu of more "
-                 "than four",
-                 turns, lost, stayed);
-        // A turn is two slices at the most: so many there are at the least.
-        if (computed > 100 * options.slice_ns() * turns_.size() && turns * 4 * options.slice_ns() < computed)
-            fail(__FILE__, __LINE__, "%u turns in %.3f s of CPU", turns,
-                 static_cast<double>(computed) * 1e-9);
-        if (waited > 16 * each_)
-            fail(__FILE__, __LINE__, "somebody waited for %u turns of others, who are %u", waited, each_ - 1);
+        std::printf("  turns: %u of %zu threads on %zu workers in %.3f s of CPU, %.1f us a turn, the longest "
+                    "%.1f us; at most %u turns of others in between%s\n",
+                    turns, turns_.size(), words_.size(), static_cast<double>(all.computed) * 1e-9,
+                    turns > 0 ? static_cast<double>(all.computed) * 1e-3 / turns : 0.0,
+                    static_cast<double>(all.longest) * 1e-3, all.waited,
+                    options.monitored() ? "; ticks by the monitor" : "");
+        if (all.unheeded > 0)
+            fail(__FILE__, __LINE__, "ticks that came were not heeded: %u, in %u turns", all.unheeded, turns);
+        if (!options.monitored())
+            none_is_long(turns, all.computed);
+        if (all.waited > 16 * each_)
+            fail(__FILE__, __LINE__, "somebody waited for %u turns of others, who are %u", all.waited,
+                 each_ - 1);
     }
 
   private:
+    void none_is_long(unsigned turns, std::uint64_t computed) const {
+        const std::size_t lost = not_excused(long_), stayed = not_excused(very_long_);
+        std::printf(
+            "  turns: %zu of more than two slices, %zu of them with no excuse; metronomes late %zu times\n",
+            long_.size(), lost, metronomes_.times_late());
+        if (stayed > 0)
+            fail(__FILE__, __LINE__,
+                 "lost ticks: of %u turns %zu of more than four slices while others could run", turns,
+                 stayed);
+        if (lost > 1 + turns / kSeldom)
+            fail(__FILE__, __LINE__,
+                 "lost ticks: of %u turns %zu of more than two slices while others could run", turns, lost);
+        // A turn is two slices at the most: so many there are at the least.
+        if (computed > 100 * options.slice_ns() * turns_.size() && turns * 4 * options.slice_ns() < computed)
+            fail(__FILE__, __LINE__, "lost ticks: %u turns in %.3f s of CPU", turns,
+                 static_cast<double>(computed) * 1e-9);
+    }
+
     std::size_t not_excused(const Notes &turns) const {
         std::size_t count = 0;
         for (std::size_t i = 0; i < turns.size(); i++)
@@ -203,29 +231,84 @@ class Turns : public Torture {
         return count;
     }
 
-    void look(Actor &actor, Word &word, Turn &turn) {
+    Word &word_of(const Actor &actor) { return words_[actor.number % words_.size()]; }
+
+    // How often all have had a turn, since all were there.
+    unsigned times_around(const Word &word) const {
+        const unsigned before = word.turns_before;
+        return before != kNever ? (word.turns - before) / each_ : 0;
+    }
+
+    static std::uint64_t switches_here() {
+        thrum_worker_counters counters = {};
+        CHECK_EQ(thrum_worker_get_counters(static_cast<unsigned>(thrum_worker_self()), &counters), 0);
+        return counters.switches;
+    }
+
+    // Also who comes only when the time is over: the others wait for it.
+    void be_there(Actor &actor) {
+        Turn &turn = turns_[actor.number];
+        if (turn.before != 0)
+            return;
+        turn.before = thrum_now();
+        Word &word = word_of(actor);
+        if (++word.present == each_)
+            word.turns_before = word.turns.load();
+    }
+
+    void begin_turn(Actor &actor, Word &word, Turn &turn) {
+        word.runner.store(actor.number, std::memory_order_relaxed);
+        const unsigned count = word.turns.fetch_add(1, std::memory_order_relaxed);
+        if (turn.last != 0 && word.present == each_)
+            turn.waited = std::max(turn.waited, count - turn.last);
+        turn.last = count;
+        turn.length = 0;
+        turn.began = turn.before;
+        turn.times_long = 0;
+        turn.went_on = 0;
+        turn.since = 0;
+        turn.switches = switches_here();
+        if (over) // then to look is no step, but this is
+            actor.steps++;
+    }
+
+    // Others had a turn if the worker has switched, even if they have done nothing that is seen here.
+    void go_on_after_tick(Turn &turn) {
+        const std::uint64_t switches = switches_here();
+        if (switches != turn.switches)
+            turn.went_on = 0;
+        else if (turn.since >= options.slice_ns() / 2 && ++turn.went_on == 2)
+            turn.unheeded++;
+        turn.switches = switches;
+        turn.since = 0;
+    }
+
+    void look(Actor &actor) {
+        Word &word = word_of(actor);
+        Turn &turn = turns_[actor.number];
+        const unsigned ticks = actor.ticks.load(std::memory_order_relaxed); // before it may give way for them
         safepoint();
         const std::uint64_t now = thrum_now(), step = now - turn.before;
         const bool mine = word.runner.load(std::memory_order_relaxed) == actor.number;
         turn.before = now;
         if (!mine) {
-            word.runner.store(actor.number, std::memory_order_relaxed);
-            const unsigned count = word.turns.fetch_add(1, std::memory_order_relaxed);
-            if (turn.last != 0 && word.present == each_)
-                turn.waited = std::max(turn.waited, count - turn.last);
-            turn.last = count;
-            turn.length = 0;
-            turn.began = now;
-            turn.times_long = 0;
+            turn.ticks = ticks;
+            begin_turn(actor, word, turn);
             return;
         }
         if (step > kStep)
             return;
         turn.length += step;
+        turn.since += step;
         turn.computed += step;
-        if (word.present != each_ || over) { // somebody has not begun, or may have ended
+        if (word.present != each_) { // somebody has not begun, or may have ended
             turn.length = 0;
             return;
+        }
+        if (ticks != turn.ticks) {
+            turn.ticks = ticks;
+            if (times_around(word) > 0)
+                go_on_after_tick(turn);
         }
         turn.longest = std::max(turn.longest, turn.length);
         if (turn.times_long < 2 &&

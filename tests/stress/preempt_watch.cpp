@@ -41,9 +41,10 @@ double cpu_seconds() {
             ended++;
         } else if (told++ < kToldAtMost) {
             char line[160];
-            const int length = std::snprintf(line, sizeof line, "actor %u: %s, phase %u, %llu steps\n",
-                                             actor.number, actor.torture.load(), actor.phase.load(),
-                                             static_cast<unsigned long long>(actor.steps.load()));
+            const int length =
+                std::snprintf(line, sizeof line, "actor %u: %s, in %s, %llu steps\n", actor.number,
+                              actor.torture.load(), name_of(static_cast<Phase>(actor.phase.load())),
+                              static_cast<unsigned long long>(actor.steps.load()));
             (void)!write(STDERR_FILENO, line, static_cast<std::size_t>(length));
         }
     }
