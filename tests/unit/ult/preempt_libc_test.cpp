@@ -420,7 +420,14 @@ int loads_a_library() {
 
 // Where threads run on blocks of others.
 class PreemptLibc : public Libc {};
-class PreemptLoaded : public Libc {};
+
+class PreemptLoaded : public Interrupted, public testing::WithParamInterface<unsigned> {
+  protected:
+    void SetUp() override {
+        Interrupted::SetUp();
+        mode = GetParam();
+    }
+};
 
 INSTANTIATE_TEST_SUITE_P(Modes, PreemptLibc, testing::Values(THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS),
                          name_of_mode);
