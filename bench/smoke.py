@@ -91,7 +91,8 @@ EXPECTED = {
     },
     "stat_overhead": {
         "stat_overhead": ({"wall_ratio": INTERVAL, "cpu_ratio": INTERVAL}, "how",
-                          {"as it comes", "without perf events", "without a CPU profile", "a Python program"}),
+                          {"as it comes", "without perf events", "without a CPU profile",
+                           "beside 1000 threads that wait", "a Python program"}),
         "exact_wait": ({"added_us": INTERVAL}, "how", {"--exact"}),
     },
     "sleep": {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What `thrum stat` costs the program that it looks at, while that runs: a thread for each CPU that computes and shares
-// nothing, and one that asks for futexes. The limits are those of its issue: 3 % of time and 2 % of CPU time where it
-// looks from outside, and 4 µs for a wait that --exact counts, which is what its report says.
+// nothing, by themselves and beside a thousand that wait, and one that asks for futexes. The limits are those of its issue:
+// 3 % of time and 2 % of CPU time where it looks from outside, and 4 µs for a wait that --exact counts, which is what its
+// report says.
 //
 // The program measures itself: its time, its CPU time, and what its parent, the command, used meanwhile. What the command
 // does before and after, such as finding names, is in nobody's way and not counted.
@@ -13,10 +14,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -29,6 +32,8 @@
 namespace {
 
 using Words = std::vector<std::string>;
+
+constexpr unsigned kCrowd = 1000;
 
 // --- in the program ---------------------------------------------------------------------------------------------
 
@@ -62,6 +67,40 @@ void compute_on_all(std::uint64_t steps) {
         thread.join();
 }
 
+// Threads that wait until the end.
+class Crowd {
+  public:
+    explicit Crowd(unsigned number) {
+        for (unsigned i = 0; i < number; i++)
+            threads_.emplace_back([this] {
+                std::unique_lock<std::mutex> hold(mutex_);
+                there_++;
+                come_.notify_one();
+                over_.wait(hold, [this] { return is_over_; });
+            });
+        std::unique_lock<std::mutex> hold(mutex_);
+        come_.wait(hold, [this, number] { return there_ == number; });
+    }
+    ~Crowd() {
+        {
+            const std::lock_guard<std::mutex> hold(mutex_);
+            is_over_ = true;
+        }
+        over_.notify_all();
+        for (std::thread &thread : threads_)
+            thread.join();
+    }
+    Crowd(const Crowd &) = delete;
+    Crowd &operator=(const Crowd &) = delete;
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable come_, over_;
+    unsigned there_ = 0;
+    bool is_over_ = false;
+    std::vector<std::thread> threads_;
+};
+
 // Each returns at once, as the word has another value.
 void wait_in_vain(std::uint64_t times) {
     static unsigned word;
@@ -88,9 +127,10 @@ void work(const Words &words) {
         become(rest);
     }
     const std::uint64_t count = std::strtoull(words.at(1).c_str(), nullptr, 10);
+    const Crowd crowd(words[0] == "compute-in-crowd" ? kCrowd : 0);
     const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID),
                  parent = parent_seconds();
-    words[0] == "compute" ? compute_on_all(count) : wait_in_vain(count);
+    words[0] == "futex" ? wait_in_vain(count) : compute_on_all(count);
     std::printf("%.9f %.9f %.9f\n", seconds_of(CLOCK_MONOTONIC) - wall,
                 seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu, parent_seconds() - parent);
 }
@@ -191,10 +231,12 @@ void body(const bench::Options &options) {
     const Words self = {bench::own_path(), "--work"};
     const Words quietly = joined(self, {"quietly"}), looked = joined(quietly, {thrum, "stat", "--"});
     const Words computes = joined(self, {"compute", text_of(options.numbers[1] * 1e6)});
+    const Words crowded = joined(self, {"compute-in-crowd", text_of(options.numbers[1] * 1e6)});
     std::vector<Row> rows = {
         {"as it comes", looked, computes},
         {"without perf events", joined(joined(self, {"without-perf-events"}), looked), computes},
-        {"without a CPU profile", joined(quietly, {thrum, "stat", "--no-profile", "--"}), computes}};
+        {"without a CPU profile", joined(quietly, {thrum, "stat", "--no-profile", "--"}), computes},
+        {"beside 1000 threads that wait", looked, crowded}};
     if (access(python.c_str(), X_OK) == 0)
         rows.push_back({"a Python program",
                         looked,

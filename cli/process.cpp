@@ -19,26 +19,6 @@ std::string proc_path(pid_t pid, const char *file) {
     return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-// kernel.yama.ptrace_scope; 0 where the kernel has none.
-int ptrace_scope() {
-    const auto text = read_all("/proc/sys/kernel/yama/ptrace_scope");
-    return text ? std::atoi(text->c_str()) : 0;
-}
-
-// To be allowed to read a process.
-std::string what_would_help() {
-    const int scope = ptrace_scope();
-    if (scope >= 3)
-        return "; kernel.yama.ptrace_scope is 3, which lets nobody until the next boot";
-    if (geteuid() == 0)
-        return "; root needs CAP_SYS_PTRACE for it, which a container may lack (docker run "
-               "--cap-add=SYS_PTRACE)";
-    if (scope == 0)
-        return "; try as its user or as root";
-    return "; kernel.yama.ptrace_scope is " + std::to_string(scope) +
-           ": try as root, or with that set to 0 as its user";
-}
-
 bool is_library(const std::string &path, const std::string &library) {
     return path.compare(path.rfind('/') + 1, library.size(), library) == 0;
 }
@@ -88,13 +68,30 @@ std::string maps(pid_t pid) {
     return *text;
 }
 
+int ptrace_scope() {
+    const auto text = read_all("/proc/sys/kernel/yama/ptrace_scope");
+    return text ? std::atoi(text->c_str()) : 0;
+}
+
+std::string what_would_help(int scope, bool is_root) {
+    if (scope >= 3)
+        return "; kernel.yama.ptrace_scope is 3, which lets nobody until the next boot";
+    if (is_root)
+        return "; root needs CAP_SYS_PTRACE for it, which a container may lack (docker run "
+               "--cap-add=SYS_PTRACE)";
+    if (scope == 0)
+        return "; try as its user or as root";
+    return "; kernel.yama.ptrace_scope is " + std::to_string(scope) +
+           ": try as root, or with that set to 0 as its user";
+}
+
 Failure unreadable(pid_t pid, int error) {
     const std::string process = "process " + std::to_string(pid);
     if (error == ENOENT || error == ESRCH)
         return {kFailed, "there is no " + process};
     if (error != EPERM && error != EACCES)
         return {kFailed, "cannot read " + process + ": " + std::strerror(error)};
-    return {kFailed, "no permission to read " + process + what_would_help()};
+    return {kFailed, "no permission to read " + process + what_would_help(ptrace_scope(), geteuid() == 0)};
 }
 
 std::optional<std::uint64_t> find_symbol(pid_t pid, const std::string &library, const std::string &symbol) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Another process, as /proc and its memory show it: what `thrum counters`, `thrum ps` and
-// `thrum stat` have in common.
+// Another process, as /proc and its memory show it: what `thrum counters`, `thrum ps` and `thrum stat` have in common.
 #pragma once
 
 #include <sys/types.h>
@@ -25,6 +24,12 @@ std::string name(pid_t pid);
 
 // The text of its maps file; throws Failure where it cannot be read.
 std::string maps(pid_t pid);
+
+// kernel.yama.ptrace_scope; 0 where the kernel has none.
+int ptrace_scope();
+
+// To be allowed to read a process, as the end of a sentence that says that it is not.
+std::string what_would_help(int ptrace_scope, bool is_root);
 
 // Why the process cannot be read, and what to do about it; `error` is that of the failed read.
 Failure unreadable(pid_t pid, int error);

@@ -162,7 +162,10 @@ bool has_information(Dwfl_Module *module, std::uint64_t address) {
     return is_told;
 }
 
+// Mangled names begin so. The demangler takes types as well, whose letters are names in C: "f" would be called float.
 std::string demangled(const char *name) {
+    if (std::strncmp(name, "_Z", 2) != 0)
+        return name;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> readable(
         abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);

@@ -22,6 +22,14 @@ library=$(find "$prefix" -name libthrum-cache.so)
 [[ -f $prefix/include/thrum/cache.h ]] || fail "include/thrum/cache.h not installed"
 [[ -x $prefix/bin/thrum ]] || fail "bin/thrum not installed"
 
+# The command is installed without debugging information, and needs what reads that of programs, and the compiler's own.
+size=$(stat -c %s "$prefix/bin/thrum")
+((size < 8000000)) || fail "bin/thrum has $size bytes, as if with debugging information"
+needed=$(readelf -dW "$prefix/bin/thrum" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p')
+grep -qx 'libc\.so\.6' <<<"$needed" || fail "bin/thrum does not even need libc.so.6"
+! grep -vxE '(libc|libm|libpthread|libdw|libelf|libstdc\+\+|libgcc_s|ld-linux-[a-z0-9-]+)\.so\.[0-9]+' <<<"$needed" ||
+    fail "bin/thrum needs more than is expected"
+
 # The installed files may not name the folder they were built in.
 build_real=$(realpath "$build")
 for file in "$library" "$prefix/bin/thrum"; do

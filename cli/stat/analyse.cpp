@@ -440,7 +440,7 @@ void SampledRun::summarise() {
     }
     add_once(
         report_.how_known,
-        {"sampled " + counted(static_cast<double>(sampler_.threads.size()), "thread") + " " +
+        {"Sampled " + counted(static_cast<double>(sampler_.threads.size()), "thread") + " " +
          three_digits(report_.rate) +
          " times a second from /proc and their stacks; nothing was stopped or put into the program; waits "
          "that are shorter than that are seen by chance only"});

@@ -8,11 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "command.hpp"
 #include "preload.hpp"
+#include "process.hpp"
 #include "program.hpp"
 
 namespace thrum::stat {
@@ -20,6 +19,8 @@ namespace thrum::stat {
 namespace {
 
 constexpr const char *kLibrary = "libthrum-stat.so";
+constexpr double kMapsShare = 0.002;       // of one CPU
+constexpr double kBeginning = 0.2;         // seconds, in which programs load most of their libraries
 constexpr std::size_t kSamplesMost = 8192; // with stacks of 8 KiB: 64 MiB
 
 } // namespace
@@ -28,18 +29,20 @@ constexpr std::size_t kSamplesMost = 8192; // with stacks of 8 KiB: 64 MiB
 
 void MapReader::another_program() {
     maps_.clear();
-    next_ = 0;
+    next_ = paid_at_ = 0;
 }
 
 // Seldom and more seldom, as programs load most of their libraries in the beginning.
 void MapReader::poll(double now) {
     if (now < next_ || pid_ == 0)
         return;
-    std::ifstream file("/proc/" + std::to_string(pid_) + "/maps");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    next_ = now + std::max(0.02, now / 8);
-    if (!text.empty())
-        take(text);
+    const double begin = thread_cpu_time();
+    const auto text = process::read_all("/proc/" + std::to_string(pid_) + "/maps");
+    if (text && !text->empty())
+        take(*text);
+    const double cost = thread_cpu_time() - begin;
+    paid_at_ = now + (now < kBeginning ? 0 : cost / kMapsShare);
+    next_ = std::max(paid_at_, now + (is_told_ ? std::max(0.05, now) : std::max(0.02, now / 8)));
 }
 
 void MapReader::take(const std::string &text) {
@@ -50,7 +53,13 @@ void MapReader::take(const std::string &text) {
 
 // --- samples ------------------------------------------------------------------------------------------
 
+void SampleKeeper::begin(double now, bool is_last) {
+    allowance_.begin(now);
+    are_paid_for_ = is_last || allowance_.left() > 0;
+}
+
 void SampleKeeper::clear() {
+    weight_ = 0;
     profile_.samples.clear();
     profile_.observed.stacks.clear();
 }

@@ -6,42 +6,59 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <string>
 
 #include "measure.hpp"
+#include "stat/allowance.hpp"
 #include "stat/layers.hpp"
 #include "stat/probe.h"
 
 namespace thrum::stat {
 
-// The latest map of a process, read anew from time to time or when told. An ended process leaves the last one.
+// The latest map of a process, read anew from time to time or when told, but for the beginning never so often that it takes
+// more than a fifth of a percent of one CPU: a map of many threads is long. An ended process leaves the last one.
 class MapReader {
   public:
-    explicit MapReader(std::vector<Maps> &maps) : maps_(maps) {}
+    // `is_told`: somebody calls changed() when there is more code in it, so that to look by oneself is seldom of use.
+    explicit MapReader(std::vector<Maps> &maps, bool is_told = false) : maps_(maps), is_told_(is_told) {}
     void begin(pid_t pid) { pid_ = pid; }
-    void changed() { next_ = 0; } // there is more to see
-    void another_program();       // executed by the same process
+    void changed() { next_ = std::min(next_, paid_at_); } // there is more to see
+    void another_program();                               // executed by the same process
     void poll(double now);
     void take(const std::string &text); // from elsewhere
 
   private:
     std::vector<Maps> &maps_;
+    bool is_told_;
     pid_t pid_ = 0;
-    double next_ = 0;
+    double next_ = 0, paid_at_ = 0; // the next time, and that from which on it is not too dear
 };
 
-// Keeps samples with their stacks; past a limit every second one is dropped, and of those that come as many. Each then
-// stands for more CPU time.
+// Keeps samples with their stacks, as many as are paid for (allowance.hpp) and can be kept: past a limit every second one is
+// dropped, and of those that come as many. Each then stands for more CPU time.
 class SampleKeeper {
   public:
     explicit SampleKeeper(CpuProfile &profile) : profile_(profile) {}
+
+    // Around all that is done for the samples that have come. `is_last`: the program has ended, and is in nobody's way.
+    void begin(double now, bool is_last);
+    void end() { allowance_.end(); }
+
+    // If not, the samples are passed over: what makes them dear, their stacks and names, need not be looked at.
+    bool are_paid_for() const { return are_paid_for_; }
+    void pass_over(double weight) { weight_ += weight; }
     void add(CpuSample sample, RawStack &&stack);
     void clear();
 
   private:
+    static constexpr double kShare = 0.004; // of one CPU
+
     void thin();
 
     CpuProfile &profile_;
+    Allowance allowance_{kShare};
+    bool are_paid_for_ = true;
     unsigned stride_ = 1, skipped_ = 0;
     double weight_ = 0; // of those that were passed over
 };

@@ -22,11 +22,11 @@ namespace thrum::stat {
 
 namespace {
 
-constexpr double kRate = 100;     // sweeps a second, and samples for each second of CPU time
-constexpr double kBudget = 0.015; // of one CPU, for sampling
-constexpr double kLong = 2;       // seconds; what runs longer is not warmed up
-constexpr double kWatched = 10;   // seconds, for a process that runs already
-constexpr double kChanged = 1.25; // times as long when it is looked at: worth a warning
+constexpr double kRate = 100;      // sweeps a second, and samples for each second of CPU time
+constexpr double kBudget = 0.0125; // of one CPU, for sampling; CPU profiles have their own (collect.hpp)
+constexpr double kLong = 2;        // seconds; what runs longer is not warmed up
+constexpr double kWatched = 10;    // seconds, for a process that runs already
+constexpr double kChanged = 1.25;  // times as long when it is looked at: worth a warning
 
 std::string iso_time() {
     const time_t now = time(nullptr);

@@ -18,7 +18,8 @@ namespace {
 constexpr double kDisturbed = 0.1; // of all CPUs, used by others
 constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, and somebody else had them
 // Seconds of CPU time. The kernel mostly looks at its ticks only, every 1 to 10 ms, whether a thread is in it: of less than
-// this, its share is chance.
+// this, its share is chance. So are rates of a few switches, and what one run takes of it more than another: making threads
+// and ending them is a large part of it.
 constexpr double kTooShort = 0.1;
 constexpr double kForLocks = 0.3; // of active time without waits for messages, and for CPUs
 constexpr double kNoticed = 0.1;  // threads waiting for a lock on average, in a program that is not idle
@@ -63,6 +64,7 @@ void name_hidden(Culprit &culprit, const Frame &frame, const HiddenLock &entry) 
     culprit.name = *entry.name == '\0' ? public_name(frame.function) + "()" : entry.name;
     culprit.module = frame.module;
     culprit.fix = entry.is_allocator ? allocator_fix(frame.module) : entry.fix;
+    culprit.is_lockless = !entry.is_locked;
     culprit.key = culprit.name;
 }
 
@@ -302,7 +304,7 @@ double share_alone_by_cpu(const Report &report, double usable) {
 // --- points -------------------------------------------------------------------------------------------
 
 double cpu_ratio(const Point &many, const Point &few) {
-    return few.cpu() > 0 ? many.cpu() / few.cpu() : 0;
+    return few.cpu() > 0 && many.cpu() >= kTooShort ? many.cpu() / few.cpu() : 0;
 }
 
 // Misses for each instruction. A few among many instructions are none, however few they were before.
@@ -369,6 +371,13 @@ std::optional<double> kernel_share(const Point &point) {
     return point.system / point.cpu();
 }
 
+std::uint64_t samples_of(const std::vector<Site> &sites) {
+    std::uint64_t sum = 0;
+    for (const Site &site : sites)
+        sum += site.samples;
+    return sum;
+}
+
 bool is_disturbed(const Load &load, unsigned processors) {
     return load.others.value_or(0) + load.stolen >= kDisturbed * processors;
 }
@@ -413,11 +422,13 @@ Facts::Facts(const Report &whole) : report(whole) {
     threads = std::max(last.threads, last.threads == 0 ? last.most_threads : 1U);
     parallelism = last.parallelism();
     kernel_share = stat::kernel_share(last);
+    is_short = last.cpu() < kTooShort;
     if (last.cpu() > 0) {
         voluntary_rate = last.voluntary / last.cpu();
         involuntary_rate = last.involuntary / last.cpu();
         for (const Site &site : report.waits)
-            exact_rate += static_cast<double>(site.calls.value_or(0)) / last.cpu();
+            exact_waits += static_cast<double>(site.calls.value_or(0));
+        exact_rate = exact_waits / last.cpu();
     }
     for (const Point &point : report.points) {
         const bool is_last = &point == &last;
@@ -465,14 +476,12 @@ Within Facts::within(const std::string &function) const {
     return found;
 }
 
+bool Facts::has_profile(std::uint64_t samples) const {
+    return samples_of(report.burns) >= samples;
+}
+
 bool Facts::has_profiles(std::uint64_t samples) const {
-    const auto count = [](const std::vector<Site> &sites) {
-        std::uint64_t sum = 0;
-        for (const Site &site : sites)
-            sum += site.samples;
-        return sum;
-    };
-    return count(report.burns) >= samples && count(report.burns_one) >= samples;
+    return has_profile(samples) && samples_of(report.burns_one) >= samples;
 }
 
 } // namespace thrum::stat

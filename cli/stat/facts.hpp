@@ -31,10 +31,11 @@ Place place_of(const std::vector<Frame> &stack);
 struct Culprit {
     enum Kind { kHidden, kAllocator, kInterpreter, kOwn };
     Kind kind = kOwn;
-    std::string name;   // "random()", or what the lock is
-    std::string module; // kHidden: of the function
-    std::string fix;    // kHidden, kAllocator, OpenMP's; empty: the rule's
-    std::string key;    // sites with the same one belong together
+    std::string name;         // "random()", or what the lock is
+    std::string module;       // kHidden: of the function
+    std::string fix;          // kHidden, kAllocator, OpenMP's; empty: the rule's
+    bool is_lockless = false; // kHidden: state that all threads write to, without a lock
+    std::string key;          // sites with the same one belong together
     bool is_openmp = false;
     Place place;
     const LockUse *lock = nullptr;
@@ -71,8 +72,9 @@ struct Facts {
     double cores = 1;
     double ideal = 1;          // speedup that `most` could have at best
     double speedup = 0;        // of `most`; 0: not known
-    double inflation = 0;      // CPU time of `most` to that of `few`; 0: not known
+    double inflation = 0;      // CPU time of `most` to that of `few`; 0: not known, or too little to tell
     double core_inflation = 0; // likewise of the point with the most threads that still has a core for each
+    bool is_short = false;     // the last point took too little CPU time for rates and ratios of that
     std::optional<double> kernel_share; // of the CPU time of the run with the most threads
     double parallelism = 0;
     double threads = 1;    // at once, as asked for or seen
@@ -86,7 +88,8 @@ struct Facts {
     double alone = 0;
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
     double few_involuntary_rate = 0;                 // of `few`
-    double exact_rate = 0;                           // counted waits for a second of CPU time
+    double exact_waits = 0;                          // that were counted
+    double exact_rate = 0;                           // the same, for a second of CPU time
     double exact_share = 0; // as lock_share, with their time in the place of what was sampled
     // By the processor's counters, with the most threads to with the fewest; 0: not known.
     double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
@@ -97,8 +100,9 @@ struct Facts {
     std::vector<Culprit> culprits; // by seconds of waiting, then by CPU time, descending
     std::vector<Burner> burners;   // by share, descending
     Within
-    within(const std::string &function) const; // by the profile of the fewest threads, where there is one
-    bool has_profiles(std::uint64_t samples) const; // with the fewest and the most threads, of so many each
+    within(const std::string &function) const;     // by the profile of the fewest threads, where there is one
+    bool has_profile(std::uint64_t samples) const; // with the most threads, of so many
+    bool has_profiles(std::uint64_t samples) const; // and with the fewest as well
 };
 
 // Waits for input or output; also for a message by a call that reads one, which might be called waiting for work as well.
@@ -106,6 +110,8 @@ bool is_input_output(const Site &site);
 
 // Of its CPU time, in the kernel; nothing where that is too little for the kernel's accounts.
 std::optional<double> kernel_share(const Point &point);
+
+std::uint64_t samples_of(const std::vector<Site> &sites);
 
 // Others used so much of the machine, the hypervisor included, that it is worth a mention.
 bool is_disturbed(const Load &load, unsigned processors);

@@ -41,8 +41,8 @@ std::optional<double> quota_of_v1(const std::string &folder) {
 }
 
 // This process's control group: the one hierarchy of v2 ("0::/PATH"), or that of the controller cpu.
-std::string control_group(bool v2) {
-    std::ifstream file("/proc/self/cgroup");
+std::string control_group(const std::string &root, bool v2) {
+    std::ifstream file(root + "/proc/self/cgroup");
     for (std::string line; std::getline(file, line);) {
         const std::size_t first = line.find(':'), second = line.find(':', first + 1);
         if (second == std::string::npos)
@@ -54,12 +54,12 @@ std::string control_group(bool v2) {
     return "";
 }
 
-// The narrowest limit from the group up to the root. In a container the root stands for its own group.
-std::optional<double> narrowest(const std::string &root, std::string group,
+// The narrowest limit from the group up to the top. In a container the top stands for its own group.
+std::optional<double> narrowest(const std::string &top, std::string group,
                                 std::optional<double> (*quota)(const std::string &)) {
     std::optional<double> least;
     for (;;) {
-        const std::optional<double> here = quota(root + group);
+        const std::optional<double> here = quota(top + group);
         if (here && (!least || *here < *least))
             least = here;
         const std::size_t parent = group.rfind('/');
@@ -127,12 +127,13 @@ double cost_of_rounds(std::atomic<std::uint32_t> &word) {
 
 } // namespace
 
-std::optional<double> cpu_quota() {
-    const std::optional<double> quota = narrowest("/sys/fs/cgroup", control_group(true), quota_of_v2);
-    return quota ? quota : narrowest("/sys/fs/cgroup/cpu", control_group(false), quota_of_v1);
+std::optional<double> cpu_quota(const std::string &root) {
+    const std::string top = root + "/sys/fs/cgroup";
+    const std::optional<double> quota = narrowest(top, control_group(root, true), quota_of_v2);
+    return quota ? quota : narrowest(top + "/cpu", control_group(root, false), quota_of_v1);
 }
 
-unsigned physical_cores() {
+unsigned physical_cores(const std::string &root) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return 0;
@@ -140,7 +141,7 @@ unsigned physical_cores() {
     for (std::size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &allowed))
             continue;
-        std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+        std::ifstream file(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                            "/topology/thread_siblings_list");
         std::string siblings;
         if (!std::getline(file, siblings))
@@ -148,12 +149,6 @@ unsigned physical_cores() {
         cores.insert(siblings);
     }
     return static_cast<unsigned>(cores.size());
-}
-
-int ptrace_scope() {
-    int scope = 0;
-    std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
-    return scope;
 }
 
 // From 2 on children are refused as well.

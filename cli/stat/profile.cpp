@@ -53,6 +53,7 @@ class PerfProfile : public CpuProfile {
     void finish() override;
 
   private:
+    void look(double now, bool is_last);
     void visit(const perf_event_header &header, const std::vector<char> &record);
     void note_process(std::uint32_t type, Fields fields);
     void add_sample(Fields fields);
@@ -62,7 +63,7 @@ class PerfProfile : public CpuProfile {
     pid_t child_ = 0;
     double began_ = 0; // on CLOCK_MONOTONIC
     std::vector<Ring> rings_;
-    MapReader maps_{observed.maps};
+    MapReader maps_{observed.maps, true};
     SampleKeeper keeper_{*this};
     PythonOfSamples python_{*this};
     // Processes that it has started: how much more often each was seen to begin than to end. The CPUs' rings are read one after
@@ -100,14 +101,23 @@ void PerfProfile::forked(pid_t child) {
 }
 
 void PerfProfile::poll(double now) {
+    look(now, false);
+}
+
+// What the kernel does for a sample, some microseconds, is the same share of CPU time whatever the rest costs: the period of an
+// event that threads have inherited cannot be changed. The rings are emptied, so that nothing is lost that has to be known.
+void PerfProfile::look(double now, bool is_last) {
     began_ = seconds_now() - now;
+    keeper_.begin(now, is_last);
     const std::size_t before = samples.size();
     for (Ring &ring : rings_)
         ring.drain([this](const perf_event_header &header, const std::vector<char> &record) {
             visit(header, record);
         });
+    if (keeper_.are_paid_for())
+        python_.add(before);
+    keeper_.end();
     maps_.poll(now);
-    python_.add(before);
 }
 
 void PerfProfile::visit(const perf_event_header &header, const std::vector<char> &record) {
@@ -158,13 +168,17 @@ void PerfProfile::add_sample(Fields fields) {
         elsewhere_++;
         return;
     }
+    if (!keeper_.are_paid_for()) {
+        keeper_.pass_over(sample.weight);
+        return;
+    }
     std::optional<RawStack> stack = take_stack(fields);
     if (stack)
         keeper_.add(sample, std::move(*stack));
 }
 
 void PerfProfile::finish() {
-    poll(seconds_now() - began_);
+    look(seconds_now() - began_, true);
     how_known.push_back(std::string("CPU profile: a perf event every ") + std::to_string(period_ / 1000000) +
                         " ms of a thread's time on a CPU (threads that run for less are not seen), " +
                         (with_kernel_ ? "the kernel's work for the program included."

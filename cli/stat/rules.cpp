@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "stat/facts.hpp"
+#include "stat/nameless.hpp"
 #include "stat/origins.hpp"
 #include "stat/verdict_text.hpp"
 #include "text.hpp"
@@ -27,6 +28,9 @@ constexpr double kExactRate = 2000;    // waits for a second of CPU time, where 
 constexpr double kHighLockShare = 0.3; // and so much of it that nothing else need be looked for
 constexpr double kMostlyLocking = 0.6; // of CPU time, in a lock's calls
 constexpr std::uint64_t kFewSamples = 20;
+// Of waits for locks, that are seen or counted: of fewer, each may be chance.
+constexpr std::uint64_t kFewWaits = 5;
+constexpr double kFewCounted = 200;
 constexpr double kCulprit = 0.25;    // of lock waits: worth a finding
 constexpr double kMainCulprit = 0.6; // of lock waits: the one to blame
 constexpr double kBurned = 0.15;     // of CPU time: a lock that is fought for without waiting
@@ -91,9 +95,11 @@ bool has_lost(const Facts &facts) {
 }
 
 bool waits_count(const Facts &facts) {
-    const bool by_count = facts.exact_rate >= kExactRate && // cheap ones, perhaps, that nothing is lost by
+    const bool by_count = facts.exact_rate >= kExactRate && facts.exact_waits >= kFewCounted &&
+                          // cheap ones, perhaps, that nothing is lost by
                           (has_lost(facts) || facts.exact_share >= kLockShareAlone);
-    return by_count || facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone);
+    return by_count || (samples_of(facts.report.waits) >= kFewWaits &&
+                        facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone));
 }
 
 // Of one run, which has nothing to compare with: threads wait for it now and then, and take and give it back most of all. Where
@@ -108,7 +114,8 @@ bool is_fought_for(const Facts &facts, const Culprit &culprit) {
 // Fought for without waiting: CPU time that was not spent there with the fewest threads.
 bool burns_count(const Facts &facts, const Culprit &culprit) {
     const double grown = culprit.burned * std::max(1.0, facts.inflation) - culprit.burned_one;
-    return facts.inflation >= kInflated && culprit.burned >= kBurned && grown >= kBurned;
+    return facts.inflation >= kInflated && facts.has_profile(kFewSamples) && culprit.burned >= kBurned &&
+           grown >= kBurned;
 }
 
 std::string cpu_evidence(const Facts &facts) {
@@ -180,13 +187,20 @@ Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rul
     return found;
 }
 
+// By what is known of the function. Where somebody was seen waiting for a lock in it, there is one after all.
+bool without_lock(const Culprit &culprit) {
+    return culprit.is_lockless && culprit.wait_share <= 0;
+}
+
 Findings hidden_locks(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit :
          guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kHidden; }))
-        found.push_back(lock_finding(facts, *culprit, "hidden-lock",
-                                     "Hidden lock in " + library_name(culprit->module) + ": " + culprit->name,
-                                     culprit->fix));
+        found.push_back(
+            lock_finding(facts, *culprit, "hidden-lock",
+                         (without_lock(*culprit) ? "State that all threads share, in " : "Hidden lock in ") +
+                             library_name(culprit->module) + ": " + culprit->name,
+                         culprit->fix));
     return found;
 }
 
@@ -392,7 +406,7 @@ std::optional<Finding> spinning_at_barrier(const Facts &facts) {
             most = &burner;
     }
     // Who was kept from a CPU by other programs is waited for as well; that takes little more of it in all.
-    if (!facts.is_compared() || facts.report.burns_one.empty() || share < kSpins || share_one > kSpinsOne ||
+    if (!facts.is_compared() || !facts.has_profiles(kFewSamples) || share < kSpins || share_one > kSpinsOne ||
         facts.inflation < kInflated)
         return std::nullopt;
     const Place place = most->place.is_known() ? most->place : place_of_region(facts.report);
@@ -414,6 +428,8 @@ double yielded(const Facts &facts, const Burner &burner) {
 std::optional<Finding> spinning(const Facts &facts) {
     // What is burned besides the work adds to it; and in a few samples shares are a matter of chance.
     const bool has_grown = facts.inflation >= kInflated && facts.has_profiles(kFewSamples);
+    if (!facts.has_profile(kFewSamples))
+        return std::nullopt;
     for (const Burner &burner : facts.burners) {
         const bool yields = is_yield(burner.leaf) && yielded(facts, burner) >= kYields;
         const bool spins =
@@ -452,7 +468,10 @@ Place place_of_yielding(const Facts &facts) {
     return {};
 }
 
+// One thread waits for nobody; and where there was next to no CPU time a few switches make any rate.
 Findings busy_wait(const Facts &facts) {
+    if (facts.threads < 2 || facts.is_short)
+        return {};
     std::optional<Finding> found = spinning(facts);
     if (!found)
         found = spinning_at_barrier(facts);
@@ -503,7 +522,8 @@ void add_memory_evidence(const Facts &facts, Finding &found) {
 
 Findings coherency(const Facts &facts) {
     const std::optional<Scaling> &scaling = facts.report.scaling;
-    if (!scaling || scaling->coherency < kCoherency || facts.is_busy || facts.lock_share >= kLockShareAlone)
+    if (!scaling || scaling->coherency < kCoherency || facts.is_busy || facts.is_short ||
+        facts.lock_share >= kLockShareAlone)
         return {};
     const Burner *burner = hottest_own(facts);
     Finding found =
@@ -552,7 +572,7 @@ Findings sequential(const Facts &facts) {
     const bool many =
         facts.is_compared() || facts.report.points.empty() || facts.report.points.back().most_threads > 1;
     const bool has_little_to_do = facts.voluntary_rate >= kHandOvers; // it keeps waiting for something
-    if (!many || has_little_to_do || facts.alone < kAlone || facts.threads < 2)
+    if (!many || has_little_to_do || facts.is_short || facts.alone < kAlone || facts.threads < 2)
         return {};
     const Place place = place_of_main(facts);
     Finding found = finding("sequential", "A part of the work is done by one thread alone" + at_place(place),
@@ -578,7 +598,7 @@ double free_time(const Report &report, const Point &point) {
 
 Findings oversubscribed(const Facts &facts) {
     const Report &report = facts.report;
-    if (facts.threads <= facts.cores || facts.lock_share >= kLockShareAlone)
+    if (facts.threads <= facts.cores || facts.is_short || facts.lock_share >= kLockShareAlone)
         return {};
     double best = 0, one_each = 0; // with any number of threads up to the cores, and with the most of these
     for (const Point &point : report.points)
@@ -681,6 +701,9 @@ Findings inconclusive(const Facts &facts) {
     if (!report.points.empty() && facts.parallelism < kIdle && facts.io_share < kInputOutput)
         return say("The threads have little to do: " + fixed(facts.parallelism, 2) + " CPUs used",
                    "Look at it while it has work.");
+    if (facts.is_compared() && facts.is_short)
+        return say("The runs are too short: " + duration(report.points.back().cpu()) + " of CPU time",
+                   "Give it more to do.");
     if (facts.is_compared())
         return say("Not found: no rule explains what is lost",
                    "See where CPU time and waiting go: thrum stat --html FILE.");
@@ -772,6 +795,8 @@ void conclude(Report &report, const std::string &failure) {
             one = finding("inconclusive", "The program failed", "See why: times of it say nothing.",
                           Confidence::kLow);
     report.verdict = verdict_text(facts, failure);
+    for (std::string &sentence : nameless_libraries(report))
+        report.warnings.push_back(std::move(sentence));
 }
 
 } // namespace thrum::stat

@@ -12,7 +12,8 @@
 
 namespace thrum::stat {
 
-// Fills outcome, verdict and findings from all the rest. `failure`: how the program failed, where it did.
+// Fills outcome, verdict and findings from all the rest, and adds warnings of libraries that have no names to blame.
+// `failure`: how the program failed, where it did.
 void conclude(Report &report, const std::string &failure);
 
 // Are threads made and ended all the time, as far as they were seen? Places of theirs are worth a closer look.
@@ -23,12 +24,14 @@ std::vector<std::string> rule_names();
 
 // --- hidden_locks.cpp: what locks without being asked to ---
 
-// Functions of libraries that take a lock which their caller does not see, and the way around each.
+// Functions of libraries that take a lock which their caller does not see, or write to what all threads share, and the way
+// around each.
 struct HiddenLock {
     const char *functions; // names in stacks, separated by blanks; without leading underscores
     const char *name;      // what the CAUSE calls it; empty: the function's own name, with ()
     const char *fix;       // of allocators: allocator_fix()
     bool is_allocator;
+    bool is_locked = true; // false: they write to one state for all threads without taking a lock
 };
 
 // The entry for a frame of a library, or nullptr.

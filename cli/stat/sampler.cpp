@@ -5,13 +5,14 @@
 //
 // Of each thread two small files are read: `syscall` (the system call that it sleeps in, its arguments, the stack pointer
 // and where it is; or "running") and `schedstat` (time on a CPU, time that it waited for one, how often it got one). Of one
-// that sleeps the first KiB of its stack are copied, unless it has not run since it was last looked at. One that got a CPU
+// that sleeps the first 16 KiB of its stack are copied, unless it has not run since it was last looked at. One that got a CPU
 // meanwhile has left something else there: how often it did is read before and behind all that, and where the two differ the
 // stack is none (a thread of a busy machine may sleep for less than this one is kept from its CPU). Whatever takes longer
 // waits until the program has ended (unwind.cpp).
 //
-// Sampling has a budget of CPU time. What a look costs is measured; each sweep looks at as many threads as the budget has
-// grown by, one after another in a round, so that a program with many of them is looked at less often, not at more cost.
+// Sampling has a budget of CPU time (allowance.hpp). What a look costs is measured; each sweep looks at as many threads as
+// are paid for by then, one after another in a round, so that a program with many of them is looked at less often, not at
+// more cost.
 #include "stat/layers.hpp"
 
 #include <dirent.h>
@@ -19,7 +20,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +33,7 @@
 #include "elf.hpp"
 #include "maps.hpp"
 #include "process.hpp"
+#include "stat/allowance.hpp"
 #include "stat/host.hpp"
 #include "stat/python_keeper.hpp"
 #include "stat/stack_keeper.hpp"
@@ -43,17 +44,10 @@ namespace thrum::stat {
 namespace {
 
 constexpr std::size_t kSamplesMost = 1u << 20;
-constexpr std::size_t kFewThreads = 64;                    // of which more is read
-constexpr double kCreditFirst = 0.005, kCreditMost = 0.02; // seconds of CPU time that may be saved up
-constexpr double kStatusFirst = 0.05, kStatusLater = 1;    // seconds between looks at a thread's status
-constexpr double kMapsFirst = 0.02, kMapsLater = 5;        // and at the mappings
-constexpr double kListLater = 1;                           // and at who is there, where that costs much
-
-double cpu_time() {
-    timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
+constexpr std::size_t kFewThreads = 64;                 // of which more is read
+constexpr double kStatusFirst = 0.05, kStatusLater = 1; // seconds between looks at a thread's status
+constexpr double kMapsFirst = 0.02, kMapsLater = 5;     // and at the mappings
+constexpr double kListLater = 1;                        // and at who is there, where that costs much
 
 // What something costs, on average, with the latest counting most.
 class Cost {
@@ -101,7 +95,7 @@ bool is_extended(const std::vector<Mapping> &before, const std::vector<Mapping> 
 
 struct Sampler::State {
     State(Sampler &sampler, double highest_rate, double share)
-        : to(sampler), rate(highest_rate), budget(share), descriptors_left(descriptors_to_keep()) {}
+        : to(sampler), rate(highest_rate), allowance(share), descriptors_left(descriptors_to_keep()) {}
 
     void open_process(pid_t child);
     void open_by_another_thread();
@@ -134,7 +128,8 @@ struct Sampler::State {
 
     Sampler &to;
     pid_t pid = 0;
-    double rate, budget;
+    double rate;
+    Allowance allowance;
     std::string living; // the folder of a thread that still runs, in /proc
     bool has_begun = false, is_foreign = false;
 
@@ -151,7 +146,7 @@ struct Sampler::State {
     double listed_at = -1e9;
     bool someone_is_gone = false;
 
-    double next_at = 0, last_at = 0, credit = kCreditFirst;
+    double next_at = 0;
     Cost look_cost{50e-6}, list_cost{2e-6};
 
     std::vector<Mapping> mappings;
@@ -219,7 +214,7 @@ bool Sampler::State::is_there(double now) {
         if (refusals < kRefusalsMost)
             return false;
         is_refused = true;
-        say_once(why_hidden(ptrace_scope()));
+        say_once(why_hidden(process::ptrace_scope()));
     } else if (has_other_memory()) {
         return false; // it has ended
     }
@@ -246,7 +241,7 @@ void Sampler::State::begin_program(double now) {
 // --- its mappings --------------------------------------------------------------------------------------------
 
 void Sampler::State::load_maps(double now) {
-    const double begin = cpu_time();
+    const double begin = thread_cpu_time();
     auto text = process::read_all(living + "/maps");
     maps_at = now;
     saw_unknown = false;
@@ -264,13 +259,14 @@ void Sampler::State::load_maps(double now) {
         maps.push_back({maps.empty() ? 0 : now, std::move(*text), to.is_attached ? pid : 0});
     stacks.set_code(std::move(code_now));
     find_python();
-    maps_cost = cpu_time() - begin;
+    maps_cost = thread_cpu_time() - begin;
 }
 
 // Where an address was seen that lies nowhere, and now and then; never so often that it takes a tenth of the budget.
 void Sampler::State::look_at_maps(double now) {
     const double since = now - maps_at;
-    if (since < std::max(kMapsFirst, 10 * maps_cost / budget) || (!saw_unknown && since < maps_after))
+    if (since < std::max(kMapsFirst, 10 * maps_cost / allowance.share()) ||
+        (!saw_unknown && since < maps_after))
         return;
     maps_after = std::min(kMapsLater, maps_after * 2);
     load_maps(now);
@@ -339,7 +335,7 @@ void Sampler::State::forget(Watched &thread, double now) {
 }
 
 void Sampler::State::list(double now) {
-    const double begin = cpu_time();
+    const double begin = thread_cpu_time();
     listings++;
     listed_at = now;
     someone_is_gone = false;
@@ -370,7 +366,7 @@ void Sampler::State::list(double now) {
     watched = std::move(left);
     for (std::size_t i = 0; i < watched.size(); i++)
         index[watched[i].id] = i;
-    list_cost.add(cpu_time() - begin, std::max<std::size_t>(count, 1));
+    list_cost.add(thread_cpu_time() - begin, std::max<std::size_t>(count, 1));
 }
 
 // The folder has as many links as there are threads, and two; that costs nothing to ask. A list may take a fifth of the
@@ -384,7 +380,8 @@ void Sampler::State::list_if_worthwhile(double now) {
     if (count == watched.size() && !someone_is_gone)
         return;
     const double cost = list_cost.of(count), part = count > 2 * watched.size() ? 1 : 0.2;
-    if (cost < credit / 2 || now - listed_at > std::max(kListLater, cost / (part * budget)))
+    if (cost < allowance.left() / 2 ||
+        now - listed_at > std::max(kListLater, cost / (part * allowance.share())))
         list(now);
 }
 
@@ -525,9 +522,9 @@ void Sampler::State::thin_out() {
 
 // As many threads as can be afforded; how many that were.
 std::size_t Sampler::State::sweep(double now) {
-    if (credit <= 0 || watched.empty())
+    if (allowance.left() <= 0 || watched.empty())
         return 0;
-    const double affordable = std::max(1.0, credit / look_cost.of(1));
+    const double affordable = std::max(1.0, allowance.left() / look_cost.of(1));
     const std::size_t count = affordable < static_cast<double>(watched.size())
                                   ? static_cast<std::size_t>(affordable)
                                   : watched.size();
@@ -564,20 +561,18 @@ void Sampler::poll(double now) {
     State &state = *state_;
     if (state.tasks == nullptr || now + kEarly < state.next_at)
         return;
-    const double begin = cpu_time();
+    state.allowance.begin(now);
     state.next_at = std::max(state.next_at + 1 / state.rate, now);
-    state.credit = std::min(kCreditMost, state.credit + state.budget * (now - state.last_at));
-    state.last_at = now;
     if (state.is_there(now)) {
         state.list_if_worthwhile(now);
-        const double swept_from = cpu_time();
+        const double swept_from = thread_cpu_time();
         const std::size_t count = state.sweep(now);
-        state.look_cost.add(cpu_time() - swept_from, count);
+        state.look_cost.add(thread_cpu_time() - swept_from, count);
         state.look_at_maps(now);
         if (samples.size() >= kSamplesMost)
             state.thin_out();
     }
-    state.credit -= cpu_time() - begin;
+    state.allowance.end();
 }
 
 } // namespace thrum::stat

@@ -41,6 +41,7 @@ class TimerProfile : public CpuProfile {
     void finish() override;
 
   private:
+    void look(double now, bool is_last);
     void drain();
 
     ProbeFile probe_;
@@ -52,15 +53,22 @@ class TimerProfile : public CpuProfile {
 };
 
 void TimerProfile::poll(double now) {
+    look(now, false);
+}
+
+void TimerProfile::look(double now, bool is_last) {
     began_ = seconds_now() - now;
+    keeper_.begin(now, is_last);
     if (maps_.is_another()) {
         keeper_.clear();
         python_.another_program();
     }
     const std::size_t before = samples.size();
     drain();
+    if (keeper_.are_paid_for())
+        python_.add(before);
+    keeper_.end();
     maps_.poll(now);
-    python_.add(before);
 }
 
 void TimerProfile::drain() {
@@ -73,13 +81,16 @@ void TimerProfile::drain() {
         sample.at = static_cast<double>(from.at) * 1e-9 - began_;
         sample.thread = from.thread;
         sample.weight = static_cast<double>(probe_->period) * 1e-9 * from.ticks;
-        keeper_.add(sample, raw_stack(from.stack));
+        if (keeper_.are_paid_for())
+            keeper_.add(sample, raw_stack(from.stack));
+        else
+            keeper_.pass_over(sample.weight);
         __atomic_store_n(&state, static_cast<std::uint32_t>(PROBE_EMPTY), __ATOMIC_RELEASE);
     }
 }
 
 void TimerProfile::finish() {
-    poll(seconds_now() - began_);
+    look(seconds_now() - began_, true);
     maps_.finish();
     makers = makers_of(probe_.get());
     threads_created = probe_->created;

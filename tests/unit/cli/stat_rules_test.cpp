@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cli/stat/rules.hpp: what is concluded from reports that are made up, and how the text shows it.
+// cli/stat/rules.hpp: what is concluded from reports that are made up, and how the text shows it. At the end, what it all
+// stands on: what the host tells of itself, and that looking costs no more than it may.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <sstream>
 
+#include "child.hpp"
+#include "clock.hpp"
 #include "place.hpp"
+#include "process.hpp"
+#include "stat/collect.hpp"
 #include "stat/facts.hpp"
+#include "stat/host.hpp"
 #include "stat/rules.hpp"
 
 namespace {
@@ -179,6 +192,24 @@ TEST(StatRules, AHiddenLockThatIsNeverSeenWaitedFor) {
     EXPECT_EQ(report.findings.front().cause, "Hidden lock in libc: random()");
     EXPECT_EQ(report.findings.front().function, "draw");
     EXPECT_EQ(report.findings.front().confidence, Confidence::kMedium);
+}
+
+// drand48() takes no lock: it is its state's cache line that threads fight for. What they are seen to wait for is a lock.
+TEST(StatRules, SharedStateWithoutALock) {
+    Case made;
+    made.point(1, 0.3, 0.3, 0).point(2, 0.5, 1, 0).doing(Doing::kRunning, 1);
+    made.burns({library("__nrand48_r"), library("drand48"), own("draw")}, 0.8, 0.5);
+    made.burns({own("draw"), own("worker", 33)}, 0.2, 0.5);
+    Case waits = made;
+    ASSERT_EQ(rules_of(made.concluded()), "hidden-lock");
+    EXPECT_EQ(made.report.findings.front().cause, "State that all threads share, in libc: drand48()");
+    EXPECT_EQ(made.report.findings.front().fix, "Use erand48() or drand48_r() with per-thread state.");
+    EXPECT_EQ(made.report.findings.front().function, "draw");
+    waits.doing(Doing::kLockWait, 0.5)
+        .lock(LockKind::kLibrary, "libc.so.6 .data (static lock inside libc)", 1)
+        .waits({library("__lll_lock_wait_private"), library("drand48"), own("draw")}, 50);
+    ASSERT_EQ(rules_of(waits.concluded()), "hidden-lock");
+    EXPECT_EQ(waits.report.findings.front().cause, "Hidden lock in libc: drand48()");
 }
 
 TEST(StatRules, WhatScalesIsNotAccused) {
@@ -1103,6 +1134,127 @@ TEST(StatRules, SwitchesThatAreNoYields) {
     EXPECT_EQ(rules_of(busy.concluded()), "busy-wait inconclusive") << "80 times: others do not do that";
 }
 
+// --- runs that are too short to tell ---
+
+// A shell that starts another program: 30 switches in 4 ms are no habit. And one thread waits for nobody.
+TEST(StatRules, AFewSwitchesAreNoYields) {
+    const auto made = [](unsigned threads, double cpu) {
+        Case one;
+        one.point(0, 1.2 * cpu, cpu, 0, 1250 * cpu);
+        one.report.points.back().most_threads = threads;
+        one.report.points.back().involuntary = 7500 * cpu;
+        return rules_of(one.concluded()).find("busy-wait") != std::string::npos;
+    };
+    EXPECT_FALSE(made(1, 0.004));
+    EXPECT_FALSE(made(2, 0.004));
+    EXPECT_FALSE(made(1, 0.5));
+    EXPECT_TRUE(made(2, 0.5));
+}
+
+// Ten samples, of which one was in sched_yield().
+TEST(StatRules, AFewSamplesAreNoYields) {
+    const auto made = [](double weight) {
+        Case one;
+        one.point(4, 0.9, 1, 0.75).doing(Doing::kRunning, 1.75);
+        one.burns({library("sched_yield"), own("take")}, 0.1, 0).burns({own("work", 30)}, 0.9, 0);
+        for (Site &site : one.report.burns)
+            site.samples = static_cast<std::uint64_t>(static_cast<double>(site.samples) * weight);
+        return rules_of(one.concluded()).find("busy-wait") != std::string::npos;
+    };
+    EXPECT_TRUE(made(1));
+    EXPECT_FALSE(made(0.1));
+}
+
+// Likewise at an OpenMP barrier, and in a lock's calls: twelve samples.
+TEST(StatRules, AFewSamplesAreNoBarrierAndNoLock) {
+    const auto made = [](const std::vector<Frame> &stack, double weight) {
+        Case one;
+        one.point(1, 0.5, 0.5, 0).point(2, 0.5, 0.95, 0.02).doing(Doing::kRunning, 0.97);
+        one.burns(stack, 0.4, 0).burns({own("work", 30)}, 0.6, 1);
+        for (std::vector<Site> *burns : {&one.report.burns, &one.report.burns_one})
+            for (Site &site : *burns)
+                site.samples = static_cast<std::uint64_t>(static_cast<double>(site.samples) * weight);
+        return rules_of(one.concluded());
+    };
+    const std::vector<Frame> barrier = {library("", "libgomp.so.1"), library("GOMP_barrier", "libgomp.so.1"),
+                                        own("step._omp_fn.0", 12)},
+                             lock = {library("malloc"), own("make")};
+    EXPECT_EQ(made(barrier, 1), "busy-wait");
+    EXPECT_EQ(made(barrier, 0.12).find("busy-wait"), std::string::npos) << made(barrier, 0.12);
+    EXPECT_EQ(made(lock, 1), "allocator");
+    EXPECT_EQ(made(lock, 0.12).find("allocator"), std::string::npos) << made(lock, 0.12);
+}
+
+// Where the whole run takes 4 ms, making the threads is what more of them cost.
+TEST(StatRules, TooShortToTell) {
+    const auto memory = [](double seconds) {
+        Case one;
+        one.point(1, seconds, seconds, 0).point(2, seconds, 1.6 * seconds, 0);
+        return one.concluded();
+    };
+    EXPECT_EQ(rules_of(memory(0.4)), "false-sharing");
+    EXPECT_EQ(rules_of(memory(0.004)), "inconclusive");
+    EXPECT_EQ(memory(0.004).findings.front().cause, "The runs are too short: 6.40 ms of CPU time");
+
+    const auto oversubscribed = [](double seconds) {
+        Case one;
+        one.point(0, seconds, 1.9 * seconds, 0);
+        one.report.points.front().most_threads = 16;
+        one.doing(Doing::kRunning, 1.9 * seconds).doing(Doing::kRunnable, 12 * seconds);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(oversubscribed(0.5), "oversubscribed");
+    EXPECT_EQ(oversubscribed(0.005).find("oversubscribed"), std::string::npos) << oversubscribed(0.005);
+
+    const auto sequential = [](double seconds) {
+        Case one;
+        one.point(1, seconds, seconds, 0, 0).point(2, 0.85 * seconds, seconds, 0, 0);
+        one.doing(Doing::kRunning, seconds);
+        one.thread(0, 0.85 * seconds).thread(0.4 * seconds, 0.85 * seconds);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(sequential(1), "sequential");
+    EXPECT_NE(sequential(0.01), "sequential");
+
+    const auto coherency = [](double seconds) {
+        Case one;
+        one.report.machine.processors = 4;
+        for (const unsigned n : {1U, 2U, 3U, 4U}) {
+            const double wall = seconds / n * (1 + 0.02 * (n - 1) + 0.3 * n * (n - 1));
+            one.point(n, wall, wall * n, 0);
+        }
+        one.report.scaling = thrum::stat::Scaling{0.02, 0.3, 0.01, 2};
+        return rules_of(one.concluded()).find("coherency") != std::string::npos;
+    };
+    EXPECT_TRUE(coherency(1));
+    EXPECT_FALSE(coherency(0.005));
+}
+
+// One look found a thread waiting; and a few waits of a short run, counted, come to a high rate.
+TEST(StatRules, AWaitOrTwoAreNoDisease) {
+    const auto seen = [](std::uint64_t samples) {
+        Case one;
+        one.point(0, 0.05, 0.08, 0).doing(Doing::kRunning, 0.08).doing(Doing::kLockWait, 0.02);
+        one.report.points.front().most_threads = 3;
+        one.lock(LockKind::kGlobal, "lock in prog", 1)
+            .waits({library("pthread_mutex_lock"), own("put")}, samples);
+        return rules_of(one.concluded()).find("hot-mutex") != std::string::npos;
+    };
+    EXPECT_FALSE(seen(1));
+    EXPECT_TRUE(seen(6));
+    const auto counted = [](std::uint64_t calls) {
+        Case one;
+        one.point(0, 0.05, 0.02, 0).doing(Doing::kRunning, 0.02);
+        one.report.points.front().most_threads = 3;
+        one.lock(LockKind::kGlobal, "lock in prog", 1).waits({library("pthread_mutex_lock"), own("put")}, 0);
+        one.report.waits.front().calls = calls;
+        one.report.waits.front().seconds = 0.03;
+        return rules_of(one.concluded()).find("hot-mutex") != std::string::npos;
+    };
+    EXPECT_FALSE(counted(60));
+    EXPECT_TRUE(counted(600));
+}
+
 // A loop that was not there before has to be paid for, and to have been seen often enough.
 TEST(StatRules, SpinningTakesCpuTime) {
     const auto made = [](double user, double weight) {
@@ -1354,6 +1506,258 @@ TEST(StatRules, TheDocumentHasThemAll) {
     const std::string document = read_file(CLI_DOCS "/stat.md");
     for (const std::string &name : thrum::stat::rule_names())
         EXPECT_NE(document.find("`" + name + "`"), std::string::npos) << name;
+}
+
+// --- libraries without names --------------------------------------------------------------------------------
+
+std::vector<std::string> warnings_of(double share, const Frame &inner) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 1, 1, 0);
+    made.burns({inner, own("multiply")}, share, 0).burns({own("work")}, 1 - share, 1);
+    made.burns({library("", "libc.so.6"), library("malloc"), own("make")}, 0.1, 0);
+    return made.concluded().warnings;
+}
+
+TEST(StatRules, LibrariesWithoutNames) {
+    const std::vector<std::string> said = warnings_of(0.6, library("", "libblas.so.3"));
+    ASSERT_EQ(said.size(), 1U) << "libc's function is known by what calls it";
+    EXPECT_EQ(said.front(),
+              "no debugging information: libblas.so.3, a library of the system; functions in it, "
+              "which 60 % of CPU time went through, are not known");
+    EXPECT_TRUE(warnings_of(0.6, library("dgemm", "libblas.so.3")).empty());
+    EXPECT_TRUE(warnings_of(0.02, library("", "libblas.so.3")).empty());
+    for (const char *memory : {"[vdso]", "(unknown)", "//anon", ""})
+        EXPECT_TRUE(warnings_of(0.6, library("", memory)).empty()) << memory;
+    Case waits;
+    waits.point(1, 1, 1, 0).point(2, 1, 1, 0);
+    waits.lock(LockKind::kLibrary, "libpool.so.1 .bss (static lock inside libpool)", 1)
+        .waits({library("pthread_mutex_lock"), library("", "libpool.so.1")}, 60);
+    ASSERT_EQ(waits.concluded().warnings.size(), 1U);
+    EXPECT_NE(waits.report.warnings.front().find("libpool.so.1"), std::string::npos);
+    EXPECT_NE(waits.report.warnings.front().find("100 % of waits for locks"), std::string::npos);
+}
+
+// --- what the host tells ------------------------------------------------------------------------------------
+
+// A folder with what the kernel's folders would have in them.
+class Host {
+  public:
+    Host() {
+        char name[] = "/tmp/thrum-host-XXXXXX";
+        EXPECT_NE(mkdtemp(name), nullptr);
+        root_ = name;
+    }
+    ~Host() { std::filesystem::remove_all(root_); }
+    Host &file(const std::string &path, const std::string &text) {
+        std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
+        std::ofstream(root_ + path) << text << '\n';
+        return *this;
+    }
+    double quota() const { return thrum::stat::cpu_quota(root_).value_or(0); } // 0: none
+    const std::string &root() const { return root_; }
+
+  private:
+    std::string root_;
+};
+
+TEST(StatRules, AQuotaOfTheControlGroup) {
+    Host one;
+    EXPECT_EQ(one.quota(), 0) << "no control groups";
+    one.file("/proc/self/cgroup", "0::/user/session");
+    EXPECT_EQ(one.quota(), 0);
+    one.file("/sys/fs/cgroup/user/session/cpu.max", "max 100000");
+    EXPECT_EQ(one.quota(), 0);
+    one.file("/sys/fs/cgroup/user/cpu.max", "250000 100000");
+    EXPECT_DOUBLE_EQ(one.quota(), 2.5) << "of a group around it";
+    one.file("/sys/fs/cgroup/user/session/cpu.max", "150000 100000");
+    EXPECT_DOUBLE_EQ(one.quota(), 1.5) << "the narrowest";
+    one.file("/sys/fs/cgroup/user/session/cpu.max", "400000 100000");
+    EXPECT_DOUBLE_EQ(one.quota(), 2.5);
+
+    Host container; // its folder stands for its own group, whose name is the host's
+    container.file("/proc/self/cgroup", "0::/").file("/sys/fs/cgroup/cpu.max", "50000 100000");
+    EXPECT_DOUBLE_EQ(container.quota(), 0.5);
+}
+
+TEST(StatRules, AQuotaOfTheControlGroupsFirstVersion) {
+    Host one;
+    one.file("/proc/self/cgroup",
+             "5:cpuset:/elsewhere\n4:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc");
+    const std::string folder = "/sys/fs/cgroup/cpu/docker/abc/";
+    one.file("/sys/fs/cgroup/cpu/elsewhere/cpu.cfs_quota_us", "1000")
+        .file("/sys/fs/cgroup/cpu/elsewhere/cpu.cfs_period_us", "100000");
+    one.file(folder + "cpu.cfs_quota_us", "-1").file(folder + "cpu.cfs_period_us", "100000");
+    EXPECT_EQ(one.quota(), 0);
+    one.file(folder + "cpu.cfs_quota_us", "300000");
+    EXPECT_DOUBLE_EQ(one.quota(), 3);
+    one.file(folder + "cpu.cfs_period_us", "0");
+    EXPECT_EQ(one.quota(), 0) << "nonsense";
+
+    Host container; // which does not see the folder that its group is named after
+    container.file("/proc/self/cgroup", "4:cpu,cpuacct:/docker/abc")
+        .file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000")
+        .file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
+    EXPECT_DOUBLE_EQ(container.quota(), 2);
+}
+
+TEST(StatRules, CoresBehindTheCpus) {
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    Host pairs, single, silent;
+    std::set<unsigned> cores;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        const std::string file =
+            "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list";
+        if (!CPU_ISSET(cpu, &allowed))
+            continue;
+        cores.insert(cpu / 2);
+        pairs.file(file, std::to_string(cpu / 2 * 2) + "-" + std::to_string(cpu / 2 * 2 + 1));
+        single.file(file, std::to_string(cpu));
+    }
+    EXPECT_EQ(thrum::stat::physical_cores(pairs.root()), cores.size());
+    EXPECT_EQ(thrum::stat::physical_cores(single.root()), static_cast<unsigned>(CPU_COUNT(&allowed)));
+    EXPECT_EQ(thrum::stat::physical_cores(silent.root()), 0U);
+}
+
+TEST(StatRules, WhatWouldHelpToReadAProcess) {
+    const auto said = [](int scope, bool is_root) { return thrum::process::what_would_help(scope, is_root); };
+    EXPECT_EQ(said(0, false), "; try as its user or as root");
+    for (const int scope : {1, 2})
+        EXPECT_EQ(said(scope, false), "; kernel.yama.ptrace_scope is " + std::to_string(scope) +
+                                          ": try as root, or with that set to 0 as its user");
+    for (const int scope : {0, 1, 2})
+        EXPECT_NE(said(scope, true).find("root needs CAP_SYS_PTRACE"), std::string::npos) << scope;
+    for (const bool is_root : {false, true})
+        EXPECT_EQ(said(3, is_root), "; kernel.yama.ptrace_scope is 3, which lets nobody until the next boot");
+}
+
+// --- what looking costs -------------------------------------------------------------------------------------
+
+using thrum::stat::thread_cpu_time;
+
+void burn(double seconds) {
+    for (const double begin = thread_cpu_time(); thread_cpu_time() - begin < seconds;)
+        continue;
+}
+
+class NoProfile : public thrum::stat::CpuProfile {
+  public:
+    void poll(double) override {}
+    void finish() override {}
+};
+
+// Ten seconds of samples that take a millisecond each to look at: there are fewer of them then, and each stands for more.
+TEST(Sampler, DearSamplesBecomeFewer) {
+    constexpr double kPeriod = 0.01, kDear = 1e-3;
+    NoProfile profile;
+    thrum::stat::SampleKeeper keeper(profile);
+    const double begin = thread_cpu_time();
+    for (int i = 1; i <= 1000; i++) {
+        keeper.begin(i * kPeriod, i == 1000);
+        if (keeper.are_paid_for()) {
+            burn(kDear);
+            keeper.add({i * kPeriod, 7, kPeriod}, {});
+        } else {
+            keeper.pass_over(kPeriod);
+        }
+        keeper.end();
+    }
+    // Four parts in a thousand, 5 ms to begin with, two samples more (the last one is for nothing), and what this loop takes itself.
+    EXPECT_LT(thread_cpu_time() - begin, 0.004 * 10 + 0.005 + 2 * kDear + 0.03);
+    EXPECT_GT(profile.samples.size(), 20U);
+    EXPECT_LT(profile.samples.size(), 60U);
+    double weight = 0;
+    for (const thrum::stat::CpuSample &sample : profile.samples)
+        weight += sample.weight;
+    EXPECT_NEAR(weight, 10, 1e-6) << "nothing is lost by that";
+}
+
+TEST(Sampler, CheapSamplesAreAllThere) {
+    NoProfile profile;
+    thrum::stat::SampleKeeper keeper(profile);
+    for (int i = 1; i <= 100; i++) {
+        keeper.begin(i * 0.1, false);
+        if (keeper.are_paid_for())
+            keeper.add({i * 0.1, 7, 0.01}, {});
+        keeper.end();
+    }
+    EXPECT_EQ(profile.samples.size(), 100U);
+}
+
+// What polls take of this thread's CPU time, and of how long they were made.
+struct Polled {
+    double cpu = 0, seconds = 0;
+};
+
+Polled polled(thrum::stat::Layer &layer, double begin, double seconds) {
+    const double from = thrum::seconds_now();
+    Polled sum;
+    while ((sum.seconds = thrum::seconds_now() - from) < seconds) {
+        const double before = thread_cpu_time();
+        layer.poll(thrum::seconds_now() - begin);
+        sum.cpu += thread_cpu_time() - before;
+        usleep(5000);
+    }
+    return sum;
+}
+
+// To look at all of them 200 times a second would take more than a CPU.
+TEST(Sampler, ManyThreadsCostNoMoreThanTheBudget) {
+    constexpr double kBudget = 0.02;
+    thrum::stat::Sampler sampler(200, kBudget);
+    Child child({CLI_SAMPLED_O2, "sleep", "1000"});
+    sampler.forked(child.pid());
+    child.go();
+    const double begin = thrum::seconds_now();
+    const Polled sum = polled(sampler, begin, 2);
+    EXPECT_GT(sampler.samples.size(), 100U);
+    // What is owed in the end, after the list of all of them say, is paid back later.
+    EXPECT_LT(sum.cpu, kBudget * sum.seconds + 0.005 + 0.04);
+}
+
+// Of a process that has very many mappings, when something new is mapped all the time.
+TEST(Sampler, LongMapsAreReadSeldom) {
+    constexpr std::size_t kPage = 65536, kPages = 4000; // pages of any machine fit into that
+    auto *const many = static_cast<char *>(
+        mmap(nullptr, kPages * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    ASSERT_NE(many, MAP_FAILED);
+    for (std::size_t i = 0; i < kPages; i += 2)
+        ASSERT_EQ(mprotect(many + i * kPage, kPage, PROT_READ), 0);
+    std::vector<thrum::stat::Maps> maps;
+    thrum::stat::MapReader reader(maps, true);
+    reader.begin(getpid());
+    const double begin = thread_cpu_time();
+    reader.poll(0.3);
+    const double once = thread_cpu_time() - begin;
+    EXPECT_GT(maps.back().text.size(), kPages * 20);
+    for (int i = 1; i <= 1000; i++) {
+        reader.changed();
+        reader.poll(0.3 + i * 0.01);
+    }
+    EXPECT_LT(thread_cpu_time() - begin, 0.002 * 10 + 5 * once + 0.03);
+    munmap(many, kPages * kPage);
+}
+
+// A thread's 150 functions of Python are read for each sample of it.
+TEST(Sampler, DeepStacksOfPythonCostNoMoreThanTheBudget) {
+    constexpr const char *kDeep = "def down(n):\n"
+                                  "    if n: return down(n - 1)\n"
+                                  "    i = 0\n"
+                                  "    while True: i = (i * 31 + 1) % 1000003\n"
+                                  "down(150)\n";
+    if (access("/usr/bin/python3", X_OK) != 0)
+        GTEST_SKIP() << "there is no /usr/bin/python3";
+    std::string why_not;
+    const auto profile = thrum::stat::make_cpu_profile("/usr/bin/python3", 100, why_not);
+    if (profile == nullptr || profile->source != "perf event")
+        GTEST_SKIP() << "no perf events: " << why_not;
+    Child child({"/usr/bin/python3", "-I", "-c", kDeep});
+    profile->forked(child.pid());
+    child.go();
+    const double begin = thrum::seconds_now();
+    polled(*profile, begin, 1); // until it has come so far, and the interpreter has been found
+    const Polled sum = polled(*profile, begin, 3);
+    EXPECT_LT(sum.cpu, (0.004 + 0.002) * sum.seconds + 0.05);
 }
 
 } // namespace

@@ -290,4 +290,37 @@ TEST(SymbolNames, AreFoundInThisProgram) {
     EXPECT_EQ(thrum::describe(nonsense.at(address), 0x1234), "0x1234");
 }
 
+#ifdef CLI_ELFUTILS
+
+} // namespace
+
+// Names in C that are letters for types in mangled ones of C++ (float, wchar_t, long), and one that is mangled.
+extern "C" {
+long m = 1;
+__attribute__((noinline)) long f() {
+    return m;
+}
+__attribute__((noinline)) long w() {
+    return m + 1;
+}
+}
+__attribute__((noinline)) long mangled_name(long n) {
+    return m + n;
+}
+
+namespace {
+
+TEST(SymbolNames, OfCAreNoTypes) {
+    const thrum::Symbols symbols(read_file("/proc/self/maps"));
+    const auto name_at = [&symbols](auto *what) {
+        return symbols.at(reinterpret_cast<std::uint64_t>(what)).function;
+    };
+    EXPECT_EQ(name_at(&f), "f");
+    EXPECT_EQ(name_at(&w), "w");
+    EXPECT_EQ(name_at(&m), "m");
+    EXPECT_EQ(name_at(&mangled_name), "mangled_name(long)");
+}
+
+#endif
+
 } // namespace
