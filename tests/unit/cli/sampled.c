@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A program whose threads wait in a way that is known, for stat_sampler_test.cpp: until it is ended, but for the modes
-// `end` and `exec`, and those for stat_usage_test.cpp: `crowd`, `daemon`, `confined`. The test finds lines by the words behind "HERE". Built several times, with and without frame pointers.
+// `end` and `exec`, and those for stat_usage_test.cpp: `crowd`, `daemon`, `confined`. The mode `elsewhere` is told after the
+// number of threads where the mutex lies that they want: `stack`, `thread-stack`, `heap`, `arena`, `mapping`. The test finds
+// lines by the words behind "HERE". Built several times, with and without frame pointers.
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,6 +105,21 @@ static void *take_for_ever(void *unused) {
     return unused;
 }
 
+// A mutex that is no symbol's: where it lies, the mode says.
+static pthread_mutex_t *elsewhere;
+
+static KEEP void take_elsewhere(void) {
+    pthread_mutex_lock(elsewhere); /* HERE elsewhere */
+    sink++;
+    pthread_mutex_unlock(elsewhere);
+}
+
+static void *take_elsewhere_for_ever(void *unused) {
+    for (;;)
+        take_elsewhere();
+    return unused;
+}
+
 static KEEP void wait_for_work(void) {
     pthread_mutex_lock(&other_mutex);
     for (;;)
@@ -155,12 +174,60 @@ static pthread_t start(void *(*function)(void *)) {
     return thread;
 }
 
-static void hold_mutex_for_ever(void) {
+static void hold_for_ever(pthread_mutex_t *mutex) {
     for (;;) {
-        pthread_mutex_lock(&the_mutex);
+        pthread_mutex_lock(mutex);
         usleep(20000);
-        pthread_mutex_unlock(&the_mutex);
+        pthread_mutex_unlock(mutex);
     }
+}
+
+static void make_elsewhere(void *memory) {
+    if (memory == NULL || pthread_mutex_init(memory, NULL) != 0)
+        fail("no mutex");
+    __atomic_store_n(&elsewhere, memory, __ATOMIC_RELEASE);
+}
+
+// By another thread than the first: from there malloc() takes memory of an arena of its own.
+static void *hold_from_arena(void *unused) {
+    make_elsewhere(malloc(sizeof(pthread_mutex_t)));
+    hold_for_ever(elsewhere);
+    return unused;
+}
+
+static void *hold_in_frame(void *unused) {
+    pthread_mutex_t mutex;
+    make_elsewhere(&mutex);
+    hold_for_ever(elsewhere);
+    return unused;
+}
+
+// As processes share it.
+static void *map_memory(void) {
+    void *const memory =
+        mmap(NULL, sizeof(pthread_mutex_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+// The first thread holds it, or one that is started for that does.
+static void hold_elsewhere(const char *where, int threads) {
+    pthread_mutex_t mutex; // in this frame
+    const bool is_frame = strcmp(where, "thread-stack") == 0;
+    if (strcmp(where, "stack") == 0)
+        make_elsewhere(&mutex);
+    else if (strcmp(where, "heap") == 0)
+        make_elsewhere(malloc(sizeof mutex));
+    else if (strcmp(where, "mapping") == 0)
+        make_elsewhere(map_memory());
+    else
+        start(is_frame ? hold_in_frame : hold_from_arena);
+    while (__atomic_load_n(&elsewhere, __ATOMIC_ACQUIRE) == NULL)
+        usleep(1000);
+    for (int i = 0; i < threads; i++)
+        start(take_elsewhere_for_ever);
+    if (is_frame || strcmp(where, "arena") == 0)
+        sleep_long(NULL);
+    hold_for_ever(elsewhere);
 }
 
 static KEEP void join(pthread_t thread) {
@@ -284,6 +351,8 @@ int main(int count, char **words) {
     }
     if (strcmp(mode, "storm") == 0)
         storm(threads);
+    if (strcmp(mode, "elsewhere") == 0 && count > 3)
+        hold_elsewhere(words[3], threads);
     if (strcmp(mode, "fork") == 0)
         sleep_long(NULL);
     void *(*function)(void *) = function_of(mode);
@@ -302,7 +371,7 @@ int main(int count, char **words) {
     if (strcmp(mode, "main-ends") == 0)
         pthread_exit(NULL);
     if (strcmp(mode, "mutex") == 0)
-        hold_mutex_for_ever();
+        hold_for_ever(&the_mutex);
     join(last);
     return 0;
 }

@@ -113,11 +113,10 @@ double &time_of(Report &report, Doing doing) {
 }
 
 void add_threads_of_random(Report &report) {
-    const std::vector<Thread::Span> pattern = {{0, 0.03, Doing::kLockWait, 0},
-                                               {0, 0.02, Doing::kRunning, 0},
-                                               {0, 0.01, Doing::kKernel, SIZE_MAX},
-                                               {0, 0.02, Doing::kRunnable, SIZE_MAX},
-                                               {0, 0.01, Doing::kLockWait, 1}};
+    const std::vector<Thread::Span> pattern = {
+        {0, 0.03, Doing::kLockWait, 0},           {0, 0.02, Doing::kRunning, 0},
+        {0, 0.01, Doing::kKernel, SIZE_MAX},      {0, 0.02, Doing::kRunnable, SIZE_MAX},
+        {0, 0.01, Doing::kInputOutput, SIZE_MAX}, {0, 0.01, Doing::kLockWait, 1}};
     report.threads.push_back(thread(kMain, "birthday", 1.09, {{0, 1.2, Doing::kJoinWait, SIZE_MAX}}));
     for (int i = 1; i <= 4; i++)
         report.threads.push_back(thread(kMain + i, "worker", 1.04 + 0.01 * i, pattern));
@@ -176,6 +175,7 @@ Report report_of_random() {
     time_of(report, Doing::kKernel) = 0.44;
     time_of(report, Doing::kLockWait) = 1.53;
     time_of(report, Doing::kRunnable) = 0.87;
+    time_of(report, Doing::kInputOutput) = 0.22;
     time_of(report, Doing::kJoinWait) = 1.07;
     LockUse lock;
     lock.lock = {0x7f12345678c0, LockKind::kLibrary,

@@ -807,9 +807,11 @@ TEST(TimerProfile, MakesCallsAgainThatAreBrokenOff) {
 TEST(TimerProfile, LeavesProgramsAlone) {
     apart([] {
         refuse_perf_events();
-        for (const Words &arguments : {Words{"signals"}, Words{"masks", "3"}, Words{"cancel"}, Words{"timed"},
-                                       Words{"kinds"}, Words{"fork", "1"}, Words{"threads", "200"},
-                                       Words{"exec", CLI_WAITS, "vain", "9"}, Words{"pointers"}}) {
+        for (const Words &arguments :
+             {Words{"signals"}, Words{"masks", "3"}, Words{"cancel"}, Words{"timed"}, Words{"kinds"},
+              Words{"fork", "1"}, Words{"threads", "200"}, Words{"exec", CLI_WAITS, "vain", "9"},
+              Words{"pointers"}, Words{"die", std::to_string(SIGSEGV)}, Words{"die", std::to_string(SIGSYS)},
+              Words{"die", std::to_string(SIGPROF)}, Words{"die", std::to_string(SIGKILL)}}) {
             const Profiled profiled = profile(arguments);
             const Ended bare = run(waits_program(arguments));
             ASSERT_NE(profiled.layer, nullptr) << profiled.why_not;

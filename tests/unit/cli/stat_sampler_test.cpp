@@ -19,6 +19,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <set>
 
 #include "child.hpp"
@@ -280,6 +281,46 @@ TEST(Sampler, MutexOfAProgramThatIsNotOptimised) {
 TEST(Sampler, MutexOfAProgramWithFramePointers) {
     expect_nested(CLI_SAMPLED_FP);
 }
+
+// What a lock is that no symbol names: by whose memory it lies in.
+struct Elsewhere {
+    const char *name, *where, *text;
+    LockKind kind;
+};
+
+void PrintTo(const Elsewhere &lies, std::ostream *out) {
+    *out << lies.where;
+}
+
+class LocksElsewhere : public testing::TestWithParam<Elsewhere> {};
+
+TEST_P(LocksElsewhere, AreKnownByTheirMemory) {
+    const Elsewhere &lies = GetParam();
+    const Report report = report_of({CLI_SAMPLED_O2, "elsewhere", "3", lies.where}, futex_waits(60));
+    ASSERT_FALSE(report.waits.empty());
+    const Site &site = report.waits.front();
+    ASSERT_GE(site.stack.size(), 2U) << text_of_report(report);
+    EXPECT_EQ(site.stack[0].function, "pthread_mutex_lock") << text_of_report(report);
+    EXPECT_EQ(site.stack[1].function, "take_elsewhere") << text_of_report(report);
+    EXPECT_EQ(site.stack[1].line, line_of("elsewhere")) << text_of_report(report);
+    ASSERT_LT(site.lock, report.locks.size());
+    const Lock &lock = report.locks[site.lock].lock;
+    EXPECT_EQ(lock.kind, lies.kind) << lock.text;
+    EXPECT_EQ(lock.text.find(lies.text), 0U) << lock.text;
+    EXPECT_EQ(lock.symbol, "");
+    EXPECT_EQ(lock.module, "");
+    EXPECT_NE(lock.address, 0U);
+    EXPECT_GT(report.locks[site.lock].share, 0.8) << text_of_report(report);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sampler, LocksElsewhere,
+    testing::Values(Elsewhere{"FirstThreadsStack", "stack", "a thread's stack (0x", LockKind::kStack},
+                    Elsewhere{"OtherThreadsStack", "thread-stack", "a thread's stack (0x", LockKind::kStack},
+                    Elsewhere{"Heap", "heap", "heap (0x", LockKind::kHeap},
+                    Elsewhere{"HeapOfAnotherThread", "arena", "heap (0x", LockKind::kHeap},
+                    Elsewhere{"Mapping", "mapping", "mapping of ", LockKind::kMapping}),
+    [](const auto &test) { return std::string(test.param.name); });
 
 TEST(Sampler, WithoutDebuggingInformation) {
     const Report report = report_of({CLI_SAMPLED_STRIPPED, "mutex", "3"}, futex_waits(60));

@@ -3,8 +3,10 @@
 // cli/stat/scaling.hpp: laws that are found again in points which follow them, and none where there is none to be found.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "stat/rules.hpp"
 #include "stat/scaling.hpp"
 #include "stat/sweep.hpp"
 
@@ -113,6 +115,109 @@ TEST(StatScaling, HyperThreadsAreNoCores) {
     report.cores = 4;
     EXPECT_EQ(thrum::stat::ideal_speedup(report, 16), 4);
     EXPECT_EQ(thrum::stat::ideal_speedup(report, 2), 2);
+}
+
+// --- from times to a finding ----------------------------------------------------------------------------------
+
+// A program of which one function takes all CPU time, by speedups from one thread on, as examination.cpp hands it on: all of
+// its threads run all the time. (A machine with four cores can measure it: tests/programs/stat/coherency.c.)
+Report concluded(const std::vector<Speedup> &speedups, unsigned cores) {
+    Report report;
+    report.command = {"./prog", "{}"};
+    report.machine.processors = report.cores = cores;
+    report.rate = 100;
+    for (const Speedup &at : speedups) {
+        Point point;
+        point.threads = static_cast<unsigned>(at.threads);
+        point.most_threads = point.threads + 1;
+        point.runs = 5;
+        const double wall = 1 / at.speedup;
+        point.wall = {wall, 0.99 * wall, 1.01 * wall, 0.94, point.runs};
+        point.user = wall * std::min(at.threads, static_cast<double>(cores));
+        point.load.seconds = 5 * wall;
+        point.load.others = 0.01;
+        report.points.push_back(point);
+    }
+    report.sampled_threads = report.points.back().threads;
+    report.sampled_wall = report.points.back().wall.median;
+    report.doing[static_cast<int>(thrum::stat::Doing::kRunning)] = report.points.back().user;
+    thrum::stat::Site site;
+    site.doing = thrum::stat::Doing::kRunning;
+    site.stack = {{"merge", "prog.c", 12, "prog", 0x1200, true}};
+    site.samples = 100;
+    site.share = 1;
+    report.burns = report.burns_one = {site};
+    report.profile_source = "perf event";
+    add_scaling(report);
+    conclude(report, "");
+    return report;
+}
+
+std::string rules_of(const Report &report) {
+    std::string rules;
+    for (const thrum::stat::Finding &finding : report.findings)
+        rules += (rules.empty() ? "" : " ") + finding.rule;
+    return rules;
+}
+
+bool has_coherency(const Report &report) {
+    return rules_of(report).find("coherency") != std::string::npos;
+}
+
+const std::vector<double> kToFour = {1, 2, 3, 4};
+
+// Two threads gain, and of four each slows all others down.
+TEST(StatScaling, LossesByCoherencyAreFound) {
+    const Report report = concluded(by_law(0.02, 0.15, kToFour), 4);
+    ASSERT_TRUE(report.scaling);
+    EXPECT_NEAR(report.scaling->coherency, 0.15, 1e-6);
+    EXPECT_EQ(report.scaling->best_threads, 2);
+    ASSERT_FALSE(report.findings.empty());
+    const thrum::stat::Finding &found = report.findings.front();
+    EXPECT_EQ(found.rule, "coherency") << rules_of(report);
+    EXPECT_EQ(found.confidence, thrum::stat::Confidence::kMedium) << "CPU time has grown as well";
+    EXPECT_EQ(found.function, "merge");
+    EXPECT_EQ(found.line, 12);
+    EXPECT_EQ(report.scaling_text.find("Universal Scalability Law: contention 2.0 %, coherency 15 %"), 0U)
+        << report.scaling_text;
+    EXPECT_NE(std::find(found.evidence.begin(), found.evidence.end(), report.scaling_text),
+              found.evidence.end());
+}
+
+TEST(StatScaling, CoherencyTakesFourPointsUpToTheCores) {
+    const Report three = concluded(by_law(0.02, 0.15, {1, 2, 4}), 4);
+    EXPECT_FALSE(three.scaling);
+    EXPECT_FALSE(has_coherency(three)) << rules_of(three);
+    EXPECT_NE(three.scaling_text.find("4 points"), std::string::npos) << three.scaling_text;
+    const Report two_cores = concluded(by_law(0.02, 0.15, kToFour), 2);
+    EXPECT_FALSE(two_cores.scaling);
+    EXPECT_FALSE(has_coherency(two_cores)) << rules_of(two_cores);
+}
+
+// More than all of the work would be sequential, by a fit that is not bad.
+TEST(StatScaling, ALawThatCannotBeIsRefused) {
+    const std::vector<Speedup> points = {{1, 1}, {2, 0.9}, {3, 0.95}, {4, 1.02}};
+    const Report report = concluded(points, 4);
+    EXPECT_FALSE(report.scaling) << report.scaling->contention << " " << report.scaling->residual;
+    EXPECT_FALSE(has_coherency(report)) << rules_of(report);
+    EXPECT_NE(report.scaling_text.find("neither Amdahl's law nor"), std::string::npos) << report.scaling_text;
+}
+
+// By least squares coherency would be below 0: each thread gains more than the one before it.
+TEST(StatScaling, NoCoherencyWhereItWouldBeNegative) {
+    for (const std::vector<Speedup> &points : {std::vector<Speedup>{{1, 1}, {2, 2.05}, {3, 3.1}, {4, 4.1}},
+                                               {{1, 1}, {2, 1.4}, {3, 1.95}, {4, 2.7}}}) {
+        const Report report = concluded(points, 4);
+        EXPECT_FALSE(has_coherency(report)) << rules_of(report);
+        EXPECT_TRUE(!report.scaling || report.scaling->coherency == 0) << report.scaling->coherency;
+    }
+}
+
+TEST(StatScaling, LittleCoherencyIsNotBlamed) {
+    const Report report = concluded(by_law(0.1, 0.005, kToFour), 4);
+    ASSERT_TRUE(report.scaling);
+    EXPECT_NEAR(report.scaling->coherency, 0.005, 1e-6);
+    EXPECT_FALSE(has_coherency(report)) << rules_of(report);
 }
 
 // --- numbers of threads ---------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@
 #include <sstream>
 
 #include "documents.hpp"
+#include "machine.hpp"
 #include "place.hpp"
+#include "stat/sweep.hpp"
 
 namespace {
 
@@ -137,6 +139,132 @@ TEST(StatUsage, ASweepRunsEachNumberAndShowsTheFirst) {
     EXPECT_EQ(all.out, "OUT 1\nOUT 1\nOUT 1\n");
 }
 
+// The numbers of the sweep that is made where none is asked for: the first to warm up, each once, and the last to be looked
+// at; each on a line of its own.
+std::string default_lines() {
+    const std::vector<unsigned> numbers = thrum::stat::default_sweep(thrum::this_machine().processors);
+    std::string lines = std::to_string(numbers.front()) + "\n";
+    for (const unsigned number : numbers)
+        lines += std::to_string(number) + "\n";
+    return lines + std::to_string(numbers.back()) + "\n";
+}
+
+TEST(StatUsage, WhoSaysHowTheNumberIsToldWantsASweep) {
+    const Script variable("echo $T >>$0.told\n");
+    std::filesystem::remove(variable.path + ".told");
+    const Ended ended =
+        thrum_stat({"--threads-env", "T", "--no-profile", "-n", "1", "--json", "--", variable.path});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(read_file(variable.path + ".told"), default_lines());
+    EXPECT_EQ(json_value(ended.out,
+                         "d['points'][0]['threads'], len(d['points']) == len({p['threads'] for p in "
+                         "d['points']})"),
+              "1 True");
+    const Script affinity("nproc >>$0.cpus\n");
+    std::filesystem::remove(affinity.path + ".cpus");
+    EXPECT_EQ(thrum_stat({"--by-affinity", "--no-profile", "-n", "1", "--", affinity.path}).code(), 0);
+    EXPECT_EQ(read_file(affinity.path + ".cpus"), default_lines());
+}
+
+// Bare ones, the first of which is the user's, and one more that is looked at.
+TEST(StatUsage, RunsThatAreAskedForWithoutASweep) {
+    const Script script("echo OUT\n");
+    const Ended ended = thrum_stat({"-n", "3", "--no-profile", "--json", "--", script.path, "a"});
+    EXPECT_EQ(script.ran(), "a\na\na\na\n");
+    EXPECT_EQ(ended.err, "OUT\n");
+    EXPECT_EQ(json_value(ended.out, "d['outcome'], len(d['points']), d['points'][0]['threads'], "
+                                    "d['points'][0]['runs'], d['points'][0]['wall']['count']"),
+              "one_run 1 None 3 3");
+    EXPECT_EQ(json_value(ended.out, "any('medians of bare runs' in line for line in d['how_known']), "
+                                    "any('run once' in line for line in d['how_known'])"),
+              "True False");
+}
+
+TEST(StatUsage, BracesWithoutASweepAreTheProgramsOwn) {
+    const Script script("");
+    const std::string note = "the {} was handed to the program as it is: there is no --sweep";
+    for (const bool asked : {false, true}) {
+        const Ended ended = asked
+                                ? thrum_stat({"-n", "1", "--no-profile", "--json", "--", script.path, "x={}"})
+                                : thrum_stat({"--no-profile", "--json", "--", script.path, "x={}"});
+        EXPECT_EQ(json_value(ended.out, "'" + note + "' in d['warnings'], d['command'][1:]"),
+                  "True ['x={}']");
+    }
+    EXPECT_EQ(script.ran(), "x={}\nx={}\nx={}\n");
+    const Ended without = thrum_stat({"--no-profile", "--json", "--", script.path, "x"});
+    EXPECT_EQ(json_value(without.out, "'" + note + "' in d['warnings']"), "False");
+}
+
+// --- what is bare --------------------------------------------------------------------------------------------
+
+#ifdef CLI_STAT
+
+// Says for each run what of ours there is in the program's environment.
+struct Environments {
+    Environments() { std::filesystem::remove(script.path + ".found"); }
+    std::string found() const { return read_file(script.path + ".found"); }
+    Script script{"echo \"$1${LD_PRELOAD:+ preloaded}${THRUM_STAT:+ told}\" >>$0.found\n"};
+};
+
+const std::string kBareOnes = "1\n" // to warm up
+                              "1\n2\n2\n1\n";
+
+TEST(StatUsage, BareRunsAreBare) {
+    const Environments environments;
+    const Ended ended = spawn({CLI_THRUM, "stat", "--sweep", "1,2", "-n", "2", "--no-profile", "--exact",
+                               "--", environments.script.path, "{}"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(environments.found(), kBareOnes + "2\n" // sampled, from outside
+                                                "2 preloaded told\n");
+}
+
+// The profile is made inside the program where perf events are refused.
+TEST(StatUsage, BareRunsAreBareWithATimerInTheOthers) {
+    const Environments environments;
+    const Ended ended = spawn({CLI_SAMPLED_O2, "confined", CLI_THRUM, "stat", "--sweep", "1,2", "-n", "2",
+                               "--", environments.script.path, "{}"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(environments.found(), kBareOnes + "2 preloaded told\n1 preloaded told\n");
+}
+
+// What the user has preloads stays there, and nothing comes to it.
+TEST(StatUsage, BareRunsHaveTheUsersEnvironment) {
+    const Environments environments;
+    const Script &script = environments.script;
+    place().write("stat-script", "#!/bin/sh\necho $LD_PRELOAD >>$0.found\n");
+    const Ended ended = spawn(
+        {CLI_THRUM, "stat", "--sweep", "1", "-n", "1", "--no-profile", "--exact", "--", script.path, "{}"},
+        with({{"LD_PRELOAD", CLI_STANDIN}}));
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    const std::string own = std::string(CLI_STANDIN) + "\n";
+    const std::string found = environments.found();
+    EXPECT_EQ(found.compare(0, 3 * own.size(), own + own + own), 0) << found;
+    EXPECT_NE(found.find(".so:" + own, 3 * own.size()), std::string::npos) << "ours before the user's\n"
+                                                                           << found;
+}
+
+#endif
+
+// What a bare run's times are held against: three threads that have one CPU between them, whatever else the machine does.
+TEST(StatUsage, HowLongThreadsWantedACpu) {
+    const Ended ended = thrum_stat({"--sweep", "1", "--by-affinity", "--no-profile", "-n", "1", "--json",
+                                    "--", CLI_WATCHED, "spin", "3", "150000000"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(json_value(ended.out, "d['points'][0]['most_threads']"), "4");
+    if (std::filesystem::exists("/proc/self/schedstat")) {
+        EXPECT_EQ(json_value(ended.out, "d['points'][0]['run_delay'] > 0.5 * d['points'][0]['cpu'] > 0"),
+                  "True")
+            << json_value(ended.out, "d['points']") << "\ntwice as long, all together, as one of them ran";
+    }
+    const bool has_pressure = std::filesystem::exists("/proc/pressure/cpu");
+    EXPECT_EQ(json_value(ended.out, "d['points'][0]['load']['waited'] is not None"),
+              has_pressure ? "True" : "False");
+    if (has_pressure) {
+        EXPECT_EQ(json_value(ended.out, "0.5 < d['points'][0]['load']['waited'] <= 1"), "True")
+            << json_value(ended.out, "d['points'][0]['load']");
+    }
+}
+
 TEST(StatUsage, ByAffinityGivesThatManyCPUs) {
     const Script script("nproc >>$0.cpus\n");
     std::filesystem::remove(script.path + ".cpus");
@@ -205,6 +333,39 @@ TEST(StatUsage, CtrlCInTheOnlyRunIsForTheProgram) {
     EXPECT_EQ(ended.code(), 5);
 }
 
+// The others were waiting when one of them crashed: what for, is reported, and nothing is different for who started it.
+void expect_crash(const Ended &ended) {
+    EXPECT_EQ(ended.signal(), SIGSEGV);
+    EXPECT_EQ(json_value(ended.out, "d['signal'], d['exit_code'], d['interrupted']"), "11 0 False");
+    EXPECT_EQ(json_value(ended.out, "any('signal 11' in line for line in d['warnings'])"), "True");
+#ifdef CLI_ELFUTILS
+    EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule'] in ('hot-mutex', 'one-lock', 'convoy'), "
+                                    "d['findings'][0]['function'], d['locks'][0]['lock']['symbol']"),
+              "True put pot_lock")
+        << json_value(ended.out, "d['findings']");
+#endif
+}
+
+Words before_crash(Words words) {
+    words.insert(words.end(), {CLI_WATCHED, "crash", "4", "400"});
+    return words;
+}
+
+TEST(StatUsage, AThreadThatCrashes) {
+    expect_crash(thrum_stat(before_crash({"--json", "--"})));
+    const Ended shell =
+        spawn(before_crash({"/bin/sh", "-c", "\"$@\"; echo $?", "sh", CLI_THRUM, "stat", "--"}));
+    EXPECT_EQ(shell.out, "139\n");
+    EXPECT_NE(shell.err.find("signal 11"), std::string::npos) << shell.err;
+    EXPECT_NE(shell.err.find("VERDICT"), std::string::npos) << shell.err;
+}
+
+#ifdef CLI_STAT
+TEST(StatUsage, AThreadThatCrashesWithATimerInIt) {
+    expect_crash(spawn(before_crash({CLI_SAMPLED_O2, "confined", CLI_THRUM, "stat", "--json", "--"})));
+}
+#endif
+
 // --- programs out of the ordinary ---------------------------------------------------------------------------
 
 void expect_hidden_lock(const Ended &ended) {
@@ -271,6 +432,82 @@ TEST(StatUsage, InAConfinedContainer) {
     expect_hidden_lock(ended);
     EXPECT_NE(ended.out.find("perf events are refused"), std::string::npos) << ended.out;
 }
+
+// --- what is refused -----------------------------------------------------------------------------------------
+
+// Says it, and does without.
+void expect_no_profile(const std::string &program, const std::string &why) {
+    const Ended ended = spawn({CLI_SAMPLED_O2, "confined", CLI_THRUM, "stat", "--json", "--", program});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(json_value(ended.out, "d['profile_source'], d['burns']"), "None []");
+    EXPECT_EQ(
+        json_value(
+            ended.out,
+            "[line for line in d['warnings'] if line.startswith('no CPU profile: perf events are refused "
+            "(') and ', and ' in line and '" +
+                why + "' in line] != []"),
+        "True")
+        << json_value(ended.out, "d['warnings']");
+}
+
+#ifdef CLI_STATIC_PROGRAM
+TEST(StatUsage, NoProfileAtAllIsSaid) {
+    expect_no_profile(CLI_STATIC_PROGRAM, "is statically linked");
+    const Ended text = spawn({CLI_SAMPLED_O2, "confined", CLI_THRUM, "stat", "--", CLI_STATIC_PROGRAM});
+    EXPECT_NE(text.err.find("no CPU profile: perf events are refused"), std::string::npos) << text.err;
+}
+#endif
+
+#ifdef CLI_MUSL_PROGRAM
+TEST(StatUsage, NoProfileOfAProgramOfMuslsIsSaid) {
+    expect_no_profile(CLI_MUSL_PROGRAM, "is linked against musl");
+}
+#endif
+
+#ifdef CLI_STAT
+// With libthrum-stat.so, where any user may read it.
+const Place &place_with_probe() {
+    static const Place the_place(CLI_STANDIN, "with-probe");
+    static const std::string library = the_place.copy(CLI_STAT, "lib/libthrum-stat.so", 0644);
+    return the_place;
+}
+
+// Before anything is run, in one line.
+void expect_refusal(const std::string &program, const std::string &why) {
+    constexpr uid_t kNobody = 65534;
+    World world;
+    world.user = getuid() == 0 ? kNobody : 0;
+    const Place &here = place_with_probe();
+    for (const Words &options :
+         {Words{"--exact"}, Words{"--exact", "--sweep", "1,2", "--threads-env", "T"}}) {
+        Words words = {here.thrum(), "stat"};
+        words.insert(words.end(), options.begin(), options.end());
+        words.insert(words.end(), {"--", program});
+        const Ended ended = spawn(words, world);
+        EXPECT_EQ(ended.code(), 125) << ended.err;
+        EXPECT_EQ(ended.out, "");
+        EXPECT_EQ(ended.err.find("thrum stat: " + program + " " + why), 0U) << ended.err;
+        EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+    }
+}
+
+#ifdef CLI_STATIC_PROGRAM
+TEST(StatUsage, ExactIsRefusedForAStaticProgram) {
+    expect_refusal(place_with_probe().copy(CLI_STATIC_PROGRAM, "static"), "is statically linked");
+}
+#endif
+
+#ifdef CLI_MUSL_PROGRAM
+TEST(StatUsage, ExactIsRefusedForAProgramOfMusls) {
+    expect_refusal(place_with_probe().copy(CLI_MUSL_PROGRAM, "musl"), "is linked against musl");
+}
+#endif
+
+TEST(StatUsage, ExactIsRefusedForAProgramWithASanitizer) {
+    expect_refusal(place_with_probe().copy(CLI_PROBE_ASAN_LINKED, "sanitized"),
+                   "is built with AddressSanitizer");
+}
+#endif
 
 TEST(StatUsage, SignalsAreInherited) {
     World world;

@@ -5,6 +5,9 @@
 // The tests find lines by the words behind "HERE".
 //
 //   watched share THREADS ROUNDS   they add to the pot so often, all together; exit code 0
+//   watched crash THREADS ROUNDS   the same, but whoever finds that there are no rounds left writes to where there is no
+//                                  memory: SIGSEGV
+//   watched spin THREADS STEPS     each of them computes, so many steps; exit code 0
 //   watched serve THREADS          says "ready"; they add to the pot until stdin is closed, then each some times more, and
 //                                  end. Exit code 9
 //   watched headless THREADS       the same, but the first thread ends as soon as there is another one
@@ -29,7 +32,7 @@ enum { MOST_THREADS = 64, ROUNDS_AFTER = 20, PATIENCE = 100 };
 static pthread_mutex_t pot_lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile uint64_t pot;
 static atomic_long rounds_left;
-static atomic_bool is_endless, is_closing;
+static atomic_bool is_endless, is_closing, is_crashing;
 
 static _Noreturn void fail(const char *what) {
     fprintf(stderr, "watched: %s\n", what);
@@ -58,6 +61,11 @@ static KEEP void fill(uint64_t amount) {
     usleep(100);
 }
 
+static void crash(void) {
+    volatile int *volatile nowhere = NULL;
+    *nowhere = 1;
+}
+
 static void *hand(void *arg) {
     const long index = (long)(intptr_t)arg;
     char name[16];
@@ -68,6 +76,8 @@ static void *hand(void *arg) {
         fill((uint64_t)index);
     for (int i = 0; is_endless && i < ROUNDS_AFTER; i++)
         fill((uint64_t)index);
+    if (is_crashing)
+        crash();
     return NULL;
 }
 
@@ -87,6 +97,20 @@ static int share(int threads, long rounds) {
     pthread_t hands[MOST_THREADS];
     rounds_left = rounds;
     start(hands, threads);
+    join(hands, threads);
+    return 0;
+}
+
+static void *compute(void *steps) {
+    pot = chew(1, (long)(intptr_t)steps);
+    return NULL;
+}
+
+static int spin(int threads, long steps) {
+    pthread_t hands[MOST_THREADS];
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&hands[i], NULL, compute, (void *)(intptr_t)steps) != 0)
+            fail("no thread");
     join(hands, threads);
     return 0;
 }
@@ -180,8 +204,11 @@ int main(int count, char **words) {
         return crowd(threads);
     if (threads < 1 || threads > MOST_THREADS)
         fail("how many threads?");
-    if (strcmp(mode, "share") == 0 && count > 3)
+    is_crashing = strcmp(mode, "crash") == 0;
+    if ((is_crashing || strcmp(mode, "share") == 0) && count > 3)
         return share(threads, atol(words[3]));
+    if (strcmp(mode, "spin") == 0 && count > 3)
+        return spin(threads, atol(words[3]));
     if (strcmp(mode, "serve") == 0)
         return serve(threads);
     if (strcmp(mode, "headless") == 0)
