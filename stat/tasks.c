@@ -42,9 +42,9 @@ void tasks_each(void (*look)(int thread, void *argument), void *argument) {
 
 /* --- what one of them blocks ------------------------------------------------------------------------------ */
 
-static char *append(char *to, const char *text) {
-    const size_t length = strlen(text);
-    memcpy(to, text, length + 1);
+static char *append(char *to, const char *more) {
+    const size_t length = strlen(more);
+    memcpy(to, more, length + 1);
     return to + length;
 }
 
@@ -55,13 +55,13 @@ static void path_of_status(int thread, char path[48]) {
     append(append(append(path, "/proc/self/task/"), first), "/status");
 }
 
-static uint64_t hexadecimal(const char *text) {
+static uint64_t hexadecimal(const char *at) {
     uint64_t value = 0;
-    for (;; text++) {
-        if (*text >= '0' && *text <= '9')
-            value = value << 4 | (uint64_t)(*text - '0');
-        else if (*text >= 'a' && *text <= 'f')
-            value = value << 4 | (uint64_t)(*text - 'a' + 10);
+    for (;; at++) {
+        if (*at >= '0' && *at <= '9')
+            value = value << 4 | (uint64_t)(*at - '0');
+        else if (*at >= 'a' && *at <= 'f')
+            value = value << 4 | (uint64_t)(*at - 'a' + 10);
         else
             return value;
     }
@@ -70,15 +70,15 @@ static uint64_t hexadecimal(const char *text) {
 /* 0 where it has ended, or does not say. */
 static uint64_t mask_of(int thread) {
     const char name[] = "\nSigBlk:\t";
-    char path[48], text[4096];
+    char path[48], status[4096];
     path_of_status(thread, path);
     const long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    const long got = sys(SYS_read, fd, text, sizeof text - 1);
+    const long got = sys(SYS_read, fd, status, sizeof status - 1);
     sys(SYS_close, fd);
-    text[got > 0 ? got : 0] = '\0';
-    const char *line = strstr(text, name);
+    status[got > 0 ? got : 0] = '\0';
+    const char *line = strstr(status, name);
     return line != NULL ? hexadecimal(line + sizeof name - 1) : 0;
 }
 
