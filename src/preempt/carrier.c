@@ -138,7 +138,9 @@ void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_u
 }
 
 void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit) {
-    scheduler_look_back(worker, unit); /* what it finds goes along (tick_has_arrived) */
+    worker->current = unit;
+    if (__builtin_expect(worker->in_order, 0))
+        scheduler_look_back(worker, unit); /* what it finds goes along (tick_has_arrived) */
     count_one(&worker->counters.switches);
     arch_switch(&self->sp, &carrier_of(worker->tcb)->idle);
 }

@@ -259,15 +259,17 @@ static bool is_stacked(const struct worker *worker) {
 
 /* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. The worker may have come to rest where
  * its function was alone: of what that has in hand, and of the pools of one that is stacked, a tick knows nothing. */
-static void run(struct worker *worker, struct thrum_unit *unit) {
+static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
     bool obeyed = worker->obeys;
     worker->obeys = true;
+    worker->in_order = in_order && ticks_are_possible;
     worker->until_slow = 1;
     if (load_relaxed(&worker->tick.state) == TICK_REST)
         tick_go_on(worker);
     worker_run(worker, unit);
     worker = worker_here();
     worker->obeys = obeyed;
+    worker->in_order = false;
 }
 
 /* Who waits in the kernel for a lock may come before who has it, in the order of the scheduler, time and again. */
@@ -275,17 +277,17 @@ static void run_who_has_a_lock(struct worker *worker) {
     worker->tick.waited = false;
     struct thrum_unit *unit = preempted_take(worker, worker, scheduler_of_loop(worker));
     if (unit != NULL)
-        run(worker, unit);
+        run(worker, unit, false); /* those that want the lock may go before */
 }
 
 /* One after another, with none in hand meanwhile: who runs might wait for a lock that the other has. */
 void thrum_run(thrum_t unit) {
     struct worker *worker = enter();
     pass_on_the_rest(worker);
-    run(worker, unit);
+    run(worker, unit, true);
     struct thrum_unit *bound = fifo_pop(&worker_here()->inbox); /* they run nowhere else */
     if (bound != NULL)
-        run(worker_here(), bound);
+        run(worker_here(), bound, false);
     if (__builtin_expect(worker_here()->tick.waited, 0))
         run_who_has_a_lock(worker_here());
     bool give_way = is_stacked(worker_here()); /* now and then */
@@ -304,7 +306,7 @@ void thrum_sched_idle(thrum_sched_t sched) {
     else
         worker->woken_for = sched; /* it is about to take one: after that */
     if (unit != NULL)
-        run(worker, unit);
+        run(worker, unit, true);
     worker_wants_ticks(worker_here());
     leave();
     if (give_way)
@@ -453,11 +455,14 @@ void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
         tick_interrupt(last);
 }
 
-static bool has_before(const struct thrum_sched *sched, unsigned place) {
+/* Only what the scheduler would take first indeed, or whom it chooses then would be interrupted time and again: of other pools
+ * where it goes by their order, and of kinds of which it is known that what is there can be taken. */
+static bool has_before(const struct thrum_sched *sched, const struct thrum_pool *own, unsigned place) {
+    bool in_order = sched->run == run_first || load_relaxed(&sched->levels) > 0;
     for (unsigned i = 0; i < sched->count; i++) {
         const struct thrum_pool *pool = sched->pools[i];
-        if (place_of(sched, pool, THRUM_PRIORITY_MAX) < place && !pool_is_empty(pool) &&
-            (!pool->ranks || place_of(sched, pool, pool_priority_highest(pool)) < place))
+        if (pool->is_ours && (in_order || pool == own) && !pool_is_empty(pool) &&
+            place_of(sched, pool, pool->ranks ? pool_priority_highest(pool) : 0) < place)
             return true;
     }
     return false;
@@ -473,7 +478,7 @@ void scheduler_look_back(struct worker *worker, struct thrum_unit *chosen) {
     if (place <= FIRST_OF_ALL)
         return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (has_before(sched, place))
+    if (has_before(sched, load_relaxed(&chosen->pool), place))
         tick_interrupt(worker);
 }
 

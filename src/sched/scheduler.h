@@ -39,7 +39,8 @@ bool scheduler_wake_for(const struct thrum_pool *pool);
 /* Nobody will look at once. If a worker that looks there runs something that comes later than one of this priority in this
  * pool, it is interrupted: of several, that which runs what comes last. Inside. */
 void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority);
-/* The worker is about to run `chosen`: is that to be interrupted, for what came meanwhile? Inside. */
+/* The worker is about to run `chosen`, which comes first in the order of its scheduler: is it to be interrupted, for what came
+ * meanwhile? Inside. */
 void scheduler_look_back(struct worker *worker, struct thrum_unit *chosen);
 /* Somebody is at that, and may read units that have ended since: nothing in which there have been any is unmapped now. */
 bool scheduler_units_are_read(void);

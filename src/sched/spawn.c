@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
     } else {
         store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (scheduler.c) */
         unit_publish_end(worker, self);
-        if (next != NULL && __builtin_expect(worker->sched != NULL, 0) && ticks_are_possible)
+        if (next != NULL && __builtin_expect(worker->in_order, 0))
             scheduler_look_back(worker, next); /* the joiner may be to go before it */
     }
     return next;

@@ -417,14 +417,17 @@ static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct t
 void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
     see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
-    if (__builtin_expect(worker->is_short, 0) && (unit = tcb_instead(worker, unit)) == NULL)
-        return;
+    if (__builtin_expect(worker->is_short, 0)) {
+        worker->in_order = false;
+        if ((unit = tcb_instead(worker, unit)) == NULL)
+            return;
+    }
     worker->loop = self;
     if (__builtin_expect(worker->kept != NULL, 0))
         go_to_kept(worker, self);
     worker = worker_here();
     worker_wants_ticks(worker);
-    if (__builtin_expect(worker->sched != NULL, 0) && ticks_are_possible)
+    if (__builtin_expect(worker->in_order, 0))
         scheduler_look_back(worker, unit);
     switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
