@@ -6,6 +6,7 @@
 # functions and lines, shares and counts; never a time, for other work may go on beside.
 #
 #   check.py --thrum THRUM --bin FOLDER CASE      [--keep FILE: the report goes there as well]
+#                                                 [--runs N: bare runs of each number of threads, for what is not told by times]
 #
 # Exit code 0: as expected; 1: not, with what differs and what the report says; 77: the case cannot be tried here.
 #
@@ -37,6 +38,7 @@
 #   burns        of the CPU time, at least this share has the function in its stack, with the most threads and with the fewest
 #   made         of an exact run: so many threads were made
 #   says         stands in the verdict
+#   evidence     a regular expression that a line of the first finding's evidence matches
 #   warns        stands in a warning
 #
 # Where other work kept the CPUs, and only there, the outcome may be "inconclusive", or of one run a finding. Then what needs times to be seen may be
@@ -276,6 +278,8 @@ def judge_place(case, report):
         yield f"the advice is '{finding['fix']}'; expected: {case['fix']}"
     if "not_fix" in case and re.search(case["not_fix"], finding["fix"]):
         yield f"the advice is '{finding['fix']}', which does not help"
+    if "evidence" in case and not any(re.search(case["evidence"], line) for line in finding["evidence"]):
+        yield f"the evidence is {finding['evidence']}; expected: {case['evidence']}"
     if "function" not in case:
         return
     wanted = case["function"]
@@ -381,9 +385,12 @@ def main():
     parser.add_argument("--thrum", required=True, help="the command")
     parser.add_argument("--bin", required=True, help="the folder of the programs that are made here")
     parser.add_argument("--keep", help="a file for the report")
+    parser.add_argument("--runs", help="bare runs of each number of threads")
     parser.add_argument("case")
     options = parser.parse_args()
     case = find_case(options.case)
+    if options.runs and sweep_text(case):
+        case["options"] = ["--runs", options.runs, *case.get("options", [])]
     with tempfile.TemporaryDirectory(prefix="thrum-stat.") as folder:
         places = {"{bin}": options.bin, "{here}": str(HERE), "{input}": f"{folder}/input"}
         command = case.get("command", ["{bin}/" + options.case, "{}"])

@@ -1689,14 +1689,14 @@ struct Polled {
     double cpu = 0, seconds = 0;
 };
 
-Polled polled(thrum::stat::Layer &layer, double begin, double seconds) {
+Polled polled(thrum::stat::Layer &layer, double begin, double seconds, unsigned pause_us) {
     const double from = thrum::seconds_now();
     Polled sum;
     while ((sum.seconds = thrum::seconds_now() - from) < seconds) {
         const double before = thread_cpu_time();
         layer.poll(thrum::seconds_now() - begin);
         sum.cpu += thread_cpu_time() - before;
-        usleep(5000);
+        usleep(pause_us);
     }
     return sum;
 }
@@ -1709,7 +1709,7 @@ TEST(Sampler, ManyThreadsCostNoMoreThanTheBudget) {
     sampler.forked(child.pid());
     child.go();
     const double begin = thrum::seconds_now();
-    const Polled sum = polled(sampler, begin, 2);
+    const Polled sum = polled(sampler, begin, 2, 5000);
     EXPECT_GT(sampler.samples.size(), 100U);
     // What is owed in the end, after the list of all of them say, is paid back later.
     EXPECT_LT(sum.cpu, kBudget * sum.seconds + 0.005 + 0.04);
@@ -1748,16 +1748,16 @@ TEST(Sampler, DeepStacksOfPythonCostNoMoreThanTheBudget) {
     if (access("/usr/bin/python3", X_OK) != 0)
         GTEST_SKIP() << "there is no /usr/bin/python3";
     std::string why_not;
-    const auto profile = thrum::stat::make_cpu_profile("/usr/bin/python3", 100, why_not);
+    const auto profile = thrum::stat::make_cpu_profile("/usr/bin/python3", 250, why_not);
     if (profile == nullptr || profile->source != "perf event")
         GTEST_SKIP() << "no perf events: " << why_not;
     Child child({"/usr/bin/python3", "-I", "-c", kDeep});
     profile->forked(child.pid());
     child.go();
     const double begin = thrum::seconds_now();
-    polled(*profile, begin, 1); // until it has come so far, and the interpreter has been found
-    const Polled sum = polled(*profile, begin, 3);
-    EXPECT_LT(sum.cpu, (0.004 + 0.002) * sum.seconds + 0.05);
+    polled(*profile, begin, 1, 2000); // until it has come so far, and the interpreter has been found
+    const Polled sum = polled(*profile, begin, 2, 2000);
+    EXPECT_LT(sum.cpu, (0.004 + 0.002) * sum.seconds + 0.03);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `thrum stat` from outside: its command line, what it starts and how often, the streams and the end of the program. No
-// test looks at a time.
+// test looks at how long something took.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
