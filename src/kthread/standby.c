@@ -155,6 +155,8 @@ static void *standby_main(void *argument) {
     struct kthread_kind kind = standby->kind;
     sigbits mask = standby->creator.mask;
     kthread_adopt_lineage(kind.lineage);
+    /* A library that is opened has its image put into the threads that libc knows of; one that was just being made was none. */
+    tls_reimage();
     libc_state_begin();
     creator_apply(&standby->creator, &standby->fresh);
     lock_acquire(&pool.lock);
