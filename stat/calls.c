@@ -76,8 +76,9 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *argument) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         const unsigned wanted = PF_R | PF_X;
         if (segment->p_type == PT_LOAD && (segment->p_flags & wanted) == wanted)
-            *found = *found || has_calls((const unsigned char *)(object->dlpi_addr + segment->p_vaddr), // NOLINT
-                                         segment->p_filesz);
+            *found =
+                *found || has_calls((const unsigned char *)(object->dlpi_addr + segment->p_vaddr), // NOLINT
+                                    segment->p_filesz);
     }
     return 1; /* the program is the first, and the only one that is asked about */
 }

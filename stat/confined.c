@@ -45,7 +45,7 @@ int32_t confined_process_sigsafe(void) {
 int32_t confined_thread_sigsafe(void) {
     clockid_t clock;
     if (pthread_getcpuclockid(pthread_self(), &clock) == 0)
-        return (int32_t)~(clock >> 3);
+        return (int32_t) ~(clock >> 3);
     return (int32_t)sys(SYS_gettid);
 }
 

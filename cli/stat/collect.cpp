@@ -148,7 +148,8 @@ std::string ProbeFile::trouble() const {
     case PROBE_NO_SIGNAL: return "the program uses all real-time signals";
     case PROBE_NO_TIMER: return "timers for threads were refused" + error;
     case PROBE_OWN_CALLS:
-        return "the program makes system calls in its own code, as Go's runtime does, and as it is linked to a "
+        return "the program makes system calls in its own code, as Go's runtime does, and as it is linked to "
+               "a "
                "fixed address (with -no-pie) these cannot be told from those of programs that it executes";
     default: return "for a reason that is not known here";
     }

@@ -176,9 +176,10 @@ void Trapped::tell() {
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
         warnings.push_back("futex waits were not counted: " + trouble);
     if (probe_->untrapped > 0)
-        warnings.push_back("not counted is what " + std::to_string(probe_->untrapped) +
-                           " threads did that libraries had made before the program began, and what those "
-                           "made: there is one among them that blocks SIGSYS, which the filter must not meet");
+        warnings.push_back(
+            "not counted is what " + std::to_string(probe_->untrapped) +
+            " threads did that libraries had made before the program began, and what those "
+            "made: there is one among them that blocks SIGSYS, which the filter must not meet");
     if (probe_->unplaced > 0)
         warnings.push_back(std::to_string(probe_->unplaced) +
                            " futex waits came from more places than are kept apart, and are in the sum only");

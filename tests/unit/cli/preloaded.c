@@ -204,13 +204,18 @@ static void *work_confined(void *arg) {
 
 static bool confine(void) {
     static const unsigned needed[] = {
-        SYS_futex,  SYS_write,       SYS_exit_group,   SYS_exit,         SYS_mmap,         SYS_munmap,
-        SYS_brk,    SYS_mprotect,    SYS_madvise,      SYS_clone,        SYS_clone3,       SYS_rt_sigprocmask,
-        SYS_fstat,  SYS_newfstatat,  SYS_rt_sigaction, SYS_rt_sigreturn, SYS_sched_yield,  SYS_set_robust_list,
-        SYS_rseq,   SYS_getrandom,   SYS_restart_syscall, SYS_clock_gettime,
+        SYS_futex,         SYS_write,       SYS_exit_group,
+        SYS_exit,          SYS_mmap,        SYS_munmap,
+        SYS_brk,           SYS_mprotect,    SYS_madvise,
+        SYS_clone,         SYS_clone3,      SYS_rt_sigprocmask,
+        SYS_fstat,         SYS_newfstatat,  SYS_rt_sigaction,
+        SYS_rt_sigreturn,  SYS_sched_yield, SYS_set_robust_list,
+        SYS_rseq,          SYS_getrandom,   SYS_restart_syscall,
+        SYS_clock_gettime,
     };
     enum { COUNT = sizeof needed / sizeof *needed };
-    struct sock_filter code[COUNT + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    struct sock_filter code[COUNT + 3] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     for (unsigned i = 0; i < COUNT; i++)
         code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, needed[i], COUNT - i, 0);
     code[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
