@@ -24,6 +24,7 @@
 #include "measure.hpp"
 #include "process.hpp"
 #include "program.hpp"
+#include "stat/allowance.hpp"
 
 namespace thrum::stat {
 
@@ -32,6 +33,7 @@ namespace {
 constexpr double kSweep = 0.01;  // seconds between two polls of the layers
 constexpr double kLook = 0.1;    // and between two looks at the threads
 constexpr double kBudget = 1e-3; // for one look
+constexpr double kBeside = 3e-3; // of one CPU, for all looks, where layers look as well
 constexpr double kPart = 0.01;   // of one CPU, for the threads' context switches, with -p
 constexpr double kTick = 0.5;
 constexpr double kGrace = 2; // from asking a program to end to ending it
@@ -215,7 +217,7 @@ class Clockwork {
             for (Layer *layer : layers_)
                 layer->poll(elapsed());
         if (due(next_look_, kLook))
-            threads_.look();
+            look_at_threads();
         if (due(next_tick_, kTick))
             on_tick_();
         const double next = layers_.empty() ? next_look_ : std::min(next_look_, next_sweep_);
@@ -224,6 +226,15 @@ class Clockwork {
     ThreadWatch &threads() { return threads_; }
 
   private:
+    // Beside layers, which cost something themselves, seldom enough to be cheap: of many threads each look takes its
+    // millisecond.
+    void look_at_threads() {
+        const double begin = thread_cpu_time();
+        threads_.look();
+        if (!layers_.empty())
+            next_look_ = std::max(next_look_, elapsed() + (thread_cpu_time() - begin) / kBeside);
+    }
+
     // On a grid, so that being called late does not make it rarer; what was missed altogether is left out.
     bool due(double &next, double period) const {
         const double at = elapsed();

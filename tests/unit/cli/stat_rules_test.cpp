@@ -11,17 +11,20 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
 #include "child.hpp"
 #include "clock.hpp"
+#include "interrupts.hpp"
 #include "place.hpp"
 #include "process.hpp"
 #include "stat/collect.hpp"
 #include "stat/facts.hpp"
 #include "stat/host.hpp"
 #include "stat/rules.hpp"
+#include "stat/run.hpp"
 
 namespace {
 
@@ -1738,6 +1741,41 @@ TEST(Sampler, LongMapsAreReadSeldom) {
     munmap(many, kPages * kPage);
 }
 
+// Notes each time that something dear was done between two polls.
+class Onlooker : public thrum::stat::Layer {
+  public:
+    void poll(double) override {
+        const double now = thread_cpu_time();
+        dear_ += now - last_ > 4e-4 ? 1 : 0;
+        last_ = now;
+    }
+    unsigned dear() const { return dear_; }
+
+  private:
+    double last_ = thread_cpu_time();
+    unsigned dear_ = 0;
+};
+
+// Of a thousand threads as many are asked how long they waited for a CPU as can be in a millisecond: ten times a second that
+// would be a percent of one.
+TEST(Sampler, ManyThreadsAreAskedSeldomBesideLayers) {
+    Child child({CLI_SAMPLED_O2, "sleep", "1000"});
+    child.go();
+    const std::string tasks = "/proc/" + std::to_string(child.pid()) + "/task";
+    const auto threads = [&tasks] {
+        const std::filesystem::directory_iterator all(tasks), end;
+        return std::distance(all, end);
+    };
+    for (int patience = 3000; threads() < 1000 && patience > 0; patience--)
+        usleep(10000);
+    ASSERT_GE(threads(), 1000);
+    Onlooker onlooker;
+    thrum::Interrupts interrupts;
+    const auto measured = thrum::stat::watch(child.pid(), 3, {&onlooker}, interrupts, [] {});
+    EXPECT_GE(measured.most_threads, 1000U);
+    EXPECT_LT(onlooker.dear(), 18U) << "of 30";
+}
+
 // A thread's 150 functions of Python are read for each sample of it.
 TEST(Sampler, DeepStacksOfPythonCostNoMoreThanTheBudget) {
     constexpr const char *kDeep = "def down(n):\n"
@@ -1748,15 +1786,15 @@ TEST(Sampler, DeepStacksOfPythonCostNoMoreThanTheBudget) {
     if (access("/usr/bin/python3", X_OK) != 0)
         GTEST_SKIP() << "there is no /usr/bin/python3";
     std::string why_not;
-    const auto profile = thrum::stat::make_cpu_profile("/usr/bin/python3", 250, why_not);
+    const auto profile = thrum::stat::make_cpu_profile("/usr/bin/python3", 1000, why_not);
     if (profile == nullptr || profile->source != "perf event")
         GTEST_SKIP() << "no perf events: " << why_not;
     Child child({"/usr/bin/python3", "-I", "-c", kDeep});
     profile->forked(child.pid());
     child.go();
     const double begin = thrum::seconds_now();
-    polled(*profile, begin, 1, 2000); // until it has come so far, and the interpreter has been found
-    const Polled sum = polled(*profile, begin, 2, 2000);
+    polled(*profile, begin, 1, 1000); // until it has come so far, and the interpreter has been found
+    const Polled sum = polled(*profile, begin, 2, 1000);
     EXPECT_LT(sum.cpu, (0.004 + 0.002) * sum.seconds + 0.03);
 }
 
