@@ -240,7 +240,7 @@ void body(const bench::Options &options) {
     if (access(python.c_str(), X_OK) == 0)
         rows.push_back({"a Python program",
                         looked,
-                        {python, "-I", "-c", kPython, text_of(options.numbers[1] * 1e6 / 100)}});
+                        {python, "-I", "-c", kPython, text_of(options.numbers[1] * 1e6 / 25)}});
     else
         report.note("there is no " + python + ": measured without it (--python names another)");
 
