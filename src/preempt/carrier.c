@@ -16,7 +16,7 @@
 #include "os/signals.h"
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
-#include "sched/scheduler.h"
+#include "sched/order.h"
 #include "sched/worker.h"
 
 enum carrier_order { ORDER_NONE, ORDER_CARRY, ORDER_END };
@@ -140,7 +140,7 @@ void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_u
 void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit) {
     worker->current = unit;
     if (__builtin_expect(worker->in_order, 0))
-        scheduler_look_back(worker, unit); /* what it finds goes along (tick_has_arrived) */
+        order_look_back(worker, unit); /* what it finds goes along (tick_has_arrived) */
     count_one(&worker->counters.switches);
     arch_switch(&self->sp, &carrier_of(worker->tcb)->idle);
 }

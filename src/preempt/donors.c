@@ -107,6 +107,8 @@ static void tell(struct birth *birth, struct donor *donor) {
 
 /* To end it would be to free what libc has of it, for which it would wait for a lock that the lost unit may have. */
 static _Noreturn void sleep_for_ever(struct donor *self) {
+    if (!preempt.lends)
+        alarm_delete(&self->carrier.alarm);
     store_release(&self->has_left, 1);
     futex_wake(&self->has_left, 1);
     for (;;)

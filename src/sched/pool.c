@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/slab.h"
+#include "sched/order.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
@@ -125,7 +126,7 @@ static void push_and_tell(struct thrum_pool *pool, struct thrum_unit *unit,
     unsigned priority = unit->priority;
     push(pool->data, unit); /* from here on it may be gone */
     if (!scheduler_wake_for(pool) && ticks_are_possible)
-        scheduler_interrupt_for(pool, priority);
+        order_interrupt_for(pool, priority);
 }
 
 void pool_push(struct thrum_pool *pool, struct thrum_unit *unit) {

@@ -24,6 +24,7 @@ struct thrum_sched {
     void *data;
     unsigned count;
     struct thrum_pool *pools[SCHED_POOLS];
+    bool by_order; /* it takes from the first of them that has something */
     bool may_hold; /* its function is the program's, and may have units that it has not run yet */
     unsigned
         levels; /* that it steals by: the first pools are its own, then come the others' of each level; 0: it does not */
@@ -36,15 +37,8 @@ struct thrum_sched {
 /* Something was pushed there: wakes a parked worker that would look. False: there is none, nor one that looks by itself. */
 bool scheduler_wake_for(const struct thrum_pool *pool);
 
-/* Nobody will look at once. If a worker that looks there runs something that comes later than one of this priority in this
- * pool, it is interrupted: of several, that which runs what comes last. Inside. */
-void scheduler_interrupt_for(const struct thrum_pool *pool, unsigned priority);
-/* The worker is about to run `chosen`, which comes first in the order of its scheduler: is it to be interrupted, for what came
- * meanwhile? Inside. */
-void scheduler_look_back(struct worker *worker, struct thrum_unit *chosen);
-/* Somebody is at that, and may read units that have ended since: nothing in which there have been any is unmapped now. */
-bool scheduler_units_are_read(void);
-
+/* Is this one of its pools? NULL has none. */
+bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool *pool);
 /* Is there something in one of its pools? */
 bool scheduler_has_work(const struct thrum_sched *sched);
 

@@ -25,6 +25,7 @@
 #include "sched/cancel.h"
 #include "sched/keys.h"
 #include "sched/life.h"
+#include "sched/order.h"
 #include "sched/own.h"
 #include "sched/scheduler.h"
 #include "sched/suspend.h"
@@ -85,7 +86,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
         store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (scheduler.c) */
         unit_publish_end(worker, self);
         if (next != NULL && __builtin_expect(worker->in_order, 0))
-            scheduler_look_back(worker, next); /* the joiner may be to go before it */
+            order_look_back(worker, next); /* the joiner may be to go before it */
     }
     return next;
 }

@@ -16,7 +16,7 @@
 
 #include "context/stack.h"
 #include "os/clock.h"
-#include "sched/scheduler.h"
+#include "sched/order.h"
 #include "sched/timer.h"
 #include "thrum/thrum.h"
 
@@ -36,7 +36,7 @@ void trim_init(void) {
 /* True: something is left for later. */
 static bool trim_all(uint64_t before) {
     unsigned left = CHUNKS_AT_ONCE, none = 0;
-    bool are_read = scheduler_units_are_read();
+    bool are_read = order_units_are_read();
     bool more = depot_trim(&unit_depot, before, are_read ? &none : &left) || are_read;
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         more |= depot_trim(&stack_depots[i], before, &left);

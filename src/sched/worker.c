@@ -9,6 +9,7 @@
 #include "os/membarrier.h"
 #include "os/ticks.h"
 #include "os/topology.h"
+#include "sched/order.h"
 #include "sched/pool.h"
 #include "sched/scheduler.h"
 #include "sched/timekeeper.h"
@@ -428,7 +429,7 @@ void worker_run(struct worker *worker, struct thrum_unit *unit) {
     worker = worker_here();
     worker_wants_ticks(worker);
     if (__builtin_expect(worker->in_order, 0))
-        scheduler_look_back(worker, unit);
+        order_look_back(worker, unit);
     switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
     if (__builtin_expect(worker->kept != NULL, 0)) {

@@ -73,9 +73,9 @@ struct worker {
     struct thrum_sched *wanted_sched; /* written under sched_lock, read by anybody */
     uint32_t stay;                    /* enum worker_stay; likewise */
     uint32_t bound_units;             /* threads that run nowhere else; worker_bind, worker_unbind */
-    bool in_order;                    /* its scheduler runs whom it has chosen (scheduler_look_back) */
+    bool in_order;                    /* its scheduler runs whom it has chosen (order_look_back) */
     struct thrum_sched *idle_sched;   /* while it searches for that one; wakers read it */
-    uint32_t looks;                   /* it reads what others run (scheduler_interrupt_for) */
+    uint32_t looks;                   /* it reads what others run (order_interrupt_for) */
     uint64_t random;
     struct {
         uint64_t switches, steals, parks;

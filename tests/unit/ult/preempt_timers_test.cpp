@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <ctime>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "preempt.hpp"
+#include "thrum/pool.h"
 
 namespace {
 
@@ -117,6 +119,32 @@ TEST_P(TickTimers, OneForEachKernelThreadThatCarriesAWorker) {
         EXPECT_EQ(thrum_fini(), 0);
         EXPECT_EQ(timers().size(), 0U);
     }
+}
+
+// Whose thread is lost in a pool sleeps on, in mode klt, but does not tick.
+TEST_P(TickTimers, NobodyTicksForAThreadThatIsLost) {
+    ASSERT_EQ(init(kSlice), 0);
+    thrum_pool_t pool = nullptr;
+    ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool, 1), 0);
+    ASSERT_EQ(thrum_worker_set_sched(1, sched), 0);
+    thrum_attr_t attr = attr_queued();
+    thrum_attr_set_pool(&attr, pool);
+    static std::atomic<bool> has_begun;
+    has_begun = false;
+    auto compute_for_ever = [](void *) -> void * {
+        has_begun = true;
+        for (volatile bool for_ever = true; for_ever;) {
+        }
+        return nullptr;
+    };
+    ASSERT_EQ(thrum_spawn(nullptr, &attr, compute_for_ever, nullptr), 0);
+    wait_for(has_begun);
+    ASSERT_EQ(thrum_worker_set_sched(1, nullptr), 0);
+    while (thrum_pool_size(pool) == 0) {
+    }
+    EXPECT_EQ(thrum_fini(), 0);
 }
 
 namespace {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See order.h. */
+#include "sched/order.h"
+
+#include "os/membarrier.h"
+#include "sched/pool.h"
+#include "sched/scheduler.h"
+#include "sched/worker.h"
+
+static uint32_t externals_look; /* likewise struct worker's `looks` */
+
+enum { RUNS_BEFORE_ALL = 0, FIRST_OF_ALL = 1, COMES_AFTER_ALL = SCHED_POOLS * (THRUM_PRIORITY_MAX + 1) + 1 };
+
+/* How many steps of the scheduler's order are before its pool `i`, as far as that is known. It may be becoming another
+ * meanwhile. */
+static unsigned steps_before(const struct thrum_sched *sched, unsigned i) {
+    unsigned levels = load_relaxed(&sched->levels);
+    if (i < levels || levels == 0)
+        return load_relaxed(&sched->by_order) ? i : 0;
+    unsigned others = load_relaxed(&sched->count) / levels - 1;
+    return others > 0 ? levels + (i - levels) / others : 0;
+}
+
+/* The place of a unit of this priority in this pool in the scheduler's order, as far as that is known: by pools, if it
+ * takes from the first that has something, and by priority within one that ranks. */
+static unsigned place_of(const struct thrum_sched *sched, const struct thrum_pool *pool, unsigned priority) {
+    for (unsigned i = 0; i < sched->count; i++)
+        if (sched->pools[i] == pool) {
+            unsigned before = steps_before(sched, i);
+            return before * (THRUM_PRIORITY_MAX + 1) + (pool->ranks ? THRUM_PRIORITY_MAX - priority : 0) + 1;
+        }
+    return COMES_AFTER_ALL;
+}
+
+/* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there runs nowhere
+ * else, and a loop or a tasklet is not interrupted. What is looked at may be out of date. */
+static unsigned place_of_present(const struct worker *worker, const struct thrum_sched *sched) {
+    const struct thrum_unit *unit = load_relaxed(&worker->current);
+    if (unit == NULL)
+        return RUNS_BEFORE_ALL; /* it has just ended */
+    switch ((enum unit_kind)load_relaxed(&unit->kind)) {
+    case UNIT_ULT: return COMES_AFTER_ALL;
+    case UNIT_POOLED: return place_of(sched, load_relaxed(&unit->pool), unit->priority);
+    default: return RUNS_BEFORE_ALL;
+    }
+}
+
+/* So that a unit that it reads stays where it is, though it may have ended: (1) who looks says so, (2) it reads who runs;
+ * who would unmap units (1) sees that nobody looks, (2) takes of those that have lain idle, current nowhere (a worker forgets
+ * its own before its end is known), since long before. As for parking (idle.h) the rare side's fence makes up for the frequent
+ * one's. External kernel threads have a count. */
+static void look_begin(struct worker *self) {
+    if (self != NULL)
+        store_relaxed(&self->looks, 1);
+    else
+        fetch_add_seq_cst(&externals_look, 1U);
+    if (scheduler.fenced)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void look_end(struct worker *self) {
+    if (self != NULL)
+        store_release(&self->looks, 0);
+    else
+        fetch_sub_release(&externals_look, 1U);
+}
+
+bool order_units_are_read(void) {
+    if (scheduler.fenced)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        membarrier_expedited();
+    bool are_read = load_acquire(&externals_look) != 0;
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count) && !are_read; i++)
+        are_read = load_acquire(&scheduler.workers[i]->looks) != 0;
+    return are_read;
+}
+
+static struct worker *whom_to_interrupt(const struct thrum_pool *pool, unsigned priority) {
+    struct worker *last = NULL;
+    unsigned place_of_last = RUNS_BEFORE_ALL;
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        struct worker *worker = scheduler.workers[i];
+        const struct thrum_sched *sched = load_relaxed(&worker->sched);
+        if (!scheduler_looks_at(sched, pool))
+            continue;
+        unsigned present = place_of_present(worker, sched);
+        if (present > place_of(sched, pool, priority) && present > place_of_last) {
+            last = worker;
+            place_of_last = present;
+        }
+    }
+    return last;
+}
+
+void order_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
+    struct worker *self = worker_here();
+    look_begin(self);
+    struct worker *last = whom_to_interrupt(pool, priority);
+    look_end(self);
+    if (last != NULL)
+        tick_interrupt(last);
+}
+
+/* Only what the scheduler would take first indeed, or whom it chooses then would be interrupted time and again: of other pools
+ * where it goes by their order, and of kinds of which it is known that what is there can be taken. */
+static bool has_before(const struct thrum_sched *sched, const struct thrum_pool *own, unsigned place) {
+    for (unsigned i = 0; i < sched->count; i++) {
+        const struct thrum_pool *pool = sched->pools[i];
+        if (pool->is_ours && (load_relaxed(&sched->by_order) || pool == own) && !pool_is_empty(pool) &&
+            place_of(sched, pool, pool->ranks ? pool_priority_highest(pool) : 0) < place)
+            return true;
+    }
+    return false;
+}
+
+/* Who pushes while the loop chooses finds nobody whom to interrupt, or who ran before. So (1) the worker says whom it has chosen,
+ * and (2) looks at the pools once more; who pushes does so and (2) looks whom it runs. With a fence between each, one of them
+ * sees the other. Modelled in tests/model/choose.pml. */
+void order_look_back(struct worker *worker, struct thrum_unit *chosen) {
+    const struct thrum_sched *sched = worker->sched;
+    store_relaxed(&worker->current, chosen);
+    unsigned place = sched != NULL ? place_of_present(worker, sched) : 0;
+    if (place <= FIRST_OF_ALL)
+        return;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (has_before(sched, load_relaxed(&chosen->pool), place))
+        tick_interrupt(worker);
+}
+
+void order_fork_child(void) {
+    externals_look = 0;
+}
