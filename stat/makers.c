@@ -38,6 +38,7 @@ void makers_count(struct probe *probe, const struct registers *at, const void *f
 
 /* What a program has left that this process was before. */
 void makers_clear(struct probe *probe) {
+    probe->created = probe->joined = 0;
     memset(probe->makers, 0, sizeof probe->makers);
     memset(probe->maker_keys, 0, sizeof probe->maker_keys);
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
 #include "command.hpp"
 #include "process.hpp"
@@ -139,6 +140,15 @@ void Examination::compare_status(const std::string &which, const Measured &measu
     if (!measured.incomplete && first_status_ && measured.status != *first_status_)
         warn(which + " ended differently: " + how_it_ended(measured.status) + " instead of " +
              how_it_ended(*first_status_) + "; what it shows may not hold for the others");
+}
+
+// Of a run with a library of ours in it.
+void Examination::warn_of_filter(const Measured &measured, const std::string &way_out) {
+    if (WIFSIGNALED(measured.status) && WTERMSIG(measured.status) == SIGSYS)
+        warn("SIGSYS ends a program that makes a system call which a seccomp filter forbids. If it does not "
+             "end so "
+             "by itself, the library that thrum stat preloads made that call: " +
+             way_out + " it is left alone");
 }
 
 // Working out what a run has shown may take a while. One interrupt then keeps further runs from being made, and the next ends
@@ -281,6 +291,8 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
 
     const Measured measured = run_once(launch, streams, layers);
     compare_status(whole ? "the sampled run" : "the profiled run", measured);
+    if (profile && !profile->environment().empty())
+        warn_of_filter(measured, "with --no-profile");
     if (progress_)
         progress_->draw();
     hardware.finish();
@@ -321,7 +333,10 @@ void Examination::take_sampled(const Sampler &sampler, const Launch &launch, con
 void Examination::count_exactly(const Launch &launch) {
     if (progress_)
         show_progress("counted");
-    compare_status("the run in which waits were counted", run_once(launch, streams(false), {exact_.get()}));
+    report_.exact_tried = true;
+    const Measured measured = run_once(launch, streams(false), {exact_.get()});
+    compare_status("the run in which waits were counted", measured);
+    warn_of_filter(measured, "without --exact");
     exact_->finish();
     add_exact(report_, *exact_);
     take_notes(*exact_);

@@ -287,7 +287,7 @@ std::string noise_text(const Report &report) {
     std::string text = std::string("CPU pressure from others: ") + word;
     if (known && share >= kLowShare)
         text += " (up to " + fixed(others, 1) + " of " + counted(report.machine.processors, "CPU") + ")";
-    const std::string next = report.exact ? "--html" : "--exact | --html";
+    const std::string next = report.exact || report.exact_tried ? "--html" : "--exact | --html";
     return labelled("NOISE", text, "next: thrum stat " + next);
 }
 

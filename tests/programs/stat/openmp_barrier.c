@@ -7,7 +7,7 @@
 #include <omp.h>
 #include <stdint.h>
 
-enum { STEPS = 3000, WORK = 60000, SELDOM = 500 };
+enum { STEPS = 15000, WORK = 60000, SELDOM = 500 };
 
 static volatile uint64_t sum;
 

@@ -226,6 +226,12 @@ TEST(Exact, LetsTheProgramExecuteOthers) {
 #endif
 }
 
+TEST(Exact, ThreadsAreThoseOfTheLastProgram) {
+    const Counted counted = count({"become-with-threads", CLI_WAITS, "lock", "50"});
+    EXPECT_EQ(counted.layer->threads_created, 1u);
+    EXPECT_EQ(counted.layer->threads_joined, 1u);
+}
+
 // Its waits are not counted from then on, and that is said.
 TEST(Exact, SaysWhatItDidNotSeeOfProgramsThatAreExecuted) {
     const Counted again = count({"become", CLI_WAITS, "vain", "9"});

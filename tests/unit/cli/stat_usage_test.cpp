@@ -218,6 +218,25 @@ TEST(StatUsage, BareRunsAreBare) {
                                                 "2 preloaded told\n");
 }
 
+// What a filter forbids to the library ends the program.
+TEST(StatUsage, HowToDoWithoutTheLibraryIsSaid) {
+    const Script script("test -z \"$THRUM_STAT\" || kill -SYS $$\n");
+    const std::string begin = "SIGSYS ends a program that makes a system call";
+    const Ended exact = spawn({CLI_THRUM, "stat", "--no-profile", "--exact", "--", script.path});
+    const std::string said =
+        json_value(spawn({CLI_THRUM, "stat", "--no-profile", "--exact", "--json", "--", script.path}).out,
+                   "[w for w in d['warnings'] if w.startswith('" + begin + "')]");
+    EXPECT_NE(said.find("without --exact it is left alone"), std::string::npos) << said;
+    EXPECT_NE(exact.err.find("next: thrum stat --html\n"), std::string::npos) << exact.err;
+    const Ended timer = spawn({CLI_SAMPLED_O2, "confined", CLI_THRUM, "stat", "--json", "--", script.path});
+    EXPECT_NE(json_value(timer.out, "d['warnings']").find("with --no-profile it is left alone"),
+              std::string::npos)
+        << timer.out;
+    const Ended bare =
+        spawn({CLI_THRUM, "stat", "--no-profile", "--json", "--", "/bin/sh", "-c", "kill -SYS $$"});
+    EXPECT_EQ(json_value(bare.out, "d['warnings']").find(begin), std::string::npos) << bare.out;
+}
+
 // The profile is made inside the program where perf events are refused.
 TEST(StatUsage, BareRunsAreBareWithATimerInTheOthers) {
     const Environments environments;

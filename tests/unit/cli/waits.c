@@ -565,6 +565,18 @@ static int become(char **words, bool bare) {
     return 1;
 }
 
+static void *no_work(void *unused) {
+    return unused;
+}
+
+// The next program has none of these threads.
+static int become_with_threads(char **words) {
+    for (int i = 0; i < 3; i++)
+        pthread_join(start(no_work, NULL), NULL);
+    execv(words[0], words);
+    return 1;
+}
+
 // By a child that has no handlers, as posix_spawn() makes it from glibc 2.38 on, where the kernel has a call for that.
 static int spawn(char **words) {
     struct {
@@ -765,6 +777,8 @@ int main(int argc, char **argv) {
         return execute(argv + 2, what[0] == 'b');
     if (strcmp(what, "become") == 0 || strcmp(what, "bare-become") == 0)
         return become(argv + 2, what[0] == 'b' && what[1] == 'a');
+    if (strcmp(what, "become-with-threads") == 0)
+        return become_with_threads(argv + 2);
     if (strcmp(what, "spawn") == 0)
         return spawn(argv + 2);
     if (strcmp(what, "mask-of-other") == 0)
