@@ -119,6 +119,8 @@ Options read_options(int argc, char **argv, const Description &description) {
     std::vector<std::string> given(description.numbers.size());
     options.name = description.name;
     app.add_flag("--json", options.json, "Print JSON instead of tables")->disable_flag_override();
+    app.add_option("--save", options.save, "Write JSON into a file, besides what is printed")
+        ->option_text("FILE");
     CLI::Option *little =
         app.add_flag("--quick", options.quick, "A taste, to see that it works; not for publishing");
     little->disable_flag_override();
@@ -158,6 +160,8 @@ Options read_options(int argc, char **argv, const Description &description) {
         options.flags.push_back(flag->count() > 0);
     if (description.measures_library)
         options.library = absolute(options.library);
+    if (!options.save.empty() && !std::ofstream(options.save)) // now, and not when all has been measured
+        throw Failure(options.save + ": " + std::strerror(errno));
     return options;
 }
 
@@ -582,9 +586,15 @@ Report::Report(const Options &options)
 void Report::print() const {
     progress("");
     if (options_.json)
-        print_json();
+        print_json(std::cout);
     else
         print_text();
+    if (options_.save.empty())
+        return;
+    std::ofstream file(options_.save);
+    print_json(file);
+    if (!file.flush())
+        throw Failure(options_.save + ": " + std::strerror(errno));
 }
 
 void Report::print_text() const {
@@ -608,25 +618,23 @@ void Report::print_text() const {
         std::cout << note << '\n';
 }
 
-void Report::print_json() const {
+void Report::print_json(std::ostream &out) const {
     const Machine machine;
-    std::cout << "{\"benchmark\": " << quoted(options_.name)
-              << ",\n \"machine\": {\"cpu\": " << quoted(machine.cpu)
-              << ", \"cores\": " << machine.usable_cores << ", \"kernel\": " << quoted(machine.kernel)
-              << ", \"libc\": " << quoted(machine.libc) << ",\n   \"load_before\": " << quoted(load_at_start_)
-              << ", \"load_after\": " << quoted(load_average())
-              << ",\n   \"line_ns_before\": " << json_number(distance_at_start_)
-              << ", \"line_ns_after\": " << json_number(cpu_distance()) << "},\n";
+    out << "{\"benchmark\": " << quoted(options_.name) << ",\n \"machine\": {\"cpu\": " << quoted(machine.cpu)
+        << ", \"cores\": " << machine.usable_cores << ", \"kernel\": " << quoted(machine.kernel)
+        << ", \"libc\": " << quoted(machine.libc) << ",\n   \"load_before\": " << quoted(load_at_start_)
+        << ", \"load_after\": " << quoted(load_average())
+        << ",\n   \"line_ns_before\": " << json_number(distance_at_start_)
+        << ", \"line_ns_after\": " << json_number(cpu_distance()) << "},\n";
     if (!options_.library.empty())
-        std::cout << " \"library\": {\"path\": " << quoted(options_.library)
-                  << ", \"build\": " << quoted(build_of(options_.library)) << "},\n";
-    std::cout << " \"settings\": {"
-              << listed(options_.settings,
-                        [](const auto &setting) {
-                            return quoted(setting.first) + ": " + json_number(setting.second);
-                        })
-              << "},\n \"tables\": {" << listed(tables_, json_table) << "},\n \"notes\": ["
-              << listed(notes_, quoted) << "]}\n";
+        out << " \"library\": {\"path\": " << quoted(options_.library)
+            << ", \"build\": " << quoted(build_of(options_.library)) << "},\n";
+    out << " \"settings\": {"
+        << listed(
+               options_.settings,
+               [](const auto &setting) { return quoted(setting.first) + ": " + json_number(setting.second); })
+        << "},\n \"tables\": {" << listed(tables_, json_table) << "},\n \"notes\": ["
+        << listed(notes_, quoted) << "]}\n";
 }
 
 void progress(const std::string &line) {

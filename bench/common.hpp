@@ -68,6 +68,7 @@ struct Description {
 struct Options {
     std::string name;
     bool json = false, quick = false;
+    std::string save;            // a path for the JSON; empty: none
     std::string library;         // its path; empty where none is measured
     std::vector<double> numbers; // in the order of the description
     std::vector<std::string> texts;
@@ -183,11 +184,11 @@ class Report {
     explicit Report(const Options &options);
     void add(Table table) { tables_.push_back(std::move(table)); }
     void note(const std::string &line) { notes_.push_back(line); }
-    void print() const; // on standard output, as --json says
+    void print() const; // on standard output, as --json says, and as --save does
 
   private:
     void print_text() const;
-    void print_json() const;
+    void print_json(std::ostream &out) const;
 
     Options options_;
     std::string load_at_start_;

@@ -38,6 +38,7 @@ def read_options(name, about, numbers, texts=()):
     """numbers: (option, help, quick, usual, full, least); texts: (option, help, default)."""
     parser = _Parser(prog=name, description=about, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="Print JSON instead of tables")
+    parser.add_argument("--save", metavar="FILE", help="Write JSON into a file, besides what is printed")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="A taste, to see that it works")
     size.add_argument("--full", action="store_true", help="Longer than usual")
@@ -62,6 +63,9 @@ def read_options(name, about, numbers, texts=()):
     options.library = os.path.realpath(options.library)
     if " " in options.library or ":" in options.library:
         raise Failure(f"{options.library}: the loader takes no path with a space or a colon in LD_PRELOAD")
+    if options.save is not None:
+        with open(options.save, "w", encoding="utf-8"):  # now, and not when all has been measured
+            pass
     return options
 
 
@@ -133,22 +137,29 @@ class Report:
         self.tables[key] = (title, columns, rows)
 
     def print(self):
-        (self._print_json if self.options.json else self._print_text)()
+        json_text = self._json()
+        if self.options.json:
+            print(json_text)
+        else:
+            self._print_text()
+        if self.options.save is not None:
+            with open(self.options.save, "w", encoding="utf-8") as file:
+                file.write(json_text + "\n")
 
     def _machine(self):
         return {"cpu": _cpu(), "cores": len(os.sched_getaffinity(0)),
                 "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
                 "libc": " ".join(platform.libc_ver()), "load_before": self.load_before, "load_after": _load()}
 
-    def _print_json(self):
+    def _json(self):
         tables = {}
         for key, (title, columns, rows) in self.tables.items():
             tables[key] = {"title": title, "units": {column[0]: column[2] for column in columns},
                            "rows": [_json_row(columns, row) for row in rows]}
-        print(json.dumps({"benchmark": self.options.name, "machine": self._machine(),
-                          "library": {"path": self.options.library, "build": _build(self.options.library)},
-                          "settings": self.options.settings, "tables": tables, "notes": self.notes},
-                         indent=1, ensure_ascii=False))
+        return json.dumps({"benchmark": self.options.name, "machine": self._machine(),
+                           "library": {"path": self.options.library, "build": _build(self.options.library)},
+                           "settings": self.options.settings, "tables": tables, "notes": self.notes},
+                          indent=1, ensure_ascii=False)
 
     def _print_text(self):
         machine = self._machine()

@@ -49,16 +49,31 @@ int32_t confined_thread_sigsafe(void) {
     return (int32_t)sys(SYS_gettid);
 }
 
+/* Who calls: the program, or a child that a filter is for as well. One that shares the memory is told from its parent as long as
+ * the kernel may be asked. */
+int32_t confined_caller_sigsafe(void) {
+    return confined_sigsafe() ? confined_process_sigsafe() : (int32_t)sys(SYS_getpid);
+}
+
+/* One that shares its parent's memory does not confine that. */
+static bool confines(int option) {
+    return (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && probe_of_process() != NULL &&
+           !confined_sigsafe() && confined_process_sigsafe() == confined_caller_sigsafe();
+}
+
 INTERPOSE int prctl(int option, ...) {
     va_list list;
     va_start(list, option);
     const unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long),
                         c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
-    if ((option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && probe_of_process() != NULL) {
-        confined_process_sigsafe(); /* is known from then on */
+    const bool first = confines(option);
+    if (first) {
         maps_leave_sigsafe();
         store_relaxed(&confined, 1);
     }
-    return REAL(prctl)(option, a, b, c, d);
+    const int error = REAL(prctl)(option, a, b, c, d);
+    if (error != 0 && first) /* as who only asks whether there are filters finds */
+        store_relaxed(&confined, 0);
+    return error;
 }

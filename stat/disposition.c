@@ -32,7 +32,7 @@ bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *), boo
 long disposition_change_sigsafe(const struct kernel_action *to, struct kernel_action *old) {
     struct kernel_action before = wanted;
     const struct probe *probe = probe_of_process();
-    if (to != NULL && probe != NULL && probe->program == (int32_t)sys(SYS_getpid))
+    if (to != NULL && probe != NULL && probe->program == confined_caller_sigsafe())
         wanted = *to;
     if (old != NULL)
         *old = before;

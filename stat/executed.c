@@ -49,11 +49,12 @@ static void look_at_rights(struct probe *probe, long folder, long path, long fla
 
 /* A child, which may have the program's memory, only makes the call. */
 long executed_call_sigsafe(struct probe *probe, long number, const long a[6]) {
-    if (probe->no_new_privileges != 0 && number == SYS_execve)
+    const bool may_ask = probe->no_new_privileges != 0 && !confined_sigsafe();
+    if (may_ask && number == SYS_execve)
         look_at_rights(probe, AT_FDCWD, a[0], 0);
-    else if (probe->no_new_privileges != 0)
+    else if (may_ask)
         look_at_rights(probe, a[0], a[1], a[4]);
-    const bool is_program = probe->program == (int32_t)sys(SYS_getpid);
+    const bool is_program = probe->program == confined_caller_sigsafe();
     if (is_program)
         note(probe, (uint64_t)a[number == SYS_execve ? 0 : 1]);
     masks_show_sigsafe(true);

@@ -19,6 +19,7 @@ enum {
     ABOVE_START = 1024, /* of libc's own frames and descriptor above the function that a thread starts with */
     PAGE = 4096,        /* the smallest */
     UNLIMITED = 64 << 20, /* what is believed of a stack without a limit */
+    BELOW = 65536,        /* what the size of a stack is believed to count of what is above its frames */
 };
 
 /* Of the stack that libc gave this thread. All of it from the stack pointer up can be read, while that is in it. */
@@ -36,7 +37,8 @@ void stack_of_main(const void *top) {
 void stack_of_thread(uint64_t size) {
     uint64_t frame = (uintptr_t)__builtin_frame_address(0), pointer = (uintptr_t)__builtin_thread_pointer();
     uint64_t top = frame < pointer && pointer - frame < ABOVE_START ? pointer : frame + ABOVE_START;
-    bounds = (struct span){frame - size, frame < pointer ? top : frame};
+    uint64_t room = size - (size / 2 < BELOW ? size / 2 : BELOW); /* nor is all of that the stack's own */
+    bounds = (struct span){frame - room, frame < pointer ? top : frame};
 }
 
 static uint64_t end_of_page(uint64_t address) {

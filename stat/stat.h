@@ -33,7 +33,8 @@ void maps_leave_sigsafe(void); /* the program is about to end */
 void confined_begin(void);
 bool confined_sigsafe(void);            /* the program may have forbidden some */
 int32_t confined_process_sigsafe(void); /* as getpid */
-int32_t confined_thread_sigsafe(void);  /* as gettid */
+int32_t confined_caller_sigsafe(void); /* ... of a child that shares the memory, too, where it may be asked */
+int32_t confined_thread_sigsafe(void); /* as gettid */
 
 /* --- memory.c --- */
 bool memory_is_readable_sigsafe(uint64_t address, uint64_t size);

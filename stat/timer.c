@@ -96,7 +96,7 @@ void timer_thread_begins(void) {
  * One that blocks the signal does not get it: its time is not known. */
 static void time_other(int thread, void *argument) {
     const int *signal_number = argument;
-    const long clock_of_thread = (long)~(unsigned long)thread << 3 | 6; /* as the kernel numbers them */
+    const long clock_of_thread = (long)(~(unsigned long)thread << 3 | 6); /* as the kernel numbers them */
     int id;
     const long error = start_timer(clock_of_thread, thread, *signal_number, &id);
     if (error == EINVAL) /* it has ended */

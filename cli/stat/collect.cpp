@@ -56,10 +56,32 @@ void MapReader::take(const std::string &text) {
 void SampleKeeper::begin(double now, bool is_last) {
     allowance_.begin(now);
     are_paid_for_ = is_last || allowance_.left() > 0;
+    first_of_look_ =
+        is_last ? 0 : profile_.samples.size(); // what has not found its samples by then was in all of the run
+}
+
+void SampleKeeper::end() {
+    if (are_paid_for_ && passed_ > 0)
+        spread();
+    allowance_.end();
+}
+
+// Over all samples of this look: the first one of them is of the same CPU always.
+void SampleKeeper::spread() {
+    std::vector<CpuSample> &samples = profile_.samples;
+    double weight = 0;
+    for (std::size_t i = first_of_look_; i < samples.size(); i++)
+        weight += samples[i].weight;
+    if (weight <= 0)
+        return;
+    for (std::size_t i = first_of_look_; i < samples.size(); i++)
+        samples[i].weight *= (weight + passed_) / weight;
+    passed_ = 0;
 }
 
 void SampleKeeper::clear() {
-    weight_ = 0;
+    weight_ = passed_ = 0;
+    first_of_look_ = 0;
     profile_.samples.clear();
     profile_.observed.stacks.clear();
 }
@@ -91,6 +113,7 @@ void SampleKeeper::thin() {
     }
     samples.resize(half);
     stacks.resize(half);
+    first_of_look_ = (first_of_look_ + 1) / 2;
     stride_ *= 2;
 }
 

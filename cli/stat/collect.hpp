@@ -43,11 +43,11 @@ class SampleKeeper {
 
     // Around all that is done for the samples that have come. `is_last`: the program has ended, and is in nobody's way.
     void begin(double now, bool is_last);
-    void end() { allowance_.end(); }
+    void end();
 
     // If not, the samples are passed over: what makes them dear, their stacks and names, need not be looked at.
     bool are_paid_for() const { return are_paid_for_; }
-    void pass_over(double weight) { weight_ += weight; }
+    void pass_over(double weight) { passed_ += weight; }
     void add(CpuSample sample, RawStack &&stack);
     void clear();
 
@@ -55,12 +55,15 @@ class SampleKeeper {
     static constexpr double kShare = 0.004; // of one CPU
 
     void thin();
+    void spread();
 
     CpuProfile &profile_;
     Allowance allowance_{kShare};
     bool are_paid_for_ = true;
     unsigned stride_ = 1, skipped_ = 0;
-    double weight_ = 0; // of those that were passed over
+    double weight_ = 0;             // of those that were dropped since the last one
+    double passed_ = 0;             // of those that were passed over since the last look that was paid for
+    std::size_t first_of_look_ = 0; // samples: the present look's
 };
 
 // As the probe copied it.

@@ -198,7 +198,7 @@ struct Report {
 
     // --exact
     bool exact = false;
-    bool exact_tried = false; // nothing may have come of it
+    bool exact_tried = false;         // nothing may have come of it
     std::optional<Switched> switched; // where the kernel's events may be read
     std::vector<Site> blocked; // where threads gave up their CPUs by themselves, by seconds, descending
     std::vector<std::pair<std::string, std::uint64_t>> system_calls; // by number of calls, descending

@@ -9,7 +9,7 @@
  *
  * In the last three every logical thread has a kernel thread of its own, which begins and ends in libc: joining it,
  * reaching it by handle, cancelling it is libc's business, and none of life.h, gate.h and fresh/ is at work but what
- * the creator hands on (creator_capture, creator_apply) and lineages.
+ * the creator hands on (creator_capture, creator_apply), lineages, and the thread-locals of one that stood by (standby.h).
  *
  * Called by cache/ (init.c, create.c, join.c, reach.c) and by keep.c. The mode is set before the first thread and
  * r/o from then on. */

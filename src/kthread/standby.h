@@ -3,8 +3,9 @@
  * and hands it its job; it runs that one and ends in libc, as any thread of libc's does.
  *
  * Sound without making anything fresh, but for what changed between its creation and its job: what it is to have from
- * its creator (creator_apply; lineages must match), libc's notion of the global locale (libc_state_begin), and signals
- * that somebody sent to its tid meanwhile, which were meant for nobody.
+ * its creator (creator_apply; lineages must match), libc's notion of the global locale (libc_state_begin), signals
+ * that somebody sent to its tid meanwhile, which were meant for nobody, and thread-locals of libraries that were opened while it
+ * was made, of which libc does not put the initial values into threads that it does not know yet (tls_reimage).
  *
  * The pool: one short list per kind, LIFO, all under one lock. A kind's `level` says how many should stand by: none at
  * first, doubled by every creation that finds none, up to mode_config.standby.

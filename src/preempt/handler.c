@@ -264,6 +264,14 @@ static char *place_for(const struct thrum_unit *unit, const ucontext_t *context,
     return place;
 }
 
+/* It goes on with its call, and waits perhaps for long: is it to be asked soon whether it still does? One that answers EINTR the
+ * program makes again, and its timeout, if that is relative, begins anew: it comes to its end in a turn of a whole slice only. */
+static bool is_to_be_asked_soon(struct worker *worker, const ucontext_t *context) {
+    enum { TURNS = 8 }; /* of which one is whole, on average */
+    return arch_signal_calls_again(context) ||
+           (arch_signal_in_call(context) && worker_random(worker) / 2 % TURNS != 0);
+}
+
 /* On the unit's stack. `error` is its errno. */
 static void preempt_here(ucontext_t *context, int error) {
     struct worker *worker = worker_here();
@@ -274,7 +282,7 @@ static void preempt_here(ucontext_t *context, int error) {
         worker = worker_here();
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) && /* another tick came meanwhile */
              (next = for_whom(worker)) != NULL);
-    if (arch_signal_in_call(context))
+    if (is_to_be_asked_soon(worker, context))
         tick_look_soon(worker);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     leave();
@@ -333,7 +341,8 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     int error = error_here();
     exchange_acq_rel(&worker->tick.interrupted, 0U);
     worker->tick.came_early = load_relaxed(&worker->tick.early);
-    tick_go_on(worker); /* it may have been the only one that was asked for */
+    store_relaxed(&worker->tick.early, false); /* those that follow come by whole periods */
+    tick_go_on(worker);                        /* it may have been the only one that was asked for */
     worker->tick.late = take_signal(worker, info);
     if (is_forbidden(context) || is_in_handler(worker, context) ||
         !is_on(&context->uc_stack, (uintptr_t)context)) {

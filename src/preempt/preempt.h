@@ -11,8 +11,8 @@
  * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to go on with: that of
  * a unit that takes its own along is replaced first, and who cannot replace it does not preempt (lend.c).
  *
- * Modelled in tests/model: tick.pml, monitor.pml, defer.pml, lend.pml, arm.pml, primary.pml, carrier.pml, relief.pml and
- * relief_rest.pml, and how it ends in closing.pml. */
+ * Modelled in tests/model: tick.pml, monitor.pml, defer.pml, interrupt.pml, choose.pml, lend.pml, arm.pml, primary.pml,
+ * carrier.pml, relief.pml and relief_rest.pml, and how it ends in closing.pml. */
 #ifndef THRUM_PREEMPT_PREEMPT_H
 #define THRUM_PREEMPT_PREEMPT_H
 

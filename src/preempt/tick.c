@@ -189,16 +189,15 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     struct tick *tick = &worker->tick;
     uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
     bool same = tick->unit == unit && tick->switches == switches;
-    bool early = load_relaxed(&tick->early);
+    bool came_early = tick->came_early;
     bool urgent = waits_again(tick, switches) || load_relaxed(&tick->urgent);
+    tick->came_early = false;
     if (urgent)
         store_relaxed(&tick->urgent, 0);
-    if ((early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
+    if ((came_early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
         ask(worker);
     else
         tick_has_deadline(worker, load_relaxed(&worker->timers.next));
-    bool came_early = tick->came_early;
-    tick->came_early = false;
     if (came_early) /* no part of a slice has gone by since the last one that counts */
         return urgent;
     tick->ran = same ? tick->ran + 1 : !has_just_begun(tick, period);

@@ -104,13 +104,20 @@ void order_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
         tick_interrupt(last);
 }
 
+/* Where it steals it takes from the others' pools of a level as chance has it, not by what is in them. */
+static bool is_drawn(const struct thrum_sched *sched, unsigned i) {
+    unsigned levels = load_relaxed(&sched->levels);
+    return levels > 0 && i >= levels;
+}
+
 /* Only what the scheduler would take first indeed, or whom it chooses then would be interrupted time and again: of other pools
  * where it goes by their order, and of kinds of which it is known that what is there can be taken. */
 static bool has_before(const struct thrum_sched *sched, const struct thrum_pool *own, unsigned place) {
     for (unsigned i = 0; i < sched->count; i++) {
         const struct thrum_pool *pool = sched->pools[i];
+        bool by_rank = pool->ranks && (pool == own || !is_drawn(sched, i));
         if (pool->is_ours && (load_relaxed(&sched->by_order) || pool == own) && !pool_is_empty(pool) &&
-            place_of(sched, pool, pool->ranks ? pool_priority_highest(pool) : 0) < place)
+            place_of(sched, pool, by_rank ? pool_priority_highest(pool) : 0) < place)
             return true;
     }
     return false;
@@ -126,7 +133,8 @@ void order_look_back(struct worker *worker, struct thrum_unit *chosen) {
     if (place <= FIRST_OF_ALL)
         return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (has_before(sched, load_relaxed(&chosen->pool), place))
+    bool is_pooled = load_relaxed(&chosen->kind) == UNIT_POOLED; /* or it has that of a former thread */
+    if (has_before(sched, is_pooled ? load_relaxed(&chosen->pool) : NULL, place))
         tick_interrupt(worker);
 }
 

@@ -118,11 +118,12 @@ static bool is_stacked(const struct worker *worker) {
 }
 
 /* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. The worker may have come to rest where
- * its function was alone: of what that has in hand, and of the pools of one that is stacked, a tick knows nothing. */
+ * its function was alone: of what that has in hand, and of the pools of one that is stacked, a tick knows nothing. Nor has what
+ * such a one chooses a place in the order of the worker's own, which it would be interrupted for at each turn. */
 static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
     bool obeyed = worker->obeys;
     worker->obeys = true;
-    worker->in_order = in_order && ticks_are_possible;
+    worker->in_order = in_order && ticks_are_possible && !is_stacked(worker);
     worker->until_slow = 1;
     if (load_relaxed(&worker->tick.state) == TICK_REST)
         tick_go_on(worker);

@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
     if (joiner == JOIN_NONE && is_unborn_to_others(self, next, maker)) {
         store_relaxed(&self->join, JOIN_ENDED);
     } else {
-        store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (scheduler.c) */
+        store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (order.c) */
         unit_publish_end(worker, self);
         if (next != NULL && __builtin_expect(worker->in_order, 0))
             order_look_back(worker, next); /* the joiner may be to go before it */

@@ -37,12 +37,21 @@ static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
     return context;
 }
 
-/* Was it a system call that was interrupted, and that is made again when the handler returns, or answers EINTR? */
+static inline bool arch_is_call(const uint32_t *pc) {
+    return *pc == 0xd4000001U; /* svc #0 */
+}
+
+/* Was it a system call that was interrupted, and that is made again when the handler returns? */
+static inline bool arch_signal_calls_again(const ucontext_t *context) {
+    return arch_is_call((const uint32_t *)context->uc_mcontext.pc);
+}
+
+/* ... or that answers EINTR? */
 static inline bool arch_signal_in_call(const ucontext_t *context) {
     enum { PAGE = 4096 };
-    const uint32_t svc = 0xd4000001U, *pc = (const uint32_t *)context->uc_mcontext.pc;
-    return *pc == svc ||
-           (context->uc_mcontext.regs[0] == (uint64_t)-EINTR && (uintptr_t)pc % PAGE != 0 && pc[-1] == svc);
+    const uint32_t *pc = (const uint32_t *)context->uc_mcontext.pc;
+    return arch_signal_calls_again(context) || (context->uc_mcontext.regs[0] == (uint64_t)-EINTR &&
+                                                (uintptr_t)pc % PAGE != 0 && arch_is_call(pc - 1));
 }
 
 /* As if the kernel had called fn(context, argument) on that stack. `resume` is the present handler's return address. */

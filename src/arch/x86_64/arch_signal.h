@@ -27,15 +27,25 @@ static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
     return context;
 }
 
-/* Was it a system call that was interrupted, and that is made again when the handler returns, or answers EINTR? */
-static inline bool arch_signal_in_call(const ucontext_t *context) {
-    enum { INSTRUCTION = 2, PAGE = 4096 };
-    static const unsigned char syscall_instruction[INSTRUCTION] = {0x0f, 0x05};
+enum { ARCH_CALL_INSTRUCTION = 2, ARCH_CODE_PAGE = 4096 };
+
+static inline bool arch_is_call(uintptr_t pc) {
+    static const unsigned char syscall_instruction[ARCH_CALL_INSTRUCTION] = {0x0f, 0x05};
+    return memcmp((const void *)pc, syscall_instruction, ARCH_CALL_INSTRUCTION) == 0;
+}
+
+/* Was it a system call that was interrupted, and that is made again when the handler returns? */
+static inline bool arch_signal_calls_again(const ucontext_t *context) {
     uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-    if (pc % PAGE != PAGE - 1 && memcmp((const void *)pc, syscall_instruction, INSTRUCTION) == 0)
-        return true;
-    return context->uc_mcontext.gregs[REG_RAX] == -EINTR && pc % PAGE >= INSTRUCTION &&
-           memcmp((const void *)(pc - INSTRUCTION), syscall_instruction, INSTRUCTION) == 0;
+    return pc % ARCH_CODE_PAGE != ARCH_CODE_PAGE - 1 && arch_is_call(pc);
+}
+
+/* ... or that answers EINTR? */
+static inline bool arch_signal_in_call(const ucontext_t *context) {
+    uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+    return arch_signal_calls_again(context) ||
+           (context->uc_mcontext.gregs[REG_RAX] == -EINTR && pc % ARCH_CODE_PAGE >= ARCH_CALL_INSTRUCTION &&
+            arch_is_call(pc - ARCH_CALL_INSTRUCTION));
 }
 
 /* As if the kernel had called fn(context, argument) on that stack. `resume` is the present handler's return address. */

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -246,6 +247,29 @@ static int confined(int milliseconds) {
     return 0;
 }
 
+static int asked_for; // milliseconds
+
+static void *burn_some(void *arg) {
+    burn(asked_for);
+    return arg;
+}
+
+// Asks whether there are filters, and has a child that shares its memory promise something, but is free itself.
+static int unconfined(int milliseconds) {
+    int status = 0;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == 0)
+        return 1;
+    const pid_t child = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+    if (child == 0) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); // NOLINT(clang-analyzer-unix.Vfork)
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    asked_for = milliseconds;
+    printf("joined: %d\n", pthread_join(start(burn_some, NULL), NULL) + status);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     const int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -258,6 +282,8 @@ int main(int argc, char **argv) {
         return handler_mask();
     if (strcmp(what, "confined") == 0)
         return confined(number);
+    if (strcmp(what, "unconfined") == 0)
+        return unconfined(number);
     if (strcmp(what, "own-calls") == 0)
         return own_calls();
     return 2;

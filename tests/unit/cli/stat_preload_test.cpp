@@ -161,4 +161,14 @@ TEST(Preload, MakesNoCallsThatTheProgramForbids) {
     });
 }
 
+TEST(Preload, WhoOnlyAsksForFiltersIsNotConfined) {
+    const Words words{CLI_PRELOADED, "unconfined", "300"};
+    with_timers([&words] {
+        const Timed timed(words);
+        expect_same(words, timed.ended);
+        EXPECT_GT(timed.seconds, 0.2) << "the thread has a timer";
+        EXPECT_EQ(text_of(*timed.layer).find("without"), std::string::npos) << text_of(*timed.layer);
+    });
+}
+
 } // namespace

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -1673,6 +1674,30 @@ TEST(Sampler, DearSamplesBecomeFewer) {
     for (const thrum::stat::CpuSample &sample : profile.samples)
         weight += sample.weight;
     EXPECT_NEAR(weight, 10, 1e-6) << "nothing is lost by that";
+}
+
+// Of two threads that use as much, samples come in the same order always: neither gets what was passed over.
+TEST(Sampler, WhatIsPassedOverIsEverybodys) {
+    constexpr double kPeriod = 0.01;
+    NoProfile profile;
+    thrum::stat::SampleKeeper keeper(profile);
+    for (int i = 1; i <= 1000; i++) {
+        keeper.begin(i * kPeriod, i == 1000);
+        if (keeper.are_paid_for())
+            burn(1e-3);
+        for (const int thread : {7, 8})
+            if (keeper.are_paid_for())
+                keeper.add({i * kPeriod, thread, kPeriod}, {});
+            else
+                keeper.pass_over(kPeriod);
+        keeper.end();
+    }
+    std::map<int, double> weights;
+    for (const thrum::stat::CpuSample &sample : profile.samples)
+        weights[sample.thread] += sample.weight;
+    EXPECT_LT(profile.samples.size(), 200U);
+    EXPECT_NEAR(weights[7], 10, 1e-6);
+    EXPECT_NEAR(weights[8], 10, 1e-6);
 }
 
 TEST(Sampler, CheapSamplesAreAllThere) {

@@ -45,6 +45,7 @@ class OnePool {
         }
     }
     OnePool(const OnePool &) = delete;
+    thrum_attr_t attr() const { return pool_.attr(); }
     Light spawn(unsigned priority, Light::Work work) const {
         thrum_attr_t attr = pool_.attr();
         EXPECT_EQ(thrum_attr_set_priority(&attr, priority), 0);
@@ -144,6 +145,25 @@ TEST_P(InOrder, WhoHasSleptRunsAtTheFirstTick) {
     computes.join();
     std::sort(ticks.begin(), ticks.end());
     EXPECT_EQ(ticks.at(kTimes / 2), 1U);
+}
+
+// What a scheduler runs that is itself a thread has turns beside those of the pool which that one is in.
+TEST_P(InOrder, WhatAStackedSchedulerRunsHasItsTurns) {
+    const OnePool pool(GetParam(), 1, THRUM_POOL_FIFO, kSlice);
+    const PoolOf inner(THRUM_POOL_FIFO);
+    thrum_sched_t sched = nullptr;
+    ASSERT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &inner.pool, 1), 0);
+    std::atomic<bool> has_run{false};
+    Light computes = pool.spawn(0, [&] { wait_for(has_run); });
+    const thrum_attr_t attr = pool.attr(), within = inner.attr();
+    Light runs([&] { has_run = true; }, &within);
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_sched_spawn(&thread, &attr, sched), 0);
+    computes.join();
+    runs.join();
+    thrum_sched_stop(sched);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }
 
 // The worker that has stopped tells who waited for that, while the others and the runtime come to their end.
