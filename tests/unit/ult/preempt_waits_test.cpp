@@ -227,11 +227,12 @@ TEST_P(KernelWaits, WhoWaitsOnHasAMomentOfEachRound) {
 
 // The kernel does not make such a call again, and who does begins its timeout anew.
 TEST_P(KernelWaits, ATimeoutThatIsShorterThanASliceComesToItsEnd) {
-    constexpr int kLong = ULT_EMULATED ? 100 : 20, kTimes = 5; // ms
+    constexpr int kLong = ULT_EMULATED ? 100 : 20, kTimes = 5, kTurns = 500; // kLong: ms
     const Preempting runtime(1, GetParam(), kLong * 1000);
     std::atomic<bool> is_over{false};
+    int turns = 0;
     Thread waits([&] {
-        for (int times = 0; times < kTimes;)
+        for (int times = 0; times < kTimes && turns < kTurns; turns++)
             if (poll(nullptr, 0, kLong / 3) == 0)
                 times++;
             else
@@ -240,7 +241,8 @@ TEST_P(KernelWaits, ATimeoutThatIsShorterThanASliceComesToItsEnd) {
     });
     Thread computes([&] { wait_for(is_over); });
     waits.join();
-    EXPECT_GE(preemptions(), 1U);
+    EXPECT_GT(turns, kTimes) << "it was preempted there";
+    EXPECT_LT(turns, kTurns);
 }
 
 // Each waits for the one before it, and the first for the one that comes last.
