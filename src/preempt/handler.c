@@ -280,10 +280,12 @@ static void preempt_here(ucontext_t *context, int error) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         preempt_for(worker, worker->current, next, context);
         worker = worker_here();
-    } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) && /* another tick came meanwhile */
+        worker->tick.late = true; /* for a tick that came meanwhile: it has not gone on yet */
+    } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) &&
              (next = for_whom(worker)) != NULL);
     if (is_to_be_asked_soon(worker, context))
         tick_look_soon(worker);
+    worker->tick.resumed = arch_fault_pc(context);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     leave();
     set_error_here(error);
@@ -341,9 +343,10 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     int error = error_here();
     exchange_acq_rel(&worker->tick.interrupted, 0U);
     worker->tick.came_early = load_relaxed(&worker->tick.early);
-    store_relaxed(&worker->tick.early, false); /* those that follow come by whole periods */
-    tick_go_on(worker);                        /* it may have been the only one that was asked for */
+    tick_go_on(worker); /* it may have been the only one that was asked for */
     worker->tick.late = take_signal(worker, info);
+    worker->tick.stands = worker->tick.resumed == arch_fault_pc(context);
+    worker->tick.resumed = 0;
     if (is_forbidden(context) || is_in_handler(worker, context) ||
         !is_on(&context->uc_stack, (uintptr_t)context)) {
         look_if_stuck(worker, context, true);
@@ -401,8 +404,10 @@ void preempt_pending(void) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         struct worker *worker = worker_here();
         struct thrum_unit *next = worker != NULL && masks_are_the_workers(worker) ? for_whom(worker) : NULL;
-        if (next != NULL)
+        if (next != NULL) {
             preempt_for(worker, worker->current, next, NULL);
+            worker_here()->tick.late = true; /* as in preempt_here */
+        }
         if (!ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt))
             return;
     }

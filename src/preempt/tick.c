@@ -159,9 +159,10 @@ void tick_rest(struct worker *worker) {
 
 /* Who has come on since the last tick may have done nothing yet: this one is late, as the kernel thread was not running, or
  * it has the next one at its heels; or a handoff from one carrier to another has taken until now. Who was sent off then
- * would be so time and again, where the kernel takes turns as regularly as ticks do. */
+ * would be so time and again, where the kernel takes turns as regularly as ticks do. From the shortest periods an interrupt
+ * takes half, so who still stands where it went on is believed to have done nothing for longer. */
 static bool has_just_begun(const struct tick *tick, uint64_t period) {
-    return tick->late || timer_now() - tick->changed < period / 2;
+    return tick->late || timer_now() - tick->changed < (tick->stands ? period / 4 * 3 : period / 2);
 }
 
 /* What it waits for may take many turns of its own, each of which would cost its worker a slice. A call that has come to its end
@@ -189,15 +190,16 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     struct tick *tick = &worker->tick;
     uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
     bool same = tick->unit == unit && tick->switches == switches;
-    bool came_early = tick->came_early;
+    bool early = load_relaxed(&tick->early);
     bool urgent = waits_again(tick, switches) || load_relaxed(&tick->urgent);
-    tick->came_early = false;
     if (urgent)
         store_relaxed(&tick->urgent, 0);
-    if ((came_early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
+    if ((early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
         ask(worker);
     else
         tick_has_deadline(worker, load_relaxed(&worker->timers.next));
+    bool came_early = tick->came_early;
+    tick->came_early = false;
     if (came_early) /* no part of a slice has gone by since the last one that counts */
         return urgent;
     tick->ran = same ? tick->ran + 1 : !has_just_begun(tick, period);

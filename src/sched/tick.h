@@ -41,10 +41,12 @@ struct tick {
     uint32_t starved;     /* ... could not be preempted for lack of a block (donors.h) */
     uint64_t stuck;   /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
     uint64_t in_call; /* the last one found it in the kernel: switches + 1 */
+    uint64_t resumed; /* where the present unit goes on that was preempted; 0: it has */
     uint64_t again;   /* the present unit was preempted there, and goes on with its call: switches + 1 */
     bool own_wait;    /* the library waits there, for one that is not preempted (os/own_wait.h) */
     bool waited;      /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
     bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
+    bool stands;      /* the last one found the unit where it had gone on; a loop may have come there again */
     bool late;        /* ticks were lost before the last: its kernel thread was not running */
     bool
         early; /* the next one comes before its time: for a timer's deadline, or to look again; by who asks for ticks */
