@@ -6,9 +6,11 @@
 // Times come from bare runs with different numbers of threads (stat/sweep.cpp); causes from further runs that are looked
 // at from outside, or counted from inside (stat/layers.hpp). Without a number of threads to vary there is one run, which
 // is looked at from outside. stat/examination.cpp has the runs made, stat/rules.cpp concludes, stat/report_*.cpp print.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -44,6 +46,15 @@ void check_affinity(const Options &options, unsigned processors) {
     if (options.telling.by_affinity && !options.sweep.empty() && options.sweep.back() > processors)
         throw Failure(kUsage, "--by-affinity can give a program 1 to " + std::to_string(processors) +
                                   " CPUs, not " + std::to_string(options.sweep.back()));
+}
+
+// One of two files would be lost.
+void check_files(const Options &options) {
+    const std::vector<std::string> files = {options.html, options.trace, options.folded};
+    for (std::size_t i = 0; i < files.size(); i++)
+        for (std::size_t j = i + 1; j < files.size(); j++)
+            if (!files[i].empty() && files[i] == files[j])
+                throw Failure(kUsage, "two of --html, --trace and --folded are to go to " + files[i]);
 }
 
 // What the command line leaves to be found out: whether {} is meant, and which numbers of threads to try.
@@ -106,13 +117,16 @@ void end_as(int status) {
 
 // The program's stdout is its own: what there is to say goes to stderr, but for --json, which is for another program.
 void print(const Options &options, const Report &report) {
-    if (!options.json) {
-        std::cerr << text_of(report) << std::flush;
+    if (options.json) {
+        std::cout << json_of(report) << std::flush;
+        if (!std::cout)
+            throw Failure(kFailed, "cannot write to standard output");
         return;
     }
-    std::cout << json_of(report) << std::flush;
-    if (!std::cout)
-        throw Failure(kFailed, "cannot write to standard output");
+    std::cerr << text_of(report) << std::flush;
+    const bool was_closed = (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY; // main.cpp
+    if (!std::cerr && !was_closed)
+        throw Failure(kFailed, "cannot write to standard error");
 }
 
 void stat_program(Options options, const std::vector<std::string> &words) {
@@ -125,8 +139,8 @@ void stat_program(Options options, const std::vector<std::string> &words) {
         examination.run_program(words);
         status = examination.status();
     }
+    print(options, report); // first: a file may not be to be had any more
     files.write(report);
-    print(options, report);
     end_as(status);
 }
 
@@ -135,13 +149,14 @@ void stat_process(const Options &options) {
     Files files(options);
     Report report;
     Examination(options, report).watch_process();
-    files.write(report);
     print(options, report);
+    files.write(report);
 }
 
 void stat_either(const CLI::App &command, const Options &options,
                  const std::vector<std::string> &behind_mark) {
     const bool has_program = !command.remaining().empty() || behind_mark.size() > 1;
+    check_files(options);
     if (options.pid == 0 && options.seconds)
         throw Failure(kUsage, "--seconds is for -p; a program is looked at until it ends");
     if (options.pid == 0)

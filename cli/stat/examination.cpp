@@ -373,6 +373,7 @@ void Examination::watch_process() {
     interrupts_.release_second();
     runs_.back().measured.push_back(measured);
     report_.is_bare = false;
+    report_.is_attached = true;
     report_.sampled_threads = measured.most_threads;
     report_.sampled_wall = measured.wall;
     add_samples(report_, sampler, measured.wall);

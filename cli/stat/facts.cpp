@@ -191,6 +191,11 @@ std::vector<Culprit> find_culprits(const Report &report) {
 
 // --- CPU time -----------------------------------------------------------------------------------------
 
+// As a reader finds it: libc's internal names have underscores in front of the known ones.
+std::string shown_name(const Frame &frame) {
+    return is_of_libc(frame) ? plain_name(frame.function) : source_name(frame.function);
+}
+
 std::vector<Burner> find_burners(const Report &report) {
     std::map<std::tuple<std::string, std::string, std::string>, Burner> map; // by place, leaf and module
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
@@ -201,7 +206,7 @@ std::vector<Burner> find_burners(const Report &report) {
             const Place place = place_of(site.stack);
             // What the interpreter does for a Python function is that function's doing.
             const bool interprets = is_python(leaf) && ends_with(place.file, ".py");
-            const std::string name = interprets ? place.function : plain_name(leaf.function);
+            const std::string name = interprets ? place.function : shown_name(leaf);
             const auto [at, is_new] = map.try_emplace({place.function, name, leaf.module});
             Burner &burner = at->second;
             if (is_new) {
@@ -211,7 +216,7 @@ std::vector<Burner> find_burners(const Report &report) {
                 burner.is_own = leaf.is_user || interprets;
                 burner.openmp = openmp_construct(site.stack);
                 if (const Frame *called = interprets ? nullptr : called_frame(site.stack))
-                    burner.called = plain_name(called->function);
+                    burner.called = shown_name(*called);
             }
             (burns == &report.burns ? burner.share : burner.share_one) += site.share;
         }

@@ -196,6 +196,8 @@ struct Report {
     std::vector<Site> burns, burns_one;
     std::optional<HardwareCounts> counters, counters_one; // the same, where the hardware counts
 
+    bool is_attached = false; // -p: a process that ran already
+
     // --exact
     bool exact = false;
     bool exact_tried = false;         // nothing may have come of it

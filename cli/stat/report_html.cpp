@@ -448,9 +448,12 @@ std::string machine(const Report &report) {
                                                       " in " + time_text(report.sampled_wall) + ", " +
                                                       number_text(report.rate, 0) + " sweeps a second"
                                                 : "") +
-        html_fact("threads", std::to_string(report.threads_created) + " created, " +
-                                 std::to_string(report.threads_joined) + " joined" +
-                                 (report.threads_counted ? "" : ", as far as was seen")) +
+        html_fact("threads", report.is_attached
+                                 ? counted(report.sampled_threads, "thread") + ", " +
+                                       std::to_string(report.threads_created) + " of them new"
+                                 : std::to_string(report.threads_created) + " created, " +
+                                       std::to_string(report.threads_joined) + " joined" +
+                                       (report.threads_counted ? "" : ", as far as was seen")) +
         html_fact("thrum", THRUM_VERSION);
     std::string text = html_table("facts", rows);
     if (report.points.empty())

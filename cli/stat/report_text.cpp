@@ -107,17 +107,37 @@ std::string table(const Report &report) {
 
 // --- where --------------------------------------------------------------------------------------------
 
-// As many frames as fit, from the outermost function of the libraries on: what is below it is how locks are made.
+// Templates of the standard library's are part of the program, but not what its author has written.
+bool is_written(const Frame &frame) {
+    return frame.is_user && frame.function.compare(0, 5, "std::") != 0 &&
+           frame.function.compare(0, 11, "__gnu_cxx::") != 0;
+}
+
+// The end of a name says most.
+std::string cut_in_front(const std::string &text, std::size_t width) {
+    const std::string dots = "...";
+    return text.size() <= width ? text : dots + text.substr(text.size() - width + dots.size());
+}
+
+// As many frames as fit, from the outermost function of the libraries on: what is below it is how locks are made. Where in the
+// program that is always is among them.
 std::string chain(const std::vector<Frame> &stack, std::size_t width) {
-    const auto own =
-        std::find_if(stack.begin(), stack.end(), [](const Frame &frame) { return frame.is_user; });
+    constexpr std::size_t kPlace = 30; // that much of it
+    const auto written = std::find_if(stack.begin(), stack.end(), is_written);
+    const auto own = written != stack.end() ? written
+                                            : std::find_if(stack.begin(), stack.end(),
+                                                           [](const Frame &frame) { return frame.is_user; });
     auto at = own == stack.begin() || own == stack.end() ? stack.begin() : own - 1;
     std::string text;
     for (; at != stack.end(); ++at) {
         const std::string next =
             (text.empty() ? "" : " <- ") + (at == own ? frame_place(*at) : frame_name(*at));
-        if (!text.empty() && text.size() + next.size() > width)
+        if (!text.empty() && text.size() + next.size() > width) {
+            if (at == own)
+                text = cut(text, width - kPlace) + " <- " +
+                       cut_in_front(frame_place(*own), width - std::min(text.size(), width - kPlace) - 4);
             break;
+        }
         text += next;
     }
     return cut(terminal_text(text), width);
@@ -250,12 +270,16 @@ std::string lost_text(const Report &report, const Facts &facts) {
 }
 
 std::string also_text(const Report &report, const Facts &facts) {
-    std::string threads = "threads: " + std::to_string(report.threads_created) +
-                          (report.creations_counted ? " created, " : " seen, ") +
-                          std::to_string(report.threads_joined) +
-                          (report.threads_counted ? " joined" : " waited for");
+    std::string threads = "threads: " + std::to_string(report.threads_created);
+    if (report.is_attached)
+        threads = counted(report.sampled_threads, "thread") + ", " + std::to_string(report.threads_created) +
+                  " of them new";
+    else
+        threads += report.creations_counted ? " created" : " seen to begin";
     if (report.threads_counted)
-        threads += report.threads_joined >= report.threads_created ? " (ok)" : " (others detached or left)";
+        threads += ", " + std::to_string(report.threads_joined) +
+                   (report.threads_joined >= report.threads_created ? " joined (ok)"
+                                                                    : " joined (others detached or left)");
     const double runnable = facts.wanting / facts.cores;
     return labelled("ALSO", threads,
                     "runnable/cores: " + fixed(runnable, 1) +
@@ -287,7 +311,8 @@ std::string noise_text(const Report &report) {
     std::string text = std::string("CPU pressure from others: ") + word;
     if (known && share >= kLowShare)
         text += " (up to " + fixed(others, 1) + " of " + counted(report.machine.processors, "CPU") + ")";
-    const std::string next = report.exact || report.exact_tried ? "--html" : "--exact | --html";
+    const bool may_count = !report.exact && !report.exact_tried && !report.is_attached;
+    const std::string next = may_count ? "--exact | --html" : "--html";
     return labelled("NOISE", text, "next: thrum stat " + next);
 }
 

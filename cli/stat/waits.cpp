@@ -277,10 +277,6 @@ constexpr const char *kInterpreter[] = {"PyEval_RestoreThread", "PyEval_AcquireT
                                         "PyGILState_Ensure", "PyEval_EvalFrameDefault"};
 constexpr const char *kBeginnings[] = {"start_thread", "clone", "thread_start", "libc_start_", "start"};
 
-bool is_of_libc(const Frame &frame) {
-    return begins_with(frame.module, "libc.so") || begins_with(frame.module, "libpthread");
-}
-
 bool is_way_in(const Frame &frame) {
     return !frame.is_user &&
            (frame.function.empty() ? is_of_libc(frame) : begins_with_any(plain(frame.function), kWaysIn));
@@ -292,6 +288,10 @@ bool is_beginning(const Frame &frame) {
 }
 
 } // namespace
+
+bool is_of_libc(const Frame &frame) {
+    return begins_with(frame.module, "libc.so") || begins_with(frame.module, "libpthread");
+}
 
 std::optional<Doing> doing_by_names(const std::vector<Frame> &stack) {
     for (const Frame &frame : stack) {

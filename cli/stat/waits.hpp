@@ -24,6 +24,9 @@ Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const 
 // which the device ends.
 bool is_for_message(const ProcSample &sample);
 
+// Of libc's own functions.
+bool is_of_libc(const Frame &frame);
+
 // The interpreter's, or a function of a Python program's.
 bool is_python(const Frame &frame);
 

@@ -1421,6 +1421,29 @@ TEST(StatText, NamesThatAreTooLongForTheirColumn) {
     EXPECT_NE(text.find("\n  " + std::string(52, 'y') + " "), std::string::npos) << text;
 }
 
+// C++ has long names: where in the program it is comes first.
+TEST(StatText, ThePlaceInTheProgramIsAlwaysShown) {
+    Case made = random_case();
+    Frame guard = own("std::lock_guard<std::mutex>::lock_guard", 0);
+    guard.file.clear();
+    made.report.waits.front().stack = {
+        guard, own(("company::" + std::string(60, 'x') + "::insert").c_str(), 11), own("main", 20)};
+    const std::string text = text_of(made.concluded());
+    EXPECT_NE(text.find("xx::insert (prog.c:11)\n"), std::string::npos) << text;
+    for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+        EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
+}
+
+TEST(StatText, AProcessThatRanAlready) {
+    Case made = random_case();
+    made.report.is_attached = true;
+    made.report.sampled_threads = 4;
+    made.report.threads_created = 0;
+    const std::string text = text_of(made.concluded());
+    EXPECT_NE(text.find("ALSO     4 threads, 0 of them new"), std::string::npos) << text;
+    EXPECT_EQ(text.find("--exact"), std::string::npos) << "it cannot be had";
+}
+
 // A lock that waits were counted for, and that was never seen waited for.
 TEST(StatRules, CountedWaitsAreEvidence) {
     Case made = random_case();
@@ -1490,6 +1513,21 @@ TEST(StatRules, PythonFunctionsBurnTheTime) {
     EXPECT_EQ(facts.burners[1].place.function, "digest");
     const std::string text = text_of(made.report);
     EXPECT_NE(text.find("  compute (prog.py:17)"), std::string::npos) << text;
+}
+
+// A reader looks for them there: only libc's own have other names in front of its callers.
+TEST(StatRules, FunctionsAreCalledAsInTheSource) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 1, 1, 0).doing(Doing::kRunning, 1);
+    made.burns({own("_add"), own("work")}, 0.4, 0.4).burns({own("add"), own("work")}, 0.3, 0.3);
+    made.burns({library("_Unwind_Find_FDE", "libgcc_s.so.1"), own("throws")}, 0.2, 0.2);
+    made.burns({library("__random", "libc.so.6"), own("draw")}, 0.1, 0.1);
+    const thrum::stat::Facts facts(made.concluded());
+    ASSERT_EQ(facts.burners.size(), 4U);
+    EXPECT_EQ(facts.burners[0].leaf, "_add");
+    EXPECT_EQ(facts.burners[1].leaf, "add");
+    EXPECT_EQ(facts.burners[2].leaf, "_Unwind_Find_FDE");
+    EXPECT_EQ(facts.burners[3].leaf, "random");
 }
 
 TEST(StatRules, ALockOfAPythonModulesOwn) {

@@ -55,6 +55,8 @@ const Wrong kWrong[] = {
     {{"--json", "--"}, "thrum stat: which program? thrum stat [OPTIONS] -- PROG ARGS..."},
     {{"--bogus", "true"}, "thrum stat: unknown option '--bogus'; see thrum stat --help"},
     {{"--exact=1", "true"}, "thrum stat: --exact takes no value; see thrum stat --help"},
+    {{"--html", "x", "--folded", "x", "--", "true"},
+     "thrum stat: two of --html, --trace and --folded are to go to x"},
     {{"--sweep"}, "thrum stat: --sweep needs a value; see thrum stat --help"},
     {{"--sweep", "", "--", "true", "{}"}, bad_sweep("")},
     {{"--sweep", "1,x", "--", "true", "{}"}, bad_sweep("1,x")},
@@ -308,6 +310,18 @@ TEST(StatUsage, JsonIsAllOfStandardOutput) {
     const Ended ended = thrum_stat({"--json", "--", "/bin/sh", "-c", "echo OUT"});
     EXPECT_EQ(ended.out.compare(0, 1, "{"), 0) << ended.out;
     EXPECT_EQ(ended.err, "OUT\n");
+}
+
+TEST(StatUsage, AFileThatCannotBeWrittenCostsNoReport) {
+    if (access("/dev/full", W_OK) != 0)
+        GTEST_SKIP() << "there is no /dev/full";
+    const Ended page = thrum_stat({"--no-profile", "--html", "/dev/full", "--", "/bin/true"});
+    EXPECT_EQ(page.code(), 1);
+    EXPECT_NE(page.err.find("VERDICT"), std::string::npos) << page.err;
+    EXPECT_NE(page.err.find("cannot write /dev/full"), std::string::npos) << page.err;
+    const Ended report =
+        spawn({"/bin/sh", "-c", "exec \"$0\" stat --no-profile -- /bin/true 2>/dev/full", place().thrum()});
+    EXPECT_EQ(report.code(), 1) << "nobody has it";
 }
 
 // --- how it ends --------------------------------------------------------------------------------------------
