@@ -305,6 +305,7 @@ void add_blocked(Report &report, const ExactLayer &exact) {
 
 void add_exact(Report &report, const ExactLayer &exact) {
     report.exact = exact.counts_waits;
+    report.exact_estimated = exact.estimates_waits;
     if (exact.counts_threads)
         add_threads(report, exact);
     add_blocked(report, exact);

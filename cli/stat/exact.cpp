@@ -208,11 +208,12 @@ void Traced::finish() {
     take_switches(switches_, *this);
     maps = switches_.observed.maps;
     waits = std::move(switches_.waits);
+    estimates_waits = true;
     other_calls = events_.counts();
     how_known.push_back(
         "Exact waits: the kernel counts calls of futex that wait by a tracepoint, of some with the "
         "stack, which stand for the rest (" +
-        why_ + "). How long they waited is the time that the thread then was off its CPU.");
+        why_ + "). How long they waited is estimated from the time that threads were off their CPUs there.");
     if (has_events_)
         how_known.emplace_back(
             "System calls by kind: some 30 are counted by tracepoints of the kernel's, those of "

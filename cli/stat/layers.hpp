@@ -136,6 +136,7 @@ class ExactLayer : public Layer {
     std::vector<Blocked> blocked;
     std::vector<Maps> blocked_maps;
     bool counts_threads = true, counts_waits = true; // all of them, up to the program's end
+    bool estimates_waits = false;                    // where they were, and how long, of some
     std::vector<Maps> maps;
     std::vector<ExactWait> waits;
     std::vector<ThreadMaker> makers;

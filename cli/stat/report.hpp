@@ -200,6 +200,7 @@ struct Report {
 
     // --exact
     bool exact = false;
+    bool exact_estimated = false;     // where waits were, and how long, of some
     bool exact_tried = false;         // nothing may have come of it
     std::optional<Switched> switched; // where the kernel's events may be read
     std::vector<Site> blocked; // where threads gave up their CPUs by themselves, by seconds, descending

@@ -152,7 +152,9 @@ std::string waits_text(const Report &report) {
     if (report.waits.empty())
         return "";
     std::string text = "\nWHERE waiting happened (" +
-                       (report.exact ? "every wait counted" : fixed(report.rate, 0) + " Hz samples") +
+                       (report.exact_estimated ? "counted, places of some"
+                        : report.exact         ? "every wait counted"
+                                               : fixed(report.rate, 0) + " Hz samples") +
                        "; join and idle waits excluded)\n";
     std::size_t shown = 0, lock = SIZE_MAX;
     for (const Site &site : report.waits) {
@@ -161,7 +163,7 @@ std::string waits_text(const Report &report) {
         text += right(percent(site.share), 6) + "  " + chain(site.stack, kWidth - 8) + "\n";
         if (site.calls)
             text += "        " + counted(static_cast<double>(*site.calls), "wait") + ", " +
-                    duration(site.seconds) + " in all\n";
+                    duration(site.seconds) + (report.exact_estimated ? " by estimate\n" : " in all\n");
         if (site.lock < report.locks.size() && site.lock != lock)
             text += wrapped("        lock: " + lock_text(site, report.locks[site.lock].lock), "        ");
         lock = site.lock;

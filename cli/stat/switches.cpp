@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 namespace thrum::stat {
 
@@ -324,6 +325,20 @@ std::uint64_t Switches::futex_waits() const {
     return all;
 }
 
+// Most calls may return at once, as the word has changed: one that sleeps does not stand for those. So what they come to is no
+// more than the time off CPUs of those that left theirs in the same call. `second`: what one that was sampled there stands for.
+double Switches::second_of_wait(double second) const {
+    std::set<std::uint64_t> calls;
+    double waited = 0, left = 0;
+    for (const auto &[place, sum] : waited_for_) {
+        calls.insert(observed.stacks[place.first].pc);
+        waited += sum.seconds * second;
+    }
+    for (const auto &[stack, sum] : blocked_in_)
+        left += calls.count(observed.stacks[stack].pc) != 0 ? sum.seconds * second : 0;
+    return second * std::min(1.0, ratio(left, waited));
+}
+
 // What was sampled, so that it adds up to what was counted.
 void Switches::finish() {
     poll(0);
@@ -340,9 +355,10 @@ void Switches::finish() {
     for (const auto &[place, sum] : waited_for_)
         waited.times += sum.times;
     const double wait = ratio(static_cast<double>(futex_waits()), waited.times);
+    const double asleep = second_of_wait(second);
     for (const auto &[place, sum] : waited_for_)
         waits.push_back(
-            {observed.stacks[place.first], place.second, whole(sum.times * wait), sum.seconds * second});
+            {observed.stacks[place.first], place.second, whole(sum.times * wait), sum.seconds * asleep});
     if (lost_ > 0)
         warnings.push_back(std::to_string(lost_) +
                            " notes of context switches were lost: times on and off CPUs are too small");

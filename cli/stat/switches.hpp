@@ -69,6 +69,7 @@ class Switches : public Layer {
     void work_off(std::uint64_t until);
     void happen(const Event &event);
     void comes_back(Task &task, std::uint64_t at);
+    double second_of_wait(double second) const;
     void goes_off(Task &task, const Event &event);
     void another_program(const Event &event);
 

@@ -73,14 +73,18 @@ std::string one_run_text(const Facts &facts) {
     const std::string used = fixed(facts.parallelism, 2) + " of " + counted(facts.cores, "CPU");
     if (report.points.empty())
         return "Nothing was measured.";
+    if (report.interrupted && report.sampled_wall <= 0)
+        return "Interrupted before threads were looked at: one run used " + used + ".";
     const std::string hazy = facts.is_busy ? " (The machine was busy.)" : "";
     const bool guilty = !report.findings.empty() && accuses(report.findings.front());
     if (report.points.front().most_threads <= 1 && !guilty) // of those that are soon over none may have been
         return "One run, and one thread alone was seen in it: it used " + used + ".";
     if (guilty)
         return "One run: " + suspicion_text(report.findings.front()) + ", a --sweep tells." + hazy;
-    return "One run: its threads used " + used + ", and nothing stands in their way that one run can tell." +
-           hazy;
+    const std::string begin = "One run: its threads used " + used + ", and ";
+    if (!report.waits.empty())
+        return begin + "were seen waiting for locks; whether that costs anything a --sweep tells." + hazy;
+    return begin + "nothing stands in their way that one run can tell." + hazy;
 }
 
 } // namespace

@@ -505,6 +505,13 @@ TEST(Tracepoints, CountWaitsOfAStaticProgram) {
         seconds += wait.seconds;
     EXPECT_GT(seconds, 0.0);
     EXPECT_FALSE(lock->counts_threads);
+    const auto mostly = count({CLI_WAITS_STATIC, "mostly-vain", "200000"});
+    seconds = 0;
+    for (const ExactWait &wait : mostly->waits)
+        seconds += wait.seconds;
+    ASSERT_TRUE(mostly->switched.has_value());
+    EXPECT_LE(seconds, mostly->switched->blocked + 1e-6)
+        << "one that slept does not stand for those that did not";
 }
 #endif
 

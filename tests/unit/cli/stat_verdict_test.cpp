@@ -145,6 +145,34 @@ TEST(StatVerdict, AFailureIsToldWhereThereIsNothingToCompareWith) {
 // --- one run --------------------------------------------------------------------------------------------------
 
 // The first thread works, and another one waits for it to want something.
+// Too few waits to blame a lock for are not said not to be there.
+TEST(StatVerdict, OneRunDoesNotDenyWhatItShows) {
+    Report report = report_of({point(0, 1, 1.2, 3)});
+    report.sampled_wall = 1;
+    time_of(report, Doing::kRunning) = 1.2;
+    time_of(report, Doing::kLockWait) = 0.01;
+    Report without = report;
+    report.waits.emplace_back();
+    report.waits.back().doing = Doing::kLockWait;
+    report.waits.back().samples = 1;
+    report.waits.back().share = 1;
+    report.waits.back().seconds = 0.01;
+    conclude(report, "");
+    EXPECT_NE(report.verdict.find("were seen waiting for locks"), std::string::npos) << report.verdict;
+    conclude(without, "");
+    EXPECT_NE(without.verdict.find("nothing stands in their way"), std::string::npos) << without.verdict;
+}
+
+TEST(StatVerdict, WhoInterruptsBeforeTheFirstLookHasNoVerdict) {
+    Report report = report_of({point(1, 1, 1, 2)});
+    report.sampled_wall = 0;
+    report.interrupted = true;
+    conclude(report, "");
+    EXPECT_EQ(report.verdict.find("nothing stands"), std::string::npos) << report.verdict;
+    EXPECT_NE(report.verdict.find("Interrupted before threads were looked at"), std::string::npos)
+        << report.verdict;
+}
+
 TEST(StatVerdict, OneThreadAtWorkGetsInNobodysWay) {
     Report report = report_of({point(0, 1, 1, 2)});
     time_of(report, Doing::kRunning) = 1;

@@ -577,6 +577,16 @@ static int become_with_threads(char **words) {
     return 1;
 }
 
+// All from one place; the last one sleeps for 0.1 s.
+static int wait_mostly_in_vain(int times) {
+    static unsigned word;
+    const struct timespec while_asleep = {0, 100000000};
+    for (int i = 0; i <= times; i++)
+        syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, i < times ? 1 : 0, &while_asleep);
+    printf("done\n");
+    return 0;
+}
+
 // By a child that has no handlers, as posix_spawn() makes it from glibc 2.38 on, where the kernel has a call for that.
 static int spawn(char **words) {
     struct {
@@ -777,6 +787,8 @@ int main(int argc, char **argv) {
         return execute(argv + 2, what[0] == 'b');
     if (strcmp(what, "become") == 0 || strcmp(what, "bare-become") == 0)
         return become(argv + 2, what[0] == 'b' && what[1] == 'a');
+    if (strcmp(what, "mostly-vain") == 0)
+        return wait_mostly_in_vain(number);
     if (strcmp(what, "become-with-threads") == 0)
         return become_with_threads(argv + 2);
     if (strcmp(what, "spawn") == 0)
