@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "stat/waits.hpp"
 #include "text.hpp"
 
 namespace thrum::stat {
@@ -12,6 +13,7 @@ namespace thrum::stat {
 namespace {
 
 constexpr double kWorthSaying = 0.05; // of waits for locks, or of CPU time
+constexpr double kMuchInside = 0.3;   // of CPU time, in a library of which some names are known
 
 // In a file, other than the kernel's pages ("[vdso]"), memory without a name ("//anon") and what is not known ("(unknown)").
 bool is_library(const Frame &frame) {
@@ -19,14 +21,18 @@ bool is_library(const Frame &frame) {
 }
 
 struct Module {
-    bool has_names = false;          // of what the program calls by its name at least
+    bool has_names = false; // of what the program calls by its name at least
+    bool is_users = false;  // it is the program's own: what of it has no name is how it calls libraries
     double waiting = 0, burning = 0; // shares of sites with a place in it that has none
+    double inside = 0;               // of CPU time: the function that ran has none
 };
 
 void add(const std::vector<Site> &sites, double Module::*share, std::map<std::string, Module> &modules) {
     for (const Site &site : sites) {
         std::set<std::string> nameless;
         for (const Frame &frame : site.stack) {
+            if (frame.is_user)
+                modules[frame.module].is_users = true;
             if (!is_library(frame))
                 continue;
             if (frame.function.empty())
@@ -45,12 +51,16 @@ std::vector<std::string> nameless_libraries(const Report &report) {
     std::map<std::string, Module> modules;
     add(report.waits, &Module::waiting, modules);
     add(report.burns, &Module::burning, modules);
+    for (const Site &site : report.burns) // libc's are known well enough by what calls them
+        if (!site.stack.empty() && is_library(site.stack.front()) && site.stack.front().function.empty() &&
+            !is_of_libc(site.stack.front()))
+            modules[site.stack.front().module].inside += site.share;
     std::vector<std::string> sentences;
     for (const auto &[name, module] : modules) {
-        const double share = std::max(module.waiting, module.burning);
-        if (module.has_names || share < kWorthSaying)
+        const double share = module.has_names ? module.inside : std::max(module.waiting, module.burning);
+        if (module.is_users || share < (module.has_names ? kMuchInside : kWorthSaying))
             continue;
-        const bool waits = module.waiting >= module.burning;
+        const bool waits = !module.has_names && module.waiting >= module.burning;
         sentences.push_back("no debugging information: " + name +
                             ", a library of the system; functions in it, which " + fixed(100 * share, 0) +
                             " % of " + (waits ? "waits for locks" : "CPU time") +

@@ -24,6 +24,7 @@
 #include "stat/collect.hpp"
 #include "stat/facts.hpp"
 #include "stat/host.hpp"
+#include "stat/nameless.hpp"
 #include "stat/rules.hpp"
 #include "stat/run.hpp"
 
@@ -611,6 +612,26 @@ Frame nameless(std::uint64_t offset) {
     frame.offset = offset;
     frame.is_user = true;
     return frame;
+}
+
+// What is known of a library are the functions that others call; and the program's own jumps to these are no library.
+TEST(StatRules, LibrariesInWhichMuchTimeIsSpentAreTold) {
+    const auto notes = [](double inside, const char *stub) {
+        Case made;
+        made.point(1, 1, 1, 0).point(2, 1, 1, 0).doing(Doing::kRunning, 1);
+        made.burns({library("", "liblzma.so.5"), library("lzma_code", "liblzma.so.5"), own("pack")}, inside,
+                   0.5);
+        made.burns({library("", stub), own("pack")}, 0.2, 0.2);
+        std::string text;
+        for (const std::string &note : thrum::stat::nameless_libraries(made.concluded()))
+            text += note + "\n";
+        return text;
+    };
+    EXPECT_EQ(notes(0.6, "prog"),
+              "no debugging information: liblzma.so.5, a library of the system; functions in it, which "
+              "60 % of CPU time went through, are not known\n");
+    EXPECT_EQ(notes(0.2, "prog"), "");
+    EXPECT_NE(notes(0.2, "libfrob.so.3").find("libfrob.so.3, a library of the system"), std::string::npos);
 }
 
 TEST(StatRules, ALockWithoutAName) {
