@@ -335,6 +335,7 @@ void Examination::count_exactly(const Launch &launch) {
         show_progress("counted");
     report_.exact_tried = true;
     const Measured measured = run_once(launch, streams(false), {exact_.get()});
+    report_.exact_wall = measured.wall;
     compare_status("the run in which waits were counted", measured);
     warn_of_filter(measured, "without --exact");
     exact_->finish();

@@ -201,6 +201,7 @@ struct Report {
     // --exact
     bool exact = false;
     bool exact_estimated = false;     // where waits were, and how long, of some
+    double exact_wall = 0;            // seconds: of the run in which was counted
     bool exact_tried = false;         // nothing may have come of it
     std::optional<Switched> switched; // where the kernel's events may be read
     std::vector<Site> blocked; // where threads gave up their CPUs by themselves, by seconds, descending

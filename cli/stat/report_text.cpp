@@ -229,9 +229,10 @@ std::string switched_text(const Report &report) {
     if (!report.switched)
         return "";
     const Switched &all = *report.switched;
-    return labelled("", "counted: " + rough(all.on) + " on CPUs, " + rough(all.preempted) + " preempted (" +
-                            std::to_string(all.involuntary) + " times), " + rough(all.blocked) + " asleep (" +
-                            std::to_string(all.voluntary) + " times)");
+    const std::string where = report.exact_wall > 0 ? ", in a run of " + rough(report.exact_wall) : "";
+    return labelled("", "counted" + where + ": " + rough(all.on) + " on CPUs, " + rough(all.preempted) +
+                            " preempted (" + std::to_string(all.involuntary) + " times), " +
+                            rough(all.blocked) + " asleep (" + std::to_string(all.voluntary) + " times)");
 }
 
 // "instructions per cycle: 1.46 with 1 thread, 0.51 with 4"

@@ -143,7 +143,8 @@ void add_lock_evidence(const Facts &facts, const Culprit &culprit, Finding &foun
     const LockUse &use = *culprit.lock;
     if (use.waits)
         found.evidence.push_back(counted(static_cast<double>(*use.waits), "wait") + " for it counted, " +
-                                 duration(use.seconds) + " in all");
+                                 duration(use.seconds) +
+                                 (facts.report.exact_estimated ? " by estimate" : " in all"));
     if (!use.lock.text.empty())
         found.evidence.push_back("lock: " + use.lock.text +
                                  (use.waiters_most > 0 ? "; " + fixed(use.waiters_mean, 1) +

@@ -1492,6 +1492,11 @@ TEST(StatText, WhatIsCountedWhereThatIsAllowed) {
           "         cache misses per 1000 instructions: 0.00 with 1 thread, 10.00 with 4\n",
           "counted: 1.8 s on CPUs, 210 ms preempted (12 times), 1.1 s asleep (788\n"})
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    made.report.exact_wall = 0.5;
+    EXPECT_NE(text_of(made.report).find("counted, in a run of 500 ms: 1.8 s on CPUs"), std::string::npos);
+    made.report.exact = made.report.exact_estimated = true;
+    EXPECT_NE(text_of(made.report).find("WHERE waiting happened (counted, places of some; join and idle"),
+              std::string::npos);
     Case without = random_case();
     EXPECT_EQ(text_of(without.concluded()).find("instructions per cycle"), std::string::npos);
     EXPECT_EQ(text_of(without.report).find("counted:"), std::string::npos);
