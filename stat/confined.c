@@ -14,8 +14,8 @@
 #include "real.h"
 #include "stat.h"
 
-static uint32_t confined;
-static int32_t *process; /* its number, which a forked child finds to be 0; NULL: not to be had */
+static uint32_t confined; /* how many calls have asked for it, and have not failed */
+static int32_t *process;  /* its number, which a forked child finds to be 0; NULL: not to be had */
 
 void confined_begin(void) {
     enum { PAGE = 4096 };
@@ -58,7 +58,7 @@ int32_t confined_caller_sigsafe(void) {
 /* One that shares its parent's memory does not confine that. */
 static bool confines(int option) {
     return (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && probe_of_process() != NULL &&
-           !confined_sigsafe() && confined_process_sigsafe() == confined_caller_sigsafe();
+           confined_process_sigsafe() == confined_caller_sigsafe();
 }
 
 INTERPOSE int prctl(int option, ...) {
@@ -67,13 +67,13 @@ INTERPOSE int prctl(int option, ...) {
     const unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long),
                         c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
-    const bool first = confines(option);
-    if (first) {
+    const bool asks = confines(option);
+    if (asks) {
         maps_leave_sigsafe();
-        store_relaxed(&confined, 1);
+        fetch_add_relaxed(&confined, 1U);
     }
     const int error = REAL(prctl)(option, a, b, c, d);
-    if (error != 0 && first) /* as who only asks whether there are filters finds */
-        store_relaxed(&confined, 0);
+    if (error != 0 && asks) /* as who only asks whether there are filters finds */
+        fetch_sub_relaxed(&confined, 1U);
     return error;
 }

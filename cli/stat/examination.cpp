@@ -146,8 +146,7 @@ void Examination::compare_status(const std::string &which, const Measured &measu
 void Examination::warn_of_filter(const Measured &measured, const std::string &way_out) {
     if (WIFSIGNALED(measured.status) && WTERMSIG(measured.status) == SIGSYS)
         warn("SIGSYS ends a program that makes a system call which a seccomp filter forbids. If it does not "
-             "end so "
-             "by itself, the library that thrum stat preloads made that call: " +
+             "end so by itself, the library that thrum stat preloads made that call: " +
              way_out + " it is left alone");
 }
 

@@ -47,15 +47,14 @@ struct tick {
     bool waited;      /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
     bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
     bool stands;      /* the last one found the unit where it had gone on; a loop may have come there again */
-    bool late;        /* ticks were lost before the last: its kernel thread was not running */
-    bool
-        early; /* the next one comes before its time: for a timer's deadline, or to look again; by who asks for ticks */
-    bool came_early;      /* the present one did */
-    bool in_kernel;       /* ... found the unit there, in a call that waits, and `again` is of interest */
-    bool blocked;         /* the kernel thread had the signal blocked; r/o */
-    uint64_t mask, other; /* what its kernel thread blocks, and what it did at the last tick */
-    uint32_t seen;        /* how often that in turn */
-    uint32_t ran;         /* ticks that have found the same unit */
+    bool late;        /* ticks were lost before the last, or it came before its unit had gone on */
+    bool early;       /* the next one is for a timer's deadline, or to look again; by who asks */
+    bool came_early;  /* the present one did */
+    bool in_kernel;   /* ... found the unit there, in a call that waits, and `again` is of interest */
+    bool blocked;     /* the kernel thread had the signal blocked; r/o */
+    uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
+    uint32_t seen;                 /* how often that in turn */
+    uint32_t ran;                  /* ticks that have found the same unit */
     const struct thrum_unit *unit; /* at the last tick; a name only */
     struct thrum_unit *next;       /* the handler's, on its way from one stack to another */
     char *stack;                   /* alternate; NULL: the kernel thread had one */
