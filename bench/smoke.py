@@ -290,9 +290,8 @@ def check_options(program, name):
         expect(len(lines) == 1 and lines[0].startswith(name + ": "), f"{wrong} is refused with {lines}")
 
 
-def check_benchmark(folder, name):
-    program = os.path.join(folder, name)
-    check_options(program, name)
+def measure(program, name):
+    """Runs a benchmark once, at its smallest, and returns what it saved; None where it says that it cannot run here."""
     with tempfile.TemporaryDirectory() as scratch:
         path = os.path.join(scratch, "saved.json")
         answer = run(program, "--quick", "--save", path)
@@ -302,6 +301,13 @@ def check_benchmark(folder, name):
         with open(path, encoding="utf-8") as file:
             result = check_json(file.read(), name)
     check_text(answer.stdout, name, result)
+    return result
+
+
+def check_benchmark(folder, name):
+    program = os.path.join(folder, name)
+    check_options(program, name)
+    result = measure(program, name)
     if name == "hpp":
         check_tables(result)
 

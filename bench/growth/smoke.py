@@ -53,7 +53,7 @@ def check_benchmark(folder):
     program = os.path.join(folder, "growth")
     smoke.EXPECTED["growth"] = EXPECTED
     smoke.check_options(program, "growth")
-    result = smoke.check_json(program, "growth")
+    result = smoke.measure(program, "growth")
     for key, count in ROWS.items():
         expect(len(result["tables"][key]["rows"]) == count, f"{key} has {len(result['tables'][key]['rows'])} rows")
     for row in result["tables"]["threads"]["rows"]:
