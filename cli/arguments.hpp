@@ -4,10 +4,13 @@
 // the first two, the options that tune the cache, each of which sets its environment variable.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace thrum {
 

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "clock.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 #include "interrupts.hpp"
 #include "program.hpp"
 

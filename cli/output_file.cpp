@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "command.hpp"
+#include "failure.hpp"
 
 namespace thrum {
 

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "arguments.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 
 #ifndef THRUM_INSTALL_LIBDIR_RELATIVE
 #error                                                                                                       \

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "command.hpp"
+#include "failure.hpp"
 
 namespace thrum::process {
 

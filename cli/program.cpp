@@ -19,9 +19,9 @@
 #include <sstream>
 #include <vector>
 
-#include "command.hpp"
 #include "descriptor.hpp"
 #include "elf.hpp"
+#include "failure.hpp"
 #include "text.hpp"
 
 extern char **environ;

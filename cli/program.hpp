@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "command.hpp"
+#include "failure.hpp"
 
 namespace thrum {
 

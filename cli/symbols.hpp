@@ -61,6 +61,9 @@ class Symbols {
     // function that was come to. Nothing where the file that this is in defines none of that name.
     std::optional<Import> import_at(std::uint64_t word, std::uint64_t at) const;
 
+    // The function that such a word stands for, demangled with its parameters; empty where it is none.
+    std::string name_at(std::uint64_t word) const;
+
   private:
     class Modules;
     std::unique_ptr<Modules> modules_;

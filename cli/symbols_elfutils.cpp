@@ -201,6 +201,20 @@ class Symbols::Modules {
         return name != nullptr ? name : "";
     }
 
+    // The name that a word stands for, in the file that it lies in.
+    std::string name_at(std::uint64_t word) {
+        Dwfl_Module *module = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), word) : nullptr;
+        GElf_Addr bias = 0;
+        Elf *elf = module != nullptr ? dwfl_module_getelf(module, &bias) : nullptr;
+        if (elf == nullptr)
+            return "";
+        const auto [imports, is_new] = imports_.try_emplace(module);
+        if (is_new)
+            imports->second = imports_of(elf);
+        const auto found = imports->second.find(word - bias);
+        return found != imports->second.end() ? found->second : "";
+    }
+
     const std::optional<Import> &import_at(std::uint64_t word, std::uint64_t at) {
         const Symbol &function = this->at(at);
         Dwfl_Module *called = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), at) : nullptr;
@@ -259,20 +273,6 @@ class Symbols::Modules {
                 return without_version(other);
         }
         return best;
-    }
-
-    // The name that a word stands for, in the file that it lies in.
-    std::string name_at(std::uint64_t word) {
-        Dwfl_Module *module = dwfl_addrmodule(dwfl_.get(), word);
-        GElf_Addr bias = 0;
-        Elf *elf = module != nullptr ? dwfl_module_getelf(module, &bias) : nullptr;
-        if (elf == nullptr)
-            return "";
-        const auto [imports, is_new] = imports_.try_emplace(module);
-        if (is_new)
-            imports->second = imports_of(elf);
-        const auto found = imports->second.find(word - bias);
-        return found != imports->second.end() ? found->second : "";
     }
 
     std::optional<Import> look_up_import(std::uint64_t word, Dwfl_Module *called, std::uint64_t begin) {
@@ -370,6 +370,11 @@ std::vector<Symbol> Symbols::with_inlined(std::uint64_t address) const {
 
 std::string Symbols::section_at(std::uint64_t address) const {
     return modules_->section_at(address);
+}
+
+std::string Symbols::name_at(std::uint64_t word) const {
+    const std::string name = modules_->name_at(word);
+    return name.empty() ? "" : demangled(name.c_str());
 }
 
 std::optional<Import> Symbols::import_at(std::uint64_t word, std::uint64_t at) const {

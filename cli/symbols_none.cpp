@@ -46,6 +46,10 @@ std::string Symbols::section_at(std::uint64_t) const {
     return "";
 }
 
+std::string Symbols::name_at(std::uint64_t) const {
+    return "";
+}
+
 std::optional<Import> Symbols::import_at(std::uint64_t, std::uint64_t) const {
     return std::nullopt;
 }

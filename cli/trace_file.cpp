@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "command.hpp"
+#include "failure.hpp"
 
 namespace thrum {
 

@@ -5,6 +5,7 @@
 //
 // Times are not sample counts times a period. The kernel says how long each thread ran and how long it waited for a CPU;
 // the rest of its life it slept, and that is shared out to the sites where it was seen asleep.
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "stat/holders.hpp"
 #include "stat/python.hpp"
 #include "stat/sites.hpp"
 #include "stat/waits.hpp"
@@ -117,6 +119,8 @@ class SampledRun {
     Doing doing_until(const Samples &samples, std::size_t at) const;
     std::vector<Thread::Span> spans(const ProcThread &thread, const Samples &samples) const;
     void add_lock_times(const ProcThread &thread, const Samples &samples);
+    pid_t awaited(const ProcSample &sample, Doing doing) const;
+    std::vector<Life> lives(const std::vector<Samples> &samples) const;
     void finish_locks();
     void place_sites();
     void summarise();
@@ -385,6 +389,31 @@ void SampledRun::add_lock_times(const ProcThread &thread, const Samples &samples
     }
 }
 
+pid_t SampledRun::awaited(const ProcSample &sample, Doing doing) const {
+    if (doing == Doing::kJoinWait)
+        return static_cast<pid_t>(sample.arguments[2]);
+    if (doing != Doing::kLockWait || ids_.count(sample.holder) != 0)
+        return doing == Doing::kLockWait ? sample.holder : 0;
+    const bool is_private =
+        sample.system_call == SYS_futex && (sample.arguments[1] & FUTEX_PRIVATE_FLAG) != 0;
+    return is_private ? 0 : kAnotherProcess;
+}
+
+std::vector<Life> SampledRun::lives(const std::vector<Samples> &samples) const {
+    std::vector<Life> all;
+    for (std::size_t i = 0; i < samples.size(); i++) {
+        const ProcThread &thread = sampler_.threads[i];
+        Life life{thread.id, thread.gone.has_value(), {}};
+        for (const std::size_t index : samples[i]) {
+            const ProcSample &one = sample(index);
+            const Seen &seen = seen_[index];
+            life.looks.push_back({one.at, one.run_ns, seen.doing, seen.site, awaited(one, seen.doing)});
+        }
+        all.push_back(std::move(life));
+    }
+    return all;
+}
+
 void SampledRun::finish_locks() {
     double all = 0;
     for (const Site &site : sites_) {
@@ -419,6 +448,9 @@ void SampledRun::place_sites() {
         for (Thread::Span &span : thread.spans)
             if (span.site != kNone)
                 span.site = moved[place[span.site]];
+    for (Stuck &stuck : report_.deadlock.threads)
+        if (stuck.site != kNone)
+            stuck.site = moved[place[stuck.site]];
 }
 
 void SampledRun::summarise() {
@@ -480,6 +512,9 @@ void SampledRun::analyse() {
     }
     if (!report_.threads_counted)
         report_.threads_joined = joined.size();
+    const std::vector<Life> all = lives(samples);
+    add_holders(all, sites_, report_.locks);
+    report_.deadlock = find_deadlock(all);
     finish_locks();
     place_sites();
     summarise();

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "command.hpp"
+#include "failure.hpp"
 #include "preload.hpp"
 #include "process.hpp"
 #include "program.hpp"

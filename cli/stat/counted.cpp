@@ -188,6 +188,9 @@ void CountedWaits::finish() {
         for (Thread::Span &span : thread.spans)
             if (span.site != kNone)
                 span.site = moved[place[span.site]];
+    for (Stuck &stuck : report_.deadlock.threads)
+        if (stuck.site != kNone)
+            stuck.site = moved[place[stuck.site]];
 }
 
 std::string futex_operation_name(unsigned operation) {

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <utility>
 
-#include "command.hpp"
+#include "failure.hpp"
 #include "stat/call_events.hpp"
 #include "stat/collect.hpp"
 #include "stat/switches.hpp"

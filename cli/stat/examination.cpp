@@ -10,7 +10,7 @@
 #include <cmath>
 #include <csignal>
 
-#include "command.hpp"
+#include "failure.hpp"
 #include "process.hpp"
 #include "program.hpp"
 #include "stat/hardware.hpp"
@@ -394,6 +394,8 @@ void Examination::conclude_all() {
             report_.points.push_back(point_of(runs));
     if (report_.interrupted)
         warn("interrupted: this is what was seen until then");
+    if (const std::string unheeded = unheeded_text(report_.points, options_.telling); !unheeded.empty())
+        warn(unheeded);
     if (!options_.sweep.empty() || options_.runs)
         know("Times are medians of bare runs: nothing was loaded into them, and /proc was looked at ten "
              "times a second "

@@ -84,14 +84,6 @@ void name_openmp(Culprit &culprit, const OpenmpConstruct &construct) {
     culprit.fix = construct.fix;
 }
 
-// "the_mutex"; without a symbol "prog+0x4060", and what else is known where it is in no program or library.
-std::string name_of_lock(const Lock &lock) {
-    Frame at;
-    at.module = lock.module;
-    at.offset = lock.offset;
-    return !lock.symbol.empty() ? lock.symbol : !lock.module.empty() ? frame_name(at) : lock.text;
-}
-
 std::string key_of(const Place &place) {
     return place.function.empty() ? place.body : place.function;
 }
@@ -358,6 +350,13 @@ Place place_of(const std::vector<Frame> &stack) {
     if (body.begin != 0)
         body.offset = body.begin;
     return {"", found->file, found->line, frame_name(*found), frame_name(body)};
+}
+
+std::string name_of_lock(const Lock &lock) {
+    Frame at;
+    at.module = lock.module;
+    at.offset = lock.offset;
+    return !lock.symbol.empty() ? lock.symbol : !lock.module.empty() ? frame_name(at) : lock.text;
 }
 
 bool is_input_output(const Site &site) {

@@ -64,6 +64,9 @@ struct Within {
     std::uint64_t samples = 0;
 };
 
+// "the_mutex"; without a symbol "prog+0x4060", and what else is known where it is in no program or library.
+std::string name_of_lock(const Lock &lock);
+
 struct Facts {
     explicit Facts(const Report &whole);
 

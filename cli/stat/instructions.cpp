@@ -23,6 +23,10 @@ bool Code::is_behind_call(std::uint64_t address, std::uint64_t &target) {
                                 : is_behind_aarch64_call(address, target);
 }
 
+std::uint64_t Code::word_of_entry(std::uint64_t entry) {
+    return set_ == Set::kX86_64 ? word_of_x86_64_entry(entry) : word_of_aarch64_entry(entry);
+}
+
 std::uint64_t Code::word_of_call(std::uint64_t address) {
     return set_ == Set::kX86_64 ? word_of_x86_64_call(address) : word_of_aarch64_call(address);
 }

@@ -35,6 +35,8 @@ class Code {
     // Functions of other files are called through a word that the dynamic linker fills in: by an entry of the procedure
     // linkage table, or by the call itself. The word that the call just before goes through; 0: it goes through none.
     std::uint64_t word_of_call(std::uint64_t address);
+    // Likewise of an entry that begins here.
+    std::uint64_t word_of_entry(std::uint64_t entry);
 
   private:
     bool read(std::uint64_t address, void *to, std::size_t bytes);

@@ -41,6 +41,7 @@ struct ProcSample {
     std::uint64_t run_ns = 0, delay_ns = 0; // schedstat, so far
     std::size_t stack = SIZE_MAX;           // index into Observed::stacks
     std::size_t python = SIZE_MAX;          // and into Observed::python
+    pid_t holder = 0; // of a wait for a lock whose word tells: the thread that has it
 };
 
 struct ProcThread {

@@ -2,7 +2,7 @@
 //
 // Where the program makes its threads: noted at each call of pthread_create() by libthrum-stat.so in it (stat/makers.c).
 // For programs in which the sampler has seen threads come and go: who makes them is hardly ever asleep.
-#include "command.hpp"
+#include "failure.hpp"
 #include "stat/collect.hpp"
 
 namespace thrum::stat {

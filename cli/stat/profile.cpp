@@ -13,7 +13,7 @@
 #include <map>
 
 #include "clock.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 #include "stat/collect.hpp"
 #include "stat/perf_events.hpp"
 #include "stat/python_keeper.hpp"

@@ -71,6 +71,14 @@ struct Site {
     bool is_message = false;            // input that others send, if they do: by a socket, a pipe
 };
 
+// Who has a lock while others wait for it, where the lock's memory tells that.
+struct Holder {
+    std::uint64_t looks = 0; // at threads that waited, when it was seen what the holder was at
+    double asleep = 0;       // of these, in which it slept, for anything but a lock
+    Doing doing = Doing::kRunning;
+    std::vector<Frame> stack; // where it slept most, and what it did there; innermost first
+};
+
 // A lock over all its sites.
 struct LockUse {
     Lock lock;
@@ -80,6 +88,21 @@ struct LockUse {
     double waiters_mean = 0;            // at once, while there was one
     unsigned waiters_most = 0;          // at once
     std::optional<std::uint64_t> waits; // exact runs
+    Holder holder;
+};
+
+// A thread that waits to the last for what cannot come.
+struct Stuck {
+    std::int32_t thread = 0;
+    std::size_t site = SIZE_MAX; // index into Report::waits; SIZE_MAX: it waits for the holder to end
+    std::int32_t holder = 0;     // who has the lock, or has to end; 0: not known
+    bool is_held_by_ended = false;
+};
+
+// Threads of which none can go on: each waits for the next, or all wait and nobody else is there.
+struct Deadlock {
+    std::vector<Stuck> threads; // none: there is no deadlock
+    double seconds = 0;         // for which none of them has run, at least
 };
 
 // What the bare runs with one number of threads took: medians. Times in seconds.
@@ -186,6 +209,7 @@ struct Report {
     std::vector<Site> waits;                             // lock waits, by share, descending
     std::vector<Site> others; // joins, idle waits, sleeps, input and output: the same, for the icicle
     std::vector<Thread> threads;
+    Deadlock deadlock;
     std::uint64_t threads_created = 0, threads_joined = 0; // as seen; exact runs: counted
     bool threads_counted = false;                          // both
     bool creations_counted = false;                        // threads_created

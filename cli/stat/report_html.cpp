@@ -306,7 +306,8 @@ std::string site_rows(const Report &report, const std::vector<Site> &sites) {
                 html_element("td", time_text(site.seconds)) + "<td class=\"words\">" +
                 html_element("code", chain_of(site.stack, kChain)) +
                 (lock == nullptr ? "" : "<br><small>lock: " + html_text(lock->text) + "</small>") +
-                (site.calls ? "<br><small>" + counted(static_cast<double>(*site.calls), "wait") + "</small>"
+                (site.calls ? "<br><small>" + counted(static_cast<double>(*site.calls), "wait") +
+                                  (report.exact_estimated ? ", the time by estimate" : "") + "</small>"
                             : "") +
                 "</td></tr>\n";
     }

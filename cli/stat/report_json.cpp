@@ -137,6 +137,17 @@ std::string lock_json(const Lock &lock) {
         .text();
 }
 
+std::string holder_json(const Holder &holder) {
+    if (holder.looks == 0)
+        return "null";
+    return JsonObject()
+        .add("looks", std::to_string(holder.looks))
+        .add("asleep", json_number(holder.asleep, kShare))
+        .add("doing", holder.stack.empty() ? "null" : json_string(key_of(holder.doing)))
+        .add("stack", json_array(holder.stack, frame_json))
+        .text();
+}
+
 std::string lock_use_json(const LockUse &use) {
     return JsonObject()
         .add("lock", lock_json(use.lock))
@@ -147,6 +158,24 @@ std::string lock_use_json(const LockUse &use) {
         .add("waiters_mean", json_number(use.waiters_mean, 2))
         .add("waiters_most", std::to_string(use.waiters_most))
         .add("waits", count(use.waits))
+        .add("holder", holder_json(use.holder))
+        .text();
+}
+
+std::string deadlock_json(const Deadlock &deadlock) {
+    if (deadlock.threads.empty())
+        return "null";
+    const auto thread = [](const Stuck &stuck) {
+        return JsonObject()
+            .add("thread", std::to_string(stuck.thread))
+            .add("site", stuck.site == SIZE_MAX ? "null" : std::to_string(stuck.site))
+            .add("holder", stuck.holder > 0 ? std::to_string(stuck.holder) : "null")
+            .add("holder_has_ended", json_boolean(stuck.is_held_by_ended))
+            .text();
+    };
+    return JsonObject()
+        .add("seconds", json_number(deadlock.seconds, kSeconds))
+        .add("threads", json_array(deadlock.threads, thread))
         .text();
 }
 
@@ -229,6 +258,7 @@ void add_sampled(JsonObject &object, const Report &report) {
         .add("locks", json_array(report.locks, lock_use_json))
         .add("waits", sites_json(report, report.waits))
         .add("others", sites_json(report, report.others))
+        .add("deadlock", deadlock_json(report.deadlock))
         .add("threads", json_array(report.threads, thread_json))
         .add("threads_created", std::to_string(report.threads_created))
         .add("threads_joined", std::to_string(report.threads_joined))
@@ -243,6 +273,7 @@ void add_sampled(JsonObject &object, const Report &report) {
 
 void add_rest(JsonObject &object, const Report &report) {
     object.add("exact", json_boolean(report.exact))
+        .add("exact_estimated", json_boolean(report.exact_estimated))
         .add("system_calls", json_array(report.system_calls, system_call_json))
         .add("switched", switched_json(report.switched))
         .add("blocked", sites_json(report, report.blocked))

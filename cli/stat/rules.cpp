@@ -12,6 +12,7 @@
 
 #include "stat/facts.hpp"
 #include "stat/nameless.hpp"
+#include "stat/names.hpp"
 #include "stat/origins.hpp"
 #include "stat/verdict_text.hpp"
 #include "text.hpp"
@@ -42,6 +43,7 @@ constexpr double kHandOvers =
     5000; // voluntary switches for a second of CPU time, from which on a queue is a convoy
 constexpr double kHandOver =
     30e-6; // seconds of CPU time in the lock's calls for each of them: more, and few hand it over
+constexpr double kAsleep = 0.5;     // of the looks at threads that wait for a lock: its holder sleeps
 constexpr double kChurnRate = 200;  // threads a second, as seen
 constexpr double kChurnLife = 0.05; // seconds that most of them lived
 constexpr std::size_t kChurnThreads = 20;
@@ -87,6 +89,16 @@ std::string at_place(const Place &place) {
 std::string library_name(const std::string &module) {
     const std::string name = module.substr(0, module.find(".so"));
     return name.compare(0, 8, "ld-linux") == 0 ? "the dynamic linker" : name.empty() ? "a library" : name;
+}
+
+// "they begin in task() (prog.c:12)"; nothing where that is not known.
+void add_place_evidence(const std::string &what, const Place &place, Finding &found) {
+    if (!place.function.empty())
+        found.evidence.push_back(
+            what + " in " + place.function + "()" +
+            (place.file.empty() ? "" : " (" + place.file + ":" + std::to_string(place.line) + ")"));
+    else if (!place.code.empty())
+        found.evidence.push_back(what + " at " + place.code);
 }
 
 bool has_lost(const Facts &facts) {
@@ -161,6 +173,74 @@ Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
     return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
 }
 
+// --- threads that cannot go on -----------------------------------------------------------------------
+
+std::string thread_text(std::int32_t id) {
+    return "thread " + std::to_string(id);
+}
+
+// Of several in one object each by where it is there: "accounts+0x30".
+std::string exact_name(const Lock &lock) {
+    if (lock.symbol.empty() || lock.offset == 0)
+        return name_of_lock(lock);
+    Frame at;
+    at.module = lock.symbol;
+    at.offset = lock.offset;
+    return frame_name(at);
+}
+
+// "thread 12 waits for pot_lock in put() (prog.c:21), which thread 13 has".
+std::string stuck_text(const Report &report, const Stuck &stuck) {
+    if (stuck.site >= report.waits.size())
+        return thread_text(stuck.thread) + " waits for " + thread_text(stuck.holder) + " to end";
+    const Site &site = report.waits[stuck.site];
+    const Place place = place_of(site.stack);
+    const std::string lock = site.lock < report.locks.size() ? exact_name(report.locks[site.lock].lock) : "";
+    std::string text =
+        thread_text(stuck.thread) + " waits for " + (lock.empty() ? "a lock" : lock) + at_place(place);
+    if (!place.file.empty())
+        text += " (" + place.file + ":" + std::to_string(place.line) + ")";
+    if (stuck.is_held_by_ended)
+        return text + ", which " + thread_text(stuck.holder) + " had when it ended";
+    if (stuck.holder > 0)
+        text += ", which " +
+                (stuck.holder == stuck.thread ? "it has itself" : thread_text(stuck.holder) + " has");
+    return text;
+}
+
+Findings deadlock(const Facts &facts) {
+    constexpr std::size_t kTold = 8;
+    const Report &report = facts.report;
+    const std::vector<Stuck> &threads = report.deadlock.threads;
+    const auto first = std::find_if(threads.begin(), threads.end(), [&report](const Stuck &stuck) {
+        return stuck.site < report.waits.size();
+    });
+    if (first == threads.end())
+        return {};
+    const Place place = place_of(report.waits[first->site].stack);
+    const bool is_known = first->holder > 0, is_own = first->holder == first->thread;
+    const std::string number = counted(static_cast<double>(threads.size()), "thread");
+    Finding found =
+        finding("deadlock",
+                "Deadlock" + at_place(place) + ": " +
+                    (first->is_held_by_ended ? "who had the lock has ended with it"
+                     : is_own                ? "the thread has the lock already that it waits for"
+                     : is_known              ? number + " wait for each other"
+                                             : "all threads wait, and nobody is left to give a lock back"),
+                first->is_held_by_ended ? "Give it back on every way out; a robust mutex tells the next one."
+                : is_own ? "Take it once: split off what is called with the lock held, or make it recursive."
+                         : "Take locks in one order everywhere, or with std::scoped_lock; hold none while "
+                           "waiting for threads.",
+                is_known ? Confidence::kHigh : Confidence::kMedium, place);
+    for (std::size_t i = 0; i < std::min(kTold, threads.size()); i++)
+        found.evidence.push_back(stuck_text(report, threads[i]));
+    if (threads.size() > kTold)
+        found.evidence.push_back("and " + std::to_string(threads.size() - kTold) + " more");
+    found.evidence.push_back("none of them has run for the last " + duration(report.deadlock.seconds) +
+                             " that were seen");
+    return {found};
+}
+
 // --- locks --------------------------------------------------------------------------------------------
 
 // Those that enough of the waiting, or of the CPU time that was lost, goes to.
@@ -220,13 +300,20 @@ bool is_queue(const Culprit &culprit, double threads) {
     return culprit.lock != nullptr && threads > 2 && culprit.lock->waiters_mean >= kQueued * (threads - 1);
 }
 
+// Whoever wants it sleeps for as long as its holder does, however little is done under it.
+bool is_held_asleep(const Facts &, const Culprit &culprit) {
+    return culprit.kind == Culprit::kOwn && culprit.lock != nullptr &&
+           culprit.lock->holder.looks >= kFewSamples && culprit.lock->holder.asleep >= kAsleep;
+}
+
 // All that one thread does is done under it, or one thread at a time does anything. On a busy machine that few CPUs were used
 // shows neither.
 bool is_around_everything(const Facts &facts, const Culprit &culprit) {
     if (culprit.kind == Culprit::kInterpreter)
         return true;
-    if (culprit.kind != Culprit::kOwn || culprit.wait_share < kMainCulprit ||
-        facts.parallelism > kOneAtATime || facts.kernel_share.value_or(0) >= 1 - kUserBound)
+    if (culprit.kind != Culprit::kOwn || is_held_asleep(facts, culprit) ||
+        culprit.wait_share < kMainCulprit || facts.parallelism > kOneAtATime ||
+        facts.kernel_share.value_or(0) >= 1 - kUserBound)
         return false;
     const bool profiled = !facts.report.burns.empty() || !facts.report.burns_one.empty();
     if (!profiled)
@@ -241,17 +328,49 @@ bool is_handed_over(const Facts &facts, const Culprit &culprit) {
 }
 
 bool is_convoy(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn && !is_around_everything(facts, culprit) &&
-           is_queue(culprit, facts.threads) && is_handed_over(facts, culprit);
+    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) &&
+           !is_around_everything(facts, culprit) && is_queue(culprit, facts.threads) &&
+           is_handed_over(facts, culprit);
 }
 
 bool is_hot(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn && !is_around_everything(facts, culprit) &&
-           !is_convoy(facts, culprit);
+    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) &&
+           !is_around_everything(facts, culprit) && !is_convoy(facts, culprit);
 }
 
 std::string named(const Culprit &culprit) {
     return culprit.name.empty() ? "" : ": " + culprit.name;
+}
+
+const char *sleeping_text(Doing doing) {
+    switch (doing) {
+    case Doing::kInputOutput: return "waits for input or output";
+    case Doing::kIdleWait: return "waits for something else";
+    case Doing::kJoinWait: return "waits for a thread to end";
+    default: return "sleeps";
+    }
+}
+
+// The place to blame is where the holder sleeps.
+Findings held_asleep(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_held_asleep)) {
+        const Holder &holder = culprit->lock->holder;
+        const Place place = place_of(holder.stack);
+        const std::string what = sleeping_text(holder.doing);
+        Finding one =
+            lock_finding(facts, *culprit, "held-asleep",
+                         "A lock is held while its holder " + what + named(*culprit) + at_place(place),
+                         "Give the lock back before that, and take it again for what is shared.");
+        add_place_evidence("threads wait for it", culprit->place, one);
+        one.evidence.push_back("its holder slept itself in " + percent(holder.asleep) + " of " +
+                               counted(static_cast<double>(holder.looks), "look") + " at who waited for it");
+        one.function = place.function;
+        one.file = place.file;
+        one.line = place.line;
+        found.push_back(std::move(one));
+    }
+    return found;
 }
 
 Findings one_lock(const Facts &facts) {
@@ -299,16 +418,6 @@ Findings hot_mutex(const Facts &facts) {
 }
 
 // --- threads ------------------------------------------------------------------------------------------
-
-// "they begin in task() (prog.c:12)"; nothing where that is not known.
-void add_place_evidence(const std::string &what, const Place &place, Finding &found) {
-    if (!place.function.empty())
-        found.evidence.push_back(
-            what + " in " + place.function + "()" +
-            (place.file.empty() ? "" : " (" + place.file + ":" + std::to_string(place.line) + ")"));
-    else if (!place.code.empty())
-        found.evidence.push_back(what + " at " + place.code);
-}
 
 struct Churn {
     double life = 0;         // of half of them, at most
@@ -713,7 +822,7 @@ Findings inconclusive(const Facts &facts) {
 
 // --- the table ----------------------------------------------------------------------------------------
 
-enum Weight { kExplains, kHints, kRest }; // what is found ends the search for those behind
+enum Weight { kEnds, kExplains, kHints, kRest }; // what is found ends the search for those behind
 
 struct Rule {
     const char *name;
@@ -722,8 +831,10 @@ struct Rule {
 };
 
 const Rule kRules[] = {
+    {"deadlock", deadlock, kEnds},
     {"hidden-lock", hidden_locks, kExplains},
     {"allocator", allocator, kExplains},
+    {"held-asleep", held_asleep, kExplains},
     {"one-lock", one_lock, kExplains},
     {"convoy", convoy, kExplains},
     {"hot-mutex", hot_mutex, kExplains},
@@ -754,7 +865,7 @@ void order(Findings &findings) {
 
 Findings search(const Facts &facts) {
     Findings found;
-    for (const Weight weight : {kExplains, kHints, kRest}) {
+    for (const Weight weight : {kEnds, kExplains, kHints, kRest}) {
         Findings here;
         for (const Rule &rule : kRules)
             if (rule.weight == weight && (weight != kRest || here.empty()))
@@ -785,10 +896,10 @@ void conclude(Report &report, const std::string &failure) {
     const Facts facts(report);
     report.outcome = outcome_of(facts, failure);
     const bool innocent = report.outcome == Outcome::kScales;
-    report.findings = innocent ? of_innocent(facts) : search(facts);
+    report.findings = innocent && report.deadlock.threads.empty() ? of_innocent(facts) : search(facts);
     const bool unsure = report.outcome == Outcome::kInconclusive;
     const bool said = !report.findings.empty() && report.findings.back().rule == "inconclusive";
-    if (unsure && !said)
+    if (unsure && !said && report.deadlock.threads.empty())
         for (Finding &one : inconclusive(facts))
             report.findings.push_back(std::move(one));
     for (Finding &one : report.findings)

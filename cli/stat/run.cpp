@@ -20,7 +20,7 @@
 #include <sstream>
 
 #include "clock.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 #include "measure.hpp"
 #include "process.hpp"
 #include "program.hpp"

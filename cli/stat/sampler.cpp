@@ -10,6 +10,8 @@
 // stack is none (a thread of a busy machine may sleep for less than this one is kept from its CPU). Whatever takes longer
 // waits until the program has ended (unwind.cpp).
 //
+// Of one that waits for a mutex the owner is read that glibc keeps beside the word.
+//
 // Sampling has a budget of CPU time (allowance.hpp). What a look costs is measured; each sweep looks at as many threads as
 // are paid for by then, one after another in a round, so that a program with many of them is looked at less often, not at
 // more cost.
@@ -38,6 +40,7 @@
 #include "stat/python_keeper.hpp"
 #include "stat/stack_keeper.hpp"
 #include "stat/task_files.hpp"
+#include "stat/waits.hpp"
 
 namespace thrum::stat {
 
@@ -122,6 +125,7 @@ struct Sampler::State {
     void keep_stack(Watched &watched, const SleepingCall &call, const char *text, const SchedStat &before,
                     ProcSample &sample);
     bool has_slept_on(Watched &watched, const char *text, const SchedStat &before);
+    pid_t holder_of(const ProcSample &sample) const;
     char state_of(pid_t id) const;
     void find_python();
     void thin_out();
@@ -457,6 +461,17 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
     return true;
 }
 
+// Of a mutex: its word, a count, and the owner's number, on both processors. What is no mutex has other things there, which
+// are hardly ever the number of one of the threads.
+pid_t Sampler::State::holder_of(const ProcSample &sample) const {
+    constexpr std::uint64_t kOwner = 8;
+    pid_t owner = 0;
+    if (!is_at_mutex(sample) || pread(memory.get(), &owner, sizeof owner,
+                                      static_cast<off_t>(sample.arguments[0] + kOwner)) != sizeof owner)
+        return 0;
+    return std::max(owner, 0);
+}
+
 void Sampler::State::look(Watched &thread, double now) {
     char text[256], scheduled[256];
     // First how often it has run, so that what is read after it is known to be of one sleep where that has stayed the same.
@@ -492,6 +507,7 @@ void Sampler::State::look(Watched &thread, double now) {
     }
     sample.at = now;
     sample.thread = thread.id;
+    sample.holder = holder_of(sample);
     if (thread.is_new && to.is_attached && to.sweeps == 0) {
         thread.run_before = stat.run_ns;
         thread.delay_before = stat.delay_ns;

@@ -5,8 +5,9 @@
 #include <set>
 
 #include "arguments.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 #include "statistics.hpp"
+#include "text.hpp"
 
 namespace thrum::stat {
 
@@ -18,6 +19,8 @@ constexpr double kSeconds = 12; // for all rounds
 constexpr double kMostRounds = 5;
 constexpr double kTold =
     0.1; // seconds; the kernel's accounts of the machine are in steps of 10 ms for each CPU
+constexpr double kSeen = 0.5;    // seconds of a bare run, in which it is looked at ten times a second
+constexpr double kAsMuch = 1.25; // CPUs used, the most to the fewest
 constexpr const char *kBraces = "{}";
 
 Failure bad_sweep(const std::string &text) {
@@ -153,6 +156,27 @@ Point point_of(const Runs &runs) {
     point.faults_major = median_of(runs.measured, [](const Measured &run) { return run.faults_major; });
     point.load = load_of(runs.measured);
     return point;
+}
+
+std::string unheeded_text(const std::vector<Point> &points, const Telling &telling) {
+    if (points.size() < 2)
+        return "";
+    const Point &first = points.front();
+    double least = first.parallelism(), most = least;
+    for (const Point &point : points) {
+        if (point.wall.median < kSeen || point.most_threads != first.most_threads)
+            return "";
+        least = std::min(least, point.parallelism());
+        most = std::max(most, point.parallelism());
+    }
+    if (first.most_threads == 0 || most > kAsMuch * least)
+        return "";
+    std::string ways = telling.braces ? "{} in its arguments" : "";
+    for (const std::string &way :
+         {telling.variable, std::string(telling.by_affinity ? "the CPUs that it may use" : "")})
+        ways += (ways.empty() || way.empty() ? "" : " or ") + way;
+    return "the program was seen with " + counted(first.most_threads, "thread") +
+           " at most, whatever number was asked for: it may not heed " + ways;
 }
 
 unsigned rounds_for(double seconds) {

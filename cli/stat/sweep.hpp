@@ -36,6 +36,10 @@ struct Runs {
 };
 Point point_of(const Runs &runs);
 
+// Where the program had as many threads, and used as many CPUs, whatever number it was told: that it may not have heard.
+// Empty where it has, or was not there for long enough to be looked at a few times.
+std::string unheeded_text(const std::vector<Point> &points, const Telling &telling);
+
 // Rounds for runs that take so long all together: as many as fit into some seconds.
 unsigned rounds_for(double seconds);
 

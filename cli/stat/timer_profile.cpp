@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "clock.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 #include "stat/collect.hpp"
 #include "stat/python_keeper.hpp"
 

@@ -99,6 +99,7 @@ struct Unwinder::State {
     Backtrace search_frame_pointer(const Backtrace &known);
     int trust_in(std::uint64_t slot, std::uint64_t function);
     const std::vector<Frame> &frames_at(std::uint64_t address);
+    void name_entry(std::uint64_t address, Frame &frame);
     void place_by_mapping(std::uint64_t address, Frame &frame);
     void name_called(std::vector<Frame> &frames, std::uint64_t called, std::uint64_t caller);
     bool is_of_system(const std::string &path) const;
@@ -235,7 +236,21 @@ const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
     }
     if (symbols.at(address).module.empty())
         place_by_mapping(address, at->second.front());
+    else if (symbols.at(address).function.empty())
+        name_entry(address, at->second.front());
     return at->second;
+}
+
+// In the procedure linkage table there is one entry for each function of other files, which is called through it: no symbol's
+// code, but on the way to that function.
+void Unwinder::State::name_entry(std::uint64_t address, Frame &frame) {
+    constexpr std::uint64_t kEntry = 16; // bytes, and where they begin
+    if (!begins_with(symbols.section_at(address), ".plt"))
+        return;
+    Symbol symbol;
+    symbol.function = symbols.name_at(code.word_of_entry(address / kEntry * kEntry));
+    frame.function = without_clone(short_name(symbol));
+    frame.is_user = frame.function.empty() && frame.is_user;
 }
 
 // Of the kernel's code, of what was made as the program went along, and where the file is not there that was mapped.

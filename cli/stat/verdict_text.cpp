@@ -117,6 +117,10 @@ Outcome outcome_of(const Facts &facts, const std::string &failure) {
 
 std::string verdict_text(const Facts &facts, const std::string &failure) {
     const Report &report = facts.report;
+    if (!report.findings.empty() && report.findings.front().rule == "deadlock")
+        return "The program is stuck: " +
+               counted(static_cast<double>(report.deadlock.threads.size()), "thread") +
+               (report.deadlock.threads.size() == 1 ? " waits" : " wait") + " for what will never come.";
     switch (report.outcome) {
     case Outcome::kSlower:
         if (facts.is_busy)

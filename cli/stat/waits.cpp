@@ -229,14 +229,16 @@ Doing doing_in_system_call(const ProcSample &sample) {
 
 // --- futexes -----------------------------------------------------------------------------------------------------
 
+constexpr std::uint64_t kFutexLockPi2 = 13; // FUTEX_LOCK_PI2, which older headers lack
+
 // The C library's own locks and mutexes wait while the word is 2, those of OpenMP while it is -1; other words of OpenMP's
 // count up.
 bool is_lock_word(const ProcSample &sample, const std::vector<Frame> &stack) {
     const auto value = static_cast<std::uint32_t>(sample.arguments[2]);
     const bool is_openmp = std::any_of(
         stack.begin(), stack.end(), [](const Frame &frame) { return begins_with(frame.module, "libgomp"); });
-    return (sample.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT &&
-           (value == 2 || (is_openmp && value == UINT32_MAX));
+    return is_at_mutex(sample) ||
+           ((sample.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && is_openmp && value == UINT32_MAX);
 }
 
 // The kernel clears the word and wakes who waits; it does so as between processes.
@@ -251,8 +253,7 @@ Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET: break;
     case FUTEX_LOCK_PI:
-    case 13: // FUTEX_LOCK_PI2, which older headers lack
-        return Doing::kLockWait;
+    case kFutexLockPi2: return Doing::kLockWait;
     case FUTEX_WAIT_REQUEUE_PI: return Doing::kIdleWait;
     default: return Doing::kKernel;
     }
@@ -288,6 +289,17 @@ bool is_beginning(const Frame &frame) {
 }
 
 } // namespace
+
+bool is_at_mutex(const ProcSample &sample) {
+    if (sample.system_call != SYS_futex)
+        return false;
+    switch (sample.arguments[1] & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT: return static_cast<std::uint32_t>(sample.arguments[2]) == 2;
+    case FUTEX_LOCK_PI:
+    case kFutexLockPi2: return true;
+    default: return false;
+    }
+}
 
 bool is_of_libc(const Frame &frame) {
     return begins_with(frame.module, "libc.so") || begins_with(frame.module, "libpthread");

@@ -24,6 +24,9 @@ Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const 
 // which the device ends.
 bool is_for_message(const ProcSample &sample);
 
+// In a call that the C library makes to wait for a mutex, or another lock of its own.
+bool is_at_mutex(const ProcSample &sample);
+
 // Of libc's own functions.
 bool is_of_libc(const Frame &frame);
 

@@ -21,6 +21,7 @@
 #   unless       files that must not be there, with the reason for each
 #   without      what a library that the program loads must not contain: {library: text}; tells newer versions, which do
 #                without the lock
+#   interrupt    after so many seconds, as by Ctrl-C: for programs that do not end
 #   busy         while it runs, this many processes for each CPU compute
 #   first        the rules of which one has to be the first finding. Empty: there need not be any
 #   also         the rules that may be found besides. Any other one is an accusation that is not true
@@ -62,13 +63,13 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 RULES = {
-    "hidden-lock", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
+    "deadlock", "hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
     "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
 }  # fmt: skip
 OUTCOMES = {"slower", "no_faster", "scales_some", "scales", "one_run", "inconclusive"}
 INNOCENT = {"scales", "io-bound", "inconclusive"}
 NEED_TIMES = {"scales", "sequential", "coherency", "false-sharing", "oversubscribed"}  # or CPUs for all threads
-LOCKS = {"hidden-lock", "hot-mutex", "convoy", "one-lock", "allocator"}
+LOCKS = {"hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "allocator"}
 FEW_WAITS = 0.25  # of the time in which threads had something to do: in waits for locks
 LITTLE_SPUN = 1.3  # CPU time with the most threads to that with the fewest
 DISTURBED = 0.05  # of the CPUs, used by others
@@ -199,13 +200,17 @@ def run(thrum, case, command, folder):
     )  # fmt: skip
     began, (all_before, own_before) = time.monotonic(), cpu_seconds()
     try:
+        if "interrupt" in case:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=case["interrupt"])
+            os.killpg(process.pid, signal.SIGINT)
         output, errors = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
         sys.exit(f"FAILED: not done after {SECONDS} s\n{errors}")
     all_after, own_after = cpu_seconds()
-    if process.returncode != 0:
+    if process.returncode != (-signal.SIGINT if "interrupt" in case else 0):
         sys.exit(f"FAILED: exit code {process.returncode}\n{errors}{output}")
     others = (all_after - all_before) - (own_after - own_before)
     return parse(output, errors) | {"used_by_others": others / (time.monotonic() - began) / os.cpu_count()}

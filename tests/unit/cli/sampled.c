@@ -306,6 +306,35 @@ static void be_confined(char **words) {
     fail("exec");
 }
 
+// Each has a lock and wants another's; the owners are known. In the mode `ended` the one who had it has ended with it.
+static pthread_mutex_t own_lock[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static KEEP void want(int whose) {
+    pthread_mutex_lock(&own_lock[whose]); /* HERE want */
+    sink++;
+}
+
+static void *want_each_others(void *unused) {
+    const int who = __atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) % 2;
+    pthread_mutex_lock(&own_lock[who]);
+    while (__atomic_load_n(&players, __ATOMIC_RELAXED) < 2)
+        usleep(1000);
+    usleep(50000);
+    want(1 - who);
+    return unused;
+}
+
+static void *end_with_lock(void *unused) {
+    if (__atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) == 0) {
+        pthread_mutex_lock(&own_lock[0]);
+        usleep(200000); // so that it is seen
+        return unused;
+    }
+    usleep(100000);
+    want(0);
+    return unused;
+}
+
 static void *(*function_of(const char *mode))(void *) {
     static const struct {
         const char *mode;
@@ -322,6 +351,8 @@ static void *(*function_of(const char *mode))(void *) {
                  {"read", read_input},
                  {"spin", spin},
                  {"turns", take_turns},
+                 {"deadlock", want_each_others},
+                 {"ended", end_with_lock},
                  {"main-ends", sleep_long}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(mode, modes[i].mode) == 0)

@@ -82,8 +82,9 @@ void expect_report(const std::string &json, pid_t pid) {
     EXPECT_EQ(json_value(json, "d['locks'][0]['lock']['symbol'], d['locks'][0]['threads'] > 1, "
                                "d['locks'][0]['share'] > 0.8"),
               "pot_lock True True");
-    EXPECT_EQ(json_value(json, "d['findings'][0]['rule'] in ('hot-mutex', 'one-lock', 'convoy'), "
-                               "d['findings'][0]['function'], d['findings'][0]['file']"),
+    EXPECT_EQ(json_value(json,
+                         "d['findings'][0]['rule'] in ('held-asleep', 'hot-mutex', 'one-lock', 'convoy'), "
+                         "d['findings'][0]['function'], d['findings'][0]['file']"),
               "True put watched.c")
         << json_value(json, "d['findings']");
 #endif

@@ -131,8 +131,9 @@ TEST(StatLooks, ASweepInWhichANumberFailsSaysSo) {
 TEST(StatLooks, IdleConnectionsHideNoLock) {
     const Ended ended = spawn({CLI_THRUM, "stat", "--json", "--", CLI_LISTENERS, "40"});
     ASSERT_EQ(ended.code(), 0) << ended.err;
-    EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule'] in ('hot-mutex', 'one-lock', 'convoy'), "
-                                    "d['findings'][0]['function'], d['locks'][0]['lock']['symbol']"),
+    EXPECT_EQ(json_value(ended.out,
+                         "d['findings'][0]['rule'] in ('held-asleep', 'hot-mutex', 'one-lock', 'convoy'), "
+                         "d['findings'][0]['function'], d['locks'][0]['lock']['symbol']"),
               "True update table_lock")
         << json_value(ended.out, "d['findings']");
     EXPECT_EQ(json_value(ended.out, "[f for f in d['findings'] if f['rule'] == 'io-bound']"), "[]");

@@ -25,7 +25,7 @@
 
 #include "../../refuse_call.h"
 #include "clock.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 #include "layered.hpp"
 #include "stat/collect.hpp"
 #include "stat/hardware.hpp"

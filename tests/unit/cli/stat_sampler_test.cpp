@@ -24,15 +24,17 @@
 
 #include "child.hpp"
 #include "clock.hpp"
-#include "command.hpp"
+#include "failure.hpp"
 #include "maps.hpp"
 #include "place.hpp"
+#include "process.hpp"
 #include "spawn.hpp"
 #include "stat/examination.hpp"
 #include "stat/host.hpp"
 #include "stat/layers.hpp"
 #include "stat/rules.hpp"
 #include "stat/waits.hpp"
+#include "symbols.hpp"
 
 namespace {
 
@@ -226,6 +228,85 @@ TEST(Sampler, AStackIsThatOfTheSameWait) {
     }
     EXPECT_GT(placed, 0U) << "of " << sampler.samples.size() << " samples";
     EXPECT_EQ(wrong, 0U) << "of " << placed << " stacks\n" << seen;
+}
+
+// This program's own entries: what is looked at there is on its way to the function that it is named by.
+TEST(Sampler, EntriesOfTheLinkageTableAreTheFunctions) {
+    const auto text = thrum::process::read_all("/proc/self/maps");
+    ASSERT_TRUE(text);
+    const Maps maps{0, *text, 0};
+    const Unwinder unwinder(maps);
+    const thrum::Symbols symbols(maps.text);
+    const std::vector<thrum::Mapping> mappings = thrum::mappings_of(maps.text);
+    const auto code = reinterpret_cast<std::uint64_t>(&is_others_futex_wait);
+    const thrum::Mapping *own = thrum::mapping_at(mappings, code);
+    ASSERT_NE(own, nullptr);
+    std::size_t entries = 0, nameless = 0;
+    std::set<std::string> names;
+    for (std::uint64_t at = own->start; at < own->end && at < code; at += 16) {
+        if (symbols.section_at(at).rfind(".plt", 0) != 0) {
+            if (entries > 0)
+                break;
+            continue;
+        }
+        RawStack stack;
+        stack.addresses = {at + 7}; // within the entry
+        const std::vector<Frame> frames = unwinder.frames(stack);
+        ASSERT_EQ(frames.size(), 1U);
+        entries++;
+        nameless += frames.front().function.empty() ? 1 : 0;
+        EXPECT_TRUE(frames.front().function.empty() || !frames.front().is_user) << frames.front().function;
+        names.insert(frames.front().function);
+    }
+    EXPECT_GT(entries, 10U);
+    EXPECT_LE(nameless, 1U) << "but for the one that calls the dynamic linker";
+    EXPECT_EQ(names.count("usleep"), 1U);
+}
+
+// A thread has waited for so long since the first one did whose lock's owner was known.
+Enough stuck_for(double seconds) {
+    return [seconds](const Sampler &sampler) {
+        const auto first = std::find_if(sampler.samples.begin(), sampler.samples.end(),
+                                        [&](const ProcSample &one) { return one.holder != 0; });
+        return first != sampler.samples.end() && sampler.samples.back().at - first->at >= seconds;
+    };
+}
+
+TEST(Sampler, ThreadsThatWaitForEachOther) {
+    const Report report = report_of({CLI_SAMPLED_O2, "deadlock", "2"}, stuck_for(0.7));
+    ASSERT_EQ(report.deadlock.threads.size(), 2U) << text_of_report(report);
+    EXPECT_GE(report.deadlock.seconds, 0.5);
+    for (std::size_t i = 0; i < 2; i++) {
+        const Stuck &stuck = report.deadlock.threads[i];
+        EXPECT_EQ(stuck.holder, report.deadlock.threads[1 - i].thread);
+        EXPECT_FALSE(stuck.is_held_by_ended);
+        ASSERT_LT(stuck.site, report.waits.size());
+        const Site &site = report.waits[stuck.site];
+        ASSERT_GE(site.stack.size(), 2U) << text_of_report(report);
+        EXPECT_EQ(site.stack[1].function, "want");
+        EXPECT_EQ(site.stack[1].line, line_of("want"));
+        ASSERT_LT(site.lock, report.locks.size());
+        EXPECT_EQ(report.locks[site.lock].lock.symbol, "own_lock");
+    }
+    EXPECT_NE(report.deadlock.threads[0].site, report.deadlock.threads[1].site) << "two locks";
+}
+
+TEST(Sampler, AThreadThatEndedWithALock) {
+    const Report report = report_of({CLI_SAMPLED_O2, "ended", "2"}, stuck_for(1.5));
+    ASSERT_EQ(report.deadlock.threads.size(), 1U) << text_of_report(report);
+    EXPECT_TRUE(report.deadlock.threads[0].is_held_by_ended);
+}
+
+// The first thread holds the mutex for 20 ms at a time, and sleeps meanwhile.
+TEST(Sampler, AHolderThatSleeps) {
+    const Report report = report_of({CLI_SAMPLED_O2, "mutex", "3"}, futex_waits(100));
+    ASSERT_FALSE(report.locks.empty());
+    const Holder &holder = report.locks.front().holder;
+    EXPECT_GT(holder.looks, 20U) << text_of_report(report);
+    EXPECT_GT(holder.asleep, 0.5) << text_of_report(report);
+    EXPECT_EQ(holder.doing, Doing::kSleep);
+    EXPECT_TRUE(has_function(holder.stack, "hold_for_ever")) << text_of_stack(holder.stack);
+    EXPECT_TRUE(report.deadlock.threads.empty());
 }
 
 TEST(Sampler, LockThatIsHeld) {

@@ -281,6 +281,32 @@ TEST(StatSweep, APointIsMadeOfMedians) {
     EXPECT_NEAR(*point.load.others, (1.5 * 3 + 0.5 * 1 + 1 * 2) / 6, 1e-12);
 }
 
+TEST(StatSweep, WhoDoesNotHeedTheNumberIsNoticed) {
+    const auto seen = [](unsigned threads, unsigned most_threads, double wall, double cpu) {
+        Point point;
+        point.threads = threads;
+        point.most_threads = most_threads;
+        point.wall.median = wall;
+        point.user = cpu;
+        return point;
+    };
+    thrum::stat::Telling telling;
+    telling.variable = "OMP_NUM_THREADS";
+    EXPECT_EQ(unheeded_text({seen(1, 3, 1, 1.9), seen(2, 3, 1, 1.95), seen(4, 3, 1.1, 2)}, telling),
+              "the program was seen with 3 threads at most, whatever number was asked for: it may not heed "
+              "OMP_NUM_THREADS");
+    telling.braces = true;
+    EXPECT_EQ(
+        unheeded_text({seen(1, 1, 1, 1), seen(2, 1, 1, 1)}, telling),
+        "the program was seen with 1 thread at most, whatever number was asked for: it may not heed {} in "
+        "its arguments or OMP_NUM_THREADS");
+    EXPECT_EQ(unheeded_text({seen(1, 2, 1, 1), seen(2, 3, 1, 1)}, telling), "");   // threads of a lock, say
+    EXPECT_EQ(unheeded_text({seen(1, 1, 1, 1), seen(2, 1, 0.5, 1)}, telling), ""); // processes
+    EXPECT_EQ(unheeded_text({seen(1, 2, 0.1, 0.1), seen(2, 2, 0.1, 0.1)}, telling), "");
+    EXPECT_EQ(unheeded_text({seen(1, 0, 1, 1), seen(2, 0, 1, 1)}, telling), "");
+    EXPECT_EQ(unheeded_text({seen(1, 2, 1, 1)}, telling), "");
+}
+
 // The kernel's accounts of the machine, in steps of 10 ms: 2.8 of two CPUs, it might say.
 TEST(StatSweep, WhatOthersDidInAMomentIsNotKnown) {
     thrum::stat::Runs runs;

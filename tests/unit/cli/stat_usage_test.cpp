@@ -372,8 +372,9 @@ void expect_crash(const Ended &ended) {
     EXPECT_EQ(json_value(ended.out, "d['signal'], d['exit_code'], d['interrupted']"), "11 0 False");
     EXPECT_EQ(json_value(ended.out, "any('signal 11' in line for line in d['warnings'])"), "True");
 #ifdef CLI_ELFUTILS
-    EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule'] in ('hot-mutex', 'one-lock', 'convoy'), "
-                                    "d['findings'][0]['function'], d['locks'][0]['lock']['symbol']"),
+    EXPECT_EQ(json_value(ended.out,
+                         "d['findings'][0]['rule'] in ('held-asleep', 'hot-mutex', 'one-lock', 'convoy'), "
+                         "d['findings'][0]['function'], d['locks'][0]['lock']['symbol']"),
               "True put pot_lock")
         << json_value(ended.out, "d['findings']");
 #endif

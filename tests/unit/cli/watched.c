@@ -52,7 +52,7 @@ static uint64_t chew(uint64_t state, long steps) {
 static KEEP void put(uint64_t amount) {
     pthread_mutex_lock(&pot_lock); /* HERE put */
     pot = chew(pot + amount, 150000);
-    usleep(1000);
+    usleep(1000); /* HERE asleep */
     pthread_mutex_unlock(&pot_lock);
 }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a subcommand of `thrum` gives up: it throws Failure, which main() prints as one line, "thrum SUBCOMMAND: what", and ends
+// with its exit code.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace thrum {
+
+// Exit codes of `thrum` itself. Those of `thrum run` are env(1)'s, so that a script can tell a
+// failure of thrum from one of the program; so are those of `thrum stat`. `thrum compare` adds 128 + signal where it is
+// interrupted, `thrum trace` where that ends the program.
+enum ExitCode : int {
+    kFailed =
+        1,      // counters, ps: the process cannot be read; compare: the program failed; trace: there is none
+    kUsage = 2, // the command line is wrong
+    kRefused = 125, // run, compare: thrum can do nothing for this program
+    kNotExecutable = 126,
+    kNotFound = 127,
+};
+
+// Without a line: what there is to say has been said, as by a program that fails.
+class Failure : public std::runtime_error {
+  public:
+    Failure(int code, const std::string &line) : std::runtime_error(line), code_(code) {}
+    int code() const { return code_; }
+
+  private:
+    int code_;
+};
+
+} // namespace thrum

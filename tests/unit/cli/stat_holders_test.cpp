@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who has a lock while others wait for it (cli/stat/holders.hpp), and what the rules make of that: from looks that are made
+// up. stat_sampler_test.cpp has programs that do it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "stat/holders.hpp"
+#include "stat/rules.hpp"
+
+namespace {
+
+using namespace thrum::stat;
+
+constexpr std::size_t kRan = SIZE_MAX;
+
+Frame frame(const char *function, int line) {
+    Frame made;
+    made.function = function;
+    made.module = line > 0 ? "prog" : "libc.so.6";
+    made.file = line > 0 ? "prog.c" : "";
+    made.line = line;
+    made.is_user = line > 0;
+    return made;
+}
+
+Site site(Doing doing, std::size_t lock, const std::vector<Frame> &stack) {
+    Site made;
+    made.doing = doing;
+    made.lock = lock;
+    made.stack = stack;
+    return made;
+}
+
+// Places: 0 waits for lock 0, 1 for lock 1, 2 for a thread's end, 3 sleeps, 4 waits for work.
+const std::vector<Site> &places() {
+    static const std::vector<Site> all = {
+        site(Doing::kLockWait, 0, {frame("pthread_mutex_lock", 0), frame("pay", 21)}),
+        site(Doing::kLockWait, 1, {frame("pthread_mutex_lock", 0), frame("earn", 31)}),
+        site(Doing::kJoinWait, SIZE_MAX, {frame("pthread_join", 0), frame("main", 41)}),
+        site(Doing::kSleep, SIZE_MAX, {frame("nanosleep", 0), frame("ask", 51)}),
+        site(Doing::kIdleWait, SIZE_MAX, {frame("epoll_wait", 0), frame("serve", 61)}),
+    };
+    return all;
+}
+
+// One that does the same from a moment on until two seconds have passed, looked at ten times a second.
+Life from(double begin, pid_t id, std::size_t site, pid_t awaited = 0) {
+    Life life;
+    life.id = id;
+    for (int i = 0; i <= 20; i++) {
+        const double at = 0.1 * i;
+        const bool is_there = at >= begin - 1e-9;
+        const std::uint64_t ran = is_there ? 1000 : static_cast<std::uint64_t>(100 * i);
+        life.looks.push_back(is_there ? Look{at, ran, places()[site].doing, site, awaited}
+                                      : Look{at, ran, Doing::kRunning, kRan, 0});
+    }
+    return life;
+}
+
+Life running(pid_t id) {
+    return from(1000, id, 0);
+}
+
+std::vector<pid_t> threads_of(const Deadlock &deadlock) {
+    std::vector<pid_t> threads;
+    for (const Stuck &stuck : deadlock.threads)
+        threads.push_back(stuck.thread);
+    return threads;
+}
+
+using Ids = std::vector<pid_t>;
+
+// --- who cannot go on -----------------------------------------------------------------------------------------
+
+TEST(StatHolders, TwoThatWaitForEachOther) {
+    const Deadlock found =
+        find_deadlock({from(0, 10, 2, 11), from(1, 11, 0, 12), from(0.5, 12, 1, 11), running(13)});
+    ASSERT_EQ(threads_of(found), (Ids{11, 12}));
+    EXPECT_EQ(found.threads[0].site, 0U);
+    EXPECT_EQ(found.threads[0].holder, 12);
+    EXPECT_FALSE(found.threads[0].is_held_by_ended);
+    EXPECT_EQ(found.threads[1].site, 1U);
+    EXPECT_NEAR(found.seconds, 1, 1e-9);
+}
+
+TEST(StatHolders, WhoWaitsForOneInTheRingIsNotInIt) {
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 9, 0, 11), from(0, 11, 0, 12), from(0, 12, 1, 11)})),
+              (Ids{11, 12}));
+}
+
+TEST(StatHolders, WhoJoinsOneThatWantsItsLock) {
+    const Deadlock found = find_deadlock({from(0, 10, 2, 11), from(0, 11, 0, 10), running(12)});
+    ASSERT_EQ(threads_of(found), (Ids{11, 10}));
+    EXPECT_EQ(found.threads[1].site, SIZE_MAX);
+    EXPECT_EQ(found.threads[1].holder, 11);
+}
+
+TEST(StatHolders, OnesOwnLock) {
+    const Deadlock found = find_deadlock({from(0, 10, 0, 10), running(11)});
+    ASSERT_EQ(threads_of(found), (Ids{10}));
+    EXPECT_EQ(found.threads[0].holder, 10);
+}
+
+TEST(StatHolders, TheLockOfOneThatHasEnded) {
+    std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3), running(12)};
+    EXPECT_EQ(threads_of(find_deadlock(lives)), Ids{}); // it sleeps, and may give it back
+    lives[1].is_gone = true;
+    const Deadlock found = find_deadlock(lives);
+    ASSERT_EQ(threads_of(found), (Ids{10}));
+    EXPECT_TRUE(found.threads[0].is_held_by_ended);
+}
+
+// Not one that goes on, waits for work, or has just begun to wait.
+TEST(StatHolders, WhoMayGoOnIsNotStuck) {
+    EXPECT_EQ(threads_of(find_deadlock({})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), running(11)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), from(0, 11, 4)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), from(1.8, 11, 1, 10)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 3)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 2, 10)})), Ids{}); // no lock is in it
+    Life awake = from(0, 11, 1, 10); // waits again and again
+    for (std::size_t i = 0; i < awake.looks.size(); i++)
+        awake.looks[i].run_ns += i;
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), awake})), Ids{});
+}
+
+// Of locks whose owners are not known: all have to wait, and nobody else may have one.
+TEST(StatHolders, AllWait) {
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)})), (Ids{11, 12}));
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(1.4, 12, 1)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 4)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0, kAnotherProcess)})), Ids{});
+}
+
+// --- what holders do ------------------------------------------------------------------------------------------
+
+TEST(StatHolders, AHolderThatSleeps) {
+    std::vector<LockUse> locks(2);
+    std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3), from(0, 12, 1, 13), running(13)};
+    add_holders(lives, places(), locks);
+    EXPECT_EQ(locks[0].holder.looks, 21U);
+    EXPECT_EQ(locks[0].holder.asleep, 1);
+    EXPECT_EQ(locks[0].holder.doing, Doing::kSleep);
+    ASSERT_EQ(locks[0].holder.stack.size(), 2U);
+    EXPECT_EQ(locks[0].holder.stack[1].function, "ask");
+    EXPECT_EQ(locks[1].holder.looks, 21U);
+    EXPECT_EQ(locks[1].holder.asleep, 0);
+    EXPECT_TRUE(locks[1].holder.stack.empty());
+}
+
+// What was seen at another time tells only if it has slept all along.
+TEST(StatHolders, WhatAHolderDidAtAnotherTimeIsNotKnown) {
+    std::vector<LockUse> locks(2);
+    std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3)};
+    for (Look &look : lives[1].looks)
+        look.at += 0.05;
+    add_holders(lives, places(), locks);
+    EXPECT_EQ(locks[0].holder.looks, 20U); // all but the first, before which it was not looked at
+    EXPECT_EQ(locks[0].holder.asleep, 1);
+    for (std::size_t i = 0; i < lives[1].looks.size(); i++)
+        lives[1].looks[i].run_ns += i;
+    locks.assign(2, {});
+    add_holders(lives, places(), locks);
+    EXPECT_EQ(locks[0].holder.looks, 0U);
+}
+
+// One that waits for a lock itself is no sleeper, and one's own lock nobody else's.
+TEST(StatHolders, AHolderThatWaitsForALock) {
+    std::vector<LockUse> locks(2);
+    add_holders({from(0, 10, 0, 11), from(0, 11, 1, 11)}, places(), locks);
+    EXPECT_EQ(locks[0].holder.looks, 0U);
+    EXPECT_EQ(locks[1].holder.looks, 0U);
+}
+
+// --- what is said of it ---------------------------------------------------------------------------------------
+
+Report stuck_report() {
+    Report report;
+    report.machine.processors = 2;
+    report.rate = 100;
+    Point point;
+    point.runs = 1;
+    point.wall = {2, 2, 2, 0, 1};
+    point.user = 0.01;
+    point.most_threads = 3;
+    report.points.push_back(point);
+    report.sampled_wall = 2;
+    report.doing[static_cast<int>(Doing::kLockWait)] = 4;
+    report.locks.resize(2);
+    report.locks[0].lock.symbol = "first_lock";
+    report.locks[1].lock.symbol = "locks";
+    report.locks[1].lock.offset = 0x28;
+    for (const std::size_t which : {0U, 1U}) {
+        report.waits.push_back(places()[which]);
+        report.waits.back().samples = 100;
+        report.waits.back().share = 0.5;
+        report.waits.back().seconds = 1;
+    }
+    return report;
+}
+
+TEST(StatHolders, ADeadlockIsAllThatIsSaid) {
+    Report report = stuck_report();
+    report.deadlock = {{{11, 0, 12, false}, {12, 1, 11, false}}, 1.5};
+    conclude(report, "");
+    ASSERT_EQ(report.findings.size(), 1U);
+    const Finding &found = report.findings.front();
+    EXPECT_EQ(found.rule, "deadlock");
+    EXPECT_EQ(found.cause, "Deadlock in pay(): 2 threads wait for each other");
+    EXPECT_EQ(found.confidence, Confidence::kHigh);
+    EXPECT_EQ(found.function, "pay");
+    EXPECT_EQ(found.line, 21);
+    ASSERT_EQ(found.evidence.size(), 3U);
+    EXPECT_EQ(found.evidence[0], "thread 11 waits for first_lock in pay() (prog.c:21), which thread 12 has");
+    EXPECT_EQ(found.evidence[1], "thread 12 waits for locks+0x28 in earn() (prog.c:31), which thread 11 has");
+    EXPECT_EQ(found.evidence[2], "none of them has run for the last 1.50 s that were seen");
+    EXPECT_EQ(report.verdict, "The program is stuck: 2 threads wait for what will never come.");
+    const std::string text = text_of(report);
+    EXPECT_NE(
+        text.find("         thread 11 waits for first_lock in pay() (prog.c:21), which thread 12 has\n"),
+        std::string::npos)
+        << text;
+}
+
+// However the runs compare, and however the program was ended.
+TEST(StatHolders, ADeadlockIsSaidOfASweepAsWell) {
+    Report report = stuck_report();
+    report.points.push_back(report.points.front());
+    report.points[0].threads = 1;
+    report.points[1].threads = 2;
+    report.points[1].wall = {1, 1, 1, 0, 1};
+    report.deadlock = {{{11, 0, 11, false}}, 1.5};
+    conclude(report, "the program was ended by SIGKILL");
+    ASSERT_EQ(report.findings.size(), 1U);
+    EXPECT_EQ(report.findings.front().rule, "deadlock");
+    EXPECT_EQ(report.findings.front().cause,
+              "Deadlock in pay(): the thread has the lock already that it waits for");
+    EXPECT_EQ(report.verdict, "The program is stuck: 1 thread waits for what will never come.");
+}
+
+TEST(StatHolders, EachKindOfDeadlockHasItsAdvice) {
+    const auto told = [](const Deadlock &deadlock) {
+        Report report = stuck_report();
+        report.deadlock = deadlock;
+        conclude(report, "");
+        return report.findings.front();
+    };
+    const Finding ended = told({{{11, 0, 12, true}}, 1.5});
+    EXPECT_NE(ended.cause.find("who had the lock has ended with it"), std::string::npos) << ended.cause;
+    EXPECT_NE(ended.fix.find("every way out"), std::string::npos) << ended.fix;
+    EXPECT_NE(ended.evidence.front().find("which thread 12 had when it ended"), std::string::npos);
+    const Finding joins = told({{{11, 0, 10, false}, {10, SIZE_MAX, 11, false}}, 1.5});
+    EXPECT_EQ(joins.evidence[1], "thread 10 waits for thread 11 to end");
+    const Finding all = told({{{11, 0, 0, false}, {12, 1, 0, false}}, 1.5});
+    EXPECT_NE(all.cause.find("nobody is left"), std::string::npos) << all.cause;
+    EXPECT_EQ(all.confidence, Confidence::kMedium);
+    EXPECT_EQ(all.evidence.front(), "thread 11 waits for first_lock in pay() (prog.c:21)");
+}
+
+TEST(StatHolders, ALockThatIsHeldAsleep) {
+    Report report = stuck_report();
+    report.locks[0].holder = {100, 0.9, Doing::kSleep, places()[3].stack};
+    report.locks[1].holder = {100, 0.1, Doing::kSleep, places()[3].stack}; // mostly not
+    conclude(report, "");
+    ASSERT_EQ(report.findings.size(), 2U);
+    const auto found = std::find_if(report.findings.begin(), report.findings.end(),
+                                    [](const Finding &one) { return one.rule == "held-asleep"; });
+    ASSERT_NE(found, report.findings.end());
+    EXPECT_EQ(found->cause, "A lock is held while its holder sleeps: first_lock in ask()");
+    EXPECT_EQ(found->function, "ask");
+    EXPECT_EQ(found->line, 51);
+    EXPECT_EQ(std::count(found->evidence.begin(), found->evidence.end(),
+                         "threads wait for it in pay() (prog.c:21)"),
+              1);
+    EXPECT_EQ(std::count(found->evidence.begin(), found->evidence.end(),
+                         "its holder slept itself in 90 % of 100 looks at who waited for it"),
+              1);
+    report.locks[0].holder.looks = 19; // too few to tell
+    conclude(report, "");
+    for (const Finding &one : report.findings)
+        EXPECT_NE(one.rule, "held-asleep");
+}
+
+TEST(StatHolders, WhatAHolderWaitsForIsNamed) {
+    const struct {
+        Doing doing;
+        const char *words;
+    } known[] = {{Doing::kInputOutput, "waits for input or output"},
+                 {Doing::kIdleWait, "waits for something else"},
+                 {Doing::kJoinWait, "waits for a thread to end"}};
+    for (const auto &one : known) {
+        Report report = stuck_report();
+        report.locks[0].holder = {100, 0.9, one.doing, places()[3].stack};
+        conclude(report, "");
+        ASSERT_FALSE(report.findings.empty());
+        EXPECT_NE(report.findings.front().cause.find(one.words), std::string::npos)
+            << report.findings.front().cause;
+    }
+}
+
+} // namespace
