@@ -218,9 +218,9 @@ TEST(StatHolders, ADeadlockIsAllThatIsSaid) {
     EXPECT_EQ(found.evidence[2], "none of them has run for the last 1.50 s that were seen");
     EXPECT_EQ(report.verdict, "The program is stuck: 2 threads wait for what will never come.");
     const std::string text = text_of(report);
-    EXPECT_NE(
-        text.find("         thread 11 waits for first_lock in pay() (prog.c:21), which thread 12 has\n"),
-        std::string::npos)
+    EXPECT_NE(text.find("         thread 11 waits for first_lock in pay() (prog.c:21), which thread 12\n"
+                        "         has\n"),
+              std::string::npos)
         << text;
 }
 
