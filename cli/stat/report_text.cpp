@@ -3,6 +3,7 @@
 // A report for a terminal of 80 columns (report.hpp): what is the matter first, then what shows it.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "comparison.hpp"
 #include "stat/facts.hpp"
@@ -153,6 +154,37 @@ std::string lock_text(const Site &site, const Lock &lock) {
     return terminal_text((construct != nullptr ? openmp_name(*construct, &lock) + "; " : "") + lock.text);
 }
 
+// Sites that a reader could not tell apart, for they differ further out than there is room, are one.
+struct WaitRow {
+    std::string chain, lock;
+    double share = 0, seconds = 0;
+    std::optional<std::uint64_t> calls;
+};
+
+std::vector<WaitRow> wait_rows(const Report &report) {
+    std::vector<WaitRow> rows;
+    for (const Site &site : report.waits) {
+        WaitRow row{chain(site.stack, kWidth - 8), "", site.share, site.seconds, site.calls};
+        if (site.lock < report.locks.size())
+            row.lock = lock_text(site, report.locks[site.lock].lock);
+        const auto same = std::find_if(rows.begin(), rows.end(), [&row](const WaitRow &known) {
+            return known.chain == row.chain && known.lock == row.lock &&
+                   known.calls.has_value() == row.calls.has_value();
+        });
+        if (same == rows.end()) {
+            rows.push_back(std::move(row));
+            continue;
+        }
+        same->share += row.share;
+        same->seconds += row.seconds;
+        if (row.calls)
+            *same->calls += *row.calls;
+    }
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const WaitRow &a, const WaitRow &b) { return a.share > b.share; });
+    return rows;
+}
+
 std::string waits_text(const Report &report) {
     if (report.waits.empty())
         return "";
@@ -161,17 +193,17 @@ std::string waits_text(const Report &report) {
                         : report.exact         ? "every wait counted"
                                                : fixed(report.rate, 0) + " Hz samples") +
                        "; join and idle waits excluded)\n";
-    std::size_t shown = 0, lock = SIZE_MAX;
-    for (const Site &site : report.waits) {
-        if (shown++ == kSites)
-            break;
-        text += right(percent(site.share), 6) + "  " + chain(site.stack, kWidth - 8) + "\n";
-        if (site.calls)
-            text += "        " + counted(static_cast<double>(*site.calls), "wait") + ", " +
-                    duration(site.seconds) + (report.exact_estimated ? " by estimate\n" : " in all\n");
-        if (site.lock < report.locks.size() && site.lock != lock)
-            text += wrapped("        lock: " + lock_text(site, report.locks[site.lock].lock), "        ");
-        lock = site.lock;
+    const std::vector<WaitRow> rows = wait_rows(report);
+    std::string lock;
+    for (std::size_t i = 0; i < std::min(kSites, rows.size()); i++) {
+        const WaitRow &row = rows[i];
+        text += right(percent(row.share), 6) + "  " + row.chain + "\n";
+        if (row.calls)
+            text += "        " + counted(static_cast<double>(*row.calls), "wait") + ", " +
+                    duration(row.seconds) + (report.exact_estimated ? " by estimate\n" : " in all\n");
+        if (!row.lock.empty() && row.lock != lock)
+            text += wrapped("        lock: " + row.lock, "        ");
+        lock = row.lock;
     }
     return text;
 }

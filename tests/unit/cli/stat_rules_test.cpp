@@ -1502,6 +1502,25 @@ TEST(StatText, WhatIsCountedWhereThatIsAllowed) {
     EXPECT_EQ(text_of(without.report).find("counted:"), std::string::npos);
 }
 
+// What differs further out than there is room is no row of its own.
+TEST(StatRules, RowsThatLookAlikeAreOne) {
+    const std::string far(40, 'f');
+    const auto stack = [&far](const std::string &outermost) {
+        return std::vector<Frame>{library("random"), own("draw"), own(far.c_str(), 25),
+                                  own(outermost.c_str(), 33)};
+    };
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 1, 2, 0).doing(Doing::kRunning, 1).doing(Doing::kLockWait, 1);
+    made.lock(LockKind::kLibrary, "libc.so.6 .data (static lock inside libc)", 1);
+    made.waits({library("putc"), own("put")}, 40, 0.4);
+    made.waits(stack(std::string(40, 'a')), 35, 0.35).waits(stack(std::string(40, 'b')), 25, 0.25);
+    const std::string text = text_of(made.concluded());
+    const std::size_t one = text.find("60%  random <- draw (prog.c:21) <- " + far);
+    EXPECT_NE(one, std::string::npos) << text;
+    EXPECT_GT(text.find("40%  putc <- put (prog.c:21)"), one) << text;
+    EXPECT_EQ(text.find("35%"), std::string::npos) << text;
+}
+
 TEST(StatText, NoLineIsTooLong) {
     Case made = random_case();
     made.report.waits.front().stack[2].function = std::string(300, 'x');
