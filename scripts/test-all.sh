@@ -26,12 +26,12 @@ step_heavy() {
     done
 }
 
-# The instrumented part is what links the core; the preloaded library cannot be (docs/building.md).
-step_asan() { if built asan; then run_tests asan -L unit -LE heavy; fi; }
+# The instrumented part is what links the core; the preloaded library cannot be (docs/building.md). Benchmarks run in no unit test.
+step_asan() { if built asan -DTHRUM_BUILD_BENCH=OFF; then run_tests asan -L unit -LE heavy; fi; }
 
 # TSan of Debian 12's compilers cannot place its shadow where the kernel randomises more than 28 bits.
 step_tsan() {
-    if built tsan; then
+    if built tsan -DTHRUM_BUILD_BENCH=OFF; then
         if (($(</proc/sys/vm/mmap_rnd_bits) > 28)); then
             launcher=(setarch --addr-no-randomize)
         fi
@@ -42,7 +42,7 @@ step_tsan() {
 
 step_clang() { if built clang; then run_tests clang -LE heavy; fi; }
 
-step_aarch64() { if built aarch64; then run_tests aarch64 -L unit -LE heavy; fi; }
+step_aarch64() { if built aarch64 -DTHRUM_BUILD_BENCH=OFF; then run_tests aarch64 -L unit -LE heavy; fi; }
 
 step_lint() { check "lint" scripts/lint.sh; }
 step_reproducible() { check "reproducible build" scripts/check-reproducible.sh; }
