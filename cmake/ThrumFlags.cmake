@@ -7,7 +7,8 @@
 #   thrum_core_options(TARGET)       C17, warnings, hidden visibility, unwind tables
 #   thrum_cxx_options(TARGET)        C++17, warnings, the include paths
 #   thrum_sanitize(TARGET)           adds -fsanitize=$THRUM_SANITIZE, to compiling and to linking
-#   thrum_quick_gtest(TARGET)        for what is compiled once and run a few times; after all other flags
+#   thrum_precompile_gtest(TARGET)   reads GoogleTest's headers once, and not for each file; after all other flags
+#   thrum_quick_gtest(TARGET)        that, and less is made of tests whose own code is not what is tested
 #
 # NDEBUG is never defined: the core has assertions of its own (THRUM_DEBUG), and a test that uses
 # assert() has to mean it in every build.
@@ -101,12 +102,17 @@ function(thrum_sanitize target)
     endif()
 endfunction()
 
-# GoogleTest's headers are read once, and not for each file. What it makes of a test at -O2, with all that a debugger could
-# ask for, takes twice the time: what is tested is compiled elsewhere, and functions and lines are enough of the test itself.
-function(thrum_quick_gtest target)
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O1;-g1>")
+function(thrum_precompile_gtest target)
     target_precompile_headers(${target} PRIVATE
         "$<$<COMPILE_LANGUAGE:CXX>:<gtest/gtest.h$<ANGLE-R>>"
         "$<$<COMPILE_LANGUAGE:CXX>:<functional$<ANGLE-R>>"
         "$<$<COMPILE_LANGUAGE:CXX>:<thread$<ANGLE-R>>")
+endfunction()
+
+# What GoogleTest makes of a test takes twice the time to compile at -O2 with all that a debugger could ask for. What is tested
+# is compiled elsewhere, and functions and lines are enough of the test itself; the debug build has the rest.
+function(thrum_quick_gtest target)
+    target_compile_options(${target} PRIVATE
+        "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O1;-g1>")
+    thrum_precompile_gtest(${target})
 endfunction()

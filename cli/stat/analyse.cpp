@@ -119,8 +119,8 @@ class SampledRun {
     Doing doing_until(const Samples &samples, std::size_t at) const;
     std::vector<Thread::Span> spans(const ProcThread &thread, const Samples &samples) const;
     void add_lock_times(const ProcThread &thread, const Samples &samples);
-    pid_t awaited(const ProcSample &sample, Doing doing) const;
-    std::vector<Life> lives(const std::vector<Samples> &samples) const;
+    pid_t awaited(const ProcSample &sample, const Seen &seen) const;
+    std::vector<Life> lives(const std::vector<Samples> &samples);
     void finish_locks();
     void place_sites();
     void summarise();
@@ -134,6 +134,8 @@ class SampledRun {
     std::set<pid_t> ids_;
     std::vector<Seen> seen_;  // by sample
     std::vector<Site> sites_; // of all kinds
+    enum class Call : std::uint8_t { kMutex, kCondition, kOther };
+    std::vector<Call> calls_; // by site
     std::map<std::tuple<Doing, std::string, std::size_t>, std::size_t> known_sites_;
     std::map<std::pair<std::size_t, std::size_t>, std::vector<Frame>> known_frames_; // by stack, and Python's
     std::map<std::tuple<std::size_t, std::size_t, long, std::uint64_t, std::uint64_t, std::uint64_t>, Seen>
@@ -389,25 +391,34 @@ void SampledRun::add_lock_times(const ProcThread &thread, const Samples &samples
     }
 }
 
-pid_t SampledRun::awaited(const ProcSample &sample, Doing doing) const {
-    if (doing == Doing::kJoinWait)
-        return static_cast<pid_t>(sample.arguments[2]);
-    if (doing != Doing::kLockWait || ids_.count(sample.holder) != 0)
-        return doing == Doing::kLockWait ? sample.holder : 0;
+// Who has the lock that a thread waits for, or whose end. The owner beside a word is believed where that is a mutex's.
+pid_t SampledRun::awaited(const ProcSample &sample, const Seen &seen) const {
+    const auto known = [this](pid_t id) { return ids_.count(id) != 0 && sampler_.has_same_numbers ? id : 0; };
+    if (seen.doing == Doing::kJoinWait)
+        return known(static_cast<pid_t>(sample.arguments[2]));
+    if (seen.doing != Doing::kLockWait)
+        return 0;
+    const Call call = calls_[seen.site];
+    if (call == Call::kMutex && known(sample.holder) != 0)
+        return sample.holder;
     const bool is_private =
         sample.system_call == SYS_futex && (sample.arguments[1] & FUTEX_PRIVATE_FLAG) != 0;
-    return is_private ? 0 : kAnotherProcess;
+    return is_private && call != Call::kCondition ? 0 : kNobodyKnown;
 }
 
-std::vector<Life> SampledRun::lives(const std::vector<Samples> &samples) const {
+std::vector<Life> SampledRun::lives(const std::vector<Samples> &samples) {
+    for (const Site &site : sites_)
+        calls_.push_back(is_in_mutex_call(site.stack)       ? Call::kMutex
+                         : is_in_condition_call(site.stack) ? Call::kCondition
+                                                            : Call::kOther);
     std::vector<Life> all;
     for (std::size_t i = 0; i < samples.size(); i++) {
-        const ProcThread &thread = sampler_.threads[i];
-        Life life{thread.id, thread.gone.has_value(), {}};
+        Life life{sampler_.threads[i].id, sampler_.threads[i].gone, {}};
         for (const std::size_t index : samples[i]) {
             const ProcSample &one = sample(index);
             const Seen &seen = seen_[index];
-            life.looks.push_back({one.at, one.run_ns, seen.doing, seen.site, awaited(one, seen.doing)});
+            const bool is_timed = one.system_call == SYS_futex && one.arguments[3] != 0;
+            life.looks.push_back({one.at, one.run_ns, seen.doing, seen.site, awaited(one, seen), is_timed});
         }
         all.push_back(std::move(life));
     }

@@ -3,6 +3,9 @@
 // A deadlock is told by who waits for whom. Where the owner of each lock is known that is a chain from thread to thread: it
 // ends at one that can go on, or it comes back to where it was, or it leads to one that has ended with the lock. Where no
 // owner is known it takes more: that all threads there are wait, for locks and for each other's ends, and none has run.
+//
+// Samples are of moments, and of many threads each has few. So nothing counts but what is certain: that a thread waited for the
+// same from one look to another, not having run in between, and that all those waits have a part of the time in common.
 #include "stat/holders.hpp"
 
 #include <algorithm>
@@ -14,28 +17,42 @@ namespace thrum::stat {
 
 namespace {
 
-// Seconds that a wait has to last: the owner of one that is about to be woken may be another one by now, and timeouts end
-// some. Longer where nobody's owner speaks for it.
+// Seconds that waits must have in common: the owner of a lock that is about to be handed over may be another one by now. Longer
+// where nobody's owner speaks for it.
 constexpr double kStuck = 0.5, kAllStuck = 1;
+// A process's threads end one after another; those that were missed so shortly before the last look have ended with it.
+constexpr double kTogether = 0.1;
 
 // --- what holders do ------------------------------------------------------------------------------------------
 
-// What a thread was at when somebody else was looked at, if that is certain: it was looked at in the same sweep, or has not
-// run from the look before to the one after.
-const Look *look_at(const Life &life, double at) {
-    const auto after = std::upper_bound(life.looks.begin(), life.looks.end(), at,
-                                        [](double moment, const Look &look) { return moment < look.at; });
-    if (after == life.looks.begin())
-        return nullptr;
-    const Look &before = *(after - 1);
-    const bool is_same = after != life.looks.end() && after->run_ns == before.run_ns &&
-                         after->site == before.site && before.site != SIZE_MAX;
-    return before.at == at || is_same ? &before : nullptr;
-}
+enum class Holding : std::uint8_t { kUnknown, kAwake, kAsleep, kForLock };
 
 bool is_asleep(Doing doing) {
     return doing == Doing::kSleep || doing == Doing::kInputOutput || doing == Doing::kIdleWait ||
            doing == Doing::kJoinWait;
+}
+
+Holding holding_by(const Look &look) {
+    if (look.site != SIZE_MAX && look.doing == Doing::kLockWait)
+        return Holding::kForLock;
+    return look.site != SIZE_MAX && is_asleep(look.doing) ? Holding::kAsleep : Holding::kAwake;
+}
+
+// What a thread was at when somebody else was looked at: it was looked at in the same sweep, or before and after. If it has run
+// in between it was awake for a part of the time, and counts as that.
+Holding holding_at(const Life &life, double at, std::size_t &site) {
+    const auto after = std::upper_bound(life.looks.begin(), life.looks.end(), at,
+                                        [](double moment, const Look &look) { return moment < look.at; });
+    if (after == life.looks.begin())
+        return Holding::kUnknown;
+    const Look &before = *(after - 1);
+    site = before.site;
+    if (before.at == at)
+        return holding_by(before);
+    if (after == life.looks.end())
+        return Holding::kUnknown;
+    return after->run_ns == before.run_ns && after->site == before.site ? holding_by(before)
+                                                                        : Holding::kAwake;
 }
 
 struct Seen {
@@ -46,106 +63,145 @@ struct Seen {
 // --- who cannot go on -----------------------------------------------------------------------------------------
 
 struct Wait {
-    const Life *life = nullptr;
-    double since = 0; // it has not run since then, and waited for the same all the time
+    const Life *life;
+    double since, until; // looks between which it has not run, and waited for the same
     const Look &last() const { return life->looks.back(); }
+    bool is_for_lock() const { return last().doing == Doing::kLockWait; }
 };
 
-bool is_wait(Doing doing) {
-    return doing == Doing::kLockWait || doing == Doing::kJoinWait;
-}
-
-// The wait that a thread ends in; `life` is null where it ends in something else.
-Wait last_wait(const Life &life) {
-    if (life.is_gone || life.looks.empty() || !is_wait(life.looks.back().doing))
-        return {};
+// The wait that a thread ends in; nothing where it ends in something else, or may end by itself.
+std::optional<Wait> last_wait(const Life &life) {
     const Look &last = life.looks.back();
+    if ((last.doing != Doing::kLockWait && last.doing != Doing::kJoinWait) || last.is_timed)
+        return std::nullopt;
     const auto first = std::find_if(life.looks.rbegin(), life.looks.rend(), [&last](const Look &look) {
         return look.run_ns != last.run_ns || look.site != last.site || look.awaited != last.awaited;
     });
-    return {&life, first.base()->at};
+    return Wait{&life, first.base()->at, last.at};
+}
+
+using Waits = std::vector<const Wait *>;
+
+// Seconds that all of them have in common.
+double common(const Waits &waits) {
+    double since = 0, until = waits.empty() ? 0 : waits.front()->until;
+    for (const Wait *wait : waits) {
+        since = std::max(since, wait->since);
+        until = std::min(until, wait->until);
+    }
+    return until - since;
 }
 
 class Waiters {
   public:
-    explicit Waiters(const std::vector<Life> &lives) {
-        for (const Life &life : lives) {
-            if (life.looks.empty())
-                continue;
-            now_ = std::max(now_, life.looks.back().at);
-            known_.insert(life.id);
-            if (!life.is_gone)
-                living_.insert(life.id);
-            if (const Wait wait = last_wait(life); wait.life != nullptr)
-                waits_[life.id] = wait;
-        }
-    }
-
+    explicit Waiters(const std::vector<Life> &lives);
     Deadlock find() const;
 
   private:
-    const Wait *wait_of(pid_t id) const {
-        const auto found = waits_.find(id);
-        return found != waits_.end() && now_ - found->second.since >= kStuck ? &found->second : nullptr;
-    }
-    bool has_ended(pid_t id) const { return known_.count(id) != 0 && living_.count(id) == 0; }
-    std::vector<const Wait *> ring_from(const Wait &first) const;
-    std::vector<const Wait *> all() const;
-    Deadlock told(const std::vector<const Wait *> &waits) const;
+    Waits ring_through(const Wait &first, std::set<const Wait *> &known) const;
+    bool is_held_by_ended(const Wait &wait) const;
+    Waits all() const;
+    static Deadlock told(const Waits &waits, Deadlock::Kind kind);
 
-    double now_ = 0;
-    std::set<pid_t> known_, living_;
-    std::map<pid_t, Wait> waits_;
+    std::map<pid_t, Wait> waits_;   // of those that live
+    std::set<pid_t> living_;        // or ended with the process
+    std::map<pid_t, double> ended_; // when, at the latest
 };
 
-// Those that wait in a circle, beginning with `first`; it alone, where the one who has its lock is no more; none otherwise.
-std::vector<const Wait *> Waiters::ring_from(const Wait &first) const {
-    std::vector<const Wait *> ring = {&first};
-    if (first.last().doing == Doing::kLockWait && has_ended(first.last().awaited))
-        return ring;
-    for (std::size_t steps = 0; steps <= waits_.size(); steps++) {
-        const Wait *next = wait_of(ring.back()->last().awaited);
-        if (next == nullptr)
-            return {};
-        if (next == &first)
-            return ring;
-        ring.push_back(next);
+Waiters::Waiters(const std::vector<Life> &lives) {
+    double end = 0;
+    for (const Life &life : lives)
+        end = std::max(end, life.looks.empty() ? 0 : life.looks.back().at);
+    for (const Life &life : lives) {
+        if (life.looks.empty())
+            continue;
+        if (life.gone && *life.gone < end - kTogether) {
+            ended_[life.id] = *life.gone;
+            continue;
+        }
+        living_.insert(life.id);
+        if (const std::optional<Wait> wait = last_wait(life))
+            waits_.insert_or_assign(life.id, *wait);
     }
-    return {}; // `first` leads to a ring that it is not in
 }
 
-// All that wait for locks, where nobody is there who does not wait.
-std::vector<const Wait *> Waiters::all() const {
-    std::vector<const Wait *> found;
-    for (const auto &[id, wait] : waits_) {
-        if (now_ - wait.since < kAllStuck || wait.last().awaited == kAnotherProcess)
+// It still waited when the owner of its lock had been missed for long.
+bool Waiters::is_held_by_ended(const Wait &wait) const {
+    const auto owner = ended_.find(wait.last().awaited);
+    return wait.is_for_lock() && owner != ended_.end() && living_.count(owner->first) == 0 &&
+           wait.until - std::max(owner->second, wait.since) >= kStuck;
+}
+
+// The ring that one comes to from there, if there is one that was not known. Each thread waits for one other, so that no way
+// need be gone twice.
+Waits Waiters::ring_through(const Wait &first, std::set<const Wait *> &known) const {
+    Waits way;
+    for (const Wait *at = &first; known.insert(at).second;) {
+        way.push_back(at);
+        const auto next = waits_.find(at->last().awaited);
+        if (next == waits_.end())
             return {};
-        if (wait.last().doing == Doing::kLockWait)
+        at = &next->second;
+        const auto begin = std::find(way.begin(), way.end(), at);
+        if (begin != way.end())
+            return {begin, way.end()};
+    }
+    return {};
+}
+
+// All that wait for locks, where nobody is there who does not wait, and nobody has been for long.
+Waits Waiters::all() const {
+    Waits everyone, found;
+    for (const auto &[id, wait] : waits_) {
+        if (wait.last().awaited == kNobodyKnown)
+            return {};
+        everyone.push_back(&wait);
+        if (wait.is_for_lock())
             found.push_back(&wait);
     }
-    return waits_.size() == living_.size() ? found : std::vector<const Wait *>();
+    double last_end = 0;
+    for (const auto &[id, at] : ended_)
+        last_end = std::max(last_end, at);
+    const bool is_long = common(everyone) >= kAllStuck &&
+                         std::all_of(everyone.begin(), everyone.end(), [last_end](const Wait *wait) {
+                             return wait->until - last_end >= kAllStuck;
+                         });
+    return waits_.size() == living_.size() && is_long ? found : Waits();
 }
 
-Deadlock Waiters::told(const std::vector<const Wait *> &waits) const {
+Deadlock Waiters::told(const Waits &waits, Deadlock::Kind kind) {
     Deadlock deadlock;
+    deadlock.kind = kind;
+    deadlock.seconds = common(waits);
     for (const Wait *wait : waits) {
         const Look &last = wait->last();
-        const bool is_lock = last.doing == Doing::kLockWait;
-        deadlock.threads.push_back({wait->life->id, is_lock ? last.site : SIZE_MAX, last.awaited,
-                                    is_lock && has_ended(last.awaited)});
-        const double seconds = now_ - wait->since;
-        deadlock.seconds = deadlock.threads.size() == 1 ? seconds : std::min(deadlock.seconds, seconds);
+        deadlock.threads.push_back({wait->life->id, !wait->is_for_lock(),
+                                    wait->is_for_lock() ? last.site : SIZE_MAX,
+                                    std::max<pid_t>(last.awaited, 0)});
     }
     return deadlock;
 }
 
-// Rings are told by the thread for a lock that was seen first; those that only wait for somebody in one are not in it.
+// Rings begin with a thread that waits for a lock; those that only wait for somebody in one are not in it.
 Deadlock Waiters::find() const {
+    std::set<const Wait *> known;
+    for (const auto &[id, wait] : waits_) {
+        Waits ring = ring_through(wait, known);
+        const auto lock =
+            std::find_if(ring.begin(), ring.end(), [](const Wait *one) { return one->is_for_lock(); });
+        if (lock == ring.end() || common(ring) < kStuck)
+            continue;
+        std::rotate(ring.begin(), lock, ring.end());
+        return told(ring, Deadlock::kRing);
+    }
+    Waits orphans;
     for (const auto &[id, wait] : waits_)
-        if (wait.last().doing == Doing::kLockWait && now_ - wait.since >= kStuck)
-            if (const auto ring = ring_from(wait); !ring.empty())
-                return told(ring);
-    return told(all());
+        if (is_held_by_ended(wait) &&
+            (orphans.empty() || orphans.front()->last().awaited == wait.last().awaited))
+            orphans.push_back(&wait);
+    if (!orphans.empty())
+        return told(orphans, Deadlock::kOwnerEnded);
+    return told(all(), Deadlock::kAll);
 }
 
 } // namespace
@@ -161,15 +217,16 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
             const auto holder = look.doing == Doing::kLockWait ? by_id.find(look.awaited) : by_id.end();
             if (holder == by_id.end() || holder->second == &life || sites[look.site].lock >= locks.size())
                 continue;
-            const Look *at = look_at(*holder->second, look.at);
-            if (at == nullptr || at->doing == Doing::kLockWait)
+            std::size_t site = SIZE_MAX;
+            const Holding holding = holding_at(*holder->second, look.at, site);
+            if (holding == Holding::kUnknown || holding == Holding::kForLock)
                 continue;
             Seen &its = seen[sites[look.site].lock];
             its.looks++;
-            if (at->site == SIZE_MAX || !is_asleep(at->doing))
+            if (holding != Holding::kAsleep)
                 continue;
             its.asleep++;
-            its.sites[at->site]++;
+            its.sites[site]++;
         }
     for (const auto &[lock, its] : seen) {
         Holder &holder = locks[lock].holder;

@@ -7,13 +7,14 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "stat/report.hpp"
 
 namespace thrum::stat {
 
-constexpr pid_t kAnotherProcess = -1; // may have a lock that several share
+constexpr pid_t kNobodyKnown = -1; // another process may have it, or it may be no lock after all
 
 // A sample of a thread, and what it has become.
 struct Look {
@@ -21,13 +22,14 @@ struct Look {
     std::uint64_t run_ns = 0; // so far
     Doing doing = Doing::kRunning;
     std::size_t site = SIZE_MAX; // SIZE_MAX: it ran
-    pid_t awaited = 0; // who has the lock that it waits for, or whose end; 0: not known, but a thread
+    pid_t awaited = 0;     // who has the lock that it waits for, or whose end; 0: not known, but a thread
+    bool is_timed = false; // it goes on after some time, come what may
 };
 
 // A thread, from its first sample to its last.
 struct Life {
     pid_t id = 0;
-    bool is_gone = false; // before the others
+    std::optional<double> gone; // when it was missed
     std::vector<Look> looks;
 };
 

@@ -41,7 +41,7 @@ struct ProcSample {
     std::uint64_t run_ns = 0, delay_ns = 0; // schedstat, so far
     std::size_t stack = SIZE_MAX;           // index into Observed::stacks
     std::size_t python = SIZE_MAX;          // and into Observed::python
-    pid_t holder = 0; // of a wait for a lock whose word tells: the thread that has it
+    pid_t holder = 0;                       // of a wait for a lock whose word tells: the thread that has it
 };
 
 struct ProcThread {
@@ -68,7 +68,8 @@ class Sampler : public Layer {
     pid_t process = 0;
     std::uint64_t sweeps = 0; // over all threads
     unsigned most_threads = 0;
-    bool is_attached = false; // the program had begun before; run and delay times are those since
+    bool has_same_numbers = true; // threads are known to the program by the numbers that they have here
+    bool is_attached = false;     // the program had begun before; run and delay times are those since
 
   private:
     struct State;

@@ -94,15 +94,21 @@ struct LockUse {
 // A thread that waits to the last for what cannot come.
 struct Stuck {
     std::int32_t thread = 0;
-    std::size_t site = SIZE_MAX; // index into Report::waits; SIZE_MAX: it waits for the holder to end
+    bool is_join = false;        // it waits for the holder to end
+    std::size_t site = SIZE_MAX; // index into Report::waits; SIZE_MAX: not known, or a join
     std::int32_t holder = 0;     // who has the lock, or has to end; 0: not known
-    bool is_held_by_ended = false;
 };
 
-// Threads of which none can go on: each waits for the next, or all wait and nobody else is there.
+// Threads of which none can go on.
 struct Deadlock {
+    enum Kind : std::uint8_t {
+        kRing,       // each waits for the next
+        kOwnerEnded, // all for locks of one that has ended
+        kAll,        // all that are there wait, and whose locks these are is not known
+    };
+    Kind kind = kRing;
     std::vector<Stuck> threads; // none: there is no deadlock
-    double seconds = 0;         // for which none of them has run, at least
+    double seconds = 0;         // for which none of them was seen to run, at least
 };
 
 // What the bare runs with one number of threads took: medians. Times in seconds.

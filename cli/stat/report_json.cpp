@@ -168,12 +168,14 @@ std::string deadlock_json(const Deadlock &deadlock) {
     const auto thread = [](const Stuck &stuck) {
         return JsonObject()
             .add("thread", std::to_string(stuck.thread))
+            .add("is_join", json_boolean(stuck.is_join))
             .add("site", stuck.site == SIZE_MAX ? "null" : std::to_string(stuck.site))
             .add("holder", stuck.holder > 0 ? std::to_string(stuck.holder) : "null")
-            .add("holder_has_ended", json_boolean(stuck.is_held_by_ended))
             .text();
     };
+    static const char *const kKinds[] = {"ring", "owner_ended", "all"}; // as Deadlock::Kind
     return JsonObject()
+        .add("kind", json_string(kKinds[deadlock.kind]))
         .add("seconds", json_number(deadlock.seconds, kSeconds))
         .add("threads", json_array(deadlock.threads, thread))
         .text();

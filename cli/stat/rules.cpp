@@ -191,16 +191,16 @@ std::string exact_name(const Lock &lock) {
 
 // "thread 12 waits for pot_lock in put() (prog.c:21), which thread 13 has".
 std::string stuck_text(const Report &report, const Stuck &stuck) {
-    if (stuck.site >= report.waits.size())
+    if (stuck.is_join)
         return thread_text(stuck.thread) + " waits for " + thread_text(stuck.holder) + " to end";
-    const Site &site = report.waits[stuck.site];
-    const Place place = place_of(site.stack);
-    const std::string lock = site.lock < report.locks.size() ? exact_name(report.locks[site.lock].lock) : "";
-    std::string text =
-        thread_text(stuck.thread) + " waits for " + (lock.empty() ? "a lock" : lock) + at_place(place);
+    const Site *site = stuck.site < report.waits.size() ? &report.waits[stuck.site] : nullptr;
+    const Place place = site != nullptr ? place_of(site->stack) : Place{};
+    const bool has_lock = site != nullptr && site->lock < report.locks.size();
+    std::string text = thread_text(stuck.thread) + " waits for " +
+                       (has_lock ? exact_name(report.locks[site->lock].lock) : "a lock") + at_place(place);
     if (!place.file.empty())
         text += " (" + place.file + ":" + std::to_string(place.line) + ")";
-    if (stuck.is_held_by_ended)
+    if (report.deadlock.kind == Deadlock::kOwnerEnded)
         return text + ", which " + thread_text(stuck.holder) + " had when it ended";
     if (stuck.holder > 0)
         text += ", which " +
@@ -208,36 +208,47 @@ std::string stuck_text(const Report &report, const Stuck &stuck) {
     return text;
 }
 
+struct DeadlockText {
+    std::string cause;
+    const char *fix;
+};
+
+DeadlockText deadlock_text(const Deadlock &deadlock) {
+    constexpr const char *kInOrder =
+        "Take locks in one order everywhere, or with std::scoped_lock; hold none "
+        "while waiting for threads.";
+    const std::size_t threads = deadlock.threads.size();
+    switch (deadlock.kind) {
+    case Deadlock::kOwnerEnded:
+        return {"who had the lock has ended with it",
+                "Give it back on every way out; a robust mutex tells the next one."};
+    case Deadlock::kAll: return {"all threads wait, and nobody is left to give a lock back", kInOrder};
+    default: break;
+    }
+    if (threads == 1)
+        return {"the thread has the lock already that it waits for",
+                "Take it once: split off what is called with the lock held, or make it recursive."};
+    return {counted(static_cast<double>(threads), "thread") + " wait for each other", kInOrder};
+}
+
 Findings deadlock(const Facts &facts) {
     constexpr std::size_t kTold = 8;
     const Report &report = facts.report;
     const std::vector<Stuck> &threads = report.deadlock.threads;
-    const auto first = std::find_if(threads.begin(), threads.end(), [&report](const Stuck &stuck) {
-        return stuck.site < report.waits.size();
-    });
-    if (first == threads.end())
+    if (threads.empty())
         return {};
-    const Place place = place_of(report.waits[first->site].stack);
-    const bool is_known = first->holder > 0, is_own = first->holder == first->thread;
-    const std::string number = counted(static_cast<double>(threads.size()), "thread");
+    const std::size_t site = threads.front().site;
+    const Place place = site < report.waits.size() ? place_of(report.waits[site].stack) : Place{};
+    const DeadlockText text = deadlock_text(report.deadlock);
     Finding found =
-        finding("deadlock",
-                "Deadlock" + at_place(place) + ": " +
-                    (first->is_held_by_ended ? "who had the lock has ended with it"
-                     : is_own                ? "the thread has the lock already that it waits for"
-                     : is_known              ? number + " wait for each other"
-                                             : "all threads wait, and nobody is left to give a lock back"),
-                first->is_held_by_ended ? "Give it back on every way out; a robust mutex tells the next one."
-                : is_own ? "Take it once: split off what is called with the lock held, or make it recursive."
-                         : "Take locks in one order everywhere, or with std::scoped_lock; hold none while "
-                           "waiting for threads.",
-                is_known ? Confidence::kHigh : Confidence::kMedium, place);
+        finding("deadlock", "Deadlock" + at_place(place) + ": " + text.cause, text.fix,
+                report.deadlock.kind == Deadlock::kAll ? Confidence::kMedium : Confidence::kHigh, place);
     for (std::size_t i = 0; i < std::min(kTold, threads.size()); i++)
         found.evidence.push_back(stuck_text(report, threads[i]));
     if (threads.size() > kTold)
         found.evidence.push_back("and " + std::to_string(threads.size() - kTold) + " more");
-    found.evidence.push_back("none of them has run for the last " + duration(report.deadlock.seconds) +
-                             " that were seen");
+    found.evidence.push_back("none of them was seen to run for " + duration(report.deadlock.seconds) +
+                             ", to the last");
     return {found};
 }
 

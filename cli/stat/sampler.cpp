@@ -113,7 +113,8 @@ struct Sampler::State {
     void list(double now);
     void list_if_worthwhile(double now);
     void add(pid_t id, double now);
-    void note_end(Watched &watched, int error);
+    void note_end(Watched &watched, int error, double now);
+    void miss(const Watched &watched, double now);
     void forget(Watched &watched, double now);
     int open_file(pid_t id, const char *name) const;
     bool read_file(const Watched &watched, Descriptor &kept, const char *name, char (&text)[256]);
@@ -231,6 +232,8 @@ bool Sampler::State::is_there(double now) {
 
 void Sampler::State::begin_program(double now) {
     has_begun = true;
+    const auto status = process::read_all(living + "/status");
+    to.has_same_numbers = status && !has_inner_numbers(*status);
     python.forget();
     const Descriptor file(open((living + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
     const auto identity = file.is_open() ? elf::identify(file.get()) : std::nullopt;
@@ -332,8 +335,13 @@ void Sampler::State::add(pid_t id, double now) {
     to.threads.push_back(std::move(known));
 }
 
+void Sampler::State::miss(const Watched &thread, double now) {
+    std::optional<double> &gone = to.threads[thread.thread].gone;
+    gone = gone.value_or(now);
+}
+
 void Sampler::State::forget(Watched &thread, double now) {
-    to.threads[thread.thread].gone = now;
+    miss(thread, now);
     descriptors_left += (thread.system_call.is_open() ? 1 : 0) + (thread.schedstat.is_open() ? 1 : 0);
     index.erase(thread.id);
 }
@@ -434,9 +442,10 @@ void Sampler::State::find_python() {
 }
 
 // Nothing could be read of it, for it has ended; or there are no descriptors left. A first thread that has ended stays.
-void Sampler::State::note_end(Watched &thread, int error) {
+void Sampler::State::note_end(Watched &thread, int error, double now) {
     if (error == EMFILE || error == ENFILE)
         return;
+    miss(thread, now);
     thread.is_gone = state_of(thread.id) != 'Z';
     someone_is_gone = someone_is_gone || thread.is_gone;
 }
@@ -461,15 +470,20 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
     return true;
 }
 
-// Of a mutex: its word, a count, and the owner's number, on both processors. What is no mutex has other things there, which
-// are hardly ever the number of one of the threads.
+// Of a mutex of glibc's, on both processors: its word, a count, the owner's number, how many have it or come back to it, and
+// its kind. Who knows more than the word, as of the stack, may see that it is something else.
 pid_t Sampler::State::holder_of(const ProcSample &sample) const {
-    constexpr std::uint64_t kOwner = 8;
-    pid_t owner = 0;
-    if (!is_at_mutex(sample) || pread(memory.get(), &owner, sizeof owner,
-                                      static_cast<off_t>(sample.arguments[0] + kOwner)) != sizeof owner)
-        return 0;
-    return std::max(owner, 0);
+    constexpr std::uint32_t kKinds = 0x3ff;
+    struct {
+        std::uint32_t word, count;
+        std::int32_t owner;
+        std::uint32_t users, kind;
+    } mutex{};
+    const bool is_read =
+        is_at_mutex(sample) &&
+        pread(memory.get(), &mutex, sizeof mutex, static_cast<off_t>(sample.arguments[0])) == sizeof mutex;
+    const bool is_mutex = is_read && mutex.users > 0 && (mutex.kind & ~kKinds) == 0;
+    return is_mutex ? std::max(mutex.owner, 0) : 0;
 }
 
 void Sampler::State::look(Watched &thread, double now) {
@@ -479,7 +493,7 @@ void Sampler::State::look(Watched &thread, double now) {
     if (!has_schedstat) { // without its times it is no look at it
         const int error = errno;
         if (error != ENOENT || state_of(thread.id) == 'X') {
-            note_end(thread, error);
+            note_end(thread, error, now);
             return;
         }
         say_once("the kernel tells no run times (schedstat): waiting for a CPU could not be seen");
@@ -488,7 +502,7 @@ void Sampler::State::look(Watched &thread, double now) {
     if (!read_file(thread, thread.system_call, "syscall", text)) {
         may_read = errno != EACCES && errno != EPERM;
         if (may_read) {
-            note_end(thread, errno);
+            note_end(thread, errno, now);
             return;
         }
     }
@@ -503,6 +517,7 @@ void Sampler::State::look(Watched &thread, double now) {
     } else if (look_at_sleeper(thread, may_read ? text : "", stat, sample)) {
         thread.waits = may_read ? text : "";
     } else {
+        miss(thread, now);
         return;
     }
     sample.at = now;

@@ -33,6 +33,15 @@ char parse_state(const char *text) {
     return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '?';
 }
 
+bool has_inner_numbers(const std::string &status) {
+    static const std::string kName = "\nNSpid:\t";
+    const std::size_t begin = status.find(kName);
+    if (begin == std::string::npos)
+        return false;
+    const std::size_t first = begin + kName.size();
+    return status.substr(first, status.find('\n', first) - first).find('\t') != std::string::npos;
+}
+
 std::uint64_t number_in(const std::string &status, const char *name) {
     const std::size_t at = status.find(name);
     return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 10);

@@ -40,6 +40,9 @@ bool parse_system_call(const char *text, SleepingCall &call);
 // stat: the state's letter, behind the name in parentheses.
 char parse_state(const char *text);
 
+// status: the process is in a container, where its threads have other numbers ("NSpid: 4711 2").
+bool has_inner_numbers(const std::string &status);
+
 // status: of the line "NAME: NUMBER".
 std::uint64_t number_in(const std::string &status, const char *name);
 

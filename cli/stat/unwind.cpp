@@ -244,11 +244,13 @@ const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
 // In the procedure linkage table there is one entry for each function of other files, which is called through it: no symbol's
 // code, but on the way to that function.
 void Unwinder::State::name_entry(std::uint64_t address, Frame &frame) {
-    constexpr std::uint64_t kEntry = 16; // bytes, and where they begin
     if (!begins_with(symbols.section_at(address), ".plt"))
         return;
+    std::uint64_t word = 0;
+    for (const std::uint64_t size : {8, 16}) // bytes of an entry, and where they begin
+        word = word != 0 ? word : code.word_of_entry(address / size * size);
     Symbol symbol;
-    symbol.function = symbols.name_at(code.word_of_entry(address / kEntry * kEntry));
+    symbol.function = word != 0 ? symbols.name_at(word) : "";
     frame.function = without_clone(short_name(symbol));
     frame.is_user = frame.function.empty() && frame.is_user;
 }

@@ -269,6 +269,17 @@ Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
     return !named && is_thread_word(sample, threads) ? Doing::kJoinWait : Doing::kIdleWait;
 }
 
+// Among what the program calls.
+bool has_call(const std::vector<Frame> &stack, const char *begins) {
+    for (const Frame &frame : stack) {
+        if (frame.is_user)
+            break;
+        if (begins_with(plain(frame.function), begins))
+            return true;
+    }
+    return false;
+}
+
 // --- surroundings --------------------------------------------------------------------------------------------------
 
 constexpr const char *kWaysIn[] = {"lll_lock_wait", "lll_timedlock_wait",     "lll_mutex_lock", "futex_",
@@ -299,6 +310,14 @@ bool is_at_mutex(const ProcSample &sample) {
     case kFutexLockPi2: return true;
     default: return false;
     }
+}
+
+bool is_in_mutex_call(const std::vector<Frame> &stack) {
+    return has_call(stack, "pthread_mutex_") || has_call(stack, "mtx_");
+}
+
+bool is_in_condition_call(const std::vector<Frame> &stack) {
+    return has_call(stack, "pthread_cond_") && !has_call(stack, "pthread_mutex_");
 }
 
 bool is_of_libc(const Frame &frame) {

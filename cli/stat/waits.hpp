@@ -27,6 +27,10 @@ bool is_for_message(const ProcSample &sample);
 // In a call that the C library makes to wait for a mutex, or another lock of its own.
 bool is_at_mutex(const ProcSample &sample);
 
+// In a call that takes a mutex of the C library's; on a condition, where musl's word looks like that of a mutex.
+bool is_in_mutex_call(const std::vector<Frame> &stack);
+bool is_in_condition_call(const std::vector<Frame> &stack);
+
 // Of libc's own functions.
 bool is_of_libc(const Frame &frame);
 

@@ -50,12 +50,26 @@ Life from(double begin, pid_t id, std::size_t site, pid_t awaited = 0) {
     Life life;
     life.id = id;
     for (int i = 0; i <= 20; i++) {
-        const double at = 0.1 * i;
-        const bool is_there = at >= begin - 1e-9;
-        const std::uint64_t ran = is_there ? 1000 : static_cast<std::uint64_t>(100 * i);
-        life.looks.push_back(is_there ? Look{at, ran, places()[site].doing, site, awaited}
-                                      : Look{at, ran, Doing::kRunning, kRan, 0});
+        Look look;
+        look.at = 0.1 * i;
+        look.run_ns = static_cast<std::uint64_t>(100 * i);
+        if (look.at >= begin - 1e-9) {
+            look.run_ns = 1000;
+            look.doing = places()[site].doing;
+            look.site = site;
+            look.awaited = awaited;
+        }
+        life.looks.push_back(look);
     }
+    return life;
+}
+
+// The same, but nobody looked at it at other times.
+Life seen_only(double first, double last, Life life) {
+    const auto is_left_out = [&](const Look &look) {
+        return look.at < first - 1e-9 || look.at > last + 1e-9;
+    };
+    life.looks.erase(std::remove_if(life.looks.begin(), life.looks.end(), is_left_out), life.looks.end());
     return life;
 }
 
@@ -80,7 +94,8 @@ TEST(StatHolders, TwoThatWaitForEachOther) {
     ASSERT_EQ(threads_of(found), (Ids{11, 12}));
     EXPECT_EQ(found.threads[0].site, 0U);
     EXPECT_EQ(found.threads[0].holder, 12);
-    EXPECT_FALSE(found.threads[0].is_held_by_ended);
+    EXPECT_EQ(found.kind, Deadlock::kRing);
+    EXPECT_FALSE(found.threads[0].is_join);
     EXPECT_EQ(found.threads[1].site, 1U);
     EXPECT_NEAR(found.seconds, 1, 1e-9);
 }
@@ -93,6 +108,7 @@ TEST(StatHolders, WhoWaitsForOneInTheRingIsNotInIt) {
 TEST(StatHolders, WhoJoinsOneThatWantsItsLock) {
     const Deadlock found = find_deadlock({from(0, 10, 2, 11), from(0, 11, 0, 10), running(12)});
     ASSERT_EQ(threads_of(found), (Ids{11, 10}));
+    EXPECT_TRUE(found.threads[1].is_join);
     EXPECT_EQ(found.threads[1].site, SIZE_MAX);
     EXPECT_EQ(found.threads[1].holder, 11);
 }
@@ -104,12 +120,54 @@ TEST(StatHolders, OnesOwnLock) {
 }
 
 TEST(StatHolders, TheLockOfOneThatHasEnded) {
-    std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3), running(12)};
+    std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3), running(12), from(0, 13, 0, 11)};
     EXPECT_EQ(threads_of(find_deadlock(lives)), Ids{}); // it sleeps, and may give it back
-    lives[1].is_gone = true;
+    lives[1].gone = 1;
     const Deadlock found = find_deadlock(lives);
-    ASSERT_EQ(threads_of(found), (Ids{10}));
-    EXPECT_TRUE(found.threads[0].is_held_by_ended);
+    EXPECT_EQ(found.kind, Deadlock::kOwnerEnded);
+    ASSERT_EQ(threads_of(found), (Ids{10, 13}));
+    EXPECT_EQ(found.threads[0].holder, 11);
+    lives[1].gone = 1.7; // too short to tell
+    EXPECT_EQ(threads_of(find_deadlock(lives)), Ids{});
+    lives[1].gone = 1;
+    lives[0] = seen_only(0, 1.2, lives[0]); // it may have gone on since
+    EXPECT_EQ(threads_of(find_deadlock(lives)), (Ids{13}));
+}
+
+// When a process ends its threads do, one after another.
+TEST(StatHolders, WhoEndsWithTheProcessDidNotEndBefore) {
+    std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3)};
+    lives[1].gone = 1.95;
+    EXPECT_EQ(threads_of(find_deadlock(lives)), Ids{});
+    lives = {from(0, 10, 0, 11), from(0, 11, 1, 10)};
+    lives[0].gone = lives[1].gone = 1.95;
+    EXPECT_EQ(threads_of(find_deadlock(lives)), (Ids{10, 11}));
+}
+
+// Among many threads each is looked at now and then.
+TEST(StatHolders, WhatWasNotSeenAtOneTimeIsNoRing) {
+    const Life one = from(0, 10, 0, 11), other = from(0, 11, 1, 10);
+    EXPECT_EQ(threads_of(find_deadlock({seen_only(1, 1.9, one), seen_only(1.2, 2, other)})), (Ids{10, 11}));
+    EXPECT_EQ(threads_of(find_deadlock({seen_only(1.2, 1.2, one), seen_only(1.4, 1.4, other)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({seen_only(0, 0.9, one), seen_only(0.9, 2, other)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({seen_only(0, 1.2, one), seen_only(0.9, 2, other)})), Ids{});
+}
+
+TEST(StatHolders, WaitsWithATimeoutEnd) {
+    Life timed = from(0, 11, 1, 10);
+    for (Look &look : timed.looks)
+        look.is_timed = true;
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), timed})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 12, 0), timed})), Ids{});
+}
+
+// One ring at the end of many that wait for it: each is gone along once.
+TEST(StatHolders, ALongQueueBeforeARing) {
+    std::vector<Life> lives;
+    constexpr pid_t kMany = 20000;
+    for (pid_t id = 1; id <= kMany; id++)
+        lives.push_back(seen_only(1, 2, from(0, id, 0, id < kMany ? id + 1 : id - 1)));
+    EXPECT_EQ(threads_of(find_deadlock(lives)), (Ids{kMany - 1, kMany}));
 }
 
 // Not one that goes on, waits for work, or has just begun to wait.
@@ -131,7 +189,15 @@ TEST(StatHolders, AllWait) {
     EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)})), (Ids{11, 12}));
     EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(1.4, 12, 1)})), Ids{});
     EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 4)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0, kAnotherProcess)})), Ids{});
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0, kNobodyKnown)})), Ids{});
+    const Deadlock found = find_deadlock({from(0, 10, 0, 11), from(0, 11, 1)});
+    EXPECT_EQ(found.kind, Deadlock::kAll); // although the owner of one is known
+    EXPECT_EQ(threads_of(found), (Ids{10, 11}));
+    Life ended = from(0, 12, 3);
+    ended.gone = 1.5; // it may have had one of them until then
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), ended})), Ids{});
+    ended.gone = 0.5;
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), ended})), (Ids{11}));
 }
 
 // --- what holders do ------------------------------------------------------------------------------------------
@@ -150,8 +216,8 @@ TEST(StatHolders, AHolderThatSleeps) {
     EXPECT_TRUE(locks[1].holder.stack.empty());
 }
 
-// What was seen at another time tells only if it has slept all along.
-TEST(StatHolders, WhatAHolderDidAtAnotherTimeIsNotKnown) {
+// What was seen at another time tells if it was seen before and after; and asleep is who has not run in between.
+TEST(StatHolders, WhatAHolderDidAtAnotherTime) {
     std::vector<LockUse> locks(2);
     std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3)};
     for (Look &look : lives[1].looks)
@@ -163,7 +229,12 @@ TEST(StatHolders, WhatAHolderDidAtAnotherTimeIsNotKnown) {
         lives[1].looks[i].run_ns += i;
     locks.assign(2, {});
     add_holders(lives, places(), locks);
-    EXPECT_EQ(locks[0].holder.looks, 0U);
+    EXPECT_EQ(locks[0].holder.looks, 20U);
+    EXPECT_EQ(locks[0].holder.asleep, 0);
+    lives[1] = seen_only(0, 1, lives[1]);
+    locks.assign(2, {});
+    add_holders(lives, places(), locks);
+    EXPECT_EQ(locks[0].holder.looks, 9U); // nobody knows what it did later
 }
 
 // One that waits for a lock itself is no sleeper, and one's own lock nobody else's.
@@ -203,7 +274,7 @@ Report stuck_report() {
 
 TEST(StatHolders, ADeadlockIsAllThatIsSaid) {
     Report report = stuck_report();
-    report.deadlock = {{{11, 0, 12, false}, {12, 1, 11, false}}, 1.5};
+    report.deadlock = {Deadlock::kRing, {{11, false, 0, 12}, {12, false, 1, 11}}, 1.5};
     conclude(report, "");
     ASSERT_EQ(report.findings.size(), 1U);
     const Finding &found = report.findings.front();
@@ -215,7 +286,7 @@ TEST(StatHolders, ADeadlockIsAllThatIsSaid) {
     ASSERT_EQ(found.evidence.size(), 3U);
     EXPECT_EQ(found.evidence[0], "thread 11 waits for first_lock in pay() (prog.c:21), which thread 12 has");
     EXPECT_EQ(found.evidence[1], "thread 12 waits for locks+0x28 in earn() (prog.c:31), which thread 11 has");
-    EXPECT_EQ(found.evidence[2], "none of them has run for the last 1.50 s that were seen");
+    EXPECT_EQ(found.evidence[2], "none of them was seen to run for 1.50 s, to the last");
     EXPECT_EQ(report.verdict, "The program is stuck: 2 threads wait for what will never come.");
     const std::string text = text_of(report);
     EXPECT_NE(text.find("         thread 11 waits for first_lock in pay() (prog.c:21), which thread 12\n"
@@ -231,7 +302,7 @@ TEST(StatHolders, ADeadlockIsSaidOfASweepAsWell) {
     report.points[0].threads = 1;
     report.points[1].threads = 2;
     report.points[1].wall = {1, 1, 1, 0, 1};
-    report.deadlock = {{{11, 0, 11, false}}, 1.5};
+    report.deadlock = {Deadlock::kRing, {{11, false, 0, 11}}, 1.5};
     conclude(report, "the program was ended by SIGKILL");
     ASSERT_EQ(report.findings.size(), 1U);
     EXPECT_EQ(report.findings.front().rule, "deadlock");
@@ -247,13 +318,17 @@ TEST(StatHolders, EachKindOfDeadlockHasItsAdvice) {
         conclude(report, "");
         return report.findings.front();
     };
-    const Finding ended = told({{{11, 0, 12, true}}, 1.5});
+    const Finding ended = told({Deadlock::kOwnerEnded, {{11, false, 0, 12}}, 1.5});
     EXPECT_NE(ended.cause.find("who had the lock has ended with it"), std::string::npos) << ended.cause;
     EXPECT_NE(ended.fix.find("every way out"), std::string::npos) << ended.fix;
     EXPECT_NE(ended.evidence.front().find("which thread 12 had when it ended"), std::string::npos);
-    const Finding joins = told({{{11, 0, 10, false}, {10, SIZE_MAX, 11, false}}, 1.5});
+    const Finding joins = told({Deadlock::kRing, {{11, false, 0, 10}, {10, true, SIZE_MAX, 11}}, 1.5});
     EXPECT_EQ(joins.evidence[1], "thread 10 waits for thread 11 to end");
-    const Finding all = told({{{11, 0, 0, false}, {12, 1, 0, false}}, 1.5});
+    const Finding dropped =
+        told({Deadlock::kRing, {{11, false, SIZE_MAX, 12}, {12, false, SIZE_MAX, 11}}, 1.5});
+    EXPECT_EQ(dropped.cause, "Deadlock: 2 threads wait for each other"); // at one of too many places
+    EXPECT_EQ(dropped.evidence[0], "thread 11 waits for a lock, which thread 12 has");
+    const Finding all = told({Deadlock::kAll, {{11, false, 0, 0}, {12, false, 1, 0}}, 1.5});
     EXPECT_NE(all.cause.find("nobody is left"), std::string::npos) << all.cause;
     EXPECT_EQ(all.confidence, Confidence::kMedium);
     EXPECT_EQ(all.evidence.front(), "thread 11 waits for first_lock in pay() (prog.c:21)");

@@ -31,8 +31,10 @@
 #include "spawn.hpp"
 #include "stat/examination.hpp"
 #include "stat/host.hpp"
+#include "stat/instructions.hpp"
 #include "stat/layers.hpp"
 #include "stat/rules.hpp"
+#include "stat/task_files.hpp"
 #include "stat/waits.hpp"
 #include "symbols.hpp"
 
@@ -238,48 +240,55 @@ TEST(Sampler, EntriesOfTheLinkageTableAreTheFunctions) {
     const Unwinder unwinder(maps);
     const thrum::Symbols symbols(maps.text);
     const std::vector<thrum::Mapping> mappings = thrum::mappings_of(maps.text);
-    const auto code = reinterpret_cast<std::uint64_t>(&is_others_futex_wait);
-    const thrum::Mapping *own = thrum::mapping_at(mappings, code);
+    Code code(mappings);
+    const thrum::Mapping *own =
+        thrum::mapping_at(mappings, reinterpret_cast<std::uint64_t>(&is_others_futex_wait));
     ASSERT_NE(own, nullptr);
-    std::size_t entries = 0, nameless = 0;
     std::set<std::string> names;
-    for (std::uint64_t at = own->start; at < own->end && at < code; at += 16) {
-        if (symbols.section_at(at).rfind(".plt", 0) != 0) {
-            if (entries > 0)
-                break;
+    for (std::uint64_t at = own->start; at < own->end; at += 8) {
+        const std::uint64_t word = code.word_of_entry(at);
+        if (word == 0 || symbols.section_at(at).rfind(".plt", 0) != 0)
             continue;
-        }
         RawStack stack;
-        stack.addresses = {at + 7}; // within the entry
+        stack.addresses = {at + 5}; // within the entry
         const std::vector<Frame> frames = unwinder.frames(stack);
         ASSERT_EQ(frames.size(), 1U);
-        entries++;
-        nameless += frames.front().function.empty() ? 1 : 0;
-        EXPECT_TRUE(frames.front().function.empty() || !frames.front().is_user) << frames.front().function;
+        EXPECT_FALSE(frames.front().is_user && !frames.front().function.empty());
+        thrum::Symbol expected;
+        expected.function = symbols.name_at(word);
+        EXPECT_EQ(frames.front().function, thrum::short_name(expected));
         names.insert(frames.front().function);
     }
-    EXPECT_GT(entries, 10U);
-    EXPECT_LE(nameless, 1U) << "but for the one that calls the dynamic linker";
+    EXPECT_GT(names.size(), 10U);
     EXPECT_EQ(names.count("usleep"), 1U);
 }
 
-// A thread has waited for so long since the first one did whose lock's owner was known.
-Enough stuck_for(double seconds) {
-    return [seconds](const Sampler &sampler) {
-        const auto first = std::find_if(sampler.samples.begin(), sampler.samples.end(),
-                                        [&](const ProcSample &one) { return one.holder != 0; });
-        return first != sampler.samples.end() && sampler.samples.back().at - first->at >= seconds;
+TEST(Sampler, NumbersInContainersAreOthers) {
+    EXPECT_FALSE(has_inner_numbers("Name:\tx\nNSpid:\t4711\nNSpgid:\t4711\t1\n"));
+    EXPECT_TRUE(has_inner_numbers("Name:\tx\nNSpid:\t4711\t12\nNSpgid:\t4711\n"));
+    EXPECT_FALSE(has_inner_numbers("Name:\tNSpid:\t1\t2\n"));
+}
+
+// So many threads have each been looked at for so long with the owner of what they want known.
+Enough stuck_for(double seconds, std::size_t threads) {
+    return [=](const Sampler &sampler) {
+        std::map<pid_t, double> since;
+        std::set<pid_t> stuck;
+        for (const ProcSample &one : sampler.samples)
+            if (one.holder != 0 && one.at - since.try_emplace(one.thread, one.at).first->second >= seconds)
+                stuck.insert(one.thread);
+        return stuck.size() >= threads;
     };
 }
 
 TEST(Sampler, ThreadsThatWaitForEachOther) {
-    const Report report = report_of({CLI_SAMPLED_O2, "deadlock", "2"}, stuck_for(0.7));
+    const Report report = report_of({CLI_SAMPLED_O2, "deadlock", "2"}, stuck_for(1, 2));
     ASSERT_EQ(report.deadlock.threads.size(), 2U) << text_of_report(report);
     EXPECT_GE(report.deadlock.seconds, 0.5);
     for (std::size_t i = 0; i < 2; i++) {
         const Stuck &stuck = report.deadlock.threads[i];
         EXPECT_EQ(stuck.holder, report.deadlock.threads[1 - i].thread);
-        EXPECT_FALSE(stuck.is_held_by_ended);
+        EXPECT_FALSE(stuck.is_join);
         ASSERT_LT(stuck.site, report.waits.size());
         const Site &site = report.waits[stuck.site];
         ASSERT_GE(site.stack.size(), 2U) << text_of_report(report);
@@ -292,9 +301,9 @@ TEST(Sampler, ThreadsThatWaitForEachOther) {
 }
 
 TEST(Sampler, AThreadThatEndedWithALock) {
-    const Report report = report_of({CLI_SAMPLED_O2, "ended", "2"}, stuck_for(1.5));
+    const Report report = report_of({CLI_SAMPLED_O2, "ended", "2"}, stuck_for(2, 1));
     ASSERT_EQ(report.deadlock.threads.size(), 1U) << text_of_report(report);
-    EXPECT_TRUE(report.deadlock.threads[0].is_held_by_ended);
+    EXPECT_EQ(report.deadlock.kind, Deadlock::kOwnerEnded);
 }
 
 // The first thread holds the mutex for 20 ms at a time, and sleeps meanwhile.
