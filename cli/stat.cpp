@@ -222,7 +222,7 @@ void add_stat(CLI::App &app, const std::vector<std::string> &behind_mark) {
                                               "       thrum stat [OPTIONS] -p PID"));
     command->prefix_command();
     command->footer("The report goes to stderr. Ctrl-C ends the program, and what was seen until then\n"
-                    "is printed; a second one ends all at once. Exit code: the program's, or\n"
+                    "is printed; a second one kills it, or ends all at once. Exit code: the program's, or\n"
                     "1 something cannot be read or written, 2 wrong command line, 125 refused\n"
                     "(--exact), 126 not executable, 127 not found. More in thrum-stat(1).");
     add_options(*command, *options);

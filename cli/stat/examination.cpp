@@ -57,8 +57,9 @@ void Examination::run_program(const std::vector<std::string> &words) {
 }
 
 int Examination::status() const {
-    const bool is_sweep = !options_.sweep.empty();
-    return interrupts_.caught() != 0 && is_sweep ? interrupts_.caught() : status_;
+    // Whom a second interrupt has killed ended by the first.
+    const bool is_ours = !options_.sweep.empty() || (WIFSIGNALED(status_) && WTERMSIG(status_) == SIGKILL);
+    return interrupts_.caught() != 0 && is_ours ? interrupts_.caught() : status_;
 }
 
 void Examination::look_at_host() {

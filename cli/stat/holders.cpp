@@ -20,39 +20,21 @@ namespace {
 // Seconds that waits must have in common: the owner of a lock that is about to be handed over may be another one by now. Longer
 // where nobody's owner speaks for it.
 constexpr double kStuck = 0.5, kAllStuck = 1;
-// A process's threads end one after another; those that were missed so shortly before the last look have ended with it.
-constexpr double kTogether = 0.1;
+// A process's threads end one after another, and run for that. What was seen so shortly before the last look may be its end.
+constexpr double kEnd = 0.1;
 
 // --- what holders do ------------------------------------------------------------------------------------------
-
-enum class Holding : std::uint8_t { kUnknown, kAwake, kAsleep, kForLock };
 
 bool is_asleep(Doing doing) {
     return doing == Doing::kSleep || doing == Doing::kInputOutput || doing == Doing::kIdleWait ||
            doing == Doing::kJoinWait;
 }
 
-Holding holding_by(const Look &look) {
-    if (look.site != SIZE_MAX && look.doing == Doing::kLockWait)
-        return Holding::kForLock;
-    return look.site != SIZE_MAX && is_asleep(look.doing) ? Holding::kAsleep : Holding::kAwake;
-}
-
-// What a thread was at when somebody else was looked at: it was looked at in the same sweep, or before and after. If it has run
-// in between it was awake for a part of the time, and counts as that.
-Holding holding_at(const Life &life, double at, std::size_t &site) {
+// The look at a thread that is the last up to some moment.
+const Look *look_until(const Life &life, double at) {
     const auto after = std::upper_bound(life.looks.begin(), life.looks.end(), at,
                                         [](double moment, const Look &look) { return moment < look.at; });
-    if (after == life.looks.begin())
-        return Holding::kUnknown;
-    const Look &before = *(after - 1);
-    site = before.site;
-    if (before.at == at)
-        return holding_by(before);
-    if (after == life.looks.end())
-        return Holding::kUnknown;
-    return after->run_ns == before.run_ns && after->site == before.site ? holding_by(before)
-                                                                        : Holding::kAwake;
+    return after == life.looks.begin() ? nullptr : &*(after - 1);
 }
 
 struct Seen {
@@ -64,30 +46,31 @@ struct Seen {
 
 struct Wait {
     const Life *life;
-    double since, until; // looks between which it has not run, and waited for the same
-    const Look &last() const { return life->looks.back(); }
-    bool is_for_lock() const { return last().doing == Doing::kLockWait; }
+    const Look *last;
+    double since; // it has not run from then to its last look, and waited for the same
+    double until() const { return last->at; }
+    bool is_for_lock() const { return last->doing == Doing::kLockWait; }
 };
 
-// The wait that a thread ends in; nothing where it ends in something else, or may end by itself.
-std::optional<Wait> last_wait(const Life &life) {
-    const Look &last = life.looks.back();
+// The wait that a thread is in at that look; nothing where it does something else, or may go on by itself.
+std::optional<Wait> last_wait(const Life &life, const Look &last) {
     if ((last.doing != Doing::kLockWait && last.doing != Doing::kJoinWait) || last.is_timed)
         return std::nullopt;
-    const auto first = std::find_if(life.looks.rbegin(), life.looks.rend(), [&last](const Look &look) {
-        return look.run_ns != last.run_ns || look.site != last.site || look.awaited != last.awaited;
-    });
-    return Wait{&life, first.base()->at, last.at};
+    const Look *first = &last;
+    while (first != life.looks.data() && first[-1].run_ns == last.run_ns && first[-1].site == last.site &&
+           first[-1].awaited == last.awaited)
+        first--;
+    return Wait{&life, &last, first->at};
 }
 
 using Waits = std::vector<const Wait *>;
 
 // Seconds that all of them have in common.
 double common(const Waits &waits) {
-    double since = 0, until = waits.empty() ? 0 : waits.front()->until;
+    double since = 0, until = waits.empty() ? 0 : waits.front()->until();
     for (const Wait *wait : waits) {
         since = std::max(since, wait->since);
-        until = std::min(until, wait->until);
+        until = std::min(until, wait->until());
     }
     return until - since;
 }
@@ -112,24 +95,25 @@ Waiters::Waiters(const std::vector<Life> &lives) {
     double end = 0;
     for (const Life &life : lives)
         end = std::max(end, life.looks.empty() ? 0 : life.looks.back().at);
+    end -= kEnd;
     for (const Life &life : lives) {
-        if (life.looks.empty())
+        if (life.looks.empty() || life.looks.front().at > end)
             continue;
-        if (life.gone && *life.gone < end - kTogether) {
+        if (life.gone && *life.gone < end) {
             ended_[life.id] = *life.gone;
             continue;
         }
         living_.insert(life.id);
-        if (const std::optional<Wait> wait = last_wait(life))
+        if (const std::optional<Wait> wait = last_wait(life, *look_until(life, end)))
             waits_.insert_or_assign(life.id, *wait);
     }
 }
 
 // It still waited when the owner of its lock had been missed for long.
 bool Waiters::is_held_by_ended(const Wait &wait) const {
-    const auto owner = ended_.find(wait.last().awaited);
+    const auto owner = ended_.find(wait.last->awaited);
     return wait.is_for_lock() && owner != ended_.end() && living_.count(owner->first) == 0 &&
-           wait.until - std::max(owner->second, wait.since) >= kStuck;
+           wait.until() - std::max(owner->second, wait.since) >= kStuck;
 }
 
 // The ring that one comes to from there, if there is one that was not known. Each thread waits for one other, so that no way
@@ -138,7 +122,7 @@ Waits Waiters::ring_through(const Wait &first, std::set<const Wait *> &known) co
     Waits way;
     for (const Wait *at = &first; known.insert(at).second;) {
         way.push_back(at);
-        const auto next = waits_.find(at->last().awaited);
+        const auto next = waits_.find(at->last->awaited);
         if (next == waits_.end())
             return {};
         at = &next->second;
@@ -153,7 +137,7 @@ Waits Waiters::ring_through(const Wait &first, std::set<const Wait *> &known) co
 Waits Waiters::all() const {
     Waits everyone, found;
     for (const auto &[id, wait] : waits_) {
-        if (wait.last().awaited == kNobodyKnown)
+        if (wait.last->awaited == kNobodyKnown)
             return {};
         everyone.push_back(&wait);
         if (wait.is_for_lock())
@@ -164,7 +148,7 @@ Waits Waiters::all() const {
         last_end = std::max(last_end, at);
     const bool is_long = common(everyone) >= kAllStuck &&
                          std::all_of(everyone.begin(), everyone.end(), [last_end](const Wait *wait) {
-                             return wait->until - last_end >= kAllStuck;
+                             return wait->until() - last_end >= kAllStuck;
                          });
     return waits_.size() == living_.size() && is_long ? found : Waits();
 }
@@ -174,7 +158,7 @@ Deadlock Waiters::told(const Waits &waits, Deadlock::Kind kind) {
     deadlock.kind = kind;
     deadlock.seconds = common(waits);
     for (const Wait *wait : waits) {
-        const Look &last = wait->last();
+        const Look &last = *wait->last;
         deadlock.threads.push_back({wait->life->id, !wait->is_for_lock(),
                                     wait->is_for_lock() ? last.site : SIZE_MAX,
                                     std::max<pid_t>(last.awaited, 0)});
@@ -197,7 +181,7 @@ Deadlock Waiters::find() const {
     Waits orphans;
     for (const auto &[id, wait] : waits_)
         if (is_held_by_ended(wait) &&
-            (orphans.empty() || orphans.front()->last().awaited == wait.last().awaited))
+            (orphans.empty() || orphans.front()->last->awaited == wait.last->awaited))
             orphans.push_back(&wait);
     if (!orphans.empty())
         return told(orphans, Deadlock::kOwnerEnded);
@@ -217,16 +201,17 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
             const auto holder = look.doing == Doing::kLockWait ? by_id.find(look.awaited) : by_id.end();
             if (holder == by_id.end() || holder->second == &life || sites[look.site].lock >= locks.size())
                 continue;
-            std::size_t site = SIZE_MAX;
-            const Holding holding = holding_at(*holder->second, look.at, site);
-            if (holding == Holding::kUnknown || holding == Holding::kForLock)
+            const Look *its_look = look_until(*holder->second, look.at);
+            const bool is_at_lock = its_look != nullptr && its_look->doing == Doing::kLockWait;
+            if (look.holding == ProcSample::Holding::kUnknown || its_look == nullptr || is_at_lock)
                 continue;
             Seen &its = seen[sites[look.site].lock];
             its.looks++;
-            if (holding != Holding::kAsleep)
+            if (look.holding == ProcSample::Holding::kAwake || its_look->site == SIZE_MAX ||
+                !is_asleep(its_look->doing))
                 continue;
             its.asleep++;
-            its.sites[site]++;
+            its.sites[its_look->site]++;
         }
     for (const auto &[lock, its] : seen) {
         Holder &holder = locks[lock].holder;

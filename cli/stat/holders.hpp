@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "stat/layers.hpp"
 #include "stat/report.hpp"
 
 namespace thrum::stat {
@@ -24,6 +25,7 @@ struct Look {
     std::size_t site = SIZE_MAX; // SIZE_MAX: it ran
     pid_t awaited = 0;     // who has the lock that it waits for, or whose end; 0: not known, but a thread
     bool is_timed = false; // it goes on after some time, come what may
+    ProcSample::Holding holding = ProcSample::Holding::kUnknown; // what who has the lock was at
 };
 
 // A thread, from its first sample to its last.

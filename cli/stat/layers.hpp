@@ -26,6 +26,8 @@ class Layer {
     virtual void forked(pid_t) {}
     // `now`: seconds since the program began. Called at least every 10 ms.
     virtual void poll(double now) = 0;
+    // The program is about to be ended, before its time.
+    virtual void interrupted() {}
     // Sentences for Report::how_known and Report::warnings.
     std::vector<std::string> how_known, warnings;
 };
@@ -41,7 +43,9 @@ struct ProcSample {
     std::uint64_t run_ns = 0, delay_ns = 0; // schedstat, so far
     std::size_t stack = SIZE_MAX;           // index into Observed::stacks
     std::size_t python = SIZE_MAX;          // and into Observed::python
-    pid_t holder = 0;                       // of a wait for a lock whose word tells: the thread that has it
+    // Of a wait for a lock whose memory tells: the thread that has it, and what that one was seen at with it.
+    pid_t holder = 0;
+    enum class Holding : std::uint8_t { kUnknown, kAwake, kAsleep } holding = Holding::kUnknown;
 };
 
 struct ProcThread {
@@ -61,6 +65,7 @@ class Sampler : public Layer {
     void
     attach(pid_t pid); // a running process; throws Failure where that is not allowed, saying what forbids it
     void poll(double now) override;
+    void interrupted() override; // what its threads do on their way out is not what they did
 
     Observed observed;
     std::vector<ProcSample> samples;

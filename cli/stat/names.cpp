@@ -72,6 +72,7 @@ const char *key_of(Outcome outcome) {
     case Outcome::kScalesSome: return "scales_some";
     case Outcome::kScales: return "scales";
     case Outcome::kOneRun: return "one_run";
+    case Outcome::kStuck: return "stuck";
     default: return "inconclusive";
     }
 }

@@ -165,6 +165,7 @@ enum class Outcome : std::uint8_t {
     kScales,       // close to ideal
     kOneRun,       // no sweep: nothing to compare with
     kInconclusive, // the machine was busy, or it failed
+    kStuck,        // threads wait for each other, and nothing goes on
 };
 
 // The Universal Scalability Law, where it was fitted.

@@ -208,6 +208,24 @@ std::string waits_text(const Report &report) {
     return text;
 }
 
+// Of a program that hardly runs and waits for no lock that is known: what else its threads wait for.
+std::string others_text(const Report &report, const Facts &facts) {
+    constexpr double kIdle = 0.2; // CPUs
+    if (!report.waits.empty() || report.others.empty() || facts.parallelism >= kIdle)
+        return "";
+    double all = 0;
+    for (const Site &site : report.others)
+        all += site.seconds;
+    std::string text = "\nWHERE threads waited (for no lock that is known)\n";
+    for (std::size_t i = 0; i < std::min(kSites, report.others.size()); i++) {
+        const Site &site = report.others[i];
+        const std::string what = std::string(name_of(site.doing)) + ": ";
+        text += right(percent(all > 0 ? site.seconds / all : 0), 6) + "  " + what +
+                chain(site.stack, kWidth - 8 - what.size()) + "\n";
+    }
+    return text;
+}
+
 // "random <- draw (prog.c:21)"; where there is no room, without what matters least.
 std::string burner_name(const Burner &burner, std::size_t width) {
     const std::string leaf = !burner.leaf.empty()     ? burner.leaf
@@ -360,7 +378,8 @@ std::string noise_text(const Report &report) {
 
 std::string text_of(const Report &report) {
     const Facts facts(report);
-    std::string text = heading(report) + table(report) + waits_text(report) + burns_text(report, facts);
+    std::string text = heading(report) + table(report) + waits_text(report) + others_text(report, facts) +
+                       burns_text(report, facts);
     text += "\n" + lost_text(report, facts) + (report.sampled_wall > 0 ? also_text(report, facts) : "") +
             calls_text(report) + noise_text(report);
     for (const std::string &warning : report.warnings)

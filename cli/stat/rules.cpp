@@ -43,7 +43,9 @@ constexpr double kHandOvers =
     5000; // voluntary switches for a second of CPU time, from which on a queue is a convoy
 constexpr double kHandOver =
     30e-6; // seconds of CPU time in the lock's calls for each of them: more, and few hand it over
-constexpr double kAsleep = 0.5;     // of the looks at threads that wait for a lock: its holder sleeps
+constexpr double kAsleep = 0.5; // of the looks at threads that wait for a lock: its holder sleeps
+constexpr double kAsleepInCalm = 0.25,
+                 kCalm = 0.1;       // likewise where few CPUs are used; CPUs that hardly count
 constexpr double kChurnRate = 200;  // threads a second, as seen
 constexpr double kChurnLife = 0.05; // seconds that most of them lived
 constexpr std::size_t kChurnThreads = 20;
@@ -222,7 +224,9 @@ DeadlockText deadlock_text(const Deadlock &deadlock) {
     case Deadlock::kOwnerEnded:
         return {"who had the lock has ended with it",
                 "Give it back on every way out; a robust mutex tells the next one."};
-    case Deadlock::kAll: return {"all threads wait, and nobody is left to give a lock back", kInOrder};
+    case Deadlock::kAll:
+        return {"all threads wait, and nobody is left to give a lock back",
+                "Give locks back on every way out, and take them in one order everywhere."};
     default: break;
     }
     if (threads == 1)
@@ -311,10 +315,23 @@ bool is_queue(const Culprit &culprit, double threads) {
     return culprit.lock != nullptr && threads > 2 && culprit.lock->waiters_mean >= kQueued * (threads - 1);
 }
 
-// Whoever wants it sleeps for as long as its holder does, however little is done under it.
-bool is_held_asleep(const Facts &, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn && culprit.lock != nullptr &&
-           culprit.lock->holder.looks >= kFewSamples && culprit.lock->holder.asleep >= kAsleep;
+// Whoever wants it sleeps for as long as its holder does, however little is done under it. Where hardly anything runs, what
+// keeps the holder awake now and then is not what the others wait for.
+bool is_seen_asleep(const Facts &facts, const Culprit &culprit) {
+    const double share = facts.parallelism < kLittleCpu ? kAsleepInCalm : kAsleep;
+    return culprit.lock != nullptr && culprit.lock->holder.looks >= kFewSamples &&
+           culprit.lock->holder.asleep >= share;
+}
+
+// Nobody computes under it, whoever has it: a lock cannot be fought for, nor handed over, by threads that do not run.
+bool is_held_in_calm(const Facts &facts, const Culprit &culprit) {
+    return !facts.report.points.empty() && facts.parallelism < kCalm && facts.lock_share >= kHighLockShare &&
+           culprit.samples >= kFewSamples;
+}
+
+bool is_held_asleep(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kOwn &&
+           (is_seen_asleep(facts, culprit) || is_held_in_calm(facts, culprit));
 }
 
 // All that one thread does is done under it, or one thread at a time does anything. On a busy machine that few CPUs were used
@@ -363,24 +380,38 @@ const char *sleeping_text(Doing doing) {
 }
 
 // The place to blame is where the holder sleeps.
+Finding asleep_finding(const Facts &facts, const Culprit &culprit) {
+    const Holder &holder = culprit.lock->holder;
+    const Place place = place_of(holder.stack);
+    Finding found = lock_finding(facts, culprit, "held-asleep",
+                                 std::string("A lock is held while its holder ") +
+                                     sleeping_text(holder.doing) + named(culprit) + at_place(place),
+                                 "Give the lock back before that, and take it again for what is shared.");
+    add_place_evidence("threads wait for it", culprit.place, found);
+    found.evidence.push_back("its holder slept itself in " + percent(holder.asleep) + " of " +
+                             counted(static_cast<double>(holder.looks), "look") + " at who waited for it");
+    found.function = place.function;
+    found.file = place.file;
+    found.line = place.line;
+    return found;
+}
+
+Finding calm_finding(const Facts &facts, const Culprit &culprit) {
+    Finding found =
+        lock_finding(facts, culprit, "held-asleep",
+                     "A lock is held while hardly anything runs" + named(culprit) + at_place(culprit.place),
+                     "Find out who has it, and what for: another process, or a thread that waits for "
+                     "something else.");
+    found.confidence = std::min(found.confidence, Confidence::kMedium);
+    found.evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used");
+    return found;
+}
+
 Findings held_asleep(const Facts &facts) {
     Findings found;
-    for (const Culprit *culprit : guilty(facts, is_held_asleep)) {
-        const Holder &holder = culprit->lock->holder;
-        const Place place = place_of(holder.stack);
-        const std::string what = sleeping_text(holder.doing);
-        Finding one =
-            lock_finding(facts, *culprit, "held-asleep",
-                         "A lock is held while its holder " + what + named(*culprit) + at_place(place),
-                         "Give the lock back before that, and take it again for what is shared.");
-        add_place_evidence("threads wait for it", culprit->place, one);
-        one.evidence.push_back("its holder slept itself in " + percent(holder.asleep) + " of " +
-                               counted(static_cast<double>(holder.looks), "look") + " at who waited for it");
-        one.function = place.function;
-        one.file = place.file;
-        one.line = place.line;
-        found.push_back(std::move(one));
-    }
+    for (const Culprit *culprit : guilty(facts, is_held_asleep))
+        found.push_back(is_seen_asleep(facts, *culprit) ? asleep_finding(facts, *culprit)
+                                                        : calm_finding(facts, *culprit));
     return found;
 }
 
@@ -908,9 +939,11 @@ void conclude(Report &report, const std::string &failure) {
     report.outcome = outcome_of(facts, failure);
     const bool innocent = report.outcome == Outcome::kScales;
     report.findings = innocent && report.deadlock.threads.empty() ? of_innocent(facts) : search(facts);
+    if (!report.findings.empty() && report.findings.front().rule == "deadlock")
+        report.outcome = Outcome::kStuck;
     const bool unsure = report.outcome == Outcome::kInconclusive;
     const bool said = !report.findings.empty() && report.findings.back().rule == "inconclusive";
-    if (unsure && !said && report.deadlock.threads.empty())
+    if (unsure && !said)
         for (Finding &one : inconclusive(facts))
             report.findings.push_back(std::move(one));
     for (Finding &one : report.findings)

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -223,6 +224,10 @@ class Clockwork {
         const double next = layers_.empty() ? next_look_ : std::min(next_look_, next_sweep_);
         return std::max(0.0, next - elapsed());
     }
+    void interrupted() {
+        for (Layer *layer : layers_)
+            layer->interrupted();
+    }
     ThreadWatch &threads() { return threads_; }
 
   private:
@@ -258,10 +263,14 @@ class Leash {
     Leash(pid_t pid, bool in_foreground, Measured &measured)
         : pid_(pid), in_foreground_(in_foreground), measured_(measured) {}
 
+    // One that does not end by the first is ended by the second, and then there is still something to report.
     void interrupted(const Interrupts &interrupts) {
         if (measured_.incomplete) {
             kill(target(), SIGKILL);
-            throw Failure(128 + interrupts.caught(), "");
+            if (is_killed_)
+                throw Failure(128 + interrupts.caught(), "");
+            is_killed_ = true;
+            return;
         }
         measured_.incomplete = true;
         deadline_ = seconds_now() + kGrace;
@@ -269,9 +278,15 @@ class Leash {
             kill(target(), interrupts.caught());
     }
     // One that shows itself to the user may take its time to end.
-    void look_at_clock() const {
-        if (measured_.incomplete && !in_foreground_ && seconds_now() > deadline_)
+    void look_at_clock() {
+        if (!measured_.incomplete || seconds_now() <= deadline_)
+            return;
+        if (!in_foreground_)
             kill(target(), SIGKILL);
+        else if (!is_told_)
+            std::cerr << "thrum stat: the program has not ended yet; a second Ctrl-C kills it, and the "
+                         "report follows\n";
+        is_told_ = true;
     }
     // Ctrl-Z is for the whole job: this process stops with it, and goes on with it.
     void stopped(int signal) {
@@ -288,6 +303,7 @@ class Leash {
     bool in_foreground_;
     Measured &measured_;
     double deadline_ = 0;
+    bool is_killed_ = false, is_told_ = false;
 };
 
 void take_usage(const rusage &usage, Measured &measured) {
@@ -311,8 +327,10 @@ void wait_for(Child &child, const Streams &streams, Clockwork &clockwork, Interr
         else if (changed > 0)
             break;
         const double left = clockwork.turn();
-        if (interrupts.wait(left))
+        if (interrupts.wait(left)) {
+            clockwork.interrupted();
             leash.interrupted(interrupts);
+        }
         leash.look_at_clock();
     }
     measured.wall = clockwork.elapsed();

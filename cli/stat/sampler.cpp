@@ -126,7 +126,9 @@ struct Sampler::State {
     void keep_stack(Watched &watched, const SleepingCall &call, const char *text, const SchedStat &before,
                     ProcSample &sample);
     bool has_slept_on(Watched &watched, const char *text, const SchedStat &before);
-    pid_t holder_of(const ProcSample &sample) const;
+    pid_t owner_of(std::uint64_t word) const;
+    ProcSample::Holding holding_by(pid_t owner, double now);
+    void look_at_holder(ProcSample &sample, double now);
     char state_of(pid_t id) const;
     void find_python();
     void thin_out();
@@ -151,7 +153,14 @@ struct Sampler::State {
     double listed_at = -1e9;
     bool someone_is_gone = false;
 
+    struct Held {
+        std::uint64_t word = 0;
+        double at = -1;
+        pid_t holder = 0;
+        ProcSample::Holding holding = ProcSample::Holding::kUnknown;
+    } held; // the latest
     double next_at = 0;
+    bool is_over = false;
     Cost look_cost{50e-6}, list_cost{2e-6};
 
     std::vector<Mapping> mappings;
@@ -472,18 +481,50 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
 
 // Of a mutex of glibc's, on both processors: its word, a count, the owner's number, how many have it or come back to it, and
 // its kind. Who knows more than the word, as of the stack, may see that it is something else.
-pid_t Sampler::State::holder_of(const ProcSample &sample) const {
+pid_t Sampler::State::owner_of(std::uint64_t word) const {
     constexpr std::uint32_t kKinds = 0x3ff;
     struct {
         std::uint32_t word, count;
         std::int32_t owner;
         std::uint32_t users, kind;
     } mutex{};
-    const bool is_read =
-        is_at_mutex(sample) &&
-        pread(memory.get(), &mutex, sizeof mutex, static_cast<off_t>(sample.arguments[0])) == sizeof mutex;
+    const bool is_read = pread(memory.get(), &mutex, sizeof mutex, static_cast<off_t>(word)) == sizeof mutex;
     const bool is_mutex = is_read && mutex.users > 0 && (mutex.kind & ~kKinds) == 0;
     return is_mutex ? std::max(mutex.owner, 0) : 0;
+}
+
+// One that sleeps in what it was not seen in yet is looked at like all others.
+ProcSample::Holding Sampler::State::holding_by(pid_t owner, double now) {
+    using Holding = ProcSample::Holding;
+    char text[256];
+    const auto known = index.find(owner);
+    if (known == index.end())
+        return Holding::kUnknown;
+    Watched &holder = watched[known->second];
+    if (!read_file(holder, holder.system_call, "syscall", text))
+        return Holding::kUnknown;
+    if (std::strncmp(text, "running", 7) == 0)
+        return Holding::kAwake;
+    if (holder.waits != text)
+        look(holder, now);
+    return holder.waits.empty() ? Holding::kAwake : Holding::kAsleep;
+}
+
+// What the holder does counts where it has the lock before and after. Of those that wait for one lock it is asked once a sweep.
+void Sampler::State::look_at_holder(ProcSample &sample, double now) {
+    if (!is_at_mutex(sample))
+        return;
+    const std::uint64_t word = sample.arguments[0];
+    if (held.word != word || held.at != now) {
+        Held found{word, now, owner_of(word), ProcSample::Holding::kUnknown};
+        if (found.holder != 0 && found.holder != sample.thread)
+            found.holding = holding_by(found.holder, now);
+        if (owner_of(word) != found.holder)
+            found.holding = ProcSample::Holding::kUnknown;
+        held = found;
+        sample.holding = held.holding; // of one look, whoever waits
+    }
+    sample.holder = held.holder;
 }
 
 void Sampler::State::look(Watched &thread, double now) {
@@ -522,7 +563,7 @@ void Sampler::State::look(Watched &thread, double now) {
     }
     sample.at = now;
     sample.thread = thread.id;
-    sample.holder = holder_of(sample);
+    look_at_holder(sample, now);
     if (thread.is_new && to.is_attached && to.sweeps == 0) {
         thread.run_before = stat.run_ns;
         thread.delay_before = stat.delay_ns;
@@ -590,7 +631,7 @@ void Sampler::attach(pid_t pid) {
 void Sampler::poll(double now) {
     constexpr double kEarly = 0.002; // by which it may come, for whoever calls does so in steps of his own
     State &state = *state_;
-    if (state.tasks == nullptr || now + kEarly < state.next_at)
+    if (state.is_over || state.tasks == nullptr || now + kEarly < state.next_at)
         return;
     state.allowance.begin(now);
     state.next_at = std::max(state.next_at + 1 / state.rate, now);
@@ -604,6 +645,10 @@ void Sampler::poll(double now) {
             state.thin_out();
     }
     state.allowance.end();
+}
+
+void Sampler::interrupted() {
+    state_->is_over = true;
 }
 
 } // namespace thrum::stat

@@ -117,10 +117,6 @@ Outcome outcome_of(const Facts &facts, const std::string &failure) {
 
 std::string verdict_text(const Facts &facts, const std::string &failure) {
     const Report &report = facts.report;
-    if (!report.findings.empty() && report.findings.front().rule == "deadlock")
-        return "The program is stuck: " +
-               counted(static_cast<double>(report.deadlock.threads.size()), "thread") +
-               (report.deadlock.threads.size() == 1 ? " waits" : " wait") + " for what will never come.";
     switch (report.outcome) {
     case Outcome::kSlower:
         if (facts.is_busy)
@@ -134,6 +130,11 @@ std::string verdict_text(const Facts &facts, const std::string &failure) {
         return "Threads help, with losses: " + gain_text(facts) + best_text(facts) + ".";
     case Outcome::kScales: return "Threads help: " + gain_text(facts) + best_text(facts) + ".";
     case Outcome::kOneRun: return one_run_text(facts);
+    case Outcome::kStuck: {
+        const std::size_t threads = report.deadlock.threads.size();
+        return "The program is stuck: " + counted(static_cast<double>(threads), "thread") +
+               (threads == 1 ? " waits" : " wait") + " for what will never come.";
+    }
     default: break;
     }
     if (!failure.empty())

@@ -66,7 +66,7 @@ RULES = {
     "deadlock", "hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
     "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
 }  # fmt: skip
-OUTCOMES = {"slower", "no_faster", "scales_some", "scales", "one_run", "inconclusive"}
+OUTCOMES = {"stuck", "slower", "no_faster", "scales_some", "scales", "one_run", "inconclusive"}
 INNOCENT = {"scales", "io-bound", "inconclusive"}
 NEED_TIMES = {"scales", "sequential", "coherency", "false-sharing", "oversubscribed"}  # or CPUs for all threads
 LOCKS = {"hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "allocator"}
@@ -301,7 +301,7 @@ def judge_place(case, report):
 def judge_outcome(case, report):
     outcomes = case.get("outcomes")
     if outcomes is None:
-        outcomes = {"scales", "scales_some"} if set(case["first"]) <= INNOCENT else OUTCOMES - {"scales"}
+        outcomes = {"scales", "scales_some"} if set(case["first"]) <= INNOCENT else OUTCOMES - {"scales", "stuck"}
     if report["outcome"] not in {"inconclusive", *outcomes}:
         yield f"the outcome is {report['outcome']}; expected: {' or '.join(sorted(outcomes))}"
     if case.get("says", "") not in report["verdict"]:

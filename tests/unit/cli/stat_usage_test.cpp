@@ -385,6 +385,23 @@ Words before_crash(Words words) {
     return words;
 }
 
+// A program that handles the first one and does not end, as one that is stuck: the second one is its end, not the report's.
+TEST(StatUsage, ASecondInterruptKillsTheProgramAndTheReportFollows) {
+    const std::string program = std::string("trap '' INT; echo ready; exec ") + CLI_SAMPLED_O2 + " sleep 1";
+    const Ended ended = spawn({"/usr/bin/python3", "-c", R"(
+import json, signal, subprocess, sys, time
+running = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+assert running.stderr.readline() == 'ready\n'
+for _ in range(2):
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+report = json.loads(running.communicate(timeout=60)[0])
+print(running.returncode, report['interrupted'], report['samples'] > 0, report['signal'], end='')
+)",
+                               place().thrum(), "stat", "--json", "--", "/bin/sh", "-c", program});
+    EXPECT_EQ(ended.out, "-2 True True 9") << ended.err;
+}
+
 TEST(StatUsage, AThreadThatCrashes) {
     expect_crash(thrum_stat(before_crash({"--json", "--"})));
     const Ended shell =
