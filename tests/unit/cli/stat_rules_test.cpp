@@ -1881,7 +1881,7 @@ TEST(Sampler, ManyThreadsAreAskedSeldomBesideLayers) {
     thrum::Interrupts interrupts;
     const auto measured = thrum::stat::watch(child.pid(), 3, {&onlooker}, interrupts, [] {});
     EXPECT_GE(measured.most_threads, 1000U);
-    EXPECT_LT(onlooker.dear(), 18U) << "of 30";
+    EXPECT_LT(onlooker.dear(), 25U) << "of 30, and what else is dear on a machine that is busy";
 }
 
 // A thread's 150 functions of Python are read for each sample of it.
