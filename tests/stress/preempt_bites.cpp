@@ -183,7 +183,7 @@ void *go_to_the_end(void *) {
     std::size_t used = 0, size = 0;
     CHECK_EQ(thrum_stack_used(thrum_self(), &used, &size), 0);
     char here = 0;
-    go_down(reinterpret_cast<std::uintptr_t>(&here) - size + kRoomLeft);
+    go_down(reinterpret_cast<std::uintptr_t>(&here) - size);
     return nullptr;
 }
 
