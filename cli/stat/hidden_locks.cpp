@@ -35,8 +35,9 @@ const HiddenLock kHiddenLocks[] = {
      false},
     {"getc getchar fgetc fgets gets fread getline getdelim ungetc scanf fscanf vfscanf fgetwc getwc", "",
      "Read large blocks, or lock once (flockfile) around getc_unlocked().", false},
-    {"fflush fseek fseeko ftell ftello rewind fclose fopen fopen64 freopen fdopen", "",
-     "Keep streams open and to one thread each: opening and closing takes the lock of the list of all.",
+    {"fflush fseek fseeko ftell ftello rewind fclose fopen fopen64 freopen fdopen fmemopen open_memstream "
+     "fopencookie",
+     "", "Keep streams open and to one thread each: opening and closing takes the lock of the list of all.",
      false},
     {"dl_iterate_phdr", "",
      "Use _dl_find_object() (glibc 2.35), which takes no lock, or keep the list of files.", false},

@@ -43,7 +43,8 @@ constexpr double kHandOvers =
     5000; // voluntary switches for a second of CPU time, from which on a queue is a convoy
 constexpr double kHandOver =
     30e-6; // seconds of CPU time in the lock's calls for each of them: more, and few hand it over
-constexpr double kAsleep = 0.5; // of the looks at threads that wait for a lock: its holder sleeps
+constexpr double kHandOverSwitches = 30; // or so many times what a switch takes, where that takes longer
+constexpr double kAsleep = 0.5;          // of the looks at threads that wait for a lock: its holder sleeps
 constexpr double kAsleepInCalm = 0.25,
                  kCalm = 0.1;       // likewise where few CPUs are used; CPUs that hardly count
 constexpr double kChurnRate = 200;  // threads a second, as seen
@@ -352,7 +353,8 @@ bool is_around_everything(const Facts &facts, const Culprit &culprit) {
 
 // That threads queue up is not enough: they do so too while the holder of a lock has no CPU, for other programs' sake.
 bool is_handed_over(const Facts &facts, const Culprit &culprit) {
-    return facts.voluntary_rate >= kHandOvers && culprit.burned <= kHandOver * facts.voluntary_rate;
+    const double each = std::max(kHandOver, kHandOverSwitches * facts.report.switch_cost);
+    return facts.voluntary_rate >= kHandOvers && culprit.burned <= each * facts.voluntary_rate;
 }
 
 bool is_convoy(const Facts &facts, const Culprit &culprit) {
