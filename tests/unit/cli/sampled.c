@@ -397,8 +397,11 @@ int main(int count, char **words) {
         if (sem_init(&first_place[i], 0, i == 0) != 0 || sem_init(&second_place[i], 0, 0) != 0)
             fail("no places");
     pthread_t last = 0;
-    for (int i = 0; i < threads; i++)
+    for (int i = 0; i < threads; i++) {
         last = start(function);
+        while (function == end_with_lock && __atomic_load_n(&players, __ATOMIC_RELAXED) <= i)
+            usleep(1000); // the last one is not to be the one that ends
+    }
     if (strcmp(mode, "main-ends") == 0)
         pthread_exit(NULL);
     if (strcmp(mode, "mutex") == 0)
