@@ -94,12 +94,15 @@ std::string library_name(const std::string &module) {
     return name.compare(0, 8, "ld-linux") == 0 ? "the dynamic linker" : name.empty() ? "a library" : name;
 }
 
+// " (prog.c:12)"; empty where that is not known.
+std::string source_of(const Place &place) {
+    return place.file.empty() ? "" : " (" + place.file + ":" + std::to_string(place.line) + ")";
+}
+
 // "they begin in task() (prog.c:12)"; nothing where that is not known.
 void add_place_evidence(const std::string &what, const Place &place, Finding &found) {
     if (!place.function.empty())
-        found.evidence.push_back(
-            what + " in " + place.function + "()" +
-            (place.file.empty() ? "" : " (" + place.file + ":" + std::to_string(place.line) + ")"));
+        found.evidence.push_back(what + " in " + place.function + "()" + source_of(place));
     else if (!place.code.empty())
         found.evidence.push_back(what + " at " + place.code);
 }
@@ -200,9 +203,8 @@ std::string stuck_text(const Report &report, const Stuck &stuck) {
     const Place place = site != nullptr ? place_of(site->stack) : Place{};
     const bool has_lock = site != nullptr && site->lock < report.locks.size();
     std::string text = thread_text(stuck.thread) + " waits for " +
-                       (has_lock ? exact_name(report.locks[site->lock].lock) : "a lock") + at_place(place);
-    if (!place.file.empty())
-        text += " (" + place.file + ":" + std::to_string(place.line) + ")";
+                       (has_lock ? exact_name(report.locks[site->lock].lock) : "a lock") + at_place(place) +
+                       source_of(place);
     if (report.deadlock.kind == Deadlock::kOwnerEnded)
         return text + ", which " + thread_text(stuck.holder) + " had when it ended";
     if (stuck.holder > 0)
