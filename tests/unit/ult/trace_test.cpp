@@ -102,13 +102,15 @@ class TraceFile : public UltPlain {
             names.push_back(entry.path().filename().string());
         return names;
     }
-    // In a child; what it wrote to stderr is in `said`.
+    // In a child; what it wrote to stderr is in `said`. Without preemption, that what happens is not a matter of how fast
+    // the machine is.
     void run(const std::string &file, const char *events, const std::function<int()> &work,
              int expected = 0) {
         int status = -1;
         said = stderr_of([&] {
             status = in_child([&] {
                 setenv("THRUM_TRACE", file.c_str(), 1);
+                setenv("THRUM_PREEMPT", "none", 1);
                 if (events != nullptr)
                     setenv("THRUM_TRACE_EVENTS", events, 1);
                 return work();
@@ -338,6 +340,7 @@ TEST_F(TraceFile, IsWrittenAtExit) {
 // From a thread, and while others spawn all the time: what is in the file is whole nevertheless.
 TEST_F(TraceFile, IsWrittenAtExitAmongBusyWorkers) {
     run(path(), "256", [] {
+        unsetenv("THRUM_PREEMPT");
         const thrum_config config{4, 0, {}, {}};
         if (thrum_init(&config) != 0)
             return 1;
