@@ -143,7 +143,8 @@ bool thrum_sched_stopping(thrum_sched_t sched);
 thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i); /* NULL: there are not so many */
 /* Runs the thread until it waits, yields or ends. */
 void thrum_run(thrum_t thread);
-/* Nothing was found: returns after a moment, or when something was pushed anywhere. */
+/* Nothing was found: returns after a moment, or when something was pushed anywhere. On a worker it helps with what is no pool's
+ * meanwhile, and sleeps; one that is stacked waits as threads do, and its worker goes on with others. A cancellation point then. */
 void thrum_sched_idle(thrum_sched_t sched);
 
 /* --- workers ------------------------------------------------------------------------------------------ */

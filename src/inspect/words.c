@@ -6,16 +6,27 @@
 
 const char *inspect_awaits(uint8_t awaits) {
     static const char *const words[AWAITS_KINDS] = {
-        [AWAITS_NOTHING] = "nothing",      [AWAITS_TIME] = "a moment",
-        [AWAITS_RESUME] = "thrum_resume",  [AWAITS_END] = "the end of",
-        [AWAITS_CALL] = "a blocking call", [AWAITS_WORKER] = "a worker's end",
-        [AWAITS_ANY] = "any of several",   [AWAITS_MUTEX] = "mutex",
-        [AWAITS_COND] = "condition",       [AWAITS_READ] = "rwlock (read)",
-        [AWAITS_WRITE] = "rwlock (write)", [AWAITS_SEM] = "semaphore",
-        [AWAITS_BARRIER] = "barrier",      [AWAITS_EVENT] = "event",
-        [AWAITS_LATCH] = "latch",          [AWAITS_EVENTUAL] = "eventual",
-        [AWAITS_FUTURE] = "future",        [AWAITS_ONCE] = "once",
-        [AWAITS_SEND] = "channel (send)",  [AWAITS_RECEIVE] = "channel (receive)",
+        [AWAITS_NOTHING] = "nothing",
+        [AWAITS_TIME] = "a moment",
+        [AWAITS_RESUME] = "thrum_resume",
+        [AWAITS_END] = "the end of",
+        [AWAITS_CALL] = "a blocking call",
+        [AWAITS_WORKER] = "a worker's end",
+        [AWAITS_WORK] = "work for",
+        [AWAITS_ANY] = "any of several",
+        [AWAITS_MUTEX] = "mutex",
+        [AWAITS_COND] = "condition",
+        [AWAITS_READ] = "rwlock (read)",
+        [AWAITS_WRITE] = "rwlock (write)",
+        [AWAITS_SEM] = "semaphore",
+        [AWAITS_BARRIER] = "barrier",
+        [AWAITS_EVENT] = "event",
+        [AWAITS_LATCH] = "latch",
+        [AWAITS_EVENTUAL] = "eventual",
+        [AWAITS_FUTURE] = "future",
+        [AWAITS_ONCE] = "once",
+        [AWAITS_SEND] = "channel (send)",
+        [AWAITS_RECEIVE] = "channel (receive)",
     };
     return awaits < AWAITS_KINDS ? words[awaits] : "?";
 }

@@ -20,6 +20,7 @@ enum awaits {
     AWAITS_END,    /* of a unit */
     AWAITS_CALL,   /* thrum_blocking */
     AWAITS_WORKER, /* thrum_worker_stop: that one's end */
+    AWAITS_WORK,   /* thrum_sched_idle of a scheduler that is stacked */
     AWAITS_ANY,    /* thrum_wait_any: nothing alone */
     AWAITS_MUTEX,
     AWAITS_COND,

@@ -6,11 +6,10 @@
 
 #include "base/assert.h"
 #include "base/slab.h"
-#include "sched/attributes.h"
 #include "sched/order.h"
-#include "sched/own.h"
 #include "sched/pool.h"
 #include "sched/preempted.h"
+#include "sched/stacked.h"
 #include "sched/worker.h"
 
 static struct {
@@ -69,7 +68,7 @@ int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice) {
 }
 
 /* Who had it in an earlier runtime is gone. */
-static bool claim(struct thrum_sched *sched) {
+bool scheduler_claim(struct thrum_sched *sched) {
     uint32_t runtime = load_acquire(&runtimes), used = load_relaxed(&sched->used);
     if (used == runtime || !cas_acq_rel(&sched->used, &used, runtime))
         return false;
@@ -77,16 +76,16 @@ static bool claim(struct thrum_sched *sched) {
     return true;
 }
 
-static void release(struct thrum_sched *sched) {
+void scheduler_release(struct thrum_sched *sched) {
     store_release(&sched->used, 0);
 }
 
 void scheduler_forget(void) {
     store_release(&runtimes, runtimes + 1);
+    stacked_forget();
 }
 
-/* What is in its pools is for others to look at. Inside. */
-static void pass_on(const struct thrum_sched *sched) {
+void scheduler_pass_on(const struct thrum_sched *sched) {
     for (unsigned i = 0; i < sched->count; i++)
         if (!pool_is_empty(sched->pools[i]))
             scheduler_wake_for(sched->pools[i]);
@@ -95,7 +94,7 @@ static void pass_on(const struct thrum_sched *sched) {
 static void pass_on_the_rest(struct worker *worker) {
     if (__builtin_expect(worker->woken_for == NULL, 1))
         return;
-    pass_on(worker->woken_for);
+    scheduler_pass_on(worker->woken_for);
     worker->woken_for = NULL;
 }
 
@@ -111,10 +110,6 @@ bool thrum_sched_stopping(thrum_sched_t sched) {
                     (worker->sched == sched && load_acquire(&worker->wanted_sched) != sched);
     leave();
     return stopping;
-}
-
-static bool is_stacked(const struct worker *worker) {
-    return worker->current != &worker->base;
 }
 
 /* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. The worker may have come to rest where
@@ -157,21 +152,21 @@ void thrum_run(thrum_t unit) {
         thrum_yield();
 }
 
-/* One that is stacked could be preempted: not while its worker searches, or is parked. */
 void thrum_sched_idle(thrum_sched_t sched) {
     struct worker *worker = enter();
+    if (is_stacked(worker)) {
+        stacked_wait(worker, sched);
+        return;
+    }
     struct thrum_unit *unit = worker_search(worker, sched);
-    bool give_way = unit == NULL && is_stacked(worker); /* the worker may have been called away */
-    if (unit != NULL || give_way || thrum_sched_stopping(sched))
-        pass_on(sched);
+    if (unit != NULL || thrum_sched_stopping(sched))
+        scheduler_pass_on(sched);
     else
         worker->woken_for = sched; /* it is about to take one: after that */
     if (unit != NULL)
         run(worker, unit, true);
     worker_wants_ticks(worker_here());
     leave();
-    if (give_way)
-        thrum_yield();
 }
 
 /* --- workers ------------------------------------------------------------------------------------------ */
@@ -201,11 +196,8 @@ bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool
 }
 
 /* (1) and (2) of idle.h, with all workers that look at this pool in the place of the count. */
-bool scheduler_wake_for(const struct thrum_pool *pool) {
+static bool wake_worker_for(const struct thrum_pool *pool) {
     bool somebody_looks = false;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (load_relaxed(&scheduler.idle.resting) != 0)
-        tick_wake_resting();
     if (load_relaxed(&scheduler.idle.count) == 0)
         return false;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
@@ -217,6 +209,21 @@ bool scheduler_wake_for(const struct thrum_pool *pool) {
         somebody_looks = true;
     }
     return somebody_looks;
+}
+
+bool scheduler_wake_for(const struct thrum_pool *pool) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (load_relaxed(&scheduler.idle.resting) != 0)
+        tick_wake_resting();
+    return wake_worker_for(pool) || stacked_wake_for(pool);
+}
+
+void scheduler_wake(const struct thrum_sched *sched) {
+    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
+        struct worker *worker = scheduler.workers[i];
+        if (load_acquire(&worker->idle_sched) == sched)
+            idle_wake_this(&scheduler.idle, &worker->parking);
+    }
 }
 
 /* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. If it is still
@@ -246,7 +253,7 @@ void scheduler_run(struct worker *worker) {
     store_relaxed(&worker->sched, NULL);
     if (worker->wanted_sched == sched)
         store_release(&worker->wanted_sched, NULL);
-    release(sched);
+    scheduler_release(sched);
     lock_release(&worker->sched_lock);
     leave();
 }
@@ -255,13 +262,13 @@ void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched) {
     struct thrum_sched *before = worker->wanted_sched;
     store_release(&worker->wanted_sched, sched);
     if (before != NULL && before != worker->sched)
-        release(before);
+        scheduler_release(before);
 }
 
 int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
     if (number >= load_acquire(&scheduler.count))
         return EINVAL;
-    if (sched != NULL && !claim(sched))
+    if (sched != NULL && !scheduler_claim(sched))
         return EBUSY;
     struct worker *worker = scheduler.workers[number];
     enter();
@@ -270,73 +277,20 @@ int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
     if (!leaves)
         scheduler_want_locked(worker, sched);
     else if (sched != NULL)
-        release(sched);
+        scheduler_release(sched);
     lock_release(&worker->sched_lock);
     idle_wake_this(&scheduler.idle, &worker->parking);
     leave();
     return leaves ? EINVAL : 0;
 }
 
-/* --- stacked ------------------------------------------------------------------------------------------ */
-
-static void let_go(void *sched) {
-    release(sched);
-}
-
-/* Those that it runs have it from their loop (preempt/handler.c). */
-static void take_slice(const struct thrum_sched *sched) {
-    uint32_t slice = load_relaxed(&sched->slice);
-    struct thrum_unit *self = enter()->current;
-    if (slice != 0 && self->slice == 0) {
-        self->slice = slice;
-        store_relaxed(&self->extras, true);
-    }
-    leave();
-    tick_can_preempt(THRUM_PREEMPT_DEFAULT, slice);
-}
-
-/* Its function may also leave by thrum_exit, or be cancelled. */
-static void *run_stacked(void *arg) {
-    struct thrum_sched *sched = arg;
-    take_slice(sched);
-    thrum_cleanup_push(let_go, sched);
-    sched->run(sched, sched->data);
-    thrum_cleanup_pop(true);
-    return NULL;
-}
-
-int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched) {
-    if (attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_TASKLET)
-        return EINVAL;
-    if (!claim(sched))
-        return EBUSY;
-    int error = thrum_spawn(thread, attr, run_stacked, sched);
-    if (error != 0)
-        release(sched);
-    return error;
-}
-
 const struct thrum_sched *scheduler_of_loop(const struct worker *worker) {
-    if (!is_stacked(worker))
-        return worker->sched;
-    return worker->current->fn == run_stacked ? own_argument(worker->current) : NULL;
-}
-
-/* It may be parked in thrum_sched_idle: (1) and (2) of idle.h with `stopping` in the place of the push. */
-void thrum_sched_stop(thrum_sched_t sched) {
-    store_release(&sched->stopping, 1);
-    enter();
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        struct worker *worker = scheduler.workers[i];
-        if (load_acquire(&worker->idle_sched) == sched)
-            idle_wake_this(&scheduler.idle, &worker->parking);
-    }
-    leave();
+    return is_stacked(worker) ? stacked_of(worker->current) : worker->sched;
 }
 
 void scheduler_fork_child(void) {
     scheduler_forget();
+    stacked_fork_child();
     order_fork_child();
     lock_reset(&memory.lock);
     memory.slab.free = NULL;

@@ -34,8 +34,18 @@ struct thrum_sched {
     uint64_t random;
 };
 
-/* Something was pushed there: wakes a parked worker that would look. False: there is none, nor one that looks by itself. */
+/* Something was pushed there: wakes a parked worker that would look, or a thread that does so for a worker (stacked.h). False:
+ * there is none, nor one that looks by itself. */
 bool scheduler_wake_for(const struct thrum_pool *pool);
+
+/* The worker, if any, that is parked in this one's function. */
+void scheduler_wake(const struct thrum_sched *sched);
+/* What is in its pools is for others to look at. Inside. */
+void scheduler_pass_on(const struct thrum_sched *sched);
+
+/* To be run by one worker or one thread. False: another has it. */
+bool scheduler_claim(struct thrum_sched *sched);
+void scheduler_release(struct thrum_sched *sched);
 
 /* Is this one of its pools? NULL has none. */
 bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool *pool);

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See stacked.h. */
+#include "sched/stacked.h"
+
+#include <errno.h>
+
+#include "sched/attributes.h"
+#include "sched/cancel.h"
+#include "sched/own.h"
+#include "sched/pool.h"
+#include "sched/wait.h"
+
+/* One that waits, on its own stack. */
+struct stacked_wait {
+    struct wait wait;
+    struct thrum_sched *sched; /* r/o */
+    struct stacked_wait *next; /* under lock */
+};
+
+static struct {
+    struct lock lock;
+    struct stacked_wait *first;
+    uint32_t count; /* changed under lock */
+} waiting;
+
+/* --- waiting ------------------------------------------------------------------------------------------ */
+
+static void add(struct stacked_wait *wait) {
+    lock_acquire(&waiting.lock);
+    wait->next = waiting.first;
+    waiting.first = wait;
+    store_relaxed(&waiting.count, waiting.count + 1);
+    lock_release(&waiting.lock);
+}
+
+static void take_off(struct stacked_wait **place) {
+    *place = (*place)->next;
+    store_relaxed(&waiting.count, waiting.count - 1);
+}
+
+/* Nobody has claimed it, or will. */
+static void remove_own(const struct stacked_wait *wait) {
+    lock_acquire(&waiting.lock);
+    for (struct stacked_wait **place = &waiting.first; *place != NULL; place = &(*place)->next)
+        if (*place == wait) {
+            take_off(place);
+            break;
+        }
+    lock_release(&waiting.lock);
+}
+
+static bool has_something_to_do(const struct thrum_sched *sched) {
+    return scheduler_has_work(sched) || load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping);
+}
+
+/* False: the deadline came, or there is something already. The worker may be another one afterwards. */
+static bool is_woken(struct worker *worker, struct thrum_sched *sched, uint64_t deadline) {
+    struct stacked_wait wait = {.wait = {.unit = worker->current}, .sched = sched};
+    deadline = cancel_point(worker, deadline);
+    unit_await_until(wait.wait.unit, AWAITS_WORK, sched, deadline);
+    add(&wait);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    bool is_mine = has_something_to_do(sched) && wait_claim(&wait.wait);
+    if (!is_mine && unit_block_until(worker, &wait.wait, deadline))
+        return true;
+    if (is_mine)
+        unit_await_no_more(wait.wait.unit);
+    remove_own(&wait);
+    return false;
+}
+
+void stacked_wait(struct worker *worker, struct thrum_sched *sched) {
+    uint64_t deadline = scheduler_wait_until(sched);
+    if (deadline != TIMER_NEVER && deadline <= timer_now()) {
+        leave();
+        thrum_yield();
+        return;
+    }
+    if (is_woken(worker, sched, deadline))
+        scheduler_pass_on(sched); /* it might not take it, and end up elsewhere */
+    leave();
+    (void)cancel_act(ETIMEDOUT);
+}
+
+/* --- waking ------------------------------------------------------------------------------------------- */
+
+/* The first that looks at this pool or, if that is NULL, has this scheduler. */
+static struct thrum_unit *claim_one(const struct thrum_pool *pool, const struct thrum_sched *sched) {
+    struct thrum_unit *unit = NULL;
+    lock_acquire(&waiting.lock);
+    for (struct stacked_wait **place = &waiting.first; *place != NULL && unit == NULL;) {
+        struct stacked_wait *wait = *place;
+        bool looks = pool != NULL ? scheduler_looks_at(wait->sched, pool) : wait->sched == sched;
+        if (looks && wait_claim(&wait->wait)) {
+            unit = wait->wait.unit;
+            take_off(place);
+        } else {
+            place = &wait->next;
+        }
+    }
+    lock_release(&waiting.lock);
+    return unit;
+}
+
+static bool wake(const struct thrum_pool *pool, const struct thrum_sched *sched) {
+    if (load_relaxed(&waiting.count) == 0)
+        return false;
+    struct thrum_unit *unit = claim_one(pool, sched);
+    if (unit != NULL)
+        unit_wake(worker_here(), unit);
+    return unit != NULL;
+}
+
+bool stacked_wake_for(const struct thrum_pool *pool) {
+    return wake(pool, NULL);
+}
+
+/* It may be parked in thrum_sched_idle: (1) and (2) of idle.h with `stopping` in the place of the push. */
+void thrum_sched_stop(thrum_sched_t sched) {
+    store_release(&sched->stopping, 1);
+    enter();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    scheduler_wake(sched);
+    (void)wake(NULL, sched);
+    leave();
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+static void let_go(void *sched) {
+    scheduler_release(sched);
+}
+
+/* Those that it runs have it from their loop (preempt/handler.c). */
+static void take_slice(const struct thrum_sched *sched) {
+    uint32_t slice = load_relaxed(&sched->slice);
+    struct thrum_unit *self = enter()->current;
+    if (slice != 0 && self->slice == 0) {
+        self->slice = slice;
+        store_relaxed(&self->extras, true);
+    }
+    leave();
+    tick_can_preempt(THRUM_PREEMPT_DEFAULT, slice);
+}
+
+/* Its function may also leave by thrum_exit, or be cancelled. */
+static void *run_stacked(void *arg) {
+    struct thrum_sched *sched = arg;
+    take_slice(sched);
+    thrum_cleanup_push(let_go, sched);
+    sched->run(sched, sched->data);
+    thrum_cleanup_pop(true);
+    return NULL;
+}
+
+int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched) {
+    if (attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_TASKLET)
+        return EINVAL;
+    if (!scheduler_claim(sched))
+        return EBUSY;
+    int error = thrum_spawn(thread, attr, run_stacked, sched);
+    if (error != 0)
+        scheduler_release(sched);
+    return error;
+}
+
+const struct thrum_sched *stacked_of(const struct thrum_unit *unit) {
+    return unit->fn == run_stacked ? own_argument(unit) : NULL;
+}
+
+void stacked_forget(void) {
+    waiting.first = NULL;
+    store_relaxed(&waiting.count, 0);
+}
+
+void stacked_fork_child(void) {
+    lock_reset(&waiting.lock);
+    stacked_forget();
+}
