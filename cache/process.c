@@ -8,6 +8,7 @@
 #include <stdarg.h>
 
 #include "cache.h"
+#include "kthread/mode.h"
 #include "os/syscall.h"
 
 /* --- fork --------------------------------------------------------------------------------------------- */
@@ -171,6 +172,7 @@ INTERPOSE int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...) {
     if (flags & CLONE_VM)
         return REAL(clone)(fn, stack, flags, arg, parent_tid, tls, child_tid);
     struct copied copied = {fn, arg, is_main()};
+    mode_before_copy();
     return REAL(clone)(start_copied, stack, flags, &copied, parent_tid, tls, child_tid);
 }
 
