@@ -44,7 +44,9 @@ constexpr double kHandOvers =
 constexpr double kHandOver =
     30e-6; // seconds of CPU time in the lock's calls for each of them: more, and few hand it over
 constexpr double kHandOverSwitches = 30; // or so many times what a switch takes, where that takes longer
-constexpr double kAsleep = 0.5;          // of the looks at threads that wait for a lock: its holder sleeps
+constexpr double kRarelyTaken =
+    0.05; // of the CPU time of the fewest threads, in the lock's calls: less does not show
+constexpr double kAsleep = 0.5; // of the looks at threads that wait for a lock: its holder sleeps
 constexpr double kAsleepInCalm = 0.25,
                  kCalm = 0.1;       // likewise where few CPUs are used; CPUs that hardly count
 constexpr double kChurnRate = 200;  // threads a second, as seen
@@ -353,10 +355,12 @@ bool is_around_everything(const Facts &facts, const Culprit &culprit) {
     return work.samples >= kFewSamples && work.share >= kWithin;
 }
 
-// That threads queue up is not enough: they do so too while the holder of a lock has no CPU, for other programs' sake.
+// That threads queue up is not enough: they do so too while the holder of a lock has no CPU, for other programs' sake. Nor is
+// it where a lock is taken so often that its calls show even with the fewest threads: what it protects is too short to queue for.
 bool is_handed_over(const Facts &facts, const Culprit &culprit) {
     const double each = std::max(kHandOver, kHandOverSwitches * facts.report.switch_cost);
-    return facts.voluntary_rate >= kHandOvers && culprit.burned <= each * facts.voluntary_rate;
+    return facts.voluntary_rate >= kHandOvers && culprit.burned <= each * facts.voluntary_rate &&
+           culprit.burned_one <= kRarelyTaken;
 }
 
 bool is_convoy(const Facts &facts, const Culprit &culprit) {

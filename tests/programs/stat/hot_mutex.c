@@ -9,7 +9,7 @@
 #ifdef CURED
 enum { NUMBERS = 60000000 };
 #else
-enum { NUMBERS = 16000000 };
+enum { NUMBERS = 24000000 };
 #endif
 
 static pthread_mutex_t pot_lock = PTHREAD_MUTEX_INITIALIZER;

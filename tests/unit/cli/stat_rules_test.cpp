@@ -1124,17 +1124,18 @@ TEST(StatRules, ALockThatIsDearIsNotAroundEverything) {
 
 // A queue, since its holder has no CPU; but threads fight for it much more often than it goes from one to the next.
 TEST(StatRules, AQueueForAHotMutexIsNoConvoy) {
-    const auto made = [](double taking) {
+    const auto made = [](double taking, double alone) {
         Case one;
         one.point(1, 0.4, 0.4, 0).point(4, 0.9, 0.6, 0.5, 6600).doing(Doing::kRunning, 1.1);
         one.doing(Doing::kLockWait, 1.4).lock(LockKind::kGlobal, "pot_lock in prog", 2.2, "pot_lock");
         one.waits({library("pthread_mutex_lock"), own("put")}, 140);
-        one.burns({library("pthread_mutex_lock"), own("put"), own("earn")}, taking, 0.1);
-        one.burns({own("earn")}, 1 - taking, 0.9);
+        one.burns({library("pthread_mutex_lock"), own("put"), own("earn")}, taking, alone);
+        one.burns({own("earn")}, 1 - taking, 1 - alone);
         return rules_of(one.concluded());
     };
-    EXPECT_EQ(made(0.12), "convoy") << "20 us for each switch";
-    EXPECT_EQ(made(0.7), "hot-mutex") << "117 us";
+    EXPECT_EQ(made(0.12, 0.02), "convoy") << "20 us for each switch";
+    EXPECT_EQ(made(0.7, 0.02), "hot-mutex") << "117 us";
+    EXPECT_EQ(made(0.12, 0.1), "hot-mutex") << "taken too often for a queue, as one thread alone shows";
 }
 
 // A thread that is woken takes a CPU from another; so do other programs.
