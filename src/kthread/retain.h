@@ -21,7 +21,8 @@
  * woken. While it is busy nobody else takes the role, so no two end each other, and it is not handed a job.
  *
  * Not promised: that an idle thread which ends by itself is gone for whoever needs a process of one thread (unshare) at
- * that moment. Without policies no idle thread does. */
+ * that moment, or is not in libc, with its locks, when a clone copies the process without libc's knowing. Without
+ * policies no idle thread does. */
 #ifndef THRUM_KTHREAD_RETAIN_H
 #define THRUM_KTHREAD_RETAIN_H
 
