@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -98,6 +99,9 @@ void prepare_child(const World &world, int in, int out, int err) {
     dup2(err, 2);
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
+    // The tests themselves may be without (TSan needs that), what they run is as a user's.
+    personality(static_cast<unsigned long>(personality(0xffffffff)) &
+                ~static_cast<unsigned long>(ADDR_NO_RANDOMIZE));
     for (const int number : {SIGINT, SIGTERM}) // which a shell ignores for what it runs in the background
         signal(number, SIG_DFL);
     if (world.ignore_and_block) {
