@@ -9,7 +9,7 @@
 /* So far it looks at one time. */
 enum { FAR = 4096 };
 
-enum { QUEUES = 4 };
+enum { QUEUES = 4, QUEUES_AND_OTHERS };
 
 /* Or has a block for life: the primary takes its own along, and is away from its kernel thread then (primary.c). */
 static bool was_preempted(const struct thrum_unit *unit) {
@@ -43,6 +43,18 @@ static struct thrum_unit *take_from_rings(struct worker *from) {
         unit_wake_elsewhere(NULL, unit);
     }
     return NULL;
+}
+
+/* It would steal from them, and they may compute without giving way. */
+static struct thrum_unit *take_from_others(const struct worker *from, uint32_t drawn) {
+    struct thrum_unit *unit = NULL;
+    uint32_t count = load_acquire(&scheduler.count);
+    for (uint32_t i = 0; i < count && unit == NULL; i++) {
+        struct worker *other = scheduler.workers[(drawn + i) % count];
+        if (other != from)
+            unit = take_from_rings(other);
+    }
+    return unit;
 }
 
 /* What has been popped from a pool, in the order in which it is to go back. */
@@ -111,12 +123,14 @@ static struct thrum_unit *take_from_pools_of(struct worker *from, uint32_t drawn
 
 struct thrum_unit *preempted_take(struct worker *worker, struct worker *from, const struct thrum_sched *own) {
     struct thrum_unit *unit = NULL;
-    uint32_t drawn = (uint32_t)(worker_random(worker) >> 32), rest = drawn / QUEUES;
-    for (unsigned i = 0; i < QUEUES && unit == NULL; i++) {
-        switch ((drawn + i) % QUEUES) {
+    uint32_t queues = worker != from ? QUEUES_AND_OTHERS : QUEUES;
+    uint32_t drawn = (uint32_t)(worker_random(worker) >> 32), rest = drawn / queues;
+    for (unsigned i = 0; i < queues && unit == NULL; i++) {
+        switch ((drawn + i) % queues) {
         case 0: unit = take_from_fifo(&from->inbox); break;
         case 1: unit = take_from_rings(from); break;
         case 2: unit = take_from_fifo(&scheduler.shared); break;
+        case QUEUES: unit = take_from_others(from, rest); break;
         default:
             unit = own != NULL ? take_from_pools(own, true, rest) : take_from_pools_of(from, rest);
             break;

@@ -12,9 +12,10 @@ struct thrum_sched;
 struct thrum_unit;
 struct worker;
 
-/* By `worker`: one of them, from where worker `from` would find it; NULL: there is none. `own`: the scheduler whose loop the
- * caller is, which may be stacked, or NULL; then its pools are looked at. Of its pools of the program's kinds, of which the
- * functions are called as that scheduler would, it is whoever comes first, and may not have been preempted. Inside. */
+/* By `worker`: one of them, from where worker `from` would find it, and if that is another also from where it would steal
+ * it; NULL: there is none. `own`: the scheduler whose loop the caller is, which may be stacked, or NULL; then its pools are
+ * looked at. Of its pools of the program's kinds, of which the functions are called as that scheduler would, it is whoever
+ * comes first, and may not have been preempted. Inside. */
 struct thrum_unit *preempted_take(struct worker *worker, struct worker *from, const struct thrum_sched *own);
 
 #endif

@@ -42,6 +42,7 @@ class Contended {
         pass();
     }
     bool is_held() const { return held_; }
+    const std::atomic<bool> &held() const { return held_; }
     void yield_until_held() const {
         while (!held_)
             thrum_yield();
@@ -300,6 +301,31 @@ TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsInNoPool) {
         lock.want();
         holder.join();
     });
+}
+
+// ... or where such a worker would steal it: behind a thread that does not give way.
+TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsAnotherWorkers) {
+    const Preempting runtime(2, GetParam());
+    Contended lock;
+    std::atomic<bool> runs{false}, go{false}, over{false};
+    const PoolOf fifo(THRUM_POOL_FIFO);
+    const SchedOn on(1, sched_of(THRUM_SCHED_FIRST, {fifo.pool}));
+    const thrum_attr_t attr = fifo.attr();
+    Light pooled(
+        [&] {
+            runs = true;
+            wait_for(go); // so that its worker does not take the holder
+            lock.want();
+            over = true;
+        },
+        &attr);
+    wait_for(runs);
+    Thread holder([&] { lock.hold(); });
+    wait_for(lock.held());
+    thrum_nopreempt_begin();
+    go = true;
+    wait_for(over);
+    thrum_nopreempt_end();
 }
 
 // ... and who computes there, from no pool either, does not keep the others from running.
