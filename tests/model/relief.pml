@@ -4,7 +4,8 @@
  *
  * A holder of a lock and others were preempted, and are in a queue; behind or before them are newcomers, who come to the
  * lock in a tasklet: their worker waits in the kernel, and at its ticks asks for relief. The last who was preempted makes a
- * newcomer at its end, on the worker that runs it.
+ * newcomer at its end, on the worker that runs it. With BEHIND the holder is in the queue of one more worker, which computes
+ * and does not give way.
  *
  * Checked: nobody waits for ever, all end, and nobody is run by two; with one worker, too, that ticks and looks that change
  * nothing do not go on for ever.
@@ -15,6 +16,7 @@
  *   KEEPS     it does not hand over what came to its own queue
  *   ONCE      who waits asks at its first tick only
  *   UNMARKED  it is asked, but not told for whom
+ *   OWN_ONLY  (with BEHIND) it looks only where the one that waits would look first, and not where that would steal
  */
 #ifndef WORKERS
 #define WORKERS 1
@@ -34,6 +36,12 @@
 
 chan queue = [UNITS] of { byte };
 chan own = [1] of { byte }; /* the relief's */
+#ifdef BEHIND
+chan others = [1] of { byte }; /* that worker's, in which there are preempted ones only */
+#define holders others
+#else
+#define holders queue
+#endif
 bool locked = true;         /* by unit 0 */
 bool running[UNITS];
 byte left[UNITS], ended;
@@ -108,6 +116,12 @@ next_worker:
     :: w < WORKERS && !stuck[w] -> w++; goto next_worker
     fi;
     atomic { count = len(queue); passed = 0; found = false }
+#if defined(BEHIND) && !defined(OWN_ONLY)
+    if /* which queue is the first is drawn */
+    :: atomic { nempty(others) -> others?u; found = true }
+    :: true
+    fi;
+#endif
     do
     :: found || passed >= count -> break
     :: atomic { !found && passed < count && empty(queue) -> break }
@@ -132,6 +146,12 @@ next_worker:
         fi
 #endif
     od;
+#if defined(BEHIND) && !defined(OWN_ONLY)
+    if
+    :: atomic { !found && nempty(others) -> others?u; found = true }
+    :: found || empty(others)
+    fi;
+#endif
     if
     :: found && was_preempted(u) -> run_preempted(u, own)
     :: found && !was_preempted(u) -> locked == false; ended++ /* unreached: fine */
@@ -161,7 +181,7 @@ init {
         od;
         do
         :: placed == MADE -> break
-        :: placed < MADE && !is_placed[0] -> is_placed[0] = true; queue!0; placed++
+        :: placed < MADE && !is_placed[0] -> is_placed[0] = true; holders!0; placed++
         :: placed < MADE && !is_placed[1] -> is_placed[1] = true; queue!1; placed++
         :: placed < MADE && !is_placed[2] -> is_placed[2] = true; queue!2; placed++
 #if OTHERS + NEWCOMERS > 2
