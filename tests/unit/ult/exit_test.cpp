@@ -297,6 +297,7 @@ TEST_P(Exit, WhereItCannotBe) {
 ULT_OVER_WORKERS(Exit);
 
 class Revive : public Ult {};
+class ReviveInTurn : public UltInTurn {};
 
 TEST_P(Revive, AgainAndAgain) {
     std::atomic<int> runs{0};
@@ -400,7 +401,7 @@ TEST_P(Revive, WithTheSameAttributes) {
 }
 
 // In a pool, which is where it waits again, and as urgent as it was.
-TEST_P(Revive, InItsPool) {
+TEST_P(ReviveInTurn, InItsPool) {
     const PoolOf pool(THRUM_POOL_DEADLINE);
     thrum_attr_t attr = pool.attr();
     std::array<thrum_t, 3> threads{};
@@ -448,5 +449,6 @@ TEST_P(Revive, OfATasklet) {
 }
 
 ULT_OVER_WORKERS(Revive);
+ULT_OVER_WORKERS(ReviveInTurn);
 
 } // namespace

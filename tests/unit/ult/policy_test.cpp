@@ -264,7 +264,7 @@ class Trace {
     std::string order_; // one worker's
 };
 
-class SchedOrder : public Ult {};
+class SchedOrder : public UltInTurn {};
 
 // Runs on the trace's worker: one more for its pool, which nobody waits for.
 std::function<void()> adding(Trace &trace, unsigned pool, std::atomic<bool> &ran, std::string &late) {
@@ -372,6 +372,7 @@ class Levels {
 };
 
 class SchedLevels : public Ult {};
+class SchedLevelsInTurn : public UltInTurn {};
 
 // Number ten times the level and the place in it.
 void fill(const Levels &levels, unsigned queue, unsigned level, std::vector<thrum_t> *threads) {
@@ -382,7 +383,7 @@ void fill(const Levels &levels, unsigned queue, unsigned level, std::vector<thru
     }
 }
 
-TEST_P(SchedLevels, OwnNewestFirstThenTheOldestOfTheHighestLevel) {
+TEST_P(SchedLevelsInTurn, OwnNewestFirstThenTheOldestOfTheHighestLevel) {
     const Levels levels(4, 2);
     Notes mine;
     notes = &mine;
@@ -444,5 +445,6 @@ TEST_P(SchedLevels, RefusesWhatIsNone) {
 ULT_OVER_WORKERS(PoolStress);
 ULT_OVER_WORKERS(SchedOrder);
 ULT_OVER_WORKERS(SchedLevels);
+ULT_OVER_WORKERS(SchedLevelsInTurn);
 
 } // namespace

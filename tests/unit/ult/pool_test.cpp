@@ -40,6 +40,7 @@ const testing::Environment *const slabs = testing::AddGlobalTestEnvironment(new 
 // --- order ------------------------------------------------------------------------------------------------
 
 class Pool : public Ult {};
+class PoolInTurn : public UltInTurn {};
 
 // Twenty threads with priority i / 4 and deadline 100 - i, in the order in which they run.
 std::vector<unsigned> order_in(thrum_pool_t pool, unsigned worker) {
@@ -73,22 +74,22 @@ std::vector<unsigned> expected(const std::function<bool(unsigned, unsigned)> &be
     return order;
 }
 
-TEST_P(Pool, FifoIsOldestFirst) {
+TEST_P(PoolInTurn, FifoIsOldestFirst) {
     EXPECT_EQ(order_in(THRUM_POOL_FIFO, workers() - 1), expected([](unsigned, unsigned) { return false; }));
 }
 
-TEST_P(Pool, LifoIsNewestFirst) {
+TEST_P(PoolInTurn, LifoIsNewestFirst) {
     EXPECT_EQ(order_in(THRUM_POOL_LIFO, workers() - 1),
               expected([](unsigned a, unsigned b) { return a > b; }));
 }
 
-TEST_P(Pool, PriorityIsHighestFirstThenOldest) {
+TEST_P(PoolInTurn, PriorityIsHighestFirstThenOldest) {
     EXPECT_EQ(order_in(THRUM_POOL_PRIORITY, workers() - 1),
               expected([](unsigned a, unsigned b) { return a / 4 > b / 4; }));
 }
 
 // The priority counts that a thread has when it comes to the pool.
-TEST_P(Pool, PriorityMayBeChangedBefore) {
+TEST_P(PoolInTurn, PriorityMayBeChangedBefore) {
     const PoolOf fifo(THRUM_POOL_FIFO), pool(THRUM_POOL_PRIORITY);
     Notes mine;
     notes = &mine;
@@ -108,17 +109,17 @@ TEST_P(Pool, PriorityMayBeChangedBefore) {
         EXPECT_EQ(mine.order[i], 5 - i);
 }
 
-TEST_P(Pool, DeadlineIsEarliestFirst) {
+TEST_P(PoolInTurn, DeadlineIsEarliestFirst) {
     EXPECT_EQ(order_in(THRUM_POOL_DEADLINE, workers() - 1),
               expected([](unsigned a, unsigned b) { return a > b; }));
 }
 
-TEST_P(Pool, DequeIsNewestFirst) {
+TEST_P(PoolInTurn, DequeIsNewestFirst) {
     EXPECT_EQ(order_in(THRUM_POOL_DEQUE, workers() - 1),
               expected([](unsigned a, unsigned b) { return a > b; }));
 }
 
-TEST_P(Pool, DequeIsStolenFromOldestFirst) {
+TEST_P(PoolInTurn, DequeIsStolenFromOldestFirst) {
     const PoolOf pool(THRUM_POOL_DEQUE), fifo(THRUM_POOL_FIFO);
     std::array<thrum_t, 5> threads{};
     Notes mine;
@@ -147,7 +148,7 @@ TEST_P(Pool, DequeIsStolenFromOldestFirst) {
 }
 
 // Else two that wait for each other with thrum_yield would have a deque to themselves.
-TEST_P(Pool, WhoYieldsIsTheOldestOfADeque) {
+TEST_P(PoolInTurn, WhoYieldsIsTheOldestOfADeque) {
     const PoolOf pool(THRUM_POOL_DEQUE);
     const thrum_attr_t attr = pool.attr();
     std::atomic<int> ran{0};
@@ -163,7 +164,7 @@ TEST_P(Pool, WhoYieldsIsTheOldestOfADeque) {
     EXPECT_EQ(ran, 3);
 }
 
-TEST_P(Pool, OfTheUsersOwnIsInItsOrder) {
+TEST_P(PoolInTurn, OfTheUsersOwnIsInItsOrder) {
     UserFifo fifo;
     ASSERT_EQ(fifo.error(), 0);
     EXPECT_EQ(order_in(fifo.pool(), workers() - 1), expected([](unsigned, unsigned) { return false; }));
@@ -198,7 +199,7 @@ void expect_many(thrum_pool_t pool, unsigned worker) {
         EXPECT_EQ(mine.order[i], 6 - i);
 }
 
-TEST_P(Pool, ManyAreTakenAtOnce) {
+TEST_P(PoolInTurn, ManyAreTakenAtOnce) {
     const PoolOf pool(THRUM_POOL_FIFO);
     expect_many(pool.pool, workers() - 1);
     for (const bool has_pop_many : {true, false}) {
@@ -863,6 +864,7 @@ TEST_P(UltKeys, RunOut) {
 }
 
 ULT_OVER_WORKERS(Pool);
+ULT_OVER_WORKERS(PoolInTurn);
 ULT_OVER_WORKERS(Sched);
 ULT_OVER_WORKERS(Tasklet);
 ULT_OVER_WORKERS(Many);

@@ -90,7 +90,7 @@ TEST_P(Spawn, ResultIsNotAskedFor) {
 }
 
 // On one worker nobody takes the parent away: the child has ended when spawn returns.
-TEST_P(Spawn, ChildRunsAtOnce) {
+TEST_P(SpawnInTurn, ChildRunsAtOnce) {
     if (workers() > 1)
         GTEST_SKIP() << "a parent that is stolen goes on beside its child";
     in_ult([] {
@@ -100,7 +100,7 @@ TEST_P(Spawn, ChildRunsAtOnce) {
     });
 }
 
-TEST_P(Spawn, QueuedChildWaits) {
+TEST_P(SpawnInTurn, QueuedChildWaits) {
     if (workers() > 1)
         GTEST_SKIP() << "another worker takes it at once";
     from_both([] {
@@ -669,13 +669,14 @@ TEST_P(Detach, ByAnExternalThreadLeaksNothing) {
 // --- yield ------------------------------------------------------------------------------------------------
 
 class Yield : public Ult {};
+class YieldInTurn : public UltInTurn {};
 
 TEST_P(Yield, OnAnExternalThreadDoesNothing) {
     std::thread([] { thrum_yield(); }).join();
 }
 
 // On one worker all come round once before any comes round twice.
-TEST_P(Yield, IsFair) {
+TEST_P(YieldInTurn, IsFair) {
     constexpr std::size_t kThreads = 7;
     constexpr long kRounds = 2000;
     std::array<std::atomic<long>, kThreads> rounds{};
@@ -946,6 +947,7 @@ ULT_OVER_WORKERS(Join);
 ULT_OVER_WORKERS(Primary);
 ULT_OVER_WORKERS(Detach);
 ULT_OVER_WORKERS(Yield);
+ULT_OVER_WORKERS(YieldInTurn);
 ULT_OVER_WORKERS(FloatControl);
 
 } // namespace
