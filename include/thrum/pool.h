@@ -143,8 +143,10 @@ bool thrum_sched_stopping(thrum_sched_t sched);
 thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i); /* NULL: there are not so many */
 /* Runs the thread until it waits, yields or ends. */
 void thrum_run(thrum_t thread);
-/* Nothing was found: returns after a moment, or when something was pushed anywhere. On a worker it helps with what is no pool's
- * meanwhile, and sleeps; one that is stacked waits as threads do, and its worker goes on with others. A cancellation point then. */
+/* Nothing was found: returns when something may be in one of its pools, by a push or since their `wait` says so, when it is to
+ * stop, and now and then without. On a worker it helps with what is no pool's meanwhile, and sleeps; one that is stacked waits as
+ * threads do, not in a region (<thrum/preempt.h>), and its worker goes on with others: a cancellation point then. Where something is
+ * in its pools already, others have one turn. */
 void thrum_sched_idle(thrum_sched_t sched);
 
 /* --- workers ------------------------------------------------------------------------------------------ */
@@ -155,7 +157,8 @@ void thrum_sched_idle(thrum_sched_t sched);
 int thrum_worker_set_sched(unsigned worker, thrum_sched_t sched);
 
 /* A scheduler as a thread of its own, that takes turns with what else is in the pool that `attr` says: schedulers can
- * be stacked. Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn; EBUSY a worker
+ * be stacked; a push then wakes each that waits for another, on the stack of who pushes, of which each takes some hundred bytes.
+ * Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn; EBUSY a worker
  * or another thread has this scheduler; EINVAL `attr` says a tasklet. From: ULT, external. */
 int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched);
 

@@ -85,7 +85,8 @@ void scheduler_forget(void) {
     stacked_forget();
 }
 
-void scheduler_pass_on(const struct thrum_sched *sched) {
+/* What is in its pools is for others to look at. Inside. */
+static void pass_on(const struct thrum_sched *sched) {
     for (unsigned i = 0; i < sched->count; i++)
         if (!pool_is_empty(sched->pools[i]))
             scheduler_wake_for(sched->pools[i]);
@@ -94,7 +95,7 @@ void scheduler_pass_on(const struct thrum_sched *sched) {
 static void pass_on_the_rest(struct worker *worker) {
     if (__builtin_expect(worker->woken_for == NULL, 1))
         return;
-    scheduler_pass_on(worker->woken_for);
+    pass_on(worker->woken_for);
     worker->woken_for = NULL;
 }
 
@@ -160,7 +161,7 @@ void thrum_sched_idle(thrum_sched_t sched) {
     }
     struct thrum_unit *unit = worker_search(worker, sched);
     if (unit != NULL || thrum_sched_stopping(sched))
-        scheduler_pass_on(sched);
+        pass_on(sched);
     else
         worker->woken_for = sched; /* it is about to take one: after that */
     if (unit != NULL)
@@ -215,7 +216,10 @@ bool scheduler_wake_for(const struct thrum_pool *pool) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (load_relaxed(&scheduler.idle.resting) != 0)
         tick_wake_resting();
-    return wake_worker_for(pool) || stacked_wake_for(pool);
+    bool somebody_looks = wake_worker_for(pool);
+    if (!somebody_looks)
+        stacked_wake_for(pool);
+    return somebody_looks;
 }
 
 void scheduler_wake(const struct thrum_sched *sched) {

@@ -34,14 +34,12 @@ struct thrum_sched {
     uint64_t random;
 };
 
-/* Something was pushed there: wakes a parked worker that would look, or a thread that does so for a worker (stacked.h). False:
- * there is none, nor one that looks by itself. */
+/* Something was pushed there: wakes a parked worker that would look, or else the threads that do so (stacked.h). False: there is
+ * no such worker, nor one that looks by itself: a thread may have to wait for its turn. */
 bool scheduler_wake_for(const struct thrum_pool *pool);
 
 /* The worker, if any, that is parked in this one's function. */
 void scheduler_wake(const struct thrum_sched *sched);
-/* What is in its pools is for others to look at. Inside. */
-void scheduler_pass_on(const struct thrum_sched *sched);
 
 /* To be run by one worker or one thread. False: another has it. */
 bool scheduler_claim(struct thrum_sched *sched);

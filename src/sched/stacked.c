@@ -53,66 +53,66 @@ static bool has_something_to_do(const struct thrum_sched *sched) {
     return scheduler_has_work(sched) || load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping);
 }
 
-/* False: the deadline came, or there is something already. The worker may be another one afterwards. */
-static bool is_woken(struct worker *worker, struct thrum_sched *sched, uint64_t deadline) {
+/* Until it is woken or the deadline comes; the worker may be another one then. False: there is something already. */
+static bool has_waited(struct worker *worker, struct thrum_sched *sched, uint64_t deadline) {
     struct stacked_wait wait = {.wait = {.unit = worker->current}, .sched = sched};
     deadline = cancel_point(worker, deadline);
     unit_await_until(wait.wait.unit, AWAITS_WORK, sched, deadline);
     add(&wait);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     bool is_mine = has_something_to_do(sched) && wait_claim(&wait.wait);
-    if (!is_mine && unit_block_until(worker, &wait.wait, deadline))
-        return true;
-    if (is_mine)
+    if (is_mine) {
+        (void)cancel_is_point(wait.wait.unit);
         unit_await_no_more(wait.wait.unit);
-    remove_own(&wait);
-    return false;
+    }
+    if (is_mine || !unit_block_until(worker, &wait.wait, deadline))
+        remove_own(&wait);
+    return !is_mine;
 }
 
+/* Its function may leave what is there: it gives way all the same. */
 void stacked_wait(struct worker *worker, struct thrum_sched *sched) {
     uint64_t deadline = scheduler_wait_until(sched);
-    if (deadline != TIMER_NEVER && deadline <= timer_now()) {
-        leave();
-        thrum_yield();
-        return;
-    }
-    if (is_woken(worker, sched, deadline))
-        scheduler_pass_on(sched); /* it might not take it, and end up elsewhere */
+    bool is_over = deadline != TIMER_NEVER && deadline <= timer_now();
+    bool gives_way = is_over || !has_waited(worker, sched, deadline);
     leave();
+    if (gives_way)
+        thrum_yield();
     (void)cancel_act(ETIMEDOUT);
 }
 
 /* --- waking ------------------------------------------------------------------------------------------- */
 
-/* The first that looks at this pool or, if that is NULL, has this scheduler. */
-static struct thrum_unit *claim_one(const struct thrum_pool *pool, const struct thrum_sched *sched) {
-    struct thrum_unit *unit = NULL;
+/* All that look at this pool or, if that is NULL, have this scheduler. Each stays until it is woken. */
+static struct stacked_wait *claim_all(const struct thrum_pool *pool, const struct thrum_sched *sched) {
+    struct stacked_wait *claimed = NULL;
     lock_acquire(&waiting.lock);
-    for (struct stacked_wait **place = &waiting.first; *place != NULL && unit == NULL;) {
+    for (struct stacked_wait **place = &waiting.first; *place != NULL;) {
         struct stacked_wait *wait = *place;
         bool looks = pool != NULL ? scheduler_looks_at(wait->sched, pool) : wait->sched == sched;
         if (looks && wait_claim(&wait->wait)) {
-            unit = wait->wait.unit;
             take_off(place);
+            wait->next = claimed;
+            claimed = wait;
         } else {
             place = &wait->next;
         }
     }
     lock_release(&waiting.lock);
-    return unit;
+    return claimed;
 }
 
-static bool wake(const struct thrum_pool *pool, const struct thrum_sched *sched) {
+static void wake(const struct thrum_pool *pool, const struct thrum_sched *sched) {
     if (load_relaxed(&waiting.count) == 0)
-        return false;
-    struct thrum_unit *unit = claim_one(pool, sched);
-    if (unit != NULL)
-        unit_wake(worker_here(), unit);
-    return unit != NULL;
+        return;
+    for (struct stacked_wait *wait = claim_all(pool, sched), *next; wait != NULL; wait = next) {
+        next = wait->next;
+        unit_wake(worker_here(), wait->wait.unit);
+    }
 }
 
-bool stacked_wake_for(const struct thrum_pool *pool) {
-    return wake(pool, NULL);
+void stacked_wake_for(const struct thrum_pool *pool) {
+    wake(pool, NULL);
 }
 
 /* It may be parked in thrum_sched_idle: (1) and (2) of idle.h with `stopping` in the place of the push. */
@@ -121,7 +121,7 @@ void thrum_sched_stop(thrum_sched_t sched) {
     enter();
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     scheduler_wake(sched);
-    (void)wake(NULL, sched);
+    wake(NULL, sched);
     leave();
 }
 

@@ -9,8 +9,8 @@
  * more. There is a fence in between on both sides, so either (2) sees (3) or (4) sees (1); likewise with `stopping` in the place of
  * the push. Who claims the wait (sched/wait.h), under `lock`, takes it off the list, and wakes the thread when it has let go of
  * `lock`: that is itself a push, to the pool which the thread is in. A waiter whose moment has come, who has seen (1), or who is
- * cancelled takes itself off. As with parked workers (scheduler.h) a push wakes one: who has been woken, and does not
- * run what it was woken for, wakes another.
+ * cancelled takes itself off. A push wakes all that look there: unlike a parked worker a thread that was woken may have to wait for
+ * its turn, behind one that computes, while another's worker is free.
  *
  * Modelled in tests/model/stacked.pml. */
 #ifndef THRUM_SCHED_STACKED_H
@@ -24,11 +24,11 @@ static inline bool is_stacked(const struct worker *worker) {
 }
 
 /* The function of this one, which the worker's thread runs, has found nothing: until there is something, it is to stop, or
- * one of its pools is to be looked at again. Inside; outside when it returns. */
+ * one of its pools is to be looked at again; others have a turn in any case. Inside; outside when it returns. */
 void stacked_wait(struct worker *worker, struct thrum_sched *sched);
 
-/* After a push, and a fence: wakes one of those that wait and would look there. False: there is none. Inside. */
-bool stacked_wake_for(const struct thrum_pool *pool);
+/* After a push, and a fence: wakes those that wait and would look there. Inside. */
+void stacked_wake_for(const struct thrum_pool *pool);
 
 /* Whose function that thread runs; NULL: nobody's. */
 const struct thrum_sched *stacked_of(const struct thrum_unit *unit);

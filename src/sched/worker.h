@@ -377,7 +377,7 @@ void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);
 void tasklet_call(struct worker *worker, struct thrum_unit *tasklet);
 
 /* Something to run that is nobody's in particular. NULL: the scheduler stops, or `sched` (NULL: none) has work again or
- * is to stop. Searches, parks, searches. Inside: a scheduler that is stacked could be preempted. */
+ * is to stop. Searches, parks, searches. Inside. */
 struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched);
 
 #endif
