@@ -63,8 +63,8 @@ struct thrum_pool_ops {
     /* NULL, or up to `most` at once; returns how many. */
     size_t (*pop_many)(void *data, thrum_t *threads, size_t most);
     /* NULL, or until when (ns, <thrum/time.h>) to wait for it, UINT64_MAX: for a push. Asked before each sleep of a worker
-     * whose scheduler has this pool, and when one that runs a thread finds that nobody else is to run, or one that runs a function of a
-     * scheduler's (both in a signal handler). */
+     * whose scheduler has this pool, or wait of a thread that is such a scheduler, and when one that runs a thread finds that
+     * nobody else is to run, or one that runs a function of a scheduler's (both in a signal handler). */
     uint64_t (*wait)(void *data);
 };
 

@@ -2,6 +2,7 @@
 //
 // Schedulers that a thread runs, and that find nothing: they wait as threads do, and keep nobody from running. In what order they
 // run whom: pool_test.cpp; how they come to their end: sched_test.cpp. The protocol: tests/model/stacked.pml.
+#include <thrum/sync.h>
 #include <thrum/worker.h>
 #include <unistd.h>
 
@@ -108,6 +109,128 @@ TEST_P(Stacked, AnotherRunsWhatComesMeanwhile) {
         waits.join();
         runs.join();
     }
+}
+
+// Who waited last is the first that a push finds, and its worker computes.
+TEST_P(Stacked, WhoHasNoTurnDoesNotKeepAnother) {
+    if (workers() < 2)
+        GTEST_SKIP() << "needs a worker that is free";
+    const PoolOf pool(THRUM_POOL_FIFO);
+    thrum_attr_t attr, within = pool.attr();
+    thrum_attr_init(&attr);
+    std::vector<std::unique_ptr<OfOnePool>> scheds;
+    for (const unsigned worker : {1U, 0U}) {
+        ASSERT_EQ(thrum_attr_set_worker(&attr, worker), 0);
+        scheds.push_back(std::make_unique<OfOnePool>(pool.pool, &attr));
+        thrum_sleep(5 * THRUM_MS); // it waits
+    }
+    ASSERT_EQ(thrum_attr_set_worker(&attr, 0), 0);
+    Light(
+        [&] {
+            thrum_nopreempt_begin();
+            std::atomic<bool> has_run{false};
+            Light runs([&] { has_run = true; }, &within);
+            for (int i = 0; i < 20000 && !has_run; i++)
+                usleep(1000);
+            EXPECT_TRUE(has_run);
+            thrum_nopreempt_end();
+            runs.join();
+        },
+        &attr)
+        .join();
+    scheds.clear();
+}
+
+// Its function runs two at a time, and is asked while there is one.
+TEST_P(Stacked, WhoLeavesWhatIsThereGivesWay) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    const auto run = [](thrum_sched_t sched, void *) {
+        const thrum_pool_t mine = thrum_sched_pool(sched, 0);
+        while (!thrum_sched_stopping(sched))
+            if (thrum_pool_size(mine) < 2)
+                thrum_sched_idle(sched);
+            else
+                for (int i = 0; i < 2; i++)
+                    thrum_run(thrum_pool_pop(mine));
+    };
+    thrum_sched_t sched = nullptr;
+    thrum_t thread = nullptr;
+    thrum_attr_t attr = pool.attr(), none;
+    thrum_attr_init(&none);
+    ASSERT_EQ(thrum_attr_set_preempt(&none, THRUM_PREEMPT_NONE), 0);
+    ASSERT_EQ(thrum_sched_create_user(&sched, run, nullptr, &pool.pool, 1), 0);
+    ASSERT_EQ(thrum_sched_spawn(&thread, &none, sched), 0);
+    for (int i = 0; i < kRounds; i++) {
+        Light first([] {}, &attr);
+        for (unsigned turn = 0; turn < workers(); turn++)
+            thrum_yield(); // and comes back
+        Light second([] {}, &attr);
+        first.join();
+        second.join();
+    }
+    thrum_sched_stop(sched);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
+}
+
+// What is kept in its pool is to be asked for again at once, always.
+TEST_P(Stacked, IsCancelledWhereItNeverWaits) {
+    std::atomic<bool> open{false};
+    KeepingPool pool([&](uint64_t) { return open.load(); }, [](uint64_t) { return thrum_now(); });
+    const thrum_attr_t within = attr_pool(pool.pool());
+    Light kept([] {}, &within);
+    const thrum_sched_t sched = sched_of(THRUM_SCHED_FIRST, {pool.pool()});
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_CANCELLABLE), 0);
+    thrum_t thread = nullptr;
+    void *result = nullptr;
+    ASSERT_EQ(thrum_sched_spawn(&thread, &attr, sched), 0);
+    thrum_sleep(THRUM_MS); // it goes round
+    EXPECT_EQ(thrum_cancel(thread), 0);
+    EXPECT_EQ(thrum_join_until(thread, &result, thrum_now() + 20 * THRUM_S), 0);
+    EXPECT_EQ(result, THRUM_CANCELED);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
+    open = true;
+    const OfOnePool serves(pool.pool());
+    kept.join();
+}
+
+// ... nor is a wait of another kind ended by that: it begins afterwards.
+TEST_P(Stacked, IsNotCancelledInALaterWait) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    struct Later {
+        thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+        std::atomic<bool> waits{false};
+        std::atomic<int> error{-1};
+    } later;
+    const auto run = [](thrum_sched_t sched, void *data) {
+        auto *const own = static_cast<Later *>(data);
+        thrum_sched_idle(sched); // there is something already
+        own->waits = true;
+        own->error = thrum_mutex_lock_until(&own->mutex, thrum_now() + 20 * THRUM_S);
+        thrum_run(thrum_pool_pop(thrum_sched_pool(sched, 0)));
+        thrum_mutex_unlock(&own->mutex);
+    };
+    thrum_attr_t attr, within = pool.attr();
+    thrum_attr_init(&attr);
+    EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_CANCELLABLE), 0);
+    thrum_sched_t sched = nullptr;
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_sched_create_user(&sched, run, &later, &pool.pool, 1), 0);
+    Light there([] {}, &within);
+    thrum_mutex_lock(&later.mutex);
+    ASSERT_EQ(thrum_sched_spawn(&thread, &attr, sched), 0);
+    EXPECT_TRUE(eventually([&] { return later.waits.load(); }));
+    thrum_sleep(THRUM_MS);
+    EXPECT_EQ(thrum_cancel(thread), 0);
+    thrum_sleep(5 * THRUM_MS);
+    EXPECT_EQ(later.error, -1);
+    thrum_mutex_unlock(&later.mutex);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(later.error, 0);
+    there.join();
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }
 
 // Nobody pushes, when it is time.
