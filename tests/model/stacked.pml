@@ -4,18 +4,20 @@
  *
  * `pusher`s put something into the one pool that all `waiter`s look at. A waiter takes what is there, and waits when there is
  * nothing. Its wait may end by itself, and it may leave for good: it is cancelled, or its function returns. To wake
- * somebody is to push a thread to another pool, and comes back to the same list.
+ * somebody is to push a thread to another pool, and comes back to the same list. The first waiter may have no turn when it has
+ * been woken: it is behind one that computes.
  *
  * Ghosts (not in the code): `there`, whether a waiter's node is on its stack; `left`, that it looks no more.
  *
- * Checked: nobody touches a node that is gone; in the end there is nothing in the pool while somebody waits; and nobody waits for
- * ever with the lock.
+ * Checked: nobody touches a node that is gone; in the end there is nothing in the pool while somebody waits who was not woken; and
+ * nobody waits for ever with the lock.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
  *   NOT_LOOKED    who is in the list does not look at the pool once more
  *   LOOK_FIRST    it does so before it is seen in the list: there is no fence in between
  *   COUNT_FIRST   who pushes reads the count before the push is seen: likewise
- *   NOT_PASSED_ON who was woken and leaves tells nobody
+ *   WAKES_ONE     a push wakes one of them, and no other
+ *   READS_AFTER   the next that was claimed is read from one that was woken already
  *   BLIND_REMOVE  who has seen something takes itself off without claiming its wait
  *   NOT_REMOVED   whose wait has ended by itself stays in the list
  *   WAKE_LOCKED   somebody is woken under the lock */
@@ -33,12 +35,13 @@
 byte pool, count;
 bool locked;
 bool listed[WAITERS], there[WAITERS], goes_on[WAITERS], waits[WAITERS];
-byte claim[WAITERS];
+byte claim[WAITERS], claimed[WAITERS];
+bool has_no_turn;
 
 #define acquire atomic { !locked -> locked = true }
 #define release locked = false
 
-/* claim_one(), and then the push that waking is, of which only the lock matters here. */
+/* claim_all(), and then the pushes that waking is, of which only the lock matters here. */
 inline wake(one) {
     acquire;
     one = 0;
@@ -51,22 +54,37 @@ inline wake(one) {
         :: atomic { claim[one] == WAITING -> claim[one] = WOKEN }
             listed[one] = false;
             count--;
+            claimed[one] = _pid + 1;
+#ifdef WAKES_ONE
             break
-        :: claim[one] != WAITING -> one++
-        fi
+#endif
+        :: claim[one] != WAITING
+        fi;
+        one++
     od;
 #ifndef WAKE_LOCKED
     release;
 #endif
-    if
-    :: one < WAITERS ->
+    one = 0;
+    do
+    :: one == WAITERS -> break
+    :: one < WAITERS && claimed[one] != _pid + 1 -> one++
+    :: one < WAITERS && claimed[one] == _pid + 1 ->
+#ifndef READS_AFTER
+        assert(there[one]); /* its `next` */
+        claimed[one] = 0;
+#endif
         if
         :: count > 0 -> acquire; release
         :: count == 0
         fi;
-        goes_on[one] = true
-    :: one == WAITERS
-    fi
+        goes_on[one] = true;
+#ifdef READS_AFTER
+        assert(there[one]);
+        claimed[one] = 0;
+#endif
+        one++
+    od
 #ifdef WAKE_LOCKED
     ;
     release
@@ -74,7 +92,6 @@ inline wake(one) {
 }
 
 active[WAITERS] proctype waiter() {
-    byte one;
     bool seen, ends, was_woken;
     do
     :: atomic { pool > 0 -> pool-- } /* its function takes it, and runs it */
@@ -111,7 +128,7 @@ active[WAITERS] proctype waiter() {
             fi;
 end_wait:
             if
-            :: goes_on[_pid] -> was_woken = true
+            :: goes_on[_pid] && !(_pid == 0 && has_no_turn) -> was_woken = true
             :: atomic { ends && claim[_pid] == WAITING -> claim[_pid] = TIMED_OUT } /* it ends by itself */
             fi;
             waits[_pid] = false
@@ -133,19 +150,17 @@ end_wait:
             skip
 #endif
         fi;
-        there[_pid] = false;
-#ifndef NOT_PASSED_ON
-        if
-        :: was_woken && pool > 0 && count > 0 -> wake(one)
-        :: else
-        fi
-#endif
+        there[_pid] = false
     od
 }
 
 active proctype pusher() {
     byte one, pushes = PUSHES;
     bool somebody;
+    if
+    :: has_no_turn = true
+    :: has_no_turn = false
+    fi;
     do
     :: pushes > 0 ->
         pushes--;
@@ -170,7 +185,7 @@ active proctype judge() {
     timeout ->
         i = 0;
         do
-        :: i < WAITERS -> assert(pool == 0 || !waits[i]); i++
+        :: i < WAITERS -> assert(pool == 0 || !waits[i] || goes_on[i]); i++
         :: i == WAITERS -> break
         od
 }
