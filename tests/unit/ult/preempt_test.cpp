@@ -697,6 +697,34 @@ TEST_P(SafeMode, AThreadOfAnEarlierPoolRunsAtOnce) {
     events.expect_at_once();
 }
 
+// Who is woken by the push, to look at that pool, comes behind the one that is to be interrupted.
+TEST_P(SafeMode, AndWhereAStackedSchedulerWaitsForThatPool) {
+    Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO);
+    const thrum_pool_t first = ranked.pool(0);
+    thrum_sched_t sched = nullptr;
+    thrum_t stacked = nullptr;
+    thrum_attr_t attr = attr_pool(ranked.pool(1));
+    ASSERT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &first, 1), 0);
+    ASSERT_EQ(thrum_sched_spawn(&stacked, &attr, sched), 0);
+    Events events;
+    events.note();
+    for (int i = 0; i < Events::kCount; i++) {
+        std::atomic<bool> flag{false};
+        Computes behind;
+        thrum_sleep(THRUM_MS); // it waits
+        Light computes = ranked.spawn(1, 0, std::ref(behind));
+        behind.wait_until_seen();
+        Light sets = ranked.spawn(0, 0, [&] { flag = true; });
+        wait_for(flag);
+        events.note();
+        behind.end();
+    }
+    thrum_sched_stop(sched);
+    EXPECT_EQ(thrum_join(stacked, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
+    events.expect_at_once();
+}
+
 TEST_P(SafeMode, AThreadOfAnEarlierPoolThatHasSleptRunsAtOnce) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO);
     std::atomic<bool> done{false};
