@@ -9,7 +9,9 @@
 // and steps of more than a few do not count, as there the CPU had something else to do (the kernel, another process,
 // the host). A turn of more than two slices by that measure is a lost tick: others could run, and the CPU was there. But
 // who was sent on may have lost the CPU, to another worker's kernel thread or a stranger, before it has done anything
-// that is seen here, and the turn before and that after look like one: by chance, hence seldom, and not twice in a row.
+// that is seen here, and the turn before and that after look like one: by chance, hence seldom, and not twice in a row but where
+// CPUs are wanted by more than there are, so that for the second time only what it computed since its CPU was last away for a
+// slice counts.
 // But for one excuse: who sends ticks needs a CPU, too. *Metronomes*, threads that sleep from slice to slice as that one
 // does, note when they were late; a long turn while one was late tells nothing.
 //
@@ -133,6 +135,7 @@ struct alignas(64) Word {
 
 struct alignas(64) Turn {
     std::uint64_t before = 0, began = 0, length = 0, longest = 0, computed = 0;
+    std::uint64_t unbroken = 0; // its length since the CPU was away for a slice
     unsigned last = 0,
              waited = 0; // the word's count when its last turn was; the most that others had in between
     unsigned times_long = 0;
@@ -262,7 +265,7 @@ class Turns : public Torture {
         if (turn.last != 0 && word.present == each_)
             turn.waited = std::max(turn.waited, count - turn.last);
         turn.last = count;
-        turn.length = 0;
+        turn.length = turn.unbroken = 0;
         turn.began = turn.before;
         turn.times_long = 0;
         turn.went_on = 0;
@@ -296,13 +299,17 @@ class Turns : public Torture {
             begin_turn(actor, word, turn);
             return;
         }
-        if (step > kStep)
+        if (step > kStep) {
+            if (step >= options.slice_ns())
+                turn.unbroken = 0;
             return;
+        }
         turn.length += step;
+        turn.unbroken += step;
         turn.since += step;
         turn.computed += step;
         if (word.present != each_) { // somebody has not begun, or may have ended
-            turn.length = 0;
+            turn.length = turn.unbroken = 0;
             return;
         }
         if (ticks != turn.ticks) {
@@ -311,8 +318,8 @@ class Turns : public Torture {
                 go_on_after_tick(turn);
         }
         turn.longest = std::max(turn.longest, turn.length);
-        if (turn.times_long < 2 &&
-            turn.length > 2 * (turn.times_long + 1) * options.slice_ns() + kTolerance) {
+        if (turn.times_long < 2 && (turn.times_long == 0 ? turn.length : turn.unbroken) >
+                                       2 * (turn.times_long + 1) * options.slice_ns() + kTolerance) {
             (turn.times_long == 0 ? long_ : very_long_).add(turn.began, now);
             turn.times_long++;
         }
