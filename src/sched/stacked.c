@@ -14,7 +14,7 @@
 struct stacked_wait {
     struct wait wait;
     struct thrum_sched *sched; /* r/o */
-    struct stacked_wait *next; /* under lock */
+    struct stacked_wait *next; /* under lock; then by who has claimed it */
 };
 
 static struct {
