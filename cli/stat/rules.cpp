@@ -612,8 +612,11 @@ std::optional<Finding> spinning(const Facts &facts) {
 }
 
 // More involuntary switches than time slices explain, and than threads that are woken, each of which has slept. Where other
-// programs keep this one from CPUs they take them from it as well: by the fewest threads one can tell how often.
+// programs keep this one from CPUs they take them from it as well: by the fewest threads one can tell how often. But what
+// they take costs this one hardly anything, and a call of its own, in which it gives a CPU up, is time in the kernel.
 bool gives_up(const Facts &facts) {
+    if (facts.kernel_share.value_or(1) < kYields)
+        return false;
     const double more = facts.involuntary_rate - facts.voluntary_rate;
     if (!facts.is_busy)
         return more >= kYieldRate;

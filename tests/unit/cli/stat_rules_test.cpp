@@ -1151,13 +1151,15 @@ TEST(StatRules, SwitchesThatAreNoYields) {
     EXPECT_FALSE(made(22000, 0.01)) << "each may have been a waking";
     EXPECT_TRUE(made(100, 0.1));
     Case busy;
-    busy.point(1, 0.9, 0.5, 0).point(4, 1.6, 0.5, 0.02).others(1.5);
+    busy.point(1, 0.9, 0.5, 0).point(4, 1.6, 0.42, 0.1).others(1.5);
     busy.report.points.back().involuntary = 4000;
     busy.report.points.back().run_delay = 2;
     busy.report.points.front().involuntary = 500;
     EXPECT_EQ(rules_of(busy.concluded()), "inconclusive") << "8 times as often as one thread";
     busy.report.points.back().involuntary = 40000;
     EXPECT_EQ(rules_of(busy.concluded()), "busy-wait inconclusive") << "80 times: others do not do that";
+    busy.report.points.back().system = 0.002;
+    EXPECT_EQ(rules_of(busy.concluded()), "inconclusive") << "nor does one that makes no calls";
 }
 
 // --- runs that are too short to tell ---
@@ -1166,7 +1168,7 @@ TEST(StatRules, SwitchesThatAreNoYields) {
 TEST(StatRules, AFewSwitchesAreNoYields) {
     const auto made = [](unsigned threads, double cpu) {
         Case one;
-        one.point(0, 1.2 * cpu, cpu, 0, 1250 * cpu);
+        one.point(0, 1.2 * cpu, 0.9 * cpu, 0.1 * cpu, 1250 * cpu);
         one.report.points.back().most_threads = threads;
         one.report.points.back().involuntary = 7500 * cpu;
         return rules_of(one.concluded()).find("busy-wait") != std::string::npos;
