@@ -526,7 +526,7 @@ void SampledRun::analyse() {
         report_.threads_joined = joined.size();
     const std::vector<Life> all = lives(samples);
     add_holders(all, sites_, report_.locks);
-    report_.deadlock = find_deadlock(all);
+    report_.deadlock = find_deadlock(all, sampler_.are_all_known);
     finish_locks();
     place_sites();
     summarise();

@@ -77,7 +77,7 @@ double common(const Waits &waits) {
 
 class Waiters {
   public:
-    explicit Waiters(const std::vector<Life> &lives);
+    Waiters(const std::vector<Life> &lives, bool are_all);
     Deadlock find() const;
 
   private:
@@ -89,14 +89,17 @@ class Waiters {
     std::map<pid_t, Wait> waits_;   // of those that live
     std::set<pid_t> living_;        // or ended with the process
     std::map<pid_t, double> ended_; // when, at the latest
+    bool are_all_seen_;
 };
 
-Waiters::Waiters(const std::vector<Life> &lives) {
+Waiters::Waiters(const std::vector<Life> &lives, bool are_all) : are_all_seen_(are_all) {
     double end = 0;
     for (const Life &life : lives)
         end = std::max(end, life.looks.empty() ? 0 : life.looks.back().at);
     end -= kEnd;
     for (const Life &life : lives) {
+        if (life.looks.empty() && !life.gone)
+            are_all_seen_ = false;
         if (life.looks.empty() || life.looks.front().at > end)
             continue;
         if (life.gone && *life.gone < end) {
@@ -150,7 +153,7 @@ Waits Waiters::all() const {
                          std::all_of(everyone.begin(), everyone.end(), [last_end](const Wait *wait) {
                              return wait->until() - last_end >= kAllStuck;
                          });
-    return waits_.size() == living_.size() && is_long ? found : Waits();
+    return are_all_seen_ && waits_.size() == living_.size() && is_long ? found : Waits();
 }
 
 Deadlock Waiters::told(const Waits &waits, Deadlock::Kind kind) {
@@ -226,8 +229,8 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
     }
 }
 
-Deadlock find_deadlock(const std::vector<Life> &lives) {
-    return Waiters(lives).find();
+Deadlock find_deadlock(const std::vector<Life> &lives, bool are_all) {
+    return Waiters(lives, are_all).find();
 }
 
 } // namespace thrum::stat

@@ -38,7 +38,8 @@ struct Life {
 // Fills LockUse::holder.
 void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites, std::vector<LockUse> &locks);
 
-// At the last moment that was seen. Sites are indices into what was handed to add_holders().
-Deadlock find_deadlock(const std::vector<Life> &lives);
+// At the last moment that was seen. `are_all`: there were no other threads then. Sites are indices into what was handed to
+// add_holders().
+Deadlock find_deadlock(const std::vector<Life> &lives, bool are_all);
 
 } // namespace thrum::stat

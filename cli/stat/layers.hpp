@@ -73,6 +73,7 @@ class Sampler : public Layer {
     pid_t process = 0;
     std::uint64_t sweeps = 0; // over all threads
     unsigned most_threads = 0;
+    bool are_all_known = false;   // in the end, as many as there were then
     bool has_same_numbers = true; // threads are known to the program by the numbers that they have here
     bool is_attached = false;     // the program had begun before; run and delay times are those since
 

@@ -17,7 +17,6 @@
 // more cost.
 #include "stat/layers.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -50,7 +49,8 @@ constexpr std::size_t kSamplesMost = 1u << 20;
 constexpr std::size_t kFewThreads = 64;                 // of which more is read
 constexpr double kStatusFirst = 0.05, kStatusLater = 1; // seconds between looks at a thread's status
 constexpr double kMapsFirst = 0.02, kMapsLater = 5;     // and at the mappings
-constexpr double kListLater = 1;                        // and at who is there, where that costs much
+constexpr std::size_t kPortion = 256; // threads of the list that are read at once, or some more
+constexpr double kListShare = 0.2;    // of the budget
 
 // What something costs, on average, with the latest counting most.
 class Cost {
@@ -78,7 +78,7 @@ struct Watched {
     Descriptor system_call, schedstat;
     std::string waits; // what `system_call` said when it slept; empty: it ran
     std::uint64_t times_run = 0;
-    bool is_new = true;
+    bool is_new = true, was_there = false;          // when this process came
     std::uint64_t run_before = 0, delay_before = 0; // before this process looked at it
     ProcSample last;
     unsigned listed = 0;
@@ -110,9 +110,11 @@ struct Sampler::State {
     void load_maps(double now);
     void look_at_maps(double now);
 
-    void list(double now);
     void list_if_worthwhile(double now);
-    void add(pid_t id, double now);
+    void list_portion(double now);
+    void end_list(double now);
+    void note_listed(pid_t id, double now);
+    Watched newcomer(pid_t id, double now);
     void note_end(Watched &watched, int error, double now);
     void miss(const Watched &watched, double now);
     void forget(Watched &watched, double now);
@@ -144,14 +146,15 @@ struct Sampler::State {
     int open_error = 0; // of the memory
     unsigned refusals = 0;
     bool is_refused = false;
-    std::unique_ptr<DIR, int (*)(DIR *)> tasks{nullptr, closedir};
+    Descriptor tasks;          // the folder of its threads
+    std::vector<pid_t> listed; // the latest portion
     std::size_t descriptors_left;
     std::vector<Watched> watched;
     std::unordered_map<pid_t, std::size_t> index; // into `watched`
     std::size_t next_thread = 0, looked_at = 0;
     unsigned listings = 0;
-    double listed_at = -1e9;
-    bool someone_is_gone = false;
+    double next_portion_at = 0, portion_cost = 0; // that of the latest
+    bool is_listing = false, someone_is_gone = false;
 
     struct Held {
         std::uint64_t word = 0;
@@ -161,7 +164,7 @@ struct Sampler::State {
     } held; // the latest
     double next_at = 0;
     bool is_over = false;
-    Cost look_cost{50e-6}, list_cost{2e-6};
+    Cost look_cost{50e-6};
 
     std::vector<Mapping> mappings;
     double maps_at = 0, maps_after = kMapsFirst, maps_cost = 0;
@@ -183,8 +186,9 @@ void Sampler::State::open_process(pid_t child) {
     living = "/proc/" + std::to_string(pid);
     memory = Descriptor(open((living + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
     open_error = memory.is_open() ? 0 : errno;
-    tasks.reset(opendir((living + "/task").c_str()));
-    if ((!memory.is_open() || has_other_memory()) && tasks != nullptr)
+    tasks = Descriptor(open((living + "/task").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    is_listing = false;
+    if ((!memory.is_open() || has_other_memory()) && tasks.is_open())
         open_by_another_thread();
     stacks.open(pid, memory.get());
 }
@@ -192,19 +196,20 @@ void Sampler::State::open_process(pid_t child) {
 // Of a process whose first thread has ended while others run only these still show its memory, program and mappings.
 void Sampler::State::open_by_another_thread() {
     const std::string all = living + "/task/";
-    while (const dirent *entry = readdir(tasks.get())) {
-        if (entry->d_name[0] == '.')
-            continue;
-        Descriptor its(open((all + entry->d_name + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
+    const auto open_by = [&](pid_t id) {
+        const std::string its_folder = all + std::to_string(id);
+        Descriptor its(open((its_folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
         char byte;
-        if (its.is_open() && pread(its.get(), &byte, 1, 0) != 0) {
-            memory = std::move(its);
-            living = all + entry->d_name;
-            open_error = 0;
+        if (!its.is_open() || pread(its.get(), &byte, 1, 0) == 0)
+            return false;
+        memory = std::move(its);
+        living = its_folder;
+        open_error = 0;
+        return true;
+    };
+    while (read_ids(tasks.get(), listed))
+        if (std::any_of(listed.begin(), listed.end(), open_by))
             break;
-        }
-    }
-    rewinddir(tasks.get());
 }
 
 // A descriptor of /proc/PID/mem stands for the memory that the process had when it was opened; execve(2) and the process's
@@ -224,7 +229,7 @@ bool Sampler::State::is_there(double now) {
     open_process(pid);
     if (!memory.is_open()) {
         const bool is_forbidden = open_error == EACCES || open_error == EPERM;
-        refusals = is_forbidden && tasks != nullptr && state_of(pid) != 'Z' ? refusals + 1 : 0;
+        refusals = is_forbidden && tasks.is_open() && state_of(pid) != 'Z' ? refusals + 1 : 0;
         if (refusals < kRefusalsMost)
             return false;
         is_refused = true;
@@ -292,7 +297,7 @@ void Sampler::State::look_at_maps(double now) {
 
 int Sampler::State::open_file(pid_t id, const char *name) const {
     const std::string path = std::to_string(id) + "/" + name;
-    return openat(dirfd(tasks.get()), path.c_str(), O_RDONLY | O_CLOEXEC);
+    return openat(tasks.get(), path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
 // From the descriptor that is kept, where there is one. One that was opened is kept as long as there are not too many.
@@ -330,18 +335,17 @@ bool Sampler::State::read_status(Watched &thread, double now) {
     return true;
 }
 
-void Sampler::State::add(pid_t id, double now) {
+Watched Sampler::State::newcomer(pid_t id, double now) {
     Watched thread;
     thread.id = id;
     thread.thread = to.threads.size();
-    thread.listed = listings;
+    thread.was_there = to.is_attached && listings == 1;
     thread.status_at = watched.size() < kFewThreads ? now : now + kStatusFirst; // for its name
-    index[id] = watched.size();
-    watched.push_back(std::move(thread));
     ProcThread known;
     known.id = id;
     known.begin = known.end = now;
     to.threads.push_back(std::move(known));
+    return thread;
 }
 
 void Sampler::State::miss(const Watched &thread, double now) {
@@ -355,55 +359,73 @@ void Sampler::State::forget(Watched &thread, double now) {
     index.erase(thread.id);
 }
 
-void Sampler::State::list(double now) {
-    const double begin = thread_cpu_time();
-    listings++;
-    listed_at = now;
-    someone_is_gone = false;
-    rewinddir(tasks.get());
-    std::size_t count = 0;
-    for (const dirent *entry; (entry = readdir(tasks.get())) != nullptr;) {
-        const auto id = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-        if (id <= 0)
-            continue;
-        count++;
-        const auto known = index.find(id);
-        if (known != index.end() && watched[known->second].is_gone) { // another one with its number
-            forget(watched[known->second], now);
-            add(id, now);
-        } else if (known == index.end()) {
-            add(id, now);
-        } else {
-            watched[known->second].listed = listings;
-        }
+void Sampler::State::note_listed(pid_t id, double now) {
+    const auto [known, is_new] = index.try_emplace(id, watched.size());
+    const std::size_t place = known->second;
+    if (is_new) {
+        watched.push_back(newcomer(id, now));
+    } else if (watched[place].is_gone) { // another one with its number
+        forget(watched[place], now);
+        watched[place] = newcomer(id, now);
+        index[id] = place;
     }
+    watched[place].listed = listings;
+}
+
+// One that was not met in the list may be there all the same: whoever ends while it is read moves others to a place that was
+// passed already.
+void Sampler::State::end_list(double now) {
+    is_listing = false;
     std::vector<Watched> left;
     for (Watched &thread : watched) {
-        if (thread.listed == listings)
+        const bool is_there =
+            thread.listed == listings ||
+            (!thread.is_gone && faccessat(tasks.get(), std::to_string(thread.id).c_str(), F_OK, 0) == 0);
+        if (is_there)
             left.push_back(std::move(thread));
-        else if (index.count(thread.id) != 0 && watched[index[thread.id]].listed != listings)
+        else
             forget(thread, now);
     }
     watched = std::move(left);
     for (std::size_t i = 0; i < watched.size(); i++)
         index[watched[i].id] = i;
-    list_cost.add(thread_cpu_time() - begin, std::max<std::size_t>(count, 1));
 }
 
-// The folder has as many links as there are threads, and two; that costs nothing to ask. A list may take a fifth of the
-// budget; all of it where most threads are not known, for nothing is seen of those.
+void Sampler::State::list_portion(double now) {
+    if (!is_listing) {
+        is_listing = true;
+        someone_is_gone = false;
+        listings++;
+        lseek(tasks.get(), 0, SEEK_SET);
+    }
+    for (std::size_t count = 0; count < kPortion; count += listed.size()) {
+        if (!read_ids(tasks.get(), listed)) {
+            end_list(now);
+            break;
+        }
+        for (const pid_t id : listed)
+            note_listed(id, now);
+    }
+}
+
+// The folder has as many links as there are threads, and two; that costs nothing to ask. The list of many threads is read in
+// portions, and those that are known are looked at meanwhile: a first look at one costs thirty times as much as to list it.
 void Sampler::State::list_if_worthwhile(double now) {
     struct stat folder {};
-    if (fstat(dirfd(tasks.get()), &folder) != 0)
+    if (fstat(tasks.get(), &folder) != 0)
         return;
     const std::size_t count = folder.st_nlink > 2 ? folder.st_nlink - 2 : 0;
     to.most_threads = std::max(to.most_threads, static_cast<unsigned>(count));
-    if (count == watched.size() && !someone_is_gone)
+    to.are_all_known = count <= watched.size();
+    if (!is_listing && count == watched.size() && !someone_is_gone)
         return;
-    const double cost = list_cost.of(count), part = count > 2 * watched.size() ? 1 : 0.2;
-    if (cost < allowance.left() / 2 ||
-        now - listed_at > std::max(kListLater, cost / (part * allowance.share())))
-        list(now);
+    if (now < next_portion_at && portion_cost > allowance.left() / 2)
+        return;
+    const double begin = thread_cpu_time();
+    list_portion(now);
+    portion_cost = thread_cpu_time() - begin;
+    next_portion_at = now + portion_cost / (kListShare * allowance.share());
+    to.are_all_known = count <= watched.size();
 }
 
 // --- one look at one thread ----------------------------------------------------------------------------------
@@ -564,7 +586,7 @@ void Sampler::State::look(Watched &thread, double now) {
     sample.at = now;
     sample.thread = thread.id;
     look_at_holder(sample, now);
-    if (thread.is_new && to.is_attached && to.sweeps == 0) {
+    if (thread.is_new && thread.was_there) {
         thread.run_before = stat.run_ns;
         thread.delay_before = stat.delay_ns;
     }
@@ -592,7 +614,7 @@ void Sampler::State::thin_out() {
 
 // --- sweeps --------------------------------------------------------------------------------------------------
 
-// As many threads as can be afforded; how many that were.
+// As many threads as can be afforded; how many were looked at.
 std::size_t Sampler::State::sweep(double now) {
     if (allowance.left() <= 0 || watched.empty())
         return 0;
@@ -600,16 +622,20 @@ std::size_t Sampler::State::sweep(double now) {
     const std::size_t count = affordable < static_cast<double>(watched.size())
                                   ? static_cast<std::size_t>(affordable)
                                   : watched.size();
+    std::size_t looks = 0;
     for (std::size_t i = 0; i < count; i++) {
         next_thread = next_thread + 1 < watched.size() ? next_thread + 1 : 0;
+        if (watched[next_thread].is_gone)
+            continue;
         look(watched[next_thread], now);
+        looks++;
     }
     looked_at += count;
     if (looked_at >= watched.size()) {
         to.sweeps++;
         looked_at = 0;
     }
-    return count;
+    return looks;
 }
 
 Sampler::Sampler(double rate, double budget) : state_(std::make_unique<State>(*this, rate, budget)) {}
@@ -631,7 +657,7 @@ void Sampler::attach(pid_t pid) {
 void Sampler::poll(double now) {
     constexpr double kEarly = 0.002; // by which it may come, for whoever calls does so in steps of his own
     State &state = *state_;
-    if (state.is_over || state.tasks == nullptr || now + kEarly < state.next_at)
+    if (state.is_over || !state.tasks.is_open() || now + kEarly < state.next_at)
         return;
     state.allowance.begin(now);
     state.next_at = std::max(state.next_at + 1 / state.rate, now);

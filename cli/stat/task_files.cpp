@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/task_files.hpp"
 
+#include <dirent.h>
+
 #include <cstdlib>
 #include <cstring>
 
 namespace thrum::stat {
+
+bool read_ids(int folder, std::vector<pid_t> &ids) {
+    alignas(dirent64) char entries[16 << 10];
+    ids.clear();
+    const ssize_t got = getdents64(folder, entries, sizeof entries);
+    for (ssize_t at = 0; at < got;) {
+        const auto *entry = reinterpret_cast<const dirent64 *>(entries + at);
+        at += entry->d_reclen;
+        if (const long id = std::strtol(entry->d_name, nullptr, 10); id > 0) // no "." and ".."
+            ids.push_back(static_cast<pid_t>(id));
+    }
+    return got > 0;
+}
 
 SchedStat parse_schedstat(const char *text) {
     SchedStat stat;

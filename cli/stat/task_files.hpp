@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands in the small files of /proc/PID/task/TID: read without allocating, since that is done thousands of times a
+// What stands in /proc/PID/task, and in the small files of /proc/PID/task/TID: read without allocating, since that is done thousands of times a
 // second. Used by sampler.cpp.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace thrum::stat {
 
@@ -22,6 +23,10 @@ bool read_text(int fd, char (&text)[kSize]) {
         errno = ESRCH;
     return got > 0;
 }
+
+// The next threads in /proc/PID/task, some hundreds, into `ids`; none and false at its end. readdir(3) would keep more than are
+// asked for, and of those some have ended by the time that they are.
+bool read_ids(int folder, std::vector<pid_t> &ids);
 
 // schedstat: "RUN_NS DELAY_NS SLICES".
 struct SchedStat {

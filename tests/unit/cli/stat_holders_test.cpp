@@ -86,11 +86,15 @@ std::vector<pid_t> threads_of(const Deadlock &deadlock) {
 
 using Ids = std::vector<pid_t>;
 
+Deadlock deadlock_of(const std::vector<Life> &lives) {
+    return find_deadlock(lives, true);
+}
+
 // --- who cannot go on -----------------------------------------------------------------------------------------
 
 TEST(StatHolders, TwoThatWaitForEachOther) {
     const Deadlock found =
-        find_deadlock({from(0, 10, 2, 11), from(1, 11, 0, 12), from(0.5, 12, 1, 11), running(13)});
+        deadlock_of({from(0, 10, 2, 11), from(1, 11, 0, 12), from(0.5, 12, 1, 11), running(13)});
     ASSERT_EQ(threads_of(found), (Ids{11, 12}));
     EXPECT_EQ(found.threads[0].site, 0U);
     EXPECT_EQ(found.threads[0].holder, 12);
@@ -101,12 +105,12 @@ TEST(StatHolders, TwoThatWaitForEachOther) {
 }
 
 TEST(StatHolders, WhoWaitsForOneInTheRingIsNotInIt) {
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 9, 0, 11), from(0, 11, 0, 12), from(0, 12, 1, 11)})),
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 9, 0, 11), from(0, 11, 0, 12), from(0, 12, 1, 11)})),
               (Ids{11, 12}));
 }
 
 TEST(StatHolders, WhoJoinsOneThatWantsItsLock) {
-    const Deadlock found = find_deadlock({from(0, 10, 2, 11), from(0, 11, 0, 10), running(12)});
+    const Deadlock found = deadlock_of({from(0, 10, 2, 11), from(0, 11, 0, 10), running(12)});
     ASSERT_EQ(threads_of(found), (Ids{11, 10}));
     EXPECT_TRUE(found.threads[1].is_join);
     EXPECT_EQ(found.threads[1].site, SIZE_MAX);
@@ -114,51 +118,51 @@ TEST(StatHolders, WhoJoinsOneThatWantsItsLock) {
 }
 
 TEST(StatHolders, OnesOwnLock) {
-    const Deadlock found = find_deadlock({from(0, 10, 0, 10), running(11)});
+    const Deadlock found = deadlock_of({from(0, 10, 0, 10), running(11)});
     ASSERT_EQ(threads_of(found), (Ids{10}));
     EXPECT_EQ(found.threads[0].holder, 10);
 }
 
 TEST(StatHolders, TheLockOfOneThatHasEnded) {
     std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3), running(12), from(0, 13, 0, 11)};
-    EXPECT_EQ(threads_of(find_deadlock(lives)), Ids{}); // it sleeps, and may give it back
+    EXPECT_EQ(threads_of(deadlock_of(lives)), Ids{}); // it sleeps, and may give it back
     lives[1].gone = 1;
-    const Deadlock found = find_deadlock(lives);
+    const Deadlock found = deadlock_of(lives);
     EXPECT_EQ(found.kind, Deadlock::kOwnerEnded);
     ASSERT_EQ(threads_of(found), (Ids{10, 13}));
     EXPECT_EQ(found.threads[0].holder, 11);
     lives[1].gone = 1.7; // too short to tell
-    EXPECT_EQ(threads_of(find_deadlock(lives)), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of(lives)), Ids{});
     lives[1].gone = 1;
     lives[0] = seen_only(0, 1.2, lives[0]); // it may have gone on since
-    EXPECT_EQ(threads_of(find_deadlock(lives)), (Ids{13}));
+    EXPECT_EQ(threads_of(deadlock_of(lives)), (Ids{13}));
 }
 
 // When a process ends its threads do, one after another.
 TEST(StatHolders, WhoEndsWithTheProcessDidNotEndBefore) {
     std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3)};
     lives[1].gone = 1.95;
-    EXPECT_EQ(threads_of(find_deadlock(lives)), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of(lives)), Ids{});
     lives = {from(0, 10, 0, 11), from(0, 11, 1, 10)};
     lives[0].gone = lives[1].gone = 1.95;
-    EXPECT_EQ(threads_of(find_deadlock(lives)), (Ids{10, 11}));
+    EXPECT_EQ(threads_of(deadlock_of(lives)), (Ids{10, 11}));
 }
 
 // Among many threads each is looked at now and then.
 TEST(StatHolders, WhatWasNotSeenAtOneTimeIsNoRing) {
     const Life one = from(0, 10, 0, 11), other = from(0, 11, 1, 10);
-    EXPECT_EQ(threads_of(find_deadlock({seen_only(1, 1.9, one), seen_only(1.2, 2, other)})), (Ids{10, 11}));
-    EXPECT_EQ(threads_of(find_deadlock({seen_only(1.2, 1.2, one), seen_only(1.4, 1.4, other)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({seen_only(0, 0.9, one), seen_only(0.9, 2, other)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({seen_only(0, 1.2, one), seen_only(0.9, 2, other)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({seen_only(1, 1.9, one), seen_only(1.2, 2, other)})), (Ids{10, 11}));
+    EXPECT_EQ(threads_of(deadlock_of({seen_only(1.2, 1.2, one), seen_only(1.4, 1.4, other)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({seen_only(0, 0.9, one), seen_only(0.9, 2, other)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({seen_only(0, 1.2, one), seen_only(0.9, 2, other)})), Ids{});
 }
 
 TEST(StatHolders, WaitsWithATimeoutEnd) {
     Life timed = from(0, 11, 1, 10);
     for (Look &look : timed.looks)
         look.is_timed = true;
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), timed})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 12, 0), timed})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), timed})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 12, 0), timed})), Ids{});
 }
 
 // One ring at the end of many that wait for it: each is gone along once.
@@ -167,37 +171,51 @@ TEST(StatHolders, ALongQueueBeforeARing) {
     constexpr pid_t kMany = 20000;
     for (pid_t id = 1; id <= kMany; id++)
         lives.push_back(seen_only(1, 2, from(0, id, 0, id < kMany ? id + 1 : id - 1)));
-    EXPECT_EQ(threads_of(find_deadlock(lives)), (Ids{kMany - 1, kMany}));
+    EXPECT_EQ(threads_of(deadlock_of(lives)), (Ids{kMany - 1, kMany}));
 }
 
 // Not one that goes on, waits for work, or has just begun to wait.
 TEST(StatHolders, WhoMayGoOnIsNotStuck) {
-    EXPECT_EQ(threads_of(find_deadlock({})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), running(11)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), from(0, 11, 4)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), from(1.8, 11, 1, 10)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 3)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 2, 10)})), Ids{}); // no lock is in it
+    EXPECT_EQ(threads_of(deadlock_of({})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), running(11)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), from(0, 11, 4)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), from(1.8, 11, 1, 10)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 3)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 2, 10)})), Ids{}); // no lock is in it
     Life awake = from(0, 11, 1, 10); // waits again and again
     for (std::size_t i = 0; i < awake.looks.size(); i++)
         awake.looks[i].run_ns += i;
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 0, 11), awake})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), awake})), Ids{});
 }
 
 // Of locks whose owners are not known: all have to wait, and nobody else may have one.
 TEST(StatHolders, AllWait) {
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)})), (Ids{11, 12}));
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(1.4, 12, 1)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 4)})), Ids{});
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0, kNobodyKnown)})), Ids{});
-    const Deadlock found = find_deadlock({from(0, 10, 0, 11), from(0, 11, 1)});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)})), (Ids{11, 12}));
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(1.4, 12, 1)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 4)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0, kNobodyKnown)})), Ids{});
+    const Deadlock found = deadlock_of({from(0, 10, 0, 11), from(0, 11, 1)});
     EXPECT_EQ(found.kind, Deadlock::kAll); // although the owner of one is known
     EXPECT_EQ(threads_of(found), (Ids{10, 11}));
     Life ended = from(0, 12, 3);
     ended.gone = 1.5; // it may have had one of them until then
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), ended})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), ended})), Ids{});
     ended.gone = 0.5;
-    EXPECT_EQ(threads_of(find_deadlock({from(0, 10, 2, 11), from(0, 11, 0), ended})), (Ids{11}));
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), ended})), (Ids{11}));
+}
+
+// Who has the lock may be one that was not looked at, or that nobody knows of.
+TEST(StatHolders, AllThatWereSeenAreNotAll) {
+    const std::vector<Life> lives = {from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)};
+    EXPECT_EQ(threads_of(find_deadlock(lives, true)), (Ids{11, 12}));
+    EXPECT_EQ(threads_of(find_deadlock(lives, false)), Ids{});
+    const Life ring = from(0, 12, 1, 11);
+    EXPECT_EQ(threads_of(find_deadlock({from(0, 11, 0, 12), ring}, false)), (Ids{11, 12}));
+    Life unseen;
+    unseen.id = 13;
+    EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], unseen}, true)), Ids{});
+    unseen.gone = 0.5;
+    EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], unseen}, true)), (Ids{11, 12}));
 }
 
 // --- what holders do ------------------------------------------------------------------------------------------
