@@ -146,8 +146,8 @@ struct Sampler::State {
     int open_error = 0; // of the memory
     unsigned refusals = 0;
     bool is_refused = false;
-    Descriptor tasks;          // the folder of its threads
-    std::vector<pid_t> listed; // the latest portion
+    Descriptor tasks;           // the folder of its threads
+    std::vector<pid_t> portion; // the latest portion
     std::size_t descriptors_left;
     std::vector<Watched> watched;
     std::unordered_map<pid_t, std::size_t> index; // into `watched`
@@ -207,8 +207,8 @@ void Sampler::State::open_by_another_thread() {
         open_error = 0;
         return true;
     };
-    while (read_ids(tasks.get(), listed))
-        if (std::any_of(listed.begin(), listed.end(), open_by))
+    while (read_ids(tasks.get(), portion))
+        if (std::any_of(portion.begin(), portion.end(), open_by))
             break;
 }
 
@@ -398,12 +398,12 @@ void Sampler::State::list_portion(double now) {
         listings++;
         lseek(tasks.get(), 0, SEEK_SET);
     }
-    for (std::size_t count = 0; count < kPortion; count += listed.size()) {
-        if (!read_ids(tasks.get(), listed)) {
+    for (std::size_t count = 0; count < kPortion; count += portion.size()) {
+        if (!read_ids(tasks.get(), portion)) {
             end_list(now);
             break;
         }
-        for (const pid_t id : listed)
+        for (const pid_t id : portion)
             note_listed(id, now);
     }
 }
