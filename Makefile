@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench bench-check bench-preempt casestudy growth applications cholesky insitu tail soak soak-ult soak-preempt format lint install clean help
+.PHONY: all run test test-all bench bench-check bench-preempt casestudy growth applications cholesky insitu tail soak soak-tests soak-ult soak-preempt format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -55,7 +55,11 @@ bench-preempt: ## what preemption costs (docs/preemption-cost.md), with figures:
 	@cmake --build --preset $(PRESET) --target bench-preempt
 	@scripts/preempt-cost.sh build/$(PRESET)
 
-soak:      ## the tests again and again (DURATION=600 seconds, after building)
+soak:      ## all that goes on for long, one after the other: soak-tests and soak-preempt
+	@$(MAKE) --no-print-directory soak-tests
+	@$(MAKE) --no-print-directory soak-preempt
+
+soak-tests: ## the tests again and again (DURATION=600 seconds, after building), and random graphs as below
 	@scripts/soak.sh $(DURATION)
 
 soak-ult: all ## random graphs of user-level threads (DURATION, and WORKERS and SEED if given)

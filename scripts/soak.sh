@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make soak: the debug build's tests again and again, in another order each round, until the time is up or one
+# make soak-tests: the debug build's tests again and again, in another order each round, until the time is up or one
 # fails. Any failure counts, however rare: a test that fails once in a thousand rounds has found something.
 # Usage: scripts/soak.sh [SECONDS, 600 unless told] [ctest options that choose tests, as -R or -L]
 #

@@ -2,7 +2,7 @@
 //
 // Threads created, joined, detached, cancelled and signalled at random by several creators at once, each thread with
 // keys, thread-locals, errno, names and cleanup handlers of its own: whatever a thread can see of another one that ran
-// before it is an error. Runs a few seconds in ctest, as long as asked with --seconds N (make soak); the seed of a run is
+// before it is an error. Runs a few seconds in ctest, as long as asked with --seconds N (make soak-tests); the seed of a run is
 // printed, --seed N takes it again.
 #include <errno.h>
 #include <fenv.h>
