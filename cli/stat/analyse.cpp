@@ -413,7 +413,7 @@ std::vector<Life> SampledRun::lives(const std::vector<Samples> &samples) {
                                                             : Call::kOther);
     std::vector<Life> all;
     for (std::size_t i = 0; i < samples.size(); i++) {
-        Life life{sampler_.threads[i].id, sampler_.threads[i].gone, {}};
+        Life life{sampler_.threads[i].id, sampler_.threads[i].begin, sampler_.threads[i].gone, {}};
         for (const std::size_t index : samples[i]) {
             const ProcSample &one = sample(index);
             const Seen &seen = seen_[index];
@@ -477,10 +477,8 @@ void SampledRun::summarise() {
                               : looks / std::max<double>(1, static_cast<double>(sampler_.threads.size()));
     report_.rate = wall_ > 0 ? sweeps / wall_ : 0;
     if (!report_.threads_counted) {
-        const bool is_attached = sampler_.is_attached;
-        const double first = sampler_.threads.empty() ? 0 : sampler_.threads.front().begin;
-        for (std::size_t i = is_attached ? 0 : 1; i < sampler_.threads.size(); i++)
-            report_.threads_created += !is_attached || sampler_.threads[i].begin > first ? 1 : 0;
+        for (std::size_t i = sampler_.is_attached ? 0 : 1; i < sampler_.threads.size(); i++)
+            report_.threads_created += sampler_.threads[i].was_there ? 0 : 1;
     }
     add_once(
         report_.how_known,

@@ -98,10 +98,10 @@ Waiters::Waiters(const std::vector<Life> &lives, bool are_all) : are_all_seen_(a
         end = std::max(end, life.looks.empty() ? 0 : life.looks.back().at);
     end -= kEnd;
     for (const Life &life : lives) {
-        if (life.looks.empty() && !life.gone)
-            are_all_seen_ = false;
-        if (life.looks.empty() || life.looks.front().at > end)
+        if (life.looks.empty() || life.looks.front().at > end) {
+            are_all_seen_ = are_all_seen_ && (life.gone.value_or(end) < end || life.begin > end);
             continue;
+        }
         if (life.gone && *life.gone < end) {
             ended_[life.id] = *life.gone;
             continue;

@@ -31,6 +31,7 @@ struct Look {
 // A thread, from its first sample to its last.
 struct Life {
     pid_t id = 0;
+    double begin = 0;           // when it was known
     std::optional<double> gone; // when it was missed
     std::vector<Look> looks;
 };

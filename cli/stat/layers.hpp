@@ -53,6 +53,7 @@ struct ProcThread {
     std::string name;
     double begin = 0, end = 0;
     std::optional<double> gone; // when it was missed; nothing: it was there to the last
+    bool was_there = false;     // before this process attached
     std::uint64_t run_ns = 0, delay_ns = 0, voluntary = 0, involuntary = 0; // when it was last seen
 };
 

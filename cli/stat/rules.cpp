@@ -612,14 +612,14 @@ std::optional<Finding> spinning(const Facts &facts) {
 }
 
 // More involuntary switches than time slices explain, and than threads that are woken, each of which has slept. Where other
-// programs keep this one from CPUs they take them from it as well: by the fewest threads one can tell how often. But what
-// they take costs this one hardly anything, and a call of its own, in which it gives a CPU up, is time in the kernel.
+// programs keep this one from CPUs they take them from it as well: by the fewest threads one can tell how often, and what
+// they take costs this one hardly anything, where a call of its own, in which it gives a CPU up, is time in the kernel.
 bool gives_up(const Facts &facts) {
-    if (facts.kernel_share.value_or(1) < kYields)
-        return false;
     const double more = facts.involuntary_rate - facts.voluntary_rate;
     if (!facts.is_busy)
         return more >= kYieldRate;
+    if (facts.kernel_share.value_or(1) < kYields)
+        return false;
     return facts.is_compared() && more >= std::max(kYieldRate, kDisturbedMore * facts.few_involuntary_rate);
 }
 

@@ -78,7 +78,7 @@ struct Watched {
     Descriptor system_call, schedstat;
     std::string waits; // what `system_call` said when it slept; empty: it ran
     std::uint64_t times_run = 0;
-    bool is_new = true, was_there = false;          // when this process came
+    bool is_new = true;
     std::uint64_t run_before = 0, delay_before = 0; // before this process looked at it
     ProcSample last;
     unsigned listed = 0;
@@ -110,6 +110,7 @@ struct Sampler::State {
     void load_maps(double now);
     void look_at_maps(double now);
 
+    bool count_threads();
     void list_if_worthwhile(double now);
     void list_portion(double now);
     void end_list(double now);
@@ -123,6 +124,7 @@ struct Sampler::State {
     bool read_status(Watched &watched, double now);
 
     std::size_t sweep(double now);
+    bool was_there(const Watched &watched);
     void look(Watched &watched, double now);
     bool look_at_sleeper(Watched &watched, const char *text, const SchedStat &before, ProcSample &sample);
     void keep_stack(Watched &watched, const SleepingCall &call, const char *text, const SchedStat &before,
@@ -141,6 +143,7 @@ struct Sampler::State {
     Allowance allowance;
     std::string living; // the folder of a thread that still runs, in /proc
     bool has_begun = false, is_foreign = false;
+    std::uint64_t attached_at = 0; // ticks, since the machine began
 
     Descriptor memory;
     int open_error = 0; // of the memory
@@ -152,9 +155,11 @@ struct Sampler::State {
     std::vector<Watched> watched;
     std::unordered_map<pid_t, std::size_t> index; // into `watched`
     std::size_t next_thread = 0, looked_at = 0;
+    std::size_t threads_now = 0;  // there are
+    std::size_t threads_then = 0; // there were when the list was begun; 0: and all were known
     unsigned listings = 0;
     double next_portion_at = 0, portion_cost = 0; // that of the latest
-    bool is_listing = false, someone_is_gone = false;
+    bool is_listing = false, was_whole = false, someone_is_gone = false;
 
     struct Held {
         std::uint64_t word = 0;
@@ -339,11 +344,11 @@ Watched Sampler::State::newcomer(pid_t id, double now) {
     Watched thread;
     thread.id = id;
     thread.thread = to.threads.size();
-    thread.was_there = to.is_attached && listings == 1;
     thread.status_at = watched.size() < kFewThreads ? now : now + kStatusFirst; // for its name
     ProcThread known;
     known.id = id;
     known.begin = known.end = now;
+    known.was_there = to.is_attached && listings == 1; // as far as it can be told without a look at it
     to.threads.push_back(std::move(known));
     return thread;
 }
@@ -373,7 +378,7 @@ void Sampler::State::note_listed(pid_t id, double now) {
 }
 
 // One that was not met in the list may be there all the same: whoever ends while it is read moves others to a place that was
-// passed already.
+// passed already. So it was not all of them, if some were not known before, and is read once more.
 void Sampler::State::end_list(double now) {
     is_listing = false;
     std::vector<Watched> left;
@@ -389,11 +394,15 @@ void Sampler::State::end_list(double now) {
     watched = std::move(left);
     for (std::size_t i = 0; i < watched.size(); i++)
         index[watched[i].id] = i;
+    if (count_threads())
+        was_whole = threads_now >= threads_then;
+    someone_is_gone = someone_is_gone || !was_whole;
 }
 
 void Sampler::State::list_portion(double now) {
     if (!is_listing) {
         is_listing = true;
+        threads_then = to.are_all_known ? 0 : threads_now;
         someone_is_gone = false;
         listings++;
         lseek(tasks.get(), 0, SEEK_SET);
@@ -408,24 +417,29 @@ void Sampler::State::list_portion(double now) {
     }
 }
 
-// The folder has as many links as there are threads, and two; that costs nothing to ask. The list of many threads is read in
-// portions, and those that are known are looked at meanwhile: a first look at one costs thirty times as much as to list it.
-void Sampler::State::list_if_worthwhile(double now) {
+// The folder has as many links as there are threads, and two; that costs nothing to ask.
+bool Sampler::State::count_threads() {
     struct stat folder {};
     if (fstat(tasks.get(), &folder) != 0)
+        return false;
+    threads_now = folder.st_nlink > 2 ? folder.st_nlink - 2 : 0;
+    to.most_threads = std::max(to.most_threads, static_cast<unsigned>(threads_now));
+    return true;
+}
+
+// The list of many threads is read in portions, and those that are known are looked at meanwhile: a first look at one costs
+// thirty times as much as to list it.
+void Sampler::State::list_if_worthwhile(double now) {
+    if (!count_threads())
         return;
-    const std::size_t count = folder.st_nlink > 2 ? folder.st_nlink - 2 : 0;
-    to.most_threads = std::max(to.most_threads, static_cast<unsigned>(count));
-    to.are_all_known = count <= watched.size();
-    if (!is_listing && count == watched.size() && !someone_is_gone)
-        return;
-    if (now < next_portion_at && portion_cost > allowance.left() / 2)
-        return;
-    const double begin = thread_cpu_time();
-    list_portion(now);
-    portion_cost = thread_cpu_time() - begin;
-    next_portion_at = now + portion_cost / (kListShare * allowance.share());
-    to.are_all_known = count <= watched.size();
+    const bool is_due = is_listing || threads_now != watched.size() || someone_is_gone;
+    if (is_due && (now >= next_portion_at || portion_cost <= allowance.left() / 2)) {
+        const double begin = thread_cpu_time();
+        list_portion(now);
+        portion_cost = thread_cpu_time() - begin;
+        next_portion_at = now + portion_cost / (kListShare * allowance.share());
+    }
+    to.are_all_known = was_whole && threads_now <= watched.size();
 }
 
 // --- one look at one thread ----------------------------------------------------------------------------------
@@ -549,6 +563,19 @@ void Sampler::State::look_at_holder(ProcSample &sample, double now) {
     sample.holder = held.holder;
 }
 
+// To a tick of the clock. In the list there is no such thing: threads may have been made, or passed over, while it was read.
+bool Sampler::State::was_there(const Watched &thread) {
+    ProcThread &known = to.threads[thread.thread];
+    char text[1024];
+    if (!to.is_attached)
+        return false;
+    Descriptor fd(open_file(thread.id, "stat"));
+    if (const std::uint64_t start = fd.is_open() && read_text(fd.get(), text) ? parse_start(text) : 0;
+        start > 0)
+        known.was_there = start <= attached_at;
+    return known.was_there;
+}
+
 void Sampler::State::look(Watched &thread, double now) {
     char text[256], scheduled[256];
     // First how often it has run, so that what is read after it is known to be of one sleep where that has stayed the same.
@@ -586,7 +613,7 @@ void Sampler::State::look(Watched &thread, double now) {
     sample.at = now;
     sample.thread = thread.id;
     look_at_holder(sample, now);
-    if (thread.is_new && thread.was_there) {
+    if (thread.is_new && was_there(thread)) {
         thread.run_before = stat.run_ns;
         thread.delay_before = stat.delay_ns;
     }
@@ -631,7 +658,7 @@ std::size_t Sampler::State::sweep(double now) {
         looks++;
     }
     looked_at += count;
-    if (looked_at >= watched.size()) {
+    if (looked_at >= std::max(watched.size(), threads_now)) {
         to.sweeps++;
         looked_at = 0;
     }
@@ -649,6 +676,11 @@ void Sampler::forked(pid_t child) {
 void Sampler::attach(pid_t pid) {
     if (!process::read_all("/proc/" + std::to_string(pid) + "/syscall"))
         throw process::unreadable(pid, errno);
+    timespec now{};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    const auto ticks = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    state_->attached_at = static_cast<std::uint64_t>(now.tv_sec) * ticks +
+                          static_cast<std::uint64_t>(now.tv_nsec) * ticks / 1000000000;
     state_->open_process(pid);
     is_attached = true;
     state_->begin_program(0);

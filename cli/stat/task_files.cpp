@@ -48,6 +48,14 @@ char parse_state(const char *text) {
     return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '?';
 }
 
+std::uint64_t parse_start(const char *text) {
+    constexpr int kStart = 22, kState = 3; // as proc(5) counts
+    const char *at = std::strrchr(text, ')');
+    for (int field = kState - 1; at != nullptr && field < kStart; field++)
+        at = std::strchr(at + 1, ' ');
+    return at != nullptr ? std::strtoull(at, nullptr, 10) : 0;
+}
+
 bool has_inner_numbers(const std::string &status) {
     static const std::string kName = "\nNSpid:\t";
     const std::size_t begin = status.find(kName);

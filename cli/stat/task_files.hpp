@@ -45,6 +45,9 @@ bool parse_system_call(const char *text, SleepingCall &call);
 // stat: the state's letter, behind the name in parentheses.
 char parse_state(const char *text);
 
+// stat: when the thread began, in ticks of a clock (_SC_CLK_TCK) since the machine did; 0: that is not in `text`.
+std::uint64_t parse_start(const char *text);
+
 // status: the process is in a container, where its threads have other numbers ("NSpid: 4711 2").
 bool has_inner_numbers(const std::string &status);
 

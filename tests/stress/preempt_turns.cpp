@@ -10,8 +10,8 @@
 // the host). A turn of more than two slices by that measure is a lost tick: others could run, and the CPU was there. But
 // who was sent on may have lost the CPU, to another worker's kernel thread or a stranger, before it has done anything
 // that is seen here, and the turn before and that after look like one: by chance, hence seldom, and not twice in a row but where
-// CPUs are wanted by more than there are, so that for the second time only what it computed since its CPU was last away for a
-// slice counts.
+// CPUs are wanted by more than there are, so that for the second time only what it computed since its CPU was last away for
+// half a slice counts, by when another may have been sent on and off again.
 // But for one excuse: who sends ticks needs a CPU, too. *Metronomes*, threads that sleep from slice to slice as that one
 // does, note when they were late; a long turn while one was late tells nothing.
 //
@@ -135,7 +135,8 @@ struct alignas(64) Word {
 
 struct alignas(64) Turn {
     std::uint64_t before = 0, began = 0, length = 0, longest = 0, computed = 0;
-    std::uint64_t unbroken = 0; // its length since the CPU was away for a slice
+    std::uint64_t unbroken =
+        0; // its length since the CPU was away for half a slice, as little as one that was sent on may be left for
     unsigned last = 0,
              waited = 0; // the word's count when its last turn was; the most that others had in between
     unsigned times_long = 0;
@@ -300,7 +301,7 @@ class Turns : public Torture {
             return;
         }
         if (step > kStep) {
-            if (step >= options.slice_ns())
+            if (step >= options.slice_ns() / 2)
                 turn.unbroken = 0;
             return;
         }

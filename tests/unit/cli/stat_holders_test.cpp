@@ -214,6 +214,11 @@ TEST(StatHolders, AllThatWereSeenAreNotAll) {
     Life unseen;
     unseen.id = 13;
     EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], unseen}, true)), Ids{});
+    Life late = seen_only(1.95, 2, running(13)); // it was known, and had its first look in the end
+    late.begin = 1;
+    EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], late}, true)), Ids{});
+    late.begin = 1.95; // when nobody else was at work
+    EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], late}, true)), (Ids{11, 12}));
     unseen.gone = 0.5;
     EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], unseen}, true)), (Ids{11, 12}));
 }

@@ -1150,6 +1150,10 @@ TEST(StatRules, SwitchesThatAreNoYields) {
     EXPECT_TRUE(made(100, 0.01));
     EXPECT_FALSE(made(22000, 0.01)) << "each may have been a waking";
     EXPECT_TRUE(made(100, 0.1));
+    Case quiet; // that yields now and then
+    quiet.point(1, 0.5, 0.5, 0).point(4, 0.6, 0.98, 0.02, 100);
+    quiet.report.points.back().involuntary = 20000;
+    EXPECT_NE(rules_of(quiet.concluded()).find("busy-wait"), std::string::npos);
     Case busy;
     busy.point(1, 0.9, 0.5, 0).point(4, 1.6, 0.42, 0.1).others(1.5);
     busy.report.points.back().involuntary = 4000;
