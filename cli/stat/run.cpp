@@ -26,6 +26,7 @@
 #include "process.hpp"
 #include "program.hpp"
 #include "stat/allowance.hpp"
+#include "stat/task_files.hpp"
 
 namespace thrum::stat {
 
@@ -432,35 +433,30 @@ void take_difference(const Account &before, const Account &after, Measured &meas
 
 // --- threads -------------------------------------------------------------------------------------------
 
-// The folder has as many links as there are threads, and two. It is read in small parts, for one of readdir()'s is of more than
-// a thousand threads, and may take all the time that there is.
+// In small parts, for more may take all the time that there is.
 void ThreadWatch::look() {
+    constexpr std::size_t kPart = 1024;
     const double begin = seconds_now();
     const std::string folder = "/proc/" + std::to_string(pid_) + "/task";
     const Descriptor tasks(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    struct stat status;
-    if (!tasks.is_open() || fstat(tasks.get(), &status) != 0)
+    const std::optional<std::size_t> count = tasks.is_open() ? count_ids(tasks.get()) : std::nullopt;
+    if (!count)
         return;
-    most_ = std::max(most_, static_cast<unsigned>(status.st_nlink > 2 ? status.st_nlink - 2 : 0));
-    alignas(dirent64) char entries[1024];
-    for (ssize_t got; (got = getdents64(tasks.get(), entries, sizeof entries)) > 0;)
-        for (ssize_t at = 0; at < got;) {
-            const auto *entry = reinterpret_cast<const dirent64 *>(entries + at);
-            at += entry->d_reclen;
-            if (entry->d_name[0] == '.')
-                continue;
+    most_ = std::max(most_, static_cast<unsigned>(*count));
+    while (read_ids(tasks.get(), part_, kPart))
+        for (const pid_t id : part_) {
             if (seconds_now() - begin > kBudget)
                 return;
-            look_at(folder, entry->d_name);
+            look_at(folder, id);
         }
 }
 
 // schedstat: "RUN_NS DELAY_NS SLICES".
-void ThreadWatch::look_at(const std::string &folder, const char *thread) {
-    std::ifstream file(folder + "/" + thread + "/schedstat");
+void ThreadWatch::look_at(const std::string &folder, pid_t thread) {
+    std::ifstream file(folder + "/" + std::to_string(thread) + "/schedstat");
     std::uint64_t run, delay;
     if (file >> run >> delay)
-        delay_ns_[static_cast<pid_t>(std::atoi(thread))] = delay;
+        delay_ns_[thread] = delay;
 }
 
 double ThreadWatch::run_delay() const {

@@ -65,10 +65,11 @@ class ThreadWatch {
     void leave_out_what_was(); // what they have waited so far is not to be counted
 
   private:
-    void look_at(const std::string &folder, const char *thread);
+    void look_at(const std::string &folder, pid_t thread);
 
     pid_t pid_;
     unsigned most_ = 0;
+    std::vector<pid_t> part_;
     std::map<pid_t, std::uint64_t> delay_ns_, before_ns_;
 };
 

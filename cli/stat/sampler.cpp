@@ -19,7 +19,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,7 +49,8 @@ constexpr std::size_t kFewThreads = 64;                 // of which more is read
 constexpr double kStatusFirst = 0.05, kStatusLater = 1; // seconds between looks at a thread's status
 constexpr double kMapsFirst = 0.02, kMapsLater = 5;     // and at the mappings
 constexpr std::size_t kPortion = 256; // threads of the list that are read at once, or some more
-constexpr double kListShare = 0.2;    // of the budget
+constexpr std::size_t kPortionBytes = 32 * kPortion;
+constexpr double kListShare = 0.2; // of the budget
 
 // What something costs, on average, with the latest counting most.
 class Cost {
@@ -212,7 +212,7 @@ void Sampler::State::open_by_another_thread() {
         open_error = 0;
         return true;
     };
-    while (read_ids(tasks.get(), portion))
+    while (read_ids(tasks.get(), portion, kPortionBytes))
         if (std::any_of(portion.begin(), portion.end(), open_by))
             break;
 }
@@ -408,7 +408,7 @@ void Sampler::State::list_portion(double now) {
         lseek(tasks.get(), 0, SEEK_SET);
     }
     for (std::size_t count = 0; count < kPortion; count += portion.size()) {
-        if (!read_ids(tasks.get(), portion)) {
+        if (!read_ids(tasks.get(), portion, kPortionBytes)) {
             end_list(now);
             break;
         }
@@ -417,14 +417,11 @@ void Sampler::State::list_portion(double now) {
     }
 }
 
-// The folder has as many links as there are threads, and two; that costs nothing to ask.
 bool Sampler::State::count_threads() {
-    struct stat folder {};
-    if (fstat(tasks.get(), &folder) != 0)
-        return false;
-    threads_now = folder.st_nlink > 2 ? folder.st_nlink - 2 : 0;
+    const std::optional<std::size_t> count = count_ids(tasks.get());
+    threads_now = count.value_or(threads_now);
     to.most_threads = std::max(to.most_threads, static_cast<unsigned>(threads_now));
-    return true;
+    return count.has_value();
 }
 
 // The list of many threads is read in portions, and those that are known are looked at meanwhile: a first look at one costs

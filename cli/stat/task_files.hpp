@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands in /proc/PID/task, and in the small files of /proc/PID/task/TID: read without allocating, since that is done thousands of times a
-// second. Used by sampler.cpp.
+// second. Used by sampler.cpp and run.cpp.
 #pragma once
 
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,12 @@ bool read_text(int fd, char (&text)[kSize]) {
     return got > 0;
 }
 
-// The next threads in /proc/PID/task, some hundreds, into `ids`; none and false at its end. readdir(3) would keep more than are
-// asked for, and of those some have ended by the time that they are.
-bool read_ids(int folder, std::vector<pid_t> &ids);
+// How many threads are in /proc/PID/task: the folder has as many links, and two. Nothing: the process has ended.
+std::optional<std::size_t> count_ids(int folder);
+
+// The next of them into `ids`, as many as fit into `bytes`, 16 KiB at most; each takes 24 or 32. None and false at the end.
+// readdir(3) reads a thousand at once, which takes time, and of which some have ended when they are asked for.
+bool read_ids(int folder, std::vector<pid_t> &ids, std::size_t bytes);
 
 // schedstat: "RUN_NS DELAY_NS SLICES".
 struct SchedStat {
