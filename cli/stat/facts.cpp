@@ -159,6 +159,14 @@ std::vector<Culprit> find_culprits(const Report &report) {
     }
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
         for (const Site &site : *burns) {
+            double Culprit::*const part = burns == &report.burns ? &Culprit::burned : &Culprit::burned_one;
+            // What is called by a function of a library's that somebody waits in is that one's: it may allocate.
+            const Frame *called = called_frame(site.stack);
+            const auto waited = called != nullptr ? find(public_name(called->function) + "()") : list.end();
+            if (waited != list.end() && waited->kind == Culprit::kHidden) {
+                *waited.*part += site.share;
+                continue;
+            }
             const Frame *frame = hidden_frame(site.stack);
             if (frame == nullptr && (!is_at_own_lock(site.stack) || is_python_lock(site.stack, Lock())))
                 continue;
@@ -173,7 +181,7 @@ std::vector<Culprit> find_culprits(const Report &report) {
             auto known = frame != nullptr ? find(culprit.key) : find_own(culprit.place);
             if (known == list.end())
                 known = list.insert(list.end(), std::move(culprit));
-            (burns == &report.burns ? known->burned : known->burned_one) += site.share;
+            *known.*part += site.share;
         }
     std::stable_sort(list.begin(), list.end(), [](const Culprit &a, const Culprit &b) {
         return std::pair(a.seconds, a.burned) > std::pair(b.seconds, b.burned);

@@ -59,6 +59,7 @@ const HiddenLock kHiddenLocks[] = {
      "Compile the expression once for each thread: whoever matches against it holds a lock in it.", false},
     {"readdir readdir_r readdir64 rewinddir", "", "Let each thread open the directory for itself.", false},
     {"atexit cxa_atexit on_exit cxa_thread_atexit_impl", "", "Register once, not for each object.", false},
+    {"internal_atexit", "atexit()", "Register once, not for each object.", false},
     {"tmpfile popen pclose system", "", "Start helpers and make files ahead of time.", false},
     {"malloc calloc realloc reallocarray free cfree memalign aligned_alloc posix_memalign valloc "
      "malloc_trim int_malloc int_free int_realloc arena_get2 arena_get_retry sysmalloc systrim "

@@ -199,6 +199,21 @@ TEST(StatRules, AHiddenLockThatIsNeverSeenWaitedFor) {
     EXPECT_EQ(report.findings.front().confidence, Confidence::kMedium);
 }
 
+// A function that is in no list allocates with its lock held: who calls it did not call malloc().
+TEST(StatRules, WhatAFunctionWithALockAllocatesIsItsOwn) {
+    Case made;
+    made.point(1, 0.35, 0.24, 0.1, 2).point(4, 0.43, 0.3, 0.27, 19000);
+    made.doing(Doing::kRunning, 0.57).doing(Doing::kRunnable, 0.46).doing(Doing::kLockWait, 0.5);
+    made.lock(LockKind::kLibrary, "libc.so.6 .bss (static lock inside libc)", 1.9);
+    made.waits({library("__lll_lock_wait_private"), library("__enlist"), own("make_object")}, 50, 1);
+    made.burns({library("mprotect"), library("calloc"), library("__enlist"), own("make_object")}, 0.33, 0.3);
+    made.burns({library("__enlist"), own("make_object")}, 0.4, 0.1).burns({own("chew", 30)}, 0.27, 0.6);
+    ASSERT_EQ(rules_of(made.concluded()), "hidden-lock");
+    EXPECT_EQ(made.report.findings.front().cause, "Hidden lock in libc: enlist()");
+    made.burns({library("malloc"), own("take")}, 0.5, 0.05); // and who does is told so
+    EXPECT_EQ(rules_of(made.concluded()), "hidden-lock allocator");
+}
+
 // drand48() takes no lock: it is its state's cache line that threads fight for. What they are seen to wait for is a lock.
 TEST(StatRules, SharedStateWithoutALock) {
     Case made;
@@ -278,6 +293,9 @@ TEST(StatRules, TheFunctionThatTheProgramCallsIsNamed) {
         {{library("__lll_lock_wait_private"), library("__add_to_environ"), library("setenv"), own("post")},
          "hidden-lock",
          "Hidden lock in libc: setenv()"},
+        {{library("__lll_lock_wait_private"), library("calloc"), library("__internal_atexit"), own("make")},
+         "hidden-lock",
+         "Hidden lock in libc: atexit()"},
         {{library("__lll_lock_wait_private"), library("___printf_chk"), own("log")},
          "hidden-lock",
          "Hidden lock in libc: printf()"},
