@@ -24,7 +24,7 @@
 #   interrupt    after so many seconds, as by Ctrl-C: for programs that do not end
 #   busy         while it runs, this many processes for each CPU compute
 #   fought       where the most threads made fewer voluntary switches than that, nobody was kept waiting for the lock, as on
-#                machines whose CPUs hand a cache line over cheaply: then it has to be found that threads help
+#                machines whose CPUs hand a cache line over cheaply: then it has to be found that threads help, and the first finding may be that
 #   first        the rules of which one has to be the first finding. Empty: there need not be any
 #   also         the rules that may be found besides. Any other one is an accusation that is not true
 #   cause        stands in the first finding's cause
@@ -412,7 +412,7 @@ def main():
         pathlib.Path(options.keep).write_text(json.dumps(report, indent=1))
     if report["points"][-1]["voluntary"] < case.get("fought", 0):
         print("not fought for here")
-        case = {"first": ["scales"]}
+        case = {"first": ["scales", *case["first"]], "outcomes": ["scales", "scales_some"]}
     judges = (judge_rules, judge_place, judge_outcome, judge_waits, judge_counts, judge_burns)
     wrong = [line for judge in judges for line in judge(case, report)]
     for line in wrong:
