@@ -141,7 +141,8 @@ TEST_P(Stacked, WhoHasNoTurnDoesNotKeepAnother) {
     scheds.clear();
 }
 
-// Its function runs two at a time, and is asked while there is one.
+// Its function runs two at a time, and is asked while there is one. Nobody is preempted, for one of two that comes back, since it
+// was, is left there alone.
 TEST_P(Stacked, WhoLeavesWhatIsThereGivesWay) {
     const PoolOf pool(THRUM_POOL_FIFO);
     const auto run = [](thrum_sched_t sched, void *) {
@@ -158,6 +159,7 @@ TEST_P(Stacked, WhoLeavesWhatIsThereGivesWay) {
     thrum_attr_t attr = pool.attr(), none;
     thrum_attr_init(&none);
     ASSERT_EQ(thrum_attr_set_preempt(&none, THRUM_PREEMPT_NONE), 0);
+    ASSERT_EQ(thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE), 0);
     ASSERT_EQ(thrum_sched_create_user(&sched, run, nullptr, &pool.pool, 1), 0);
     ASSERT_EQ(thrum_sched_spawn(&thread, &none, sched), 0);
     for (int i = 0; i < kRounds; i++) {
