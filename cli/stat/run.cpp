@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/run.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -396,17 +395,17 @@ std::optional<Account> account_of(pid_t pid) {
 // stays as it is.
 void take_switches(pid_t pid, Account &account) {
     const std::string folder = "/proc/" + std::to_string(pid) + "/task";
-    const std::unique_ptr<DIR, int (*)(DIR *)> tasks(opendir(folder.c_str()), closedir);
+    const Descriptor tasks(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    std::vector<pid_t> part;
     std::uint64_t voluntary = 0, involuntary = 0;
     bool is_there = false;
-    for (const dirent *entry; tasks != nullptr && (entry = readdir(tasks.get())) != nullptr;) {
-        if (entry->d_name[0] == '.')
-            continue;
-        const std::string status = text_of_file(folder + "/" + entry->d_name + "/status");
-        is_there = is_there || !status.empty();
-        voluntary += number_behind(status, "\nvoluntary_ctxt_switches:");
-        involuntary += number_behind(status, "nonvoluntary_ctxt_switches:");
-    }
+    while (tasks.is_open() && read_ids(tasks.get(), part, 1024))
+        for (const pid_t id : part) {
+            const std::string status = text_of_file(folder + "/" + std::to_string(id) + "/status");
+            is_there = is_there || !status.empty();
+            voluntary += number_behind(status, "\nvoluntary_ctxt_switches:");
+            involuntary += number_behind(status, "nonvoluntary_ctxt_switches:");
+        }
     if (!is_there)
         return;
     account.voluntary = voluntary;
