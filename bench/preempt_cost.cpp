@@ -14,6 +14,7 @@
 #include <cstdio>
 
 #include "preempt.hpp"
+#include "verdict.hpp"
 
 namespace {
 
@@ -128,6 +129,8 @@ struct Arm {
     bool available = true;
     std::vector<double> gap, p10, p99, cpu, per_second, left_out; // a value a round
     std::vector<double> to_yield, to_kernel;
+
+    bool is_mode() const { return key != kKernel && key != kTimer; }
 };
 
 std::vector<Arm> all_arms() {
@@ -183,10 +186,9 @@ void work(const std::vector<std::string> &words) {
 
 void one(Arm *arm, const bench::Options &options, int cpu) {
     const double slice = options.numbers[2];
-    const bool mode = arm->key != kKernel && arm->key != kTimer;
     const std::vector<double> values = preempt::measured(
         {arm->key, std::to_string(cpu), std::to_string(options.numbers[1]), std::to_string(slice)},
-        preempt::armed(options.library, mode ? arm->key : "none", slice), 6);
+        preempt::armed(options.library, arm->is_mode() ? arm->key : "none", slice), 6);
     arm->available = !values.empty();
     if (!arm->available)
         return;
@@ -207,7 +209,11 @@ void take_ratios(std::vector<Arm> *arms) {
         }
 }
 
-bench::Table table_of(const std::vector<Arm> &arms) {
+// To yielding: for lending and thread-locals of one's own. To the kernel's: for all modes.
+bench::Table table_of(const std::vector<Arm> &arms, const bench::Options &options,
+                      bench::Verdicts *verdicts) {
+    const double rounds = options.numbers[0], yield_limit = options.numbers[3],
+                 kernel_limit = options.numbers[4];
     bench::Table table{"preempt_cost",
                        "One preemption: from the last stamp of one unit to the first of the next",
                        {{"arm", "units", "", 0},
@@ -216,18 +222,27 @@ bench::Table table_of(const std::vector<Arm> &arms) {
                         {"p99", "99th percentile", "us", 2},
                         {"cpu", "CPU time", "us", 2},
                         {"to_yield", "to yield", "x", 2},
+                        {"yield_verdict", "to yield", "verdict", 0},
                         {"to_kernel", "to kernel", "x", 2},
+                        {"kernel_verdict", "to kernel", "verdict", 0},
                         {"per_second", "preemptions", "/s", 0},
                         {"left_out", "left out", "%", 2}},
                        {}};
-    for (const Arm &arm : arms)
-        if (arm.available)
-            table.rows.push_back(
-                {arm.name, bench::estimate(arm.p10), bench::estimate(arm.gap), bench::estimate(arm.p99),
-                 bench::estimate(arm.cpu), bench::estimate(arm.to_yield), bench::estimate(arm.to_kernel),
-                 bench::estimate(arm.per_second).median, bench::estimate(arm.left_out).median});
-        else
-            table.rows.push_back({arm.name, preempt::kUnavailable, "-", "-", "-", "-", "-", "-", "-"});
+    for (const Arm &arm : arms) {
+        if (!arm.available) {
+            table.rows.push_back({arm.name, preempt::kUnavailable});
+            table.rows.back().resize(table.columns.size(), "-");
+            continue;
+        }
+        const bench::Estimate to_yield = bench::estimate(arm.to_yield),
+                              to_kernel = bench::estimate(arm.to_kernel);
+        const bool as_yield = arm.key == "lend" || arm.key == "own-tls";
+        table.rows.push_back({arm.name, bench::estimate(arm.p10), bench::estimate(arm.gap),
+                              bench::estimate(arm.p99), bench::estimate(arm.cpu), to_yield,
+                              as_yield ? verdicts->at_most(to_yield, yield_limit, rounds) : "-", to_kernel,
+                              arm.is_mode() ? verdicts->at_most(to_kernel, kernel_limit, rounds) : "-",
+                              bench::estimate(arm.per_second).median, bench::estimate(arm.left_out).median});
+    }
     return table;
 }
 
@@ -243,7 +258,8 @@ void body(const bench::Options &options) {
                 one(arm, options, cpus[round % cpus.size()]);
         }
     take_ratios(&arms);
-    report.add(table_of(arms));
+    bench::Verdicts verdicts;
+    report.add(table_of(arms, options, &verdicts));
     report.note("Each is two units that never wait, on one CPU, to which the process is pinned; the kernel's "
                 "own slices "
                 "are as long as it likes.");
@@ -256,22 +272,27 @@ void body(const bench::Options &options) {
     report.note("10th percentile: what is left where other processes want the CPU too, which the kernel then "
                 "runs in between, "
                 "often for less than 150 us.");
-    report.note("The aims: lend and own-tls at most 1.05 of yield, no mode above 1.5 of the kernel's.");
+    report.note("The aims: lend and own-tls at most 1.05 of yield, no mode above 1.5 of the kernel's: " +
+                verdicts.text() + ".");
     report.print();
+    verdicts.check(options.flags[0]);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    return bench::main_of(argc, argv,
-                          {"preempt_cost",
-                           "What one preemption costs, in each mode of libthrum and in the kernel.",
-                           {{"--rounds", "Measurements of each row", 2, 10, 20, 1, 1000},
-                            {"--seconds", "How long each is", 0.1, 1.5, 3, 0.01, 100},
-                            {"--slice", "The time slice, us", 1000, 1000, 1000, 50, 1000000}},
-                           {},
-                           true,
-                           {},
-                           "libthrum.so"},
-                          body, work);
+    return bench::main_of(
+        argc, argv,
+        {"preempt_cost",
+         "What one preemption costs, in each mode of libthrum and in the kernel.",
+         {{"--rounds", "Measurements of each row", 2, 10, 20, 1, 1000},
+          {"--seconds", "How long each is", 0.1, 1.5, 3, 0.01, 100},
+          {"--slice", "The time slice, us", 1000, 1000, 1000, 50, 1000000},
+          {"--yield-limit", "Limit of lend and own-tls, to yield", 1.05, 1.05, 1.05, 1e-6, 1e6},
+          {"--kernel-limit", "Limit of all modes, to the kernel's threads", 1.5, 1.5, 1.5, 1e-6, 1e6}},
+         {},
+         true,
+         {bench::kCheck},
+         "libthrum.so"},
+        body, work);
 }

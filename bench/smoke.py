@@ -130,6 +130,7 @@ EXPECTED = {
     "preempt_overhead": {
         "several": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES | {"lend/monitor"}),
         "one": ({"slice": NUMBER, "ratio": INTERVAL}, "mode", MODES | {"lend/monitor"}),
+        "alone": ({}, "mode", MODES | {"lend/monitor"}),  # its numbers may be below 0
     },
     "preempt_timers": {
         "preempt_timers": ({"threads": NUMBER, "median": INTERVAL, "p99": INTERVAL, "delivered": NUMBER}, "form",
@@ -283,6 +284,8 @@ def check_options(program, name):
         wrongs.append(["--creators", "1,,2"])
     if name == "preempt_overhead":
         wrongs.append(["--modes", "lend,none"])
+    if name == "ult":
+        wrongs.append(["--check"])  # of nothing
     for wrong in wrongs:
         answer = run(program, *wrong)
         lines = answer.stderr.splitlines()
@@ -312,6 +315,11 @@ def check_benchmark(folder, name):
         check_tables(result)
 
 
+def has_libthrum(folder):
+    """It is not there on all processors."""
+    return os.access(os.path.join(folder, "ult"), os.X_OK)
+
+
 def check_targets(folder, name):
     """--check ends with a status of its own exactly where a target is missed: next to nothing is asked, or far too much."""
     short = ("--rounds", "6", "--check", "--json")
@@ -332,6 +340,24 @@ def check_targets(folder, name):
         limits = ("--wall-limit", limit, "--cpu-limit", limit, "--wait-limit", limit)
         answer = run(os.path.join(folder, "stat_overhead"), *overhead, *limits)
         expect(answer.returncode == status, f"stat_overhead {limit}: status {answer.returncode}: {answer.stderr}")
+    if has_libthrum(folder):
+        check_targets_of_preemption(folder)
+
+
+def check_targets_of_preemption(folder):
+    """Each limit by itself: with one of them out of reach --check fails, with none it does not."""
+    short = ("--rounds", "6", "--check", "--json")
+    for benchmark, options, limits, reachable, unreachable in (
+            ("preempt_cost", ("--seconds", "0.02"), ("--yield-limit", "--kernel-limit"), "1000000", "0.000001"),
+            ("preempt_overhead", ("--length", "1", "--modes", "lend"), ("--beyond-limit", "--alone-limit"), "1000000",
+             "-1000000"),
+            ("ult", (*SMALLEST["ult"][2:],), ("--armed-limit",), "1000000", "0.000001")):
+        for missed in (None, *limits):
+            asked = [word for limit in limits for word in (limit, unreachable if limit == missed else reachable)]
+            answer = run(os.path.join(folder, benchmark), *options, *short, *asked)
+            expect(answer.returncode == (MISSED if missed else 0),
+                   f"{benchmark} {asked}: status {answer.returncode}: {answer.stderr}")
+            expect(("MISSED" in answer.stdout) == (missed is not None), f"{benchmark} {asked}: {answer.stdout}")
 
 
 def check_bert(folder, name):
@@ -464,7 +490,7 @@ def main():
         return main_of_inference(folder)
     checks = {name: check_benchmark for name in EXPECTED}
     checks.update(targets=check_targets, bert=check_bert, plot=check_plot, armed=check_armed, preempt_plots=check_preempt_plots)
-    if not os.access(os.path.join(folder, "ult"), os.X_OK):  # no libthrum on this processor
+    if not has_libthrum(folder):
         for name in ("ult", "sleep", "hpp", "preempt_cost", "preempt_forms", "preempt_overhead", "preempt_timers", "armed",
                      "preempt_plots"):
             del checks[name]

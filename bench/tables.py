@@ -211,7 +211,7 @@ def preempt_overhead(result):
         if "timer" in rows[0]:
             columns += [("a timer's own, %", "timer", 2), ("beyond that, %", "beyond", 2)]
         return flat(rows, 1, *columns)
-    return [table(one["rows"]) for one in result["tables"].values()]
+    return [table(result["tables"][key]["rows"]) for key in ("several", "one")]
 
 
 def preempt_timers(result):

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether a measured ratio keeps what is asked of it, as far as the interval of its median can tell; and --check, with
-// which a benchmark ends with a status of its own where something is missed. Used by never_slower, create_join, and by spawn
-// and stdasync (creators.cpp).
+// which a benchmark ends with a status of its own where something is missed. scripts/bench-check.sh lists who uses it.
 #ifndef THRUM_BENCH_VERDICT_HPP
 #define THRUM_BENCH_VERDICT_HPP
 

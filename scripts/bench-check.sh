@@ -10,11 +10,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/release}
 shift $(($# > 0))
 
+benchmarks=(create_join spawn stdasync never_slower stat_overhead)
+if [[ -x $folder/bench/ult ]]; then # where there is no libthrum there is none of these
+    benchmarks+=(preempt_cost preempt_overhead "ult --armed --rounds 21")
+fi
+
 worst=0
-for benchmark in create_join spawn stdasync never_slower stat_overhead; do
+for benchmark in "${benchmarks[@]}"; do
     printf '\n== %s\n' "$benchmark"
+    read -ra words <<<"$benchmark"
     status=0
-    "$folder/bench/$benchmark" --check "$@" || status=$?
+    "$folder/bench/${words[0]}" "${words[@]:1}" --check "$@" || status=$?
     ((status == 0 || status == 3)) || exit "$status"
     ((status == 0)) || worst=$status
 done
