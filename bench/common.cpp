@@ -136,7 +136,8 @@ Options read_options(int argc, char **argv, const Description &description) {
         flags.push_back(app.add_flag(flag.option, flag.help)->disable_flag_override());
     for (std::size_t i = 0; i < given.size(); i++)
         app.add_option(description.numbers[i].option, given[i], sizes_of(description.numbers[i]))
-            ->option_text("N");
+            ->option_text("N")
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     options.texts.reserve(description.texts.size());
     for (const Text &text : description.texts) {
         options.texts.push_back(text.value);
@@ -398,15 +399,15 @@ std::function<bool(std::uint64_t)> after_seconds(double seconds) {
 
 namespace {
 
-// How many values at either end may be cut off so that the rest still spans the median with 95 %: the largest
-// k with P(fewer than k of n fair coins show heads) <= 2.5 %.
-std::size_t cut_off(std::size_t n) {
+// How many values at either end may be cut off so that the rest still spans the median with 95 %, in all of so many cases
+// together: the largest k with P(fewer than k of n fair coins show heads) <= 2.5 % of one of them.
+std::size_t cut_off(std::size_t n, double cases) {
     double below = 0;
     for (std::size_t k = 0; k <= n / 2; k++) {
         const double heads = static_cast<double>(k), all = static_cast<double>(n);
         below += std::exp(std::lgamma(all + 1) - std::lgamma(heads + 1) - std::lgamma(all - heads + 1) -
                           all * std::log(2.0));
-        if (below > 0.025)
+        if (below > 0.025 / cases)
             return k;
     }
     return n / 2;
@@ -414,12 +415,13 @@ std::size_t cut_off(std::size_t n) {
 
 } // namespace
 
-Estimate estimate(std::vector<double> values) {
+Estimate estimate(std::vector<double> values, std::size_t cases) {
     if (values.empty())
         throw Failure("nothing was measured");
     std::sort(values.begin(), values.end());
     const std::size_t n = values.size();
-    const std::size_t cut = std::max<std::size_t>(cut_off(n), 1); // the cut-th value from either end
+    const std::size_t cut =
+        std::max<std::size_t>(cut_off(n, static_cast<double>(cases)), 1); // the cut-th value from either end
     return {(values[(n - 1) / 2] + values[n / 2]) / 2, values[cut - 1], values[n - cut]};
 }
 

@@ -149,13 +149,13 @@ std::function<bool(std::uint64_t)> after_seconds(double seconds);
 // --- statistics --------------------------------------------------------------------------------------------
 
 // The median, and the interval between two of the values that holds the median of many such measurements with
-// a probability of at least 95 %. Fewer than six values cannot say that: then it is the lowest and the
-// highest.
+// a probability of at least 95 %, or so that the intervals of as many `cases` as there are all do. Fewer than six values
+// cannot say that, of many cases a dozen: then it is the lowest and the highest.
 struct Estimate {
     double median, low, high;
 };
 
-Estimate estimate(std::vector<double> values);
+Estimate estimate(std::vector<double> values, std::size_t cases = 1);
 
 // The smallest of the values that at least so much of them, 0 to 1, does not exceed. They are put in order; a Failure if
 // there are none.

@@ -345,19 +345,36 @@ def check_targets(folder, name):
 
 
 def check_targets_of_preemption(folder):
-    """Each limit by itself: with one of them out of reach --check fails, with none it does not."""
+    """Each limit by itself: with one of them out of reach --check fails, and in its rows and columns alone."""
     short = ("--rounds", "6", "--check", "--json")
     for benchmark, options, limits, reachable, unreachable in (
-            ("preempt_cost", ("--seconds", "0.02"), ("--yield-limit", "--kernel-limit"), "1000000", "0.000001"),
-            ("preempt_overhead", ("--length", "1", "--modes", "lend"), ("--beyond-limit", "--alone-limit"), "1000000",
-             "-1000000"),
-            ("ult", (*SMALLEST["ult"][2:],), ("--armed-limit",), "1000000", "0.000001")):
+            ("preempt_cost", ("--seconds", "0.02"),
+             {"--yield-limit": {("preempt_cost", f"thrum, {mode}", "yield_verdict") for mode in ("lend", "own-tls")},
+              "--kernel-limit": {("preempt_cost", f"thrum, {mode}", "kernel_verdict") for mode in MODES}},
+             "1000000", "0.000001"),
+            ("preempt_overhead", ("--length", "1", "--modes", "lend,lend/monitor"),
+             {"--beyond-limit": {("several", "lend", "verdict")},
+              "--alone-limit": {(table, mode, "verdict") for table in ("one", "alone") for mode in ("lend", "lend/monitor")}},
+             "1000000", "-1000000"),
+            ("ult", SMALLEST["ult"],  # of two --rounds the last one counts
+             {"--armed-limit": {("ult_armed", row, verdict) for verdict in ("verdict_cpu_1", "verdict_wall_2")
+                                for row in (EXPECTED["ult"]["ult"][2] | {"resident bytes of a blocked thread"})
+                                - {"spawn + join, 1000 at a time, stealing by levels"}}},
+             "1000000", "0.000001")):
         for missed in (None, *limits):
             asked = [word for limit in limits for word in (limit, unreachable if limit == missed else reachable)]
             answer = run(os.path.join(folder, benchmark), *options, *short, *asked)
             expect(answer.returncode == (MISSED if missed else 0),
                    f"{benchmark} {asked}: status {answer.returncode}: {answer.stderr}")
-            expect(("MISSED" in answer.stdout) == (missed is not None), f"{benchmark} {asked}: {answer.stdout}")
+            found = missed_cells(json.loads(answer.stdout)["tables"])
+            expect({cell[:3] for cell in found} == (limits[missed] if missed else set()), f"{benchmark} {asked}: {found}")
+            expect(all(cell[3] in (None, 1000) for cell in found if cell[0] == "several"), f"{benchmark} {asked}: {found}")
+
+
+def missed_cells(tables):
+    """Table, row, column, and the slice where there is one."""
+    return {(table, next(iter(row.values())), column, row.get("slice"))
+            for table, one in tables.items() for row in one["rows"] for column, cell in row.items() if cell == "MISSED"}
 
 
 def check_bert(folder, name):

@@ -121,7 +121,7 @@ class Run {
         return bench::estimate(cpu ? series.cpu : series.wall);
     }
     const Series &series(const Key &key) const { return series_.at(key); }
-    bench::Estimate ratio(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const;
+    std::vector<double> ratios(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const;
     const std::vector<std::size_t> &runtimes() const { return runtimes_; }
     const std::vector<std::string> &notes() const { return notes_; }
 
@@ -222,7 +222,7 @@ void Run::all() {
 }
 
 // To the same without, within each round.
-bench::Estimate Run::ratio(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const {
+std::vector<double> Run::ratios(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const {
     const Series &varied = series({kRuntimes.size() + variant, row, workers}),
                  &usual = series({0, row, workers});
     const bool leaves_out = kVariants[variant].leaves_out;
@@ -230,7 +230,7 @@ bench::Estimate Run::ratio(std::size_t variant, std::size_t row, std::size_t wor
     std::vector<double> ratios;
     for (std::size_t round = 0; round < with.cpu.size(); round++)
         ratios.push_back(cpu ? with.cpu[round] / plain.cpu[round] : with.wall[round] / plain.wall[round]);
-    return bench::estimate(ratios);
+    return ratios;
 }
 
 // --- tables -----------------------------------------------------------------------------------------------
@@ -315,8 +315,8 @@ bool is_to_be_equal(std::size_t variant, std::size_t row) {
            !(row < kRows.size() && kRows[row].is_reordered);
 }
 
-bench::Table ratios(const Run &run, std::size_t variant, const bench::Options &options,
-                    bench::Verdicts *verdicts) {
+bench::Table ratios(const Run &run, std::size_t variant, double limit, bench::Verdicts *verdicts) {
+    constexpr std::size_t kVerdicts = 2 * kRows.size();
     bench::Table table{kVariants[variant].key,
                        kVariants[variant].title,
                        {{"operation", "operation", "", 0},
@@ -330,14 +330,12 @@ bench::Table ratios(const Run &run, std::size_t variant, const bench::Options &o
         table.columns.push_back({"verdict_wall_2", "2 workers, wall", "verdict", 0});
     }
     for (std::size_t row = 0; row < kRows.size() + 2; row++) {
-        const bench::Estimate cpu_1 = run.ratio(variant, row, 0, true),
-                              wall_2 = run.ratio(variant, row, 1, false);
-        table.rows.push_back({Run::row_name(row), cpu_1, run.ratio(variant, row, 0, false),
-                              run.ratio(variant, row, 1, true), wall_2});
+        const auto of = [&](std::size_t workers, bool cpu) { return run.ratios(variant, row, workers, cpu); };
+        table.rows.push_back({Run::row_name(row), bench::estimate(of(0, true)), bench::estimate(of(0, false)),
+                              bench::estimate(of(1, true)), bench::estimate(of(1, false))});
         if (is_to_be_equal(variant, row))
-            for (const bench::Estimate &ratio : {cpu_1, wall_2})
-                table.rows.back().emplace_back(
-                    verdicts->at_most(ratio, options.numbers[3], options.numbers[0]));
+            for (const auto &judged : {of(0, true), of(1, false)})
+                table.rows.back().emplace_back(verdicts->at_most_of_many(judged, limit, kVerdicts));
         table.rows.back().resize(table.columns.size(), "-");
     }
     return table;
@@ -390,11 +388,12 @@ void body(const bench::Options &options) {
         compare(run, &report);
     for (std::size_t i = 0; i < kVariants.size(); i++)
         if (options.flags[1 + i]) {
-            report.add(ratios(run, i, options, &verdicts));
+            report.add(ratios(run, i, options.numbers[3], &verdicts));
             report.note(kVariants[i].note);
         }
     if (options.flags[1])
-        report.note("The aim: with preemption at most 1.03, but for what it reorders, and for starting it: " +
+        report.note("The aim: with preemption at most 1.03, but for what it reorders, and for starting it. "
+                    "By the limit: " +
                     verdicts.text() + ".");
     for (const std::string &note : run.notes())
         report.note(note);
@@ -418,7 +417,9 @@ int main(int argc, char **argv) {
          true,
          {bench::Flag{"--peers", "Measure the other runtimes too, those that are built (target bench-peers)"},
           bench::Flag{"--armed", "Measure it without preemption too, and compare"},
-          bench::Flag{"--traced", "Measure it with the event trace too, and compare"}, bench::kCheck},
+          bench::Flag{"--traced", "Measure it with the event trace too, and compare"},
+          bench::Flag{bench::kCheck.option,
+                      "With --armed: end with status 3 if a ratio is above the limit, undecided ones aside"}},
          "libthrum.so"},
         body);
 }

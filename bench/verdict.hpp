@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether a measured ratio keeps what is asked of it, as far as the interval of its median can tell; and --check, with
-// which a benchmark ends with a status of its own where something is missed. scripts/bench-check.sh lists who uses it.
+// which a benchmark ends with a status of its own where something is missed. Used by those that scripts/bench-check.sh lists, and by cholesky.
 #ifndef THRUM_BENCH_VERDICT_HPP
 #define THRUM_BENCH_VERDICT_HPP
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "common.hpp"
 
@@ -35,6 +37,11 @@ class Verdicts {
     void check(bool asked) const {
         if (asked && missed_ > 0)
             throw Failure("targets: " + text(), kMissed);
+    }
+
+    // One of many verdicts, of which each by itself would be wrong now and then where the measurements scatter.
+    const char *at_most_of_many(const std::vector<double> &ratios, double limit, std::size_t cases) {
+        return at_most(estimate(ratios, cases), limit, static_cast<double>(ratios.size()));
     }
 
   private:

@@ -2,7 +2,7 @@
 //
 // What looking at a program may cost while it runs: a share of one CPU. It is earned as time goes by, and spent as the CPU
 // time of the thread that looks. Where none is left less is looked at, so that the rate falls where looking is dear, and not
-// the program's speed. Used by sampler.cpp, and by collect.cpp for CPU profiles.
+// the program's speed. Used by sampler.cpp and thread_list.cpp, and by collect.cpp for CPU profiles.
 #pragma once
 
 namespace thrum::stat {

@@ -18,7 +18,6 @@
 #include "stat/layers.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,6 +37,7 @@
 #include "stat/python_keeper.hpp"
 #include "stat/stack_keeper.hpp"
 #include "stat/task_files.hpp"
+#include "stat/thread_list.hpp"
 #include "stat/waits.hpp"
 
 namespace thrum::stat {
@@ -45,12 +45,8 @@ namespace thrum::stat {
 namespace {
 
 constexpr std::size_t kSamplesMost = 1u << 20;
-constexpr std::size_t kFewThreads = 64;                 // of which more is read
-constexpr double kStatusFirst = 0.05, kStatusLater = 1; // seconds between looks at a thread's status
-constexpr double kMapsFirst = 0.02, kMapsLater = 5;     // and at the mappings
-constexpr std::size_t kPortion = 256; // threads of the list that are read at once, or some more
-constexpr std::size_t kPortionBytes = 32 * kPortion;
-constexpr double kListShare = 0.2; // of the budget
+constexpr double kStatusLater = 1;                  // seconds at most between looks at a thread's status
+constexpr double kMapsFirst = 0.02, kMapsLater = 5; // and at the mappings
 
 // What something costs, on average, with the latest counting most.
 class Cost {
@@ -66,26 +62,6 @@ class Cost {
     double each_;
 };
 
-// How many files may stay open: others of this process need some as well.
-std::size_t descriptors_to_keep() {
-    rlimit limit{};
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min<rlim_t>(limit.rlim_cur / 2, 4096) : 0;
-}
-
-struct Watched {
-    pid_t id = 0;
-    std::size_t thread = 0; // index into Sampler::threads
-    Descriptor system_call, schedstat;
-    std::string waits; // what `system_call` said when it slept; empty: it ran
-    std::uint64_t times_run = 0;
-    bool is_new = true;
-    std::uint64_t run_before = 0, delay_before = 0; // before this process looked at it
-    ProcSample last;
-    unsigned listed = 0;
-    double status_at = 0, status_after = kStatusFirst;
-    bool is_gone = false;
-};
-
 // Is the code that was known before still where it was?
 bool is_extended(const std::vector<Mapping> &before, const std::vector<Mapping> &now) {
     return std::all_of(before.begin(), before.end(), [&](const Mapping &old) {
@@ -98,7 +74,7 @@ bool is_extended(const std::vector<Mapping> &before, const std::vector<Mapping> 
 
 struct Sampler::State {
     State(Sampler &sampler, double highest_rate, double share)
-        : to(sampler), rate(highest_rate), allowance(share), descriptors_left(descriptors_to_keep()) {}
+        : to(sampler), rate(highest_rate), allowance(share) {}
 
     void open_process(pid_t child);
     void open_by_another_thread();
@@ -110,30 +86,17 @@ struct Sampler::State {
     void load_maps(double now);
     void look_at_maps(double now);
 
-    bool count_threads();
-    void list_if_worthwhile(double now);
-    void list_portion(double now);
-    void end_list(double now);
-    void note_listed(pid_t id, double now);
-    Watched newcomer(pid_t id, double now);
-    void note_end(Watched &watched, int error, double now);
-    void miss(const Watched &watched, double now);
-    void forget(Watched &watched, double now);
-    int open_file(pid_t id, const char *name) const;
-    bool read_file(const Watched &watched, Descriptor &kept, const char *name, char (&text)[256]);
-    bool read_status(Watched &watched, double now);
-
     std::size_t sweep(double now);
-    bool was_there(const Watched &watched);
-    void look(Watched &watched, double now);
-    bool look_at_sleeper(Watched &watched, const char *text, const SchedStat &before, ProcSample &sample);
-    void keep_stack(Watched &watched, const SleepingCall &call, const char *text, const SchedStat &before,
+    bool was_there(const Watched &thread);
+    void look(Watched &thread, double now);
+    void read_status(Watched &thread, double now);
+    bool look_at_sleeper(Watched &thread, const char *text, const SchedStat &before, ProcSample &sample);
+    void keep_stack(Watched &thread, const SleepingCall &call, const char *text, const SchedStat &before,
                     ProcSample &sample);
-    bool has_slept_on(Watched &watched, const char *text, const SchedStat &before);
+    bool has_slept_on(Watched &thread, const char *text, const SchedStat &before);
     pid_t owner_of(std::uint64_t word) const;
     ProcSample::Holding holding_by(pid_t owner, double now);
     void look_at_holder(ProcSample &sample, double now);
-    char state_of(pid_t id) const;
     void find_python();
     void thin_out();
 
@@ -149,17 +112,8 @@ struct Sampler::State {
     int open_error = 0; // of the memory
     unsigned refusals = 0;
     bool is_refused = false;
-    Descriptor tasks;           // the folder of its threads
-    std::vector<pid_t> portion; // the latest portion
-    std::size_t descriptors_left;
-    std::vector<Watched> watched;
-    std::unordered_map<pid_t, std::size_t> index; // into `watched`
+    ThreadList threads{to.threads};
     std::size_t next_thread = 0, looked_at = 0;
-    std::size_t threads_now = 0;  // there are
-    std::size_t threads_then = 0; // there were when the list was begun; 0: and all were known
-    unsigned listings = 0;
-    double next_portion_at = 0, portion_cost = 0; // that of the latest
-    bool is_listing = false, was_whole = false, someone_is_gone = false;
 
     struct Held {
         std::uint64_t word = 0;
@@ -191,9 +145,8 @@ void Sampler::State::open_process(pid_t child) {
     living = "/proc/" + std::to_string(pid);
     memory = Descriptor(open((living + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
     open_error = memory.is_open() ? 0 : errno;
-    tasks = Descriptor(open((living + "/task").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    is_listing = false;
-    if ((!memory.is_open() || has_other_memory()) && tasks.is_open())
+    threads.open(pid);
+    if ((!memory.is_open() || has_other_memory()) && threads.is_open())
         open_by_another_thread();
     stacks.open(pid, memory.get());
 }
@@ -201,7 +154,7 @@ void Sampler::State::open_process(pid_t child) {
 // Of a process whose first thread has ended while others run only these still show its memory, program and mappings.
 void Sampler::State::open_by_another_thread() {
     const std::string all = living + "/task/";
-    const auto open_by = [&](pid_t id) {
+    threads.find_listed([&](pid_t id) {
         const std::string its_folder = all + std::to_string(id);
         Descriptor its(open((its_folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
         char byte;
@@ -211,10 +164,7 @@ void Sampler::State::open_by_another_thread() {
         living = its_folder;
         open_error = 0;
         return true;
-    };
-    while (read_ids(tasks.get(), portion, kPortionBytes))
-        if (std::any_of(portion.begin(), portion.end(), open_by))
-            break;
+    });
 }
 
 // A descriptor of /proc/PID/mem stands for the memory that the process had when it was opened; execve(2) and the process's
@@ -234,7 +184,7 @@ bool Sampler::State::is_there(double now) {
     open_process(pid);
     if (!memory.is_open()) {
         const bool is_forbidden = open_error == EACCES || open_error == EPERM;
-        refusals = is_forbidden && tasks.is_open() && state_of(pid) != 'Z' ? refusals + 1 : 0;
+        refusals = is_forbidden && threads.is_open() && threads.state_of(pid) != 'Z' ? refusals + 1 : 0;
         if (refusals < kRefusalsMost)
             return false;
         is_refused = true;
@@ -298,162 +248,15 @@ void Sampler::State::look_at_maps(double now) {
     load_maps(now);
 }
 
-// --- its threads ---------------------------------------------------------------------------------------------
-
-int Sampler::State::open_file(pid_t id, const char *name) const {
-    const std::string path = std::to_string(id) + "/" + name;
-    return openat(tasks.get(), path.c_str(), O_RDONLY | O_CLOEXEC);
-}
-
-// From the descriptor that is kept, where there is one. One that was opened is kept as long as there are not too many.
-bool Sampler::State::read_file(const Watched &thread, Descriptor &kept, const char *name, char (&text)[256]) {
-    if (kept.is_open())
-        return read_text(kept.get(), text);
-    Descriptor fd(open_file(thread.id, name));
-    if (!fd.is_open() || !read_text(fd.get(), text))
-        return false;
-    if (descriptors_left > 0) {
-        descriptors_left--;
-        kept = std::move(fd);
-    }
-    return true;
-}
-
-bool Sampler::State::read_status(Watched &thread, double now) {
-    thread.status_at = now + thread.status_after;
-    thread.status_after = std::min(kStatusLater, 2 * thread.status_after);
-    char text[4096], children[32];
-    Descriptor fd(open_file(thread.id, "status"));
-    if (!fd.is_open() || !read_text(fd.get(), text))
-        return false;
-    const std::string status = text;
-    ProcThread &known = to.threads[thread.thread];
-    const std::size_t name = status.find('\t') + 1;
-    known.name = status.substr(name, status.find('\n') - name);
-    known.voluntary = number_in(status, "\nvoluntary_ctxt_switches:");
-    known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");
-    if (thread.id != pid && watched.size() > kFewThreads)
-        return true;
-    fd = Descriptor(open_file(thread.id, "children"));
-    if (fd.is_open() && read_text(fd.get(), children))
-        say_once("the program started other processes: these were not looked at");
-    return true;
-}
-
-Watched Sampler::State::newcomer(pid_t id, double now) {
-    Watched thread;
-    thread.id = id;
-    thread.thread = to.threads.size();
-    thread.status_at = watched.size() < kFewThreads ? now : now + kStatusFirst; // for its name
-    ProcThread known;
-    known.id = id;
-    known.begin = known.end = now;
-    known.was_there = to.is_attached && listings == 1; // as far as it can be told without a look at it
-    to.threads.push_back(std::move(known));
-    return thread;
-}
-
-void Sampler::State::miss(const Watched &thread, double now) {
-    std::optional<double> &gone = to.threads[thread.thread].gone;
-    gone = gone.value_or(now);
-}
-
-void Sampler::State::forget(Watched &thread, double now) {
-    miss(thread, now);
-    descriptors_left += (thread.system_call.is_open() ? 1 : 0) + (thread.schedstat.is_open() ? 1 : 0);
-    index.erase(thread.id);
-}
-
-void Sampler::State::note_listed(pid_t id, double now) {
-    const auto [known, is_new] = index.try_emplace(id, watched.size());
-    const std::size_t place = known->second;
-    if (is_new) {
-        watched.push_back(newcomer(id, now));
-    } else if (watched[place].is_gone) { // another one with its number
-        forget(watched[place], now);
-        watched[place] = newcomer(id, now);
-        index[id] = place;
-    }
-    watched[place].listed = listings;
-}
-
-// One that was not met in the list may be there all the same: whoever ends while it is read moves others to a place that was
-// passed already. So it was not all of them, if some were not known before, and is read once more.
-void Sampler::State::end_list(double now) {
-    is_listing = false;
-    std::vector<Watched> left;
-    for (Watched &thread : watched) {
-        const bool is_there =
-            thread.listed == listings ||
-            (!thread.is_gone && faccessat(tasks.get(), std::to_string(thread.id).c_str(), F_OK, 0) == 0);
-        if (is_there)
-            left.push_back(std::move(thread));
-        else
-            forget(thread, now);
-    }
-    watched = std::move(left);
-    for (std::size_t i = 0; i < watched.size(); i++)
-        index[watched[i].id] = i;
-    if (count_threads())
-        was_whole = threads_now >= threads_then;
-    someone_is_gone = someone_is_gone || !was_whole;
-}
-
-void Sampler::State::list_portion(double now) {
-    if (!is_listing) {
-        is_listing = true;
-        threads_then = to.are_all_known ? 0 : threads_now;
-        someone_is_gone = false;
-        listings++;
-        lseek(tasks.get(), 0, SEEK_SET);
-    }
-    for (std::size_t count = 0; count < kPortion; count += portion.size()) {
-        if (!read_ids(tasks.get(), portion, kPortionBytes)) {
-            end_list(now);
-            break;
-        }
-        for (const pid_t id : portion)
-            note_listed(id, now);
-    }
-}
-
-bool Sampler::State::count_threads() {
-    const std::optional<std::size_t> count = count_ids(tasks.get());
-    threads_now = count.value_or(threads_now);
-    to.most_threads = std::max(to.most_threads, static_cast<unsigned>(threads_now));
-    return count.has_value();
-}
-
-// The list of many threads is read in portions, and those that are known are looked at meanwhile: a first look at one costs
-// thirty times as much as to list it.
-void Sampler::State::list_if_worthwhile(double now) {
-    if (!count_threads())
-        return;
-    const bool is_due = is_listing || threads_now != watched.size() || someone_is_gone;
-    if (is_due && (now >= next_portion_at || portion_cost <= allowance.left() / 2)) {
-        const double begin = thread_cpu_time();
-        list_portion(now);
-        portion_cost = thread_cpu_time() - begin;
-        next_portion_at = now + portion_cost / (kListShare * allowance.share());
-    }
-    to.are_all_known = was_whole && threads_now <= watched.size();
-}
-
 // --- one look at one thread ----------------------------------------------------------------------------------
-
-char Sampler::State::state_of(pid_t id) const {
-    char text[256];
-    Descriptor fd(open_file(id, "stat"));
-    return fd.is_open() && read_text(fd.get(), text) ? parse_state(text) : 'X';
-}
 
 // Since `before` and `text` were read. That its system call is the same would not tell: it may have left that and come back.
 bool Sampler::State::has_slept_on(Watched &thread, const char *text, const SchedStat &before) {
     char now[256];
-    if (read_file(thread, thread.schedstat, "schedstat", now))
+    if (threads.read_file(thread, thread.schedstat, "schedstat", now))
         return parse_schedstat(now).times_run == before.times_run;
     // As far as it can be told where there is no such file.
-    return errno == ENOENT && read_file(thread, thread.system_call, "syscall", now) &&
+    return errno == ENOENT && threads.read_file(thread, thread.system_call, "syscall", now) &&
            std::strcmp(now, text) == 0;
 }
 
@@ -483,15 +286,6 @@ void Sampler::State::find_python() {
         say_once(why_not);
 }
 
-// Nothing could be read of it, for it has ended; or there are no descriptors left. A first thread that has ended stays.
-void Sampler::State::note_end(Watched &thread, int error, double now) {
-    if (error == EMFILE || error == ENFILE)
-        return;
-    miss(thread, now);
-    thread.is_gone = state_of(thread.id) != 'Z';
-    someone_is_gone = someone_is_gone || thread.is_gone;
-}
-
 // False: it has ended.
 bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const SchedStat &before,
                                      ProcSample &sample) {
@@ -500,7 +294,7 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
         sample.system_call = call.number;
         std::copy(std::begin(call.arguments), std::end(call.arguments), sample.arguments);
     }
-    sample.state = sample.system_call == SYS_futex ? 'S' : state_of(thread.id);
+    sample.state = sample.system_call == SYS_futex ? 'S' : threads.state_of(thread.id);
     if (sample.state == 'Z' || sample.state == 'X')
         return false;
     if (sample.state == 'R') // by now
@@ -530,11 +324,11 @@ pid_t Sampler::State::owner_of(std::uint64_t word) const {
 ProcSample::Holding Sampler::State::holding_by(pid_t owner, double now) {
     using Holding = ProcSample::Holding;
     char text[256];
-    const auto known = index.find(owner);
-    if (known == index.end())
+    Watched *known = threads.find(owner);
+    if (known == nullptr)
         return Holding::kUnknown;
-    Watched &holder = watched[known->second];
-    if (!read_file(holder, holder.system_call, "syscall", text))
+    Watched &holder = *known;
+    if (!threads.read_file(holder, holder.system_call, "syscall", text))
         return Holding::kUnknown;
     if (std::strncmp(text, "running", 7) == 0)
         return Holding::kAwake;
@@ -566,7 +360,7 @@ bool Sampler::State::was_there(const Watched &thread) {
     char text[1024];
     if (!to.is_attached)
         return false;
-    Descriptor fd(open_file(thread.id, "stat"));
+    Descriptor fd(threads.open_file(thread.id, "stat"));
     if (const std::uint64_t start = fd.is_open() && read_text(fd.get(), text) ? parse_start(text) : 0;
         start > 0)
         known.was_there = start <= attached_at;
@@ -576,20 +370,20 @@ bool Sampler::State::was_there(const Watched &thread) {
 void Sampler::State::look(Watched &thread, double now) {
     char text[256], scheduled[256];
     // First how often it has run, so that what is read after it is known to be of one sleep where that has stayed the same.
-    const bool has_schedstat = read_file(thread, thread.schedstat, "schedstat", scheduled);
+    const bool has_schedstat = threads.read_file(thread, thread.schedstat, "schedstat", scheduled);
     if (!has_schedstat) { // without its times it is no look at it
         const int error = errno;
-        if (error != ENOENT || state_of(thread.id) == 'X') {
-            note_end(thread, error, now);
+        if (error != ENOENT || threads.state_of(thread.id) == 'X') {
+            threads.note_end(thread, error, now);
             return;
         }
         say_once("the kernel tells no run times (schedstat): waiting for a CPU could not be seen");
     }
     bool may_read = true;
-    if (!read_file(thread, thread.system_call, "syscall", text)) {
+    if (!threads.read_file(thread, thread.system_call, "syscall", text)) {
         may_read = errno != EACCES && errno != EPERM;
         if (may_read) {
-            note_end(thread, errno, now);
+            threads.note_end(thread, errno, now);
             return;
         }
     }
@@ -604,7 +398,7 @@ void Sampler::State::look(Watched &thread, double now) {
     } else if (look_at_sleeper(thread, may_read ? text : "", stat, sample)) {
         thread.waits = may_read ? text : "";
     } else {
-        miss(thread, now);
+        threads.miss(thread, now);
         return;
     }
     sample.at = now;
@@ -628,6 +422,26 @@ void Sampler::State::look(Watched &thread, double now) {
         read_status(thread, now);
 }
 
+void Sampler::State::read_status(Watched &thread, double now) {
+    thread.status_at = now + thread.status_after;
+    thread.status_after = std::min(kStatusLater, 2 * thread.status_after);
+    char text[4096], children[32];
+    Descriptor fd(threads.open_file(thread.id, "status"));
+    if (!fd.is_open() || !read_text(fd.get(), text))
+        return;
+    const std::string status = text;
+    ProcThread &known = to.threads[thread.thread];
+    const std::size_t name = status.find('\t') + 1;
+    known.name = status.substr(name, status.find('\n') - name);
+    known.voluntary = number_in(status, "\nvoluntary_ctxt_switches:");
+    known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");
+    if (thread.id != pid && !threads.are_few())
+        return;
+    fd = Descriptor(threads.open_file(thread.id, "children"));
+    if (fd.is_open() && read_text(fd.get(), children))
+        say_once("the program started other processes: these were not looked at");
+}
+
 // Of each thread every second sample, and from now on half as many.
 void Sampler::State::thin_out() {
     std::unordered_map<pid_t, unsigned> counts;
@@ -640,6 +454,7 @@ void Sampler::State::thin_out() {
 
 // As many threads as can be afforded; how many were looked at.
 std::size_t Sampler::State::sweep(double now) {
+    std::vector<Watched> &watched = threads.watched();
     if (allowance.left() <= 0 || watched.empty())
         return 0;
     const double affordable = std::max(1.0, allowance.left() / look_cost.of(1));
@@ -655,7 +470,7 @@ std::size_t Sampler::State::sweep(double now) {
         looks++;
     }
     looked_at += count;
-    if (looked_at >= std::max(watched.size(), threads_now)) {
+    if (looked_at >= std::max(watched.size(), threads.count())) {
         to.sweeps++;
         looked_at = 0;
     }
@@ -679,6 +494,7 @@ void Sampler::attach(pid_t pid) {
     state_->attached_at = static_cast<std::uint64_t>(now.tv_sec) * ticks +
                           static_cast<std::uint64_t>(now.tv_nsec) * ticks / 1000000000;
     state_->open_process(pid);
+    state_->threads.are_from_before();
     is_attached = true;
     state_->begin_program(0);
 }
@@ -686,12 +502,14 @@ void Sampler::attach(pid_t pid) {
 void Sampler::poll(double now) {
     constexpr double kEarly = 0.002; // by which it may come, for whoever calls does so in steps of his own
     State &state = *state_;
-    if (state.is_over || !state.tasks.is_open() || now + kEarly < state.next_at)
+    if (state.is_over || !state.threads.is_open() || now + kEarly < state.next_at)
         return;
     state.allowance.begin(now);
     state.next_at = std::max(state.next_at + 1 / state.rate, now);
     if (state.is_there(now)) {
-        state.list_if_worthwhile(now);
+        state.threads.read_on(now, state.allowance);
+        most_threads = state.threads.most();
+        are_all_known = state.threads.are_all_known();
         const double swept_from = thread_cpu_time();
         const std::size_t count = state.sweep(now);
         state.look_cost.add(thread_cpu_time() - swept_from, count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands in /proc/PID/task, and in the small files of /proc/PID/task/TID: read without allocating, since that is done thousands of times a
-// second. Used by sampler.cpp and run.cpp.
+// second. Used by sampler.cpp, thread_list.cpp and run.cpp.
 #pragma once
 
 #include <unistd.h>
