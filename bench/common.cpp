@@ -401,13 +401,13 @@ namespace {
 
 // How many values at either end may be cut off so that the rest still spans the median with 95 %, in all of so many cases
 // together: the largest k with P(fewer than k of n fair coins show heads) <= 2.5 % of one of them.
-std::size_t cut_off(std::size_t n, double cases) {
+std::size_t cut_off(std::size_t n, std::size_t cases) {
     double below = 0;
     for (std::size_t k = 0; k <= n / 2; k++) {
         const double heads = static_cast<double>(k), all = static_cast<double>(n);
         below += std::exp(std::lgamma(all + 1) - std::lgamma(heads + 1) - std::lgamma(all - heads + 1) -
                           all * std::log(2.0));
-        if (below > 0.025 / cases)
+        if (below > 0.025 / static_cast<double>(cases))
             return k;
     }
     return n / 2;
@@ -420,9 +420,12 @@ Estimate estimate(std::vector<double> values, std::size_t cases) {
         throw Failure("nothing was measured");
     std::sort(values.begin(), values.end());
     const std::size_t n = values.size();
-    const std::size_t cut =
-        std::max<std::size_t>(cut_off(n, static_cast<double>(cases)), 1); // the cut-th value from either end
+    const std::size_t cut = std::max<std::size_t>(cut_off(n, cases), 1); // the cut-th value from either end
     return {(values[(n - 1) / 2] + values[n / 2]) / 2, values[cut - 1], values[n - cut]};
+}
+
+bool are_enough(std::size_t values, std::size_t cases) {
+    return cut_off(values, cases) > 0;
 }
 
 // The rank is rounded up, but not where it is a whole number but for a rounding error.

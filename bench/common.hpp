@@ -157,6 +157,9 @@ struct Estimate {
 
 Estimate estimate(std::vector<double> values, std::size_t cases = 1);
 
+// Whether so many values can say that.
+bool are_enough(std::size_t values, std::size_t cases = 1);
+
 // The smallest of the values that at least so much of them, 0 to 1, does not exceed. They are put in order; a Failure if
 // there are none.
 double quantile(std::vector<double> *values, double share);

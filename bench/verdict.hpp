@@ -23,10 +23,15 @@ class Verdicts {
     // Kept if all of the interval is on the right side, missed if all of it is on the wrong one. Of fewer than six
     // measurements there is no interval that could say so.
     const char *at_most(const Estimate &ratio, double limit, double rounds) {
-        return decide(ratio.high <= limit, ratio.low > limit, rounds);
+        return decide(ratio.high <= limit, ratio.low > limit, are_enough(static_cast<std::size_t>(rounds)));
     }
     const char *at_least(const Estimate &ratio, double target, double rounds) {
-        return decide(ratio.low >= target, ratio.high < target, rounds);
+        return decide(ratio.low >= target, ratio.high < target, are_enough(static_cast<std::size_t>(rounds)));
+    }
+    // One of many verdicts, of which by intervals of their own some would be wrong where the measurements scatter.
+    const char *at_most_of_many(const std::vector<double> &ratios, double limit, std::size_t cases) {
+        const Estimate ratio = estimate(ratios, cases);
+        return decide(ratio.high <= limit, ratio.low > limit, are_enough(ratios.size(), cases));
     }
 
     std::string text() const {
@@ -39,14 +44,9 @@ class Verdicts {
             throw Failure("targets: " + text(), kMissed);
     }
 
-    // One of many verdicts, of which each by itself would be wrong now and then where the measurements scatter.
-    const char *at_most_of_many(const std::vector<double> &ratios, double limit, std::size_t cases) {
-        return at_most(estimate(ratios, cases), limit, static_cast<double>(ratios.size()));
-    }
-
   private:
-    const char *decide(bool kept, bool missed, double rounds) {
-        if (rounds < 6 || kept == missed)
+    const char *decide(bool kept, bool missed, bool enough) {
+        if (!enough || kept == missed)
             return ++undecided_, "undecided";
         return kept ? (++kept_, "kept") : (++missed_, "MISSED");
     }
