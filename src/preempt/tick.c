@@ -159,10 +159,15 @@ void tick_rest(struct worker *worker) {
 
 /* Who has come on since the last tick may have done nothing yet: this one is late, as the kernel thread was not running, or
  * it has the next one at its heels; or a handoff from one carrier to another has taken until now. Who was sent off then
- * would be so time and again, where the kernel takes turns as regularly as ticks do. From the shortest periods an interrupt
- * takes half, so who still stands where it went on is believed to have done nothing for longer. */
-static bool has_just_begun(const struct tick *tick, uint64_t period) {
-    return tick->late || timer_now() - tick->changed < (tick->stands ? period / 4 * 3 : period / 2);
+ * would be so time and again, where the kernel takes turns as regularly as ticks do. Behind one that is late the next may come
+ * at once, as ticks have their moments: it begins with the late one. From the shortest periods an interrupt takes half, so
+ * who still stands where it went on is believed to have done nothing for longer. */
+static bool has_just_begun(struct tick *tick, uint64_t period, bool is_first) {
+    uint64_t now = timer_now();
+    bool is_late = is_first && tick->late;
+    if (is_late)
+        tick->changed = now;
+    return is_late || now - tick->changed < (tick->stands ? period / 4 * 3 : period / 2);
 }
 
 /* What it waits for may take many turns of its own, each of which would cost its worker a slice. A call that has come to its end
@@ -202,7 +207,7 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     tick->came_early = false;
     if (came_early) /* no part of a slice has gone by since the last one that counts */
         return urgent;
-    tick->ran = same ? tick->ran + 1 : !has_just_begun(tick, period);
+    tick->ran = same && tick->ran != 0 ? tick->ran + 1 : !has_just_begun(tick, period, !same);
     tick->late = false;
     tick->unit = unit;
     tick->switches = switches;

@@ -54,13 +54,14 @@ struct tick {
     bool blocked;     /* the kernel thread had the signal blocked; r/o */
     uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
     uint32_t seen;                 /* how often that in turn */
-    uint32_t ran;                  /* ticks that have found the same unit */
+    uint32_t ran;                  /* ticks that have found the same unit; 0: it had just begun */
     const struct thrum_unit *unit; /* at the last tick; a name only */
     struct thrum_unit *next;       /* the handler's, on its way from one stack to another */
     char *stack;                   /* alternate; NULL: the kernel thread had one */
     uint64_t switches;             /* the worker's, then */
     uint64_t period;               /* ns, of the ticks that were asked for last */
-    uint64_t changed;       /* when a tick last took the worker from a unit, or it came to its carrier */
+    uint64_t
+        changed; /* when a tick last took the worker from a unit, or was late, or it came to its carrier */
     struct alarm alarm;     /* r/o; on carriers that of the present one; none: by the monitor */
     uint64_t due;           /* the monitor's (preempt/monitor.h), as the next two */
     uint32_t sent, skipped; /* the last signal has not come yet; another one would have been due since */

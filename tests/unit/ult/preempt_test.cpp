@@ -764,6 +764,49 @@ TEST_P(SafeMode, TheEndOfASleepIsNoPartOfASlice) {
     EXPECT_EQ(preempted, 0U);
 }
 
+// A tick of the caller's kernel thread, before which so many were lost.
+void tick_behind(int lost) {
+    siginfo_t info{};
+    info.si_code = SI_TIMER;
+    info.si_overrun = lost;
+    EXPECT_EQ(syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGRTMIN + 4, &info), 0);
+}
+
+// Where the CPU was away for a while it may be back for a microsecond when the next tick comes. A tick of the worker's own
+// that comes meanwhile is no part of this.
+TEST_P(SafeMode, WhoIsFoundByALateTickIsNotSentOffByTheOneBehindIt) {
+    constexpr uint64_t kPeriod = 100 * THRUM_MS;
+    const Preempting runtime(1, GetParam(), kPeriod / THRUM_US);
+    std::atomic<unsigned> turns_of_other{0};
+    std::atomic<bool> done{false};
+    Thread computes([&] {
+        for (bool undisturbed = false; !undisturbed;) {
+            thrum_yield();
+            const uint64_t before = ticks();
+            const unsigned turns = turns_of_other;
+            tick_behind(3);
+            tick_behind(0);
+            const unsigned turns_then = turns_of_other;
+            undisturbed = ticks() == before + 2;
+            if (undisturbed) {
+                EXPECT_EQ(turns_then, turns) << "it had no time to do anything";
+                for (const uint64_t until = thrum_now() + kPeriod * 3 / 4; thrum_now() < until;) {
+                }
+                tick_behind(0);
+                EXPECT_GT(turns_of_other, turns) << "it had";
+            }
+        }
+        done = true;
+    });
+    Thread other([&] {
+        while (!done) {
+            turns_of_other++;
+            thrum_yield();
+        }
+    });
+    wait_for(done);
+}
+
 // The one that makes it is what it takes the place of.
 TEST_P(SafeMode, OneThatGoesBeforeItsMakerRunsBeforeThatGoesOn) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
