@@ -68,7 +68,9 @@ static struct worker *take_on(struct carrier *self) {
     worker->tcb = &self->tcb;
     worker->exceptions = self->tcb.exceptions;
     store_seq_cst(&worker->tid, self->tid);
-    tick->mask = tick->other = self->mask;
+    tick->mask = self->mask;
+    store_relaxed(&tick->other, self->other);
+    tick->seen = self->seen;
     if (preempt.place != NULL && self->place != worker->id + 1) {
         preempt.place(worker->id);
         self->place = worker->id + 1;
@@ -90,7 +92,9 @@ static void send(struct worker *worker, struct carrier *to) {
 
 /* The caller's kernel thread `self` carries it no longer. Where nobody rests nobody sets its timer meanwhile. */
 static void let_go(struct carrier *self, const struct worker *worker) {
-    self->mask = worker->tick.mask; /* as it was found to be (handler.c) */
+    self->mask = worker->tick.mask; /* as it was found to be, and in what is found instead (handler.c) */
+    self->other = load_relaxed(&worker->tick.other);
+    self->seen = worker->tick.seen;
     alarm_set(&self->alarm, 0, 0);
     self->is_stopped = load_seq_cst(&self->is_sent) != 0;
     ARCH_TLS_STORE(thrum_worker, NULL);
@@ -205,7 +209,7 @@ static bool begin(struct carrier *self) {
     self->tid = gettid();
     if (!tick_source(&self->alarm, self->tid))
         return false;
-    self->mask = signals_mask_get() & ~tick;
+    self->mask = self->other = signals_mask_get() & ~tick;
     signals_unblock(tick);
     return true;
 }
@@ -249,7 +253,8 @@ _Noreturn void carrier_end_worker(struct worker *worker) {
 /* Its timer, mask and stack are there already. */
 void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary) {
     struct carrier *self = &primary_carrier;
-    *self = (struct carrier){.tcb = worker->home, .tid = worker->tid, .mask = worker->tick.mask};
+    *self = (struct carrier){
+        .tcb = worker->home, .tid = worker->tid, .mask = worker->tick.mask, .other = worker->tick.other};
     if (self->tcb.exceptions == &worker->home.none)
         self->tcb.exceptions = &self->tcb.none;
     self->alarm = worker->tick.alarm;

@@ -138,8 +138,9 @@ static bool runs_on_its_block(const struct worker *worker, const struct thrum_un
     return !preempt_has_spares() || arch_tcb() == tcb->base;
 }
 
-/* `self` is the present unit, which goes on when this returns; `context`: in the handler, that of its frame, else NULL. */
-static void preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+/* `self` is the present unit, which goes on when this returns; `context`: in the handler, that of its frame, else NULL. False:
+ * it was not preempted, as there is nothing for who would run in its place to run on, or somebody closes. */
+static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                         ucontext_t *context) {
     bool owns = self->tcb != NULL; /* for life */
     bool keeps = owns || mode_of(self) != THRUM_PREEMPT_YIELD;
@@ -150,12 +151,12 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     thrum_assert(regions_open() == 1 && is_thread(self) && self != worker->loop &&
                  runs_on_its_block(worker, self));
     if (!go_away(worker, next, counts))
-        return;
+        return false;
     if (keeps && (preempt.lends || carries) && (next = lend_whom(worker, next, &spare)) == NULL) {
         come_back(counts);
         store_release(&worker->tick.starved, 1);
         donors_ask();
-        return;
+        return false;
     }
     if (lends)
         lend_take_along(worker, self, spare);
@@ -176,6 +177,7 @@ static void preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     thrum_assert(worker_here()->current == self && runs_on_its_block(worker_here(), self));
     if (context != NULL && !carries)
         make_frame_ours(context);
+    return true;
 }
 
 static void look_at_timers(struct worker *worker) {
@@ -272,13 +274,32 @@ static bool is_to_be_asked_soon(struct worker *worker, const ucontext_t *context
            (arch_signal_in_call(context) && worker_random(worker) / 2 % TURNS != 0);
 }
 
+/* Twice in a row: at one tick it may be about to leave the kernel, which it enters for the library's sake, too. */
+static bool still_waits(struct worker *worker, const ucontext_t *context) {
+    uint64_t now = arch_signal_in_call(context) ? load_relaxed(&worker->counters.switches) + 1 : 0;
+    bool still = now != 0 && worker->tick.in_call == now;
+    worker->tick.in_call = now;
+    return still;
+}
+
+/* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
+static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool cannot) {
+    const struct thrum_unit *self = worker->current;
+    if ((cannot || load_relaxed(&preempt.closing) || !is_thread(self) ||
+         mode_of(self) == THRUM_PREEMPT_NONE) &&
+        !worker->tick.own_wait && preempt_relieves() && still_waits(worker, context))
+        relief_ask(worker);
+}
+
 /* On the unit's stack. `error` is its errno. */
 static void preempt_here(ucontext_t *context, int error) {
     struct worker *worker = worker_here();
     struct thrum_unit *next = worker->tick.next;
     do {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
-        preempt_for(worker, worker->current, next, context);
+        if (!preempt_for(worker, worker->current, next, context))
+            look_if_stuck(worker, context,
+                          true); /* who could run in its place may be the one that it waits for */
         worker = worker_here();
         worker->tick.late = true; /* for a tick that came meanwhile: it has not gone on yet */
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) &&
@@ -299,23 +320,6 @@ static bool take_signal(struct worker *worker, const siginfo_t *info) {
         (info->si_code == SI_TIMER && info->si_overrun > 0) || load_relaxed(&worker->tick.skipped) != 0;
     store_relaxed(&worker->tick.skipped, 0);
     return lost && (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
-}
-
-/* Twice in a row: at one tick it may be about to leave the kernel, which it enters for the library's sake, too. */
-static bool still_waits(struct worker *worker, const ucontext_t *context) {
-    uint64_t now = arch_signal_in_call(context) ? load_relaxed(&worker->counters.switches) + 1 : 0;
-    bool still = now != 0 && worker->tick.in_call == now;
-    worker->tick.in_call = now;
-    return still;
-}
-
-/* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
-static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool cannot) {
-    const struct thrum_unit *self = worker->current;
-    if ((cannot || load_relaxed(&preempt.closing) || !is_thread(self) ||
-         mode_of(self) == THRUM_PREEMPT_NONE) &&
-        !worker->tick.own_wait && preempt_relieves() && still_waits(worker, context))
-        relief_ask(worker);
 }
 
 /* It is preempted where it waits in the kernel, perhaps for one that comes after it in the order of its scheduler. */
@@ -405,7 +409,7 @@ void preempt_pending(void) {
         struct worker *worker = worker_here();
         struct thrum_unit *next = worker != NULL && masks_are_the_workers(worker) ? for_whom(worker) : NULL;
         if (next != NULL) {
-            preempt_for(worker, worker->current, next, NULL);
+            (void)preempt_for(worker, worker->current, next, NULL);
             worker_here()->tick.late = true; /* as in preempt_here */
         }
         if (!ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt))

@@ -47,15 +47,23 @@ void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats) {
 
 /* --- the monitor -------------------------------------------------------------------------------------- */
 
-static void send(struct worker *worker) {
+/* False: it has ended, or no signal can be queued, which the next one may be. */
+static bool send(struct worker *worker) {
     struct tick *tick = &worker->tick;
     if (__atomic_exchange_n(&tick->sent, 1, __ATOMIC_SEQ_CST) != 0) {
         store_relaxed(&tick->skipped, 1);
-        return;
+        return true;
     }
-    if (alarm_ring(load_seq_cst(&worker->tid), preempt.settings.signal) != 0)
-        store_seq_cst(&tick->sent,
-                      0); /* it has ended, or no signal can be queued: the next one may do better */
+    bool is_sent = alarm_ring(load_seq_cst(&worker->tid), preempt.settings.signal) == 0;
+    if (!is_sent)
+        store_seq_cst(&tick->sent, 0);
+    return is_sent;
+}
+
+/* The only one that was asked for: there is none behind it that would come instead. */
+static uint64_t once_more(struct tick *tick, uint64_t now) {
+    uint64_t none = 0, next = (now + load_relaxed(&preempt.period)) & ~REPEATS;
+    return cas_acq_rel(&tick->due, &none, next) ? next : none;
 }
 
 static uint64_t following(uint64_t at, uint64_t period, uint64_t now) {
@@ -77,8 +85,7 @@ static uint64_t look_at(struct worker *worker, uint64_t now) {
         uint64_t next = (due & REPEATS) != 0 ? following(at, load_relaxed(&tick->period), now) : 0;
         if (!cas_acq_rel(&tick->due, &due, next))
             continue;
-        send(worker);
-        due = next;
+        due = send(worker) || next != 0 ? next : once_more(tick, now);
     }
     return due != 0 ? due & ~REPEATS : TIMER_NEVER;
 }

@@ -41,7 +41,8 @@ struct carrier {
     struct worker *worker; /* of the order */
     int32_t tid;           /* r/o, as the next */
     struct alarm alarm;
-    sigbits mask;           /* signals that it blocks */
+    sigbits mask, other;    /* signals that it blocks, and while it carries nobody the same of struct tick */
+    uint32_t seen;          /* likewise */
     char *stack;            /* alternate; NULL: it had one */
     uint32_t is_sent;       /* whoever sends it a worker is about to set its timer, or has */
     bool is_stopped;        /* ... which it may have stopped since; its own */

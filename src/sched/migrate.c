@@ -86,8 +86,10 @@ void migrate_fork_child(void) {
     lock_reset(&change);
 }
 
-/* It goes to where it belongs from now on. */
+/* It goes to where it belongs from now on; from within a region of its own when it next gives way. */
 static void move_now(struct worker *worker, struct thrum_unit *self) {
+    if (regions_open() != 1)
+        return;
     struct thrum_unit *next = pick(worker);
     unit_announce(self);
     unit_wake_elsewhere(NULL, self);

@@ -332,10 +332,10 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
     unit_wake(worker, unit);
 }
 
-/* Where the maker may wait in the run queue meanwhile. (An atomic load of `kind` costs a spawn 3 ns with gcc 12: it is not
+/* Where the maker may wait in the run queue meanwhile, which it may not in a region of its own. (An atomic load of `kind` costs a spawn 3 ns with gcc 12: it is not
  * folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had come a moment later.) */
 static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
-    if (worker->current->kind != UNIT_ULT || worker->obeys)
+    if (worker->current->kind != UNIT_ULT || worker->obeys || regions_open() != 1)
         return false;
     if (__builtin_expect(worker->queues != 0, 0)) {
         bool was_stolen = worker->current == worker->stolen;

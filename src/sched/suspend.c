@@ -120,7 +120,7 @@ bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct th
 }
 
 static bool can_be_followed(const struct worker *worker) {
-    if (worker == NULL)
+    if (worker == NULL || regions_open() != 1)
         return false;
     uint8_t kind = load_relaxed(&worker->current->kind);
     return kind != UNIT_LOOP && kind != UNIT_TASKLET;
@@ -136,7 +136,8 @@ static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
     switch_as(worker, self, unit, THRUM_TRACE_YIELD);
 }
 
-/* Nobody is kept waiting by it for ever: who is to be gone to has suspended itself, and others were looked for there. */
+/* Nobody is kept waiting by it for ever: who is to be gone to has suspended itself, and others were looked for there. In a
+ * region nobody goes to another. */
 void thrum_switch_to(thrum_t unit) {
     struct worker *worker = enter();
     if (unit_take_suspended(unit)) {

@@ -2,6 +2,7 @@
 //
 // Mode klt: what a preemption costs there, and what it leaves as it is of the kernel thread that is kept (thrum-preemption(7), "klt";
 // src/preempt/carrier.c). Which CPUs it may use: numa_test.cpp.
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +10,8 @@
 #include <sys/rseq.h>
 #endif
 
+#include <atomic>
+#include <csignal>
 #include <vector>
 
 #include "preempt.hpp"
@@ -50,6 +53,37 @@ TEST_F(Klt, APreemptionIsOneHandoff) {
             EXPECT_GT(waited, 0.1 * preempted); // else this does not count what it means to
         });
     }
+    EXPECT_EQ(thrum_fini(), 0);
+}
+
+// Main keeps its kernel thread. A mask that it has there for good is the worker's after 64 ticks, which may come in as many of its
+// turns as they like, since the ticks in between are those of other kernel threads.
+TEST_F(Klt, TheMaskOfAThreadThatWaitsOftenIsLearnt) {
+    const thrum_config config{1, 0, {THRUM_PREEMPT_KLT, kShort, 0, 0}, {}};
+    ASSERT_EQ(thrum_init(&config), 0);
+    sigset_t one, before;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &one, &before), 0);
+    {
+        std::atomic<uint64_t> turns{0};
+        std::atomic<bool> over{false};
+        Thread computes([&] {
+            while (!over)
+                turns++;
+        });
+        bool preempted = false;
+        for (int i = 0; i < 200 && !preempted; i++) {
+            thrum_sleep(THRUM_MS);
+            const uint64_t turns_before = turns, ticks_before = ticks();
+            for (const uint64_t end = thrum_now() + 10 * kShort * THRUM_US; thrum_now() < end && !preempted;)
+                preempted = turns != turns_before;
+            EXPECT_LT(ticks() - ticks_before, 64U);
+        }
+        EXPECT_TRUE(preempted);
+        over = true;
+    }
+    ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
     EXPECT_EQ(thrum_fini(), 0);
 }
 

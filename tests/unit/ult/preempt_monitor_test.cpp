@@ -77,6 +77,38 @@ TEST_F(Monitor, WithoutSignalsThereIsNoRuntime) {
     ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
 }
 
+// The only tick that is to come, at the end of a sleep, finds that no signal can be queued.
+TEST_F(Monitor, TriesAgainWhereASignalCannotBeQueued) {
+    const thrum_config config{1, 0, {THRUM_PREEMPT_LEND, 10000, THRUM_TICK_MONITOR, 0}, {}};
+    ASSERT_EQ(thrum_init(&config), 0);
+    {
+        std::atomic<bool> asleep{false}, slept{false};
+        Thread sleeps([&] {
+            asleep = true;
+            thrum_sleep(300 * THRUM_MS);
+            slept = true;
+        });
+        Thread computes([&] {
+            wait_for(asleep);
+            const uint64_t awake = in_ms(300);
+            for (const uint64_t end = in_ms(100); thrum_now() < end;) {
+            } // by now it is known to be alone
+            rlimit before{};
+            EXPECT_EQ(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+            const rlimit none{0, before.rlim_max};
+            EXPECT_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+            while (thrum_now() < awake + 50 * THRUM_MS) {
+            }
+            EXPECT_FALSE(slept);
+            EXPECT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
+            for (const uint64_t end = in_ms(5000); thrum_now() < end && !slept;) {
+            }
+            EXPECT_TRUE(slept);
+        });
+    }
+    EXPECT_EQ(thrum_fini(), 0);
+}
+
 TEST_F(Monitor, StepsInWhereTheSystemHasNoTimers) {
     for (const unsigned mode : {THRUM_PREEMPT_LEND, THRUM_PREEMPT_KLT}) {
         const int status = in_child([mode] { return without_timers(mode, THRUM_TICK_DEFAULT); }, 60);

@@ -415,6 +415,50 @@ TEST_P(SafeMode, ARegionPutsItOff) {
     });
 }
 
+// The count of regions is the kernel thread's: who left it in one would leave that behind, too.
+TEST_P(SafeMode, InARegionNobodyElseRuns) {
+    const Preempting runtime(2, GetParam());
+    std::atomic<bool> over{false}, resumed{false}, has_run{false};
+    std::atomic<thrum_t> suspended{nullptr};
+    Thread waits([&] {
+        suspended = thrum_self();
+        EXPECT_EQ(thrum_suspend(), 0);
+        resumed = true;
+    });
+    Thread stays([&] {
+        EXPECT_EQ(thrum_migrate(thrum_self(), 0), 0);
+        while (suspended == nullptr) {
+        }
+        thrum_nopreempt_begin();
+        thrum_t child;
+        EXPECT_EQ(thrum_spawn(
+                      &child, nullptr,
+                      [](void *flag) -> void * {
+                          *static_cast<std::atomic<bool> *>(flag) = true;
+                          return nullptr;
+                      },
+                      &has_run),
+                  0);
+        const thrum_t self = thrum_self();
+        for (int i = 0; i < 1000; i++) {
+            thrum_yield();
+            thrum_switch_to(suspended);
+            EXPECT_EQ(thrum_migrate(self, static_cast<unsigned>(i) % 2), 0);
+            EXPECT_EQ(thrum_worker_self(), 0);
+        }
+        thrum_nopreempt_end();
+        while (thrum_worker_self() != 1) { // where it was told to go, as soon as it is preempted
+        }
+        EXPECT_EQ(thrum_join(child, nullptr), 0);
+        EXPECT_TRUE(has_run);
+        while (!resumed)
+            thrum_switch_to(suspended);
+        over = true;
+    });
+    Thread computes([&] { wait_for(over); }); // so that there are ticks
+    Thread computes_too([&] { wait_for(over); });
+}
+
 TEST_P(SafeMode, WhoIsAloneIsLeftAlone) {
     const Preempting runtime(2, GetParam(), kShort);
     uint64_t before = 0, after = 0;
