@@ -3,7 +3,8 @@
  * take them, and go from one kernel thread to another. Run by run-spin.sh; README.md says what is covered and what is left
  * out.
  *
- * One step of the model is one atomic operation of the code. The clock may go on at any time, up to END. A signal waits at
+ * One step of the model is one atomic operation of the code. The clock may go on at any time, up to END. The kernel may refuse
+ * to queue a signal, REFUSALS times, not after that. A signal waits at
  * a kernel thread until that takes it: then it is a tick of the worker that is there by now, or nobody's. In the end no
  * tick is overdue, none is waited for that does not come, and the last that was sent has come to its worker.
  *
@@ -16,7 +17,8 @@
  *   MOVER_CLEARS_FIRST the worker says that none is before it says where it is now
  *   MOVER_CLEARS_EARLY ... before the handler of the kernel thread that it is on finds it there
  *   NO_CLEAR          the worker that has moved does not say that none is
- *   NOT_AGAIN         ... and lets be what was sent and has not come to it */
+ *   NOT_AGAIN         ... and lets be what was sent and has not come to it
+ *   ONE_TRY           where a signal cannot be queued the monitor leaves it at that, whatever else is to come */
 #ifndef WORKERS
 #define WORKERS 2
 #endif
@@ -27,6 +29,9 @@
 #define MOVES 1
 #endif
 
+#ifndef REFUSALS
+#define REFUSALS 1
+#endif
 #ifndef END
 #define END 3
 #endif
@@ -47,6 +52,7 @@ bool taken[THREADS];   /* a worker is there, or about to be */
 byte pending[THREADS]; /* signals */
 byte wanted[WORKERS];  /* the next tick that was asked for and has not been sent */
 byte done;             /* workers that do nothing any more */
+byte refused;
 bool over;
 
 inline poke() {
@@ -237,7 +243,26 @@ proctype monitor() {
 #ifndef WEAK_SENDER
                         to = tid[w];
 #endif
-                        pending[to]++
+                        if
+                        :: pending[to]++
+                        :: atomic {
+                                refused < REFUSALS && now < END -> refused++
+                            };
+                            sent[w] = false;
+#ifndef ONE_TRY
+                            atomic { /* the cas: where none is due behind it */
+                                if
+                                :: next == 0 && due[w] == 0 ->
+                                    due[w] = (now < END -> now + 1 : END);
+                                    repeats[w] = false;
+                                    wanted[w] = due[w];
+                                    at = due[w]
+                                :: next == 0 && due[w] != 0 -> at = due[w]
+                                :: else
+                                fi
+                            }
+#endif
+                        fi
                     :: else
                     fi
                 :: else
