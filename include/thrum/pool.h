@@ -141,25 +141,27 @@ int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice);
 /* What a scheduler function calls. From: that function only. */
 bool thrum_sched_stopping(thrum_sched_t sched);
 thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i); /* NULL: there are not so many */
-/* Runs the thread until it waits, yields or ends. */
+/* Runs the thread until it waits, yields, ends or is preempted; then one that is bound to the worker, if there is one, and
+ * where a thread was preempted while it waited in the kernel, one that may have what that waits for. */
 void thrum_run(thrum_t thread);
-/* Nothing was found: returns when something may be in one of its pools, by a push or since their `wait` says so, when it is to
- * stop, and now and then without. On a worker it helps with what is no pool's meanwhile, and sleeps; one that is stacked waits as
- * threads do, not in a region (<thrum/preempt.h>), and its worker goes on with others: a cancellation point then. Where something is
- * in its pools already, others have one turn. */
+/* Nothing was found: returns when something may be in one of its pools, by a push or since their `wait` says so, when it is
+ * to stop, and now and then without. On a worker it helps with what is no pool's meanwhile, and sleeps; one that is stacked
+ * waits as threads do, not in a region (<thrum/preempt.h>), and its worker goes on with others: a cancellation point then.
+ * Where something is in its pools already, others have one turn. */
 void thrum_sched_idle(thrum_sched_t sched);
 
 /* --- workers ------------------------------------------------------------------------------------------ */
 
 /* Worker number `worker` of thrum_workers() goes over to this scheduler, or with NULL back to its own run queue, when
- * what runs on it waits, yields or ends next. Threads in its run queue stay there for thieves.
+ * what runs on it waits, yields, ends or is preempted next. Threads in its run queue stay there for thieves. Numbers may have
+ * gaps (thrum_worker_add).
  * From: ULT, external. Errors: EINVAL no such worker. EBUSY another worker has this scheduler. */
 int thrum_worker_set_sched(unsigned worker, thrum_sched_t sched);
 
-/* A scheduler as a thread of its own, that takes turns with what else is in the pool that `attr` says: schedulers can
- * be stacked; a push then wakes each that waits for another, on the stack of who pushes, of which each takes some hundred bytes.
- * Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn; EBUSY a worker
- * or another thread has this scheduler; EINVAL `attr` says a tasklet. From: ULT, external. */
+/* A scheduler as a thread of its own, that takes turns with what else is in the pool that `attr` says: schedulers can be
+ * stacked; a push then wakes each that waits for another, on the stack of who pushes, of which each takes some hundred bytes.
+ * Ends when thrum_sched_stop has been called and its function returns. Errors: as thrum_spawn; EBUSY a worker or another
+ * thread has this scheduler; EINVAL `attr` says a tasklet. From: ULT, external. */
 int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched);
 
 /* Its function is to return. A thread then ends; a worker goes back to its own run queue, as by

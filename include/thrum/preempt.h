@@ -14,34 +14,38 @@
  * lets the next thread run; the preempted one goes on later, perhaps on another worker, where it was. What such a thread
  * takes with it until then is its mode. Without being told (here, or by THRUM_PREEMPT in the environment) it is LEND where
  * the processor makes that cheap (x86-64 with FSGSBASE, aarch64), and NONE elsewhere, where the program has a handler for
- * the signal already or blocks it, or where the system has no timers or kernel threads for it:
+ * the signal already or blocks it, or where the system has neither timers nor signals that can be queued, or no kernel
+ * threads, for it:
  *
  *   mode     keeps its thread-locals         safe for
  *   NONE     is never preempted              what waits for no lock that a preempted thread may have
  *   YIELD    no: others use the same ones    code without the C library: malloc breaks within seconds
  *   LEND     while it is preempted           all but PI mutexes and gettid(); see LIMITS in thrum-preemption(7)
  *   OWN_TLS  for life, and begins with new    as LEND; and they are the same after a wait
- *   KLT      and the kernel thread under it  everything; each that is preempted needs a kernel thread
+ *   KLT      and the kernel thread under it  everything
+ *
+ * In LEND and KLT each thread that is preempted at one time needs a kernel thread, in OWN_TLS each thread.
  *
  * YIELD and KLT are the signal-yield and the KLT-switching of Shiina, Iwasaki, Taura and Balaji, "Lightweight Preemptive
  * User-Level Threads", PPoPP 2021.
  *
- * A thread that computes keeps others from its worker for a slice, and for less than another half where a tick came when it had
- * just begun, as long as the kernel gives the worker its CPU. One that waits in the kernel keeps them for a slice, and at each later
- * turn for 50 us. A worker that has one thread to run, and nobody else any, is not interrupted, but for once, a slice after it
- * had been idle.
+ * A thread that computes keeps others from its worker for a slice, and for less than another where a tick came when it had
+ * just begun, as long as the kernel gives the worker its CPU. One that waits in the kernel keeps them for a slice, and at
+ * each later turn for 50 us. Slices are rounded up to a multiple of the shortest that anybody has asked for since thrum_init.
+ * A worker that has one thread to run, and nobody else any, is not interrupted, but for once, a slice after it had been idle.
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
  * (signal(7)); poll, epoll_wait, nanosleep and some others return EINTR. A thread that must not see that calls by
  * thrum_blocking. Nobody is preempted in a signal handler of the program's that runs on an alternate stack or with signals
  * blocked. thrum-preemption(7) has all of it.
  *
- * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (20 with AMX) are left of it, the
+ * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (16 with AMX) are left of it, the
  * thread goes on until more are.
  *
- * PRICE. From the start a timer and a sleeping kernel thread for each worker, and one that makes more when somebody is preempted
- * for the first time; where each worker has one thread at most, nothing besides. Programs whose threads count on being
- * alone between two waits, as with one worker they may have, say THRUM_PREEMPT_NONE.
+ * PRICE. Unless told, from the start a timer and a sleeping kernel thread for each worker, and one that makes more when
+ * somebody is preempted for the first time; a mode that is asked for by its name makes all of them at thrum_init. Where each
+ * worker has one thread at most, nothing besides. Programs whose threads count on being alone between two waits, as with one
+ * worker they may have, say THRUM_PREEMPT_NONE.
  */
 #ifndef THRUM_PREEMPT_H
 #define THRUM_PREEMPT_H
@@ -79,12 +83,14 @@ struct thrum_preempt_config {
 };
 
 /* In a region the caller is not preempted: a preemption that comes meanwhile takes place at its end. Regions may stand in
- * each other. They are the caller's own: it must not wait in one, nor end.
- * From: ULT; elsewhere without effect. */
+ * each other. The caller must not wait in one, nor end; and nobody else runs on its worker: thrum_yield, thrum_switch_to and
+ * thrum_safepoint let nobody run, thrum_spawn puts what it makes into a queue, and thrum_migrate of the caller takes effect
+ * when it next gives way. An end without its begin is undefined. From: ULT; elsewhere without effect. */
 void thrum_nopreempt_begin(void);
 void thrum_nopreempt_end(void);
 
-/* If others are to run by now, they do. For loops in threads that are not preempted; costs a load and a branch.
+/* If others are to run by now, they do. For loops in threads that are not preempted; costs a load and a branch. Where the
+ * runtime preempts nobody it does nothing, unless that is so because of a sanitizer or Valgrind.
  * From: ULT; elsewhere without effect. */
 void thrum_safepoint(void);
 

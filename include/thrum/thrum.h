@@ -30,7 +30,8 @@
  *
  * THREAD-LOCAL VARIABLES (errno among them) belong to the kernel thread. A ULT that waits may go on elsewhere: what it
  * has read from a thread-local before may not be there after, and the compiler may have kept its address. Use them
- * between two calls of this library, not across one.
+ * between two calls of this library, not across one. What a thread that is preempted in between has of them is its mode
+ * (<thrum/preempt.h>): all, unless told.
  */
 #ifndef THRUM_THRUM_H
 #define THRUM_THRUM_H
@@ -70,9 +71,10 @@ struct thrum_config {
  * the C library, and pthread_exit in a ULT is then not its own.
  *
  * From: an external kernel thread, when no runtime is running.
- * Errors: EBUSY a runtime is running; EINVAL config->workers is more than 1024, config->stack_size more than 1 GiB or
- * something else not 0, or a THRUM_ variable in the environment that is needed is not what it may be, which a line on
- * stderr explains; ENOMEM, EAGAIN no memory, or no kernel thread, to be had. */
+ * Errors: EBUSY a runtime is running; EINVAL config->workers is more than 1024, config->stack_size more than 1 GiB, something
+ * in config->preempt none of its values or in config->reserved not 0, or a THRUM_ variable in the environment that is needed
+ * is not what it may be, which a line on stderr explains; ENOMEM, EAGAIN no memory, or no kernel thread, no timer or no
+ * signal for preemption, to be had. */
 int thrum_init(const struct thrum_config *config);
 
 /* Stops the workers and frees all stacks. Threads that have not ended never run again; whoever still waits for one
@@ -139,8 +141,8 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
  * Errors: EINVAL less than THRUM_STACK_MIN. */
 int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size);
 
-/* It runs on this worker only (they count from 0; <thrum/worker.h>); THRUM_ANY_WORKER, which is usual: on any. With no pool, and not
- * a tasklet. Errors: EINVAL there can be no such worker; thrum_spawn says EINVAL if there is none. */
+/* It runs on this worker only (they count from 0; <thrum/worker.h>); THRUM_ANY_WORKER, which is usual: on any. With no pool,
+ * and not a tasklet. Errors: EINVAL there can be no such worker; thrum_spawn says EINVAL if there is none. */
 int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker);
 
 /* 0, unless told, to THRUM_PRIORITY_MAX, the highest; for priority pools (<thrum/pool.h>) and mutexes (<thrum/sync.h>):
@@ -152,8 +154,8 @@ void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline);
  * preempts nobody (THRUM_PREEMPT_NONE) it may not ask for more: thrum_spawn says EINVAL then, and where the runtime does
  * not have what the mode needs (<thrum/preempt.h>). Errors: EINVAL no such mode. */
 int thrum_attr_set_preempt(thrum_attr_t *attr, unsigned mode);
-/* Its time slice, in microseconds; 0: the runtime's. Errors: EINVAL less than THRUM_SLICE_MIN, or more than
- * THRUM_SLICE_MAX. */
+/* Its time slice, in microseconds; 0: that of the scheduler that runs it (thrum_sched_set_slice), or else the runtime's.
+ * Errors: EINVAL less than THRUM_SLICE_MIN, or more than THRUM_SLICE_MAX. */
 int thrum_attr_set_slice(thrum_attr_t *attr, unsigned slice);
 /* Where it waits when it can run; NULL, which is usual: in the run queue of the worker that finds out that it can. */
 void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
@@ -162,7 +164,8 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  * *thread is set when this returns; the new thread, which may run before that, has thrum_self.
  *
  * From: ULT, external.
- * Errors: EAGAIN no memory for a descriptor or a stack, or no guard page to be had (vm.max_map_count); EINVAL `fn`
+ * Errors: EAGAIN no memory for a descriptor or a stack, no guard page to be had (vm.max_map_count), or in mode OWN_TLS no
+ * kernel thread; EINVAL `fn`
  * is NULL, or `attr` names a worker that there is not, or one and a pool, or is not for a tasklet, or asks for a
  * preemption that the runtime does not have; the first of a program that never called thrum_init: as that. That a new
  * thread runs at once, and its maker may be stolen, after Frigo, Leiserson and Randall, "The Implementation of the Cilk-5
@@ -199,7 +202,8 @@ int thrum_join_keep(thrum_t thread, void **result);
  * in tables. After Argobots' ABT_thread_revive.
  *
  * From: ULT, external.
- * Errors: EBUSY it has not ended; EAGAIN no memory for a stack; EINVAL it or `fn` is NULL. */
+ * Errors: EBUSY it has not ended; EAGAIN no memory for a stack, or in mode OWN_TLS no kernel thread; EINVAL it or `fn` is
+ * NULL. */
 int thrum_revive(thrum_t thread, void *(*fn)(void *), void *arg);
 
 /* Nobody will join it. The handle is used up. From: ULT, external. Errors: EINVAL it is NULL, somebody waits in a join,

@@ -63,11 +63,11 @@ int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t
  * numbers stay below 1024. They have gaps where workers were stopped, and one where preemption has a worker of its own.
  *
  * From: ULT, external.
- * Errors: ESRCH no runtime; EAGAIN no kernel thread to be had, or there are 1024; ENOMEM; EPERM a tasklet, or a
- * scheduler. After Argobots' ABT_xstream_create. */
+ * Errors: ESRCH no runtime; EAGAIN no kernel thread, or no timer or signal for preemption, to be had, or there are 1024;
+ * ENOMEM; EPERM a tasklet, or a scheduler. After Argobots' ABT_xstream_create. */
 int thrum_worker_add(unsigned *number);
 
-/* Stops one, when what runs on it waits, yields or ends next, and returns when its kernel thread has ended. Its
+/* Stops one, when what runs on it waits, yields, ends or is preempted next, and returns when its kernel thread has ended. Its
  * threads, those that sleep among them, go to the others; its scheduler (thrum_worker_set_sched) is free for another
  * worker. The caller may be a ULT on that very worker. thrum_fini, too, waits for one that is under way.
  *
@@ -94,7 +94,7 @@ struct thrum_worker_counters {
     uint64_t parks;       /* how often it found nothing to do, and slept */
     uint64_t migrations;  /* threads that thrum_migrate sent to it */
     uint64_t preemptions; /* <thrum/preempt.h> */
-    uint64_t ticks;       /* interrupts, also those after which the thread went on */
+    uint64_t ticks;       /* interrupts that asked who is next, also those after which the thread went on */
 };
 
 /* From: anywhere, also signal handlers. Errors: EINVAL there is no such worker. */
