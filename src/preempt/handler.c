@@ -249,7 +249,7 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
         return true;
     tick->seen = mask != tick->mask && mask == tick->other ? tick->seen + 1 : 0;
     store_relaxed(&tick->other, mask);
-    if (tick->seen == STAYS)
+    if (tick->seen >= STAYS)
         tick->mask = mask;
     return mask != tick->mask;
 }

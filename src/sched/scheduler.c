@@ -137,9 +137,14 @@ static void run_who_has_a_lock(struct worker *worker) {
         run(worker, unit, false); /* those that want the lock may go before */
 }
 
-/* One after another, with none in hand meanwhile: who runs might wait for a lock that the other has. */
+/* One after another, with none in hand meanwhile: who runs might wait for a lock that the other has. In a region nobody runs. */
 void thrum_run(thrum_t unit) {
     struct worker *worker = enter();
+    if (regions_open() != 1) {
+        unit_wake(worker, unit);
+        leave();
+        return;
+    }
     pass_on_the_rest(worker);
     run(worker, unit, true);
     struct thrum_unit *bound = fifo_pop(&worker_here()->inbox); /* they run nowhere else */
@@ -155,6 +160,10 @@ void thrum_run(thrum_t unit) {
 
 void thrum_sched_idle(thrum_sched_t sched) {
     struct worker *worker = enter();
+    if (regions_open() != 1) {
+        leave();
+        return;
+    }
     if (is_stacked(worker)) {
         stacked_wait(worker, sched);
         return;

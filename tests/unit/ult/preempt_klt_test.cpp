@@ -75,10 +75,10 @@ TEST_F(Klt, TheMaskOfAThreadThatWaitsOftenIsLearnt) {
         bool preempted = false;
         for (int i = 0; i < 200 && !preempted; i++) {
             thrum_sleep(THRUM_MS);
-            const uint64_t turns_before = turns, ticks_before = ticks();
-            for (const uint64_t end = thrum_now() + 10 * kShort * THRUM_US; thrum_now() < end && !preempted;)
-                preempted = turns != turns_before;
-            EXPECT_LT(ticks() - ticks_before, 64U);
+            const uint64_t turns_before = turns;
+            for (const uint64_t end = thrum_now() + 10 * kShort * THRUM_US; thrum_now() < end;) {
+            }
+            preempted = turns != turns_before;
         }
         EXPECT_TRUE(preempted);
         over = true;

@@ -418,28 +418,19 @@ TEST_P(SafeMode, ARegionPutsItOff) {
 // The count of regions is the kernel thread's: who left it in one would leave that behind, too.
 TEST_P(SafeMode, InARegionNobodyElseRuns) {
     const Preempting runtime(2, GetParam());
-    std::atomic<bool> over{false}, resumed{false}, has_run{false};
+    std::atomic<bool> over{false};
     std::atomic<thrum_t> suspended{nullptr};
     Thread waits([&] {
         suspended = thrum_self();
-        EXPECT_EQ(thrum_suspend(), 0);
-        resumed = true;
+        while (!over)
+            EXPECT_EQ(thrum_suspend(), 0);
     });
     Thread stays([&] {
-        EXPECT_EQ(thrum_migrate(thrum_self(), 0), 0);
+        const thrum_t self = thrum_self();
+        EXPECT_EQ(thrum_migrate(self, 0), 0);
         while (suspended == nullptr) {
         }
         thrum_nopreempt_begin();
-        thrum_t child;
-        EXPECT_EQ(thrum_spawn(
-                      &child, nullptr,
-                      [](void *flag) -> void * {
-                          *static_cast<std::atomic<bool> *>(flag) = true;
-                          return nullptr;
-                      },
-                      &has_run),
-                  0);
-        const thrum_t self = thrum_self();
         for (int i = 0; i < 1000; i++) {
             thrum_yield();
             thrum_switch_to(suspended);
@@ -449,14 +440,81 @@ TEST_P(SafeMode, InARegionNobodyElseRuns) {
         thrum_nopreempt_end();
         while (thrum_worker_self() != 1) { // where it was told to go, as soon as it is preempted
         }
-        EXPECT_EQ(thrum_join(child, nullptr), 0);
-        EXPECT_TRUE(has_run);
-        while (!resumed)
-            thrum_switch_to(suspended);
         over = true;
+        thrum_resume(suspended);
     });
     Thread computes([&] { wait_for(over); }); // so that there are ticks
     Thread computes_too([&] { wait_for(over); });
+    stays.join();
+}
+
+TEST_P(SafeMode, WhoIsMadeInARegionComesAfterIt) {
+    const Preempting runtime(1, GetParam());
+    Thread makes([] {
+        std::atomic<bool> has_run{false};
+        thrum_t child;
+        const auto run = [](void *flag) -> void * {
+            *static_cast<std::atomic<bool> *>(flag) = true;
+            return nullptr;
+        };
+        thrum_nopreempt_begin();
+        EXPECT_EQ(thrum_spawn(&child, nullptr, run, &has_run), 0);
+        EXPECT_FALSE(has_run);
+        thrum_nopreempt_end();
+        while (!has_run) { // it is preempted for it
+        }
+        EXPECT_EQ(thrum_join(child, nullptr), 0);
+    });
+}
+
+// A scheduler's function too: what it would run goes back to its pool.
+TEST_P(SafeMode, InARegionASchedulerRunsNobody) {
+    const Preempting runtime(1, GetParam());
+    thrum_pool_t pool;
+    ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
+    std::atomic<int> seen_in_region{-1}, ran{0};
+    struct Seen {
+        thrum_pool_t pool;
+        std::atomic<int> &in_region, &ran;
+    } seen{pool, seen_in_region, ran};
+    thrum_sched_t sched;
+    const auto run = [](thrum_sched_t self, void *data) {
+        auto *const all = static_cast<Seen *>(data);
+        while (!thrum_sched_stopping(self)) {
+            const thrum_t unit = thrum_pool_pop(all->pool);
+            if (unit == nullptr) {
+                thrum_sched_idle(self);
+                continue;
+            }
+            if (all->in_region == -1) {
+                thrum_nopreempt_begin();
+                thrum_run(unit);
+                thrum_sched_idle(self);
+                all->in_region = all->ran.load();
+                thrum_nopreempt_end();
+            } else {
+                thrum_run(unit);
+            }
+        }
+    };
+    ASSERT_EQ(thrum_sched_create_user(&sched, run, &seen, &pool, 1), 0);
+    thrum_t stacked, thread;
+    ASSERT_EQ(thrum_sched_spawn(&stacked, nullptr, sched), 0);
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    thrum_attr_set_pool(&attr, pool);
+    const auto note = [](void *count) -> void * {
+        ++*static_cast<std::atomic<int> *>(count);
+        return nullptr;
+    };
+    ASSERT_EQ(thrum_spawn(&thread, &attr, note, &ran), 0);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(seen_in_region, 0);
+    EXPECT_EQ(ran, 1);
+    thrum_sched_stop(sched);
+    EXPECT_EQ(thrum_join(stacked, nullptr), 0);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
+    EXPECT_EQ(thrum_pool_destroy(pool), 0);
 }
 
 TEST_P(SafeMode, WhoIsAloneIsLeftAlone) {
@@ -826,12 +884,12 @@ TEST_P(SafeMode, WhoIsFoundByALateTickIsNotSentOffByTheOneBehindIt) {
     Thread computes([&] {
         for (bool undisturbed = false; !undisturbed;) {
             thrum_yield();
-            const uint64_t before = ticks();
+            const uint64_t before = ticks(), begin = thrum_now();
             const unsigned turns = turns_of_other;
             tick_behind(3);
             tick_behind(0);
             const unsigned turns_then = turns_of_other;
-            undisturbed = ticks() == before + 2;
+            undisturbed = ticks() == before + 2 && thrum_now() < begin + kPeriod / 2;
             if (undisturbed) {
                 EXPECT_EQ(turns_then, turns) << "it had no time to do anything";
                 for (const uint64_t until = thrum_now() + kPeriod * 3 / 4; thrum_now() < until;) {
@@ -848,7 +906,8 @@ TEST_P(SafeMode, WhoIsFoundByALateTickIsNotSentOffByTheOneBehindIt) {
             thrum_yield();
         }
     });
-    wait_for(done);
+    computes.join();
+    other.join();
 }
 
 // The one that makes it is what it takes the place of.
