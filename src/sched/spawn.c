@@ -332,8 +332,9 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
     unit_wake(worker, unit);
 }
 
-/* Where the maker may wait in the run queue meanwhile, which it may not in a region of its own. (An atomic load of `kind` costs a spawn 3 ns with gcc 12: it is not
- * folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had come a moment later.) */
+/* Where the maker may wait in the run queue meanwhile, which it may not in a region of its own. (An atomic load of `kind` costs
+ * a spawn 3 ns with gcc 12: it is not folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had
+ * come a moment later.) */
 static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
     if (worker->current->kind != UNIT_ULT || worker->obeys || regions_open() != 1)
         return false;

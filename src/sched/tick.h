@@ -60,8 +60,7 @@ struct tick {
     char *stack;                   /* alternate; NULL: the kernel thread had one */
     uint64_t switches;             /* the worker's, then */
     uint64_t period;               /* ns, of the ticks that were asked for last */
-    uint64_t
-        changed; /* when a tick last took the worker from a unit, or was late, or it came to its carrier */
+    uint64_t changed; /* when a tick last took a unit away, or was late, or the worker came to its carrier */
     struct alarm alarm;     /* r/o; on carriers that of the present one; none: by the monitor */
     uint64_t due;           /* the monitor's (preempt/monitor.h), as the next two */
     uint32_t sent, skipped; /* the last signal has not come yet; another one would have been due since */

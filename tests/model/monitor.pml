@@ -4,9 +4,9 @@
  * out.
  *
  * One step of the model is one atomic operation of the code. The clock may go on at any time, up to END. The kernel may refuse
- * to queue a signal, REFUSALS times, not after that. A signal waits at
- * a kernel thread until that takes it: then it is a tick of the worker that is there by now, or nobody's. In the end no
- * tick is overdue, none is waited for that does not come, and the last that was sent has come to its worker.
+ * to queue a signal, REFUSALS times, not after that. A signal waits at a kernel thread until that takes it: then it is a tick of
+ * the worker that is there by now, or nobody's. In the end no tick is overdue, none is waited for that does not come, and the
+ * last that was sent has come to its worker.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
  *   STALE_UNTIL       while the monitor looks `until` is what it was
