@@ -88,7 +88,7 @@ void migrate_fork_child(void) {
 
 /* It goes to where it belongs from now on; from within a region of its own when it next gives way. */
 static void move_now(struct worker *worker, struct thrum_unit *self) {
-    if (regions_open() != 1)
+    if (is_in_region())
         return;
     struct thrum_unit *next = pick(worker);
     unit_announce(self);

@@ -140,7 +140,7 @@ static void run_who_has_a_lock(struct worker *worker) {
 /* One after another, with none in hand meanwhile: who runs might wait for a lock that the other has. In a region nobody runs. */
 void thrum_run(thrum_t unit) {
     struct worker *worker = enter();
-    if (regions_open() != 1) {
+    if (is_in_region()) {
         unit_wake(worker, unit);
         leave();
         return;
@@ -160,7 +160,7 @@ void thrum_run(thrum_t unit) {
 
 void thrum_sched_idle(thrum_sched_t sched) {
     struct worker *worker = enter();
-    if (regions_open() != 1) {
+    if (is_in_region()) {
         leave();
         return;
     }

@@ -336,7 +336,7 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
  * a spawn 3 ns with gcc 12: it is not folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had
  * come a moment later.) */
 static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
-    if (worker->current->kind != UNIT_ULT || worker->obeys || regions_open() != 1)
+    if (worker->current->kind != UNIT_ULT || worker->obeys || is_in_region())
         return false;
     if (__builtin_expect(worker->queues != 0, 0)) {
         bool was_stolen = worker->current == worker->stolen;

@@ -120,7 +120,7 @@ bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct th
 }
 
 static bool can_be_followed(const struct worker *worker) {
-    if (worker == NULL || regions_open() != 1)
+    if (worker == NULL || is_in_region())
         return false;
     uint8_t kind = load_relaxed(&worker->current->kind);
     return kind != UNIT_LOOP && kind != UNIT_TASKLET;

@@ -38,7 +38,7 @@ struct thrum_unit *unit_give_way_to(struct worker *worker, struct thrum_unit *se
 /* Not in a region: the count of these is the kernel thread's. */
 void thrum_yield(void) {
     struct worker *worker = enter();
-    if (worker != NULL && regions_open() == 1 && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
+    if (worker != NULL && !is_in_region() && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
         load_relaxed(&worker->current->kind) != UNIT_TASKLET) {
         struct thrum_unit *self = worker->current, *next = unit_give_way_to(worker, self, false);
         if (next != NULL) {
