@@ -69,10 +69,9 @@ std::optional<std::string> variable(const char *name) {
 }
 
 // --standby for a mode that has no such threads would be ignored without a word.
-void check_standby(const CLI::App &command) {
-    const CLI::Option *standby = command.get_option_no_throw("--standby");
+void check_standby(const Command &command) {
     const std::string mode = variable(kMode).value_or("reuse");
-    if (standby != nullptr && standby->count() != 0 && mode != "standby" && mode != "standby-helping")
+    if (command.has("--standby") && mode != "standby" && mode != "standby-helping")
         throw Failure(kUsage, "--standby is for --mode standby and --mode standby-helping, not for " + mode);
 }
 
@@ -97,13 +96,6 @@ double parse_seconds(const std::string &option, const std::string &text) {
     if (!plain || *end != '\0' || number < 0.001 || number > 86400)
         throw Failure(kUsage, option + " takes seconds from 0.001 to 86400, not '" + text + "'");
     return number;
-}
-
-void add_value(CLI::App &command, const std::string &option, const std::string &type, const std::string &help,
-               const std::function<void(const std::string &)> &take) {
-    command.add_option_function<std::string>(option, take, help)
-        ->type_name(type)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void check_file_name(const std::string &option, const std::string &name) {
@@ -133,10 +125,10 @@ std::vector<std::string> split(const std::string &list, const char *separators) 
     return parts;
 }
 
-std::vector<std::string> program_words(const CLI::App &command, const std::vector<std::string> &behind_mark) {
+std::vector<std::string> program_words(const Command &command, const std::vector<std::string> &behind_mark) {
     check_standby(command);
-    const std::vector<std::string> left = command.remaining();
-    const std::string name = "thrum " + command.get_name();
+    const std::vector<std::string> left = command.words();
+    const std::string name = "thrum " + command.name();
     if (left.empty()) {
         if (behind_mark.size() < 2)
             throw Failure(kUsage, "which program? " + name + " [OPTIONS] -- PROG ARGS...");
@@ -149,45 +141,31 @@ std::vector<std::string> program_words(const CLI::App &command, const std::vecto
     return words;
 }
 
-void add_cache_options(CLI::App &command) {
+void add_cache_options(Command &command) {
     for (const Number &number : kNumbers)
-        command
-            .add_option_function<std::string>(
-                number.option,
-                [&number](const std::string &text) {
-                    whole_number(number.option, text, 0, number.most);
-                    setenv(number.variable, text.c_str(), 1);
-                },
-                std::string(number.help) + "\n[" + number.variable + "]")
-            ->type_name(number.unit)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    command
-        .add_option_function<std::string>(
-            "--mode",
-            [](const std::string &mode) {
-                check_mode("--mode", mode);
-                setenv(kMode, mode.c_str(), 1);
-            },
-            std::string("How threads are made cheaper: reuse (default), standby, "
-                        "standby-helping,\nstacks; see libthrum-cache(7)\n[") +
-                kMode + "]")
-        ->type_name("MODE")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    command
-        .add_flag_callback(
-            "--pressure", [] { setenv(kPressure, "1", 1); },
-            std::string("End all idle threads when memory is short (pressure stall information,\n"
-                        "looked at once a second)\n[") +
-                kPressure + "=1]")
-        ->disable_flag_override();
-    command
-        .add_flag_callback(
-            "--wipe-stack", [] { setenv(kWipeStack, "1", 1); },
-            std::string(
-                "Give an idle thread's stack back to the kernel before every reuse,\nso that it reads "
-                "as zeros\n[") +
-                kWipeStack + "=1]")
-        ->disable_flag_override();
+        command.value(number.option, number.unit, std::string(number.help) + "\n[" + number.variable + "]",
+                      [&number](const std::string &text) {
+                          whole_number(number.option, text, 0, number.most);
+                          setenv(number.variable, text.c_str(), 1);
+                      });
+    command.value("--mode", "MODE",
+                  std::string("How threads are made cheaper: reuse (default), standby, "
+                              "standby-helping,\nstacks; see libthrum-cache(7)\n[") +
+                      kMode + "]",
+                  [](const std::string &mode) {
+                      check_mode("--mode", mode);
+                      setenv(kMode, mode.c_str(), 1);
+                  });
+    command.flag("--pressure",
+                 std::string("End all idle threads when memory is short (pressure stall information,\n"
+                             "looked at once a second)\n[") +
+                     kPressure + "=1]",
+                 [] { setenv(kPressure, "1", 1); });
+    command.flag("--wipe-stack",
+                 std::string("Give an idle thread's stack back to the kernel before every reuse,\nso that it "
+                             "reads as zeros\n[") +
+                     kWipeStack + "=1]",
+                 [] { setenv(kWipeStack, "1", 1); });
 }
 
 } // namespace thrum

@@ -4,20 +4,17 @@
 // the first two, the options that tune the cache, each of which sets its environment variable.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace thrum {
+
+class Command;
 
 // The program and its arguments. CLI11 hands back what it does not know from the words before "--":
 // unknown options, then everything from the program on. Only behind "--" may a program's name begin with a dash.
 // Throws Failure (2) where there is none, and for options that have no meaning together.
-std::vector<std::string> program_words(const CLI::App &command, const std::vector<std::string> &behind_mark);
+std::vector<std::string> program_words(const Command &command, const std::vector<std::string> &behind_mark);
 
 // Digits only, within these bounds: strtoul would take " +7", "-1" and "0x7" as well. Throws Failure (2).
 unsigned long whole_number(const std::string &option, const std::string &text, unsigned long least,
@@ -25,11 +22,6 @@ unsigned long whole_number(const std::string &option, const std::string &text, u
 
 // "5", "0.5": from a millisecond to a day. Throws Failure (2).
 double parse_seconds(const std::string &option, const std::string &text);
-
-// An option with a value; the last one counts. `take` checks it as it is read, before the program is looked for: after a
-// slip like "-n ./program" the program is another.
-void add_value(CLI::App &command, const std::string &option, const std::string &type, const std::string &help,
-               const std::function<void(const std::string &)> &take);
 
 // Throws Failure (2) where it is not the name of a file at all.
 void check_file_name(const std::string &option, const std::string &name);
@@ -39,7 +31,7 @@ void check_file_name(const std::string &option, const std::string &name);
 void check_cache_environment();
 
 // --mode, --standby, --min-rest, --max-idle, --max-age, --thread-seconds, --trim-after, --pressure, --wipe-stack.
-void add_cache_options(CLI::App &command);
+void add_cache_options(Command &command);
 
 // The parts of a list, without empty ones.
 std::vector<std::string> split(const std::string &list, const char *separators);

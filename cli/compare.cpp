@@ -300,58 +300,54 @@ void compare(const Options &options, const std::vector<std::string> &words) {
         throw Failure(kFailed, comparison.failure);
 }
 
-void add_options(CLI::App &command, Options &options) {
-    add_value(command, "-n,--runs", "N",
-              "Make N pairs of runs (1 to 10000; default: 10, or up to 40 while\n"
-              "that takes no longer than 10 seconds)",
-              [&options](const std::string &text) { options.pairs = whole_number("-n", text, 1, 10000); });
-    add_value(
-        command, "--warmup", "N",
+void add_options(Command &command, Options &options) {
+    command.value(
+        "-n,--runs", "N",
+        "Make N pairs of runs (1 to 10000; default: 10, or up to 40 while\n"
+        "that takes no longer than 10 seconds)",
+        [&options](const std::string &text) { options.pairs = whole_number("-n", text, 1, 10000); });
+    command.value(
+        "--warmup", "N",
         "Run N times without and with the cache first, which is not counted\n"
         "(0 to 100; default: 1, or 0 where a run takes longer than 5 seconds)",
         [&options](const std::string &text) { options.warmups = whole_number("--warmup", text, 0, 100); });
-    add_value(command, "--timeout", "SECONDS", "End a run that takes longer, and give up",
-              [&options](const std::string &text) {
-                  options.seconds = parse_seconds("--timeout", text);
-                  options.time_limit = text;
-              });
-    add_value(command, "--input", "FILE", "What each run reads as its stdin (default: nothing)",
-              [&options](const std::string &name) {
-                  check_file_name("--input", name);
-                  options.input = name;
-              });
-    command
-        .add_flag("--show-output", options.show_output,
-                  "Show what the runs print, on stderr (default: it goes to /dev/null)")
-        ->disable_flag_override();
-    command
-        .add_flag("-i,--ignore-failure", options.any_status,
-                  "Go on where the program fails, as long as it fails alike both ways")
-        ->disable_flag_override();
-    command.add_flag("--json", options.json, "Print one JSON object in the table's place")
-        ->disable_flag_override();
-    add_value(command, "--html", "FILE", "Also write a page with the plots to FILE",
-              [&options](const std::string &name) {
-                  check_file_name("--html", name);
-                  options.html = name;
-              });
+    command.value("--timeout", "SECONDS", "End a run that takes longer, and give up",
+                  [&options](const std::string &text) {
+                      options.seconds = parse_seconds("--timeout", text);
+                      options.time_limit = text;
+                  });
+    command.value("--input", "FILE", "What each run reads as its stdin (default: nothing)",
+                  [&options](const std::string &name) {
+                      check_file_name("--input", name);
+                      options.input = name;
+                  });
+    command.flag("--show-output", "Show what the runs print, on stderr (default: it goes to /dev/null)",
+                 options.show_output);
+    command.flag("-i,--ignore-failure", "Go on where the program fails, as long as it fails alike both ways",
+                 options.any_status);
+    command.flag("--json", "Print one JSON object in the table's place", options.json);
+    command.value("--html", "FILE", "Also write a page with the plots to FILE",
+                  [&options](const std::string &name) {
+                      check_file_name("--html", name);
+                      options.html = name;
+                  });
     add_cache_options(command);
 }
 
 } // namespace
 
-void add_compare(CLI::App &app, const std::vector<std::string> &behind_mark) {
+void add_compare(CommandLine &line, const std::vector<std::string> &behind_mark) {
     auto options = std::make_shared<Options>();
-    CLI::App *command =
-        app.add_subcommand("compare", "Run a program without and with the cache, and say which is faster");
-    command->formatter(std::make_shared<Help>("thrum compare [OPTIONS] [--] PROG [ARGS...]"));
-    command->prefix_command();
-    command->footer("Ctrl-C ends it early and prints what was seen until then. Exit code: 0 compared,\n"
-                    "1 the program failed or took too long, 2 wrong command line, 125 refused,\n"
-                    "126 not executable, 127 not found, 130 Ctrl-C. More in thrum-compare(1).");
-    add_options(*command, *options);
-    command->callback([command, options, behind_mark] {
-        const std::vector<std::string> words = program_words(*command, behind_mark);
+    Command command =
+        line.add({"compare", "Run a program without and with the cache, and say which is faster",
+                  "thrum compare [OPTIONS] [--] PROG [ARGS...]",
+                  "Ctrl-C ends it early and prints what was seen until then. Exit code: 0 compared,\n"
+                  "1 the program failed or took too long, 2 wrong command line, 125 refused,\n"
+                  "126 not executable, 127 not found, 130 Ctrl-C. More in thrum-compare(1)."});
+    command.takes_program();
+    add_options(command, *options);
+    command.then([command, options, behind_mark] {
+        const std::vector<std::string> words = program_words(command, behind_mark);
         compare(*options, words);
     });
 }

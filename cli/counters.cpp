@@ -134,16 +134,14 @@ void show(const Options &options) {
 
 } // namespace
 
-void add_counters(CLI::App &app) {
+void add_counters(CommandLine &line) {
     auto options = std::make_shared<Options>();
-    CLI::App *command =
-        app.add_subcommand("counters", "Show the counters of a process that runs under thrum");
-    command->formatter(std::make_shared<Help>("thrum counters [OPTIONS] PID"));
-    command->add_option("PID", options->pid, "The process to look at")->type_name("");
-    command->add_flag("--json", options->json, "Print one JSON object")->disable_flag_override();
-    command->footer(
-        "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1)).");
-    command->callback([options] { show(*options); });
+    Command command = line.add(
+        {"counters", "Show the counters of a process that runs under thrum", "thrum counters [OPTIONS] PID",
+         "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1))."});
+    command.word("PID", "The process to look at", options->pid);
+    command.flag("--json", "Print one JSON object", options->json);
+    command.then([options] { show(*options); });
 }
 
 } // namespace thrum

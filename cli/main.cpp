@@ -24,85 +24,6 @@
 
 namespace {
 
-void add_help_command(CLI::App &app) {
-    auto topic = std::make_shared<std::string>();
-    CLI::App *help = app.add_subcommand("help", "Show the help of thrum or of one of its commands");
-    help->formatter(std::make_shared<thrum::Help>("thrum help [COMMAND]"));
-    help->add_option("COMMAND", *topic, "The command to explain");
-    help->callback([&app, topic] {
-        if (topic->empty())
-            throw CLI::CallForHelp();
-        for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
-            if (command->get_name() == *topic) {
-                std::cout << command->help();
-                return;
-            }
-        throw thrum::Failure(thrum::kUsage,
-                             "there is no command '" + *topic + "'; thrum --help lists those there are");
-    });
-}
-
-void print_line(const std::string &who, const std::string &what) {
-    std::cerr << who << ": " << what << '\n';
-}
-
-// "thrum", or "thrum run" once the subcommand is known.
-std::string who_speaks(const CLI::App &app) {
-    const auto commands = app.get_subcommands();
-    return commands.empty() ? "thrum" : "thrum " + commands.front()->get_name();
-}
-
-// The help of the command that was named, or of thrum. Not app.help(): that would explain `help` itself.
-std::string help_text(const CLI::App &app) {
-    const auto commands = app.get_subcommands();
-    if (!commands.empty() && commands.front()->get_name() != "help")
-        return commands.front()->help();
-    return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
-}
-
-// What is wrong with the command line, in our words where CLI11's would puzzle.
-std::string describe(const CLI::App &app, const CLI::ParseError &error) {
-    const std::vector<std::string> extra = app.remaining(true);
-    if (dynamic_cast<const CLI::ExtrasError *>(&error) != nullptr && !extra.empty()) {
-        if (extra.front()[0] == '-')
-            return "unknown option '" + extra.front() + "'";
-        if (app.get_subcommands().empty())
-            return "there is no command '" + extra.front() + "'";
-        return "one argument too many: '" + extra.front() + "'";
-    }
-    const std::string no_value = " was given a disallowed flag override";
-    std::string text = error.what();
-    if (const std::size_t at = text.find(no_value); at != std::string::npos)
-        return "--" + text.substr(0, at) + " takes no value";
-    if (const std::size_t at = text.find(": 1 required "); at != std::string::npos)
-        return text.substr(0, at) + " needs a value";
-    return text;
-}
-
-int run_command_line(CLI::App &app, int argc, char **argv) {
-    if (argc <= 1) {
-        std::cerr << app.help();
-        return thrum::kUsage;
-    }
-    try {
-        app.parse(argc, argv);
-        return 0;
-    } catch (const CLI::CallForHelp &) {
-        std::cout << help_text(app);
-        return 0;
-    } catch (const CLI::CallForVersion &version) {
-        std::cout << version.what() << '\n';
-        return 0;
-    } catch (const CLI::ParseError &error) {
-        print_line(who_speaks(app), describe(app, error) + "; see " + who_speaks(app) + " --help");
-        return thrum::kUsage;
-    } catch (const thrum::Failure &failure) {
-        if (*failure.what() != '\0')
-            print_line(who_speaks(app), failure.what());
-        return failure.code();
-    }
-}
-
 // How many of the words come before the first "--" of a command that starts a program; with others, all.
 int words_before_mark(int argc, char **argv) {
     const char *const starters[] = {"run", "compare", "stat", "trace"};
@@ -129,7 +50,7 @@ int after_output(int code) {
     std::cout.flush();
     if (std::cout || code != 0)
         return code;
-    print_line("thrum", "cannot write to standard output");
+    std::cerr << "thrum: cannot write to standard output\n";
     return thrum::kFailed;
 }
 
@@ -138,21 +59,19 @@ int after_output(int code) {
 int main(int argc, char **argv) try {
     hold_standard_streams();
     const int shown = words_before_mark(argc, argv);
-    CLI::App app("Runs programs with their terminated threads kept and reused.", "thrum");
-    app.formatter(std::make_shared<thrum::Help>("thrum COMMAND [OPTIONS]"));
-    app.group("Commands");
-    app.set_version_flag("--version", "thrum " THRUM_VERSION, "Show the version");
-    app.require_subcommand(0, 1);
-    app.footer("thrum help COMMAND explains a command; so do the manual pages, as thrum-run(1).");
+    thrum::CommandLine line(
+        {"thrum", "Runs programs with their terminated threads kept and reused.", "thrum COMMAND [OPTIONS]",
+         "thrum help COMMAND explains a command; so do the manual pages, as thrum-run(1)."},
+        "thrum " THRUM_VERSION);
     const std::vector<std::string> behind_mark(argv + shown, argv + argc);
-    thrum::add_run(app, behind_mark);
-    thrum::add_compare(app, behind_mark);
-    thrum::add_stat(app, behind_mark);
-    thrum::add_counters(app);
-    thrum::add_ps(app);
-    thrum::add_trace(app, behind_mark);
-    add_help_command(app);
-    return after_output(run_command_line(app, shown, argv));
+    thrum::add_run(line, behind_mark);
+    thrum::add_compare(line, behind_mark);
+    thrum::add_stat(line, behind_mark);
+    thrum::add_counters(line);
+    thrum::add_ps(line);
+    thrum::add_trace(line, behind_mark);
+    line.add_help();
+    return after_output(line.run(shown, argv));
 } catch (const std::exception &error) {
     std::fprintf(stderr, "thrum: %s\n", error.what());
     return thrum::kFailed;

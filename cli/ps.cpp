@@ -269,24 +269,20 @@ void show(const Options &options) {
 
 } // namespace
 
-void add_ps(CLI::App &app) {
+void add_ps(CommandLine &line) {
     auto options = std::make_shared<Options>();
-    CLI::App *command =
-        app.add_subcommand("ps", "Show the user-level threads of a process that uses libthrum");
-    command->formatter(std::make_shared<Help>("thrum ps [OPTIONS] PID"));
-    command->add_option("PID", options->pid, "The process to look at")->type_name("");
-    command
-        ->add_flag("-b,--backtrace", options->backtrace,
-                   "With who called whom; stops running threads for a moment")
-        ->disable_flag_override();
-    add_value(*command, "-n,--most", "N", "Show so many threads at most (default: 1000); 0: all",
-              [options](const std::string &text) {
-                  options->most = whole_number("-n", text, 0, std::numeric_limits<unsigned long>::max());
-              });
-    command->add_flag("--json", options->json, "Print one JSON object")->disable_flag_override();
-    command->footer(
-        "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1)).");
-    command->callback([options] { show(*options); });
+    Command command = line.add(
+        {"ps", "Show the user-level threads of a process that uses libthrum", "thrum ps [OPTIONS] PID",
+         "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1))."});
+    command.word("PID", "The process to look at", options->pid);
+    command.flag("-b,--backtrace", "With who called whom; stops running threads for a moment",
+                 options->backtrace);
+    command.value("-n,--most", "N", "Show so many threads at most (default: 1000); 0: all",
+                  [options](const std::string &text) {
+                      options->most = whole_number("-n", text, 0, std::numeric_limits<unsigned long>::max());
+                  });
+    command.flag("--json", "Print one JSON object", options->json);
+    command.then([options] { show(*options); });
 }
 
 } // namespace thrum

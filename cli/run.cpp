@@ -80,22 +80,19 @@ void run(const std::vector<std::string> &words) {
 
 } // namespace
 
-void add_run(CLI::App &app, const std::vector<std::string> &behind_mark) {
-    CLI::App *command = app.add_subcommand("run", "Run a program with its terminated threads reused");
-    command->formatter(std::make_shared<Help>("thrum run [OPTIONS] [--] PROG [ARGS...]"));
-    command->prefix_command();
-    command->footer("In brackets: the environment variable that an option sets. Children inherit it, and it\n"
-                    "may be set without the option. Exit code: the program's, or 2 wrong command line,\n"
-                    "125 refused (static, set-user-ID, musl or 32-bit program), 126 not executable,\n"
-                    "127 not found. More in thrum-run(1).");
+void add_run(CommandLine &line, const std::vector<std::string> &behind_mark) {
+    Command command = line.add(
+        {"run", "Run a program with its terminated threads reused", "thrum run [OPTIONS] [--] PROG [ARGS...]",
+         "In brackets: the environment variable that an option sets. Children inherit it, and it\n"
+         "may be set without the option. Exit code: the program's, or 2 wrong command line,\n"
+         "125 refused (static, set-user-ID, musl or 32-bit program), 126 not executable,\n"
+         "127 not found. More in thrum-run(1)."});
+    command.takes_program();
     for (const Flag &flag : kFlags)
-        command
-            ->add_flag_callback(
-                flag.option, [&flag] { setenv(flag.variable, flag.value, 1); },
-                std::string(flag.help) + "\n[" + flag.variable + "=" + flag.value + "]")
-            ->disable_flag_override();
-    add_cache_options(*command);
-    command->callback([command, behind_mark] { run(program_words(*command, behind_mark)); });
+        command.flag(flag.option, std::string(flag.help) + "\n[" + flag.variable + "=" + flag.value + "]",
+                     [&flag] { setenv(flag.variable, flag.value, 1); });
+    add_cache_options(command);
+    command.then([command, behind_mark] { run(program_words(command, behind_mark)); });
 }
 
 } // namespace thrum

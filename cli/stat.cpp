@@ -153,9 +153,9 @@ void stat_process(const Options &options) {
     files.write(report);
 }
 
-void stat_either(const CLI::App &command, const Options &options,
+void stat_either(const Command &command, const Options &options,
                  const std::vector<std::string> &behind_mark) {
-    const bool has_program = !command.remaining().empty() || behind_mark.size() > 1;
+    const bool has_program = !command.words().empty() || behind_mark.size() > 1;
     check_files(options);
     if (options.pid == 0 && options.seconds)
         throw Failure(kUsage, "--seconds is for -p; a program is looked at until it ends");
@@ -167,66 +167,63 @@ void stat_either(const CLI::App &command, const Options &options,
         stat_process(options);
 }
 
-void add_file(CLI::App &command, const std::string &option, const std::string &help, std::string &name) {
-    add_value(command, option, "FILE", help, [option, &name](const std::string &given) {
+void add_file(Command &command, const std::string &option, const std::string &help, std::string &name) {
+    command.value(option, "FILE", help, [option, &name](const std::string &given) {
         check_file_name(option, given);
         name = given;
     });
 }
 
-void add_flag(CLI::App &command, const std::string &option, const std::string &help, bool &flag) {
-    command.add_flag(option, flag, help)->disable_flag_override();
+void add_sweep_options(Command &command, Options &options) {
+    command.value("--sweep", "LIST",
+                  "Run with these numbers of threads, as 1,2,4 or 1-4; {} in\n"
+                  "the arguments stands for the number",
+                  [&options](const std::string &text) { options.sweep = parse_sweep(text); });
+    command.value("--threads-env", "NAME", "Tell the number by this variable, as OMP_NUM_THREADS",
+                  [&options](const std::string &name) { options.telling.variable = check_variable(name); });
+    command.flag("--by-affinity", "Run on that many CPUs, for a program that counts them",
+                 options.telling.by_affinity);
+    command.value("-n,--runs", "N",
+                  "Bare runs of each number (1 to 1000; default: as many as\n"
+                  "fit into 12 seconds, 1 to 5; without a sweep none)",
+                  [&options](const std::string &text) { options.runs = whole_number("-n", text, 1, 1000); });
 }
 
-void add_sweep_options(CLI::App &command, Options &options) {
-    add_value(command, "--sweep", "LIST",
-              "Run with these numbers of threads, as 1,2,4 or 1-4; {} in\n"
-              "the arguments stands for the number",
-              [&options](const std::string &text) { options.sweep = parse_sweep(text); });
-    add_value(command, "--threads-env", "NAME", "Tell the number by this variable, as OMP_NUM_THREADS",
-              [&options](const std::string &name) { options.telling.variable = check_variable(name); });
-    add_flag(command, "--by-affinity", "Run on that many CPUs, for a program that counts them",
-             options.telling.by_affinity);
-    add_value(command, "-n,--runs", "N",
-              "Bare runs of each number (1 to 1000; default: as many as\n"
-              "fit into 12 seconds, 1 to 5; without a sweep none)",
-              [&options](const std::string &text) { options.runs = whole_number("-n", text, 1, 1000); });
-}
-
-void add_options(CLI::App &command, Options &options) {
+void add_options(Command &command, Options &options) {
     add_sweep_options(command, options);
-    add_flag(command, "--exact", "In one more run, count every wait for a lock", options.exact);
-    add_flag(command, "--no-profile", "Make no profile of CPU time", options.no_profile);
+    command.flag("--exact", "In one more run, count every wait for a lock", options.exact);
+    command.flag("--no-profile", "Make no profile of CPU time", options.no_profile);
     add_file(command, "--input", "What each run reads as its stdin", options.input);
-    add_flag(command, "--show-output", "Show what all runs print, not only the first", options.show_output);
-    add_flag(command, "--json",
-             "Print one JSON object on stdout; what the program prints\n"
-             "there goes to stderr",
-             options.json);
+    command.flag("--show-output", "Show what all runs print, not only the first", options.show_output);
+    command.flag("--json",
+                 "Print one JSON object on stdout; what the program prints\n"
+                 "there goes to stderr",
+                 options.json);
     add_file(command, "--html", "Also write a page with the plots to FILE", options.html);
     add_file(command, "--trace", "Also write what the threads did, for ui.perfetto.dev", options.trace);
     add_file(command, "--folded", "Also write the stacks, for flame graphs", options.folded);
-    add_value(command, "-p,--pid", "PID", "Look at a process that runs already",
-              [&options](const std::string &text) { options.pid = process::parse(text); });
-    add_value(command, "--seconds", "S", "With -p: for how long (default: 10)",
-              [&options](const std::string &text) { options.seconds = parse_seconds("--seconds", text); });
+    command.value("-p,--pid", "PID", "Look at a process that runs already",
+                  [&options](const std::string &text) { options.pid = process::parse(text); });
+    command.value(
+        "--seconds", "S", "With -p: for how long (default: 10)",
+        [&options](const std::string &text) { options.seconds = parse_seconds("--seconds", text); });
 }
 
 } // namespace
 
-void add_stat(CLI::App &app, const std::vector<std::string> &behind_mark) {
+void add_stat(CommandLine &line, const std::vector<std::string> &behind_mark) {
     auto options = std::make_shared<Options>();
-    CLI::App *command =
-        app.add_subcommand("stat", "Say whether a program is slower because of its threads, and why");
-    command->formatter(std::make_shared<Help>("thrum stat [OPTIONS] [--] PROG [ARGS...]\n"
-                                              "       thrum stat [OPTIONS] -p PID"));
-    command->prefix_command();
-    command->footer("The report goes to stderr. Ctrl-C ends the program, and what was seen until then\n"
-                    "is printed; a second one kills it, or ends all at once. Exit code: the program's, or\n"
-                    "1 something cannot be read or written, 2 wrong command line, 125 refused\n"
-                    "(--exact), 126 not executable, 127 not found. More in thrum-stat(1).");
-    add_options(*command, *options);
-    command->callback([command, options, behind_mark] { stat_either(*command, *options, behind_mark); });
+    Command command =
+        line.add({"stat", "Say whether a program is slower because of its threads, and why",
+                  "thrum stat [OPTIONS] [--] PROG [ARGS...]\n"
+                  "       thrum stat [OPTIONS] -p PID",
+                  "The report goes to stderr. Ctrl-C ends the program, and what was seen until then\n"
+                  "is printed; a second one kills it, or ends all at once. Exit code: the program's, or\n"
+                  "1 something cannot be read or written, 2 wrong command line, 125 refused\n"
+                  "(--exact), 126 not executable, 127 not found. More in thrum-stat(1)."});
+    command.takes_program();
+    add_options(command, *options);
+    command.then([command, options, behind_mark] { stat_either(command, *options, behind_mark); });
 }
 
 } // namespace thrum

@@ -232,9 +232,9 @@ void convert(const Options &options) {
     report(options.out, Output(options.out).write(sections));
 }
 
-void trace_or_convert(const CLI::App &command, const Options &options,
+void trace_or_convert(const Command &command, const Options &options,
                       const std::vector<std::string> &behind_mark) {
-    const bool has_program = !command.remaining().empty() || behind_mark.size() > 1;
+    const bool has_program = !command.words().empty() || behind_mark.size() > 1;
     if (options.raw.empty())
         trace(options, program_words(command, behind_mark));
     else if (has_program)
@@ -245,46 +245,33 @@ void trace_or_convert(const CLI::App &command, const Options &options,
 
 } // namespace
 
-void add_trace(CLI::App &app, const std::vector<std::string> &behind_mark) {
+void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
     auto options = std::make_shared<Options>();
-    CLI::App *command =
-        app.add_subcommand("trace", "Run a program of libthrum's and show what its threads did");
-    command->formatter(std::make_shared<Help>("thrum trace [OPTIONS] [--] PROG [ARGS...]\n"
-                                              "       thrum trace [OPTIONS] --convert RAW"));
-    command->prefix_command();
-    command
-        ->add_option_function<std::string>(
-            "-o,--output",
-            [options](const std::string &name) {
-                check_file_name("-o", name);
-                options->out = name;
-            },
-            "Write to FILE, for https://ui.perfetto.dev (default: trace.json)")
-        ->type_name("FILE")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    command
-        ->add_option_function<std::string>(
-            "--events",
-            [options](const std::string &text) {
-                options->events = whole_number("--events", text, 16, 1000000000);
-            },
-            "Keep the last N events of each worker (16 to 1000000000; default\n1000000) [THRUM_TRACE_EVENTS]")
-        ->type_name("N")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    command
-        ->add_option_function<std::string>(
-            "--convert",
-            [options](const std::string &name) {
-                check_file_name("--convert", name);
-                options->raw = name;
-            },
-            "Run nothing: convert RAW, a file that a program wrote for THRUM_TRACE")
-        ->type_name("RAW")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    command->footer("Exit code: the program's, 128 + N where signal N ended it; 1 there is no trace, or it\n"
-                    "cannot be written, 2 wrong command line, 126 not executable, 127 not found. More in\n"
-                    "thrum-trace(1).");
-    command->callback([command, options, behind_mark] { trace_or_convert(*command, *options, behind_mark); });
+    Command command =
+        line.add({"trace", "Run a program of libthrum's and show what its threads did",
+                  "thrum trace [OPTIONS] [--] PROG [ARGS...]\n"
+                  "       thrum trace [OPTIONS] --convert RAW",
+                  "Exit code: the program's, 128 + N where signal N ended it; 1 there is no trace, or it\n"
+                  "cannot be written, 2 wrong command line, 126 not executable, 127 not found. More in\n"
+                  "thrum-trace(1)."});
+    command.takes_program();
+    command.value("-o,--output", "FILE", "Write to FILE, for https://ui.perfetto.dev (default: trace.json)",
+                  [options](const std::string &name) {
+                      check_file_name("-o", name);
+                      options->out = name;
+                  });
+    command.value(
+        "--events", "N",
+        "Keep the last N events of each worker (16 to 1000000000; default\n1000000) [THRUM_TRACE_EVENTS]",
+        [options](const std::string &text) {
+            options->events = whole_number("--events", text, 16, 1000000000);
+        });
+    command.value("--convert", "RAW", "Run nothing: convert RAW, a file that a program wrote for THRUM_TRACE",
+                  [options](const std::string &name) {
+                      check_file_name("--convert", name);
+                      options->raw = name;
+                  });
+    command.then([command, options, behind_mark] { trace_or_convert(command, *options, behind_mark); });
 }
 
 } // namespace thrum

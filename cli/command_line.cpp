@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "failure.hpp"
+
+namespace thrum {
+
+namespace {
+
+// CLI11's help with a usage line of our own, because its own cannot say "-- PROG ARGS...".
+class Help : public CLI::Formatter {
+  public:
+    explicit Help(std::string usage) : usage_(std::move(usage)) { column_width(20); }
+    std::string make_usage(const CLI::App *, std::string) const override { return "Usage: " + usage_ + "\n"; }
+
+  private:
+    std::string usage_;
+};
+
+void print_line(const std::string &speaker, const std::string &what) {
+    std::cerr << speaker << ": " << what << '\n';
+}
+
+// "thrum", or "thrum run" once the subcommand is known.
+std::string speaker_of(const CLI::App &app) {
+    const auto commands = app.get_subcommands();
+    return commands.empty() ? app.get_name() : app.get_name() + " " + commands.front()->get_name();
+}
+
+// The help of the command that was named, or of thrum. Not app.help(): that would explain `help` itself.
+std::string help_text(const CLI::App &app) {
+    const auto commands = app.get_subcommands();
+    if (!commands.empty() && commands.front()->get_name() != "help")
+        return commands.front()->help();
+    return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+}
+
+// What is wrong with the command line, in our words where CLI11's would puzzle.
+std::string describe(const CLI::App &app, const CLI::ParseError &error) {
+    const std::vector<std::string> extra = app.remaining(true);
+    if (dynamic_cast<const CLI::ExtrasError *>(&error) != nullptr && !extra.empty()) {
+        if (extra.front()[0] == '-')
+            return "unknown option '" + extra.front() + "'";
+        if (app.get_subcommands().empty())
+            return "there is no command '" + extra.front() + "'";
+        return "one argument too many: '" + extra.front() + "'";
+    }
+    const std::string no_value = " was given a disallowed flag override";
+    std::string text = error.what();
+    if (const std::size_t at = text.find(no_value); at != std::string::npos)
+        return "--" + text.substr(0, at) + " takes no value";
+    if (const std::size_t at = text.find(": 1 required "); at != std::string::npos)
+        return text.substr(0, at) + " needs a value";
+    return text;
+}
+
+} // namespace
+
+void Command::flag(const std::string &names, const std::string &help, bool &flag) {
+    app_->add_flag(names, flag, help)->disable_flag_override();
+}
+
+void Command::flag(const std::string &names, const std::string &help, const std::function<void()> &take) {
+    app_->add_flag_callback(names, take, help)->disable_flag_override();
+}
+
+void Command::value(const std::string &names, const std::string &type, const std::string &help,
+                    const Take &take) {
+    app_->add_option_function<std::string>(names, take, help)
+        ->type_name(type)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void Command::word(const std::string &name, const std::string &help, std::string &value) {
+    app_->add_option(name, value, help)->type_name("");
+}
+
+void Command::takes_program() {
+    app_->prefix_command();
+}
+
+void Command::then(const std::function<void()> &action) {
+    app_->callback(action);
+}
+
+const std::string &Command::name() const {
+    return app_->get_name();
+}
+
+std::vector<std::string> Command::words() const {
+    return app_->remaining();
+}
+
+bool Command::has(const std::string &option) const {
+    const CLI::Option *given = app_->get_option_no_throw(option);
+    return given != nullptr && given->count() != 0;
+}
+
+CommandLine::CommandLine(const Explanation &program, const std::string &version)
+    : app_(std::make_unique<CLI::App>(program.about, program.name)) {
+    app_->formatter(std::make_shared<Help>(program.usage));
+    app_->group("Commands");
+    app_->set_version_flag("--version", version, "Show the version");
+    app_->require_subcommand(0, 1);
+    app_->footer(program.footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::add(const Explanation &explanation) {
+    CLI::App *command = app_->add_subcommand(explanation.name, explanation.about);
+    command->formatter(std::make_shared<Help>(explanation.usage));
+    command->footer(explanation.footer);
+    return Command(*command);
+}
+
+void CommandLine::add_help() {
+    auto topic = std::make_shared<std::string>();
+    CLI::App *help = app_->add_subcommand("help", "Show the help of thrum or of one of its commands");
+    help->formatter(std::make_shared<Help>("thrum help [COMMAND]"));
+    help->add_option("COMMAND", *topic, "The command to explain");
+    help->callback([this, topic] {
+        if (topic->empty())
+            throw CLI::CallForHelp();
+        for (const CLI::App *command : app_->get_subcommands([](const CLI::App *) { return true; }))
+            if (command->get_name() == *topic) {
+                std::cout << command->help();
+                return;
+            }
+        throw Failure(kUsage, "there is no command '" + *topic + "'; thrum --help lists those there are");
+    });
+}
+
+int CommandLine::run(int argc, char **argv) {
+    if (argc <= 1) {
+        std::cerr << app_->help();
+        return kUsage;
+    }
+    try {
+        app_->parse(argc, argv);
+        return 0;
+    } catch (const CLI::CallForHelp &) {
+        std::cout << help_text(*app_);
+        return 0;
+    } catch (const CLI::CallForVersion &version) {
+        std::cout << version.what() << '\n';
+        return 0;
+    } catch (const CLI::ParseError &error) {
+        const std::string speaker = speaker_of(*app_);
+        print_line(speaker, describe(*app_, error) + "; see " + speaker + " --help");
+        return kUsage;
+    } catch (const Failure &failure) {
+        if (*failure.what() != '\0')
+            print_line(speaker_of(*app_), failure.what());
+        return failure.code();
+    }
+}
+
+} // namespace thrum
