@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DURATION ?= 600
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-all bench bench-check bench-preempt casestudy growth applications cholesky insitu tail soak soak-tests soak-ult soak-preempt format lint install clean help
+.PHONY: all run check test test-all bench bench-check bench-preempt casestudy growth applications cholesky insitu tail soak soak-tests soak-ult soak-preempt format lint install clean help
 
 all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
@@ -15,7 +15,10 @@ all:       ## build one preset (PRESET=release)
 run:       ## the main job on real programs, without and with thrum
 	@./run
 
-test:      ## release and debug, everything that a first visit should see
+check:     ## while working: build, unit tests of the release build, lint of the changed files
+	@scripts/check.sh
+
+test:      ## before a commit that is to land: everything that a first visit should see
 	@./test
 
 test-all:  ## ./test and all that is heavy: sanitizers, clang, aarch64, chroots, JDK, PyTorch

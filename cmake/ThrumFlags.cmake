@@ -6,6 +6,8 @@
 #   thrum_add_core(NAME SOURCES...)  an object library made like src/ is made
 #   thrum_core_options(TARGET)       C17, warnings, hidden visibility, unwind tables
 #   thrum_cxx_options(TARGET)        C++17, warnings, the include paths
+#   thrum_debug_variant(TARGET)      assertions and THRUM_SKIP for one target of a build that has none
+#   thrum_variant(VARIANT)           how the targets and tests of a variant are called
 #   thrum_sanitize(TARGET)           adds -fsanitize=$THRUM_SANITIZE, to compiling and to linking
 #   thrum_precompile_gtest(TARGET)   reads GoogleTest's headers once, and not for each file; after all other flags
 #   thrum_quick_gtest(TARGET)        that, and less is made of tests whose own code is not what is tested
@@ -79,6 +81,36 @@ function(thrum_add_core name)
     thrum_core_options(${name})
 endfunction()
 
+# In a build without THRUM_DEBUG: what that changes, for one target.
+function(thrum_debug_variant target)
+    target_compile_definitions(${target} PRIVATE THRUM_DEBUG=1)
+    target_compile_options(${target} PRIVATE -O1 -fno-omit-frame-pointer)
+endfunction()
+
+# What tests are registered for: the libraries as this build makes them (own) and, with THRUM_WITH_DEBUG, their second
+# variant. thrum_variant(VARIANT) sets in the caller:
+#   suffix     of the targets' names: "" or -debug
+#   prefix     of the tests' names: "" or debug.
+#   also       what follows their labels: "" or ;debug
+#   checked    whether that variant has assertions and THRUM_SKIP
+set(THRUM_VARIANTS own)
+if(THRUM_WITH_DEBUG)
+    list(APPEND THRUM_VARIANTS debug)
+endif()
+function(thrum_variant variant)
+    if(variant STREQUAL "debug")
+        set(suffix "-debug" PARENT_SCOPE)
+        set(prefix "debug." PARENT_SCOPE)
+        set(also ";debug" PARENT_SCOPE)
+        set(checked ON PARENT_SCOPE)
+    else()
+        set(suffix "" PARENT_SCOPE)
+        set(prefix "" PARENT_SCOPE)
+        set(also "" PARENT_SCOPE)
+        set(checked ${THRUM_DEBUG} PARENT_SCOPE)
+    endif()
+endfunction()
+
 function(thrum_cxx_options target)
     thrum_includes(${target})
     target_compile_options(${target} PRIVATE ${thrum_warnings} ${thrum_cxx_warnings})
@@ -109,10 +141,10 @@ function(thrum_precompile_gtest target)
         "$<$<COMPILE_LANGUAGE:CXX>:<thread$<ANGLE-R>>")
 endfunction()
 
-# What GoogleTest makes of a test takes twice the time to compile at -O2 with all that a debugger could ask for. What is tested
-# is compiled elsewhere, and functions and lines are enough of the test itself; the debug build has the rest.
+# What GoogleTest makes of a test takes three times as long to compile at -O2 with all that a debugger could ask for. What is
+# tested is compiled elsewhere, and functions and lines are enough of the test itself; the debug build has the rest.
 function(thrum_quick_gtest target)
     target_compile_options(${target} PRIVATE
-        "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O1;-g1>")
+        "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O0;-g1>")
     thrum_precompile_gtest(${target})
 endfunction()

@@ -3,6 +3,8 @@
 #
 # make lint: clang-format (differences are errors), clang-tidy over what is delivered (src, cache,
 # cli), shellcheck. make format: lint.sh --format, which rewrites the files as clang-format wants them.
+# make check: lint.sh --changed, the same for the files that differ from the last commit, or that it changed where nothing
+# differs; a tool that is not installed is left out. With it go the order of folders (check-layers.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,32 +14,55 @@ for folder in include src cache cli tests bench examples; do
 done
 mapfile -t sources < <(find "${folders[@]}" -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | sort)
 
+# Keeps of the lines that are read those that name a changed file; the whole list where all is asked for.
+only_changed() { cat; }
+if [[ ${1:-} == --changed ]]; then
+    command -v git >/dev/null && git rev-parse --git-dir >/dev/null 2>&1 ||
+        { echo "lint.sh: --changed needs git and its repository" >&2; exit 77; }
+    changed=$({ git diff --name-only HEAD; git ls-files --others --exclude-standard; } | sort -u)
+    [[ -n $changed ]] || changed=$(git diff --name-only HEAD~1 HEAD 2>/dev/null || true)
+    only_changed() { grep -Fx -f <(sed "p; s|^|$PWD/|; p; s|^$PWD/|./|" <<<"$changed") || true; }
+    mapfile -t sources < <(printf '%s\n' "${sources[@]}" | only_changed)
+fi
+
 if [[ ${1:-} == --format ]]; then
     clang-format -i "${sources[@]}"
     exit
 fi
 
-status=0
-echo "clang-format: ${#sources[@]} files"
-clang-format --dry-run -Werror "${sources[@]}" || status=1
+# has TOOL: whether it is there. make lint insists on the two of clang.
+has() {
+    ! command -v "$1" >/dev/null || return 0
+    echo "$1: not installed, left out"
+    [[ $1 == shellcheck || ${mode:-all} == --changed ]] || status=1
+    return 1
+}
+
+status=0 mode=${1:-all}
+if ((${#sources[@]})) && has clang-format; then
+    echo "clang-format: ${#sources[@]} files"
+    clang-format --dry-run -Werror "${sources[@]}" || status=1
+fi
 
 # The flags are those of a clang build of the debug preset, which need not be there: it reads no header that only a build makes.
 # The other architecture's files are not in it.
-cmake --preset clang -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
-mapfile -t tidy < <(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/lint/compile_commands.json |
-    grep -E "^$PWD/(src|cache|cli)/.*\.(c|cpp)$" | sort -u)
-echo "clang-tidy: ${#tidy[@]} files"
-# One file a run: what this version remembers of a file's va_lists misleads it in the next.
-printf '%s\0' "${tidy[@]}" |
-    xargs -0 -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint 2>build/tidy.log ||
-    { status=1; grep -vE '^[0-9]+ warnings? (generated|treated as errors?)' build/tidy.log || true; }
+mapfile -t tidy < <(find src cache cli -name '*.c' -o -name '*.cpp' | sort | only_changed)
+if ((${#tidy[@]})) && has clang-tidy && has clang; then
+    cmake --preset clang -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+    mapfile -t tidy < <(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/lint/compile_commands.json |
+        grep -E "^$PWD/(src|cache|cli)/.*\.(c|cpp)$" | sort -u | only_changed)
+    echo "clang-tidy: ${#tidy[@]} files"
+    # One file a run: what this version remembers of a file's va_lists misleads it in the next.
+    printf '%s\0' "${tidy[@]}" |
+        xargs -0 -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint 2>build/tidy.log ||
+        { status=1; grep -vE '^[0-9]+ warnings? (generated|treated as errors?)' build/tidy.log || true; }
+fi
 
-if command -v shellcheck >/dev/null; then
-    mapfile -t scripts < <(
-        grep -rlE --exclude-dir=build --exclude-dir=.git '^#!/bin/(ba)?sh|^# shellcheck shell=' . | sort)
+mapfile -t scripts < <(
+    grep -rlE --exclude-dir=build --exclude-dir=.git '^#!/bin/(ba)?sh|^# shellcheck shell=' . | sort | only_changed)
+if ((${#scripts[@]})) && has shellcheck; then
     echo "shellcheck: ${#scripts[@]} files"
     shellcheck -x -e SC2015 "${scripts[@]}" || status=1
-else
-    echo "shellcheck: not installed, left out"
 fi
+[[ $mode != --changed ]] || scripts/check-layers.sh . || status=1
 exit $status

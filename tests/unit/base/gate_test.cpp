@@ -92,45 +92,52 @@ TEST(Gate, StartingMakesVisitorsWaitUntilItOpens) {
 
 // Visitors against a thread that goes through one life after another: a visitor inside sees the life that it
 // entered, and what it wrote has been seen when the life's gate is closed.
-TEST(Gate, ManyVisitorsManyLives) {
-    for (int threads : {1, 2, 4, 8, 64}) {
-        const int lives = 1000 / kStressDivisor + 20;
-        uint32_t gate = GATE_CLOSED;
-        std::atomic<bool> over{false};
-        std::atomic<long> refused{0};
-        long entered = 0, noted = 0, life = 0; // `life` is written outside any visit only
-        lock notes{};
-        std::vector<std::unique_ptr<Plain>> visitors;
-        for (int i = 0; i < threads; i++)
-            visitors.push_back(std::make_unique<Plain>([&] {
-                while (!over) {
-                    if (!gate_enter(&gate)) {
-                        refused++;
-                        usleep(200); // the thread under test gets its turn
-                        continue;
-                    }
-                    const long mine = life;
-                    lock_acquire(&notes);
-                    entered++;
-                    lock_release(&notes);
-                    EXPECT_EQ(life, mine);
-                    gate_leave(&gate);
+void expect_lives_kept_apart(int threads, int lives) {
+    uint32_t gate = GATE_CLOSED;
+    std::atomic<bool> over{false};
+    std::atomic<long> refused{0};
+    long entered = 0, noted = 0, life = 0; // `life` is written outside any visit only
+    lock notes{};
+    std::vector<std::unique_ptr<Plain>> visitors;
+    for (int i = 0; i < threads; i++)
+        visitors.push_back(std::make_unique<Plain>([&] {
+            while (!over) {
+                if (!gate_enter(&gate)) {
+                    refused++;
+                    usleep(200); // the thread under test gets its turn
+                    continue;
                 }
-            }));
-        for (int i = 0; i < lives; i++) {
-            store_release(&gate, GATE_STARTING);
-            sched_yield();
-            gate_open(&gate);
-            sched_yield();
-            gate_close(&gate);
-            life++;          // a race, were a visitor still inside
-            noted = entered; // likewise
-        }
-        over = true;
-        visitors.clear();
-        EXPECT_EQ(gate, GATE_CLOSED);
-        EXPECT_EQ(noted, entered);
+                const long mine = life;
+                lock_acquire(&notes);
+                entered++;
+                lock_release(&notes);
+                EXPECT_EQ(life, mine);
+                gate_leave(&gate);
+            }
+        }));
+    for (int i = 0; i < lives; i++) {
+        store_release(&gate, GATE_STARTING);
+        sched_yield();
+        gate_open(&gate);
+        sched_yield();
+        gate_close(&gate);
+        life++;          // a race, were a visitor still inside
+        noted = entered; // likewise
     }
+    over = true;
+    visitors.clear();
+    EXPECT_EQ(gate, GATE_CLOSED);
+    EXPECT_EQ(noted, entered);
+}
+
+TEST(Gate, ManyVisitorsManyLives) {
+    for (int threads : {1, 2, 4, 8})
+        expect_lives_kept_apart(threads, 1000 / kStressDivisor + 20);
+    expect_lives_kept_apart(64, 20); // each life waits for a slice of every visitor
+}
+
+TEST(HeavyGate, ManyMoreVisitorsManyLives) {
+    expect_lives_kept_apart(64, 1000 / kStressDivisor + 20);
 }
 
 } // namespace

@@ -10,7 +10,7 @@ static void pretend(void) {
     check_with_env("THRUM_DEBUG_MISSING", missing);
 }
 
-#ifdef THRUM_TEST_DEBUG
+#ifdef THRUM_TEST_CHECKED
 static void off(void) {
     pretend();
     expect_cache_off();
@@ -41,7 +41,7 @@ static void on(void) {
 }
 
 static const struct check_case cases[] = {
-#ifdef THRUM_TEST_DEBUG
+#ifdef THRUM_TEST_CHECKED
     {"off", off, FAILS_WHEN_SKIPPED},
     {"one_line", one_line, FAILS_WHEN_SKIPPED},
 #else

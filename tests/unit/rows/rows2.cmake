@@ -35,10 +35,8 @@ if(TARGET row-sanitizers_asan)
     -fsanitize=address $<$<C_COMPILER_ID:GNU>:-static-libasan> $<$<C_COMPILER_ID:Clang>:-static-libsan>)
 endif()
 
-thrum_row(glibc SOURCES glibc.c)
-if(THRUM_DEBUG)
-  target_compile_definitions(row-glibc PRIVATE THRUM_TEST_DEBUG=1)
-endif()
+thrum_row(glibc SOURCES glibc.c CHECKED glibc_checked.c)
+target_compile_definitions(row-glibc_checked PRIVATE THRUM_TEST_CHECKED=1)
 
 # A test of the command. A cross build has no command to run.
 if(TARGET thrum AND NOT CMAKE_CROSSCOMPILING)
