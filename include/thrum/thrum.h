@@ -132,8 +132,8 @@ int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags);
 /* At least so many bytes; rounded up to a power of two from 16 KiB. All sizes cost the same, and memory is only used
  * for what is touched. Unless told, config->stack_size. Errors: EINVAL more than 1 GiB.
  *
- * Below each stack is a guard of 8 KiB (64 on aarch64). A function with larger arrays may step across it unless it is
- * compiled with -fstack-clash-protection, which pkg-config's and CMake's thrum say where the compiler has it. */
+ * Below each stack is a guard of 72 KiB, which takes no memory. A function with arrays of more than 64 KiB may step across it
+ * unless it is compiled with -fstack-clash-protection, which pkg-config's and CMake's thrum say where the compiler has it. */
 int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
 
 /* The thread runs on `size` bytes from `memory` on, which are the user's until it has been joined (never, for a detached

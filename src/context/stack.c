@@ -8,8 +8,10 @@
  * The stride is an odd number of pages and tops are lowered by a colour, so that not all of them share one set of the
  * caches. Not by more than half a page: a unit that waits and has called little touches one page.
  *
- * Code that was not compiled for it steps across a small guard. Two pages fit in where there would be one to waste; with
- * more, fewer stacks fit into a chunk, which is a mapping: with four pages 99 instead of 107. */
+ * Code that was not compiled for it steps across a guard that is smaller than its frame, and overwrites the stack below.
+ * So the guard is as large as the default stack. It costs address space and, for each page of it, eight bytes of page table
+ * where the kernel has MADV_GUARD_INSTALL; by mprotect it takes one mapping, whatever its size. Guards are inside a chunk:
+ * the number of chunks, which are mappings, stays as it is with small ones. */
 #include "context/stack.h"
 
 #include <errno.h>
@@ -23,7 +25,8 @@
 #include "os/memory.h"
 #include "os/signals.h"
 
-enum { COLOUR = 512, COLOURS = 4, CHUNK_STACKS = 64 };
+/* CHUNK_STACKS: of the default size 58 fill a chunk of 8 MiB. */
+enum { COLOUR = 512, COLOURS = 4, CHUNK_STACKS = 56 };
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -118,7 +121,7 @@ static size_t power_of_two_above(size_t size) {
     return power;
 }
 
-/* As many as fill the power of two that a chunk is: some 64, of large ones a few. */
+/* As many as fill the power of two that a chunk is: 56 to 111, of large ones a few. */
 static struct depot_shape shape_of(size_t size) {
     unsigned stacks = CHUNK_STACKS;
     while (stacks > 2 && stacks * size > ((size_t)1 << 28))

@@ -3,7 +3,9 @@
 #ifndef THRUM_ARCH_STACK_H
 #define THRUM_ARCH_STACK_H
 
-/* Bytes of its guard, at least. -fstack-clash-protection touches each page; this is for other code. */
-enum { ARCH_STACK_GUARD = 8 * 1024 };
+/* Bytes of its guard, at least. -fstack-clash-protection touches each page and needs one. Other code, such as most
+ * libraries, may touch the far end of a frame first: an array of 64 KiB, with some room for what lies beside it, must not
+ * reach across. */
+enum { ARCH_STACK_GUARD = 72 * 1024 };
 
 #endif

@@ -186,6 +186,30 @@ TEST_F(StackOverflow, ByLargeFramesHitsTheGuard) {
     EXPECT_TRUE(says(end, line_of("0x[0-9a-f]+", "[01]", "64 KiB"))) << end.said;
 }
 
+// As a library's function that was compiled without stack probes: its array is as large as a whole stack, and it writes the
+// far end first.
+__attribute__((noinline)) void write_far_end() {
+    volatile char frame[64 * 1024];
+    frame[0] = 1;
+    frame[sizeof frame - 1] = frame[0];
+}
+
+__attribute__((noinline)) void write_far_end_from(size_t depth) {
+    volatile auto *above = static_cast<volatile char *>(__builtin_alloca(depth));
+    for (size_t i = 0; i < depth; i += 1024)
+        above[depth - 1 - i] = 1;
+    write_far_end();
+    above[0] = 0;
+}
+
+TEST_F(StackOverflow, ByAnArrayOfAStacksSizeHitsTheGuardFromAnyDepth) {
+    for (const size_t depth : {1, 4, 8, 16, 24, 32, 40, 48, 56, 60, 63}) {
+        const End end = end_of([depth] { in_ult([depth] { write_far_end_from(depth * 1024); }); });
+        EXPECT_TRUE(is_killed(end)) << depth << " KiB: " << end.status;
+        EXPECT_TRUE(says(end, line_of("0x[0-9a-f]+", "[01]", "64 KiB"))) << depth << " KiB: " << end.said;
+    }
+}
+
 // Each level is a call of the library, too, so that any of its instructions may be the one that faults.
 __attribute__((noinline)) void yield_down(int depth) {
     volatile char frame[24];

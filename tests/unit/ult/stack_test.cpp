@@ -19,7 +19,7 @@
 
 namespace {
 
-constexpr std::size_t kPage = 4096, kGuard = 8192;
+constexpr std::size_t kPage = 4096, kGuard = 72 << 10;
 constexpr unsigned kDefault = 0; // 64 KiB, unless a runtime was told
 
 // Whether the kernel can read there; a guard page gives EFAULT.
