@@ -6,11 +6,15 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "context/depot.h"
+#include "os/clock.h"
 #include "os/futex.h"
 #include "os/lock.h"
+#include "os/quota.h"
 #include "os/rseq.h"
 #include "os/thread.h"
 #include "preempt/carrier.h"
@@ -20,122 +24,181 @@
 /* Destructors of thread-local variables run there in the end, which are the program's. */
 enum { STACK = 256 * 1024 };
 
-/* Lies on its own stack. */
+enum {
+    RETIRE_MS = 500, /* so often is looked for spares that are not needed */
+    SLACK = 8,       /* so many more than are made at a time are no reason to look */
+    ROOM_MS = 50,    /* for so long, and so many new ones, the limits are as they were found */
+    ROOM_COUNT = 32,
+    REFUSED_MS = 1000, /* for so long after the system has refused one there are fewer */
+    ENDING_MAX = 64,   /* private ones that are about to end: with more, who makes one waits for some */
+};
+
 struct donor {
     struct carrier carrier; /* first */
     struct private_donor private;
     pthread_t handle;
-    struct donor *next, *before; /* under lock, in `all` or `ended` */
-    bool is_free;                /* at the end: nobody has its block */
+    struct donor *next, *before; /* under lock: in `all`, and `next` alone in `ended` */
+    bool is_free;                /* at the end: no unit has its block */
     uint32_t has_left;           /* futex: ... and it has left the stack of a unit that is lost */
 };
 
-/* On the stack of who makes one. */
+/* On the stack of the one that makes one. */
 struct birth {
-    uint32_t over;       /* futex */
+    struct donor *donor; /* r/o */
     bool is_private;     /* r/o */
-    struct donor *donor; /* NULL: it failed */
+    uint32_t over;       /* futex, enum birth_state */
 };
+
+enum birth_state { UNBORN, BORN, STILLBORN };
+
+static char *record_at(const struct depot_shape *shape, char *chunk, unsigned i) {
+    return chunk + shape->size * (i + 1);
+}
+
+/* They outlive the kernel threads, which are joined by their records. */
+static struct depot records = {.shape = {.chunk = 64 * 1024,
+                                         .per_chunk = 64 * 1024 / sizeof(struct donor) - 1,
+                                         .object = record_at,
+                                         .size = sizeof(struct donor)}};
+
+_Static_assert(sizeof(struct depot_chunk) <= sizeof(struct donor), "a chunk's header is in the place of one");
+
+/* Of a runtime that has ended: kernel threads that sleep on words of their records for ever. */
+static bool some_stay;
 
 static struct {
     struct lock lock;
-    struct tcb *spares; /* under lock, as the next two */
+    struct tcb *spares; /* under lock, as the next six */
     uint32_t count;     /* of them */
+    uint32_t fewest;    /* of them, since the provider has last looked */
+    bool is_watched;    /* the provider looks every RETIRE_MS whether some are not needed */
     struct donor *all;
-    struct donor *ended; /* private ones whose thread has */
-    uint32_t low;        /* fewer spares than that are few; r/o */
-    uint32_t asked;      /* futex, the provider's: what it is to do */
+    uint32_t alive; /* of them */
+    struct {
+        struct donor *first, *last; /* private ones whose thread has ended, oldest first */
+    } ended;
+    uint32_t ending; /* of these, those that are not joined yet; futex */
+    uint32_t low;    /* fewer spares than that are few; r/o */
+    uint32_t asked;  /* futex, the provider's: what it is to do */
     pthread_t provider;
     bool has_provider;
     struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
     bool (*arm)(void);
-    uint32_t wanted; /* somebody was to be preempted, and nobody is armed */
+    uint32_t wanted; /* a unit was to be preempted, and nothing is armed */
 } donors;
+
+/* How many more there may be; the provider's. */
+static struct {
+    uint64_t known_until; /* ns: `left` is what was found */
+    uint32_t left;
+    uint64_t refused_until; /* ns: the system has refused one; `most` there may be until then */
+    uint32_t most;
+} room;
 
 enum { NOBODY_ASKS, ASK_TO_LOOK, ASK_TO_END };
 
 /* --- one of them -------------------------------------------------------------------------------------- */
 
-/* Each has one holder: who has it not in the list, and it points to itself (take_locked). */
+/* Each has one holder: the one that took it from the list, where it points to itself (take_locked). */
 static void give_locked(struct tcb *tcb) {
     thrum_assert(tcb->next == tcb);
     tcb->next = donors.spares;
     donors.spares = tcb;
-    donors.count++;
+    store_relaxed(&donors.count, donors.count + 1);
 }
 
 static struct tcb *take_locked(void) {
     struct tcb *tcb = donors.spares;
     donors.spares = tcb->next;
-    donors.count--;
+    store_relaxed(&donors.count, donors.count - 1);
+    if (donors.count < donors.fewest)
+        donors.fewest = donors.count;
     tcb->next = tcb;
     return tcb;
 }
 
-static void push_locked(struct donor **list, struct donor *donor) {
-    donor->next = *list;
+static void list_locked(struct donor *donor) {
+    donor->next = donors.all;
     donor->before = NULL;
-    if (*list != NULL)
-        (*list)->before = donor;
-    *list = donor;
+    if (donors.all != NULL)
+        donors.all->before = donor;
+    donors.all = donor;
+    donors.alive++;
 }
 
-static void take_out_locked(struct donor **list, struct donor *donor) {
+static void unlist_locked(struct donor *donor) {
     if (donor->before != NULL)
         donor->before->next = donor->next;
     else
-        *list = donor->next;
+        donors.all = donor->next;
     if (donor->next != NULL)
         donor->next->before = donor->before;
+    donors.alive--;
 }
 
 static void list(struct donor *self, bool is_spare) {
     lock_acquire(&donors.lock);
-    push_locked(&donors.all, self);
+    list_locked(self);
     self->carrier.tcb.next = &self->carrier.tcb;
     if (is_spare)
         give_locked(&self->carrier.tcb);
     lock_release(&donors.lock);
 }
 
-/* From the store on the memory may be something else. */
-static void tell(struct birth *birth, struct donor *donor) {
-    birth->donor = donor;
-    store_release(&birth->over, 1);
+/* Not inside. */
+static struct donor *new_record(void) {
+    enter();
+    struct donor *donor = depot_get_shared(&records);
+    leave();
+    return donor;
+}
+
+static void free_record(struct donor *donor) {
+    enter();
+    depot_put_shared(&records, donor);
+    leave();
+}
+
+/* From the store on the birth's memory may be something else. */
+static void tell(struct birth *birth, bool is_ready) {
+    store_release(&birth->over, is_ready ? BORN : STILLBORN);
     futex_wake(&birth->over, 1);
 }
 
-/* To end it would be to free what libc has of it, for which it would wait for a lock that the lost unit may have. */
+/* To end it would be to free what libc has of it, for which it would wait for a lock that the lost unit may have. Its record is
+ * not touched any more. */
 static _Noreturn void sleep_for_ever(struct donor *self) {
+    uint32_t for_ever = 0;
     if (!preempt.lends)
         alarm_delete(&self->carrier.alarm);
     store_release(&self->has_left, 1);
     futex_wake(&self->has_left, 1);
     for (;;)
-        futex_wait(&self->has_left, 1);
+        futex_wait(&for_ever, 0);
 }
 
 static void *donor_main(void *arg) {
     struct birth *birth = arg;
-    struct donor self = {.carrier = {.tcb.base = arch_tcb(), .idle.kind = UNIT_LOOP},
-                         .handle = pthread_self()};
-    struct tcb *tcb = self.private.tcb = &self.carrier.tcb;
+    struct donor *self = birth->donor;
+    *self =
+        (struct donor){.carrier = {.tcb.base = arch_tcb(), .idle.kind = UNIT_LOOP}, .handle = pthread_self()};
+    struct tcb *tcb = self->private.tcb = &self->carrier.tcb;
     tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* who runs on it names it by pthread_self() */
     if (preempt.lends) {
         rseq_give_up(tcb->base);
         libc_signals_follow(false);
     }
-    bool ready = preempt.lends || carrier_begin(&self.carrier);
+    bool ready = preempt.lends || carrier_begin(&self->carrier);
     if (ready)
-        list(&self, !birth->is_private);
-    tell(birth, ready ? &self : NULL);
+        list(self, !birth->is_private);
+    tell(birth, ready);
     if (!ready)
         return NULL;
-    if (!carrier_serve(&self.carrier) || !self.is_free)
-        sleep_for_ever(&self);
+    if (!carrier_serve(&self->carrier) || !self->is_free)
+        sleep_for_ever(self);
     if (!preempt.lends)
-        carrier_finish(&self.carrier);
+        carrier_finish(&self->carrier);
     ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
     if (preempt.lends)
@@ -146,35 +209,198 @@ static void *donor_main(void *arg) {
 /* NULL: there is none to be had. */
 static struct donor *make_one(bool is_private) {
     pthread_t handle;
-    struct birth birth = {.is_private = is_private};
-    if (thread_make_quiet(&handle, STACK, donor_main, &birth) != 0)
-        return NULL;
-    while (load_acquire(&birth.over) == 0)
-        futex_wait(&birth.over, 0);
+    struct birth birth = {.donor = new_record(), .is_private = is_private};
     if (birth.donor == NULL)
+        return NULL;
+    bool is_made = thread_make_quiet(&handle, STACK, donor_main, &birth) == 0;
+    while (is_made && load_acquire(&birth.over) == UNBORN)
+        futex_wait(&birth.over, UNBORN);
+    if (is_made && birth.over == BORN)
+        return birth.donor;
+    if (is_made)
         pthread_join(handle, NULL);
-    return birth.donor;
+    free_record(birth.donor);
+    return NULL;
 }
 
-/* Its record is gone with it. */
-static void end_and_join(struct donor *donor) {
-    pthread_t handle = donor->handle;
+static void let_end(struct donor *donor) {
     donor->is_free = true;
     carrier_end(&donor->carrier);
-    pthread_join(handle, NULL);
+}
+
+static void end_and_join(struct donor *donor) {
+    let_end(donor);
+    pthread_join(donor->handle, NULL);
+    free_record(donor);
+}
+
+/* --- private ones that have ended --------------------------------------------------------------------- */
+
+/* They end at once, beside each other, each with the program's destructors of thread-locals. To join them is left: the provider
+ * does it, and where they are many those that make new ones, which otherwise may be faster for as long as the program runs. */
+
+static void push_ended_locked(struct donor *donor) {
+    donor->next = NULL;
+    if (donors.ended.last != NULL)
+        donors.ended.last->next = donor;
+    else
+        donors.ended.first = donor;
+    donors.ended.last = donor;
+}
+
+static struct donor *pop_ended(void) {
+    enter();
+    lock_acquire(&donors.lock);
+    struct donor *donor = donors.ended.first;
+    if (donor != NULL && (donors.ended.first = donor->next) == NULL)
+        donors.ended.last = NULL;
+    lock_release(&donors.lock);
+    leave();
+    return donor;
+}
+
+static void push_ended(struct donor *donor) {
+    enter();
+    lock_acquire(&donors.lock);
+    push_ended_locked(donor);
+    lock_release(&donors.lock);
+    leave();
+}
+
+static void has_joined(struct donor *donor) {
+    free_record(donor);
+    fetch_sub_release(&donors.ending, 1U);
+    futex_wake(&donors.ending, INT32_MAX);
 }
 
 static void join_ended(void) {
     struct donor *donor;
-    do {
-        lock_acquire(&donors.lock);
-        donor = donors.ended;
-        if (donor != NULL)
-            take_out_locked(&donors.ended, donor);
-        lock_release(&donors.lock);
-        if (donor != NULL)
-            end_and_join(donor);
-    } while (donor != NULL);
+    while ((donor = pop_ended()) != NULL) {
+        pthread_join(donor->handle, NULL);
+        has_joined(donor);
+    }
+}
+
+/* Those whose kernel threads are gone: nothing waits for a destructor, which may wait for a lock that the caller has. */
+static void join_gone(void) {
+    uint32_t tries = load_relaxed(&donors.ending);
+    struct donor *donor;
+    while (tries-- > 0 && (donor = pop_ended()) != NULL)
+        if (pthread_tryjoin_np(donor->handle, NULL) == 0)
+            has_joined(donor);
+        else
+            push_ended(donor);
+}
+
+/* While more than `most` are about to end; but not for ever, as a destructor may wait for what the caller has. */
+static void wait_for_ended(uint32_t most) {
+    enum { TRIES = 20 };
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t ending = load_acquire(&donors.ending);
+        if (ending <= most)
+            return;
+        join_gone();
+        uint64_t moment = clock_monotonic_ns() + 1000000;
+        struct timespec deadline = {(time_t)(moment / 1000000000), (long)(moment % 1000000000)};
+        if (load_acquire(&donors.ending) == ending)
+            futex_wait_until(&donors.ending, ending, CLOCK_MONOTONIC, &deadline);
+    }
+}
+
+/* --- how many there may be ---------------------------------------------------------------------------- */
+
+/* Blocks of the workers, of that which relieves others, and for the first that are preempted, are there in any case. */
+static bool is_below_least(void) {
+    return load_relaxed(&donors.alive) < 4 * (load_acquire(&scheduler.count) + 1);
+}
+
+/* The kernel threads that the system allows are the program's as well. Without a further spare those run that have been
+ * preempted already, and others when one of them ends (lend.c). */
+static bool has_room(void) {
+    uint64_t now = clock_monotonic_ns();
+    if (is_below_least())
+        return true;
+    if (now < room.refused_until && load_relaxed(&donors.alive) >= room.most)
+        return false;
+    if (room.left == 0 && now < room.known_until)
+        return false;
+    if (room.left == 0 || now >= room.known_until) {
+        uint32_t left = quota_threads();
+        room.left = left < ROOM_COUNT ? left : ROOM_COUNT;
+        room.known_until = now + ROOM_MS * UINT64_C(1000000);
+    }
+    if (room.left == 0)
+        return false;
+    room.left--;
+    return true;
+}
+
+/* The program's threads are refused as well: a quarter of them is given back as soon as they are spares. */
+static void was_refused(void) {
+    uint32_t alive = load_relaxed(&donors.alive);
+    room.most = alive - alive / 4;
+    room.refused_until = clock_monotonic_ns() + REFUSED_MS * UINT64_C(1000000);
+    enter();
+    lock_acquire(&donors.lock);
+    donors.is_watched = true;
+    lock_release(&donors.lock);
+    leave();
+}
+
+static uint32_t enough(void) {
+    return donors.low * 2 + preempt_owners_at_once();
+}
+
+static bool make_enough(void) {
+    while (load_relaxed(&donors.count) < enough()) {
+        if (!has_room())
+            return false;
+        if (make_one(false) == NULL) {
+            was_refused();
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Half of those that nothing has needed since the last look, so that a program whose threads compute in bursts keeps some; and
+ * those that are too many. */
+static uint32_t surplus_locked(void) {
+    uint32_t keep = enough(), idle = donors.fewest > keep ? donors.fewest - keep : 0;
+    uint32_t surplus = idle - idle / 2, spare = donors.count > keep ? donors.count - keep : 0, over = 0;
+    if (clock_monotonic_ns() < room.refused_until && donors.alive > room.most)
+        over = donors.alive - room.most;
+    over = over < spare ? over : spare;
+    return surplus > over ? surplus : over;
+}
+
+static struct donor *take_surplus_locked(void) {
+    struct donor *first = NULL;
+    for (uint32_t n = surplus_locked(); n > 0; n--) {
+        struct donor *donor = (struct donor *)(void *)take_locked();
+        unlist_locked(donor);
+        donor->next = first;
+        first = donor;
+    }
+    donors.fewest = donors.count;
+    donors.is_watched = donors.count > enough() || clock_monotonic_ns() < room.refused_until;
+    return first;
+}
+
+/* They end beside each other. */
+static void retire_surplus(void) {
+    enter();
+    lock_acquire(&donors.lock);
+    struct donor *first = take_surplus_locked();
+    lock_release(&donors.lock);
+    leave();
+    for (struct donor *donor = first; donor != NULL; donor = donor->next)
+        let_end(donor);
+    for (struct donor *donor = first, *next; donor != NULL; donor = next) {
+        next = donor->next;
+        pthread_join(donor->handle, NULL);
+        free_record(donor);
+    }
 }
 
 /* --- the provider ------------------------------------------------------------------------------------- */
@@ -189,24 +415,54 @@ static void interrupt_starved(void) {
     leave();
 }
 
-/* Where the system gives no more threads it is asked again by the next who lacks one. */
+/* While spares are watched for some that are not needed. False: it is asked for something. */
+static bool rests_until(uint64_t moment) {
+    struct timespec deadline = {(time_t)(moment / 1000000000), (long)(moment % 1000000000)};
+    while (load_relaxed(&donors.asked) == NOBODY_ASKS)
+        if (futex_wait_until(&donors.asked, NOBODY_ASKS, CLOCK_MONOTONIC, &deadline) == -ETIMEDOUT)
+            return true;
+    return false;
+}
+
+static bool are_watched(void) {
+    enter();
+    lock_acquire(&donors.lock);
+    bool watched = donors.is_watched;
+    lock_release(&donors.lock);
+    leave();
+    return watched;
+}
+
+static void provide(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* donors_ask */
+    bool is_ready = preempt_is_armed();
+    if (!is_ready && exchange_acquire(&donors.wanted, 0U) != 0)
+        is_ready = donors.arm();
+    if (is_ready && make_enough())
+        interrupt_starved();
+    join_ended(); /* the program's destructors of thread-locals: they may take their time */
+}
+
+/* Where there are to be no more threads it is asked again by the next that lacks one. */
 static void *provider_main(void *unused) {
-    (void)unused;
+    uint64_t look = 0;
     for (;;) {
         uint32_t asked = exchange_acquire(&donors.asked, NOBODY_ASKS);
         if (asked == ASK_TO_END)
-            return NULL;
-        if (asked == NOBODY_ASKS) {
+            return unused;
+        if (asked != NOBODY_ASKS)
+            provide();
+        if (!are_watched()) {
+            look = 0;
             futex_wait(&donors.asked, NOBODY_ASKS);
             continue;
         }
-        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* donors_ask */
-        bool is_ready = preempt_is_armed();
-        if (!is_ready && exchange_acquire(&donors.wanted, 0U) != 0)
-            is_ready = donors.arm();
-        if (is_ready && donors_make(donors.low * 2 + preempt_owners_at_once()) == 0)
-            interrupt_starved();
-        join_ended(); /* the program's destructors of thread-locals: they may take their time */
+        if (look == 0)
+            look = clock_monotonic_ns() + RETIRE_MS * UINT64_C(1000000);
+        if (clock_monotonic_ns() >= look || rests_until(look)) {
+            retire_surplus();
+            look = 0;
+        }
     }
 }
 
@@ -232,18 +488,27 @@ int donors_make(uint32_t count) {
     return 0;
 }
 
+/* The kernel threads of private ones that have ended are counted by the system, too. */
 struct private_donor *donors_make_private(void) {
+    wait_for_ended(ENDING_MAX);
     struct donor *donor = make_one(true);
+    if (donor == NULL && load_relaxed(&donors.ending) != 0) {
+        wait_for_ended(0);
+        donor = make_one(true);
+    }
     return donor != NULL ? &donor->private : NULL;
 }
 
+/* Once it is free another may join it, and its record is another's. */
 void donors_end_private(struct tcb *tcb) {
     struct donor *donor = (struct donor *)(void *)tcb;
     enter();
     lock_acquire(&donors.lock);
-    take_out_locked(&donors.all, donor);
-    push_locked(&donors.ended, donor);
+    unlist_locked(donor);
+    fetch_add_relaxed(&donors.ending, 1U);
+    push_ended_locked(donor);
     lock_release(&donors.lock);
+    let_end(donor);
     donors_ask();
     leave();
 }
@@ -261,7 +526,14 @@ struct tcb *donors_take(uint32_t keep) {
 void donors_give(struct tcb *tcb) {
     lock_acquire(&donors.lock);
     give_locked(tcb);
+    bool are_many = !donors.is_watched && donors.count > enough() + SLACK;
+    if (are_many) {
+        donors.is_watched = true;
+        donors.fewest = 0; /* not for a whole period yet */
+    }
     lock_release(&donors.lock);
+    if (are_many)
+        donors_ask();
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */
@@ -271,7 +543,9 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
     donors.arm = arm;
     donors.wanted = 0;
     donors.low = 2;
+    donors.is_watched = false;
     store_relaxed(&donors.asked, NOBODY_ASKS);
+    memset(&room, 0, sizeof room);
     int error = donors_make(count);
     if (error == 0)
         error = thread_make_quiet(&donors.provider, STACK, provider_main, NULL);
@@ -290,7 +564,7 @@ void donors_close(void) {
     donors.has_provider = false;
 }
 
-/* A unit that was preempted in a pool, and is not gone on with, has one still. */
+/* A unit that was preempted in a pool, and is not resumed, has one still. */
 static void leave_behind(struct donor *donor) {
     if (!preempt.carries)
         return;
@@ -307,19 +581,24 @@ void donors_stop(void) {
     thrum_assert(donors.count == 0);
     for (struct donor *donor; (donor = donors.all) != NULL;) {
         donors.all = donor->next;
-        if (donor->is_free)
+        if (donor->is_free) {
             end_and_join(donor);
-        else
+        } else {
             leave_behind(donor);
+            some_stay |= !preempt.carries;
+        }
     }
     donors.spares = NULL;
-    donors.count = 0;
+    donors.count = donors.alive = 0;
+    if (!some_stay)
+        depot_destroy(&records);
 }
 
 void donors_fork_child(void) {
     lock_reset(&donors.lock);
-    donors.all = donors.ended = NULL;
+    depot_fork_child(&records);
+    donors.all = donors.ended.first = donors.ended.last = NULL;
     donors.spares = NULL;
-    donors.count = 0;
-    donors.has_provider = false;
+    donors.count = donors.alive = donors.ending = 0;
+    donors.has_provider = some_stay = false;
 }

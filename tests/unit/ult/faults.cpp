@@ -8,13 +8,17 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <initializer_list>
+
+#include "ult.hpp"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
 
 Faults faults;
+std::atomic<unsigned> faults_threads{UINT32_MAX};
 
 static bool take_one(std::atomic<int> &count) {
     int left = count.load();
@@ -31,6 +35,7 @@ int Failing::strike() {
 void faults_clear() {
     for (Failing *one : {&faults.mmap, &faults.guard, &faults.mprotect, &faults.create})
         one->after(0, 0, 0);
+    faults_threads = UINT32_MAX;
 }
 
 extern "C" {
@@ -72,5 +77,15 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
                           void *arg) noexcept {
     int error = faults.create.strike();
     return error != 0 ? error : __real_pthread_create(thread, attr, fn, arg);
+}
+
+uint32_t __real_quota_threads();
+uint32_t __wrap_quota_threads();
+uint32_t __wrap_quota_threads() {
+    const auto limit = static_cast<std::size_t>(faults_threads.load());
+    if (limit == UINT32_MAX)
+        return __real_quota_threads();
+    const std::size_t used = threads_of_process();
+    return used < limit ? static_cast<uint32_t>(limit - used) : 0;
 }
 }

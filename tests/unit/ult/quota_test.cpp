@@ -15,6 +15,7 @@
 
 extern "C" {
 uint32_t quota_cpus_from(const char *groups, const char *root);
+uint32_t quota_threads_from(const char *groups, const char *root);
 }
 
 namespace {
@@ -33,6 +34,9 @@ class Quota : public testing::Test {
         std::ofstream(path) << text;
     }
     uint32_t cpus(const std::string &groups) const { return quota_cpus_from(groups.c_str(), root_.c_str()); }
+    uint32_t threads(const std::string &groups) const {
+        return quota_threads_from(groups.c_str(), root_.c_str());
+    }
 
   private:
     std::string root_;
@@ -48,6 +52,27 @@ TEST_F(Quota, Version2IsTheSmallestOnTheWayUp) {
     EXPECT_EQ(cpus("0::/a/b\n"), 2U); // rounded up
     write("/cpu.max", "50000 100000\n");
     EXPECT_EQ(cpus("0::/a/b\n"), 1U);
+}
+
+// A quarter of the limit is the program's.
+TEST_F(Quota, ThreadsOfBothVersions) {
+    for (const std::string at : {"", "/pids"}) {
+        const std::string groups = at.empty() ? "0::/a/b\n" : "7:cpu:/x\n6:pids:/a/b\n";
+        EXPECT_EQ(threads(groups), kNone);
+        write(at + "/a/b/pids.max", "max\n");
+        write(at + "/a/b/pids.current", "17\n");
+        EXPECT_EQ(threads(groups), kNone);
+        write(at + "/a/pids.max", "400\n");
+        EXPECT_EQ(threads(groups), kNone); // how many there are is not known
+        write(at + "/a/pids.current", "100\n");
+        EXPECT_EQ(threads(groups), 200U);
+        write(at + "/a/b/pids.max", "40\n");
+        EXPECT_EQ(threads(groups), 13U); // 40 - 10 - 17
+        write(at + "/a/b/pids.current", "30\n");
+        EXPECT_EQ(threads(groups), 0U);
+        write(at + "/a/b/pids.current", "39\n");
+        EXPECT_EQ(threads(groups), 0U);
+    }
 }
 
 TEST_F(Quota, Version1HasTwoFiles) {
