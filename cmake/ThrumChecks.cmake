@@ -18,9 +18,16 @@ foreach(name cache stat)
 endforeach()
 
 if(TARGET thrum-ult)
+    set(ult_in_libcs_place pthread_exit thrd_exit execve execv execvp execvpe execl execlp execle fexecve execveat
+        posix_spawn posix_spawnp system popen pclose)
+    include(CheckFunctionExists)
+    check_function_exists(pidfd_spawn THRUM_HAVE_PIDFD_SPAWN) # since glibc 2.39
+    if(THRUM_HAVE_PIDFD_SPAWN)
+        list(APPEND ult_in_libcs_place pidfd_spawn pidfd_spawnp)
+    endif()
     add_test(NAME build.ult-exports
              COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
-                     "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}" pthread_exit thrd_exit)
+                     "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}" ${ult_in_libcs_place})
     set_tests_properties(build.ult-exports PROPERTIES LABELS unit)
     if(NOT THRUM_SANITIZE)
         add_test(NAME build.ult-needs-libc-only

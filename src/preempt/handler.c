@@ -84,9 +84,14 @@ static bool is_forbidden(const ucontext_t *context) {
 }
 
 /* In the handler: the signal is blocked, and the rest may be as a call wants it that is over. */
-static void let_signal_in(const ucontext_t *context) {
-    signals_mask_set(mask_of_frame(context));
+static void let_signal_in(const struct worker *worker, const ucontext_t *context) {
+    signals_mask_set(worker->current->blocks_sigchld ? worker->tick.mask : mask_of_frame(context));
 }
+/* In system(), which blocks a signal more than the worker (runtime/children.c). */
+static sigbits own_block(const struct thrum_unit *unit) {
+    return unit->blocks_sigchld ? signals_bit(SIGCHLD) : 0;
+}
+
 
 static void keep_signal_out(void) {
     signals_block(signals_bit(preempt.settings.signal));
@@ -94,8 +99,8 @@ static void keep_signal_out(void) {
 
 /* The kernel thread may be another than that which took the signal, and others have run on it since: the frame says what
  * it is to have. */
-static void make_frame_ours(ucontext_t *context) {
-    sigbits mask = signals_mask_get() & ~signals_bit(preempt.settings.signal);
+static void make_frame_ours(const struct thrum_unit *self, ucontext_t *context) {
+    sigbits mask = (signals_mask_get() & ~signals_bit(preempt.settings.signal)) | own_block(self);
     memcpy(&context->uc_sigmask, &mask, sizeof mask);
     sigaltstack(NULL, &context->uc_stack);
 }
@@ -166,7 +171,7 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         change_kernel_thread(worker, self, place, next, spare);
     } else {
         if (context != NULL)
-            let_signal_in(context);
+            let_signal_in(worker, context);
         change_to(worker, self, place, next, THRUM_TRACE_PREEMPT);
         if (context != NULL)
             keep_signal_out();
@@ -176,7 +181,7 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         lend_bring_back(worker_here(), self);
     thrum_assert(worker_here()->current == self && runs_on_its_block(worker_here(), self));
     if (context != NULL && !carries)
-        make_frame_ours(context);
+        make_frame_ours(self, context);
     return true;
 }
 
@@ -251,6 +256,8 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     store_relaxed(&tick->other, mask);
     if (tick->seen >= STAYS)
         tick->mask = mask;
+    if (worker->current->blocks_sigchld && mask == (tick->mask | own_block(worker->current)))
+        return false; /* a handler of that signal does not come meanwhile */
     return mask != tick->mask;
 }
 

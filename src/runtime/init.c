@@ -9,10 +9,10 @@
 #include "context/annotate.h"
 #include "os/membarrier.h"
 #include "os/signals.h"
-#include "os/thread.h"
 #include "os/ticks.h"
 #include "preempt/preempt.h"
 #include "runtime/blocking.h"
+#include "runtime/children.h"
 #include "runtime/config.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
@@ -32,8 +32,6 @@ enum state { STOPPED, CHANGING, RUNNING };
 static struct {
     uint32_t state; /* enum state; by cas from STOPPED or RUNNING to CHANGING */
     bool joined_in; /* there is a scheduler.primary */
-    int32_t tid;    /* of the kernel thread that started it, as the next */
-    sigbits mask;
 } runtime;
 
 /* When there are no workers. */
@@ -92,15 +90,6 @@ static int start(const struct settings *settings, bool join_in) {
 
 /* --- a child of fork ---------------------------------------------------------------------------------- */
 
-/* What a worker blocks since it is one is let in as it was by who started the runtime: else the child, and what it becomes
- * by exec, could not be ended by SIGTERM. */
-static void let_signals_in(const struct worker *worker) {
-    bool is_quiet =
-        worker != NULL && worker->current != &scheduler.primary && load_relaxed(&worker->tid) != runtime.tid;
-    if (is_quiet)
-        signals_mask_set(signals_mask_get() & (runtime.mask | ~thread_quiet_mask()));
-}
-
 /* The caller is the only thread. It may have been a unit: it goes on, on its unit's stack, as an external kernel thread
  * of a process without a runtime. What the others held is lost; nothing of it is unmapped, the caller may stand on it. */
 static void fork_child(void) {
@@ -120,7 +109,8 @@ static void fork_child(void) {
     pool_fork_child();
     scheduler_fork_child();
     store_release(&runtime.state, STOPPED);
-    let_signals_in(worker);
+    children_let_signals_in(worker);
+    children_fork_child();
 }
 
 static int watch_forks(void) {
@@ -136,8 +126,7 @@ static int watch_forks(void) {
 
 static int change_to_running(const struct settings *settings, bool join_in) {
     int error = watch_forks();
-    runtime.tid = gettid();
-    runtime.mask = signals_mask_get();
+    children_start(gettid(), signals_mask_get());
     if (error == 0)
         error = start(settings, join_in);
     if (error == EAGAIN && settings->preempt.mode != THRUM_PREEMPT_NONE && settings->preempt.is_lazy) {

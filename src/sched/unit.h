@@ -113,8 +113,9 @@ struct thrum_unit {
         *tcb; /* tcb.h: its own, or NULL: its worker's; its own to write. carrier.h: its kernel thread's */
     uint32_t slice; /* us; 0: the runtime's; its own to write */
     bool has_cleanups;
-    bool is_primary; /* what ran on the thread that called thrum_init; r/o */
-    bool took_tcb;   /* `tcb` was its worker's; it gives it back when it goes on */
+    bool is_primary;     /* what ran on the thread that called thrum_init; r/o */
+    bool took_tcb;       /* `tcb` was its worker's; it gives it back when it goes on */
+    bool blocks_sigchld; /* besides what its worker blocks: it waits in system(); its own to write */
 } __attribute__((aligned(64)));
 
 /* The uppermost bytes of each stack of a ULT's own. */

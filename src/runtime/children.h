@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Programs that the caller starts, by posix_spawn, system, popen or exec.
+ *
+ * Workers block all signals that are for the program (os/thread.h), and a child inherits the mask of the kernel thread that
+ * starts it: it would ignore SIGTERM and an interrupt from the terminal. A child of fork is seen to by init.c; these go past
+ * the handlers of pthread_atfork. So the functions are defined here in libc's place. What is called on a kernel thread of the
+ * program's, and what has a signal mask of its own choice, is libc's as before. */
+#ifndef THRUM_RUNTIME_CHILDREN_H
+#define THRUM_RUNTIME_CHILDREN_H
+
+#include <stdint.h>
+
+#include "os/signals.h"
+
+/* When a runtime starts: the signals that the kernel thread `tid`, which starts it and remains the program's, blocks. Children
+ * block the same. */
+void children_start(int32_t tid, sigbits mask);
+
+/* In a child of fork, whose thread was on `worker` or NULL: it lets in what its parent would have let in. */
+struct worker;
+void children_let_signals_in(const struct worker *worker);
+void children_fork_child(void);
+
+#endif
