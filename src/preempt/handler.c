@@ -12,9 +12,12 @@
  * Libc's thread-locals are the unit's before and after, so errno is saved as any handler has to; nothing here may touch
  * them in between. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
 #include <ucontext.h>
 
 #include "arch_fault.h"
@@ -22,6 +25,7 @@
 #include "base/assert.h"
 #include "os/signals.h"
 #include "preempt/donors.h"
+#include "preempt/frame_stack.h"
 #include "preempt/preempt.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
@@ -83,15 +87,15 @@ static bool is_forbidden(const ucontext_t *context) {
     return whole_mask_of_frame(context) & signals_bit(preempt.settings.signal);
 }
 
-/* In the handler: the signal is blocked, and the rest may be as a call wants it that is over. */
-static void let_signal_in(const struct worker *worker, const ucontext_t *context) {
-    signals_mask_set(worker->current->blocks_sigchld ? worker->tick.mask : mask_of_frame(context));
-}
 /* In system(), which blocks a signal more than the worker (runtime/children.c). */
 static sigbits own_block(const struct thrum_unit *unit) {
     return unit->blocks_sigchld ? signals_bit(SIGCHLD) : 0;
 }
 
+/* In the handler: the signal is blocked, and the rest may be as a call wants it that is over. */
+static void let_signal_in(const struct worker *worker, const ucontext_t *context) {
+    signals_mask_set(worker->current->blocks_sigchld ? worker->tick.mask : mask_of_frame(context));
+}
 
 static void keep_signal_out(void) {
     signals_block(signals_bit(preempt.settings.signal));
@@ -252,25 +256,47 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     sigbits mask = mask_of_frame(context);
     if (is_on(&context->uc_stack, arch_fault_sp(context)))
         return true;
+    if (worker->current->blocks_sigchld && mask == (tick->mask | own_block(worker->current)))
+        return false; /* a handler of that signal does not come meanwhile */
     tick->seen = mask != tick->mask && mask == tick->other ? tick->seen + 1 : 0;
     store_relaxed(&tick->other, mask);
     if (tick->seen >= STAYS)
         tick->mask = mask;
-    if (worker->current->blocks_sigchld && mask == (tick->mask | own_block(worker->current)))
-        return false; /* a handler of that signal does not come meanwhile */
     return mask != tick->mask;
 }
 
-/* Where its frame goes on the unit's own stack; NULL: there is no room, or it stands on another one, which the next tick
- * may find otherwise. */
-static char *place_for(const struct thrum_unit *unit, const ucontext_t *context, const char *frame,
-                       size_t size) {
+/* Of the primary: its kernel thread's. */
+static struct { char *low, *top; /* r/o while there are workers */ } primary_stack;
+
+/* Where its frame goes on the unit's own stack; NULL: there is no room, or it stands on another one. */
+static char *place_on_own_stack(const struct thrum_unit *unit, const ucontext_t *context, const char *frame,
+                                size_t size) {
     enum { FUNCTIONS = 4096 }; /* that are called on top of it */
     char *sp = (char *)arch_fault_sp(context), *place = sp - ARCH_RED_ZONE - size;
+    char *top = unit->is_primary ? primary_stack.top : unit->stack_top;
+    char *low = unit->is_primary ? primary_stack.low : unit_stack_low(unit);
     place -= (uintptr_t)(place - (uintptr_t)frame) % ARCH_SIGNAL_ALIGN;
-    if (unit->stack_top != NULL && (sp > unit->stack_top || place - FUNCTIONS < unit_stack_low(unit)))
-        return NULL;
+    return sp <= top && place - FUNCTIONS >= low ? place : NULL;
+}
+
+/* Else on another (frame_stack.h). A unit of a kind that has no stack is not preempted. NULL: there is no memory. */
+static char *place_for(struct worker *worker, const ucontext_t *context, const char *frame, size_t size) {
+    struct tick *tick = &worker->tick;
+    tick->frame_stack = NULL;
+    if (!is_thread(worker->current))
+        return (char *)(uintptr_t)frame;
+    char *place = place_on_own_stack(worker->current, context, frame, size);
+    if (place == NULL && (tick->frame_stack = frame_stack_take()) != NULL)
+        place = frame_stack_place(tick->frame_stack, frame, size, ARCH_SIGNAL_ALIGN);
     return place;
+}
+
+/* The last one has been left: its unit has returned from the handler, else the signal would not have come here. */
+static void free_left(struct tick *tick) {
+    struct frame_stack *left = tick->left;
+    tick->left = NULL;
+    if (left != NULL)
+        frame_stack_give(left);
 }
 
 /* It goes on with its call, and waits perhaps for long: is it to be asked soon whether it still does? One that answers EINTR the
@@ -302,6 +328,7 @@ static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool
 static void preempt_here(ucontext_t *context, int error) {
     struct worker *worker = worker_here();
     struct thrum_unit *next = worker->tick.next;
+    struct frame_stack *here = worker->tick.frame_stack; /* NULL: the unit's own */
     do {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         if (!preempt_for(worker, worker->current, next, context))
@@ -316,6 +343,9 @@ static void preempt_here(ucontext_t *context, int error) {
     worker->tick.resumed = arch_fault_pc(context);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     leave();
+    if (here != NULL)
+        worker_here()->tick.left =
+            here; /* the signal is blocked up to the return: it is the same worker still */
     set_error_here(error);
 }
 
@@ -376,9 +406,12 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     worker->tick.in_kernel = worker->tick.again != 0 && arch_signal_in_call(context);
     char *frame = arch_signal_frame(context);
     size_t size = (size_t)((char *)context->uc_stack.ss_sp + context->uc_stack.ss_size - frame);
-    char *place = place_for(worker->current, context, frame, size);
+    free_left(&worker->tick);
+    char *place = place_for(worker, context, frame, size);
     struct thrum_unit *next = place != NULL ? for_whom(worker) : NULL;
     if (next == NULL) {
+        if (worker->tick.frame_stack != NULL)
+            frame_stack_give(worker->tick.frame_stack);
         look_if_stuck(worker, context, place == NULL || tick_has_others_behind(worker));
         /* Who was woken here and is to go first has gone elsewhere. */
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
@@ -474,6 +507,26 @@ bool handler_would_intrude(void) {
     return sigaction(preempt.settings.signal, NULL, &now) != 0 ||
            (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN && now.sa_sigaction != on_signal) ||
            (signals_mask_get() & signals_bit(preempt.settings.signal)) != 0;
+}
+
+/* As much as is surely its own: what lies outside is treated as a coroutine's, which is no harm. The stack of the process's
+ * first thread ends at the name of the program, which the kernel puts there. */
+void handler_find_primary_stack(void) {
+    enum { USUAL = 8 << 20 };
+    pthread_attr_t attr;
+    void *low = NULL;
+    size_t size = 0;
+    if (sys(SYS_gettid) == sys(SYS_getpid)) {
+        struct rlimit limit;
+        bool is_usual = getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur > USUAL;
+        size = is_usual ? USUAL : limit.rlim_cur;
+        low = (char *)getauxval(AT_EXECFN) - size; // NOLINT(performance-no-int-to-ptr)
+    } else if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        pthread_attr_getstack(&attr, &low, &size);
+        pthread_attr_destroy(&attr);
+    }
+    primary_stack.low = low;
+    primary_stack.top = (char *)low + size;
 }
 
 int handler_install(void) {

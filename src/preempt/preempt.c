@@ -14,6 +14,7 @@
 #include "os/signals.h"
 #include "preempt/carrier.h"
 #include "preempt/donors.h"
+#include "preempt/frame_stack.h"
 #include "preempt/monitor.h"
 #include "sched/own.h"
 #include "sched/worker.h"
@@ -114,6 +115,7 @@ void preempt_stop(void) {
     if (preempt_has_spares())
         donors_stop();
     handler_remove();
+    frame_stacks_stop();
     carriers_stop();
     own_is_possible = own_is_default = ticks_are_possible = false;
     preempt.on = false;
@@ -130,6 +132,7 @@ void preempt_fork_child(const struct worker *worker) {
     }
     if (preempt_has_spares())
         donors_fork_child();
+    frame_stacks_fork_child();
     lock_reset(&reserves);
     carriers_stop();
     monitor_fork_child();
@@ -214,6 +217,8 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     worker->tick.blocked = mask & tick;
     worker->tick.mask = worker->tick.other = mask & ~tick;
     signals_unblock(tick);
+    if (primary != NULL)
+        handler_find_primary_stack();
     if (preempt.lends && primary != NULL)
         libc_signals_follow(true);
     if (preempt_has_spares()) {

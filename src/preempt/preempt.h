@@ -130,6 +130,9 @@ uint32_t preempt_owners_at_once(void);
 bool handler_has_dropped(void);
 
 /* The program has one for the signal. */
+/* By the thread that is to be the primary: the handler knows its stack. */
+void handler_find_primary_stack(void);
+
 bool handler_would_intrude(void);
 int handler_install(void);
 void handler_remove(void);

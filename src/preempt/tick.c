@@ -7,6 +7,7 @@
 #include "os/syscall.h"
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
+#include "preempt/frame_stack.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/preempt.h"
@@ -317,3 +318,9 @@ void tick_thread_end(struct worker *worker) {
     set(worker, 0, 0);
     alarm_delete(&worker->tick.alarm);
 }
+    if (worker->tick.left != NULL) {
+        enter();
+        frame_stack_give(worker->tick.left);
+        leave();
+        worker->tick.left = NULL;
+    }

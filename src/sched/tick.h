@@ -29,6 +29,7 @@
 #include "os/alarm.h"
 #include "thrum/preempt.h"
 
+struct frame_stack;
 struct thrum_unit;
 struct worker;
 
@@ -56,11 +57,13 @@ struct tick {
     uint32_t seen;                 /* how often that in turn */
     uint32_t ran;                  /* ticks that have found the same unit; 0: it had just begun */
     const struct thrum_unit *unit; /* at the last tick; a name only */
-    struct thrum_unit *next;       /* the handler's, on its way from one stack to another */
-    char *stack;                   /* alternate; NULL: the kernel thread had one */
-    uint64_t switches;             /* the worker's, then */
-    uint64_t period;               /* ns, of the ticks that were asked for last */
-    uint64_t changed; /* when a tick last took a unit away, or was late, or the worker came to its carrier */
+    struct thrum_unit *next;       /* the handler's, on its way from one stack to another, as `frame_stack` */
+    struct frame_stack *frame_stack,
+        *left;         /* what it goes to; what is free at the next tick (preempt/frame_stack.h) */
+    char *stack;       /* alternate; NULL: the kernel thread had one */
+    uint64_t switches; /* the worker's, then */
+    uint64_t period;   /* ns, of the ticks that were asked for last */
+    uint64_t changed;  /* when a tick last took a unit away, or was late, or the worker came to its carrier */
     struct alarm alarm;     /* r/o; on carriers that of the present one; none: by the monitor */
     uint64_t due;           /* the monitor's (preempt/monitor.h), as the next two */
     uint32_t sent, skipped; /* the last signal has not come yet; another one would have been due since */
