@@ -71,6 +71,7 @@ static struct worker *take_on(struct carrier *self) {
     tick->mask = self->mask;
     store_relaxed(&tick->other, self->other);
     tick->seen = self->seen;
+    tick->slack = self->slack;
     if (preempt.place != NULL && self->place != worker->id + 1) {
         preempt.place(worker->id);
         self->place = worker->id + 1;
@@ -95,6 +96,7 @@ static void let_go(struct carrier *self, const struct worker *worker) {
     self->mask = worker->tick.mask; /* as it was found to be, and in what is found instead (handler.c) */
     self->other = load_relaxed(&worker->tick.other);
     self->seen = worker->tick.seen;
+    self->slack = worker->tick.slack;
     alarm_set(&self->alarm, 0, 0);
     self->is_stopped = load_seq_cst(&self->is_sent) != 0;
     ARCH_TLS_STORE(thrum_worker, NULL);

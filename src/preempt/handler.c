@@ -299,6 +299,24 @@ static void free_left(struct tick *tick) {
         frame_stack_give(left);
 }
 
+/* Of the stack below, where the frame was that the present unit went on with. What it calls, other than a wait that it has not
+ * left, overwrites some of that. The unit's own stack. */
+static uint64_t sum_below(const ucontext_t *context) {
+    enum { WORDS = 64 };
+    const char *end = (const char *)arch_fault_sp(context) - ARCH_RED_ZONE;
+    uint64_t sum = 0, word;
+    for (unsigned i = 1; i <= WORDS; i++) {
+        memcpy(&word, end - i * sizeof word, sizeof word);
+        sum = (sum << 7 | sum >> 57) ^ word;
+    }
+    return sum;
+}
+
+static bool has_not_moved(const struct tick *tick, const ucontext_t *context) {
+    return tick->stands && tick->patience.sp == arch_fault_sp(context) &&
+           tick->patience.sum == sum_below(context);
+}
+
 /* It goes on with its call, and waits perhaps for long: is it to be asked soon whether it still does? One that answers EINTR the
  * program makes again, and its timeout, if that is relative, begins anew: it comes to its end in a turn of a whole slice only. */
 static bool is_to_be_asked_soon(struct worker *worker, const ucontext_t *context) {
@@ -338,8 +356,11 @@ static void preempt_here(ucontext_t *context, int error) {
         worker->tick.late = true; /* for a tick that came meanwhile: it has not gone on yet */
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) &&
              (next = for_whom(worker)) != NULL);
-    if (is_to_be_asked_soon(worker, context))
+    if (is_to_be_asked_soon(worker, context)) {
+        worker->tick.patience.sp = here == NULL ? arch_fault_sp(context) : 0;
+        worker->tick.patience.sum = here == NULL ? sum_below(context) : 0;
         tick_look_soon(worker);
+    }
     worker->tick.resumed = arch_fault_pc(context);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     leave();
@@ -404,6 +425,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     }
     enter();
     worker->tick.in_kernel = worker->tick.again != 0 && arch_signal_in_call(context);
+    worker->tick.patience.has_not_moved = worker->tick.in_kernel && has_not_moved(&worker->tick, context);
     char *frame = arch_signal_frame(context);
     size_t size = (size_t)((char *)context->uc_stack.ss_sp + context->uc_stack.ss_size - frame);
     free_left(&worker->tick);

@@ -132,6 +132,8 @@ void preempt_fork_child(const struct worker *worker) {
     }
     if (preempt_has_spares())
         donors_fork_child();
+    if (worker != NULL)
+        tick_slack_back(&worker->tick);
     frame_stacks_fork_child();
     lock_reset(&reserves);
     carriers_stop();

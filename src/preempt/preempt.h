@@ -29,6 +29,7 @@ enum { SIGNAL_CANCEL = 32, SIGNAL_SET_IDS = 33 };
 struct thrum_unit;
 struct worker;
 struct tcb;
+struct tick;
 struct exception_globals;
 
 /* What preemption has to know of the layer above. */
@@ -129,10 +130,10 @@ uint32_t preempt_owners_at_once(void);
 /* A tick has come to this kernel thread while it was no worker's, and was the last: once. */
 bool handler_has_dropped(void);
 
-/* The program has one for the signal. */
 /* By the thread that is to be the primary: the handler knows its stack. */
 void handler_find_primary_stack(void);
 
+/* The program has one for the signal. */
 bool handler_would_intrude(void);
 int handler_install(void);
 void handler_remove(void);
@@ -170,6 +171,9 @@ void tick_end_for_good(struct worker *worker);
 /* The present unit goes on with a call in the kernel, in which it was preempted: if it still waits there a moment from now its
  * slice is over. On the worker, inside. */
 void tick_look_soon(struct worker *worker);
+
+/* In a child of fork, whose thread was on the worker of `tick`: it sleeps as precisely as before. */
+void tick_slack_back(const struct tick *tick);
 
 /* Is the present unit's slice over, of so many ns? At a tick, once. */
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice);

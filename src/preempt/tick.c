@@ -2,12 +2,14 @@
 /* See sched/tick.h. */
 #include "sched/tick.h"
 
+#include <sys/prctl.h>
+
 #include "os/clock.h"
 #include "os/membarrier.h"
 #include "os/syscall.h"
+#include "preempt/frame_stack.h"
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
-#include "preempt/frame_stack.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/preempt.h"
@@ -171,13 +173,21 @@ static bool has_just_begun(struct tick *tick, uint64_t period, bool is_first) {
     return is_late || now - tick->changed < (tick->stands ? period / 4 * 3 : period / 2);
 }
 
+/* --- units that wait in the kernel -------------------------------------------------------------------- */
+
+static const uint64_t shortest = THRUM_SLICE_MIN * UINT64_C(1000);
+
 /* What it waits for may take many turns of its own, each of which would cost its worker a slice. A call that has come to its end
- * meanwhile returns at once; so who is found there again after the shortest slice still waits, and others have theirs. */
+ * meanwhile returns at once; so a unit that is found there again after the shortest slice still waits, and others have theirs.
+ *
+ * Where all that a worker runs wait so, they would take a part of a CPU for ever. After each round of such turns the next
+ * ones are twice as long, until a round takes ROUND_MS: so long at most a unit is not asked whose call has come to its end. A
+ * unit that computes to the end of its slice, or has done something in its turn, makes them short again. */
 void tick_look_soon(struct worker *worker) {
-    const uint64_t moment = THRUM_SLICE_MIN * UINT64_C(1000);
     struct tick *tick = &worker->tick;
     uint64_t period = load_relaxed(&preempt.period);
-    if (load_relaxed(&tick->state) != TICK_ON || period <= 2 * moment)
+    uint64_t moment = tick->patience.moment > shortest ? tick->patience.moment : shortest;
+    if (load_relaxed(&tick->state) != TICK_ON || period <= 2 * shortest)
         return;
     tick->again = load_relaxed(&worker->counters.switches) + 1;
     store_relaxed(&tick->period, period);
@@ -185,21 +195,81 @@ void tick_look_soon(struct worker *worker) {
     set(worker, timer_now() + moment, period);
 }
 
-static bool waits_again(struct tick *tick, uint64_t switches) {
+/* Queued where this worker looks. */
+static uint64_t count_queued(const struct worker *worker) {
+    int64_t yielded = load_relaxed(&worker->yields.tail) - load_relaxed(&worker->yields.head);
+    return load_relaxed(&worker->inbox.count) + load_relaxed(&scheduler.shared.count) +
+           (yielded > 0 ? (uint64_t)yielded : 0);
+}
+
+static void be_impatient(struct tick *tick) {
+    tick->patience.moment = 0;
+    tick->patience.turns = 0;
+}
+
+static void has_waited_through(struct worker *worker, uint64_t switches) {
+    enum { ROUND_MS = 50 };
+    struct tick *tick = &worker->tick;
+    if (!tick->patience.has_not_moved) {
+        be_impatient(tick);
+        return;
+    }
+    bool in_a_row = switches - tick->patience.switches <= 1;
+    tick->patience.switches = switches;
+    tick->patience.turns = in_a_row ? tick->patience.turns + 1 : 1;
+    uint64_t queued = count_queued(worker), period = load_relaxed(&preempt.period);
+    if (tick->patience.turns <= queued)
+        return;
+    uint64_t longest = ROUND_MS * UINT64_C(1000000) / (queued + 1), moment = tick->patience.moment;
+    longest = longest < period / 2 ? longest : period / 2;
+    moment = moment > shortest ? 2 * moment : 2 * shortest;
+    tick->patience.moment = moment < longest ? moment : longest;
+    tick->patience.turns = 0;
+}
+
+static bool waits_again(struct worker *worker, uint64_t switches) {
+    struct tick *tick = &worker->tick;
     bool still = tick->again == switches + 1 && tick->in_kernel;
     tick->again = 0;
     tick->in_kernel = false;
+    if (still)
+        has_waited_through(worker, switches);
     return still;
 }
+
+/* What sleeps by nanosleep() is told how long it has still to sleep, and this is longer by the slack of timers than it is: with
+ * slices that are not longer than the slack a loop that sleeps for the rest never ends. 50 us is what the kernel gives. On
+ * the kernel thread. Children inherit it, which costs them nothing but some more wake-ups. */
+static void fit_slack(struct tick *tick, uint64_t period) {
+    enum { USUAL_NS = 50000, PART = 16 };
+    uint64_t slack = period / PART;
+    if (period > 4 * USUAL_NS || tick->slack == slack)
+        return;
+    long now = sys(SYS_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    tick->slack = slack;
+    if (now <= 0 || (uint64_t)now <= slack)
+        return;
+    if (tick->slack_before == 0)
+        tick->slack_before = (uint64_t)now;
+    sys(SYS_prctl, PR_SET_TIMERSLACK, slack, 0, 0, 0);
+}
+
+void tick_slack_back(const struct tick *tick) {
+    if (tick->slack != 0 && tick->slack_before != 0)
+        sys(SYS_prctl, PR_SET_TIMERSLACK, tick->slack_before, 0, 0, 0);
+}
+
+/* --- slices ------------------------------------------------------------------------------------------- */
 
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice) {
     struct tick *tick = &worker->tick;
     uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
     bool same = tick->unit == unit && tick->switches == switches;
     bool early = load_relaxed(&tick->early);
-    bool urgent = waits_again(tick, switches) || load_relaxed(&tick->urgent);
+    bool waits = waits_again(worker, switches), urgent = waits || load_relaxed(&tick->urgent);
     if (urgent)
         store_relaxed(&tick->urgent, 0);
+    fit_slack(tick, load_relaxed(&preempt.period));
     if ((early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
         ask(worker);
     else
@@ -212,7 +282,10 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     tick->late = false;
     tick->unit = unit;
     tick->switches = switches;
-    return urgent || tick->ran * period >= slice;
+    bool is_over = tick->ran * period >= slice;
+    if (is_over && !waits)
+        be_impatient(tick);
+    return urgent || is_over;
 }
 
 /* --- who asks ----------------------------------------------------------------------------------------- */
@@ -317,10 +390,12 @@ void tick_thread_end(struct worker *worker) {
     store_relaxed(&worker->tick.state, TICK_NEVER);
     set(worker, 0, 0);
     alarm_delete(&worker->tick.alarm);
-}
+    tick_slack_back(&worker->tick);
+    worker->tick.slack = worker->tick.slack_before = 0;
     if (worker->tick.left != NULL) {
         enter();
         frame_stack_give(worker->tick.left);
         leave();
         worker->tick.left = NULL;
     }
+}

@@ -43,6 +43,7 @@ struct carrier {
     struct alarm alarm;
     sigbits mask, other;    /* signals that it blocks, and while it carries nobody the same of struct tick */
     uint32_t seen;          /* likewise */
+    uint64_t slack;         /* likewise */
     char *stack;            /* alternate; NULL: it had one */
     uint32_t is_sent;       /* whoever sends it a worker is about to set its timer, or has */
     bool is_stopped;        /* ... which it may have stopped since; its own */

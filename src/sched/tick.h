@@ -44,15 +44,24 @@ struct tick {
     uint64_t in_call; /* the last one found it in the kernel: switches + 1 */
     uint64_t resumed; /* where the present unit goes on that was preempted; 0: it has */
     uint64_t again;   /* the present unit was preempted there, and goes on with its call: switches + 1 */
-    bool own_wait;    /* the library waits there, for one that is not preempted (os/own_wait.h) */
-    bool waited;      /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
-    bool wanted;      /* a slice of one that is not preempted is over: for safepoints */
-    bool stands;      /* the last one found the unit where it had gone on; a loop may have come there again */
-    bool late;        /* ticks were lost before the last, or it came before its unit had gone on */
-    bool early;       /* the next one is for a timer's deadline, or to look again; by who asks */
-    bool came_early;  /* the present one did */
-    bool in_kernel;   /* ... found the unit there, in a call that waits, and `again` is of interest */
-    bool blocked;     /* the kernel thread had the signal blocked; r/o */
+    struct {
+        uint64_t moment;    /* ns: so long such a unit keeps its worker; 0: the shortest slice */
+        uint64_t switches;  /* the worker's, at the last turn that such a unit has waited through */
+        uint32_t turns;     /* these in a row */
+        bool has_not_moved; /* the present one stands where it went on, and has called nothing meanwhile */
+        uintptr_t sp;       /* ... its stack pointer then, and a sum of what was below */
+        uint64_t sum;
+    } patience;                   /* tick_look_soon */
+    uint64_t slack, slack_before; /* ns: of timers that its kernel thread sleeps by; 0: not changed */
+    bool own_wait;                /* the library waits there, for one that is not preempted (os/own_wait.h) */
+    bool waited;     /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
+    bool wanted;     /* a slice of one that is not preempted is over: for safepoints */
+    bool stands;     /* the last one found the unit where it had gone on; a loop may have come there again */
+    bool late;       /* ticks were lost before the last, or it came before its unit had gone on */
+    bool early;      /* the next one is for a timer's deadline, or to look again; by who asks */
+    bool came_early; /* the present one did */
+    bool in_kernel;  /* ... found the unit there, in a call that waits, and `again` is of interest */
+    bool blocked;    /* the kernel thread had the signal blocked; r/o */
     uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
     uint32_t seen;                 /* how often that in turn */
     uint32_t ran;                  /* ticks that have found the same unit; 0: it had just begun */

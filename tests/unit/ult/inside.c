@@ -29,3 +29,7 @@ struct timers *inside_timers(struct worker *worker) {
 int inside_is_fenced(void) {
     return scheduler.fenced;
 }
+
+unsigned long inside_patience(unsigned worker) {
+    return load_relaxed(&scheduler.workers[worker]->tick.patience.moment);
+}

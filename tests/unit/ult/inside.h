@@ -20,6 +20,9 @@ struct timers *inside_timers(struct worker *worker);
 /* The runtime does without membarrier. */
 int inside_is_fenced(void);
 
+/* How long the worker lets a unit wait in the kernel at a later turn of its (struct tick); 0: the shortest slice. */
+unsigned long inside_patience(unsigned worker);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <string>
 
+#include "inside.h"
 #include "preempt.hpp"
 
 namespace {
@@ -223,6 +225,60 @@ TEST_P(KernelWaits, WhoWaitsOnHasAMomentOfEachRound) {
     readers.clear();
     std::sort(between.begin(), between.end());
     EXPECT_LT(between.at(kRounds / 3), 4 * kLong * uint64_t{1000}); // others may want the CPU
+}
+
+// Threads that all wait in the kernel are asked less and less often; as often as before when one of them has something to do.
+TEST_P(KernelWaits, AllWhoWaitAreAskedMoreSeldom) {
+    constexpr std::size_t kReaders = 8;
+    const Preempting runtime(1, GetParam(), ULT_EMULATED ? 100000 : 10000);
+    const Pipe pipe;
+    std::atomic<std::size_t> reads{0};
+    std::vector<Thread> readers;
+    for (std::size_t i = 0; i < kReaders; i++)
+        readers.emplace_back([&] {
+            while (pipe.get() == 'x')
+                reads++;
+        });
+    const auto is_patient = [] { return inside_patience(0) > kShort * 8000UL; };
+    EXPECT_TRUE(eventually(is_patient));
+    std::atomic<bool> over{false};
+    Thread computes([&] { wait_for(over); });
+    EXPECT_TRUE(eventually([] { return inside_patience(0) == 0; }));
+    over = true;
+    computes.join();
+    EXPECT_TRUE(eventually(is_patient));
+    for (std::size_t i = 0; i < kReaders; i++)
+        pipe.put('x');
+    EXPECT_TRUE(eventually([&] { return reads == kReaders; }));
+    for (std::size_t i = 0; i < kReaders; i++)
+        pipe.put('q');
+    readers.clear();
+}
+
+// With slices no longer than the slack of the kernel's timers (50 us): else what nanosleep() says is left would never become less.
+TEST_P(KernelWaits, ShortSlicesHaveAShortSlack) {
+    const auto slack = [] { return prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0); };
+    const int before = slack();
+    for (const unsigned slice : {kShort, 20000U}) {
+        const Preempting runtime(1, GetParam(), slice);
+        std::atomic<bool> over{false};
+        std::atomic<int> found{0};
+        Thread sleeps([&] {
+            const uint64_t count = preemptions();
+            while (preemptions() < count + 20) {
+            }
+            found = slack();
+            over = true;
+        });
+        Thread other([&] { wait_for(over); });
+        sleeps.join();
+        other.join();
+        if (slice == kShort && kShort < 200)
+            EXPECT_LE(found, static_cast<int>(kShort * 1000 / 8));
+        else
+            EXPECT_EQ(found, before);
+    }
+    EXPECT_EQ(slack(), before);
 }
 
 // The kernel does not make such a call again, and who does begins its timeout anew.
