@@ -11,6 +11,7 @@
 #define THRUM_CACHE_INTERNAL_H
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -65,10 +66,28 @@ void clock_fork_child(void);
 bool process_watch_forks(void); /* false: no memory for the handlers */
 void process_child_begins(bool by_main);
 
-/* --- reach.c --- */
-/* True if the tid (in this process's thread group, or any with group < 0) is an idle thread's, which stands for
- * nobody. With *inside the thread is being visited: gate_visit_end must follow. */
-bool reach_tid_gone(pid_t group, pid_t tid, struct gate_visit *visit, bool *inside);
+/* --- stale.c: a thread named by its kernel id, for the length of a call --- */
+struct reach {
+    pid_t tid; /* what the kernel is to be asked about: an id of no thread if that one has ended */
+    struct kthread
+        *thread; /* being visited; NULL: it is not one of ours, or it is the caller, or it has ended */
+    struct gate_visit visit;
+};
+/* reach_end must follow. A negative id, and 0 for the caller, are left as they are. */
+void reach_begin(struct reach *reach, pid_t tid);
+void reach_end(struct reach *reach);
+pid_t reach_look(pid_t tid); /* both at once: `tid`, or an id of no thread */
+/* Something of the kernel's that names the thread outlives its job: it will retire. */
+void reach_tie(const struct reach *reach);
+/* The thread that a CPU clock belongs to; the clock to ask for. */
+clockid_t reach_begin_clock(struct reach *reach, clockid_t clock);
+/* All that the arguments of a system call name; they are changed where a thread has ended. */
+struct reach_call {
+    struct reach target, other;
+    struct sigevent event;
+};
+void reach_begin_call(struct reach_call *call, long number, long *arguments);
+void reach_end_call(struct reach_call *call);
 
 /* --- visits by handle: a thread of ours other than the caller --- */
 enum visit { VISIT_FOREIGN, VISIT_SELF, VISIT_INSIDE, VISIT_ENDED };
@@ -87,6 +106,7 @@ static inline enum visit visit_handle(pthread_t handle, struct kthread **thread,
 void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle);
 /* The same by tid; 0 is the caller. */
 void inherit_changed_tid(pid_t tid);
+void inherit_changed_reached(const struct reach *reach);
 /* A seccomp filter is about to be installed. */
 void inherit_filter_coming(void);
 

@@ -2,6 +2,7 @@
 /* Thread CPU-time clocks and resource usage, counted from the logical thread's start. Row cputime; a timer on
  * such a clock also ties the thread (row kernel-ties). */
 #include <errno.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -18,12 +19,14 @@ pid_t clock_tid(clockid_t clock) {
     return clock == CLOCK_THREAD_CPUTIME_ID ? 0 : (pid_t) ~(clock >> 3);
 }
 
-/* What earlier jobs used of the thread that the clock belongs to. */
-static uint64_t base_of(clockid_t clock) {
+/* What earlier jobs used of the thread that the clock belongs to; `reach` may be visiting it. */
+static uint64_t base_of(clockid_t clock, const struct reach *reach) {
     struct kthread *thread = kthread_self_sigsafe();
     struct gate_visit visit;
     pid_t tid = clock_tid(clock);
     cpu_time_want();
+    if (reach->thread != NULL)
+        return cpu_time_base(&reach->thread->fresh, &reach->thread->gate);
     if (tid == 0 || (thread != NULL && tid == thread->tid))
         return thread == NULL ? 0 : cpu_time_base(&thread->fresh, NULL);
     enum kthread_tid found = kthread_visit_tid(tid, &visit, &thread);
@@ -43,20 +46,38 @@ static void shift(struct timespec *time, int64_t by_ns) {
     time->tv_nsec = ns % 1000000000;
 }
 
-INTERPOSE int clock_gettime(clockid_t clock, struct timespec *time) {
+static int gettime_of_thread(clockid_t clock, struct timespec *time) {
+    struct reach reach;
+    clock = reach_begin_clock(&reach, clock);
     int answer = REAL(clock_gettime)(clock, time);
-    if (__builtin_expect(answer == 0 && clock_is_of_thread(clock), 0))
-        shift(time, -(int64_t)base_of(clock));
+    if (answer == 0)
+        shift(time, -(int64_t)base_of(clock, &reach));
+    reach_end(&reach);
     return answer;
 }
 
+INTERPOSE int clock_gettime(clockid_t clock, struct timespec *time) {
+    if (__builtin_expect(clock_is_of_thread(clock), 0))
+        return gettime_of_thread(clock, time);
+    return REAL(clock_gettime)(clock, time);
+}
+
+/* A sleep on another thread's clock depends on that thread's real end, so the thread retires. It is not visited while
+ * the caller sleeps. */
 INTERPOSE int clock_nanosleep(clockid_t clock, int flags, const struct timespec *request,
                               struct timespec *remaining) {
     struct timespec shifted;
-    if ((flags & TIMER_ABSTIME) && clock_is_of_thread(clock)) {
-        shifted = *request;
-        shift(&shifted, (int64_t)base_of(clock));
-        request = &shifted;
+    struct reach reach;
+    if (__builtin_expect(clock_is_of_thread(clock), 0)) {
+        clock = reach_begin_clock(&reach, clock);
+        if (reach.thread != NULL)
+            reach_tie(&reach);
+        if ((flags & TIMER_ABSTIME) && request != NULL) {
+            shifted = *request;
+            shift(&shifted, (int64_t)base_of(clock, &reach));
+            request = &shifted;
+        }
+        reach_end(&reach);
     }
     return REAL(clock_nanosleep)(clock, flags, request, remaining);
 }
@@ -125,21 +146,40 @@ static uint64_t timer_base(timer_t id, bool forget) {
     return base;
 }
 
-INTERPOSE int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
+/* The clock's thread and the one that the signal is for retire at their ends. */
+static int create_timer(clockid_t clock, struct sigevent *event, timer_t *timer, struct reach *of_clock,
+                        struct reach *of_event) {
     int answer = REAL(timer_create)(clock, event, timer);
     if (answer != 0)
         return answer;
     if (event != NULL && event->sigev_notify == SIGEV_THREAD_ID)
-        kthread_tie_tid(event->_sigev_un._tid);
+        reach_tie(of_event);
     if (!clock_is_of_thread(clock))
         return 0;
-    kthread_tie_tid(clock_tid(clock));
-    uint64_t base = base_of(clock);
+    reach_tie(of_clock);
+    uint64_t base = base_of(clock, of_clock);
     if (base == 0 || timer_note(*timer, base))
         return 0;
     REAL(timer_delete)(*timer);
     errno = EAGAIN;
     return -1;
+}
+
+INTERPOSE int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
+    struct reach of_clock, of_event;
+    struct sigevent copy;
+    bool names_thread = event != NULL && event->sigev_notify == SIGEV_THREAD_ID;
+    clock = reach_begin_clock(&of_clock, clock);
+    reach_begin(&of_event, names_thread ? event->_sigev_un._tid : 0);
+    if (names_thread) {
+        copy = *event;
+        copy._sigev_un._tid = of_event.tid;
+        event = &copy;
+    }
+    int answer = create_timer(clock, event, timer, &of_clock, &of_event);
+    reach_end(&of_event);
+    reach_end(&of_clock);
+    return answer;
 }
 
 INTERPOSE int timer_settime(timer_t timer, int flags, const struct itimerspec *value,

@@ -53,6 +53,19 @@ static void note(long answer, pid_t tid) {
         inherit_changed_tid(tid);
 }
 
+void inherit_changed_reached(const struct reach *reach) {
+    if (reach->thread != NULL)
+        kthread_change_lineage_of(reach->thread);
+    else
+        inherit_changed_tid(reach->tid);
+}
+
+static void note_reached(long answer, struct reach *reach) {
+    if (answer != -1)
+        inherit_changed_reached(reach);
+    reach_end(reach);
+}
+
 /* --- affinity ----------------------------------------------------------------------------------------- */
 
 /* A thread of ours is visited meanwhile: were it to end and to be somebody else, that one would get the mask. */
@@ -79,23 +92,35 @@ INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
 /* --- scheduling --------------------------------------------------------------------------------------- */
 
 INTERPOSE int sched_setscheduler(pid_t tid, int policy, const struct sched_param *param) {
-    int answer = REAL(sched_setscheduler)(tid, policy, param);
-    note(answer, tid);
+    struct reach reach;
+    reach_begin(&reach, tid);
+    int answer = REAL(sched_setscheduler)(reach.tid, policy, param);
+    note_reached(answer, &reach);
     return answer;
 }
 
 INTERPOSE int sched_setparam(pid_t tid, const struct sched_param *param) {
-    int answer = REAL(sched_setparam)(tid, param);
-    note(answer, tid);
+    struct reach reach;
+    reach_begin(&reach, tid);
+    int answer = REAL(sched_setparam)(reach.tid, param);
+    note_reached(answer, &reach);
+    return answer;
+}
+
+static int set_priority_of_many(__priority_which_t which, id_t who, int priority) {
+    int answer = REAL(setpriority)(which, who, priority);
+    if (answer == 0 && !skipped(ROW_LINEAGE))
+        kthread_stop_keeping("setpriority for a group or a user");
     return answer;
 }
 
 INTERPOSE int setpriority(__priority_which_t which, id_t who, int priority) {
-    int answer = REAL(setpriority)(which, who, priority);
-    if (answer == 0 && which == PRIO_PROCESS)
-        inherit_changed_tid((pid_t)who);
-    else if (answer == 0 && !skipped(ROW_LINEAGE))
-        kthread_stop_keeping("setpriority for a group or a user");
+    struct reach reach;
+    if (which != PRIO_PROCESS)
+        return set_priority_of_many(which, who, priority);
+    reach_begin(&reach, (pid_t)who);
+    int answer = REAL(setpriority)(which, (id_t)reach.tid, priority);
+    note_reached(answer, &reach);
     return answer;
 }
 

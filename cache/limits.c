@@ -45,7 +45,7 @@ INTERPOSE int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *l
 
 INTERPOSE int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit,
                       struct rlimit *old) {
-    int answer = REAL(prlimit)(pid, resource, limit, old);
+    int answer = REAL(prlimit)(reach_look(pid), resource, limit, old);
     if (answer == 0 && limit != NULL && is_about_memory((int)resource))
         limits_changed();
     return answer;
@@ -53,7 +53,7 @@ INTERPOSE int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlim
 
 INTERPOSE int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rlimit64 *limit,
                         struct rlimit64 *old) {
-    int answer = REAL(prlimit64)(pid, resource, limit, old);
+    int answer = REAL(prlimit64)(reach_look(pid), resource, limit, old);
     if (answer == 0 && limit != NULL && is_about_memory((int)resource))
         limits_changed();
     return answer;

@@ -186,14 +186,42 @@ INTERPOSE long ptrace(enum __ptrace_request request, ...) {
     void *address = va_arg(list, void *), *data = va_arg(list, void *);
     va_end(list);
     kthread_tie_sigsafe(RETIRE_TIES);
-    return REAL(ptrace)(request, pid, address, data);
+    struct reach traced; /* of ours only where the tracer is a process that shares this memory */
+    reach_begin(&traced, pid);
+    if (traced.thread != NULL)
+        reach_tie(&traced);
+    reach_end(&traced);
+    return REAL(ptrace)(request, traced.tid, address, data);
 }
 
-/* Signals about a file may be asked for by thread. */
-static void note_owner(int command, const void *argument) {
-    const struct f_owner_ex *owner = argument;
-    if (command == F_SETOWN_EX && owner != NULL && owner->type == F_OWNER_TID)
-        kthread_tie_tid(owner->pid);
+/* Signals about a file may be asked for by thread: it retires then. Also where the id is taken for a process's, which
+ * the kernel lets pass for any thread's. */
+struct owner {
+    bool named;
+    struct reach reach;
+    struct f_owner_ex copy;
+};
+
+static void *owner_begin(struct owner *owner, int command, void *argument) {
+    const struct f_owner_ex *given = argument;
+    bool extended = command == F_SETOWN_EX && given != NULL && given->type != F_OWNER_PGRP;
+    owner->named = extended || (command == F_SETOWN && (int)(intptr_t)argument > 0);
+    if (!owner->named)
+        return argument;
+    reach_begin(&owner->reach, extended ? given->pid : (pid_t)(intptr_t)argument);
+    if (!extended)
+        return (void *)(intptr_t)owner->reach.tid;
+    owner->copy = (struct f_owner_ex){given->type, owner->reach.tid};
+    return &owner->copy;
+}
+
+static void owner_end(struct owner *owner, int command, int answer) {
+    if (!owner->named)
+        return;
+    bool by_thread = command == F_SETOWN_EX && owner->copy.type == F_OWNER_TID;
+    if (answer != -1 && (by_thread || owner->reach.thread != NULL))
+        reach_tie(&owner->reach);
+    reach_end(&owner->reach);
 }
 
 INTERPOSE int fcntl(int fd, int command, ...) {
@@ -201,9 +229,10 @@ INTERPOSE int fcntl(int fd, int command, ...) {
     va_start(list, command);
     void *argument = va_arg(list, void *);
     va_end(list);
+    struct owner owner;
+    argument = owner_begin(&owner, command, argument);
     int answer = REAL(fcntl)(fd, command, argument);
-    if (answer != -1)
-        note_owner(command, argument);
+    owner_end(&owner, command, answer);
     return answer;
 }
 
@@ -212,9 +241,10 @@ INTERPOSE int fcntl64(int fd, int command, ...) {
     va_start(list, command);
     void *argument = va_arg(list, void *);
     va_end(list);
+    struct owner owner;
+    argument = owner_begin(&owner, command, argument);
     int answer = REAL(fcntl64)(fd, command, argument);
-    if (answer != -1)
-        note_owner(command, argument);
+    owner_end(&owner, command, answer);
     return answer;
 }
 

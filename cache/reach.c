@@ -7,6 +7,7 @@
 
 #include "cache.h"
 #include "kthread/stack_cache.h"
+#include "os/syscall.h"
 
 INTERPOSE int pthread_kill(pthread_t handle, int signo) {
     struct kthread *thread;
@@ -172,27 +173,10 @@ INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
     return error;
 }
 
-/* By tid: an idle thread's stands for nobody, as if the kernel had let go of it. */
-bool reach_tid_gone(pid_t group, pid_t tid, struct gate_visit *visit, bool *inside) {
-    struct kthread *thread;
-    *inside = false;
-    if (skipped(ROW_STALE) || skipped(ROW_SIGPENDING) || (group >= 0 && group != (pid_t)sys(SYS_getpid)) ||
-        tid == (pid_t)sys(SYS_gettid))
-        return false;
-    enum kthread_tid found = kthread_visit_tid(tid, visit, &thread);
-    *inside = found == KTHREAD_TID_VISITED;
-    return found == KTHREAD_TID_ENDED;
-}
-
 INTERPOSE int tgkill(pid_t group, pid_t tid, int signo) {
-    struct gate_visit visit;
-    bool inside;
-    if (reach_tid_gone(group, tid, &visit, &inside)) {
-        errno = ESRCH;
-        return -1;
-    }
-    int answer = REAL(tgkill)(group, tid, signo);
-    if (inside)
-        gate_visit_end(&visit);
+    struct reach reach;
+    reach_begin(&reach, group == (pid_t)sys(SYS_getpid) && !skipped(ROW_SIGPENDING) ? tid : 0);
+    int answer = REAL(tgkill)(group, reach.tid != 0 ? reach.tid : tid, signo);
+    reach_end(&reach);
     return answer;
 }

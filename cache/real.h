@@ -50,6 +50,9 @@ int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso
     X(pthread_kill)                                                                                          \
     X(pthread_sigqueue)                                                                                      \
     X(tgkill)                                                                                                \
+    X(kill)                                                                                                  \
+    X(sigqueue)                                                                                              \
+    X(setpgid)                                                                                               \
     X(sched_setaffinity)                                                                                     \
     X(sched_setscheduler)                                                                                    \
     X(sched_setparam)                                                                                        \

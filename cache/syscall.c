@@ -13,6 +13,9 @@
 #include "kthread/mode.h"
 #include "os/syscall.h"
 
+int capget(void *header, void *data);
+int pidfd_open(pid_t pid, unsigned flags);
+
 /* Newer than the highest number that this file has looked at. */
 enum { LAST_LOOKED_AT = 462 };
 
@@ -69,18 +72,6 @@ static enum effect effect_of(long number, const long *a) {
     }
 }
 
-/* The thread that scheduling calls are about. */
-static pid_t target_of(long number, const long *a) {
-    switch (number) {
-    case SYS_sched_setscheduler:
-    case SYS_sched_setparam:
-    case SYS_sched_setattr: return (pid_t)a[0];
-    case SYS_setpriority:
-    case SYS_ioprio_set: return (pid_t)a[1];
-    default: return 0;
-    }
-}
-
 static bool about_many(long number, const long *a) {
     return (number == SYS_setpriority && a[0] != 0 /* PRIO_PROCESS */) ||
            (number == SYS_ioprio_set && a[0] != 1 /* IOPRIO_WHO_PROCESS */);
@@ -123,31 +114,29 @@ static void before(long number, const long *a) {
     }
 }
 
-/* The other thread that a tying call is about; 0 if it is only the caller. */
-static pid_t tied_tid(long number, const long *a) {
-    const struct sigevent *event = (const struct sigevent *)a[1];
-    if (number == SYS_perf_event_open)
-        return (pid_t)a[1];
-    if (number == SYS_timer_create && clock_is_of_thread((clockid_t)a[0]))
-        return clock_tid((clockid_t)a[0]);
-    if (number == SYS_timer_create && event != NULL && event->sigev_notify == SIGEV_THREAD_ID)
-        return event->_sigev_un._tid;
-    return 0;
-}
-
-static void after(long number, const long *a) {
+static void after(long number, const long *a, const struct reach_call *reached) {
     switch (effect_of(number, a)) {
     case HARMLESS: break;
     case TIES:
         kthread_tie_sigsafe(RETIRE_TIES);
-        kthread_tie_tid(tied_tid(number, a));
+        if (reached->target.tid != 0)
+            reach_tie(&reached->target);
+        if (reached->other.tid != 0)
+            reach_tie(&reached->other);
         break;
     case LINEAGE:
         if (!about_many(number, a))
-            inherit_changed_tid(target_of(number, a));
+            inherit_changed_reached(&reached->target);
         else if (!skipped(ROW_LINEAGE))
             kthread_stop_keeping("a call that changes the scheduling of many");
     }
+}
+
+static long from_error(int error) {
+    if (error == 0)
+        return 0;
+    errno = error;
+    return -1;
 }
 
 /* Calls that have a function of their own here, with all that it does. */
@@ -158,6 +147,10 @@ static bool redirected(long number, const long *a, long *answer) {
         *answer = sched_setaffinity((pid_t)a[0], (size_t)a[1], (const cpu_set_t *)a[2]);
         return true;
     case SYS_clock_gettime: *answer = clock_gettime((clockid_t)a[0], (struct timespec *)a[1]); return true;
+    case SYS_clock_nanosleep:
+        *answer = from_error(clock_nanosleep((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2],
+                                             (struct timespec *)a[3]));
+        return true;
     case SYS_getrusage: *answer = getrusage((int)a[0], (struct rusage *)a[1]); return true;
     case SYS_tgkill: *answer = tgkill((pid_t)a[0], (pid_t)a[1], (int)a[2]); return true;
     case SYS_fcntl: *answer = fcntl((int)a[0], (int)a[1], a[2]); return true;
@@ -166,6 +159,8 @@ static bool redirected(long number, const long *a, long *answer) {
         *answer = prlimit64((pid_t)a[0], (__rlimit_resource_t)a[1], (const struct rlimit64 *)a[2],
                             (struct rlimit64 *)a[3]);
         return true;
+    case SYS_capget: *answer = capget((void *)a[0], (void *)a[1]); return true;
+    case SYS_pidfd_open: *answer = pidfd_open((pid_t)a[0], (unsigned)a[1]); return true;
     case SYS_pkey_alloc: *answer = pkey_alloc((unsigned)a[0], (unsigned)a[1]); return true;
     default: return false;
     }
@@ -183,12 +178,6 @@ static bool makes_copy(long number, const long *a) {
     }
 }
 
-static bool idle_target(long number, const long *a, struct gate_visit *visit, bool *inside) {
-    if (number == SYS_tkill)
-        return reach_tid_gone(-1, (pid_t)a[0], visit, inside);
-    return number == SYS_rt_tgsigqueueinfo && reach_tid_gone((pid_t)a[0], (pid_t)a[1], visit, inside);
-}
-
 INTERPOSE long syscall(long number, ...) {
     long a[6], answer;
     va_list list;
@@ -196,25 +185,20 @@ INTERPOSE long syscall(long number, ...) {
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
-    struct gate_visit visit;
-    bool inside = false;
+    struct reach_call reached;
     if (redirected(number, a, &answer))
         return answer;
-    if (idle_target(number, a, &visit, &inside)) {
-        errno = ESRCH;
-        return -1;
-    }
+    reach_begin_call(&reached, number, a);
     bool copies = makes_copy(number, a);
     bool self_was_main = copies && kthread_self_sigsafe() == NULL && sys(SYS_gettid) == sys(SYS_getpid);
     if (copies)
         mode_before_copy();
     before(number, a);
     answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-    if (inside)
-        gate_visit_end(&visit);
     if (answer == 0 && copies)
         process_child_begins(self_was_main);
     else if (answer != -1)
-        after(number, a);
+        after(number, a, &reached);
+    reach_end_call(&reached);
     return answer;
 }

@@ -8,7 +8,7 @@ thrum_row(lineage SOURCES
 thrum_row(kernel-ties SOURCES kernel-ties.c kernel-ties_own.c kernel-ties_children.c kernel-ties_uring.c)
 thrum_row(attributes SOURCES attributes.c)
 thrum_row(join SOURCES join.c)
-thrum_row(stale SOURCES stale.c)
+thrum_row(stale SOURCES stale.c stale_tid.c)
 thrum_row(last-thread SOURCES last-thread.c)
 thrum_row(eagain SOURCES eagain.c)
 # A dependency of its program, so its constructor runs before the cache's.
