@@ -50,6 +50,9 @@ void create_fork_child(void);
 /* --- limits.c --- */
 void limits_read(void);
 
+/* --- registers.c --- */
+bool registers_have_pkeys(void); /* any thread can change its rights to protection keys */
+
 /* --- report.c --- */
 void report_once(void); /* the summary, if it is wanted and this process has not said it yet */
 

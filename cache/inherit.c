@@ -256,6 +256,8 @@ INTERPOSE int prctl(int option, ...) {
     va_end(list);
     if (option == PR_SET_SECCOMP)
         inherit_filter_coming();
+    else if (option == PR_SET_TSC && a != PR_TSC_ENABLE && !skipped(ROW_REGISTERS))
+        kthread_stop_keeping("the time stamp counter was forbidden");
     int answer = REAL(prctl)(option, a, b, c, d);
     if (answer == -1)
         return answer;
@@ -274,7 +276,7 @@ INTERPOSE int pkey_alloc(unsigned flags, unsigned rights) {
     int answer = REAL(pkey_alloc)(flags, rights);
     if (answer >= 0) {
         creator_pkeys_used();
-        if (!arch_pkeys_available())
+        if (!ARCH_PKEYS)
             inherit_changed_tid(0);
     }
     return answer;

@@ -233,6 +233,8 @@ static void set_up(void) {
     const char *missing = fill_table();
     const char *why = reason_to_stay_off(missing, kthread_init());
     limits_read();
+    if (registers_have_pkeys())
+        creator_pkeys_used();
     if (why == NULL)
         return;
     off_from_start = true;

@@ -32,6 +32,9 @@
 
 /* Declared by no header, or by one that cannot stand beside the others. */
 int capset(void *header, const void *data);
+int capget(void *header, void *data);
+int pidfd_open(pid_t pid, unsigned flags);
+int arch_prctl(int code, unsigned long address);
 int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
 int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso);

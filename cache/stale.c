@@ -146,8 +146,6 @@ INTERPOSE ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsign
     return NEXT(process_vm_writev)(reach_look(pid), local, local_count, remote, remote_count, flags);
 }
 
-int capget(void *header, void *data);
-
 /* The kernel writes the version that it prefers into a header that names another. */
 INTERPOSE int capget(void *header, void *data) {
     struct __user_cap_header_struct *given = header;
@@ -160,7 +158,6 @@ INTERPOSE int capget(void *header, void *data) {
 }
 
 /* A thread's own descriptor becomes readable when the thread dies: then it must. */
-int pidfd_open(pid_t pid, unsigned flags);
 INTERPOSE int pidfd_open(pid_t pid, unsigned flags) {
     enum { THREAD = 0200 }; /* PIDFD_THREAD, which is O_EXCL */
     struct reach reach;

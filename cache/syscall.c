@@ -13,8 +13,6 @@
 #include "kthread/mode.h"
 #include "os/syscall.h"
 
-int capget(void *header, void *data);
-int pidfd_open(pid_t pid, unsigned flags);
 
 /* Newer than the highest number that this file has looked at. */
 enum { LAST_LOOKED_AT = 462 };
@@ -162,6 +160,9 @@ static bool redirected(long number, const long *a, long *answer) {
     case SYS_capget: *answer = capget((void *)a[0], (void *)a[1]); return true;
     case SYS_pidfd_open: *answer = pidfd_open((pid_t)a[0], (unsigned)a[1]); return true;
     case SYS_pkey_alloc: *answer = pkey_alloc((unsigned)a[0], (unsigned)a[1]); return true;
+#ifdef __x86_64__
+    case SYS_arch_prctl: *answer = arch_prctl((int)a[0], (unsigned long)a[1]); return true;
+#endif
     default: return false;
     }
 }

@@ -25,6 +25,7 @@
     X(LINEAGE, "lineage")                                                                                    \
     X(KERNEL_TIES, "kernel-ties")                                                                            \
     X(PKEYS, "pkeys")                                                                                        \
+    X(REGISTERS, "registers")                                                                                \
     X(ATTRIBUTES, "attributes")                                                                              \
     X(JOIN, "join")                                                                                          \
     X(STALE, "stale")                                                                                        \

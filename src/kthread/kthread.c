@@ -44,6 +44,7 @@ static ptrdiff_t mark_distance; /* r/o after kthread_init */
 
 bool kthread_init(void) {
     store_relaxed(&mark_distance, (char *)&marked - (char *)pthread_self());
+    creator_init();
     place_init();
     return tls_init();
 }
@@ -108,6 +109,8 @@ static void open_up(struct kthread *thread) {
 }
 
 static void end_of_user_code(struct kthread *thread) {
+    if (!skipped(ROW_REGISTERS))
+        arch_registers_calm();
     if (!skipped(ROW_TLS_DTORS))
         libc.call_tls_dtors();
     thread->fresh.has_tls_dtors = false;

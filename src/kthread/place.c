@@ -330,7 +330,15 @@ static bool yield_for_end(const struct kthread *thread) {
     return ended;
 }
 
+/* A thread may be forbidden to read the ticks (PR_SET_TSC): keeping stops before it is. Then no creator comes here any
+ * more, and a joiner only waits. */
+static bool may_read_ticks(void) {
+    return kthread_keeping();
+}
+
 void place_join(struct kthread *thread) {
+    if (!may_read_ticks())
+        return;
     learn_prompt(arch_ticks());
     if (own.created != 0)
         learn_batch(thread->order.site, own.created);
@@ -339,11 +347,11 @@ void place_join(struct kthread *thread) {
 
 bool place_wait(struct kthread *thread) {
     struct place_order *order = &thread->order;
-    uint64_t now = arch_ticks();
     if (has_ended(thread))
         return true;
-    if (ticks_per_us() == 0)
+    if (!may_read_ticks() || ticks_per_us() == 0)
         return false;
+    uint64_t now = arch_ticks();
     int cpu = load_relaxed(&thread->run.cpu), here = sched_getcpu();
     if (order->how == PLACE_PROBE)
         return spin_for_end(thread, now, probe_spin());
@@ -365,6 +373,8 @@ bool place_wait(struct kthread *thread) {
 
 void place_joined(struct kthread *thread, bool slept) {
     const struct place_order *order = &thread->order;
+    if (!may_read_ticks())
+        return;
     int cpu = load_relaxed(&thread->run.cpu);
     switch (order->how) {
     case PLACE_PROBE: probe_result(cpu != order->creator_cpu && !slept, arch_ticks() - order->posted); break;

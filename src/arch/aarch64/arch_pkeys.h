@@ -5,14 +5,12 @@
 #ifndef THRUM_ARCH_PKEYS_H
 #define THRUM_ARCH_PKEYS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef uint32_t arch_pkeys;
 
-static inline bool arch_pkeys_available(void) {
-    return false;
-}
+enum { ARCH_PKEYS = 0 };
+
 static inline arch_pkeys arch_pkeys_save(void) {
     return 0;
 }

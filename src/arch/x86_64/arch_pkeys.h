@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Memory protection key rights (PKRU), which a new thread has from its creator. Only to be touched where the
- * kernel has switched protection keys on. */
+ * kernel has switched protection keys on: where pkey_alloc has answered with a key, or libc says so (cache/init.c). Not
+ * asked by CPUID, which a program may forbid itself (arch_prctl). */
 #ifndef THRUM_ARCH_PKEYS_H
 #define THRUM_ARCH_PKEYS_H
 
-#include <cpuid.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef uint32_t arch_pkeys;
 
-/* CPUID leaf 7, ECX bit 4: the operating system has set CR4.PKE. */
-static inline bool arch_pkeys_available(void) {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 4));
-}
+enum { ARCH_PKEYS = 1 }; /* the rights can be handed on */
 
 static inline arch_pkeys arch_pkeys_save(void) {
     uint32_t rights, zero;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a new thread has from its creator: signal mask, floating-point environment, protection key rights, CPU
- * affinity, name. Captured when the thread is asked for, applied by the reused thread before user code runs.
- * Rows sigmask (in part), fpenv, pkeys, inherit. */
+ * affinity, name, further registers. Captured when the thread is asked for, applied by the reused thread before user code runs.
+ * Rows sigmask (in part), fpenv, pkeys, registers, inherit. */
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -17,8 +17,18 @@ void creator_names_differ(void) {
 }
 
 void creator_pkeys_used(void) {
-    if (arch_pkeys_available())
+    if (ARCH_PKEYS)
         store_relaxed(&pkeys_used, true);
+}
+
+static arch_registers_known registers_known; /* r/o after creator_init */
+
+void creator_init(void) {
+    registers_known = arch_registers_find();
+}
+
+bool creator_has_registers(void) {
+    return arch_registers_all(registers_known);
 }
 
 /* A thread that creates one after another need not ask for its own affinity each time: what this process changes is
@@ -89,6 +99,7 @@ static void affinity_copy(struct fresh_affinity *to, const struct fresh_affinity
 void creator_capture(struct fresh_creator *creator) {
     arch_fpenv_save(&creator->fpenv);
     affinity_copy(&creator->affinity, affinity_get());
+    arch_registers_save(&creator->registers, registers_known);
     if (load_relaxed(&pkeys_used))
         creator->pkeys = arch_pkeys_save();
     creator->has_name = load_relaxed(&names_differ);
@@ -103,6 +114,8 @@ void creator_apply(const struct fresh_creator *creator, struct fresh_state *stat
         arch_fpenv_load(&creator->fpenv);
     if (load_relaxed(&pkeys_used) && !skipped(ROW_PKEYS))
         arch_pkeys_load(creator->pkeys);
+    if (!skipped(ROW_REGISTERS))
+        arch_registers_load(&creator->registers, registers_known);
     if (skipped(ROW_INHERIT))
         return;
     if (creator->affinity.length != 0 && !affinity_same(&state->affinity, &creator->affinity)) {

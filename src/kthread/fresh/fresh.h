@@ -13,6 +13,7 @@
 
 #include "arch_fpenv.h"
 #include "arch_pkeys.h"
+#include "arch_registers.h"
 #include "os/signals.h"
 
 struct robust_list_head;
@@ -30,6 +31,7 @@ struct fresh_creator {
     sigbits mask;
     struct arch_fpenv fpenv;
     arch_pkeys pkeys;
+    struct arch_registers registers;
     bool has_name;
     char name[FRESH_NAME];
     struct fresh_affinity affinity;
@@ -54,6 +56,8 @@ struct fresh_state {
 
 /* --- creator.c: what the creator hands on ------------------------------------------------------------ */
 
+void creator_init(void); /* once, before the first thread */
+
 /* In the creator. `names`/`pkeys` say whether any thread ever had its name or key rights changed: while none
  * has, they are all alike and nothing needs to be asked. */
 void creator_capture(struct fresh_creator *creator);
@@ -67,7 +71,8 @@ void creator_apply(const struct fresh_creator *creator, struct fresh_state *stat
 void creator_inherited(struct fresh_state *state);
 
 void creator_names_differ(void); /* a thread was renamed */
-void creator_pkeys_used(void);   /* a protection key was allocated */
+void creator_pkeys_used(void);   /* a protection key was allocated, or rights can be changed without one */
+bool creator_has_registers(void); /* what arch_registers.h names is handed on, all of it */
 /* A call of this process changed the affinity of a thread; `state` is that thread's if it is one of ours, else
  * NULL. What was known of it is not known any more. Any thread may say so. */
 void creator_affinity_changed(struct fresh_state *state);
