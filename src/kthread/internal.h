@@ -25,6 +25,8 @@ void kthread_adopt_tid(struct kthread *self);
 
 /* --- start.c ------------------------------------------------------------------------------------------ */
 /* Attributes of libc's for a thread of this kind; 0, or libc's errno and nothing to destroy. */
+size_t
+kthread_stack_size(const struct kthread_kind *kind); /* what it is made with: small ones are a page larger */
 int kthread_attributes(pthread_attr_t *attributes, const struct kthread_kind *kind);
 
 /* --- keep.c: which threads are kept, and ending those that are not ------------------------------------ */

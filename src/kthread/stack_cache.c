@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "kthread/counters.h"
+#include "kthread/internal.h"
 #include "kthread/libc.h"
 #include "os/lock.h"
 #include "os/signals.h"
@@ -340,8 +341,10 @@ static bool is_served(const struct kthread_kind *kind) {
            !load_relaxed(&kthread_config.memory_limited) && stacks_are_plain();
 }
 
-int stack_cache_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
+int stack_cache_start(const struct kthread_kind *asked, bool detached, void *(*fn)(void *), void *arg,
                       pthread_t *handle) {
+    const struct kthread_kind roomy = {kthread_stack_size(asked), asked->guard_size, asked->lineage},
+                              *kind = &roomy;
     struct stack_block *block = is_served(kind) ? take(kind, detached) : NULL;
     if (block == NULL)
         return MODE_PASS;

@@ -2,6 +2,7 @@
 /* Starting a logical thread: on an idle kernel thread, or on a new one. */
 #include <errno.h>
 #include <limits.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/rows.h"
@@ -32,11 +33,19 @@ static int create(pthread_t *handle, const pthread_attr_t *attributes, struct kt
     return error;
 }
 
+/* A thread's own part of the stack is as large as without us: our thread-locals and the frames below the program's first
+ * one take some 400 bytes of it. A page more is only address space. Large stacks are left as they were asked for: there
+ * a program's measure of its need is not that exact, and some look at the size that they got. */
+size_t kthread_stack_size(const struct kthread_kind *kind) {
+    enum { SMALL = 256 * 1024 };
+    return kind->stack_size <= SMALL ? kind->stack_size + (size_t)sysconf(_SC_PAGESIZE) : kind->stack_size;
+}
+
 int kthread_attributes(pthread_attr_t *attributes, const struct kthread_kind *kind) {
     int error = pthread_attr_init(attributes);
     if (error != 0)
         return error;
-    error = pthread_attr_setstacksize(attributes, kind->stack_size);
+    error = pthread_attr_setstacksize(attributes, kthread_stack_size(kind));
     if (error == 0)
         error = pthread_attr_setguardsize(attributes, kind->guard_size);
     if (error != 0)

@@ -38,10 +38,39 @@ bool creator_has_registers(void) {
 enum { AFFINITY_GOOD_FOR_US = 20, AFFINITY_LOOK_AGAIN_US = 10 };
 static uint32_t affinity_epoch = 1;
 static __thread struct {
-    uint32_t epoch; /* 0: nothing is known */
-    uint64_t asked; /* ticks */
-    struct fresh_affinity mask;
+    const struct fresh_affinity *mask; /* of `masks` */
+    uint64_t asked;                    /* ticks */
+    uint32_t epoch;                    /* 0: nothing is known */
 } own_affinity;
+
+/* Each mask once: a thread's note of its own is a pointer, for a thread-local takes its room from every thread's stack.
+ * Most processes have one mask. Written in the order claim, bits, length (release); a reader that finds a length
+ * (acquire) has the bits. Two threads may enter the same mask at once. Where there are more, each creation asks. */
+enum { MASKS_MAX = 64 };
+static struct fresh_affinity masks[MASKS_MAX];
+static uint32_t masks_claimed;
+
+static bool is_mask(const struct fresh_affinity *mask, const unsigned long *bits, uint32_t length) {
+    return mask != NULL && load_acquire(&mask->length) == length && memcmp(mask->bits, bits, length) == 0;
+}
+
+static const struct fresh_affinity *mask_enter(const unsigned long *bits, uint32_t length) {
+    if (load_relaxed(&masks_claimed) >= MASKS_MAX)
+        return NULL;
+    uint32_t at = fetch_add_relaxed(&masks_claimed, 1);
+    if (at >= MASKS_MAX)
+        return NULL;
+    memcpy(masks[at].bits, bits, length);
+    store_release(&masks[at].length, length);
+    return &masks[at];
+}
+
+static const struct fresh_affinity *mask_find(const unsigned long *bits, uint32_t length) {
+    for (uint32_t i = 0; i < MASKS_MAX && i < load_relaxed(&masks_claimed); i++)
+        if (is_mask(&masks[i], bits, length))
+            return &masks[i];
+    return mask_enter(bits, length);
+}
 
 static uint32_t
     affinities_changing; /* calls that are under way: their effect may be there, the epoch's change not yet */
@@ -62,15 +91,18 @@ static bool affinity_known(uint64_t for_us) {
            arch_ticks() - own_affinity.asked < for_us * ticks_per_us();
 }
 
-static const struct fresh_affinity *affinity_ask(void) {
-    struct fresh_affinity *mask = &own_affinity.mask;
+/* Into `bits`, of this size in bytes; the length, or 0. */
+static uint32_t affinity_ask(unsigned long *bits, size_t size) {
     uint32_t epoch = load_relaxed(&affinity_epoch);
     uint64_t asked = arch_ticks();
-    long length = sys(SYS_sched_getaffinity, 0, sizeof mask->bits, mask->bits);
-    mask->length = length > 0 ? (uint32_t)length : 0;
-    own_affinity.epoch = epoch; /* last: a signal handler may create a thread in between */
+    long answer = sys(SYS_sched_getaffinity, 0, size, bits);
+    uint32_t length = answer > 0 ? (uint32_t)answer : 0;
+    own_affinity.epoch = 0; /* a signal handler may create a thread in between */
+    if (length != 0 && !is_mask(own_affinity.mask, bits, length))
+        own_affinity.mask = mask_find(bits, length);
     own_affinity.asked = asked;
-    return mask;
+    own_affinity.epoch = length != 0 && own_affinity.mask != NULL ? epoch : 0;
+    return length;
 }
 
 /* A call that was under way in another thread ends in the parent only. */
@@ -78,13 +110,11 @@ void creator_fork_child(void) {
     store_relaxed(&affinities_changing, 0);
 }
 
-static const struct fresh_affinity *affinity_get(void) {
-    return affinity_known(AFFINITY_GOOD_FOR_US) ? &own_affinity.mask : affinity_ask();
-}
-
 void creator_look_again(void) {
-    if (own_affinity.epoch != 0 && !affinity_known(AFFINITY_LOOK_AGAIN_US))
-        affinity_ask();
+    if (own_affinity.epoch == 0 || affinity_known(AFFINITY_LOOK_AGAIN_US))
+        return;
+    uint32_t length = own_affinity.mask->length; /* the kernel's own, the same each time */
+    affinity_ask(__builtin_alloca(length), length);
 }
 
 static bool affinity_same(const struct fresh_affinity *a, const struct fresh_affinity *b) {
@@ -96,9 +126,16 @@ static void affinity_copy(struct fresh_affinity *to, const struct fresh_affinity
     store_relaxed(&to->length, from->length);
 }
 
+static void affinity_capture(struct fresh_affinity *to) {
+    if (affinity_known(AFFINITY_GOOD_FOR_US))
+        affinity_copy(to, own_affinity.mask);
+    else
+        to->length = affinity_ask(to->bits, sizeof to->bits);
+}
+
 void creator_capture(struct fresh_creator *creator) {
     arch_fpenv_save(&creator->fpenv);
-    affinity_copy(&creator->affinity, affinity_get());
+    affinity_capture(&creator->affinity);
     arch_registers_save(&creator->registers, registers_known);
     if (load_relaxed(&pkeys_used))
         creator->pkeys = arch_pkeys_save();

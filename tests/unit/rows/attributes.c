@@ -102,6 +102,45 @@ static void stack_and_guard_sizes(void) {
     }
 }
 
+// From a thread's first frame down to where its stack begins: as much as without thrum, which is asked by starting
+// this program once more.
+enum { ROOMS = 2 };
+static const size_t small_sizes[ROOMS] = {0 /* the least */, 128 * KIB};
+static size_t rooms[ROOMS];
+static void *tell_room(void *room) {
+    char here;
+    *(size_t *)room = (size_t)(&here - look().address);
+    return NULL;
+}
+static void measure_rooms(void) {
+    for (int i = 0; i < 2 * ROOMS; i++) { // the second time on used threads
+        size_t size = small_sizes[i % ROOMS];
+        pthread_attr_t attr = make_attr(size != 0 ? size : (size_t)sysconf(_SC_THREAD_STACK_MIN), 4 * KIB);
+        pthread_t thread;
+        CHECK_OK(pthread_create(&thread, &attr, tell_room, &rooms[i % ROOMS]));
+        CHECK_OK(pthread_join(thread, NULL));
+        CHECK_OK(pthread_attr_destroy(&attr));
+    }
+}
+static void print_rooms(void) {
+    measure_rooms();
+    printf("rooms %zu %zu\n", rooms[0], rooms[1]);
+}
+static void small_stacks_keep_their_size(void) {
+    char command[4096 + 128], path[4096] = "";
+    size_t plain[ROOMS];
+    CHECK_SYS(readlink("/proc/self/exe", path, sizeof path - 1));
+    snprintf(command, sizeof command, "unset LD_PRELOAD THRUM_ROW_EXPECTED; '%s' print_rooms", path);
+    FILE *stream = popen(command, "r");
+    CHECK(stream != NULL, "popen: %s", strerror(errno));
+    if (fscanf(stream, "rooms %zu %zu", &plain[0], &plain[1]) != ROOMS)
+        CANNOT("the program cannot be started once more");
+    pclose(stream);
+    measure_rooms();
+    for (int i = 0; i < ROOMS; i++)
+        CHECK(rooms[i] >= plain[i], "%zu bytes are left to a thread, %zu without thrum", rooms[i], plain[i]);
+}
+
 // Threads of equal sizes other than the default are reused too.
 static void same_size_is_reused(void) {
     if (!under_thrum())
@@ -418,6 +457,8 @@ static void seen_by_others(void) {
 
 static const struct check_case cases[] = {
     {"stack_and_guard_sizes", stack_and_guard_sizes, FAILS_WHEN_SKIPPED},
+    {"small_stacks_keep_their_size", small_stacks_keep_their_size, HOLDS_WHEN_SKIPPED},
+    {"print_rooms", print_rooms, HOLDS_WHEN_SKIPPED}, // for the one before
     {"same_size_is_reused", same_size_is_reused, HOLDS_WHEN_SKIPPED},
     {"many_sizes", many_sizes, HOLDS_WHEN_SKIPPED},
     {"guard_is_there", guard_is_there, FAILS_WHEN_SKIPPED},
