@@ -3,6 +3,7 @@
  * the kernel thread, idle or at work for somebody else, does not notice. Rows stale, cancel. */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "cache.h"
@@ -54,12 +55,17 @@ INTERPOSE int pthread_cancel(pthread_t handle) {
     }
 }
 
+/* libc looks at the length first, and then for a file in /proc that is not there. */
+static int name_of_ended(bool fits) {
+    return fits ? ENOENT : ERANGE;
+}
+
 INTERPOSE int pthread_setname_np(pthread_t handle, const char *name) {
     struct kthread *thread;
     struct gate_visit visit;
     enum visit entered = visit_handle(handle, &thread, &visit);
     if (entered == VISIT_ENDED)
-        return ESRCH;
+        return name_of_ended(strlen(name) < FRESH_NAME);
     int error = REAL(pthread_setname_np)(handle, name);
     if (error == 0)
         creator_names_differ();
@@ -73,7 +79,7 @@ INTERPOSE int pthread_getname_np(pthread_t handle, char *name, size_t size) {
     struct gate_visit visit;
     enum visit entered = visit_handle(handle, &thread, &visit);
     if (entered == VISIT_ENDED)
-        return ESRCH;
+        return name_of_ended(size >= FRESH_NAME);
     int error = REAL(pthread_getname_np)(handle, name, size);
     if (entered == VISIT_INSIDE)
         gate_visit_end(&visit);
@@ -160,10 +166,13 @@ INTERPOSE int pthread_getschedparam(pthread_t handle, int *policy, struct sched_
     return error;
 }
 
-/* The kernel thread was created joinable whatever the program asked for. */
+/* The kernel thread was created joinable whatever the program asked for. Of one that is joined, or was detached and has
+ * ended, libc says that it is gone. */
 INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
-    int error = REAL(pthread_getattr_np)(handle, attributes);
     struct kthread *thread = kthread_of_sigsafe(handle);
+    if (thread != NULL && load_acquire(&thread->life) == LIFE_IDLE && !skipped(ROW_STALE))
+        return ESRCH;
+    int error = REAL(pthread_getattr_np)(handle, attributes);
     if (error == 0 && thread != NULL && !skipped(ROW_ATTRIBUTES))
         pthread_attr_setdetachstate(attributes, load_relaxed(&thread->life) == LIFE_DETACHED
                                                     ? PTHREAD_CREATE_DETACHED

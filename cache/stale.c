@@ -20,7 +20,7 @@ enum { NO_SUCH_TID = 0x0fffffff };
 
 static bool needs_look(pid_t tid) {
     const struct kthread *self = kthread_self_sigsafe();
-    return tid > 0 && tid != (pid_t)cache_pid() && (self == NULL || tid != self->tid) &&
+    return tid > 0 && tid != (pid_t)cache_pid() && (self == NULL || tid != self->tid) && kthread_keeping() &&
            load_relaxed(&thrum_cache_counters.created) != 0 && !skipped(ROW_STALE);
 }
 

@@ -4,18 +4,39 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int out = STDERR_FILENO;
+static bool kept; /* `out` must be the file that standard error was then: */
+static struct stat kept_file;
 
 /* High up, where no program looks for its own next file; lower where the limit on files wants it so. */
 void text_keep_stderr(void) {
     int saved = errno, copy = -1;
-    for (int from = 960; from >= 15 && copy < 0; from /= 4)
+    kept = true;
+    if (fstat(STDERR_FILENO, &kept_file) != 0)
+        out = -1; /* it is closed, and its number will be another file's */
+    for (int from = 960; from >= 15 && copy < 0 && out >= 0; from /= 4)
         copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, from);
     if (copy >= 0)
         out = copy;
     errno = saved;
+}
+
+static bool is_kept_file(int fd) {
+    struct stat now;
+    return fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == kept_file.st_dev &&
+           now.st_ino == kept_file.st_ino;
+}
+
+/* A program may close all descriptors, ours too, and open files of its own: nothing is written into those. -1: there is
+ * no place to say it. */
+static int where(void) {
+    if (!kept || is_kept_file(out))
+        return out;
+    return out >= 0 && is_kept_file(STDERR_FILENO) ? STDERR_FILENO : -1;
 }
 
 void text_add(struct text *text, const char *string) {
@@ -40,10 +61,10 @@ void text_start(struct text *text) {
 }
 
 void text_finish(struct text *text) {
-    int saved = errno;
+    int saved = errno, to = where();
     text->bytes[text->length++] = '\n';
     for (size_t done = 0; done < text->length;) {
-        ssize_t n = write(out, text->bytes + done, text->length - done);
+        ssize_t n = write(to, text->bytes + done, text->length - done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

@@ -256,16 +256,17 @@ void place_begin(struct kthread *thread) {
     }
 }
 
-void place_end(struct kthread *thread) {
+uint64_t place_end(struct kthread *thread) {
     struct site *site = thread->notes.order.site;
     thread->notes.short_job = false;
     if (ticks_per_us() == 0)
-        return;
+        return UINT64_MAX;
     uint64_t now = arch_ticks(), ran = now - thread->run.started;
     crowd_seen(sched_getcpu(), now);
     thread->notes.short_job = ran < us(SHORT);
     site_score(&site->brief, ran < us(BRIEF));
     site_score(&site->medium, ran < us(MEDIUM));
+    return ran;
 }
 
 static bool spin_for_post(const uint32_t *post, uint64_t ticks) {

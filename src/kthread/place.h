@@ -65,7 +65,7 @@ int place_avoids(void);
 void place_post(struct kthread *thread, bool detached);
 void place_new(struct kthread *thread, bool detached); /* it is a new one, nothing is to be chosen */
 void place_begin(struct kthread *thread);
-void place_end(struct kthread *thread);
+uint64_t place_end(struct kthread *thread); /* for how many ticks it ran; UINT64_MAX: not known */
 void place_linger(struct kthread *thread);
 void place_join(struct kthread *thread);
 bool place_wait(struct kthread *thread);

@@ -122,7 +122,7 @@ inline move(d, from, to) {
 
 /* --- what a creator knows of its mask: own_epoch and own_mask are its thread-locals -------------------------- */
 
-/* creator_capture: affinity_get, affinity_known, affinity_ask. `had` was set as the call began. */
+/* creator_capture: affinity_capture, affinity_known, affinity_ask. `had` was set as the call began. */
 inline capture(t) {
     if
     :: ask = true /* it was too long ago */

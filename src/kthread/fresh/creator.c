@@ -16,6 +16,18 @@ void creator_names_differ(void) {
     store_relaxed(&names_differ, true);
 }
 
+/* Names are also written to files of /proc, which is not seen. Until one differs, all threads have the one that the
+ * process had when its first thread was asked for. */
+static char usual_name[FRESH_NAME]; /* r/o after creator_init */
+
+void creator_look_at_name(void) {
+    char name[FRESH_NAME];
+    if (load_relaxed(&names_differ) || skipped(ROW_INHERIT) || sys(SYS_prctl, PR_GET_NAME, name) != 0)
+        return;
+    if (strncmp(name, usual_name, FRESH_NAME) != 0)
+        creator_names_differ();
+}
+
 void creator_pkeys_used(void) {
     if (ARCH_PKEYS)
         store_relaxed(&pkeys_used, true);
@@ -25,6 +37,7 @@ static arch_registers_known registers_known; /* r/o after creator_init */
 
 void creator_init(void) {
     registers_known = arch_registers_find();
+    sys(SYS_prctl, PR_GET_NAME, usual_name);
 }
 
 bool creator_has_registers(void) {
@@ -127,10 +140,12 @@ static void affinity_copy(struct fresh_affinity *to, const struct fresh_affinity
 }
 
 static void affinity_capture(struct fresh_affinity *to) {
-    if (affinity_known(AFFINITY_GOOD_FOR_US))
+    if (affinity_known(AFFINITY_GOOD_FOR_US)) {
         affinity_copy(to, own_affinity.mask);
-    else
-        to->length = affinity_ask(to->bits, sizeof to->bits);
+        return;
+    }
+    to->length = affinity_ask(to->bits, sizeof to->bits);
+    creator_look_at_name();
 }
 
 void creator_capture(struct fresh_creator *creator) {

@@ -37,18 +37,18 @@ void keys_deleted(unsigned key) {
         store_release(&keys[key].exists, false);
 }
 
-/* One pass over all keys. True if a destructor ran, which may have set values again. */
+/* One pass over all keys, those included that a destructor creates in it. True if a destructor ran, which may have set
+ * values again. As in libc a value is gone when the pass has come by, also where its key has no destructor. */
 static bool run_round(void) {
     bool ran = false;
-    unsigned end = load_acquire(&keys_end);
-    for (unsigned key = 0; key < end; key++) {
-        void (*destructor)(void *) = load_relaxed(&keys[key].destructor);
-        if (!load_acquire(&keys[key].exists) || destructor == NULL)
-            continue;
-        void *value = pthread_getspecific(key);
+    for (unsigned key = 0; key < load_acquire(&keys_end); key++) {
+        void *value = load_acquire(&keys[key].exists) ? pthread_getspecific(key) : NULL;
         if (value == NULL)
             continue;
         pthread_setspecific(key, NULL);
+        void (*destructor)(void *) = load_relaxed(&keys[key].destructor);
+        if (destructor == NULL)
+            continue;
         destructor(value);
         ran = true;
     }

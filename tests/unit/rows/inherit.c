@@ -80,6 +80,15 @@ static void pthread_name(void) {
 static void syscall_name(void) {
     CHECK_SYS(syscall(SYS_prctl, PR_SET_NAME, "renamed-call", 0, 0, 0));
 }
+static void write_name(const char *path, const char *text) {
+    int fd = open(path, O_WRONLY);
+    CHECK_SYS(fd);
+    CHECK_EQ(write(fd, text, strlen(text)), strlen(text));
+    CHECK_SYS(close(fd));
+}
+static void file_name(void) {
+    write_name("/proc/thread-self/comm", "renamed-file");
+}
 static void signal_stack(void) {
     static char memory[65536];
     const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
@@ -130,6 +139,7 @@ WAYS(syscall_affinity)
 WAYS(name)
 WAYS(pthread_name)
 WAYS(syscall_name)
+WAYS(file_name)
 WAYS(signal_stack)
 
 // ---- changed by main --------------------------------------------------------------------------------------------
@@ -172,6 +182,11 @@ static void other_affinity_by_tid(const struct target *t) {
 static void other_name(const struct target *t) {
     CHECK_OK(pthread_setname_np(t->thread, "renamed-main"));
 }
+static void other_name_by_file(const struct target *t) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)t->tid);
+    write_name(path, "renamed-by-file");
+}
 
 static void affinity_by_main(void) {
     changed_by_main(other_affinity);
@@ -181,6 +196,9 @@ static void affinity_by_main_and_tid(void) {
 }
 static void name_by_main(void) {
     changed_by_main(other_name);
+}
+static void name_by_main_and_file(void) {
+    changed_by_main(other_name_by_file);
 }
 
 // Another process (taskset) changes main, whose later threads inherit it.
@@ -228,12 +246,14 @@ static const struct check_case cases[] = {
     WAYS_CASES(name),
     WAYS_CASES(pthread_name),
     WAYS_CASES(syscall_name),
+    WAYS_CASES(file_name),
     {"signal_stack_ended", signal_stack_ended, FAILS_WHEN_SKIPPED},
     {"signal_stack_creator", signal_stack_creator, FAILS_WHEN_SKIPPED},
     {"signal_stack_of_main", signal_stack_of_main, HOLDS_WHEN_SKIPPED},
     {"affinity_by_main", affinity_by_main, FAILS_WHEN_SKIPPED},
     {"affinity_by_main_and_tid", affinity_by_main_and_tid, FAILS_WHEN_SKIPPED},
     {"name_by_main", name_by_main, FAILS_WHEN_SKIPPED},
+    {"name_by_main_and_file", name_by_main_and_file, FAILS_WHEN_SKIPPED},
     {"affinity_from_outside", affinity_from_outside, FAILS_WHEN_SKIPPED},
     {"same_by_pthread", same_by_pthread, HOLDS_WHEN_SKIPPED},
 };

@@ -226,6 +226,49 @@ static void destructor_replaces_its_key(void) {
     expect_reused(first, second);
 }
 
+// A key that a destructor creates has its own run in the same round, and a value without a destructor is gone when the
+// round has come by: as libc does it.
+static pthread_key_t plain_key, late_key;
+static char order[32];
+static void append(char what) {
+    order[strlen(order)] = what;
+}
+static void run_each_round(void *p) {
+    append('r');
+    CHECK_OK(pthread_setspecific(key, p));
+}
+static void run_late(void *p) {
+    (void)p;
+    append('l');
+}
+static void create_late(void *p) {
+    append(pthread_getspecific(plain_key) == NULL ? 'c' : '!');
+    if (late_key == 0)
+        CHECK_OK(pthread_key_create(&late_key, run_late));
+    CHECK_OK(pthread_setspecific(late_key, p));
+}
+static pthread_key_t creating_key;
+static void *use_three(void *arg) {
+    CHECK_OK(pthread_setspecific(key, &value));
+    CHECK_OK(pthread_setspecific(plain_key, &value));
+    CHECK_OK(pthread_setspecific(creating_key, &value));
+    return arg;
+}
+static void created_in_a_round(void) {
+    CHECK_OK(pthread_key_create(&key, run_each_round));
+    CHECK_OK(pthread_key_create(&plain_key, NULL));
+    CHECK_OK(pthread_key_create(&creating_key, create_late));
+    pid_t last = 0;
+    for (int i = 0; i < 3; i++) {
+        memset(order, 0, sizeof order);
+        pid_t tid = run_thread(use_three, NULL);
+        CHECK(strcmp(order, "rclrrr") == 0, "destructors ran in the order %s", order);
+        if (last)
+            expect_reused(last, tid);
+        last = tid;
+    }
+}
+
 static void errors(void) {
     CHECK_OK(pthread_key_create(&key, NULL));
     CHECK_OK(pthread_key_delete(key));
@@ -319,6 +362,7 @@ static const struct check_case cases[] = {
     {"deleted-by-the-thread", deleted_by_the_thread, HOLDS_WHEN_SKIPPED},
     {"destructor-replaces-its-key", destructor_replaces_its_key, FAILS_WHEN_SKIPPED},
     {"destructor-starts-a-thread", destructor_starts_a_thread, FAILS_WHEN_SKIPPED},
+    {"created-in-a-round", created_in_a_round, FAILS_WHEN_SKIPPED},
     {"errors", errors, HOLDS_WHEN_SKIPPED},
     {"as-many-as-promised", as_many_as_promised, HOLDS_WHEN_SKIPPED},
     {"c11-tss", c11_tss, FAILS_WHEN_SKIPPED},

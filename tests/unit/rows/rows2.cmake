@@ -15,7 +15,7 @@ thrum_row(eagain SOURCES eagain.c)
 thrum_row_module(row-fork-handler SOURCES fork-handler-module.c)
 thrum_row(fork SOURCES fork.c fork_others.c LINK row-fork-handler)
 thrum_row(c11 SOURCES c11.c)
-thrum_row(exit SOURCES exit.c)
+thrum_row(exit SOURCES exit.c exit_verbose.c)
 thrum_row(rest SOURCES rest.c)
 
 # ASan's runtime, linked in statically: with the shared one, the dynamic loader's order would be the subject. Not under

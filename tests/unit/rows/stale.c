@@ -232,6 +232,30 @@ static void sigqueue_says_gone(void) {
     CHECK(wrong + right == 0, "a signal for a thread that had ended was delivered");
 }
 
+// The errors are libc's: a name's length is looked at first, and then for a file that is not there.
+static void names_say_gone(void) {
+    char name[16];
+    warm_threads(IDLE);
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t ended = start_and_end();
+        CHECK_EQ(pthread_setname_np(ended, "sixteen letters."), ERANGE);
+        CHECK_EQ(pthread_getname_np(ended, name, 15), ERANGE);
+        CHECK_EQ(pthread_setname_np(ended, "short"), ENOENT);
+        CHECK_EQ(pthread_getname_np(ended, name, sizeof name), ENOENT);
+        CHECK_OK(pthread_join(ended, NULL));
+    }
+}
+
+// Not joined, its attributes can still be had.
+static void attributes_of_ended(void) {
+    pthread_attr_t attr;
+    warm_threads(IDLE);
+    pthread_t ended = start_and_end();
+    CHECK_OK(pthread_getattr_np(ended, &attr));
+    CHECK_OK(pthread_attr_destroy(&attr));
+    CHECK_OK(pthread_join(ended, NULL));
+}
+
 // ---- threads that end while signals for them are on their way -------------------------------------------------------
 
 enum { SLOTS = 6, RACE_MS = 1500 };
@@ -414,6 +438,8 @@ static const struct check_case cases[] = {
     {"setschedparam", setschedparam, HOLDS_WHEN_SKIPPED}, // the idle thread is then of another lineage
     {"getcpuclockid", getcpuclockid, HOLDS_WHEN_SKIPPED},
     {"bad_signal", bad_signal, HOLDS_WHEN_SKIPPED},
+    {"names_say_gone", names_say_gone, FAILS_WHEN_SKIPPED},
+    {"attributes_of_ended", attributes_of_ended, HOLDS_WHEN_SKIPPED},
     {"signals_race", signals_race, HOLDS_WHEN_SKIPPED}, // a race: without the row it is hit only now and then
     {"kill_under_a_joiner", kill_under_a_joiner, HOLDS_WHEN_SKIPPED},
     {"only_oneself", only_oneself, HOLDS_WHEN_SKIPPED},
