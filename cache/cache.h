@@ -68,6 +68,9 @@ void clock_fork_child(void);
 /* --- process.c --- */
 bool process_watch_forks(void); /* false: no memory for the handlers */
 void process_child_begins(bool by_main);
+/* The caller is a child that shares this memory, and the thread-locals of the thread that made it, until it has another
+ * program (vfork, clone with CLONE_VM). What it changes is its own. */
+bool process_is_sharing(void);
 
 /* --- stale.c: a thread named by its kernel id, for the length of a call --- */
 struct reach {
@@ -110,6 +113,8 @@ void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handl
 /* The same by tid; 0 is the caller. */
 void inherit_changed_tid(pid_t tid);
 void inherit_changed_reached(const struct reach *reach);
+void inherit_changed_many(const char *what); /* by one call */
+void inherit_only_one_thread(void);          /* the kernel is about to want that */
 /* A seccomp filter is about to be installed. */
 void inherit_filter_coming(void);
 

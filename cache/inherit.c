@@ -14,6 +14,8 @@
 #include "os/syscall.h"
 
 void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle) {
+    if (process_is_sharing())
+        return;
     if (entered != VISIT_FOREIGN)
         kthread_change_lineage_of(thread);
     else if (handle == pthread_self())
@@ -30,6 +32,8 @@ static bool is_in_process(pid_t tid) {
 void inherit_changed_tid(pid_t tid) {
     struct kthread *thread;
     struct gate_visit visit;
+    if (process_is_sharing())
+        return;
     if (tid == 0 || tid == (pid_t)sys(SYS_gettid)) {
         kthread_change_lineage();
         return;
@@ -48,13 +52,25 @@ void inherit_changed_tid(pid_t tid) {
     }
 }
 
+void inherit_changed_many(const char *what) {
+    if (!process_is_sharing() && !skipped(ROW_LINEAGE))
+        kthread_stop_keeping(what);
+}
+
+/* Before some namespaces are left or entered, which only a process of one thread can do: the idle ones would be in the
+ * way. */
+void inherit_only_one_thread(void) {
+    if (!process_is_sharing() && !skipped(ROW_LINEAGE))
+        kthread_cull();
+}
+
 static void note(long answer, pid_t tid) {
     if (answer != -1)
         inherit_changed_tid(tid);
 }
 
 void inherit_changed_reached(const struct reach *reach) {
-    if (reach->thread != NULL)
+    if (reach->thread != NULL && !process_is_sharing())
         kthread_change_lineage_of(reach->thread);
     else
         inherit_changed_tid(reach->tid);
@@ -109,8 +125,8 @@ INTERPOSE int sched_setparam(pid_t tid, const struct sched_param *param) {
 
 static int set_priority_of_many(__priority_which_t which, id_t who, int priority) {
     int answer = REAL(setpriority)(which, who, priority);
-    if (answer == 0 && !skipped(ROW_LINEAGE))
-        kthread_stop_keeping("setpriority for a group or a user");
+    if (answer == 0)
+        inherit_changed_many("setpriority for a group or a user");
     return answer;
 }
 
@@ -137,10 +153,8 @@ INTERPOSE int nice(int increment) {
 
 /* --- namespaces, capabilities, personality ------------------------------------------------------------ */
 
-/* Some namespaces can only be left or entered by a process of one thread: the idle ones would be in the way. */
 INTERPOSE int unshare(int flags) {
-    if (!skipped(ROW_LINEAGE))
-        kthread_cull();
+    inherit_only_one_thread();
     int answer = REAL(unshare)(flags);
     note(answer, 0);
     return answer;
@@ -166,8 +180,8 @@ INTERPOSE int setns(int fd, int type) {
     int saved = errno;
     bool own = is_own_namespace(fd);
     errno = saved;
-    if (!own && !skipped(ROW_LINEAGE))
-        kthread_cull();
+    if (!own)
+        inherit_only_one_thread();
     int answer = REAL(setns)(fd, type);
     if (own && answer == -1 && errno == EINVAL && !skipped(ROW_LINEAGE) && kthread_cull() > 0) {
         errno = saved;
@@ -244,7 +258,7 @@ static bool prctl_harmless(int option) {
 
 /* A filter may not allow the calls that keeping threads needs: nothing is kept from before it on. */
 void inherit_filter_coming(void) {
-    if (!skipped(ROW_LINEAGE))
+    if (!process_is_sharing() && !skipped(ROW_LINEAGE))
         kthread_stop_keeping("a seccomp filter was installed");
 }
 
@@ -256,7 +270,7 @@ INTERPOSE int prctl(int option, ...) {
     va_end(list);
     if (option == PR_SET_SECCOMP)
         inherit_filter_coming();
-    else if (option == PR_SET_TSC && a != PR_TSC_ENABLE && !skipped(ROW_REGISTERS))
+    else if (option == PR_SET_TSC && a != PR_TSC_ENABLE && !process_is_sharing() && !skipped(ROW_REGISTERS))
         kthread_stop_keeping("the time stamp counter was forbidden");
     int answer = REAL(prctl)(option, a, b, c, d);
     if (answer == -1)

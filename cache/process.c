@@ -85,6 +85,10 @@ INTERPOSE pid_t _Fork(void) {
     return pid;
 }
 
+bool process_is_sharing(void) {
+    return cache_pid() != 0 && sys(SYS_getpid) != cache_pid();
+}
+
 /* --- the others --------------------------------------------------------------------------------------- */
 
 /* vfork itself is in jump.S: its caller's frame must not have one of ours below it. */

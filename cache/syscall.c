@@ -13,7 +13,6 @@
 #include "kthread/mode.h"
 #include "os/syscall.h"
 
-
 /* Newer than the highest number that this file has looked at. */
 enum { LAST_LOOKED_AT = 462 };
 
@@ -79,7 +78,7 @@ static bool about_many(long number, const long *a) {
  * place may be kept; so the place is asked for before the first move. */
 static void tid_address_moves(void *address) {
     struct kthread *self = kthread_self_sigsafe();
-    if (self == NULL)
+    if (self == NULL || process_is_sharing())
         return;
     if (self->fresh.tid_address == NULL)
         sys(SYS_prctl, PR_GET_TID_ADDRESS, &self->fresh.tid_address);
@@ -89,12 +88,9 @@ static void tid_address_moves(void *address) {
 static void before(long number, const long *a) {
     struct kthread *self = kthread_self_sigsafe();
     switch (number) {
-    case SYS_unshare:
-        if (!skipped(ROW_LINEAGE))
-            kthread_cull();
-        break;
+    case SYS_unshare: inherit_only_one_thread(); break;
     case SYS_set_robust_list:
-        if (self != NULL)
+        if (self != NULL && !process_is_sharing())
             robust_list_changes(&self->fresh);
         break;
     case SYS_set_tid_address: tid_address_moves((void *)a[0]); break;
@@ -103,6 +99,8 @@ static void before(long number, const long *a) {
             inherit_filter_coming();
         break;
     case SYS_exit:
+        if (process_is_sharing())
+            break;
         if (self != NULL)
             kthread_exits_raw();
         else if (sys(SYS_gettid) == sys(SYS_getpid))
@@ -125,8 +123,8 @@ static void after(long number, const long *a, const struct reach_call *reached) 
     case LINEAGE:
         if (!about_many(number, a))
             inherit_changed_reached(&reached->target);
-        else if (!skipped(ROW_LINEAGE))
-            kthread_stop_keeping("a call that changes the scheduling of many");
+        else
+            inherit_changed_many("a call that changes the scheduling of many");
     }
 }
 

@@ -4,7 +4,7 @@
 
 thrum_row(inherit SOURCES inherit.c inherit_placement.c)
 thrum_row(lineage SOURCES
-  lineage_scheduling.c lineage_rights.c lineage_kernel.c lineage_unshare.c lineage_other.c)
+  lineage_scheduling.c lineage_rights.c lineage_kernel.c lineage_unshare.c lineage_other.c lineage_vfork.c)
 thrum_row(kernel-ties SOURCES kernel-ties.c kernel-ties_own.c kernel-ties_children.c kernel-ties_uring.c)
 thrum_row(attributes SOURCES attributes.c)
 thrum_row(join SOURCES join.c)
