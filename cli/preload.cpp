@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preload.hpp"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,8 @@ namespace thrum {
 
 namespace {
 
+constexpr const char *kTree = "/thrum/";
+constexpr const char *kPlatform = "$PLATFORM";
 constexpr const char *kSeparators = " :"; // of LD_PRELOAD; the loader knows no way to escape them
 
 std::string own_folder() {
@@ -49,6 +52,27 @@ std::string locate_library(const std::string &name) {
     throw Failure(kRefused, "cannot find " + name + ": there is no readable " + tried);
 }
 
+// The same library by the name of which the loader of the program's libc fills in the platform (cmake/ThrumPreload.cmake).
+// A child that is built against musl or for 32 bits finds nothing to complain about there.
+std::string by_platform(const std::string &library) {
+    const auto *platform = reinterpret_cast<const char *>(getauxval(AT_PLATFORM));
+    if (platform == nullptr)
+        return library;
+    const std::size_t slash = library.rfind('/');
+    const std::string tree = library.substr(0, slash) + kTree, name = library.substr(slash);
+    const std::unique_ptr<char, decltype(&std::free)> real(
+        realpath((tree + platform + name).c_str(), nullptr), std::free);
+    return real != nullptr && library == real.get() ? tree + kPlatform + name : library;
+}
+
+// What by_platform made of the library's own path, undone.
+std::string own_path(std::string library) {
+    const std::string inserted = std::string(kTree) + kPlatform;
+    if (const std::size_t at = library.rfind(inserted); at != std::string::npos)
+        library.erase(at, inserted.size());
+    return library;
+}
+
 void check_expressible(const std::string &library) {
     if (library.find_first_of(kSeparators) == std::string::npos && library.find('$') == std::string::npos)
         return;
@@ -57,12 +81,12 @@ void check_expressible(const std::string &library) {
                                 "folder to a path without");
 }
 
-// The library first, then what was preloaded before (thrum may be run inside thrum: only one of it).
+// The library first, then what was preloaded before. Thrum may be run inside thrum: only one of it.
 std::string preload_list(const std::string &library, bool with_library) {
     std::string list = with_library ? library : "";
     const char *present = std::getenv("LD_PRELOAD");
     for (const std::string &part : split(present != nullptr ? present : "", kSeparators))
-        if (part != library)
+        if (own_path(part) != own_path(library))
             list += (list.empty() ? "" : ":") + part;
     return list;
 }
@@ -72,7 +96,7 @@ std::string preload_list(const std::string &library, bool with_library) {
 std::string find_library(const std::string &name) {
     const std::string library = locate_library(name);
     check_expressible(library);
-    return library;
+    return by_platform(library);
 }
 
 void set_preload(const std::string &library, bool with_library) {

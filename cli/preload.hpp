@@ -8,7 +8,7 @@
 
 namespace thrum {
 
-// The library's path, as LD_PRELOAD can name it. Throws Failure (125) where there is none, or none such.
+// The library's path, as LD_PRELOAD can name it; "$PLATFORM" may be in it. Throws Failure (125) where there is none, or none such.
 std::string find_library(const std::string &name = "libthrum-cache.so");
 
 // Puts the library first into this process's LD_PRELOAD, or takes it out; what else is preloaded stays.

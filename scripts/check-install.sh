@@ -38,6 +38,7 @@ done
 
 # The command preloads the library of its own prefix, and none but that.
 preloaded=$(env -u LD_PRELOAD "$prefix/bin/thrum" run -- /usr/bin/env | sed -n 's/^LD_PRELOAD=//p')
+preloaded=${preloaded//\$PLATFORM/$(uname -m)} # as the loader does
 [[ $(realpath "${preloaded%%[: ]*}") == "$(realpath "$library")" ]] ||
     fail "the installed command preloads '$preloaded', expected $library"
 

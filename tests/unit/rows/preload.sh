@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Row preload: `thrum run` refuses the programs that LD_PRELOAD cannot reach (static, setuid, setgid, musl), in one line,
-# and does not run them. Called by ctest, in debug builds once more with the row left out: then nothing is refused.
+# and does not run them. As children of a program that it runs they behave as without it. Called by ctest, in debug builds
+# once more with the row left out: then nothing is refused.
 #
 #   preload.sh thrum|skipped THRUM ORDINARY STATIC MUSL
 set -u
@@ -68,6 +69,32 @@ if [[ -u $folder/setuid && $(stat -c %u "$folder/setuid") != "$(id -u)" ]] || [[
   fi
 else
   echo "preload: setuid and setgid programs not tried: needs root to make another user's"
+fi
+
+# As a child of a program that has the library: the same output, exit code, and nothing on stderr.
+expect_child_unharmed() { # name, program
+  tried=$((tried + 1))
+  run /bin/sh -c '"$1" a b; echo "exit $?"' sh "$2"
+  [[ $code == 0 && $(<"$folder/out") == $'ran with a b\nexit 7' && ! -s $folder/err ]] ||
+    fail "$1 as a child: exit $code: $(cat "$folder/out" "$folder/err")"
+}
+
+# Compiles the program once more; false, with a line, where it cannot be made or does not run here.
+make_other() { # name, command...
+  local name=$1 status
+  shift
+  "$@" -O1 -o "$folder/$name" "${BASH_SOURCE[0]%/*}/preload-program.c" -pthread 2>/dev/null &&
+    "$folder/$name" >/dev/null 2>&1
+  status=$?
+  ((status == 7)) || echo "preload: no $name child tried: '$*' makes none that runs here"
+  return $((status != 7))
+}
+
+expect_child_unharmed "an ordinary program" "$ordinary"
+expect_child_unharmed "a static program" "$static"
+if make_other musl musl-gcc; then expect_child_unharmed "a musl program" "$folder/musl"; fi
+if [[ $(uname -m) == x86_64 ]] && make_other i386 cc -m32; then
+  expect_child_unharmed "a 32-bit program" "$folder/i386"
 fi
 
 echo "row preload, $mode: $tried programs, $failures failures"
