@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "failure.hpp"
+#include "text.hpp"
 
 namespace thrum {
 
@@ -20,8 +21,9 @@ class Help : public CLI::Formatter {
     std::string usage_;
 };
 
+// Names in it may be a program's choice, as that of a script's interpreter.
 void print_line(const std::string &speaker, const std::string &what) {
-    std::cerr << speaker << ": " << what << '\n';
+    std::cerr << speaker << ": " << terminal_text(what) << '\n';
 }
 
 // "thrum", or "thrum run" once the subcommand is known.
@@ -155,6 +157,8 @@ int CommandLine::run(int argc, char **argv) {
     } catch (const Failure &failure) {
         if (*failure.what() != '\0')
             print_line(speaker_of(*app_), failure.what());
+        if (const auto *interrupted = dynamic_cast<const Interrupted *>(&failure))
+            signal_ = interrupted->signal();
         return failure.code();
     }
 }

@@ -68,9 +68,12 @@ class CommandLine {
     // Reads the words and does what they ask for. What is wrong, with them or with what they ask for (Failure), is one
     // line on stderr. Returns the exit code.
     int run(int argc, char **argv);
+    // What the process is to die of after that (Interrupted); 0: of nothing.
+    int signal() const { return signal_; }
 
   private:
     std::unique_ptr<CLI::App> app_;
+    int signal_ = 0;
 };
 
 } // namespace thrum

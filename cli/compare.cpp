@@ -169,9 +169,14 @@ class Comparer {
 
     bool may_go_on() const { return interrupts_.caught() == 0 && comparison_.failure.empty(); }
 
+    // Again where Ctrl-Z stopped it for a while.
     Run run(Arm arm, int errors) {
-        return measure(program_, environments_[arm], total_, errors, interrupts_,
-                       [this] { progress_->draw(); });
+        for (;;) {
+            const Run done = measure(program_, environments_[arm], total_, errors, interrupts_,
+                                     [this] { progress_->draw(); });
+            if (!done.stopped || done.incomplete || interrupts_.caught() != 0)
+                return done;
+        }
     }
 
     // True: the first run of the first pair is in `pair`, for the program runs too long to be run for nothing.
@@ -286,7 +291,7 @@ void compare(const Options &options, const std::vector<std::string> &words) {
     comparison.machine = this_machine();
     Comparer(options, comparison).compare();
 
-    const Summary summary = summarize(comparison.pairs);
+    const Summary summary = summarize(comparison.pairs, comparison.variables);
     const Verdict verdict = judge(summary, comparison.load, comparison.machine.processors);
     if (page.wanted() && !comparison.pairs.empty())
         page.write(as_html(comparison, summary, verdict));
@@ -295,7 +300,7 @@ void compare(const Options &options, const std::vector<std::string> &words) {
     else if (!comparison.pairs.empty())
         std::cout << as_table(comparison, summary, verdict) << std::flush;
     if (comparison.interrupt != 0)
-        throw Failure(128 + comparison.interrupt, "interrupted " + when_interrupted(comparison));
+        throw Interrupted(comparison.interrupt, "interrupted " + when_interrupted(comparison));
     if (!comparison.failure.empty())
         throw Failure(kFailed, comparison.failure);
 }
@@ -343,7 +348,8 @@ void add_compare(CommandLine &line, const std::vector<std::string> &behind_mark)
                   "thrum compare [OPTIONS] [--] PROG [ARGS...]",
                   "Ctrl-C ends it early and prints what was seen until then. Exit code: 0 compared,\n"
                   "1 the program failed or took too long, 2 wrong command line, 125 refused,\n"
-                  "126 not executable, 127 not found, 130 Ctrl-C. More in thrum-compare(1)."});
+                  "126 not executable, 127 not found; after Ctrl-C it dies of SIGINT. More in\n"
+                  "thrum-compare(1)."});
     command.takes_program();
     add_options(command, *options);
     command.then([command, options, behind_mark] {

@@ -88,7 +88,7 @@ void print_row(const char *name, std::uint64_t value, const std::string &note = 
 }
 
 void print_table(pid_t pid, const Counters &counters) {
-    std::cout << "process " << pid << " (" << process::name(pid) << ")\n";
+    std::cout << "process " << pid << " (" << terminal_text(process::name(pid)) << ")\n";
     print_row("created", counters.created);
     print_row("reused", counters.reused);
     print_row("retired", counters.retired, occurred(reasons(kRetireReasons, counters.retired_by)));

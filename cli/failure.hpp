@@ -10,8 +10,8 @@
 namespace thrum {
 
 // Exit codes of `thrum` itself. Those of `thrum run` are env(1)'s, so that a script can tell a
-// failure of thrum from one of the program; so are those of `thrum stat`. `thrum compare` adds 128 + signal where it is
-// interrupted, `thrum trace` where that ends the program.
+// failure of thrum from one of the program; so are those of `thrum stat`. `thrum trace` adds 128 + signal where a signal ended
+// the program. A command that is interrupted dies of that signal (Interrupted).
 enum ExitCode : int {
     kFailed =
         1,      // counters, ps: the process cannot be read; compare: the program failed; trace: there is none
@@ -29,6 +29,17 @@ class Failure : public std::runtime_error {
 
   private:
     int code_;
+};
+
+// By a signal that was caught, or that ended the program which was run: main() prints the line, if there is one, and dies of
+// the same signal. A shell ends its loop by that, and not by an exit code.
+class Interrupted : public Failure {
+  public:
+    Interrupted(int signal, const std::string &line) : Failure(128 + signal, line), signal_(signal) {}
+    int signal() const { return signal_; }
+
+  private:
+    int signal_;
 };
 
 } // namespace thrum

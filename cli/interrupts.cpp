@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interrupts.hpp"
 
+#include <sys/resource.h>
+
 #include <cmath>
+
+#include "clock.hpp"
 
 namespace thrum {
 
@@ -26,6 +30,17 @@ bool is_ignored(int signal) {
 }
 
 } // namespace
+
+void die_of(int signal) {
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    ::signal(signal, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &one, nullptr);
+    raise(signal);
+}
 
 Interrupts::Interrupts() {
     noted = 0;
@@ -96,12 +111,42 @@ bool Interrupts::wait(double seconds) {
     const timespec time = {static_cast<time_t>(whole), static_cast<long>((seconds - whole) * 1e9)};
     siginfo_t info;
     const int signal = sigtimedwait(&watched_, &info, &time);
+    if (signal == SIGTSTP) {
+        stop_came_ = true;
+        stop_by_terminal_ = info.si_code == SI_KERNEL;
+    }
     if (signal <= 0 || signal == SIGCHLD || signal == SIGTSTP)
         return false;
     from_terminal_ = info.si_code == SI_KERNEL;
     if (caught_ == 0)
         caught_ = signal;
     return true;
+}
+
+bool Interrupts::take_stop(bool *by_terminal) {
+    if (by_terminal != nullptr)
+        *by_terminal = stop_by_terminal_;
+    const bool came = stop_came_;
+    stop_came_ = false;
+    return came;
+}
+
+// By SIGTSTP's own action, not SIGSTOP: without a shell that could continue this process the kernel does not stop it.
+double Interrupts::suspend(pid_t target) {
+    if (!take_stop())
+        return 0;
+    const double begin = seconds_now();
+    if (target != 0)
+        kill(target, SIGSTOP);
+    sigset_t one, before;
+    sigemptyset(&one);
+    sigaddset(&one, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &one, &before);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (target != 0)
+        kill(target, SIGCONT);
+    return seconds_now() - begin;
 }
 
 } // namespace thrum

@@ -6,11 +6,15 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 
 namespace thrum {
 
+// Ends this process by the signal's default action, without a core file. Returns where the signal has not ended it.
+void die_of(int signal);
+
 // As long as it lives, SIGINT, SIGTERM and SIGHUP (those not ignored from the start, as under nohup) end nothing but
-// are remembered, SIGCHLD wakes, and Ctrl-Z waits: a program that is stopped cannot be measured.
+// are remembered, SIGCHLD wakes, and Ctrl-Z is handed to suspend().
 class Interrupts {
   public:
     Interrupts();
@@ -24,6 +28,11 @@ class Interrupts {
     int caught() const;
     // The last one came from the terminal, which tells all of its foreground processes.
     bool from_terminal() const { return from_terminal_; }
+    // Has Ctrl-Z (SIGTSTP) come since the last call? `by_terminal`: the terminal sent it, to all foreground processes.
+    bool take_stop(bool *by_terminal = nullptr);
+    // Where it has: stops `target` (as kill takes it; 0: none) and this process, and continues `target` when this process is
+    // continued. Returns the seconds in between, 0 where there was no Ctrl-Z.
+    double suspend(pid_t target);
     // The mask from before, for children.
     const sigset_t &outer_mask() const { return outer_; }
     // From now on they end this process, as they would without it.
@@ -41,6 +50,7 @@ class Interrupts {
     bool has_handlers_ = false; // release_second() was called last
     int caught_ = 0;
     bool from_terminal_ = false;
+    bool stop_came_ = false, stop_by_terminal_ = false;
 };
 
 } // namespace thrum

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "interrupts.hpp"
+
 #ifndef THRUM_VERSION
 #error "THRUM_VERSION is defined by the build"
 #endif
@@ -71,7 +73,10 @@ int main(int argc, char **argv) try {
     thrum::add_ps(line);
     thrum::add_trace(line, behind_mark);
     line.add_help();
-    return after_output(line.run(shown, argv));
+    const int code = after_output(line.run(shown, argv));
+    if (line.signal() != 0)
+        thrum::die_of(line.signal());
+    return code;
 } catch (const std::exception &error) {
     std::fprintf(stderr, "thrum: %s\n", error.what());
     return thrum::kFailed;

@@ -126,6 +126,10 @@ class Patience {
         return deadline_ == 0 ? 1 : std::clamp(deadline_ - seconds_now(), 0.0, 1.0);
     }
     bool ran_out() const { return asked_; }
+    void extend(double seconds) {
+        if (deadline_ != 0)
+            deadline_ += seconds;
+    }
 
   private:
     void end(int signal) {
@@ -153,6 +157,11 @@ void wait_for(pid_t pid, Run &run, double time_limit, Interrupts &interrupts,
             throw Failure(kFailed, std::string("cannot wait for the program: ") + std::strerror(errno));
         if (interrupts.wait(patience.seconds_left()))
             patience.interrupted(interrupts.caught());
+        if (const double stopped = interrupts.suspend(-pid); stopped > 0) {
+            run.stopped = true;
+            patience.extend(stopped);
+            on_tick();
+        }
         patience.look_at_clock();
         if (seconds_now() - ticked >= 1) {
             on_tick();

@@ -50,6 +50,7 @@ struct Run {
     int status = 0;          // as from waitpid
     bool timed_out = false;  // ended by us, after the time limit
     bool incomplete = false; // ended by us, after an interrupt
+    bool stopped = false;    // by Ctrl-Z, for a while: its times are of no use
     // Seconds. The CPU times are those of the process and of its children that it waited for.
     double wall = 0, user = 0, system = 0;
     std::uint64_t voluntary = 0, involuntary = 0; // context switches

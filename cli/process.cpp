@@ -4,12 +4,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <sstream>
 
 #include "elf.hpp"
 #include "maps.hpp"
+#include "text.hpp"
 
 namespace thrum::process {
 
@@ -21,6 +25,12 @@ std::string proc_path(pid_t pid, const char *file) {
 
 bool is_library(const std::string &path, const std::string &library) {
     return path.compare(path.rfind('/') + 1, library.size(), library) == 0;
+}
+
+std::size_t count_threads(pid_t pid) {
+    std::error_code error;
+    const std::filesystem::directory_iterator begin(proc_path(pid, "task"), error), end;
+    return error ? 0 : static_cast<std::size_t>(std::distance(begin, end));
 }
 
 // Where the library's file begins in the process; 0 where it has none.
@@ -59,6 +69,26 @@ pid_t parse(const std::string &text) {
 std::string name(pid_t pid) {
     std::string name = read_all(proc_path(pid, "comm")).value_or("?");
     return name.substr(0, name.find('\n'));
+}
+
+// In /proc/PID/stat, behind the name: the state, and as the ninth field flags, of which 0x200000 is PF_KTHREAD.
+void check_has_program(pid_t pid) {
+    constexpr unsigned long kKernelThread = 0x200000;
+    const auto text = read_all(proc_path(pid, "stat"));
+    if (!text)
+        throw unreadable(pid, errno);
+    std::istringstream fields(text->substr(std::min(text->rfind(')') + 1, text->size())));
+    std::string state, skipped, parent;
+    unsigned long flags = 0;
+    fields >> state >> parent;
+    for (int field = 5; field <= 8; field++)
+        fields >> skipped;
+    fields >> flags;
+    const std::string process = "process " + std::to_string(pid) + " (" + terminal_text(name(pid)) + ")";
+    if ((flags & kKernelThread) != 0)
+        throw Failure(kFailed, process + " is a thread of the kernel: there is no program in it");
+    if (state == "Z" && count_threads(pid) <= 1)
+        throw Failure(kFailed, process + " has ended; its parent, process " + parent + ", has not waited for it yet");
 }
 
 std::string maps(pid_t pid) {

@@ -22,6 +22,9 @@ std::optional<std::string> read_all(const std::string &path);
 // As ps(1) has it under COMMAND.
 std::string name(pid_t pid);
 
+// Throws Failure where it is one of the kernel's own, or has ended and waits for its parent: there is no program in it.
+void check_has_program(pid_t pid);
+
 // The text of its maps file; throws Failure where it cannot be read.
 std::string maps(pid_t pid);
 

@@ -16,7 +16,7 @@ namespace thrum {
 
 namespace {
 
-constexpr std::size_t kBar = 24;
+constexpr std::size_t kBar = 24, kLongest = 79;
 constexpr const char *kClear = "\r\033[K";
 
 bool can_clear_lines() {
@@ -37,7 +37,7 @@ Progress::Progress(bool wanted) : shown_(wanted && can_clear_lines()) {
 
 Progress::~Progress() {
     if (shown_)
-        std::fputs(kClear, stderr);
+        erase(terminal_columns(STDERR_FILENO));
 }
 
 void Progress::set_done(std::size_t runs, double seconds, const std::string &note) {
@@ -51,18 +51,39 @@ void Progress::set_done(std::size_t runs, double seconds, const std::string &not
 void Progress::draw() {
     if (!shown_)
         return;
-    std::string line = note_;
-    if (total_ > 0) {
-        const std::size_t filled = kBar * done_ / total_;
-        line = "[" + std::string(filled, '#') + std::string(kBar - filled, '.') + "] run " +
-               std::to_string(done_) + " of " + std::to_string(total_);
-        const double left = each_ * static_cast<double>(total_ - done_) - (seconds_now() - since_);
-        if (each_ > 0)
-            line += ", " + time_left(std::max(0.0, left)) + " left";
-        line += note_.empty() ? "" : "  " + note_;
-    }
-    std::fprintf(stderr, "%s%s", kClear, line.substr(0, 79).c_str());
+    // The last column stays free: some terminals wrap when it is written to.
+    const std::size_t columns = terminal_columns(STDERR_FILENO), room = std::min(kLongest, columns - 1);
+    erase(columns);
+    const std::string line = text(room);
+    std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
+    drawn_ = line.size();
+}
+
+// What fits: without the bar where there is no room, and then cut.
+std::string Progress::text(std::size_t room) const {
+    if (total_ == 0)
+        return cut(note_, room);
+    const std::size_t filled = kBar * done_ / total_;
+    const std::string bar = "[" + std::string(filled, '#') + std::string(kBar - filled, '.') + "] ";
+    std::string runs = "run " + std::to_string(done_) + " of " + std::to_string(total_);
+    const double left = each_ * static_cast<double>(total_ - done_) - (seconds_now() - since_);
+    if (each_ > 0)
+        runs += ", " + time_left(std::max(0.0, left)) + " left";
+    const std::string note = note_.empty() ? "" : "  " + note_;
+    for (const std::string &line : {bar + runs + note, bar + runs, runs + note, runs})
+        if (line.size() <= room)
+            return line;
+    return cut(runs, room);
+}
+
+// A terminal that has become narrower since has wrapped the line: then it stands on several.
+void Progress::erase(std::size_t columns) {
+    const std::size_t above = drawn_ > 0 && columns > 0 ? (drawn_ - 1) / columns : 0;
+    if (above > 0)
+        std::fprintf(stderr, "\033[%zuA\r\033[J", above);
+    std::fputs(kClear, stderr);
+    drawn_ = 0;
 }
 
 } // namespace thrum

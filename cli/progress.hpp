@@ -22,7 +22,11 @@ class Progress {
     void draw();
 
   private:
+    std::string text(std::size_t room) const;
+    void erase(std::size_t columns);
+
     bool shown_;
+    std::size_t drawn_ = 0; // characters that are on the terminal
     std::size_t total_ = 0, done_ = 0;
     std::string note_ = "warming up";
     double each_ = 0, since_ = 0; // of a run; when the last one was done

@@ -2,6 +2,8 @@
 //
 // `thrum ps PID`: what the workers and user-level threads of a process are at, read from its memory while it goes on.
 // src/inspect, which thrum_dump is made of too, knows how to read it; this adds names, backtraces and JSON.
+#include <unistd.h>
+
 #include <cerrno>
 #include <iostream>
 #include <limits>
@@ -30,7 +32,7 @@ constexpr const char *kLibthrum = "libthrum.so";
 struct Options {
     std::string pid;
     std::uint64_t most = 1000;
-    bool backtrace = false, json = false;
+    bool backtrace = false, json = false, wide = false;
 };
 
 class Look {
@@ -57,6 +59,7 @@ class Look {
     Backtracer backtracer_;
     Symbols symbols_;
     std::map<std::uint64_t, std::string> functions_;
+    std::string shown_; // what report.name() gave back last
     Stopped stopped_; // what the kernel thread of the last thread was at, if that had one
 };
 
@@ -108,18 +111,24 @@ std::vector<std::string> Look::frames(const struct inspect_thread &thread) {
 
 void Look::print_frames(const struct inspect_thread &thread) {
     for (const std::string &frame : frames(thread))
-        std::cout << "    " << frame << '\n';
+        std::cout << "    " << terminal_text(frame) << '\n';
 }
 
 void Look::print_text() {
     struct inspect_report report = {};
     report.context = this;
     report.most = options_.most;
+    report.columns = options_.wide ? 0 : terminal_columns(STDOUT_FILENO);
     report.line = [](void *, const char *line, std::size_t length) {
         std::cout.write(line, static_cast<std::streamsize>(length));
     };
-    report.name = [](void *look, std::uint64_t address) {
-        return static_cast<Look *>(look)->function(address);
+    report.name = [](void *look, std::uint64_t address) -> const char * {
+        auto &to = *static_cast<Look *>(look);
+        const char *name = to.function(address);
+        if (name == nullptr)
+            return nullptr;
+        to.shown_ = terminal_text(name);
+        return to.shown_.c_str();
     };
     if (options_.backtrace) {
         report.stack_pointer = [](void *look, const struct inspect_thread *thread) {
@@ -129,7 +138,7 @@ void Look::print_text() {
             static_cast<Look *>(look)->print_frames(*thread);
         };
     }
-    std::cout << "process " << pid_ << " (" << process::name(pid_) << "), ";
+    std::cout << "process " << pid_ << " (" << terminal_text(process::name(pid_)) << "), ";
     if (!inspect_print(&source_, &report))
         throw Failure(kFailed, "process " + std::to_string(pid_) + " has ended its runtime meanwhile");
 }
@@ -281,6 +290,8 @@ void add_ps(CommandLine &line) {
                   [options](const std::string &text) {
                       options->most = whole_number("-n", text, 0, std::numeric_limits<unsigned long>::max());
                   });
+    command.flag("-w,--wide", "Whole rows on a terminal too, which are cut to its width otherwise",
+                 options->wide);
     command.flag("--json", "Print one JSON object", options->json);
     command.then([options] { show(*options); });
 }

@@ -7,8 +7,6 @@
 // at from outside, or counted from inside (stat/layers.hpp). Without a number of threads to vary there is one run, which
 // is looked at from outside. stat/examination.cpp has the runs made, stat/rules.cpp concludes, stat/report_*.cpp print.
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 #include "output_file.hpp"
 #include "process.hpp"
 #include "stat/examination.hpp"
+#include "stat/rate.hpp"
 #include "stat/report.hpp"
 #include "stat/sweep.hpp"
 
@@ -35,11 +34,11 @@ using namespace stat;
 // --- the command line ---------------------------------------------------------------------------------
 
 void check_process_options(const Options &options) {
-    if (!options.sweep.empty() || options.telling.any() || options.runs || options.exact ||
+    if (!options.sweep.empty() || options.telling.any() || options.runs || options.exact || options.rate ||
         options.show_output || options.no_profile || !options.input.empty())
         throw Failure(kUsage,
                       "-p looks at a process as it is; of the other options it takes --seconds, --json, "
-                      "--html, --trace and --folded");
+                      "--html, --trace, --folded and --no-follow");
 }
 
 void check_affinity(const Options &options, unsigned processors) {
@@ -61,6 +60,8 @@ void check_files(const Options &options) {
 void complete(Options &options, const std::vector<std::string> &words, unsigned processors) {
     const bool wanted = !options.sweep.empty();
     options.telling.braces = wanted && has_braces(words);
+    if (options.rate != nullptr && !wanted && !options.telling.any())
+        throw Failure(kUsage, "--rate compares runs: it takes a --sweep");
     if (wanted && !options.telling.any())
         throw Failure(kUsage,
                       "how is the program told the number of threads? Write {} in its place among the "
@@ -98,19 +99,10 @@ class Files {
 
 // --- the end ------------------------------------------------------------------------------------------
 
-// What began as this process's program ends as it did: by exit code, or by the same signal, without a core of our own.
+// What began as this process's program ends as it did: by exit code, or by the same signal.
 void end_as(int status) {
-    if (WIFSIGNALED(status)) {
-        const rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);
-        sigset_t one;
-        sigemptyset(&one);
-        sigaddset(&one, WTERMSIG(status));
-        ::signal(WTERMSIG(status), SIG_DFL);
-        sigprocmask(SIG_UNBLOCK, &one, nullptr);
-        raise(WTERMSIG(status));
-        throw Failure(128 + WTERMSIG(status), "");
-    }
+    if (WIFSIGNALED(status))
+        throw Interrupted(WTERMSIG(status), "");
     if (WEXITSTATUS(status) != 0)
         throw Failure(WEXITSTATUS(status), "");
 }
@@ -183,6 +175,10 @@ void add_sweep_options(Command &command, Options &options) {
                   [&options](const std::string &name) { options.telling.variable = check_variable(name); });
     command.flag("--by-affinity", "Run on that many CPUs, for a program that counts them",
                  options.telling.by_affinity);
+    command.value("--rate", "REGEX",
+                  "Take speed from what the program prints, for one that runs for\n"
+                  "a fixed time: a number in the last match, or in its first group",
+                  [&options](const std::string &regex) { options.rate = std::make_shared<Rate>(regex); });
     command.value("-n,--runs", "N",
                   "Bare runs of each number (1 to 1000; default: as many as\n"
                   "fit into 12 seconds, 1 to 5; without a sweep none)",
@@ -193,6 +189,8 @@ void add_options(Command &command, Options &options) {
     add_sweep_options(command, options);
     command.flag("--exact", "In one more run, count every wait for a lock", options.exact);
     command.flag("--no-profile", "Make no profile of CPU time", options.no_profile);
+    command.flag("--no-follow", "Do not look at the processes that the program starts",
+                 [&options] { options.follow = false; });
     add_file(command, "--input", "What each run reads as its stdin", options.input);
     command.flag("--show-output", "Show what all runs print, not only the first", options.show_output);
     command.flag("--json",

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text.hpp"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -106,16 +110,27 @@ std::string html_text(const std::string &text) {
     return escaped(text, html_character);
 }
 
-// Those of Latin-1 as well, which are U+0080 to U+009F: some terminals heed them.
+// Those of Latin-1 as well, which are U+0080 to U+009F, and as bytes of their own 0x80 to 0x9f: some terminals heed them.
 std::string terminal_text(const std::string &text) {
     std::string out;
-    for (std::size_t at = 0; at < text.size(); at++) {
+    for (std::size_t at = 0; at < text.size();) {
         const unsigned char c = byte_at(text, at);
-        const bool is_latin = c == 0xc2 && byte_at(text, at + 1) >= 0x80 && byte_at(text, at + 1) < 0xa0;
-        at += is_latin ? 1 : 0;
-        out += c < 0x20 || c == 0x7f || is_latin ? '?' : static_cast<char>(c);
+        const std::size_t length = utf8_length(text, at);
+        const bool is_latin = c == 0xc2 && byte_at(text, at + 1) < 0xa0;
+        if (length == 0 || c < 0x20 || c == 0x7f || is_latin)
+            out += '?';
+        else
+            out.append(text, at, length);
+        at += std::max<std::size_t>(1, length);
     }
     return out;
+}
+
+std::size_t terminal_columns(int fd) {
+    winsize size = {};
+    if (isatty(fd) != 1)
+        return 0;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 std::string cut(const std::string &text, std::size_t bytes) {
@@ -162,8 +177,9 @@ std::string duration(double seconds) {
     return three_digits(seconds / unit.seconds) + " " + unit.name;
 }
 
-std::string counted(double number, const std::string &thing) {
-    return fixed(number, 0) + " " + thing + (std::llround(number) == 1 ? "" : "s");
+std::string counted(double number, const std::string &thing, const std::string &things) {
+    return fixed(number, 0) + " " +
+           (std::llround(number) == 1 ? thing : things.empty() ? thing + "s" : things);
 }
 
 std::string wrapped(const std::string &text, const std::string &indent) {

@@ -14,8 +14,12 @@ namespace thrum {
 std::string json_string(const std::string &text);
 std::string html_text(const std::string &text);
 
-// As a part of a line on a terminal: control characters, which that would take for commands or a new line, are '?'.
+// As a part of a line on a terminal: control characters, which that would take for commands or a new line, and bytes that are
+// not UTF-8 are '?'.
 std::string terminal_text(const std::string &text);
+
+// The width of the terminal that a stream is; 0: it is none. Where that does not tell, 80.
+std::size_t terminal_columns(int fd);
 
 // So many bytes at most, and no part of a character in UTF-8.
 std::string cut(const std::string &text, std::size_t bytes);
@@ -49,8 +53,8 @@ Unit unit_of_time(double seconds);
 // "1.23 s", "850 us".
 std::string duration(double seconds);
 
-// "1 thread", "2 threads".
-std::string counted(double number, const std::string &thing);
+// "1 thread", "2 threads"; "2 processes" where that is given.
+std::string counted(double number, const std::string &thing, const std::string &things = "");
 
 // In lines for a terminal of 80 columns, broken between words; `indent` begins all but the first.
 std::string wrapped(const std::string &text, const std::string &indent);

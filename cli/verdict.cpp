@@ -8,6 +8,7 @@
 //   otherwise                                      inconclusive: R may be 1, and it may be far from it
 //
 // thrum-compare(1) tells the user the same.
+#include <algorithm>
 #include <cmath>
 
 #include "comparison.hpp"
@@ -21,6 +22,8 @@ constexpr std::size_t kFewest = 5;     // pairs; all on one side of 1 by chance:
 constexpr double kSame = 1.03;         // up to this ratio, two times are called the same
 constexpr double kBusyShare = 0.1;     // of all CPUs, used by others: worth a mention
 constexpr double kStolenShare = 0.02;  // likewise, taken by the hypervisor
+constexpr double kPreempted = 10;     // involuntary switches a second, from which on others take CPUs from the program
+constexpr double kHardlyRuns = 0.05;  // CPUs used, up to which it does not matter how many others use
 constexpr double kFewThreads = 16;     // whose creation cannot be what costs time
 constexpr double kLoadingCost = 0.005; // seconds; what costs more than this is not the loading of a library
 constexpr double kMoreSwitches = 1.25;
@@ -44,6 +47,8 @@ std::string threads_line(const Summary &summary) {
     std::string line = "it creates " + counted(*summary.threads, "thread");
     if (summary.reused.value_or(0) >= 0.5)
         return line;
+    if (!summary.reuses_threads)
+        return line + ", whose stacks alone are reused in this mode";
     line += ", and none could be reused";
     return summary.not_reused.empty() ? line : line + " (" + summary.not_reused + ")";
 }
@@ -52,8 +57,21 @@ std::string with_reason(const std::string &line, const std::string &reason) {
     return reason.empty() ? line : line + ": " + reason;
 }
 
-bool is_busy(const Load &load, unsigned processors) {
-    return load.others.value_or(0) >= kBusyShare * processors || load.stolen >= kStolenShare * processors;
+// Others used the machine, and took CPUs from the program: one that sleeps, or has a CPU to itself, is not in their way. What
+// the hypervisor takes is not seen as a switch.
+bool is_busy(const Summary &summary, const Load &load, unsigned processors) {
+    double switches = 0, used = 0; // a second; CPUs
+    for (const Arm arm : {kWithout, kWith}) {
+        const double wall = summary.wall.arms[arm].median;
+        if (wall <= 0)
+            continue;
+        switches = std::max(switches, summary.involuntary.arms[arm].median / wall);
+        used = std::max(used, summary.cpu.arms[arm].median / wall);
+    }
+    if (used < kHardlyRuns)
+        return false;
+    const bool is_stolen = load.stolen >= kStolenShare * processors;
+    return is_stolen || (load.others.value_or(0) >= kBusyShare * processors && switches >= kPreempted);
 }
 
 std::string why_same(const Summary &summary) {
@@ -80,7 +98,7 @@ std::string why_slower(const Summary &summary) {
 
 std::string why_inconclusive(const Summary &summary, const Load &load, unsigned processors) {
     const std::string between = as_fast(summary.wall.ratio);
-    if (is_busy(load, processors))
+    if (is_busy(summary, load, processors))
         return "the machine was busy (" + load_line(load, processors) + "); " + between;
     return between + "; more runs (-n " + std::to_string(4 * summary.wall.ratio.count) + ") may tell";
 }
@@ -131,7 +149,7 @@ Verdict judge(const Summary &summary, const Load &load, unsigned processors) {
     Verdict verdict = judge_wall(summary, load, processors);
     note_cpu(summary, verdict);
     const bool said = verdict.line.find("the machine was busy") != std::string::npos;
-    if (verdict.kind != Verdict::kNone && !said && is_busy(load, processors))
+    if (verdict.kind != Verdict::kNone && !said && is_busy(summary, load, processors))
         verdict.notes.push_back("the machine was busy: " + load_line(load, processors));
     return verdict;
 }

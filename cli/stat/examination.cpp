@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/examination.hpp"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <iostream>
 
 #include "failure.hpp"
 #include "process.hpp"
@@ -80,6 +82,7 @@ void Examination::look_at_host() {
 
 void Examination::prepare(const std::vector<std::string> &words) {
     report_.command = words;
+    report_.is_rated = options_.rate != nullptr;
     launch_.path = find_program(words.front());
     launch_.words = words;
     launch_.environment = present_environment();
@@ -161,8 +164,35 @@ Measured Examination::run_once(const Launch &launch, const Streams &streams,
     return measured;
 }
 
+// With --rate, what the program prints is read when it has ended, and shown then where it is to be shown.
+Measured Examination::run_bare(const Launch &launch, Streams streams) {
+    if (options_.rate == nullptr)
+        return run_once(launch, streams, {});
+    const Descriptor file(memfd_create("thrum-output", MFD_CLOEXEC));
+    streams.capture = file.get();
+    Measured measured = run_once(launch, streams, {});
+    const std::string output =
+        process::read_all("/proc/self/fd/" + std::to_string(file.get())).value_or("");
+    if (streams.output != Streams::kNowhere) {
+        std::ostream &to = streams.output == Streams::kErrors ? std::cerr : std::cout;
+        to << output << std::flush;
+    }
+    const std::optional<double> rate = options_.rate->find(output);
+    if (!rate && !measured.incomplete && measured.status == 0)
+        throw Failure(kFailed, "--rate found no number above 0 in what the program printed: no line matches '" +
+                                   options_.rate->regex() + "'");
+    if (rate && work_ <= 0)
+        work_ = *rate * measured.wall;
+    if (rate)
+        scale_to_work(measured, *rate, work_);
+    return measured;
+}
+
+// Again where Ctrl-Z stopped it for a while; the first run, whose output is shown, is made once only.
 bool Examination::measure_bare(Runs &runs, const Streams &streams) {
-    const Measured measured = run_once(runs.launch, streams, {});
+    Measured measured = run_bare(runs.launch, streams);
+    while (measured.stopped && !streams.in_foreground() && may_go_on())
+        measured = run_bare(runs.launch, streams);
     if (!take_status(runs.launch, measured))
         return false;
     runs.measured.push_back(measured);
@@ -209,12 +239,12 @@ void Examination::sweep() {
 
 // The run whose output is shown; it also brings files into memory. True: it took so long that it counts.
 bool Examination::warm_up() {
-    const Measured measured = run_once(runs_.front().launch, streams(true), {});
+    const Measured measured = run_bare(runs_.front().launch, streams(true));
     struct stat input;
     if (options_.input.empty() && fstat(STDIN_FILENO, &input) == 0 &&
         (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode)))
         warn("standard input is a pipe, which only the first run could read; --input FILE is read by all");
-    if (!take_status(runs_.front().launch, measured) || measured.wall < kLong)
+    if (!take_status(runs_.front().launch, measured) || measured.wall < kLong || measured.stopped)
         return false;
     runs_.front().measured.push_back(measured);
     return true;
@@ -289,8 +319,16 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
     if (profile)
         layers.push_back(profile.get());
 
+    ProcessTree tree;
+    if (whole && options_.follow)
+        layers.push_back(&tree);
+
     const Measured measured = run_once(launch, streams, layers);
+    if (whole)
+        take_processes(measured, tree);
     compare_status(whole ? "the sampled run" : "the profiled run", measured);
+    if (measured.stopped)
+        warn("the run that was looked at was stopped for a while: what it shows includes that");
     if (profile && !profile->environment().empty())
         warn_of_filter(measured, "with --no-profile");
     if (progress_)
@@ -316,6 +354,21 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
     return measured;
 }
 
+// A child that was seen may not have been waited for, and one that was waited for may not have been seen.
+void Examination::take_processes(const Measured &measured, const ProcessTree &tree) {
+    report_.processes = tree.processes();
+    report_.own_cpu = measured.own_cpu;
+    double seen = 0;
+    for (std::size_t i = 1; i < report_.processes.size(); i++)
+        seen += report_.processes[i].cpu;
+    report_.children_cpu = std::max(measured.children_cpu, seen);
+    if (!report_.processes.empty())
+        report_.processes.front().cpu = std::max(report_.processes.front().cpu, measured.own_cpu);
+    if (report_.processes.size() > 1)
+        know("Processes that the program started were looked for in /proc twenty times a second at most: of those that "
+             "are over sooner only their CPU time is known, where their parent has waited for them.");
+}
+
 void Examination::take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured) {
     report_.sampled_threads = launch.threads > 0 ? launch.threads : measured.most_threads;
     report_.sampled_wall = measured.wall;
@@ -324,8 +377,9 @@ void Examination::take_sampled(const Sampler &sampler, const Launch &launch, con
     if (runs_.empty() || runs_.back().measured.empty())
         return;
     const double bare = point_of(runs_.back()).wall.median;
-    know("The sampled run took " + duration(measured.wall) + ", bare ones " + duration(bare) + ".");
-    if (measured.wall > kChanged * bare || measured.wall * kChanged < bare)
+    if (options_.rate == nullptr)
+        know("The sampled run took " + duration(measured.wall) + ", bare ones " + duration(bare) + ".");
+    if (options_.rate == nullptr && (measured.wall > kChanged * bare || measured.wall * kChanged < bare))
         warn("the sampled run took " + duration(measured.wall) + " instead of " + duration(bare) +
              ": shares of waiting may differ from those of the bare runs");
 }
@@ -364,20 +418,31 @@ void Examination::look_for_makers(const Launch &launch) {
 
 void Examination::watch_process() {
     report_.command = {process::name(options_.pid), "(process " + std::to_string(options_.pid) + ")"};
+    process::check_has_program(options_.pid);
     Sampler sampler(kRate, kBudget);
     sampler.attach(options_.pid);
     report_.switch_cost = measure_switch_cost();
     show_progress("looking at process " + std::to_string(options_.pid));
     runs_.push_back({});
+    ProcessTree tree;
+    std::vector<Layer *> layers = {&sampler};
+    if (options_.follow) {
+        tree.attach(options_.pid);
+        layers.push_back(&tree);
+    }
     const Measured measured =
-        watch(options_.pid, options_.seconds.value_or(kWatched), {&sampler}, interrupts_, on_tick());
+        watch(options_.pid, options_.seconds.value_or(kWatched), layers, interrupts_, on_tick());
+    take_processes(measured, tree);
     interrupts_.release_second();
     runs_.back().measured.push_back(measured);
     report_.is_bare = false;
     report_.is_attached = true;
-    report_.sampled_threads = measured.most_threads;
     report_.sampled_wall = measured.wall;
     add_samples(report_, sampler, measured.wall);
+    // One that began was there beside one that was there before, although no look may have seen both.
+    report_.sampled_threads = std::max({measured.most_threads, sampler.most_threads,
+                                        report_.threads_created > 0 ? 2U : 1U});
+    runs_.back().measured.back().most_threads = report_.sampled_threads;
     take_notes(sampler);
     know("The process was looked at from outside for " + duration(measured.wall) +
          "; there is no CPU profile of it.");
@@ -389,10 +454,8 @@ void Examination::watch_process() {
 void Examination::conclude_all() {
     report_.interrupted = interrupts_.caught() != 0;
     if (report_.interrupted && runs_.back().measured.empty() && runs_.front().measured.empty())
-        throw Failure(128 + interrupts_.caught(), "interrupted before the first run was complete");
-    for (const Runs &runs : runs_)
-        if (!runs.measured.empty())
-            report_.points.push_back(point_of(runs));
+        throw Interrupted(interrupts_.caught(), "interrupted before the first run was complete");
+    report_.points = points_of(runs_);
     if (report_.interrupted)
         warn("interrupted: this is what was seen until then");
     if (const std::string unheeded = unheeded_text(report_.points, options_.telling); !unheeded.empty())
@@ -401,6 +464,9 @@ void Examination::conclude_all() {
         know("Times are medians of bare runs: nothing was loaded into them, and /proc was looked at ten "
              "times a second "
              "for threads and run-queue delays.");
+    if (options_.rate != nullptr)
+        know("Times and counts of the bare runs are for one amount of work, that of the first: each run's are scaled by the "
+             "rate that it printed (--rate).");
     report_.signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
     report_.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;
     add_scaling(report_);

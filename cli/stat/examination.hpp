@@ -17,6 +17,8 @@
 #include "interrupts.hpp"
 #include "progress.hpp"
 #include "stat/layers.hpp"
+#include "stat/process_tree.hpp"
+#include "stat/rate.hpp"
 #include "stat/report.hpp"
 #include "stat/run.hpp"
 #include "stat/sweep.hpp"
@@ -29,9 +31,11 @@ struct Options {
     Telling telling;
     std::optional<unsigned long> runs;
     std::string input, html, trace, folded; // empty: not given
+    std::shared_ptr<const Rate> rate;       // what the program prints of its speed; nothing: not asked for
     pid_t pid = 0;
     std::optional<double> seconds;
     bool exact = false, json = false, show_output = false, no_profile = false;
+    bool follow = true; // the processes that the program starts
 };
 
 class Examination {
@@ -56,8 +60,10 @@ class Examination {
     void measure_rounds(bool has_first);
     void look_closer();
     bool measure_bare(Runs &runs, const Streams &streams);
+    Measured run_bare(const Launch &launch, Streams streams);
     Measured run_once(const Launch &launch, const Streams &streams, const std::vector<Layer *> &layers);
     Measured observe(const Launch &launch, const Streams &streams, bool whole);
+    void take_processes(const Measured &measured, const ProcessTree &tree);
     void take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured);
     void count_exactly(const Launch &launch);
     void look_for_makers(const Launch &launch);
@@ -92,6 +98,7 @@ class Examination {
     Launch launch_;
     std::vector<Runs> runs_; // by threads
     std::unique_ptr<ExactLayer> exact_;
+    double work_ = 0; // of the first run whose rate was read: that times its wall time
     std::string failure_;
     int status_ = 0;
     std::optional<int> first_status_;

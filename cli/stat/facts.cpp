@@ -16,11 +16,13 @@ namespace thrum::stat {
 namespace {
 
 constexpr double kDisturbed = 0.1; // of all CPUs, used by others
-constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, and somebody else had them
+constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, and another process had them
+constexpr double kMissed = 0.1;    // CPUs: a program that hardly wants one loses little time by waiting for it
 // Seconds of CPU time. The kernel mostly looks at its ticks only, every 1 to 10 ms, whether a thread is in it: of less than
 // this, its share is chance. So are rates of a few switches, and what one run takes of it more than another: making threads
 // and ending them is a large part of it.
 constexpr double kTooShort = 0.1;
+constexpr double kLittleCpu = 0.05; // seconds: of less, the accounts' ticks of 10 ms make the shares of processes
 constexpr double kForLocks = 0.3; // of active time without waits for messages, and for CPUs
 constexpr double kNoticed = 0.1;  // threads waiting for a lock on average, in a program that is not idle
 
@@ -331,15 +333,15 @@ bool may_be_disturbed(const Point &point, unsigned processors, bool waits_for_it
     return !point.load.others && !waits_for_itself && point.load.waited.value_or(0) >= kDisturbed;
 }
 
-// The program had fewer CPUs than its `threads` wanted, while others used some.
-bool was_kept_from(const Point &point, double threads, double all_cores, unsigned processors,
-                   double wanting) {
+// Where the program had fewer CPUs than its `threads` wanted, while others used some: how many these wanted; else 0.
+double wanted_in_vain(const Point &point, double threads, double all_cores, unsigned processors,
+                      double wanting) {
     if (!may_be_disturbed(point, processors, threads > all_cores) || point.wall.median <= 0)
-        return false;
+        return 0;
     const double cores = std::min(all_cores, threads);
     const double by_delay = (point.cpu() + point.run_delay) / point.wall.median;
-    const double wanted = std::min(cores, std::max(by_delay, wanting));
-    return point.parallelism() < kKeptFrom * wanted;
+    const double wanted = std::min(cores, std::max(by_delay, wanting)), got = point.parallelism();
+    return got < kKeptFrom * wanted && wanted - got >= kMissed ? wanted : 0;
 }
 
 } // namespace
@@ -425,6 +427,8 @@ Facts::Facts(const Report &whole) : report(whole) {
     exact_share = share_of(counted, is_most_of_work(counted) ? working : others);
     if (report.sampled_wall > 0)
         wanting = (of(Doing::kRunning) + of(Doing::kRunnable)) / report.sampled_wall;
+    if (const double all = report.own_cpu + report.children_cpu; all >= kLittleCpu)
+        children_share = report.children_cpu / all;
     culprits = find_culprits(report);
     burners = find_burners(report);
     if (report.points.empty())
@@ -445,8 +449,14 @@ Facts::Facts(const Report &whole) : report(whole) {
     for (const Point &point : report.points) {
         const bool is_last = &point == &last;
         const double its_threads = is_last ? threads : std::max(1U, point.threads);
-        is_busy = is_busy ||
-                  was_kept_from(point, its_threads, cores, report.machine.processors, is_last ? wanting : 0);
+        const double wanted = wanted_in_vain(point, its_threads, cores, report.machine.processors,
+                                             is_last ? wanting : 0);
+        if (wanted <= 0 || (is_busy && point.parallelism() * hindered_wanted >=
+                                           hindered->parallelism() * wanted))
+            continue;
+        is_busy = true;
+        hindered = &point;
+        hindered_wanted = wanted;
     }
     if (report.sampled_wall > 0)
         alone = is_busy ? share_alone_by_cpu(report, std::min(cores, threads))
@@ -457,6 +467,8 @@ Facts::Facts(const Report &whole) : report(whole) {
     most = &last;
     ideal = ideal_speedup(report, most->threads) / ideal_speedup(report, few->threads);
     speedup = most->wall.median > 0 ? few->wall.median / most->wall.median : 0;
+    gain = most->speedup.count > 0 ? most->speedup : speedup_interval(*few, *most, {});
+    is_too_short = stat::is_too_short(report);
     inflation = cpu_ratio(*most, *few);
     few_involuntary_rate = few->cpu() > 0 ? few->involuntary / few->cpu() : 0;
     if (report.counters && report.counters_one) {

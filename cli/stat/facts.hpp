@@ -75,8 +75,10 @@ struct Facts {
     double cores = 1;
     double ideal = 1;          // speedup that `most` could have at best
     double speedup = 0;        // of `most`; 0: not known
+    Interval gain;             // the same, with where it lies
     double inflation = 0;      // CPU time of `most` to that of `few`; 0: not known, or too little to tell
     double core_inflation = 0; // likewise of the point with the most threads that still has a core for each
+    bool is_too_short = false; // no two times of the sweep can be told apart
     bool is_short = false;     // the last point took too little CPU time for rates and ratios of that
     std::optional<double> kernel_share; // of the CPU time of the run with the most threads
     double parallelism = 0;
@@ -89,6 +91,7 @@ struct Facts {
     // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
     // that the CPU time would have taken.
     double alone = 0;
+    double children_share = 0; // of CPU time: by processes that the program started; 0: little CPU time at all
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
     double few_involuntary_rate = 0;                 // of `few`
     double exact_waits = 0;                          // that were counted
@@ -97,6 +100,8 @@ struct Facts {
     // By the processor's counters, with the most threads to with the fewest; 0: not known.
     double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
     double slowed = 0;       // cycles for each instruction
+    const Point *hindered = nullptr; // where is_busy: the point that got least of the CPUs that it wanted
+    double hindered_wanted = 0;      // these, as a number of CPUs
     bool is_busy = false;    // others kept the program from CPUs that it wanted
     bool is_compared() const { return most != nullptr; }
 

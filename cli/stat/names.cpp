@@ -69,6 +69,8 @@ const char *key_of(Outcome outcome) {
     switch (outcome) {
     case Outcome::kSlower: return "slower";
     case Outcome::kNoFaster: return "no_faster";
+    case Outcome::kTooShort: return "too_short";
+    case Outcome::kNoDifference: return "no_difference";
     case Outcome::kScalesSome: return "scales_some";
     case Outcome::kScales: return "scales";
     case Outcome::kOneRun: return "one_run";

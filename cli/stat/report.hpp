@@ -122,6 +122,7 @@ struct Point {
     double faults_major = 0;
     unsigned most_threads = 0; // at once, as seen
     Load load;                 // what else the machine did
+    Interval speedup;          // over the first point; `count` 0: not known
     double cpu() const { return user + system; }
     double parallelism() const { return wall.median > 0 ? cpu() / wall.median : 0; }
 };
@@ -140,6 +141,15 @@ struct Thread {
         double ran = 0;   // of it, on a CPU
     };
     std::vector<Span> spans; // adjacent equal samples are one span; thinned out where there would be too many
+};
+
+// A process of the program's: its own, or one that it started.
+struct Process {
+    std::int32_t id = 0, parent = 0; // 0: the program's own has none
+    std::string name;                // the latest, where it executed another program
+    double cpu = 0;                  // seconds
+    double begin = 0, end = 0;       // seconds since the program began; as seen
+    unsigned threads = 0;            // at once, as seen
 };
 
 enum class Confidence : std::uint8_t { kLow, kMedium, kHigh };
@@ -164,8 +174,10 @@ enum class Outcome : std::uint8_t {
     kScalesSome,   // they gain, with losses worth telling
     kScales,       // close to ideal
     kOneRun,       // no sweep: nothing to compare with
+    kTooShort,     // the runs are over before a difference can be told from chance
+    kNoDifference, // the speedup may be chance: its interval holds 1
     kInconclusive, // the machine was busy, or it failed
-    kStuck,        // threads wait for each other, and nothing goes on
+    kStuck,        // threads wait for each other, and none can continue
 };
 
 // The Universal Scalability Law, where it was fitted.
@@ -203,6 +215,7 @@ struct Report {
     std::vector<Finding> findings;
 
     std::vector<Point> points; // by threads, ascending; one without a sweep
+    bool is_rated = false;     // their times are for one amount of work, by what the program printed (--rate)
     bool is_bare = true;       // nothing looked at the runs that these are of
     std::optional<Scaling> scaling;
     std::string scaling_text; // "Retrograde: best at 1 thread (no scaling model fitted)."
@@ -226,6 +239,10 @@ struct Report {
     std::string profile_source; // "perf event", "CPU timer in the program"; empty: none
     std::vector<Site> burns, burns_one;
     std::optional<HardwareCounts> counters, counters_one; // the same, where the hardware counts
+
+    // Of the run that was looked at, or the last bare one: CPU time of the program's own process, and of those it started.
+    double own_cpu = 0, children_cpu = 0;
+    std::vector<Process> processes; // the program's own first, then by CPU time; empty: not followed
 
     bool is_attached = false; // -p: a process that ran already
 

@@ -84,6 +84,7 @@ std::string point_json(const Point &point) {
         .add("threads", point.threads == 0 ? "null" : std::to_string(point.threads))
         .add("runs", std::to_string(point.runs))
         .add("wall", interval_json(point.wall))
+        .add("speedup", point.speedup.count > 0 ? interval_json(point.speedup) : "null")
         .add("user", json_number(point.user, kSeconds))
         .add("system", json_number(point.system, kSeconds))
         .add("cpu", json_number(point.cpu(), kSeconds))
@@ -194,6 +195,18 @@ std::string thread_json(const Thread &thread) {
         .text();
 }
 
+std::string process_json(const Process &process) {
+    return JsonObject()
+        .add("id", std::to_string(process.id))
+        .add("parent", process.parent > 0 ? std::to_string(process.parent) : "null")
+        .add("name", json_string(process.name))
+        .add("cpu", json_number(process.cpu, kSeconds))
+        .add("begin", json_number(process.begin, kSeconds))
+        .add("end", json_number(process.end, kSeconds))
+        .add("threads", std::to_string(process.threads))
+        .text();
+}
+
 std::string system_call_json(const std::pair<std::string, std::uint64_t> &call) {
     return JsonObject().add("name", json_string(call.first)).add("calls", std::to_string(call.second)).text();
 }
@@ -265,6 +278,9 @@ void add_sampled(JsonObject &object, const Report &report) {
         .add("threads_created", std::to_string(report.threads_created))
         .add("threads_joined", std::to_string(report.threads_joined))
         .add("threads_counted", json_boolean(report.threads_counted))
+        .add("own_cpu", json_number(report.own_cpu, kSeconds))
+        .add("children_cpu", json_number(report.children_cpu, kSeconds))
+        .add("processes", json_array(report.processes, process_json))
         .add("makers", sites_json(report, report.makers))
         .add("profile_source", string_or_null(report.profile_source))
         .add("burns", sites_json(report, report.burns))

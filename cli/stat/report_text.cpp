@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kLabel = 9, kWidth = 80, kSites = 4, kBurners = 4;
 constexpr double kBar = 10; // characters for a speedup of 1
-constexpr std::size_t kLongestBar = 30;
+constexpr std::size_t kLongestBar = 18;
 constexpr double kSpun = 0.25; // of the CPU time lost: less than that by switches means spinning
 constexpr double kLowShare = 0.1, kSomeShare = 0.3; // of the CPUs, used by others
 constexpr double kManyRunnable = 4;                 // threads that want a CPU, to cores
@@ -52,6 +52,13 @@ std::string rough(double seconds) {
     return seconds > 0 ? fixed(number, number < 9.95 ? 1 : 0) + " " + unit.name : "0 s";
 }
 
+// The number that rough() shows, so that a product of two is what a reader makes of them.
+double as_shown(double seconds) {
+    const Unit unit = unit_of_time(seconds);
+    const double number = seconds / unit.seconds;
+    return std::round(number < 9.95 ? number * 10 : number) / (number < 9.95 ? 10 : 1) * unit.seconds;
+}
+
 // --- what is the matter -------------------------------------------------------------------------------
 
 std::string cause_text(const Finding &finding) {
@@ -82,9 +89,9 @@ std::string bar(double speedup, double most) {
 }
 
 std::string row(const Point &point, const std::string &threads, const std::string &speedup,
-                const std::string &graph) {
+                const std::string &range, const std::string &graph) {
     std::string line = right(threads, 8) + right(duration(point.wall.median), 9) + right(speedup, 10) +
-                       right(duration(point.cpu()), 9) + right(fixed(point.parallelism(), 2), 11) + "  " +
+                       right(range, 12) + right(duration(point.cpu()), 9) + right(fixed(point.parallelism(), 2), 11) + "  " +
                        graph;
     line.erase(line.find_last_not_of(' ') + 1);
     return line + "\n";
@@ -100,15 +107,45 @@ std::string table(const Report &report) {
     double most = 1;
     for (const Point &point : report.points)
         most = std::max(most, speedup(point));
-    std::string text = "\n threads     wall   speedup      cpu   parallel\n";
+    // "0.97-1.04"; of the first point, and where it is not known, nothing.
+    const auto range = [](const Point &point) {
+        const Interval &at = point.speedup;
+        const int decimals = at.high < 9.95 ? 2 : 1;
+        return at.count > 0 ? fixed(at.low, decimals) + "-" + fixed(at.high, decimals) : "";
+    };
+    std::string text = "\n threads     wall   speedup    interval      cpu   parallel\n";
     if (report.points.size() == 1) {
         const unsigned threads = first.threads > 0 ? first.threads : first.most_threads;
-        return text + row(first, std::to_string(threads), "-", "");
+        return text + row(first, std::to_string(threads), "-", "", "");
     }
     for (const Point &point : report.points)
-        text += row(point, std::to_string(point.threads), fixed(speedup(point), 2) + "x",
+        text += row(point, std::to_string(point.threads), fixed(speedup(point), 2) + "x", range(point),
                     bar(speedup(point), most));
     return report.scaling_text.empty() ? text : text + wrapped(" " + report.scaling_text, " ");
+}
+
+// --- processes ----------------------------------------------------------------------------------------
+
+// Where there are several: a row each, the program's own first.
+std::string processes_text(const Report &report) {
+    constexpr std::size_t kRows = 8;
+    if (report.processes.size() < 2)
+        return "";
+    const double all = std::max(report.own_cpu + report.children_cpu, 1e-9);
+    std::string text = "\n process      cpu  share  threads  command\n";
+    double shown = 0;
+    for (std::size_t i = 0; i < std::min(kRows, report.processes.size()); i++) {
+        const Process &process = report.processes[i];
+        text += right(std::to_string(process.id), 8) + right(duration(process.cpu), 9) +
+                right(percent(process.cpu / all), 7) + right(std::to_string(process.threads), 9) + "  " +
+                cut(terminal_text(process.name), kWidth - 35) + (i == 0 ? "  (the program)\n" : "\n");
+        shown += process.cpu;
+    }
+    const std::size_t more = report.processes.size() - std::min(kRows, report.processes.size());
+    if (const double rest = report.own_cpu + report.children_cpu - shown; more > 0 || rest / all >= 0.01)
+        text += right("others", 8) + right(duration(std::max(0.0, rest)), 9) +
+                right(percent(std::max(0.0, rest) / all), 7) + "\n";
+    return text;
 }
 
 // --- where --------------------------------------------------------------------------------------------
@@ -269,8 +306,8 @@ std::string burns_text(const Report &report, const Facts &facts) {
 
 std::string switches_text(const Report &report, const Facts &facts) {
     const Point &last = report.points.back();
-    const double cost = last.voluntary * report.switch_cost;
-    std::string text = fixed(last.voluntary, 0) + " voluntary switches";
+    const double cost = std::round(last.voluntary) * as_shown(report.switch_cost);
+    std::string text = fixed(std::round(last.voluntary), 0) + " voluntary switches";
     if (report.switch_cost <= 0)
         return text;
     text += " x " + rough(report.switch_cost) + " (measured) = " + rough(cost);
@@ -330,8 +367,8 @@ std::string lost_text(const Report &report, const Facts &facts) {
 std::string also_text(const Report &report, const Facts &facts) {
     std::string threads = "threads: " + std::to_string(report.threads_created);
     if (report.is_attached)
-        threads = counted(report.sampled_threads, "thread") + ", " + std::to_string(report.threads_created) +
-                  " of them new";
+        threads = counted(report.sampled_threads, "thread") + " at once at most, " +
+                  std::to_string(report.threads_created) + " new";
     else
         threads += report.creations_counted ? " created" : " seen to begin";
     if (report.threads_counted)
@@ -378,7 +415,7 @@ std::string noise_text(const Report &report) {
 
 std::string text_of(const Report &report) {
     const Facts facts(report);
-    std::string text = heading(report) + table(report) + waits_text(report) + others_text(report, facts) +
+    std::string text = heading(report) + table(report) + processes_text(report) + waits_text(report) + others_text(report, facts) +
                        burns_text(report, facts);
     text += "\n" + lost_text(report, facts) + (report.sampled_wall > 0 ? also_text(report, facts) : "") +
             calls_text(report) + noise_text(report);

@@ -6,6 +6,7 @@
 #include "stat/rules.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -69,6 +70,7 @@ constexpr double kLittleCpu = 0.5;    // of the CPUs that the threads could have
 constexpr double kRunnable = 0.3;     // of the time that threads wanted a CPU, without one
 constexpr double kManyThreads = 4;    // threads that want a CPU, to cores
 constexpr double kWorse = 1.05;       // time with more threads than cores to the best time
+constexpr double kMostWork = 0.5;     // of CPU time, in processes that the program started
 constexpr double kIdle = 0.2;         // CPUs used by a program that has nothing to do
 
 using Findings = std::vector<Finding>;
@@ -258,6 +260,34 @@ Findings deadlock(const Facts &facts) {
         found.evidence.push_back("and " + std::to_string(threads.size() - kTold) + " more");
     found.evidence.push_back("none of them was seen to run for " + duration(report.deadlock.seconds) +
                              ", to the last");
+    return {found};
+}
+
+// --- processes ----------------------------------------------------------------------------------------
+
+// What its own threads wait for, most likely for the others, says nothing of the work.
+Findings children(const Facts &facts) {
+    constexpr std::size_t kTold = 4;
+    const Report &report = facts.report;
+    if (facts.children_share < kMostWork)
+        return {};
+    const std::size_t seen = report.processes.empty() ? 0 : report.processes.size() - 1;
+    Finding found = finding("children",
+                            "The work is in processes that the program started: " +
+                                percent(facts.children_share) + " of CPU time",
+                            "Look at one of them: thrum stat -p PID, or start that program by thrum stat.",
+                            Confidence::kHigh);
+    found.evidence.push_back(duration(report.children_cpu) + " of CPU time in processes that it started, " +
+                             duration(report.own_cpu) + " in its own");
+    for (std::size_t i = 1; i <= std::min(kTold, seen); i++) {
+        const Process &process = report.processes[i];
+        found.evidence.push_back("process " + std::to_string(process.id) + " (" + process.name + "): " +
+                                 duration(process.cpu) + " of CPU time, " +
+                                 counted(process.threads, "thread"));
+    }
+    if (seen > kTold)
+        found.evidence.push_back("and " + counted(static_cast<double>(seen - kTold), "process", "processes") +
+                                 " more");
     return {found};
 }
 
@@ -654,6 +684,36 @@ Findings busy_wait(const Facts &facts) {
     return {*found};
 }
 
+// As long with any number of threads, to the hundredth, a whole number of half seconds, and CPU time that grows with them.
+bool has_fixed_time(const Facts &facts) {
+    constexpr double kUnit = 0.5, kLate = 0.02; // seconds
+    constexpr double kAlike = 1.02, kGrown = 1.5;
+    if (!facts.is_compared() || facts.report.is_rated || facts.inflation < kGrown)
+        return false;
+    double shortest = facts.few->wall.median, longest = shortest;
+    for (const Point &point : facts.report.points) {
+        shortest = std::min(shortest, point.wall.median);
+        longest = std::max(longest, point.wall.median);
+    }
+    const double whole = std::round(shortest / kUnit) * kUnit;
+    return whole > 0 && longest <= kAlike * shortest && shortest >= whole - kLate / 4 &&
+           longest <= kAlike * whole + kLate;
+}
+
+Findings fixed_time(const Facts &facts) {
+    if (!has_fixed_time(facts))
+        return {};
+    Finding found = finding("fixed-time", "The program seems to run for a fixed time, whatever its threads get done",
+                            "Give it a fixed amount of work instead, or have its speed read: --rate REGEX.",
+                            Confidence::kMedium);
+    found.explains = kBurned;
+    found.evidence.push_back(duration(facts.few->wall.median) + " with " + counted(facts.few->threads, "thread") +
+                             " and " + duration(facts.most->wall.median) + " with " +
+                             std::to_string(facts.most->threads) + ", at " + fixed(facts.inflation, 1) +
+                             "x the CPU time");
+    return {found};
+}
+
 // --- memory -------------------------------------------------------------------------------------------
 
 const Burner *hottest_own(const Facts &facts) {
@@ -852,6 +912,9 @@ Findings inconclusive(const Facts &facts) {
     const auto say = [](const std::string &cause, const std::string &fix) {
         return Findings{finding("inconclusive", cause, fix, Confidence::kLow)};
     };
+    if (facts.is_too_short)
+        return say("The runs are too short: " + duration(report.points.back().wall.median) + " each",
+                   "Give it more to do: some tenths of a second, at least.");
     const bool hazy = report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kOneRun;
     if (hazy && facts.is_busy) {
         Findings found =
@@ -859,7 +922,7 @@ Findings inconclusive(const Facts &facts) {
         found.front().evidence.push_back(busy_text(facts));
         return found;
     }
-    if (report.outcome == Outcome::kInconclusive)
+    if (report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kNoDifference)
         return say("The runs do not tell", "Try again, with more --runs.");
     if (!report.points.empty() && facts.parallelism < kIdle && facts.io_share < kInputOutput)
         return say("The threads have little to do: " + fixed(facts.parallelism, 2) + " CPUs used",
@@ -885,6 +948,7 @@ struct Rule {
 
 const Rule kRules[] = {
     {"deadlock", deadlock, kEnds},
+    {"children", children, kEnds},
     {"hidden-lock", hidden_locks, kExplains},
     {"allocator", allocator, kExplains},
     {"held-asleep", held_asleep, kExplains},
@@ -893,6 +957,7 @@ const Rule kRules[] = {
     {"hot-mutex", hot_mutex, kExplains},
     {"thread-churn", thread_churn, kExplains},
     {"busy-wait", busy_wait, kExplains},
+    {"fixed-time", fixed_time, kExplains},
     {"io-bound", io_bound, kHints},
     {"sequential", sequential, kHints},
     {"coherency", coherency, kHints},
@@ -952,7 +1017,8 @@ void conclude(Report &report, const std::string &failure) {
     report.findings = innocent && report.deadlock.threads.empty() ? of_innocent(facts) : search(facts);
     if (!report.findings.empty() && report.findings.front().rule == "deadlock")
         report.outcome = Outcome::kStuck;
-    const bool unsure = report.outcome == Outcome::kInconclusive;
+    const bool unsure = report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kTooShort ||
+                        report.outcome == Outcome::kNoDifference;
     const bool said = !report.findings.empty() && report.findings.back().rule == "inconclusive";
     if (unsure && !said)
         for (Finding &one : inconclusive(facts))

@@ -25,6 +25,7 @@
 #include "process.hpp"
 #include "program.hpp"
 #include "stat/allowance.hpp"
+#include "stat/process_tree.hpp"
 #include "stat/task_files.hpp"
 
 namespace thrum::stat {
@@ -66,6 +67,10 @@ struct StreamFiles {
           nowhere(streams.output == Streams::kNowhere ? open_file("/dev/null", O_WRONLY) : Descriptor()) {
         if (!streams.own_input)
             fds[0] = in.get();
+        if (streams.capture >= 0) {
+            fds[1] = fds[2] = streams.capture;
+            return;
+        }
         if (streams.output == Streams::kNowhere)
             fds[1] = fds[2] = nowhere.get();
         else if (streams.output == Streams::kErrors)
@@ -268,7 +273,7 @@ class Leash {
         if (measured_.incomplete) {
             kill(target(), SIGKILL);
             if (is_killed_)
-                throw Failure(128 + interrupts.caught(), "");
+                throw Interrupted(interrupts.caught(), "");
             is_killed_ = true;
             return;
         }
@@ -296,6 +301,20 @@ class Leash {
         raise(SIGSTOP);
         kill(pid_, SIGCONT);
     }
+    // Ctrl-Z as this process has it: what is in the foreground has it from the terminal itself, or else is told here.
+    void look_at_stop(Interrupts &interrupts) {
+        if (in_foreground_) {
+            bool by_terminal = false;
+            if (interrupts.take_stop(&by_terminal) && !by_terminal)
+                kill(pid_, SIGTSTP);
+            return;
+        }
+        const double stopped = interrupts.suspend(target());
+        if (stopped <= 0)
+            return;
+        measured_.stopped = true;
+        deadline_ += stopped;
+    }
     pid_t target() const { return in_foreground_ ? pid_ : -pid_; }
 
   private:
@@ -314,11 +333,24 @@ void take_usage(const rusage &usage, Measured &measured) {
     measured.faults_major = static_cast<std::uint64_t>(usage.ru_majflt);
 }
 
+// What it used itself, which rusage does not tell apart from its children's, is in /proc as long as nothing has waited for it.
+void take_shares(pid_t pid, Measured &measured) {
+    siginfo_t info = {};
+    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid)
+        return;
+    const auto stat = parse_process_stat(process::read_all("/proc/" + std::to_string(pid) + "/stat").value_or(""));
+    if (!stat)
+        return;
+    measured.own_cpu = stat->cpu;
+    measured.children_cpu = stat->waited_cpu;
+}
+
 void wait_for(Child &child, const Streams &streams, Clockwork &clockwork, Interrupts &interrupts,
               Measured &measured) {
     Leash leash(child.pid(), streams.in_foreground(), measured);
     rusage usage = {};
     for (;;) {
+        take_shares(child.pid(), measured);
         const pid_t changed = wait4(child.pid(), &measured.status, WNOHANG | WUNTRACED, &usage);
         if (changed < 0)
             throw failed("cannot wait for the program");
@@ -331,6 +363,7 @@ void wait_for(Child &child, const Streams &streams, Clockwork &clockwork, Interr
             clockwork.interrupted();
             leash.interrupted(interrupts);
         }
+        leash.look_at_stop(interrupts);
         leash.look_at_clock();
     }
     measured.wall = clockwork.elapsed();
@@ -428,6 +461,13 @@ void take_difference(const Account &before, const Account &after, Measured &meas
     measured.faults_major = grown(before.faults_major, after.faults_major);
 }
 
+// Of a process with one thread, so far.
+double process_cpu(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
+    double run_ns = 0;
+    return file >> run_ns ? run_ns * 1e-9 : 0;
+}
+
 } // namespace
 
 // --- threads -------------------------------------------------------------------------------------------
@@ -481,9 +521,11 @@ Measured run(const Launch &launch, const Streams &streams, const std::vector<Lay
     for (Layer *layer : layers)
         layer->forked(child.pid());
     const Moment before = moment_now();
+    const double before_program = process_cpu(child.pid());
     Clockwork clockwork(child.pid(), layers, on_tick);
     child.release();
     wait_for(child, streams, clockwork, interrupts, measured);
+    measured.system = std::max(0.0, measured.system - before_program);
     measured.load = load_between(before, moment_now());
     measured.run_delay = clockwork.threads().run_delay();
     measured.most_threads = std::max(1U, clockwork.threads().most());
@@ -508,6 +550,10 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
     while (clockwork.elapsed() < seconds && !measured.incomplete) {
         const double left = clockwork.turn();
         measured.incomplete = interrupts.wait(std::clamp(seconds - clockwork.elapsed(), 0.0, left));
+        if (const double stopped = interrupts.suspend(0); stopped > 0) {
+            measured.stopped = true;
+            seconds += stopped;
+        }
         if (kill(pid, 0) != 0 && errno == ESRCH)
             break;
         if (clockwork.elapsed() - looked < kTick)
@@ -528,6 +574,7 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
         take_switches(pid, after);
     }
     take_difference(*before, after, measured);
+    measured.own_cpu = measured.user + measured.system;
     Moment load_after = moment_now();
     load_after.own += measured.user + measured.system; // the process is no child, but no stranger either
     measured.load = load_between(load_before, load_after);

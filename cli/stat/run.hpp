@@ -35,6 +35,7 @@ struct Streams {
     std::string input;      // a file, read from the start; empty: the command's stdin from `input_begin` on
                             // where that is a file, otherwise nothing
     off_t input_begin = -1; // -1: it has no offsets
+    int capture = -1;       // a file that what it prints goes to, on stdout and stderr, whatever `output` says; -1: none
     // In the command's process group, as the terminal has it: Ctrl-C and Ctrl-Z reach it by themselves. Otherwise in a
     // session of its own, so that all that it starts can be ended with it.
     bool in_foreground() const { return own_input; }
@@ -46,6 +47,7 @@ struct Measured {
     bool stopped = false;     // by Ctrl-Z, for a while: its times are of no use
     bool left_behind = false; // processes of its session that outlived it
     double wall = 0, user = 0, system = 0;
+    double own_cpu = 0, children_cpu = 0; // user and system, of the process and of those that it has waited for
     std::uint64_t voluntary = 0, involuntary = 0; // context switches
     std::uint64_t faults_major = 0;
     double run_delay = 0;      // of the threads that were seen

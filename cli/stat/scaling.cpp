@@ -13,6 +13,11 @@ namespace {
 constexpr std::size_t kFewestPoints = 4; // two coefficients, and something left to see whether they fit
 constexpr double kPoorFit = 0.1;         // relative residual from which on the law is not believed
 constexpr double kNothing = 1e-9;
+constexpr double kStart = 0.002; // seconds by which the start and the end of a program vary
+// From six runs on the order of the ratios bounds the median with a confidence of 95 %. Of fewer, this part of the ratio,
+// divided by their number, is added on both sides: two runs of one program may differ by that.
+constexpr std::size_t kEnoughRuns = 6;
+constexpr double kChance = 0.2;
 
 unsigned cores_of(const Report &report) {
     return report.cores == 0 ? report.machine.processors : std::min(report.cores, report.machine.processors);
@@ -103,6 +108,34 @@ std::string why_not(const Report &report, const std::vector<Speedup> &points) {
 
 } // namespace
 
+bool is_too_short(const Report &report) {
+    return report.points.size() > 1 &&
+           std::all_of(report.points.begin(), report.points.end(),
+                       [](const Point &point) { return point.wall.median < kShortestRuns; });
+}
+
+Interval speedup_interval(const Point &first, const Point &point, const std::vector<double> &ratios) {
+    const double one = first.wall.median, many = point.wall.median;
+    if (!(one > 0 && many > 0))
+        return {};
+    Interval interval;
+    if (ratios.empty()) {
+        interval.low = first.wall.low / point.wall.high;
+        interval.high = first.wall.high / std::max(point.wall.low, kNothing);
+        interval.confidence = std::min(first.wall.confidence, point.wall.confidence);
+        interval.count = std::min(first.wall.count, point.wall.count);
+    } else {
+        interval = median_interval(ratios);
+    }
+    interval.median = one / many;
+    const double by_chance =
+        interval.count < kEnoughRuns ? kChance / static_cast<double>(std::max<std::size_t>(1, interval.count)) : 0;
+    const double wider = (1 + by_chance) * (1 + kStart / one) * (1 + kStart / many);
+    interval.low = std::min(interval.low, interval.median) / wider;
+    interval.high = std::max(interval.high, interval.median) * wider;
+    return interval;
+}
+
 double ideal_speedup(const Report &report, unsigned threads) {
     return std::max(1U, std::min(threads, cores_of(report)));
 }
@@ -123,7 +156,7 @@ std::optional<Scaling> fit_universal_law(const std::vector<Speedup> &points) {
 }
 
 void add_scaling(Report &report) {
-    if (report.points.size() < 2)
+    if (report.points.size() < 2 || is_too_short(report))
         return;
     const Point *best = best_of(report);
     if (best->threads == 1) {

@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "failure.hpp"
+#include "stat/scaling.hpp"
 #include "statistics.hpp"
 #include "text.hpp"
 
@@ -156,6 +157,26 @@ Point point_of(const Runs &runs) {
     point.faults_major = median_of(runs.measured, [](const Measured &run) { return run.faults_major; });
     point.load = load_of(runs.measured);
     return point;
+}
+
+std::vector<Point> points_of(const std::vector<Runs> &sweep) {
+    std::vector<Point> points;
+    const Runs *first = nullptr;
+    for (const Runs &runs : sweep) {
+        if (runs.measured.empty())
+            continue;
+        points.push_back(point_of(runs));
+        if (first == nullptr) {
+            first = &runs;
+            continue;
+        }
+        std::vector<double> ratios;
+        for (std::size_t i = 0; i < std::min(first->measured.size(), runs.measured.size()); i++)
+            if (runs.measured[i].wall > 0)
+                ratios.push_back(first->measured[i].wall / runs.measured[i].wall);
+        points.back().speedup = speedup_interval(points.front(), points.back(), ratios);
+    }
+    return points;
 }
 
 std::string unheeded_text(const std::vector<Point> &points, const Telling &telling) {

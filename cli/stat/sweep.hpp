@@ -35,6 +35,9 @@ struct Runs {
     std::vector<Measured> measured;
 };
 Point point_of(const Runs &runs);
+// The points of those that were run, with their speedups over the first: a run of each number of threads belongs to one
+// round, so that what the machine does meanwhile changes both sides of a ratio.
+std::vector<Point> points_of(const std::vector<Runs> &sweep);
 
 // Where the program had as many threads, and used as many CPUs, whatever number it was told: that it may not have heard.
 // Empty where it has, or was not there for long enough to be looked at a few times.

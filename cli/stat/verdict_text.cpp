@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kSlower = 0.95, kNoFaster = 1.15; // speedups
 constexpr double kScalesWell = 0.75;               // of the ideal
+constexpr double kSurelyAsFast = 0.8, kSurelyNoFaster = 1.3; // what an interval around 1 must stay within
 constexpr double kProven = 1.1;                    // CPU time that no number of free cores makes up for
 
 // No machine would have made it faster, whatever the others did.
@@ -28,15 +29,16 @@ std::string takes(const Point &point) {
     return point.threads == 1 ? " takes " : " take ";
 }
 
-const Point &busiest(const Report &report) {
-    return *std::max_element(report.points.begin(), report.points.end(), [](const Point &a, const Point &b) {
-        return a.load.others.value_or(0) + a.load.stolen < b.load.others.value_or(0) + b.load.stolen;
-    });
+// " (1.9x to 2.1x)"; empty where both ends read like the middle.
+std::string interval_text(double middle, double low, double high) {
+    const bool is_wide = times(low) != times(middle) || times(high) != times(middle);
+    return is_wide ? " (" + times(low) + " to " + times(high) + ")" : "";
 }
 
 std::string ratio_text(const Facts &facts) {
     return threads_text(*facts.most) + takes(*facts.most) + times(1 / facts.speedup) + " the time of " +
-           std::to_string(facts.few->threads);
+           std::to_string(facts.few->threads) +
+           interval_text(1 / facts.speedup, 1 / facts.gain.high, 1 / facts.gain.low);
 }
 
 std::string best_text(const Facts &facts) {
@@ -52,7 +54,9 @@ std::string best_text(const Facts &facts) {
 
 std::string gain_text(const Facts &facts) {
     return threads_text(*facts.most) + (facts.most->threads == 1 ? " is " : " are ") + times(facts.speedup) +
-           " as fast as " + std::to_string(facts.few->threads) + ", of " + times(facts.ideal) + " possible";
+           " as fast as " + std::to_string(facts.few->threads) +
+           interval_text(facts.speedup, facts.gain.low, facts.gain.high) + ", of " + times(facts.ideal) +
+           " possible";
 }
 
 bool accuses(const Finding &finding) {
@@ -63,6 +67,8 @@ bool accuses(const Finding &finding) {
 std::string suspicion_text(const Finding &finding) {
     if (finding.rule == "sequential")
         return "for a part of the time one thread alone had something to do; whether more would be faster";
+    if (finding.rule == "children")
+        return "the processes that it started did the work; whether more would be faster";
     if (finding.rule == "oversubscribed")
         return "there are more threads than cores; whether fewer would be faster";
     return "threads get in each other's way; whether fewer would be faster";
@@ -77,11 +83,15 @@ std::string one_run_text(const Facts &facts) {
         return "Interrupted before threads were looked at: one run used " + used + ".";
     const std::string hazy = facts.is_busy ? " (The machine was busy.)" : "";
     const bool guilty = !report.findings.empty() && accuses(report.findings.front());
-    if (report.points.front().most_threads <= 1 && !guilty) // of those that are soon over none may have been
+    constexpr double kOneThread = 1.02; // CPUs, with what a time's rounding makes of one
+    const bool is_alone = report.points.front().most_threads <= 1 && report.threads_created == 0 &&
+                          report.processes.size() <= 1 && facts.parallelism <= kOneThread;
+    if (is_alone && !guilty)
         return "One run, and one thread alone was seen in it: it used " + used + ".";
     if (guilty)
         return "One run: " + suspicion_text(report.findings.front()) + ", a --sweep tells." + hazy;
-    const std::string begin = "One run: its threads used " + used + ", and ";
+    const std::string begin = std::string("One run: its ") +
+                              (report.processes.size() > 1 ? "processes" : "threads") + " used " + used + ", and ";
     if (!report.waits.empty())
         return begin + "were seen waiting for locks; whether that costs anything a --sweep tells." + hazy;
     return begin + "nothing stands in their way that one run can tell." + hazy;
@@ -91,10 +101,12 @@ std::string one_run_text(const Facts &facts) {
 
 std::string busy_text(const Facts &facts) {
     const Report &report = facts.report;
-    const Point &point = busiest(report);
-    return load_line(point.load, report.machine.processors) + ", and " +
-           (point.threads > 0 ? threads_text(point) : "the program") + " got " +
-           fixed(point.parallelism(), 1);
+    const Point &point = *facts.hindered;
+    const std::string load = point.load.others ? load_line(point.load, report.machine.processors)
+                                               : "other programs waited for CPUs as well";
+    return load + ", and " + (point.threads > 0 ? threads_text(point) : "the program") + " got " +
+           fixed(point.parallelism(), 2) + " of the " + fixed(facts.hindered_wanted, 2) +
+           (point.threads == 1 ? " that it wanted" : point.threads > 0 ? " that they wanted" : " that it wanted");
 }
 
 Outcome outcome_of(const Facts &facts, const std::string &failure) {
@@ -104,14 +116,20 @@ Outcome outcome_of(const Facts &facts, const std::string &failure) {
         return Outcome::kOneRun;
     if (facts.speedup <= 0)
         return Outcome::kInconclusive;
+    if (facts.is_too_short)
+        return Outcome::kTooShort;
     if (facts.is_busy)
         return is_slower_anyhow(facts) ? Outcome::kSlower : Outcome::kInconclusive;
-    if (facts.ideal <= 1)
-        return facts.speedup < kSlower ? Outcome::kSlower : Outcome::kInconclusive;
-    if (facts.speedup < kSlower)
+    const bool is_slower = facts.speedup < kSlower && facts.gain.high < 1;
+    if (facts.ideal <= 1 && !is_slower)
+        return Outcome::kInconclusive;
+    if (is_slower)
         return Outcome::kSlower;
-    if (facts.speedup < kNoFaster)
-        return Outcome::kNoFaster;
+    if (facts.speedup >= kSlower && facts.speedup < kNoFaster)
+        return facts.gain.low >= kSurelyAsFast && facts.gain.high <= kSurelyNoFaster ? Outcome::kNoFaster
+                                                                                    : Outcome::kNoDifference;
+    if (facts.speedup < kSlower || facts.gain.low <= 1)
+        return Outcome::kNoDifference;
     return facts.speedup >= kScalesWell * facts.ideal ? Outcome::kScales : Outcome::kScalesSome;
 }
 
@@ -130,6 +148,14 @@ std::string verdict_text(const Facts &facts, const std::string &failure) {
         return "Threads help, with losses: " + gain_text(facts) + best_text(facts) + ".";
     case Outcome::kScales: return "Threads help: " + gain_text(facts) + best_text(facts) + ".";
     case Outcome::kOneRun: return one_run_text(facts);
+    case Outcome::kTooShort:
+        return "Too short to tell: the runs took " + duration(facts.few->wall.median) + " with " +
+               threads_text(*facts.few) + " and " + duration(facts.most->wall.median) + " with " +
+               std::to_string(facts.most->threads) + ".";
+    case Outcome::kNoDifference:
+        return "No difference that these runs can tell: " + threads_text(*facts.most) +
+               (facts.most->threads == 1 ? " is " : " are ") + times(facts.gain.low) + " to " +
+               times(facts.gain.high) + " as fast as " + std::to_string(facts.few->threads) + ".";
     case Outcome::kStuck: {
         const std::size_t threads = report.deadlock.threads.size();
         return "The program is stuck: " + counted(static_cast<double>(threads), "thread") +

@@ -14,7 +14,7 @@ struct column {
 
 static const struct column worker_columns[] = {
     {"WORKER", 0},  {"KERNEL THREAD", 8}, {"STATE", 23},      {"SWITCHES", 51},
-    {"STEALS", 63}, {"PARKS", 75},        {"MIGRATIONS", 87}, {"QUEUED", 99},
+    {"STEALS", 62}, {"PARKS", 71},        {"MIGRATIONS", 80}, {"QUEUED", 92},
 };
 
 static const struct column thread_columns[] = {
@@ -37,6 +37,17 @@ static void put(const struct printing *printing, struct text *text) {
     text->length = 0;
 }
 
+/* Cut to the width that is wanted, between characters. */
+static void put_row(const struct printing *printing, struct text *text) {
+    size_t columns = printing->report->columns;
+    if (columns != 0 && text->length > columns) {
+        text->length = columns;
+        while (text->length > 0 && (text->bytes[text->length] & 0xc0) == 0x80)
+            text->length--;
+    }
+    put(printing, text);
+}
+
 /* A line of a table, and the column that it has come to. */
 struct row {
     struct text text;
@@ -57,7 +68,7 @@ static void print_titles(const struct printing *printing, const struct column *c
     text_add(&row.text, columns->title);
     for (size_t i = 1; i < count; i++)
         text_add(next(&row), columns[i].title);
-    put(printing, &row.text);
+    put_row(printing, &row.text);
 }
 
 static void add_address(struct text *text, uint64_t address) {
@@ -72,12 +83,41 @@ static void add_address(struct text *text, uint64_t address) {
     text_add(text, digits + at);
 }
 
+/* The length of the character in UTF-8 that begins here; 0: none does, or it is one of the control characters that a terminal
+ * heeds (those of ASCII, and U+0080 to U+009F). */
+static size_t printable_length(const char *at) {
+    const unsigned char *bytes = (const unsigned char *)at;
+    if (bytes[0] < 0x80)
+        return bytes[0] >= 0x20 && bytes[0] != 0x7f ? 1 : 0;
+    size_t length = bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : 2;
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4 || (bytes[0] == 0xc2 && bytes[1] < 0xa0))
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+/* A name is the program's choice, and the line may go to a terminal: what would be a command to that is a question mark. */
+static void add_printable(struct text *text, const char *name) {
+    while (*name != '\0') {
+        size_t length = printable_length(name);
+        char character[5] = "?";
+        if (length != 0)
+            memcpy(character, name, length);
+        text_add(text, character);
+        name += length != 0 ? length : 1;
+    }
+}
+
 static void add_name(struct text *text, const struct inspect_thread *thread) {
-    text_add(text, thread->name[0] != '\0' ? thread->name
-                   : thread->is_main       ? "(main)"
-                   : thread->is_external   ? "(external)"
-                   : thread->is_tasklet    ? "(tasklet)"
-                                           : "-");
+    if (thread->name[0] != '\0')
+        add_printable(text, thread->name);
+    else
+        text_add(text, thread->is_main       ? "(main)"
+                       : thread->is_external ? "(external)"
+                       : thread->is_tasklet  ? "(tasklet)"
+                                             : "-");
 }
 
 /* As others call it. */
@@ -123,7 +163,7 @@ static bool print_worker(void *context, const struct inspect_worker *worker) {
     text_add_number(next(&row), worker->parks);
     text_add_number(next(&row), worker->migrations);
     text_add_number(next(&row), worker->queued);
-    put(printing, &row.text);
+    put_row(printing, &row.text);
     return true;
 }
 
@@ -187,9 +227,21 @@ static void print_row(const struct printing *printing, const struct inspect_thre
     text_add_number(next(&row), thread->priority);
     add_stack(next(&row), thread);
     add_function(printing, next(&row), thread->function);
-    if (thread->state == INSPECT_WAITS)
-        add_wait(printing, next(&row), thread);
-    put(printing, &row.text);
+    if (thread->state != INSPECT_WAITS) {
+        put_row(printing, &row.text);
+        return;
+    }
+    size_t columns = printing->report->columns, without = row.text.length;
+    add_wait(printing, next(&row), thread);
+    if (columns == 0 || row.text.length <= columns) {
+        put_row(printing, &row.text);
+        return;
+    }
+    row.text.length = without;
+    put_row(printing, &row.text);
+    text_add(&row.text, "    waits for ");
+    add_wait(printing, &row.text, thread);
+    put_row(printing, &row.text);
 }
 
 static bool print_thread(void *context, const struct inspect_thread *thread) {

@@ -66,9 +66,10 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 RULES = {
     "deadlock", "hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
-    "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
+    "children", "fixed-time", "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
 }  # fmt: skip
-OUTCOMES = {"stuck", "slower", "no_faster", "scales_some", "scales", "one_run", "inconclusive"}
+UNTOLD = {"inconclusive", "no_difference"}  # the machine did not let it be told
+OUTCOMES = {"stuck", "slower", "no_faster", "scales_some", "scales", "one_run", "too_short", *UNTOLD}
 INNOCENT = {"scales", "io-bound", "inconclusive"}
 NEED_TIMES = {"scales", "sequential", "coherency", "false-sharing", "oversubscribed"}  # or CPUs for all threads
 LOCKS = {"hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "allocator"}
@@ -232,7 +233,7 @@ def parse(output, errors):
 def is_hazy(report):
     """Other work kept the CPUs, as far as the report says so itself."""
     busy = any(finding["rule"] == "inconclusive" and "busy" in finding["cause"] for finding in report["findings"])
-    return report["outcome"] == "inconclusive" or (report["outcome"] == "one_run" and busy)
+    return report["outcome"] in UNTOLD or (report["outcome"] == "one_run" and busy)
 
 
 def has_few_waits(report):
@@ -303,8 +304,8 @@ def judge_place(case, report):
 def judge_outcome(case, report):
     outcomes = case.get("outcomes")
     if outcomes is None:
-        outcomes = {"scales", "scales_some"} if set(case["first"]) <= INNOCENT else OUTCOMES - {"scales", "stuck"}
-    if report["outcome"] not in {"inconclusive", *outcomes}:
+        outcomes = {"scales", "scales_some"} if set(case["first"]) <= INNOCENT else OUTCOMES - {"scales", "stuck", "too_short"}
+    if report["outcome"] not in {*UNTOLD, *outcomes}:
         yield f"the outcome is {report['outcome']}; expected: {' or '.join(sorted(outcomes))}"
     if case.get("says", "") not in report["verdict"]:
         yield f"the verdict does not say: {case['says']}"

@@ -270,7 +270,7 @@ TEST(Compare, CtrlCGivesWhatWasSeen) {
     const Ended ended =
         compare_script(mine, {"-n", "20", "--warmup", "0", "--html", page},
                        "echo $$ >$0/pid; test $n -lt 12 || { kill -INT $PPID; exec sleep 1000; }");
-    EXPECT_EQ(ended.code(), 130);
+    EXPECT_EQ(ended.signal(), SIGINT);
     EXPECT_EQ(ended.err, "thrum compare: interrupted after 6 of 20 pairs of runs\n");
     EXPECT_NE(ended.out.find("\n6 of 20 pairs of runs, "), std::string::npos) << ended.out;
     expect_sound_page(read_file(page));
@@ -280,7 +280,7 @@ TEST(Compare, CtrlCGivesWhatWasSeen) {
 TEST(Compare, CtrlCInTheWarmUp) {
     const Place mine(CLI_STANDIN);
     const Ended ended = compare_script(mine, {"--json"}, "kill -TERM $PPID; exec sleep 1000");
-    EXPECT_EQ(ended.code(), 143);
+    EXPECT_EQ(ended.signal(), SIGTERM);
     EXPECT_EQ(ended.err, "thrum compare: interrupted before the first pair of runs was complete\n");
     EXPECT_EQ(json_value(ended.out, "d['complete'], d['wanted'], d['interrupted'], d['verdict']['kind']"),
               "0 None True none");
@@ -290,7 +290,7 @@ TEST(Compare, AProgramThatDoesNotHeedCtrlCIsEnded) {
     const Place mine(CLI_STANDIN);
     const Ended ended = compare_script(
         mine, {}, "trap '' INT TERM; echo $$ >$0/pid; kill -INT $PPID; sleep 1000; sleep 1000");
-    EXPECT_EQ(ended.code(), 130);
+    EXPECT_EQ(ended.signal(), SIGINT);
     EXPECT_EQ(kill(std::stoi(read_file(mine.path("pid"))), 0), -1);
 }
 

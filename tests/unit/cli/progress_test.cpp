@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "place.hpp"
+#include "session.hpp"
 
 namespace {
 
@@ -54,6 +55,39 @@ TEST(Progress, TheBarGrowsWithTheRunsAndIsGoneInTheEnd) {
     }
     EXPECT_EQ(seen, (std::vector<unsigned long>{0, 1, 2, 3, 4}));
     EXPECT_EQ(ended.out.find(kClear), std::string::npos);
+}
+
+// What is written behind one clearing of the line, up to the next or to where the cursor moves up.
+TEST(Progress, ItNeverWraps) {
+    for (const unsigned short columns : {1, 2, 10, 20, 40, 60, 80, 200}) {
+        Session session({place().thrum(), "compare", "-n", "2", "--warmup", "0", "--", "/bin/true"},
+                        with({{"TERM", "xterm"}}), columns);
+        const Ended ended = session.finish();
+        EXPECT_EQ(ended.code(), 0) << ended.out;
+        const std::string drawn = ended.out.substr(0, ended.out.rfind(kClear));
+        for (const std::string &frame : frames_of(drawn))
+            EXPECT_LT(frame.size(), columns) << frame;
+        EXPECT_EQ(drawn.find("\033[1A"), std::string::npos) << "it stood on one line\n" << drawn;
+        if (columns >= 40) {
+            EXPECT_NE(drawn.find("run 3 of 4"), std::string::npos) << drawn;
+        }
+    }
+}
+
+// A terminal that gets narrower has wrapped what stood on it: all of these lines are cleared.
+TEST(Progress, ATerminalThatGetsNarrower) {
+    const Place mine(CLI_STANDIN);
+    const std::string wide = "[........................] run 0 of 4";
+    Session session({mine.thrum(), "compare", "-n", "2", "--warmup", "0", "--", "/bin/sh", "-c",
+                     "while test ! -e " + mine.path("go") + "; do sleep 0.01; done"},
+                    with({{"TERM", "xterm"}}), 80);
+    ASSERT_TRUE(session.until(wide)) << session.screen();
+    session.resize(20);
+    const std::size_t before = session.screen().size();
+    mine.write("go", "");
+    const std::string rest = session.finish().out.substr(before);
+    EXPECT_NE(rest.find("\033[1A\r\033[J" + kClear), std::string::npos) << rest;
+    EXPECT_EQ(rest.find("[...."), std::string::npos) << "no room for the bar\n" << rest;
 }
 
 TEST(Progress, ATerminalThatCannotClearALineGetsNone) {

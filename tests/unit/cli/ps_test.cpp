@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <regex>
+#include <sstream>
 
 #include "place.hpp"
+#include "session.hpp"
 
 namespace {
 
@@ -121,6 +123,36 @@ for i in range(4):
 )",
                                  out, before, after});
     EXPECT_EQ(checked.code(), 0) << checked.err << out << before;
+}
+
+// A name that is a command to a terminal, or a line of the table.
+TEST(Ps, NamesAreNoCommandsToATerminal) {
+    Running running({kUlts, "evil"});
+    const std::string out = ps(running.pid(), {"-b"}).out;
+    for (const char c : out)
+        EXPECT_TRUE(c == '\n' || c < 0 || (c >= 0x20 && c != 0x7f)) << static_cast<int>(c);
+    EXPECT_EQ(out.find("\xc2\x9b"), std::string::npos) << out;
+    EXPECT_EQ(out.find('\xff'), std::string::npos) << out;
+    EXPECT_TRUE(has(out, " o\\?\\[5m\\?ne +waits ")) << out;
+    EXPECT_TRUE(has(out, " \\?0x1\\?+\xc3\xa9 +waits ")) << out;
+    EXPECT_EQ(running.finish(), 0);
+}
+
+// On a terminal: no row is longer than that is wide, and what each waits for is there all the same.
+TEST(Ps, RowsFitTheTerminal) {
+    Running running({kUlts});
+    for (const unsigned short columns : {100, 80, 40}) {
+        const std::string out =
+            Session({CLI_THRUM, "ps", std::to_string(running.pid())}, {}, columns).finish().out;
+        std::istringstream lines(out.substr(out.find("\nWORKER")));
+        for (std::string line; std::getline(lines, line) && line.find("DEADLOCK") == std::string::npos;)
+            EXPECT_LE(line.size(), columns) << line;
+        EXPECT_TRUE(has(out, "\n    waits for mutex 0x[0-9a-f]+")) << out;
+    }
+    const std::string wide =
+        Session({CLI_THRUM, "ps", "--wide", std::to_string(running.pid())}, {}, 40).finish().out;
+    EXPECT_TRUE(has(wide, " one +waits .* +mutex 0x[0-9a-f]+, held by 0x[0-9a-f]+ two\n")) << wide;
+    EXPECT_EQ(running.finish(), 0);
 }
 
 TEST(Ps, EverythingWaits) {

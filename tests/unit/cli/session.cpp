@@ -37,9 +37,11 @@ int open_for_program(int terminal) {
 
 } // namespace
 
-Session::Session(const Words &words, const World &world)
+Session::Session(const Words &words, const World &world, unsigned short columns)
     : terminal_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
     const int other_end = open_for_program(terminal_);
+    if (columns > 0)
+        resize(columns);
     const std::vector<std::string> environment = environment_of(world);
     const std::vector<char *> arguments = pointers(words), variables = pointers(environment);
     pid_ = fork();
@@ -62,6 +64,12 @@ Session::~Session() {
 void Session::type(const std::string &bytes) {
     if (write(terminal_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
         fail("write");
+}
+
+void Session::resize(unsigned short columns) {
+    const winsize size = {40, columns, 0, 0};
+    if (ioctl(terminal_, TIOCSWINSZ, &size) != 0)
+        fail("TIOCSWINSZ");
 }
 
 // The end is EIO: nobody has the terminal open any more.

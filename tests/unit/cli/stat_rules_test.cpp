@@ -1443,7 +1443,7 @@ TEST(StatText, TheFormOfAReport) {
          {"VERDICT  Threads make this program SLOWER: 4 threads take 3.4x the time of 1.\n",
           "CAUSE    Hidden lock in libc: random()                          confidence: high\n",
           "FIX      Use random_r() with per-thread state.\n",
-          " threads     wall   speedup      cpu   parallel\n",
+          " threads     wall   speedup    interval      cpu   parallel\n",
           "       4   1.08 s     0.30x   1.83 s       1.69  ###\n", " Retrograde: best at 1 thread",
           "WHERE waiting happened (100 Hz samples; join and idle waits excluded)\n",
           "   99%  random <- draw (prog.c:21) <- has_dup <- worker\n",

@@ -28,6 +28,14 @@ TEST(Text, WhatIsNotUtf8IsReplaced) {
     EXPECT_EQ(thrum::json_string("\xe4 a"), "\"" + kUnknown + " a\"") << "what follows is kept";
 }
 
+// Also with eight bits, and in UTF-8: "\x9b" is ESC [ to some terminals.
+TEST(Text, NothingIsACommandToATerminal) {
+    EXPECT_EQ(thrum::terminal_text("\x1b[31m\n\x7f\x9b\xc2\x9b\xff"), "?[31m?????");
+    EXPECT_EQ(thrum::terminal_text("\xc3\xa4 \xe2\x82\xac \xc2\xa0 \xf0\x9f\x99\x82"),
+              "\xc3\xa4 \xe2\x82\xac \xc2\xa0 \xf0\x9f\x99\x82");
+    EXPECT_EQ(thrum::terminal_text("\xe2\x82"), "??");
+}
+
 TEST(Text, Html) {
     EXPECT_EQ(thrum::html_text("<script>alert('x')&\"\x01"),
               "&lt;script&gt;alert(&#39;x&#39;)&amp;&quot;" + kUnknown);

@@ -139,8 +139,9 @@ int main(int argc, char **argv) {
     thrum_join(mixer, NULL);
     thrum_spawn(&one, &queued, first_then_second, NULL);
     thrum_spawn(&two, &queued, second_then_first, NULL);
-    thrum_set_name(one, "one");
-    thrum_set_name(two, "two");
+    const bool evil = argc > 1 && strcmp(argv[1], "evil") == 0;
+    thrum_set_name(one, evil ? "o\x1b[5m\xffne" : "one");
+    thrum_set_name(two, evil ? "\n0x1\t\xc2\x9b\xc3\xa9" : "two");
     thrum_spawn(&third, &queued, wait_for_the_first, NULL);
     thrum_attr_set_worker(&queued, 2); /* not the one that main needs */
     thrum_spawn(&fifth, &queued, yield_for_ever, NULL);

@@ -24,7 +24,8 @@ thrum::Run run(double wall, double cpu, std::uint64_t switches) {
     run.wall = wall;
     run.user = cpu / 4;
     run.system = cpu - cpu / 4;
-    run.voluntary = switches;
+    run.voluntary = switches / 2;
+    run.involuntary = switches - switches / 2;
     return run;
 }
 
@@ -109,7 +110,7 @@ TEST(Verdict, SlowerAndWhy) {
     EXPECT_EQ(judged(pairs(around(0.8, 0.02))).line, "slower: 1.25x") << "nothing is known of it";
     std::vector<Pair> list = pairs(around(0.8, 0.02));
     for (Pair &pair : list)
-        pair.runs[thrum::kWith].voluntary = 900;
+        pair.runs[thrum::kWith].voluntary = 850;
     EXPECT_EQ(judged(list).line, "slower: 1.25x (900 context switches instead of 100)");
 }
 
@@ -140,6 +141,29 @@ TEST(Verdict, FewPairsTellNothing) {
 TEST(Verdict, ABusyMachineIsMentioned) {
     EXPECT_EQ(noted(judged(pairs(around(2, 0.05)), 1.5)),
               "the machine was busy: others used 1.5 of 2 CPUs\n");
+}
+
+// What others use is not taken from a program that sleeps, or that has a CPU to itself.
+TEST(Verdict, OnlyWhereTheRunsWereHindered) {
+    std::vector<Pair> asleep = pairs(around(1.05, 0.3)), alone = asleep;
+    for (std::size_t i = 0; i < asleep.size(); i++)
+        for (const auto arm : {thrum::kWithout, thrum::kWith}) {
+            asleep[i].runs[arm].user = asleep[i].runs[arm].system = 0.001;
+            alone[i].runs[arm].involuntary = 2;
+        }
+    for (const std::vector<Pair> &list : {asleep, alone}) {
+        const Verdict verdict = judged(list, 1.5);
+        EXPECT_EQ(verdict.kind, Verdict::kInconclusive);
+        EXPECT_EQ(verdict.line, "inconclusive: between 0.80x and 1.30x as fast; more runs (-n 40) may tell");
+        EXPECT_EQ(noted(verdict), "");
+    }
+}
+
+// Stacks are reused in that mode, and threads are not to be.
+TEST(Verdict, AModeThatReusesStacksIsNotBlamedForThreads) {
+    const std::vector<Pair> list = pairs(around(0.8, 0.02), {50, 0, 0});
+    const Verdict verdict = judge(thrum::summarize(list, {"THRUM_CACHE_MODE=stacks"}), load(0), 2);
+    EXPECT_EQ(verdict.line, "slower: 1.25x (it creates 50 threads, whose stacks alone are reused in this mode)");
 }
 
 TEST(Verdict, CpuTimeIsMentionedWhereItDiffers) {

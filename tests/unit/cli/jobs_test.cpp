@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands as jobs of a shell on a terminal: Ctrl-C ends a loop around them, Ctrl-Z suspends them.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "place.hpp"
+#include "session.hpp"
+
+namespace {
+
+const std::string kCtrlC = "\x03", kCtrlZ = "\x1a";
+
+World terminal() {
+    return with({{"TERM", "dumb"}});
+}
+
+Words shell(const std::string &script, const Words &words) {
+    Words all = {"/bin/bash", "--norc", "-c", script, "shell", place().thrum()};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+}
+
+const char *const kSleeps = "echo ready; exec sleep 1000";
+
+class Jobs : public testing::TestWithParam<Words> {};
+
+// A shell ends its loop where a command dies of SIGINT, and not where it exits with 130.
+TEST_P(Jobs, CtrlCEndsALoop) {
+    Session session(shell("for i in 1 2 3; do echo round $i; \"$@\"; done", GetParam()), terminal());
+    ASSERT_TRUE(session.until("round 1")) << session.screen();
+    ASSERT_TRUE(session.until("ready")) << session.screen();
+    session.type(kCtrlC);
+    const Ended ended = session.finish();
+    EXPECT_EQ(ended.signal(), SIGINT) << ended.out;
+    EXPECT_EQ(ended.out.find("round 2"), std::string::npos) << ended.out;
+}
+
+// `set -m` gives each command a process group of its own, as an interactive shell does.
+TEST_P(Jobs, CtrlZSuspends) {
+    Session session(shell("set -m; \"$@\"; echo suspended; kill -INT %1; kill -CONT %1; wait %1; echo ended with $?",
+                          GetParam()),
+                    terminal());
+    ASSERT_TRUE(session.until("ready")) << session.screen();
+    session.type(kCtrlZ);
+    ASSERT_TRUE(session.until("suspended")) << session.screen();
+    const Ended ended = session.finish();
+    EXPECT_NE(ended.out.find("ended with 130"), std::string::npos) << "by the signal, 128 + 2 to a shell\n" << ended.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Commands, Jobs,
+    testing::Values(Words{"compare", "--show-output", "--", "/bin/sh", "-c", kSleeps},
+                    Words{"trace", "--", "/bin/sh", "-c", kSleeps},
+                    Words{"stat", "--", "/bin/sh", "-c", kSleeps},
+                    Words{"stat", "--sweep", "1,2", "--", "/bin/sh", "-c", kSleeps, "{}"},
+                    Words{"stat", "--sweep", "1,2", "--show-output", "--", "/bin/sh", "-c",
+                          "test $0 = 1 || { echo ready; exec sleep 1000; }", "{}"},
+                    Words{"run", "--", "/bin/sh", "-c", kSleeps}),
+    [](const testing::TestParamInfo<Words> &words) {
+        return words.param.front() + std::to_string(words.index);
+    });
+
+// What Ctrl-Z stopped for a while has no time to tell: it is run again.
+TEST(Jobs, ARunThatWasSuspendedIsMadeAgain) {
+    const Place mine(CLI_STANDIN);
+    const std::string runs = mine.path("runs");
+    const std::string program = mine.write(
+        "program", "#!/bin/sh\necho >>" + runs + "\ntest $(wc -l <" + runs + ") != 1 || { echo ready; sleep 1; }\n");
+    Session session({"/bin/bash", "--norc", "-c", "set -m; \"$@\"; echo suspended; fg >/dev/null", "shell",
+                     mine.thrum(), "compare", "--show-output", "-n", "1", "--warmup", "0", "--json", "--", program},
+                    terminal());
+    ASSERT_TRUE(session.until("ready")) << session.screen();
+    session.type(kCtrlZ);
+    const Ended ended = session.finish();
+    EXPECT_EQ(ended.code(), 0) << ended.out;
+    EXPECT_NE(ended.out.find("suspended"), std::string::npos) << ended.out;
+    EXPECT_EQ(read_file(runs), "\n\n\n") << "a run without the cache, again, and one with it\n" << ended.out;
+}
+
+} // namespace

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Work that is done by processes which the program starts (cli/stat/process_tree.hpp): found, and told as what it is.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "documents.hpp"
+#include "place.hpp"
+#include "stat/facts.hpp"
+#include "stat/process_tree.hpp"
+#include "stat/rules.hpp"
+
+namespace {
+
+using thrum::stat::ProcessTree;
+using thrum::stat::Report;
+
+// --- /proc/PID/stat -----------------------------------------------------------------------------------------
+
+TEST(StatChildren, AProcessMayBeCalledAnything) {
+    const std::string rest = " S 17 4 4 0 -1 4194304 100 0 0 0 250 50 300 100 20 0 3 0 12345 0 0\n";
+    for (const char *name : {"sh", ") R 1 (", "a b", "((()", "new\nline", ""}) {
+        const auto stat = thrum::stat::parse_process_stat("42 (" + std::string(name) + ")" + rest);
+        ASSERT_TRUE(stat) << name;
+        EXPECT_EQ(stat->name, name);
+        EXPECT_EQ(stat->state, 'S');
+        EXPECT_EQ(stat->parent, 17);
+        EXPECT_EQ(stat->threads, 3U);
+        const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+        EXPECT_DOUBLE_EQ(stat->cpu * ticks, 300);
+        EXPECT_DOUBLE_EQ(stat->waited_cpu * ticks, 400);
+    }
+    for (const char *text : {"", "42", "42 (sh", "42 (sh)", "42 (sh) S 17", ")("})
+        EXPECT_FALSE(thrum::stat::parse_process_stat(text)) << text;
+}
+
+// --- the tree -----------------------------------------------------------------------------------------------
+
+// A process that waits for its stdin to end, started through so many others.
+Running nested(int depth) {
+    const std::string script = R"(if test "$1" = 0; then echo ready; cat; else sh -c "$0" "$0" $(($1 - 1)); fi; :)";
+    return Running({"/bin/sh", "-c", script, script, std::to_string(depth)});
+}
+
+// Looks until there are so many, or for a while.
+std::vector<thrum::stat::Process> look_for(ProcessTree &tree, std::size_t count) {
+    std::vector<thrum::stat::Process> found = tree.processes();
+    for (double now = 0.1; found.size() < count && now < 50; now += 0.1) {
+        usleep(1000);
+        tree.poll(now);
+        found = tree.processes();
+    }
+    return found;
+}
+
+pid_t find(const std::vector<thrum::stat::Process> &list, const std::string &name, pid_t but = 0) {
+    for (const auto &one : list)
+        if (one.name == name && one.id != but)
+            return one.id;
+    return 0;
+}
+
+TEST(StatChildren, ChildrenOfChildrenAreFound) {
+    const Running program = nested(2);
+    ProcessTree tree;
+    tree.attach(program.pid());
+    const std::vector<thrum::stat::Process> found = look_for(tree, 4);
+    ASSERT_EQ(found.size(), 4U) << "three shells and cat";
+    EXPECT_EQ(found.front().id, program.pid());
+    EXPECT_EQ(found.front().parent, 0);
+    EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const auto &one) { return one.name == "cat"; }), 1);
+    for (std::size_t i = 1; i < found.size(); i++)
+        EXPECT_TRUE(std::any_of(found.begin(), found.end(),
+                                [&](const auto &one) { return one.id == found[i].parent; }));
+}
+
+TEST(StatChildren, OthersAreNot) {
+    const Running program({"/bin/sh", "-c", "echo ready; read line"}), other({"/bin/sh", "-c", "echo ready; read line"});
+    ProcessTree tree;
+    tree.attach(program.pid());
+    for (double now = 0.1; now < 0.5; now += 0.1)
+        tree.poll(now);
+    ASSERT_EQ(tree.processes().size(), 1U);
+    EXPECT_EQ(tree.processes().front().id, program.pid());
+}
+
+// One whose parent has ended is still the program's, and one that has ended keeps its row.
+TEST(StatChildren, TheyAreKeptWhenTheyEnd) {
+    Running program({"/bin/sh", "-c", "sh -c 'sleep 1000 & wait' >/dev/null & echo ready; read line; exit 0"});
+    ProcessTree tree;
+    tree.attach(program.pid());
+    const auto before = look_for(tree, 3);
+    const pid_t shell = find(before, "sh", program.pid()), sleeper = find(before, "sleep");
+    ASSERT_GT(shell, 0);
+    ASSERT_GT(sleeper, 0);
+    kill(shell, SIGKILL);
+    for (double now = 100; now < 101; now += 0.1) {
+        usleep(1000);
+        tree.poll(now);
+    }
+    EXPECT_EQ(find(tree.processes(), "sleep"), sleeper) << "which has another parent now";
+    kill(sleeper, SIGKILL);
+    for (double now = 101; now < 102; now += 0.1) {
+        usleep(1000);
+        tree.poll(now);
+    }
+    EXPECT_EQ(find(tree.processes(), "sleep"), sleeper) << "which has ended";
+    EXPECT_EQ(find(tree.processes(), "sh", program.pid()), shell);
+}
+
+// --- what is concluded --------------------------------------------------------------------------------------
+
+Report report_of(double own, double children) {
+    Report report;
+    report.machine.processors = 2;
+    report.rate = 100;
+    report.sampled_wall = 1;
+    report.own_cpu = own;
+    report.children_cpu = children;
+    report.doing[static_cast<int>(thrum::stat::Doing::kInputOutput)] = 1;
+    thrum::stat::Point point;
+    point.most_threads = 1;
+    point.wall = {1, 1, 1, 0, 1};
+    point.user = own + children;
+    report.points = {point};
+    return report;
+}
+
+TEST(StatChildren, WorkOfOthersIsNotWaitingForInput) {
+    Report report = report_of(0.05, 0.45);
+    conclude(report, "");
+    ASSERT_EQ(report.findings.size(), 1U);
+    EXPECT_EQ(report.findings.front().rule, "children");
+    EXPECT_NE(report.findings.front().cause.find("90 %"), std::string::npos) << report.findings.front().cause;
+    EXPECT_NE(report.verdict.find("the processes that it started did the work"), std::string::npos) << report.verdict;
+    Report alone = report_of(0.45, 0.05);
+    conclude(alone, "");
+    EXPECT_NE(alone.findings.front().rule, "children");
+    Report idle = report_of(0, 0.01);
+    conclude(idle, "");
+    EXPECT_NE(idle.findings.front().rule, "children") << "a wrapper that does nothing";
+}
+
+// --- from outside -------------------------------------------------------------------------------------------
+
+// Some tenths of a second of CPU time in a child, and next to none besides.
+const char *const kBusyChild = "n=0; while [ $n -lt 400000 ]; do n=$((n + 1)); done & wait";
+
+TEST(StatChildren, TheWorkIsSaidToBeInThem) {
+    for (const bool follow : {true, false}) {
+        Words words = {CLI_THRUM, "stat", "--json", "--no-profile"};
+        if (!follow)
+            words.push_back("--no-follow");
+        words.insert(words.end(), {"--", "/bin/sh", "-c", kBusyChild});
+        const Ended ended = spawn(words);
+        ASSERT_EQ(ended.code(), 0) << ended.err;
+        EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule']"), "children") << ended.out;
+        EXPECT_EQ(json_value(ended.out, "d['children_cpu'] > d['own_cpu']"), "True");
+        EXPECT_EQ(json_value(ended.out, "len(d['processes'])"), follow ? "2" : "0");
+        EXPECT_EQ(json_value(ended.out, "all(p['parent'] == d['processes'][0]['id'] for p in d['processes'][1:])"),
+                  "True");
+    }
+}
+
+TEST(StatChildren, ATableByProcess) {
+    const Ended ended = spawn({CLI_THRUM, "stat", "--no-profile", "--", "/bin/sh", "-c", kBusyChild});
+    ASSERT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_NE(ended.err.find("\n process      cpu  share  threads  command\n"), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find("  (the program)\n"), std::string::npos) << ended.err;
+}
+
+} // namespace
