@@ -106,7 +106,9 @@ static void read_mode(void) {
 static void read_total(void) {
     const char *path = getenv("THRUM_CACHE_TOTAL");
     int saved = errno;
-    if (path != NULL && *path != '\0' && !total_open(path))
+    /* The command that asked has ended: this process was left behind, and no counters are wanted any more. */
+    bool is_over = path != NULL && strncmp(path, "/proc/", 6) == 0 && access(path, F_OK) != 0;
+    if (path != NULL && *path != '\0' && !is_over && !total_open(path))
         complain("THRUM_CACHE_TOTAL", path, "cannot be written, or is not made for it (<thrum/cache.h>)",
                  "nothing is added to it");
     errno = saved;

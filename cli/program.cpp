@@ -316,7 +316,14 @@ std::string find_program(const std::string &name) {
     throw Failure(error == ENOENT ? kNotFound : kNotExecutable, found + ": " + std::strerror(error));
 }
 
+// ENOENT of a file that is there: what it asks for is not.
 Failure not_executed(const std::string &path, int error) {
+    try {
+        if (error == ENOENT && exists(path))
+            inspect_program(path);
+    } catch (const Failure &failure) {
+        return failure;
+    }
     return {error == ENOENT ? kNotFound : kNotExecutable,
             path + " cannot be executed: " + std::strerror(error)};
 }

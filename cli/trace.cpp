@@ -6,7 +6,10 @@
 //
 // Each process of the program's, as those that it forks, writes a file of its own into a folder beside OUT.json; all
 // of them are in the result.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +27,7 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "descriptor.hpp"
 #include "program.hpp"
 #include "text.hpp"
 #include "trace_file.hpp"
@@ -39,15 +43,26 @@ struct Options {
     unsigned long events = 0;
 };
 
+constexpr const char *kStandardOutput = "-";
+
 // --- the result --------------------------------------------------------------------------------------
 
 class Output {
   public:
     // Opened before the program runs, which may take long; what is there already stays until there is something new.
+    // "-" is standard output. One that another trace is being written to is refused: one of the two would be lost.
     explicit Output(const std::string &path)
-        : path_(path), is_new_(!std::filesystem::exists(path)), file_(std::fopen(path.c_str(), "ae")) {
+        : path_(path), is_new_(path != kStandardOutput && !std::filesystem::exists(path)),
+          file_(path == kStandardOutput ? fdopen(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "w")
+                                        : std::fopen(path.c_str(), "ae")) {
         if (file_ == nullptr)
             fail();
+        struct stat status;
+        const bool is_file = fstat(fileno(file_), &status) == 0 && S_ISREG(status.st_mode);
+        if (path != kStandardOutput && is_file && flock(fileno(file_), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            std::fclose(file_);
+            throw Failure(kFailed, "another trace is being written to " + path + "; -o FILE names another file");
+        }
     }
     ~Output() {
         if (file_ != nullptr)
@@ -59,7 +74,8 @@ class Output {
     Output &operator=(const Output &) = delete;
 
     TraceSummary write(const std::vector<TraceSection> &sections) {
-        if (ftruncate(fileno(file_), 0) != 0 && errno != EINVAL) // a pipe has nothing to be cut
+        const bool is_cut = path_ == kStandardOutput || ftruncate(fileno(file_), 0) == 0;
+        if (!is_cut && errno != EINVAL) // a pipe has nothing to be cut
             fail();
         const TraceSummary summary = write_trace_json(sections, file_);
         const bool failed = std::ferror(file_) != 0;
@@ -81,7 +97,7 @@ class Output {
 };
 
 void report(const std::string &path, const TraceSummary &summary) {
-    std::cerr << "thrum trace: " << path << " has "
+    std::cerr << "thrum trace: " << (path == kStandardOutput ? "standard output" : path) << " has "
               << counted(static_cast<double>(summary.threads), "thread");
     if (summary.tasklets != 0)
         std::cerr << " and " << counted(static_cast<double>(summary.tasklets), "tasklet");
@@ -98,7 +114,11 @@ void report(const std::string &path, const TraceSummary &summary) {
 // Where its processes write to; gone with what is in it at the end.
 class Folder {
   public:
-    explicit Folder(const std::string &beside) {
+    explicit Folder(const std::string &out) {
+        const char *temporary = std::getenv("TMPDIR");
+        const std::string beside =
+            out != kStandardOutput ? out
+                                   : std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") + "/-";
         path_ = std::filesystem::absolute(beside).parent_path().string() + "/.thrum-trace.XXXXXX";
         if (path_.find("%p") != std::string::npos)
             throw Failure(kUsage, "the folder of '" + beside + "' must not have a %p in its name");
@@ -153,34 +173,69 @@ class Deaf {
     }
 };
 
-[[noreturn]] void be_program(const std::string &path, const std::vector<std::string> &words) {
+// What kept the program from being executed is for the parent to say: the code, and the line.
+[[noreturn]] void be_program(const std::string &path, const std::vector<std::string> &words, int trouble,
+                             bool has_output) {
+    if (has_output) // what the program prints is not to stand in the middle of the trace
+        dup2(STDERR_FILENO, STDOUT_FILENO);
     try {
         become_program(path, words);
     } catch (const Failure &failure) {
-        std::fprintf(stderr, "thrum trace: %s\n", failure.what());
-        _exit(failure.code());
+        const std::string line = failure.what();
+        const int code = failure.code();
+        if (write(trouble, &code, sizeof code) != static_cast<ssize_t>(sizeof code) ||
+            write(trouble, line.data(), line.size()) < 0)
+            _exit(kFailed);
+        _exit(code);
     }
 }
 
-// The status as from waitpid.
-int run_program(const std::string &path, const std::vector<std::string> &words) {
+std::string read_to_end(int fd) {
+    std::string text;
+    char block[512];
+    ssize_t got;
+    while ((got = read(fd, block, sizeof block)) > 0 || (got < 0 && errno == EINTR))
+        text.append(block, got > 0 ? static_cast<std::size_t>(got) : 0);
+    return text;
+}
+
+// The status as from waitpid. Throws Failure where the program cannot be executed. `has_output`: standard output is for the
+// trace.
+int run_program(const std::string &path, const std::vector<std::string> &words, bool has_output) {
     const Deaf deaf;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        throw Failure(kFailed, std::string("cannot make a pipe: ") + std::strerror(errno));
+    const Descriptor trouble(ends[0]);
+    Descriptor other_end(ends[1]);
     const pid_t pid = fork();
     if (pid < 0)
         throw Failure(kFailed, std::string("cannot make a process: ") + std::strerror(errno));
     if (pid == 0) {
         deaf.restore();
-        be_program(path, words);
+        be_program(path, words, other_end.get(), has_output);
     }
+    other_end = Descriptor();
+    const std::string why_not = read_to_end(trouble.get());
     int status = 0;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             throw Failure(kFailed, std::string("cannot wait for the program: ") + std::strerror(errno));
+    int code = 0;
+    if (why_not.size() >= sizeof code) {
+        std::memcpy(&code, why_not.data(), sizeof code);
+        throw Failure(code, why_not.substr(sizeof code));
+    }
     return status;
 }
 
 int code_of(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Ctrl-C or Ctrl-\ ended it: so it does this command, for a shell that is to end its loop.
+bool is_from_keyboard(int status) {
+    return WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT);
 }
 
 std::string end_of_program(int status) {
@@ -217,12 +272,16 @@ void trace(const Options &options, const std::vector<std::string> &words) {
     setenv("THRUM_TRACE", folder.pattern().c_str(), 1);
     if (options.events != 0)
         setenv("THRUM_TRACE_EVENTS", std::to_string(options.events).c_str(), 1);
-    const int status = run_program(path, words);
+    const int status = run_program(path, words, options.out == kStandardOutput);
     const std::vector<std::string> files = folder.files();
     const std::vector<TraceSection> sections = read_all(files);
+    if (sections.empty() && is_from_keyboard(status))
+        throw Interrupted(WTERMSIG(status), nothing_to_show(words.front(), files, status).what());
     if (sections.empty())
         throw nothing_to_show(words.front(), files, status);
     report(options.out, output.write(sections));
+    if (is_from_keyboard(status))
+        throw Interrupted(WTERMSIG(status), "");
     if (code_of(status) != 0)
         throw Failure(code_of(status), "");
 }
@@ -251,11 +310,11 @@ void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
         line.add({"trace", "Run a program of libthrum's and show what its threads did",
                   "thrum trace [OPTIONS] [--] PROG [ARGS...]\n"
                   "       thrum trace [OPTIONS] --convert RAW",
-                  "Exit code: the program's, 128 + N where signal N ended it; 1 there is no trace, or it\n"
-                  "cannot be written, 2 wrong command line, 126 not executable, 127 not found. More in\n"
-                  "thrum-trace(1)."});
+                  "Exit code: the program's, 128 + N where signal N ended it (of Ctrl-C it dies as the\n"
+                  "program does); 1 there is no trace, or it cannot be written, 2 wrong command line, 126\n"
+                  "not executable, 127 not found. More in thrum-trace(1)."});
     command.takes_program();
-    command.value("-o,--output", "FILE", "Write to FILE, for https://ui.perfetto.dev (default: trace.json)",
+    command.value("-o,--output", "FILE", "Write to FILE, for https://ui.perfetto.dev (default: trace.json);\n-: to standard output",
                   [options](const std::string &name) {
                       check_file_name("-o", name);
                       options->out = name;

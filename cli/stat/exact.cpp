@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/personality.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -245,7 +246,8 @@ std::unique_ptr<ExactLayer> make_exact(const std::string &program) {
     if (refusal.empty())
         return std::make_unique<Trapped>();
     if (!Switches::are_allowed(why_not))
-        throw Failure(kRefused, refusal);
+        throw Failure(kRefused, geteuid() == 0 ? refusal + ". Root's way to count its waits is closed too: " + why_not
+                                               : refusal);
     return std::make_unique<Traced>(refusal);
 }
 

@@ -2,11 +2,15 @@
 #include "stat/perf_events.hpp"
 
 #include <asm/perf_regs.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace thrum::stat {
@@ -25,6 +29,16 @@ constexpr std::uint64_t kRegisters =
 #endif
 
 constexpr const char *kFolders[] = {"/sys/kernel/tracing/events/", "/sys/kernel/debug/tracing/events/"};
+
+// As root, where it is not mounted, as in many containers: a mount of our own, in no folder, which is gone with this process.
+int mount_tracefs() {
+    constexpr long kFsopen = 430, kFsconfig = 431, kFsmount = 432; // the same on all processors
+    constexpr unsigned kCreate = 6, kCloseOnExec = 1;
+    const Descriptor context(static_cast<int>(syscall(kFsopen, "tracefs", kCloseOnExec)));
+    if (!context.is_open() || syscall(kFsconfig, context.get(), kCreate, nullptr, nullptr, 0) != 0)
+        return -1;
+    return static_cast<int>(syscall(kFsmount, context.get(), kCloseOnExec, 0));
+}
 
 } // namespace
 
@@ -48,8 +62,18 @@ std::uint64_t tracepoint_number(const std::string &name) {
     std::uint64_t number = 0;
     for (const std::string folder : kFolders)
         if (std::ifstream(folder + name + "/id") >> number)
-            break;
+            return number;
+    static const Descriptor tracefs(mount_tracefs());
+    const Descriptor id(openat(tracefs.get(), ("events/" + name + "/id").c_str(), O_RDONLY | O_CLOEXEC));
+    char text[32] = "";
+    if (tracefs.is_open() && id.is_open() && read(id.get(), text, sizeof text - 1) > 0)
+        number = std::strtoull(text, nullptr, 10);
     return number;
+}
+
+bool is_tracefs_mounted() {
+    return std::any_of(std::begin(kFolders), std::end(kFolders),
+                       [](const char *folder) { return access(folder, F_OK) == 0; });
 }
 
 void ask_for_stacks(perf_event_attr &attributes) {

@@ -28,6 +28,7 @@ int open_event(const perf_event_attr &attributes, pid_t pid, int cpu);
 
 // The number that a tracepoint is asked for by ("sched/sched_switch"); 0: there is none, or it may not be read.
 std::uint64_t tracepoint_number(const std::string &name);
+bool is_tracefs_mounted();
 
 // Asks for the registers and the stack at each sample, as take_stack() reads them.
 void ask_for_stacks(perf_event_attr &attributes);

@@ -87,7 +87,11 @@ bool Switches::are_allowed(std::string &why_not) {
     for (const std::string name : {kSwitch, kFutex}) {
         const std::uint64_t number = tracepoint_number(name);
         if (number == 0) {
-            why_not = "the tracepoint " + name + " cannot be read in /sys/kernel/tracing";
+            why_not = is_tracefs_mounted()
+                          ? "the tracepoint " + name + " cannot be read in /sys/kernel/tracing"
+                          : "tracefs, which has the tracepoint " + name +
+                                ", is not mounted, and cannot be mounted here (mount -t tracefs tracefs "
+                                "/sys/kernel/tracing)";
             return false;
         }
         const Descriptor event(open_event(sampled(number, true), 0, -1));
