@@ -28,7 +28,9 @@ pre { margin: 0 0 1.25rem; padding: .75rem 1rem; background: var(--card); border
 .verdict .line { margin: 0; font-size: 1.5rem; font-weight: 650; line-height: 1.3; color: var(--text); }
 .faster { border-left-color: var(--good); }
 .slower { border-left-color: var(--bad); }
-.scroll { overflow-x: auto; }
+.scroll, .wide { overflow-x: auto; }
+.scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--page); }
+.wide svg { min-width: 640px; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
@@ -41,6 +43,12 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--faint); }
 .grid { stroke: var(--line); stroke-width: 1; }
 .legend { margin: .4rem 0 0; color: var(--faint); font-size: .9rem; }
 .legend svg { display: inline; width: 14px; height: 14px; border: 0; background: none; vertical-align: -2px; }
+@media (max-width: 600px) {
+  body { padding: 1rem .6rem 2rem; }
+  .verdict .line { font-size: 1.2rem; overflow-wrap: anywhere; }
+  .scroll th:first-child, .scroll td:first-child { max-width: 45vw; white-space: normal; overflow-wrap: anywhere;
+    border-right: 1px solid var(--line); padding-right: .5rem; }
+}
 details { margin-top: 2rem; }
 summary { cursor: pointer; font-weight: 600; }
 )";

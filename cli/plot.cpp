@@ -14,6 +14,20 @@ namespace {
 constexpr double kWidth = 760, kHeight = 260;
 constexpr double kLeft = 64, kRight = 16, kTop = 14, kBottom = 40;
 
+// What an axis leaves out, so that all the rest can be told apart: of values that lie far from most. 0: nothing.
+double cut_above(const std::vector<double> &values) {
+    constexpr std::size_t kFewest = 5;
+    constexpr double kFar = 2.5; // times as much as most
+    if (values.size() < kFewest)
+        return 0;
+    const double upper = quantile(values, 0.75), spread = upper - quantile(values, 0.25);
+    const double limit = std::max(upper + 6 * spread, kFar * upper);
+    double highest = 0;
+    for (const double value : values)
+        highest = value <= limit ? std::max(highest, value) : highest;
+    return highest < *std::max_element(values.begin(), values.end()) ? 1.1 * highest : 0;
+}
+
 // Where values and pairs stand on the page.
 class Frame {
   public:
@@ -26,8 +40,18 @@ class Frame {
         const double each = (kWidth - kLeft - kRight) / static_cast<double>(columns_);
         return kLeft + each * (static_cast<double>(column) + 0.5);
     }
+    // What lies beyond the axis stands at its end.
     double y(double value) const {
-        return kHeight - kBottom - (value - low_) / (high_ - low_) * (kHeight - kTop - kBottom);
+        return kHeight - kBottom - (std::min(value, high_) - low_) / (high_ - low_) * (kHeight - kTop - kBottom);
+    }
+    bool is_beyond(double value) const { return value > high_; }
+    // That some do, and how far.
+    std::string cut_note(std::size_t count, const std::string &farthest) const {
+        if (count == 0)
+            return "";
+        return svg_line(kLeft, y(high_), kWidth - kRight, y(high_), "cut") +
+               svg_label(kWidth - kRight - 4, kTop + 16, "end",
+                         counted(static_cast<double>(count), "point") + " beyond the axis, up to " + farthest);
     }
     // The grid with its numbers, each value shown as value / unit.
     std::string grid(double unit, const std::string &suffix) const {
@@ -65,27 +89,34 @@ std::string name_of(std::size_t pair) {
 } // namespace
 
 std::string plot_times(const std::vector<Pair> &pairs) {
-    double highest = 0;
+    std::vector<double> walls;
     for (const Pair &pair : pairs)
-        highest = std::max({highest, pair.runs[kWithout].wall, pair.runs[kWith].wall});
+        walls.insert(walls.end(), {pair.runs[kWithout].wall, pair.runs[kWith].wall});
+    const double longest = walls.empty() ? 0 : *std::max_element(walls.begin(), walls.end()), limit = cut_above(walls);
+    const double highest = limit > 0 ? limit : longest;
     const Unit unit = unit_of_time(highest);
     const Frame frame(0, highest, pairs.size());
+    const auto style = [&frame](double wall, const char *usual) { return frame.is_beyond(wall) ? "beyond" : usual; };
     std::string text = frame.grid(unit.seconds, std::string(" ") + unit.name) + frame.columns("pair");
     for (std::size_t i = 0; i < pairs.size(); i++) {
         const double without = pairs[i].runs[kWithout].wall, with = pairs[i].runs[kWith].wall;
         text += svg_line(frame.x(i), frame.y(without), frame.x(i), frame.y(with), "join");
         text +=
-            svg_dot(frame.x(i), frame.y(without), "without", name_of(i) + ", without: " + duration(without));
-        text += svg_dot(frame.x(i), frame.y(with), "with", name_of(i) + ", with: " + duration(with));
+            svg_dot(frame.x(i), frame.y(without), style(without, "without"), name_of(i) + ", without: " + duration(without));
+        text += svg_dot(frame.x(i), frame.y(with), style(with, "with"), name_of(i) + ", with: " + duration(with));
     }
+    const auto beyond = std::count_if(walls.begin(), walls.end(), [&frame](double wall) { return frame.is_beyond(wall); });
+    text += frame.cut_note(static_cast<std::size_t>(beyond), duration(longest));
     return picture("Wall time of every run", text);
 }
 
 std::string plot_ratios(const std::vector<double> &ratios, const Interval &median) {
-    double low = 1, high = 1;
+    double low = 1, high = std::max(1.0, median.high), most = 1;
+    const double limit = cut_above(ratios);
     for (const double ratio : ratios) {
         low = std::min(low, ratio);
-        high = std::max(high, ratio);
+        most = std::max(most, ratio);
+        high = limit <= 0 || ratio <= limit ? std::max(high, ratio) : high;
     }
     const double margin = std::max(0.08 * (high - low), 0.02);
     const Frame frame(std::max(0.0, low - margin), high + margin, ratios.size());
@@ -96,8 +127,11 @@ std::string plot_ratios(const std::vector<double> &ratios, const Interval &media
     text += svg_line(from, frame.y(1), to, frame.y(1), "one");
     text += svg_line(from, frame.y(median.median), to, frame.y(median.median), "median");
     for (std::size_t i = 0; i < ratios.size(); i++)
-        text += svg_dot(frame.x(i), frame.y(ratios[i]), "ratio",
+        text += svg_dot(frame.x(i), frame.y(ratios[i]), frame.is_beyond(ratios[i]) ? "beyond" : "ratio",
                         name_of(i) + ": " + three_digits(ratios[i]) + "x");
+    const auto beyond =
+        std::count_if(ratios.begin(), ratios.end(), [&frame](double ratio) { return frame.is_beyond(ratio); });
+    text += frame.cut_note(static_cast<std::size_t>(beyond), three_digits(most) + "x");
     return picture("Ratio of wall times, pair by pair", text);
 }
 

@@ -45,10 +45,10 @@ h3 { font-size: .95rem; margin: 1.1rem 0 .4rem; color: var(--faint); }
 ul { padding-left: 1.25rem; }
 code { font: .85em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 td.words { text-align: left; white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
+@media (max-width: 600px) { td.words { min-width: 11rem; } td.words:first-child { min-width: 7rem; } }
 td.bar { width: 9rem; }
 svg.share { width: 100%; height: .7rem; border: 0; border-radius: 2px; background: var(--idle); }
-.wide { overflow-x: auto; }
-.wide svg { min-width: 640px; }
+.wide svg { min-width: 760px; }
 .parts svg { border: 0; border-radius: 4px; }
 .code text { font: 11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--text); }
 .running, .user { fill: var(--running); }
@@ -150,7 +150,7 @@ std::string verdict_card(const Report &report) {
         terms += term(report.outcome == Outcome::kScales ? "Finding" : "Cause",
                       html_text(cause.cause) + " " + confidence_chip(cause));
         terms += term("Where", place.empty() ? "" : html_element("code", place));
-        terms += term("What to do", html_text(cause.fix));
+        terms += term("Fix", html_text(cause.fix));
     }
     terms += term("Note", html_text(how_it_ended(report)));
     return "<div class=\"verdict " + std::string(key_of(report.outcome)) + "\">\n" +
@@ -450,8 +450,8 @@ std::string machine(const Report &report) {
                                                       number_text(report.rate, 0) + " sweeps a second"
                                                 : "") +
         html_fact("threads", report.is_attached
-                                 ? counted(report.sampled_threads, "thread") + ", " +
-                                       std::to_string(report.threads_created) + " of them new"
+                                 ? counted(report.sampled_threads, "thread") + " at once at most, " +
+                                       std::to_string(report.threads_created) + " new"
                                  : std::to_string(report.threads_created) + " created, " +
                                        std::to_string(report.threads_joined) + " joined" +
                                        (report.threads_counted ? "" : ", as far as was seen")) +
