@@ -51,24 +51,38 @@ else
 fi
 cp "$source" "$work/" && cd "$work" || exit 1
 
-# To compile the checker is what takes longest where something wrong is found soon: tcc needs a tenth of gcc's time.
-compiler=gcc
-how=(-DSAFETY -O1)
+how=-DSAFETY
 search=()
-if [ "$mode" = --violated ]; then
-    how=(-DSAFETY -O0)
-    ! command -v tcc >/dev/null || compiler=tcc
-fi
 if [ "$mode" = --cycles ]; then
-    how=(-DNP -O1)
+    how=-DNP
     search=(-l)
 fi
 spin "$@" -a "$model.pml" >spin.out 2>&1 && [ -s pan.c ] && ! grep -q Error spin.out ||
     fail "Spin does not accept it: $(grep -m 1 Error spin.out)"
-"$compiler" -w -DCOLLAPSE -DMEMLIM=2000 "${how[@]}" -o pan pan.c >compiler.out 2>&1 ||
-    fail "pan.c does not compile: $(head -1 compiler.out)"
-timeout "${SPIN_TIMEOUT:-600}" ./pan -m1000000 "${search[@]}" >pan.out 2>&1
-status=$?
+
+# search_with COMPILER SECONDS OPTION...: of the checker
+search_with() {
+    "${@:1:2}" -w -DCOLLAPSE -DMEMLIM=2000 "$how" -o pan pan.c >compiler.out 2>&1 ||
+        fail "pan.c does not compile: $(head -1 compiler.out)"
+    timeout "$3" ./pan "${search[@]}" "${@:4}" >pan.out 2>&1
+    status=$?
+}
+
+came_to_its_end() {
+    [ "$status" = 0 ] && ! grep -q -e 'Search not completed' -e 'max search depth too small' -e 'out of memory' \
+        -e 'memory limit' pan.out
+}
+
+# Most searches are short: compiling the checker takes longest, for which tcc needs a hundredth of gcc's time, and then the
+# memory for a deep search. A search that does not come to its end so is done again. An error that is found counts at once.
+shallow=(tcc -O0 3 -m20000 -w20)
+deep=(gcc -O1 "${SPIN_TIMEOUT:-600}" -m1000000)
+if command -v tcc >/dev/null; then
+    search_with "${shallow[@]}"
+    came_to_its_end || grep -q 'errors: [1-9]' pan.out || search_with "${deep[@]}"
+else
+    search_with "${deep[@]}"
+fi
 
 errors=$(sed -n 's/.*errors: \([0-9]*\)$/\1/p' pan.out)
 states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.out)
@@ -90,8 +104,7 @@ if [ "${errors:-none}" != 0 ] && [ -n "$found" ] && [ -f "$model.pml.trail" ]; t
     spin "$@" -t -p -g "$model.pml" | tail -80
     fail "$found (the steps to it are above)"
 fi
-if [ "$status" != 0 ] || [ "${errors:-none}" != 0 ] || [ -z "$states" ] ||
-    grep -q -e 'Search not completed' -e 'max search depth too small' -e 'out of memory' -e 'memory limit' pan.out; then
+if ! came_to_its_end || [ "${errors:-none}" != 0 ] || [ -z "$states" ]; then
     tail -30 pan.out
     fail "the search did not come to its end (status $status)"
 fi
