@@ -114,11 +114,18 @@ static void come_back(bool counts) {
         fetch_sub_release(&preempt.away, 1U);
 }
 
+/* The relief's worker preempts until preemption has closed: what it runs may wait for a lock that a unit has which is still
+ * away, and all other workers as well. */
+static bool is_closed_to(const struct worker *worker) {
+    uint32_t closing = load_seq_cst(&preempt.closing);
+    return closing == PREEMPT_CLOSED || (closing == PREEMPT_CLOSING && !worker_relieves(worker));
+}
+
 /* Either the primary, which closes, sees one more away, or this sees that it does. False: `next` is put back. */
 static bool go_away(struct worker *worker, struct thrum_unit *next, bool counts) {
     if (counts)
         fetch_add_seq_cst(&preempt.away, 1U);
-    if (!load_seq_cst(&preempt.closing))
+    if (!is_closed_to(worker))
         return true;
     come_back(counts);
     if (next != worker->loop)
@@ -210,7 +217,7 @@ static void look_at_loop(struct worker *worker) {
 static struct thrum_unit *for_whom(struct worker *worker) {
     struct thrum_unit *self = worker->current, *next = NULL;
     count_one(&worker->counters.ticks);
-    if (load_relaxed(&preempt.closing))
+    if (is_closed_to(worker))
         return NULL;
     if (!is_thread(self)) {
         if (load_relaxed(&self->kind) == UNIT_LOOP)

@@ -83,11 +83,14 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
 }
 
 void preempt_close(void) {
-    store_seq_cst(&preempt.closing, 1);
-    while (load_seq_cst(&preempt.away) != 0) {
-        thrum_yield();
-        sched_yield();
-    }
+    do {
+        store_seq_cst(&preempt.closing, PREEMPT_CLOSING);
+        while (load_seq_cst(&preempt.away) != 0) {
+            thrum_yield();
+            sched_yield();
+        }
+        store_seq_cst(&preempt.closing, PREEMPT_CLOSED);
+    } while (load_seq_cst(&preempt.away) != 0); /* the relief's worker preempted meanwhile */
     preempt_make_no_more();
     if (preempt_relieves())
         relief_close(load_relaxed(&scheduler.primary.bound));

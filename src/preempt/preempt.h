@@ -54,6 +54,13 @@ struct preempt_settings {
     int signal;
 };
 
+/* How far preemption has come to its end (preempt_close()). */
+enum preempt_closing {
+    PREEMPT_OPEN,
+    PREEMPT_CLOSING, /* only the worker that relieves others preempts; the primary waits until no unit is away */
+    PREEMPT_CLOSED, /* no unit is preempted. The primary looks once more, and may go back to CLOSING */
+};
+
 /* r/o while there are workers, but for what is said to change. */
 extern struct preempt {
     struct preempt_settings settings;
@@ -65,7 +72,7 @@ extern struct preempt {
     uint32_t armed;  /* there is what it takes to preempt one that takes its block along; becomes 1 */
     uint64_t period; /* ns: of ticks, the shortest slice that anybody asked for; changes, as the next three */
     uint32_t owners; /* units that have a block for life */
-    uint32_t closing; /* nobody is preempted any more */
+    uint32_t closing; /* enum preempt_closing; of the primary, which writes it */
     uint32_t away;    /* units that were, and have not gone on since; not those in pools */
     void (*place)(
         uint32_t worker); /* the caller's kernel thread is that worker now; NULL: all may run anywhere; r/o */

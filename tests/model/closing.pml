@@ -5,7 +5,8 @@
  * donor_main()). Run by run-spin.sh; README.md says what is covered and what is left out.
  *
  * Units are preempted, at any time, and wait in the queue until a worker goes on with them, which it does as long as there are
- * workers. The primary, which may be preempted as well, closes, and the workers stop. The last unit may be given a pool, and
+ * workers. The primary, which may be preempted as well, closes, and the workers stop. Until it has seen that none is away, the
+ * worker that relieves others still preempts: what it runs may wait for a lock that one of those has. The last unit may be given a pool, and
  * taken out of it, at any time: who goes to one is not waited for, since there may be no scheduler for it.
  *
  * Each of the others keeps its kernel thread where it is preempted; who goes on with it orders that to carry a worker. When it has
@@ -20,6 +21,8 @@
  *   LOOK_FIRST     who is to be preempted looks whether it closes before it is counted
  *   WEAK_PRIMARY   the primary's load of `away` is done before its store to `closing` is seen
  *   BLIND          who is counted does not look
+ *   BLIND_RELIEF   the worker that relieves others does not look whether it has closed
+ *   ONE_LOOK       the primary does not look at `away` again when it has closed
  *   EARLY_BACK     it is no longer counted when it is in the queue
  *   NO_BACK        who finds that it closes stays counted
  *   NOBODY_ELSE    likewise who finds that there is no block for it to take along (lend_whom)
@@ -44,7 +47,8 @@
 #define me _pid
 
 short away;
-bool closing, stopped;
+byte closing; /* preempt.closing: 1 it closes, 2 it has closed */
+bool stopped;
 bool queued[UNITS + 1]; /* preempted, and counted */
 bool pooled;            /* the last unit */
 bool between;           /* it looks where it belongs, whether it counts and where it is put */
@@ -66,8 +70,17 @@ bool provider_is_over, is_over;
 #define has_pool (me == UNITS && pooled)
 
 inline go_away() {
+    if
+    :: relieves = true /* it may be on any worker */
+    :: relieves = false
+    fi;
+#ifdef BLIND_RELIEF
+#define closed_to_it (closing && !relieves)
+#else
+#define closed_to_it (closing == 2 || (closing && !relieves))
+#endif
 #ifdef LOOK_FIRST
-    no = closing;
+    no = closed_to_it;
 #endif
     if
     :: counts -> away++
@@ -76,8 +89,9 @@ inline go_away() {
 #if defined(BLIND)
     no = false;
 #elif !defined(LOOK_FIRST)
-    no = closing;
+    no = closed_to_it;
 #endif
+    relieves = false;
     if
     :: no ->
 #ifndef NO_BACK
@@ -109,7 +123,7 @@ inline ask() {
 
 active [UNITS + 1] proctype unit() {
     byte n;
-    bool counts, no, in_pool, lost;
+    bool counts, no, in_pool, lost, relieves;
 
 running:
     if
@@ -117,14 +131,22 @@ running:
     :: me == 0 && !closing ->
 #ifdef WEAK_PRIMARY
         if
-        :: away == 0 -> closing = true;
+        :: away == 0 -> closing = 2;
             goto stop
         :: away != 0
         fi;
 #endif
-        closing = true;
+        closing = 1;
         goto running
-    :: me == 0 && closing && away == 0 -> goto stop
+    :: me == 0 && closing && away == 0 ->
+        closing = 2;
+#ifndef ONE_LOOK
+        if
+        :: away != 0 -> closing = 1; goto running
+        :: away == 0
+        fi;
+#endif
+        goto stop
     :: me != 0 && (n == PREEMPTS || stopped) -> goto over
     fi;
 
