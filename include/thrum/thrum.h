@@ -90,6 +90,10 @@ int thrum_fini(void);
  * From: anywhere, also signal handlers. */
 unsigned thrum_workers(void);
 
+/* Which runtime of the process there is: a number that no other one has; 0 without a runtime. A handle is good as long as
+ * this is what it was when its thread was made. From: anywhere, also signal handlers. */
+uint64_t thrum_runtime_id(void);
+
 /* How many thrum_init would start that is not told. 0: THRUM_WORKERS is not what it may be, after a line on stderr.
  * From: anywhere. */
 unsigned thrum_workers_default(void);

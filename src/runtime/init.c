@@ -186,6 +186,10 @@ int thrum_fini(void) {
     return 0;
 }
 
+uint64_t thrum_runtime_id(void) {
+    return load_acquire(&runtime.state) == RUNNING ? scheduler_runtime() : 0;
+}
+
 unsigned thrum_workers(void) {
     return load_acquire(&runtime.state) == RUNNING ? load_relaxed(&scheduler.running) : 0;
 }

@@ -80,6 +80,10 @@ void scheduler_release(struct thrum_sched *sched) {
     store_release(&sched->used, 0);
 }
 
+uint32_t scheduler_runtime(void) {
+    return load_relaxed(&runtimes);
+}
+
 void scheduler_forget(void) {
     store_release(&runtimes, runtimes + 1);
     stacked_forget();

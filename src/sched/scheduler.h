@@ -56,6 +56,9 @@ uint64_t scheduler_wait_until(const struct thrum_sched *sched);
 /* Whose function the worker's present loop, which calls, has; NULL: nobody's. */
 const struct thrum_sched *scheduler_of_loop(const struct worker *worker);
 
+/* The number of the runtime that there is, or of the next one. */
+uint32_t scheduler_runtime(void);
+
 /* There is no runtime any more: nobody has any of them. */
 void scheduler_forget(void);
 void scheduler_fork_child(void);
