@@ -37,7 +37,15 @@ const char *cache_off_unsaid(void); /* why it will be off with the first thread,
 bool cache_is_the_program(void);    /* this process is the one that `thrum run` became */
 long cache_pid(void);               /* the process that this memory belongs to: not a vfork's child */
 
+bool cache_in_main(void); /* the caller is the process's main thread; no system call if nothing is kept */
+
 void cache_fork_child(void);
+/* A seccomp filter is about to be installed. What is not set up by now never will be: the filter may kill for it. */
+void cache_filter_coming(void);
+
+/* --- sandbox.c: a filter that was there before the process --- */
+/* Whether every call that reuse makes may be made. Also settles whether fresh/unseen.c may ask about io_uring. */
+bool sandbox_permits(void);
 
 /* --- kind.c: thread attributes --- */
 /* What a pthread_create with these attributes needs. PASS_NOT, or why it goes to libc. */
@@ -58,6 +66,7 @@ void report_once(void); /* the summary, if it is wanted and this process has not
 
 /* --- total.c: THRUM_CACHE_TOTAL, the counters summed over processes --- */
 bool total_open(const char *path); /* false, with errno, where the file is not one for it */
+bool total_wanted(void);           /* there is one */
 void total_add(void);
 
 /* --- clock.c --- */

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "cache.h"
-#include "os/syscall.h"
 
 /* libthrum's, if the program has it: not null on its user-level threads, which end by libthrum's pthread_exit. That
  * comes after ours and before libc's. */
@@ -17,7 +16,7 @@ INTERPOSE void pthread_exit(void *result) {
         REAL(pthread_exit)(result);
     if (kthread_self_sigsafe() != NULL)
         kthread_exit(result);
-    if (sys(SYS_gettid) == sys(SYS_getpid))
+    if (kthread_keeping() && cache_in_main())
         kthread_main_exits();
     REAL(pthread_exit)(result);
     __builtin_unreachable();

@@ -14,7 +14,7 @@
 #include "os/syscall.h"
 
 void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle) {
-    if (process_is_sharing())
+    if (!kthread_keeping() || process_is_sharing())
         return;
     if (entered != VISIT_FOREIGN)
         kthread_change_lineage_of(thread);
@@ -32,7 +32,7 @@ static bool is_in_process(pid_t tid) {
 void inherit_changed_tid(pid_t tid) {
     struct kthread *thread;
     struct gate_visit visit;
-    if (process_is_sharing())
+    if (!kthread_keeping() || process_is_sharing())
         return;
     if (tid == 0 || tid == (pid_t)sys(SYS_gettid)) {
         kthread_change_lineage();
@@ -89,6 +89,8 @@ INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
     struct kthread *thread = kthread_self_sigsafe();
     struct gate_visit visit;
     enum kthread_tid found = KTHREAD_TID_FOREIGN;
+    if (!kthread_keeping())
+        return REAL(sched_setaffinity)(tid, size, set);
     if (tid != 0 && tid != (pid_t)sys(SYS_gettid)) {
         thread = NULL;
         found = kthread_visit_tid(tid, &visit, &thread);
@@ -177,6 +179,8 @@ static bool is_own_namespace(int fd) {
 }
 
 INTERPOSE int setns(int fd, int type) {
+    if (!kthread_keeping())
+        return REAL(setns)(fd, type);
     int saved = errno;
     bool own = is_own_namespace(fd);
     errno = saved;
@@ -256,9 +260,13 @@ static bool prctl_harmless(int option) {
     }
 }
 
-/* A filter may not allow the calls that keeping threads needs: nothing is kept from before it on. */
+/* A filter may not allow the calls that keeping threads needs: nothing is kept from before it on, and nothing is set
+ * up. */
 void inherit_filter_coming(void) {
-    if (!process_is_sharing() && !skipped(ROW_LINEAGE))
+    if (!kthread_keeping() || process_is_sharing())
+        return;
+    cache_filter_coming();
+    if (!skipped(ROW_LINEAGE))
         kthread_stop_keeping("a seccomp filter was installed");
 }
 

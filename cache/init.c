@@ -19,15 +19,24 @@
 struct libc_threads libc;
 
 static long pid;
+static pthread_t main_handle; /* the thread that the process began with, or that forked it */
 static bool verbose, wanted = true, off_from_start;
-static const char not_wanted[] = "THRUM_CACHE=off";
+static uint32_t filter_coming; /* before the set-up */
+static const char not_wanted[] = "THRUM_CACHE=off", filtered[] = "a seccomp filter was installed";
 
 long cache_pid(void) {
     return pid;
 }
 
 void cache_fork_child(void) {
-    pid = sys(SYS_getpid);
+    main_handle = pthread_self();
+    if (kthread_keeping() || verbose || total_wanted())
+        pid = sys(SYS_getpid);
+}
+
+/* On a user-level thread of libthrum's that has a handle of its own only the kernel knows. */
+bool cache_in_main(void) {
+    return pthread_self() == main_handle || (kthread_keeping() && sys(SYS_gettid) == sys(SYS_getpid));
 }
 
 /* Looked at when it ends, whatever the environment is then. */
@@ -214,40 +223,45 @@ static bool sanitizer_present(void) {
     return first.dli_fbase != ours.dli_fbase && !stub;
 }
 
-static const char *reason_to_stay_off(const char *missing, bool understood) {
+/* In this order: what makes a system call comes after all that makes none. */
+static const char *reason_to_stay_off(const char *missing) {
     static char without[128];
+    if (!wanted)
+        return not_wanted;
+    if (load_relaxed(&filter_coming))
+        return filtered;
     if (missing != NULL) {
         strcpy(without, "this C library has no ");
         strncat(without, missing, sizeof without - strlen(without) - 1);
         return without;
     }
-    if (!understood)
-        return "this C library's record of thread-locals is not known";
-    if (!wanted)
-        return not_wanted;
     if (sanitizer_present())
         return "a sanitizer or valgrind is present";
+    if (!sandbox_permits())
+        return "a seccomp filter that was there from the start refuses system calls that reuse needs";
+    if (!kthread_init())
+        return "this C library's record of thread-locals is not known";
     return NULL;
 }
 
 static void set_up(void) {
     real_fill();
-    const char *missing = fill_table();
-    const char *why = reason_to_stay_off(missing, kthread_init());
-    limits_read();
-    if (registers_have_pkeys())
-        creator_pkeys_used();
-    if (why == NULL)
+    const char *why = reason_to_stay_off(fill_table());
+    if (why == NULL) {
+        limits_read();
+        if (registers_have_pkeys())
+            creator_pkeys_used();
         return;
+    }
     off_from_start = true;
-    kthread_stop_keeping(why);
+    kthread_keep_none(why);
     if (verbose)
         text_line("the cache is off: ", why, NULL);
 }
 
 /* --- once --------------------------------------------------------------------------------------------- */
 
-enum { UNTOUCHED, AT_WORK, DONE };
+enum { UNTOUCHED, AT_WORK, AWAITED, DONE };
 
 /* Runs step once for the process. Whoever comes meanwhile waits; the thread at work itself, coming round
  * through a function that it calls, goes on. */
@@ -261,21 +275,28 @@ static void once(uint32_t *state, void (*step)(void)) {
         at_work = state;
         step();
         at_work = outer;
-        store_release(state, DONE);
-        futex_wake(state, INT32_MAX);
+        if (exchange_acq_rel(state, DONE) == AWAITED)
+            futex_wake(state, INT32_MAX);
         return;
     }
-    while (load_acquire(state) == AT_WORK)
-        futex_wait(state, AT_WORK);
+    while ((seen = load_acquire(state)) != DONE)
+        if (seen == AWAITED || cas_acq_rel(state, &seen, AWAITED))
+            futex_wait(state, AWAITED);
 }
 
+/* Switched off it does nothing more than read the environment: it makes no system call, and a fork is none of its
+ * business. */
 static void read_environment_and_watch(void) {
     real_fill_sigsafe();
+    main_handle = pthread_self();
     read_environment();
-    pid = sys(SYS_getpid);
+    if (wanted || verbose || total_wanted())
+        pid = sys(SYS_getpid);
+    if (!wanted && !total_wanted())
+        kthread_keep_none(not_wanted);
     if (verbose)
         text_keep_stderr();
-    if (!process_watch_forks())
+    if ((kthread_keeping() || total_wanted()) && !process_watch_forks())
         kthread_stop_keeping("no memory to watch for forks");
 }
 
@@ -291,6 +312,11 @@ void cache_ready(void) {
         cache_early();
         once(&state, set_up);
     }
+}
+
+void cache_filter_coming(void) {
+    if (!skipped(ROW_SANDBOX))
+        store_relaxed(&filter_coming, 1);
 }
 
 __attribute__((constructor)) static void start(void) {

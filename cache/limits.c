@@ -18,7 +18,7 @@ void limits_read(void) {
 }
 
 static void limits_changed(void) {
-    if (sys(SYS_getpid) != cache_pid())
+    if (!kthread_keeping() || sys(SYS_getpid) != cache_pid())
         return; /* a vfork's child: the limits are its own, this memory is its parent's */
     limits_read();
     if (load_relaxed(&kthread_config.memory_limited))

@@ -17,14 +17,10 @@
 static __thread bool forked_by_main;
 static __thread sigbits fork_mask;
 
-static bool is_main(void) {
-    return sys(SYS_gettid) == sys(SYS_getpid);
-}
-
 static void before(void) {
     fork_mask = signals_mask_set(SIGBITS_ALL); /* a handler that forks must not come between */
     tls_fork_before();
-    forked_by_main = is_main();
+    forked_by_main = cache_in_main();
 }
 
 static void in_parent(void) {
@@ -175,7 +171,7 @@ INTERPOSE int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...) {
     kthread_tie_sigsafe(RETIRE_CHILD);
     if (flags & CLONE_VM)
         return REAL(clone)(fn, stack, flags, arg, parent_tid, tls, child_tid);
-    struct copied copied = {fn, arg, is_main()};
+    struct copied copied = {fn, arg, cache_in_main()};
     mode_before_copy();
     return REAL(clone)(start_copied, stack, flags, &copied, parent_tid, tls, child_tid);
 }

@@ -96,6 +96,8 @@ static void say_of_none(void) {
 void report_once(void) {
     static long said_by;
     const struct thrum_cache_counters *c = &thrum_cache_counters;
+    if (!total_wanted() && (!cache_verbose() || cache_off_from_start()))
+        return; /* nothing to say, and nothing is asked for it */
     long pid = sys(SYS_getpid);
     if (pid == cache_pid())
         total_add();

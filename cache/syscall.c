@@ -103,7 +103,7 @@ static void before(long number, const long *a) {
             break;
         if (self != NULL)
             kthread_exits_raw();
-        else if (sys(SYS_gettid) == sys(SYS_getpid))
+        else if (kthread_keeping() && cache_in_main())
             kthread_main_exits();
         break;
     case SYS_exit_group: report_once(); break;
@@ -189,7 +189,7 @@ INTERPOSE long syscall(long number, ...) {
         return answer;
     reach_begin_call(&reached, number, a);
     bool copies = makes_copy(number, a);
-    bool self_was_main = copies && kthread_self_sigsafe() == NULL && sys(SYS_gettid) == sys(SYS_getpid);
+    bool self_was_main = copies && kthread_self_sigsafe() == NULL && cache_in_main();
     if (copies)
         mode_before_copy();
     before(number, a);

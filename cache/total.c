@@ -46,6 +46,10 @@ static void add(uint64_t *to, const uint64_t *from) {
     fetch_add_relaxed(to, load_relaxed(from));
 }
 
+bool total_wanted(void) {
+    return total != NULL;
+}
+
 /* Once a process; a child of fork is one more. */
 void total_add(void) {
     static long added_by;

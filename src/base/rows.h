@@ -39,7 +39,10 @@
     X(STACK, "stack")                                                                                        \
     X(REST, "rest")                                                                                          \
     X(PRELOAD, "preload")                                                                                    \
-    X(GLIBC, "glibc")
+    X(GLIBC, "glibc")                                                                                        \
+    X(SANDBOX, "sandbox")                                                                                    \
+    X(KERNEL_POINTERS, "kernel-pointers")                                                                    \
+    X(UNSEEN, "unseen")
 
 #define THRUM_ROW_ENUM_(name, text) ROW_##name,
 enum thrum_row { THRUM_ROWS(THRUM_ROW_ENUM_) ROWS_END };

@@ -109,10 +109,20 @@ static void retire_ended(struct kthread *thread, void *unused) {
         kthread_post(thread, POST_LAST);
 }
 
-void kthread_stop_keeping(const char *why) {
+static void say_why(const char *why) {
     const char *was = "on";
     __atomic_compare_exchange_n(&state, &was, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void kthread_keep_none(const char *why) {
+    say_why(why);
     store_seq_cst(&kept, false);
+}
+
+void kthread_stop_keeping(const char *why) {
+    say_why(why);
+    if (!__atomic_exchange_n(&kept, (uint32_t) false, __ATOMIC_SEQ_CST))
+        return; /* the first to stop has told them all, or is about to */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     kthread_cull();
     registry_each(retire_ended, NULL);

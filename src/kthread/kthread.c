@@ -85,6 +85,8 @@ void kthread_tie_sigsafe(enum kthread_retire why) {
 void kthread_tie_tid(pid_t tid) {
     struct kthread *thread;
     struct gate_visit visit;
+    if (!kthread_keeping())
+        return;
     if (tid == 0 || (self != NULL && tid == self->tid)) {
         kthread_tie_sigsafe(RETIRE_TIES);
         return;
@@ -121,6 +123,7 @@ static void end_of_user_code(struct kthread *thread) {
     keys_clear();
     store_relaxed(&thread->joins, 0); /* a handler may have left by pthread_exit in the middle of a join */
     sigbits mask = signals_mask_set(skipped(ROW_SIGMASK) ? signals_mask_get() : SIGBITS_ALL & ~SIGBITS_LIBC);
+    rseq_forget();           /* no handler of the program runs any more */
     if (!thread->mask_saved) /* not when a cancellation comes just now and lands once more */
         thread->creator.mask = mask;
     thread->mask_saved = true;
@@ -145,9 +148,10 @@ static void run_job(struct kthread *thread) {
     }
     end_of_user_code(thread);
     /* An asynchronous cancellation may be on its way: its sender has left the gate, so the signal is queued,
-     * and any system call takes delivery of it, here, where it can still land. */
+     * and any system call takes delivery of it, here, where it can still land. One that libc makes, too, for a filter's
+     * sake. */
     if (load_relaxed(&thread->cancelled))
-        sys(SYS_gettid);
+        signals_mask_get();
     libc.unregister_cancel(&landing);
 }
 #pragma GCC diagnostic pop
@@ -227,6 +231,10 @@ static enum kthread_retire retire_reason(struct kthread *thread) {
         return RETIRE_TIES;
     if (robust_held(&thread->fresh))
         return RETIRE_ROBUST;
+    if (uring_used())
+        return RETIRE_TIES;
+    if (scheduling_changed(&thread->fresh))
+        return RETIRE_LINEAGE;
     if (signal_pending(thread))
         return RETIRE_PENDING;
     return crowd_is_too_large(thread) ? RETIRE_CROWD : RETIRE_NOT;
@@ -413,6 +421,7 @@ void *kthread_main(void *argument) {
     kthread_adopt_tid(thread);
     thrum_kthread_idle(thread); /* the creator has left its mark, and written the handle */
     creator_inherited(&thread->fresh);
+    scheduling_note(&thread->fresh);
     place_begin(thread);
     if (kthread_config.wipe_stack)
         stack_measure(&thread->fresh);

@@ -147,6 +147,8 @@ void kthread_main_exits(void);
 
 /* Nothing is kept any more (`why` is one phrase); threads that run now retire when they end. */
 void kthread_stop_keeping(const char *why);
+/* The same before the first thread, without a system call. */
+void kthread_keep_none(const char *why);
 bool kthread_keeping(void);
 const char *kthread_state(void); /* "on", or why not */
 

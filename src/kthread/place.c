@@ -350,7 +350,7 @@ bool place_wait(struct kthread *thread) {
     struct place_order *order = &thread->order;
     if (has_ended(thread))
         return true;
-    if (!may_read_ticks() || ticks_per_us() == 0)
+    if (!may_read_ticks() || ticks_per_us() == 0 || !kthread_keeping()) /* not where a filter may be why */
         return false;
     uint64_t now = arch_ticks();
     int cpu = load_relaxed(&thread->run.cpu), here = sched_getcpu();

@@ -37,6 +37,14 @@ struct fresh_creator {
     struct fresh_affinity affinity;
 };
 
+/* Policy, nice value and priority; policy UINT32_MAX when unknown. */
+struct fresh_scheduling {
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+};
+
 /* What is remembered of a kernel thread from job to job. */
 struct fresh_state {
     struct fresh_affinity affinity;       /* as last set or inherited; length 0: changed since */
@@ -52,6 +60,8 @@ struct fresh_state {
     char *stack_low;    /* lowest usable byte of its stack; NULL until asked for */
     unsigned jobs;      /* done so far */
     bool has_tls_dtors; /* this job registered a C++ thread_local destructor */
+    struct fresh_scheduling scheduling; /* as the kernel thread began */
+    uint64_t scheduling_asked;          /* ticks */
 };
 
 /* --- creator.c: what the creator hands on ------------------------------------------------------------ */
@@ -130,6 +140,19 @@ void stack_give_back(struct fresh_state *state, size_t stack_size);
 void stack_trim(struct fresh_state *state, size_t stack_size);
 /* Before a job: nothing of an earlier one is left below the caller's frame. */
 void stack_wipe(struct fresh_state *state, size_t stack_size);
+
+/* --- pointers.c: what the kernel reads or writes by an address that the thread gave it ------------------ */
+/* Before the thread parks: no restartable sequence is under way. */
+void rseq_forget(void);
+
+/* --- unseen.c: what system calls made by inline assembly have left --------------------------------------- */
+/* In the thread, at a job's end. True if it has used an io_uring, whose requests the kernel cancels when it ends. */
+bool uring_used(void);
+void uring_permitted(void); /* once, before the first thread: the kernel may be asked; until then it is not */
+long uring_ask(void); /* -EINVAL if the calling thread never used one; else what the kernel says to that */
+/* As the thread begins; and at a job's end: whether its scheduling was changed since. Asked once a millisecond at most. */
+void scheduling_note(struct fresh_state *state);
+bool scheduling_changed(struct fresh_state *state);
 
 /* --- lineage.c ---------------------------------------------------------------------------------------- */
 /* The lineage stands for kernel state that new threads inherit and that cannot be put back: scheduling policy,

@@ -17,6 +17,9 @@ thrum_row(fork SOURCES fork.c fork_others.c LINK row-fork-handler)
 thrum_row(c11 SOURCES c11.c)
 thrum_row(exit SOURCES exit.c exit_verbose.c)
 thrum_row(rest SOURCES rest.c)
+thrum_row(sandbox SOURCES sandbox.c sandbox_outside.c)
+thrum_row(kernel-pointers SOURCES kernel-pointers.c)
+thrum_row(unseen SOURCES unseen.c)
 
 # ASan's runtime, linked in statically: with the shared one, the dynamic loader's order would be the subject. Not under
 # emulation, where it does not run.

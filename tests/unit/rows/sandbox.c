@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Row sandbox: once a process is under a seccomp filter of its own the library makes no system call that libc would not
+// make, whether it had been set up before or not; nor does it where it is switched off.
+#include <sched.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+
+#include "filter.h"
+
+// Each call that the filter does not know is noted, and left out.
+enum { NOTES = 64 };
+static volatile int noted[NOTES], notes;
+static void note(int sig, siginfo_t *info, void *context) {
+    (void)sig, (void)context;
+    if (notes < NOTES)
+        noted[notes++] = info->si_syscall;
+}
+
+// What libc needs to make, end and join threads, to reach them, and to say that a check has failed.
+static const long of_libc[] = {SYS_mmap,
+                               SYS_mprotect,
+                               SYS_munmap,
+                               SYS_madvise,
+                               SYS_brk,
+                               SYS_clone,
+                               SYS_clone3,
+                               SYS_rseq,
+                               SYS_set_robust_list,
+                               SYS_rt_sigprocmask,
+                               SYS_rt_sigaction,
+                               SYS_rt_sigreturn,
+                               SYS_futex,
+                               SYS_exit,
+                               SYS_exit_group,
+                               SYS_write,
+                               SYS_newfstatat,
+                               SYS_prlimit64,
+                               SYS_getrandom,
+                               SYS_clock_nanosleep,
+                               -1};
+
+static void enter_sandbox(const long *more) {
+    static struct filter filter;
+    long calls[FILTER_MOST];
+    int count = 0;
+    for (const long *call = of_libc; *call >= 0; call++)
+        calls[count++] = *call;
+    for (; more != NULL && *more >= 0; more++)
+        calls[count++] = *more;
+    calls[count] = -1;
+    struct sigaction action = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    CHECK_SYS(sigaction(SIGSYS, &action, NULL));
+    filter_make(&filter, calls, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+    filter_install(&filter);
+}
+
+static void expect_no_notes(void) {
+    for (int i = 0; i < notes; i++)
+        fprintf(stderr, "system call %d\n", noted[i]);
+    CHECK(notes == 0, "%d system calls that a filter may kill for", notes);
+}
+
+static void *sleep_a_little(void *arg) {
+    usleep(2000);
+    return arg;
+}
+
+static void use_threads(void) {
+    pthread_t threads[4], thread;
+    void *result;
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(pthread_create(&threads[i], NULL, sleep_a_little, (void *)(intptr_t)i));
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(pthread_join(threads[i], &result));
+        CHECK_EQ((intptr_t)result, i);
+    }
+    for (int i = 0; i < 8; i++) {
+        CHECK_OK(pthread_create(&thread, NULL, do_nothing, NULL));
+        CHECK_OK(pthread_join(thread, NULL));
+    }
+    CHECK_OK(pthread_create(&thread, NULL, do_nothing, NULL));
+    CHECK_OK(pthread_detach(thread));
+    usleep(20000);
+}
+
+static void first_thread_comes_after(void) {
+    enter_sandbox(NULL);
+    use_threads();
+    expect_no_notes();
+}
+
+static void threads_before_and_after(void) {
+    use_threads();
+    enter_sandbox(NULL);
+    use_threads();
+    expect_no_notes();
+}
+
+// Threads that began before the filter and end after it.
+static volatile int go_on;
+static void *wait_to_go_on(void *arg) {
+    while (!go_on)
+        usleep(1000);
+    return arg;
+}
+static void threads_across(void) {
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(pthread_create(&threads[i], NULL, wait_to_go_on, NULL));
+    CHECK_OK(pthread_detach(threads[2]));
+    enter_sandbox(NULL);
+    go_on = 1;
+    CHECK_OK(pthread_join(threads[0], NULL));
+    CHECK_OK(pthread_join(threads[1], NULL));
+    use_threads();
+    expect_no_notes();
+}
+
+// The calls that have a function in the library, each once.
+static void calls_after(void) {
+    static const long needed[] = {
+        SYS_sched_setscheduler, SYS_setpriority, SYS_prctl,       SYS_fcntl, SYS_getrusage,
+        SYS_sched_setaffinity,  SYS_wait4,       SYS_personality, -1};
+    cpu_set_t set;
+    struct rusage usage;
+    struct timespec time;
+    CHECK_SYS(sched_getaffinity(0, sizeof set, &set));
+    enter_sandbox(needed);
+    setpriority(PRIO_PROCESS, 0, 3);
+    prctl(PR_SET_NAME, "sandboxed");
+    CHECK_SYS(fcntl(1, F_GETFD));
+    CHECK_SYS(getrusage(RUSAGE_SELF, &usage));
+    CHECK_SYS(clock_gettime(CLOCK_MONOTONIC, &time));
+    CHECK_SYS(sched_setaffinity(0, sizeof set, &set));
+    CHECK_SYS(personality(0xffffffff));
+    pid_t child = fork();
+    CHECK_SYS(child);
+    if (child == 0) {
+        use_threads();
+        expect_no_notes();
+        _exit(0);
+    }
+    expect_exit(wait_child(child), 0);
+    use_threads();
+    expect_no_notes();
+}
+
+static void switched_off(void) {
+    check_with_env("THRUM_CACHE", "off");
+    use_threads();
+    enter_sandbox(NULL);
+    use_threads();
+    expect_no_notes();
+}
+static void switched_off_first_thread(void) {
+    check_with_env("THRUM_CACHE", "off");
+    enter_sandbox(NULL);
+    use_threads();
+    expect_no_notes();
+}
+
+// Main ends before the others do.
+static void main_ends(void) {
+    pid_t child = fork();
+    CHECK_SYS(child);
+    if (child == 0) {
+        pthread_t thread;
+        CHECK(dlopen("libgcc_s.so.1", RTLD_NOW) != NULL, "%s", dlerror()); // as pthread_exit would
+        enter_sandbox(NULL);
+        CHECK_OK(pthread_create(&thread, NULL, sleep_a_little, NULL));
+        pthread_exit(NULL);
+    }
+    expect_exit(wait_child(child), 0);
+}
+
+static const struct check_case cases[] = {
+    {"first_thread_comes_after", first_thread_comes_after, FAILS_WHEN_SKIPPED},
+    {"threads_before_and_after", threads_before_and_after, HOLDS_WHEN_SKIPPED},
+    {"threads_across", threads_across, HOLDS_WHEN_SKIPPED},
+    {"calls_after", calls_after, FAILS_WHEN_SKIPPED},
+    {"switched_off", switched_off, HOLDS_WHEN_SKIPPED},
+    {"switched_off_first_thread", switched_off_first_thread, HOLDS_WHEN_SKIPPED},
+    {"main_ends", main_ends, HOLDS_WHEN_SKIPPED},
+};
+CHECK_MAIN(cases)
