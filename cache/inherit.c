@@ -53,7 +53,7 @@ void inherit_changed_tid(pid_t tid) {
 }
 
 void inherit_changed_many(const char *what) {
-    if (!process_is_sharing() && !skipped(ROW_LINEAGE))
+    if (kthread_keeping() && !process_is_sharing() && !skipped(ROW_LINEAGE))
         kthread_stop_keeping(what);
 }
 
@@ -153,10 +153,29 @@ INTERPOSE int nice(int increment) {
     return answer;
 }
 
+/* --- rights ------------------------------------------------------------------------------------------- */
+
+/* Calls that take rights from the caller alone are made by programs that have no other thread left. Then no kernel
+ * thread may be left either that still has the rights: code that somebody has smuggled in could have it do something.
+ * So before the main thread changes its rights, those that do nothing end. Those that are at work end when they are
+ * done, for a new generation of rights begins (kthread_change_rights). A thread other than main may change its own as
+ * often as it likes: what the idle ones may do, main may do as well. Row rights. */
+void inherit_rights_coming(void) {
+    if (kthread_keeping() && !skipped(ROW_RIGHTS) && !skipped(ROW_LINEAGE) && cache_in_main() &&
+        !process_is_sharing())
+        kthread_change_rights();
+}
+
 /* --- namespaces, capabilities, personality ------------------------------------------------------------ */
 
+void inherit_leaves_namespaces(void) {
+    if (kthread_keeping())
+        inherit_only_one_thread();
+    inherit_rights_coming();
+}
+
 INTERPOSE int unshare(int flags) {
-    inherit_only_one_thread();
+    inherit_leaves_namespaces();
     int answer = REAL(unshare)(flags);
     note(answer, 0);
     return answer;
@@ -185,7 +204,7 @@ INTERPOSE int setns(int fd, int type) {
     bool own = is_own_namespace(fd);
     errno = saved;
     if (!own)
-        inherit_only_one_thread();
+        inherit_leaves_namespaces();
     int answer = REAL(setns)(fd, type);
     if (own && answer == -1 && errno == EINVAL && !skipped(ROW_LINEAGE) && kthread_cull() > 0) {
         errno = saved;
@@ -204,6 +223,7 @@ INTERPOSE int personality(unsigned long persona) {
 }
 
 INTERPOSE int capset(void *header, const void *data) {
+    inherit_rights_coming();
     int answer = REAL(capset)(header, data);
     note(answer, 0);
     return answer;
@@ -211,6 +231,7 @@ INTERPOSE int capset(void *header, const void *data) {
 
 /* These two answer with the former id, whether or not they changed it. */
 INTERPOSE int setfsuid(uid_t uid) {
+    inherit_rights_coming();
     int former = REAL(setfsuid)(uid);
     if ((uid_t)former != uid)
         inherit_changed_tid(0);
@@ -218,6 +239,7 @@ INTERPOSE int setfsuid(uid_t uid) {
 }
 
 INTERPOSE int setfsgid(gid_t gid) {
+    inherit_rights_coming();
     int former = REAL(setfsgid)(gid);
     if ((gid_t)former != gid)
         inherit_changed_tid(0);
@@ -260,11 +282,18 @@ static bool prctl_harmless(int option) {
     }
 }
 
+static bool prctl_changes_rights(int option) {
+    return option == PR_SET_NO_NEW_PRIVS || option == PR_CAPBSET_DROP || option == PR_CAP_AMBIENT ||
+           option == PR_SET_SECUREBITS;
+}
+
 /* A filter may not allow the calls that keeping threads needs: nothing is kept from before it on, and nothing is set
  * up. */
 void inherit_filter_coming(void) {
-    if (!kthread_keeping() || process_is_sharing())
-        return;
+    static bool seen;
+    if (load_relaxed(&seen) || process_is_sharing())
+        return; /* the first filter may kill for what is done before the second */
+    store_relaxed(&seen, true);
     cache_filter_coming();
     if (!skipped(ROW_LINEAGE))
         kthread_stop_keeping("a seccomp filter was installed");
@@ -278,8 +307,11 @@ INTERPOSE int prctl(int option, ...) {
     va_end(list);
     if (option == PR_SET_SECCOMP)
         inherit_filter_coming();
-    else if (option == PR_SET_TSC && a != PR_TSC_ENABLE && !process_is_sharing() && !skipped(ROW_REGISTERS))
+    else if (option == PR_SET_TSC && a != PR_TSC_ENABLE && kthread_keeping() && !process_is_sharing() &&
+             !skipped(ROW_REGISTERS))
         kthread_stop_keeping("the time stamp counter was forbidden");
+    else if (prctl_changes_rights(option))
+        inherit_rights_coming();
     int answer = REAL(prctl)(option, a, b, c, d);
     if (answer == -1)
         return answer;

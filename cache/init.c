@@ -230,6 +230,8 @@ static const char *reason_to_stay_off(const char *missing) {
         return not_wanted;
     if (load_relaxed(&filter_coming))
         return filtered;
+    if (!kthread_keeping())
+        return kthread_state();
     if (missing != NULL) {
         strcpy(without, "this C library has no ");
         strncat(without, missing, sizeof without - strlen(without) - 1);

@@ -1,73 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* System calls made through libc's syscall(): sorted by what they do to the thread that makes them. A number
- * that is not known here to be harmless ties the thread to its kernel thread, and a change of inherited state
- * makes a new lineage, as in inherit.c. Rows lineage, kernel-ties, stale, end. */
+/* System calls made through libc's syscall(): what they do to the thread that makes them is told by their class
+ * (calls.h). Rows lineage, rights, kernel-ties, stale, end. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 
 #include "cache.h"
+#include "calls.h"
 #include "kthread/mode.h"
 #include "os/syscall.h"
-
-/* Newer than the highest number that this file has looked at. */
-enum { LAST_LOOKED_AT = 462 };
-
-enum effect { HARMLESS, LINEAGE, TIES };
-
-/* The other operations only ask. */
-static bool installs_filter(const long *a) {
-    return a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER;
-}
-
-static enum effect effect_of(long number, const long *a) {
-    switch (number) {
-    case SYS_setuid:
-    case SYS_setgid:
-    case SYS_setreuid:
-    case SYS_setregid:
-    case SYS_setresuid:
-    case SYS_setresgid:
-    case SYS_setgroups:
-    case SYS_setfsuid:
-    case SYS_setfsgid:
-    case SYS_capset:
-    case SYS_unshare:
-    case SYS_keyctl:
-    case SYS_ioprio_set:
-    case SYS_set_mempolicy:
-    case SYS_sched_setscheduler:
-    case SYS_sched_setparam:
-    case SYS_sched_setattr:
-    case SYS_setpriority:
-    case SYS_landlock_restrict_self:
-    case SYS_rseq: return LINEAGE;
-    case SYS_seccomp: return installs_filter(a) ? LINEAGE : HARMLESS;
-    case SYS_personality: return (a[0] & 0xffffffff) == 0xffffffff ? HARMLESS : LINEAGE;
-    case SYS_timer_create:
-    case SYS_perf_event_open:
-    case SYS_ptrace:
-    case SYS_clone:
-    case SYS_clone3:
-    case SYS_io_uring_setup:
-    case SYS_io_uring_enter:
-    case SYS_io_uring_register:
-#ifdef __x86_64__
-    case SYS_fork:
-    case SYS_vfork:
-    case SYS_ioperm:
-    case SYS_iopl:
-    case SYS_modify_ldt:
-    case SYS_set_thread_area:
-    case SYS_arch_prctl:
-#endif
-        return TIES;
-    default: return number > LAST_LOOKED_AT ? TIES : HARMLESS;
-    }
-}
 
 static bool about_many(long number, const long *a) {
     return (number == SYS_setpriority && a[0] != 0 /* PRIO_PROCESS */) ||
@@ -88,39 +31,51 @@ static void tid_address_moves(void *address) {
 static void before(long number, const long *a) {
     struct kthread *self = kthread_self_sigsafe();
     switch (number) {
-    case SYS_unshare: inherit_only_one_thread(); break;
+    case SYS_unshare: inherit_leaves_namespaces(); break;
     case SYS_set_robust_list:
         if (self != NULL && !process_is_sharing())
             robust_list_changes(&self->fresh);
         break;
     case SYS_set_tid_address: tid_address_moves((void *)a[0]); break;
     case SYS_seccomp:
-        if (installs_filter(a))
+        if (call_class(number, a) == CALL_LINEAGE)
             inherit_filter_coming();
         break;
     case SYS_exit:
-        if (process_is_sharing())
+        if ((self == NULL && !kthread_keeping()) || process_is_sharing())
             break;
         if (self != NULL)
             kthread_exits_raw();
-        else if (kthread_keeping() && cache_in_main())
+        else if (cache_in_main())
             kthread_main_exits();
         break;
     case SYS_exit_group: report_once(); break;
+    default:
+        if (call_class(number, a) == CALL_RIGHTS)
+            inherit_rights_coming();
     }
 }
 
 static void after(long number, const long *a, const struct reach_call *reached) {
-    switch (effect_of(number, a)) {
-    case HARMLESS: break;
-    case TIES:
+    switch (call_class(number, a)) {
+    case CALL_ASKS:
+    case CALL_SHARED:
+    case CALL_KEPT:
+    case CALL_OWN: break;
+    case CALL_UNKNOWN:
+    case CALL_DEPENDS:
+    case CALL_NEVER:
+    case CALL_TIES:
         kthread_tie_sigsafe(RETIRE_TIES);
         if (reached->target.tid != 0)
             reach_tie(&reached->target);
         if (reached->other.tid != 0)
             reach_tie(&reached->other);
         break;
-    case LINEAGE:
+    case CALL_LINEAGE:
+    case CALL_RIGHTS:
+        if (number == SYS_perf_event_open)
+            kthread_tie_sigsafe(RETIRE_TIES);
         if (!about_many(number, a))
             inherit_changed_reached(&reached->target);
         else

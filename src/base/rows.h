@@ -42,7 +42,8 @@
     X(GLIBC, "glibc")                                                                                        \
     X(SANDBOX, "sandbox")                                                                                    \
     X(KERNEL_POINTERS, "kernel-pointers")                                                                    \
-    X(UNSEEN, "unseen")
+    X(UNSEEN, "unseen")                                                                                      \
+    X(RIGHTS, "rights")
 
 #define THRUM_ROW_ENUM_(name, text) ROW_##name,
 enum thrum_row { THRUM_ROWS(THRUM_ROW_ENUM_) ROWS_END };

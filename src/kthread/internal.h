@@ -30,9 +30,10 @@ kthread_stack_size(const struct kthread_kind *kind); /* what it is made with: sm
 int kthread_attributes(pthread_attr_t *attributes, const struct kthread_kind *kind);
 
 /* --- keep.c: which threads are kept, and ending those that are not ------------------------------------ */
-bool keeping(void);                         /* seq_cst: see kthread_stop_keeping */
-enum kthread_retire keeping_retire(void);   /* why not */
-enum kthread_retire idle_full_retire(void); /* which limit idle_push met */
+bool keeping(void);                             /* seq_cst: see kthread_stop_keeping */
+bool may_be_kept(const struct kthread *thread); /* and has no rights that main has given up; likewise */
+enum kthread_retire keeping_retire(void);       /* why not */
+enum kthread_retire idle_full_retire(void);     /* which limit idle_push met */
 /* Tells a parked thread that the caller owns to leave, and waits until it has. */
 void kthread_end(struct kthread *thread);
 /* Lists a thread whose result has been taken; ends it if it must not be kept. */

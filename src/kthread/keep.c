@@ -10,6 +10,9 @@
  * Both are sequentially consistent, store before load on either side, so at least one of the two sees the
  * other; the cas on `life` and the idle list's lock settle it when both do. With anything weaker both loads
  * could come first and a thread would stay parked in a process that waits for it to end.
+ *
+ * A new generation of the main thread's rights (kthread_change_rights) is the same for threads of earlier generations:
+ * the number is raised, then idle and ENDED threads are ended; one that ends looks at the number again.
  */
 #include "base/atomic.h"
 #include "base/rows.h"
@@ -33,11 +36,17 @@ bool keeping(void) {
     return load_seq_cst(&kept);
 }
 
+bool may_be_kept(const struct kthread *thread) {
+    return keeping() && (lineage_has_rights_of_main(thread->kind.lineage) || skipped(ROW_RIGHTS));
+}
+
 bool kthread_keeping(void) {
     return load_relaxed(&kept);
 }
 
 enum kthread_retire keeping_retire(void) {
+    if (kthread_keeping())
+        return RETIRE_LINEAGE;
     return load_relaxed(&main_has_exited) ? RETIRE_LAST : RETIRE_OFF;
 }
 
@@ -63,7 +72,7 @@ void kthread_release(struct kthread *thread) {
     if (!idle_push(thread)) {
         counters_retired(idle_full_retire());
         kthread_end(thread);
-    } else if (!keeping()) {
+    } else if (!keeping() || !lineage_has_rights_of_main(thread->kind.lineage)) {
         kthread_cull();
     } else {
         retain_listed(thread);
@@ -79,7 +88,38 @@ void wait_until_gone(pid_t tid) {
         sched_yield();
 }
 
-/* All are told before the first is waited for. */
+/* Threads that ended and are not joined: without reuse no kernel thread would be left of them. Their results stay in
+ * their descriptors. */
+struct expelled {
+    unsigned count;
+    pid_t tids[64];
+};
+
+static void expel(struct kthread *thread, void *argument) {
+    struct expelled *expelled = argument;
+    uint32_t life = LIFE_ENDED;
+    pid_t tid = thread->tid;
+    if (expelled->count == sizeof expelled->tids / sizeof *expelled->tids ||
+        !cas_acq_rel(&thread->life, &life, LIFE_RUNNING)) /* until the thread itself says RETIRED */
+        return;
+    expelled->tids[expelled->count++] = tid;
+    kthread_post(thread, POST_LAST);
+}
+
+static unsigned expel_ended(void) {
+    struct expelled expelled;
+    unsigned all = 0;
+    do {
+        expelled.count = 0;
+        registry_each(expel, &expelled);
+        for (unsigned i = 0; i < expelled.count; i++)
+            wait_until_gone(expelled.tids[i]);
+        all += expelled.count;
+    } while (expelled.count != 0);
+    return all;
+}
+
+/* All are told before the first is waited for. Idle ones first, as in tests/model/handoff.pml. */
 unsigned kthread_cull(void) {
     struct kthread *first = NULL, *thread;
     unsigned count = 0, others = mode_cull();
@@ -99,14 +139,7 @@ unsigned kthread_cull(void) {
     }
     pthread_setcancelstate(old, &old);
     fetch_add_relaxed(&thrum_cache_counters.culled, count);
-    return count + others;
-}
-
-static void retire_ended(struct kthread *thread, void *unused) {
-    (void)unused;
-    uint32_t life = LIFE_ENDED;
-    if (cas_acq_rel(&thread->life, &life, LIFE_RUNNING)) /* until the thread itself says RETIRED */
-        kthread_post(thread, POST_LAST);
+    return count + others + expel_ended();
 }
 
 static void say_why(const char *why) {
@@ -125,7 +158,6 @@ void kthread_stop_keeping(const char *why) {
         return; /* the first to stop has told them all, or is about to */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     kthread_cull();
-    registry_each(retire_ended, NULL);
 }
 
 void kthread_main_exits(void) {

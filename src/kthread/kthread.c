@@ -219,7 +219,8 @@ void kthread_fork_crowd(void) {
 }
 
 static enum kthread_retire retire_reason(struct kthread *thread) {
-    if (!keeping()) /* first: a program that is sandboxed by now may not allow what the others ask */
+    if (!may_be_kept(
+            thread)) /* first: a program that is sandboxed by now may not allow what the others ask */
         return keeping_retire();
     if (load_relaxed(&thread->cancelled) && !skipped(ROW_CANCEL))
         return RETIRE_CANCELLED;
@@ -330,7 +331,7 @@ static void *leave(struct kthread *thread, enum kthread_retire why) {
 /* A thread that is already published as kept finds that keeping has stopped (kthread_stop_keeping): it takes
  * itself back if nobody else has it. */
 static bool take_back(struct kthread *thread, bool detached) {
-    if (keeping())
+    if (may_be_kept(thread))
         return false;
     if (detached)
         return idle_remove(thread);
@@ -421,7 +422,8 @@ void *kthread_main(void *argument) {
     kthread_adopt_tid(thread);
     thrum_kthread_idle(thread); /* the creator has left its mark, and written the handle */
     creator_inherited(&thread->fresh);
-    scheduling_note(&thread->fresh);
+    if (kthread_keeping()) /* else it may not read the ticks (place.c) */
+        scheduling_note(&thread->fresh);
     place_begin(thread);
     if (kthread_config.wipe_stack)
         stack_measure(&thread->fresh);

@@ -139,7 +139,8 @@ void kthread_exit(void *result) __attribute__((noreturn));
 /* Before a thread of ours leaves by a raw exit system call. */
 void kthread_exits_raw(void);
 
-/* Ends all idle threads and waits until the kernel has let go of them. Returns how many there were. */
+/* Ends all idle threads, and the kernel threads of those that ended and are not joined, and waits until the kernel has
+ * let go of them. Returns how many there were. */
 unsigned kthread_cull(void);
 
 /* main() called pthread_exit: from now on the last logical thread must end the process. */
@@ -173,5 +174,8 @@ bool kthread_lineage(uint64_t *lineage);
 void kthread_change_lineage(void);
 void kthread_change_lineage_of(struct kthread *thread);
 void kthread_adopt_lineage(uint64_t lineage);
+/* The main thread, which calls this, is about to change what it may do: no kernel thread keeps the rights that it has
+ * now but those that are at work, and these end when they are done. */
+void kthread_change_rights(void);
 
 #endif

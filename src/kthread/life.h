@@ -18,9 +18,10 @@
  *             RUNNING     RETIRED     the thread itself (cas)           job done, thread leaves for good
  *             AWAITED     RETIRED     the thread itself (cas)           likewise, and wakes the joiner
  *             ENDED       IDLE        joiner or pthread_detach (cas)    result taken: lists the thread
- *             ENDED       RETIRED     the thread itself (cas)           keeping stopped while it was publishing
- *             ENDED       RUNNING     stopper (cas)                     keeping stopped: it is told to leave, and
- *                                                                       will say RETIRED as its last act
+ *             ENDED       RETIRED     the thread itself (cas)           keeping stopped while it was publishing, or
+ *                                                                       main gave up rights
+ *             ENDED       RUNNING     culler (cas)                      its kernel thread is in the way: it is told to
+ *                                                                       leave, and will say RETIRED as its last act
  *             RETIRED     (freed)     joiner or pthread_detach          after the real join or detach
  *
  * post        NOTHING     SLEEPING    the parked thread (cas)           before it sleeps on the word

@@ -25,7 +25,7 @@ void kthread_adopt_lineage(uint64_t lineage) {
 
 void kthread_change_lineage_of(struct kthread *thread) {
     if (!skipped(ROW_LINEAGE))
-        store_relaxed(&thread->lineage, lineage_new());
+        store_relaxed(&thread->lineage, lineage_new(load_relaxed(&thread->lineage)));
 }
 
 void kthread_change_lineage(void) {
@@ -33,5 +33,11 @@ void kthread_change_lineage(void) {
     if (self != NULL)
         kthread_change_lineage_of(self);
     else if (!skipped(ROW_LINEAGE))
-        kthread_adopt_lineage(lineage_new());
+        kthread_adopt_lineage(lineage_new(own_lineage));
+}
+
+/* The new generation first: what ends from now on is not kept. */
+void kthread_change_rights(void) {
+    kthread_adopt_lineage(lineage_new_rights());
+    kthread_cull();
 }

@@ -397,17 +397,8 @@ next:
     od
 }
 
-/* kthread_stop_keeping, once, at any time; perhaps after idle threads were given up for another reason. */
-active proctype stopper() {
-    byte told, x;
-#ifdef CULLS
-    cull();
-#endif
-#ifndef WEAK_STOPPER
-    kept = false;
-#endif
-    cull();
-#ifndef NO_RETIRE_ENDED
+/* The second half of kthread_cull: each thread that has ended and is not joined is told to leave. */
+inline expel() {
     atomic { !registry -> registry = true }
     do
     :: atomic { x < KERNELS && owner[x] != UNBORN && owner[x] != FREED && life[x] == ENDED -> life[x] = STOPPED }
@@ -415,7 +406,23 @@ active proctype stopper() {
         x++
     :: atomic { x < KERNELS && (owner[x] == UNBORN || owner[x] == FREED || life[x] != ENDED) -> x++ }
     :: atomic { x == KERNELS -> x = 0; registry = false } break
-    od;
+    od
+}
+
+/* kthread_stop_keeping, once, at any time; perhaps after idle threads were given up for another reason. A new generation
+ * of the main thread's rights (kthread_change_rights) stops keeping in the same way for the threads of earlier ones. */
+active proctype stopper() {
+    byte told, x;
+#ifdef CULLS
+    cull();
+    expel();
+#endif
+#ifndef WEAK_STOPPER
+    kept = false;
+#endif
+    cull();
+#ifndef NO_RETIRE_ENDED
+    expel();
 #endif
 #ifdef WEAK_STOPPER
     kept = false;

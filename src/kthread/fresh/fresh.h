@@ -158,7 +158,11 @@ bool scheduling_changed(struct fresh_state *state);
 /* The lineage stands for kernel state that new threads inherit and that cannot be put back: scheduling policy,
  * nice value, namespaces, capabilities, seccomp filters ... Two threads of one lineage have the same such
  * state, because a lineage is only ever passed on by creation, and every change makes a new one. */
-uint64_t lineage_new(void);
+uint64_t lineage_new(uint64_t from);
+/* A lineage also says of which generation its rights are: those that the main thread has had since it last changed
+ * them, or earlier ones. A new lineage has its predecessor's; this is one for the main thread. */
+uint64_t lineage_new_rights(void);
+bool lineage_has_rights_of_main(uint64_t lineage); /* sequentially consistent: see keep.c */
 /* Whether anything was ever changed; until then every thread is of lineage 0. */
 bool lineage_ever_changed(void);
 

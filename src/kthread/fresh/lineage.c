@@ -3,10 +3,21 @@
 #include "base/atomic.h"
 #include "kthread/fresh/fresh.h"
 
-static uint64_t last;
+enum { COUNT_BITS = 40 };
 
-uint64_t lineage_new(void) {
-    return fetch_add_relaxed(&last, 1) + 1;
+static uint64_t last;
+static uint64_t rights; /* the generation of the main thread's */
+
+uint64_t lineage_new(uint64_t from) {
+    return (from >> COUNT_BITS << COUNT_BITS) | (fetch_add_relaxed(&last, 1) + 1);
+}
+
+uint64_t lineage_new_rights(void) {
+    return lineage_new((fetch_add_seq_cst(&rights, 1) + 1) << COUNT_BITS);
+}
+
+bool lineage_has_rights_of_main(uint64_t lineage) {
+    return lineage >> COUNT_BITS == load_seq_cst(&rights);
 }
 
 bool lineage_ever_changed(void) {

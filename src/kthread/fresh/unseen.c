@@ -32,7 +32,7 @@ void uring_permitted(void) {
 }
 
 bool uring_used(void) {
-    return may_ask && !skipped(ROW_UNSEEN) && uring_ask() != -EINVAL;
+    return may_ask && !skipped(ROW_UNSEEN) && !skipped(ROW_KERNEL_TIES) && uring_ask() != -EINVAL;
 }
 
 /* --- scheduling ------------------------------------------------------------------------------------------- */
@@ -62,7 +62,8 @@ void scheduling_note(struct fresh_state *state) {
 
 bool scheduling_changed(struct fresh_state *state) {
     uint64_t now = arch_ticks();
-    if (skipped(ROW_UNSEEN) || now - state->scheduling_asked < ASK_EVERY_US * ticks_per_us())
+    if (skipped(ROW_UNSEEN) || skipped(ROW_LINEAGE) ||
+        now - state->scheduling_asked < ASK_EVERY_US * ticks_per_us())
         return false;
     struct fresh_scheduling is = ask(), *was = &state->scheduling;
     state->scheduling_asked = now;

@@ -4,8 +4,10 @@
 
 thrum_row(inherit SOURCES inherit.c inherit_placement.c)
 thrum_row(lineage SOURCES
-  lineage_scheduling.c lineage_rights.c lineage_kernel.c lineage_unshare.c lineage_other.c lineage_vfork.c)
-thrum_row(kernel-ties SOURCES kernel-ties.c kernel-ties_own.c kernel-ties_children.c kernel-ties_uring.c)
+  lineage_scheduling.c lineage_rights.c lineage_kernel.c lineage_unshare.c lineage_other.c lineage_vfork.c
+  lineage_keys.c lineage_perf.c)
+thrum_row(kernel-ties SOURCES kernel-ties.c kernel-ties_own.c kernel-ties_children.c kernel-ties_uring.c
+  kernel-ties_unknown.c)
 thrum_row(attributes SOURCES attributes.c)
 thrum_row(join SOURCES join.c)
 thrum_row(stale SOURCES stale.c stale_tid.c)
@@ -20,6 +22,9 @@ thrum_row(rest SOURCES rest.c)
 thrum_row(sandbox SOURCES sandbox.c sandbox_outside.c)
 thrum_row(kernel-pointers SOURCES kernel-pointers.c)
 thrum_row(unseen SOURCES unseen.c)
+thrum_row(rights SOURCES rights.c)
+add_test(NAME row.calls COMMAND "${THRUM_ROWS_DIR}/calls.sh" "${CMAKE_C_COMPILER}" "${PROJECT_SOURCE_DIR}/cache/calls.h")
+set_tests_properties(row.calls PROPERTIES LABELS rows TIMEOUT 60 SKIP_RETURN_CODE 77)
 
 # ASan's runtime, linked in statically: with the shared one, the dynamic loader's order would be the subject. Not under
 # emulation, where it does not run.

@@ -6,23 +6,6 @@
 
 #include "filter.h"
 
-static const char inner_name[] = "THRUM_ROW_INNER";
-
-// Starts the case anew under a filter with this action for the listed calls; true in that process.
-static int restarted_under(const long *calls, unsigned action) {
-    static struct filter filter;
-    if (getenv(inner_name))
-        return 1;
-    setenv(inner_name, "1", 1);
-    filter_make(&filter, calls, action, SECCOMP_RET_ALLOW);
-    filter_install(&filter);
-    execv("/proc/self/exe", check_argv);
-    if (errno == ENOEXEC)
-        CANNOT("under an emulator a program cannot start itself anew");
-    CHECK(0, "execv: %s", strerror(errno));
-    return 0;
-}
-
 static void use_threads(void) {
     pthread_t threads[4];
     for (int round = 0; round < 5; round++) {
@@ -47,7 +30,8 @@ static void expect_on(const long *calls, unsigned action) {
     use_threads();
     if (under_thrum()) {
         CHECK(strcmp(cache_state(), "on") == 0, "the cache is off: %s", cache_state());
-        expect_reused(run_thread(do_nothing, NULL), run_thread(do_nothing, NULL));
+        pid_t first = run_thread(do_nothing, NULL);
+        expect_reused(first, run_thread(do_nothing, NULL));
     }
 }
 
