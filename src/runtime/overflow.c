@@ -106,19 +106,24 @@ static bool is_in_or_before(const siginfo_t *info, const ucontext_t *context, ui
            arch_fault_calls(context, (uintptr_t)info->si_addr, function);
 }
 
-/* Is it about to save its registers, its unit being the first argument (its first field is `sp`)? Then the worker
- * already says that the next unit runs. */
-static bool is_leaving(const siginfo_t *info, const ucontext_t *context) {
-    return is_in_or_before(info, context, (uintptr_t)arch_switch) ||
-           is_in_or_before(info, context, (uintptr_t)arch_call);
+/* Is it about to save its registers? Then the worker already says that the next unit runs. NULL: no. (The address of its
+ * `sp`, which comes first in it, is an argument of these two.) */
+static const struct thrum_unit *leaving(const siginfo_t *info, const ucontext_t *context) {
+    bool calls = is_in_or_before(info, context, (uintptr_t)arch_call);
+    if (!calls && !is_in_or_before(info, context, (uintptr_t)arch_switch))
+        return NULL;
+    return (const struct thrum_unit *)arch_fault_argument(context, calls);
 }
 
-static const struct thrum_unit *who_ran_out(const struct worker *worker, const siginfo_t *info,
-                                            const ucontext_t *context) {
-    const struct thrum_unit *unit = worker->current;
-    if (is_leaving(info, context))
-        unit = (const struct thrum_unit *)arch_fault_argument(context);
-    return ran_out(unit, info, context) ? unit : NULL;
+/* A switch may wait on the stack of the worker's own loop (arch_context.h), and a signal's handler need more there. */
+static const struct thrum_unit *overflowed_unit(const struct worker *worker, const siginfo_t *info,
+                                                const ucontext_t *context) {
+    const struct thrum_unit *unit = leaving(info, context);
+    if (unit == NULL)
+        unit = worker->current;
+    if (ran_out(unit, info, context))
+        return unit;
+    return ran_out(&worker->base, info, context) ? &worker->base : NULL;
 }
 
 /* --- passing it on ------------------------------------------------------------------------------------ */
@@ -151,7 +156,7 @@ static bool pass_on(int signal, siginfo_t *info, void *context) {
 /* Once the line is written the process is going to end: if the program's handler returns, then here. */
 static void on_fault(int signal, siginfo_t *info, void *context) {
     const struct worker *worker = worker_here();
-    const struct thrum_unit *unit = worker != NULL ? who_ran_out(worker, info, context) : NULL;
+    const struct thrum_unit *unit = worker != NULL ? overflowed_unit(worker, info, context) : NULL;
     if (unit != NULL)
         say(worker, unit);
     if (!pass_on(signal, info, context) || unit != NULL)

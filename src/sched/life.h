@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) void run_child(struct worker *worke
     if (switch_is_slow(worker))
         call_slow(worker, self, child, parent);
     else
-        arch_call(&self->sp, unit_first_frame(child), child, parent);
+        arch_call(child, parent, &self->sp, unit_first_frame(child));
 }
 
 #endif

@@ -11,11 +11,11 @@
  *   UNIT_NEW     it never ran; it has no stack, but one of the user's own           who creates it
  *   UNIT_KEPT    it keeps its kernel thread, which has to go on (carrier.h)         the unit itself, before it
  *                                                                                   announces itself
- *   else         its saved stack pointer: it may be gone on with                    arch_switch, as its last act
+ *   else         its saved stack pointer: it may be gone on with                    arch_switch, off its stack
  *
- * A unit that announces itself sets UNIT_ON_CPU first; arch_switch stores the real one when all registers are saved;
- * who goes on with it waits for that (also in arch_switch, when its own registers are saved). So nothing has to run
- * "after the switch" and no lock is held across one.
+ * A unit that announces itself sets UNIT_ON_CPU first. arch_switch stores the real stack pointer when the registers are saved
+ * and the worker has left that stack. A worker that resumes the unit waits for that store, in arch_switch too, but never
+ * while its own unit is not published. So nothing has to run "after the switch" and no lock is held across one.
  *
  * `join` says who may free it:
  *
@@ -65,7 +65,7 @@ enum unit_kind {
 #define JOIN_WATCH    ((uintptr_t)4)        /* besides JOIN_TIMED: a struct join_watch, no unit */
 
 struct thrum_unit {
-    void *sp; /* first: arch_call and arch_begin read it there */
+    void *sp; /* first: context.S reads and writes it there */
     struct thrum_unit *join;
     union {
         void *(*fn)(void *);

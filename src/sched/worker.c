@@ -271,7 +271,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     if (annotate_on)
         annotate_make(&worker->annotate);
     depart(worker, self, child, &left, parent != NULL ? THRUM_TRACE_BEGET : THRUM_TRACE_WAIT);
-    arch_call(&self->sp, unit_first_frame(child), child, parent);
+    arch_call(child, parent, &self->sp, unit_first_frame(child));
     arrive(self, &left);
     if (has_own)
         go_on_with_own(worker_here(), self);
@@ -469,6 +469,7 @@ void worker_loop(struct worker *worker) {
 
 int worker_init(struct worker *worker, uint32_t id) {
     worker->id = id;
+    worker->aside = &worker->base;
     worker->random = UINT64_C(0x9e3779b97f4a7c15) * (id + 1);
     worker->base.kind = UNIT_LOOP;
     timers_init(&worker->timers);

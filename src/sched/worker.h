@@ -8,6 +8,7 @@
 #define THRUM_SCHED_WORKER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "arch_context.h"
@@ -44,6 +45,7 @@ enum worker_stay {
 };
 
 struct worker {
+    struct thrum_unit *aside; /* first: `base`, on whose stack arch_switch waits for the next unit; r/o */
     struct thrum_unit *current;
     uint32_t turn;       /* pick_slow's, as the next */
     uint64_t fair_since; /* ticks */
@@ -97,6 +99,8 @@ struct worker {
 };
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
+
+_Static_assert(offsetof(struct worker, aside) == 0, "context.S");
 
 /* Workers are added and stopped while others look at all of them. So a slot below `count` is for good, until the
  * runtime ends: who has stopped has empty queues, is never parked, and its slot waits for the next. Only its timers are
@@ -234,8 +238,15 @@ struct annotate_stack unit_stack(const struct worker *worker, const struct thrum
 static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                              enum thrum_trace_kind why) {
     thrum_assert(regions_open() == 1);
-    if (!unit_ready_to_follow(worker, self, next))
+    if (!unit_ready_to_follow(worker, self, next)) {
         next = worker->loop;
+        if (next == self) { /* it sees to it at once; and its sp, as it runs, is that of an earlier switch */
+            count_one(&worker->counters.switches);
+            return;
+        }
+    }
+    thrum_assert(next != self || load_relaxed(&self->sp) == UNIT_ON_CPU ||
+                 load_relaxed(&self->sp) == UNIT_KEPT);
     worker->current = next;
     count_one(&worker->counters.switches);
     if (switch_is_slow(worker))

@@ -19,6 +19,7 @@
  *   ANNOUNCE_LATE   it says that it is on its CPU when others find it already
  *   NO_WAIT         who goes on with a unit does not wait until it is saved
  *   WAIT_FIRST      it waits before it has saved itself
+ *   PUBLISH_FIRST   it says that it is saved while it stands on its stack still
  *   RESULT_LATE     the result is stored when the end has been published
  *   READS_AFTER     its descriptor is read then
  *   END_STORES      the end is published by a plain store though others have the handle
@@ -140,18 +141,42 @@ inline wait_for_next() {
 #endif
 }
 
-/* The registers are saved, nobody stands here any more. */
-inline save(where) {
-    atomic { on[u] = 0; sp[u] = SAVED; at[u] = where }
+/* Its registers are saved: who takes it from where it has announced itself may resume it. */
+inline publish(where) {
+    atomic { sp[u] = SAVED; at[u] = where }
 }
 
-/* arch_switch. The next one begins at `resume`. */
+/* Stands no longer on the stack that is left. A signal's handler may write wherever it stands, at any moment; so no other may
+ * resume what is left before that (`resume` asserts it). */
+inline step_off() {
+    on[u] = 0
+}
+
+/* arch_call: to an empty stack that nobody else has. */
+inline save(where) {
+#ifdef PUBLISH_FIRST
+    publish(where);
+    step_off()
+#else
+    step_off();
+    publish(where)
+#endif
+}
+
+/* arch_switch: to the next one's stack, which goes on at `resume`, or, until that is saved, to its own loop's. */
 inline leave_for_next(where) {
-#ifdef WAIT_FIRST
+#if defined(WAIT_FIRST)
     wait_for_next();
     save(where)
-#else
+#elif defined(PUBLISH_FIRST)
     save(where);
+    wait_for_next()
+#else
+    if
+    :: atomic { next != LOOP && sp[next] != ON_CPU -> step_off(); assert(on[next] == 0); on[next] = _pid + 1 }
+    :: atomic { next == LOOP || sp[next] == ON_CPU -> step_off() }
+    fi;
+    publish(where);
     wait_for_next()
 #endif
 }
@@ -208,7 +233,7 @@ resume:
         fi;
         u = next;
         next = LOOP;
-        assert(on[u] == 0);
+        assert(on[u] == 0 || on[u] == _pid + 1);
         on[u] = _pid + 1;
         if
         :: u >= MAKERS && at[u] == BEGINS -> goto child

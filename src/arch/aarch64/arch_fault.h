@@ -24,9 +24,9 @@ static inline bool arch_fault_calls(const ucontext_t *context, uintptr_t address
     return false;
 }
 
-/* The register of a function's first argument. */
-static inline uintptr_t arch_fault_argument(const ucontext_t *context) {
-    return context->uc_mcontext.regs[0];
+/* The register of a function's first argument, or of its third. */
+static inline uintptr_t arch_fault_argument(const ucontext_t *context, bool third) {
+    return context->uc_mcontext.regs[third ? 2 : 0];
 }
 
 #endif

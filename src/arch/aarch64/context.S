@@ -53,15 +53,15 @@
     ret
     .endm
 
-// From here on others may go on with this one. A release: x86 orders stores by itself, here whoever reads the pointer
-// must be made to see the frame, and all else that was written before. Uses x9.
-    .macro publish_sp save
-    mov     x9, sp
-    stlr    x9, [\save]
+// The unit whose saved stack pointer \sp is may be resumed by others from here on. A release: x86 orders stores by itself,
+// here whichever worker reads the pointer must be made to see the frame, and all else that was written before.
+    .macro publish_sp sp, save
+    stlr    \sp, [\save]
     .endm
 
 // To the stack of the unit that \unit points to, once it has left its CPU: an acquire, which pairs with publish_sp, or
-// with the plain store of a frame that this kernel thread has just made. Uses x9; nobody's stack meanwhile.
+// with the plain store of a frame that this kernel thread has just made. Uses x9. For a unit that has ended: until then the
+// worker stands on the stack of that, which lies in its own magazine (spawn.c) and is given to no other thread.
     .macro wait_and_take unit
 8:  ldar    x9, [\unit]
     cbz     x9, 9f
@@ -80,9 +80,32 @@
 arch_switch:                            // (x0: save, x1: next)
     .cfi_startproc
     save_frame
-    publish_sp x0
-    wait_and_take x1                    // a frame of the same form: the call frame information stays right
-    resume_frame
+    ldar    x10, [x1]                   // mostly it has left its CPU; pairs with publish_sp, as below
+    cbz     x10, 6f
+    mov     x9, sp
+    mov     sp, x10                     // a frame of the same form: the call frame information stays right
+    publish_sp x9, x0
+5:  resume_frame
+
+    .subsection 1
+6:  mov     x9, sp
+    adrp    x10, :gottprel:thrum_worker
+    ldr     x10, [x10, :gottprel_lo12:thrum_worker]
+    mrs     x11, tpidr_el0
+    ldr     x10, [x11, x10]
+    ldr     x10, [x10]                  // its own loop (worker.h: `aside` comes first)
+    cmp     x10, x0
+    b.eq    8f                          // it leaves itself: no other worker stands there
+    ldr     x10, [x10]
+    mov     sp, x10                     // again a frame of the same form
+8:  publish_sp x9, x0
+9:  ldar    x10, [x1]
+    cbnz    x10, 4f
+    yield
+    b       9b
+4:  mov     sp, x10
+    b       5b
+    .previous
     .cfi_endproc
     .size   arch_switch, . - arch_switch
 
@@ -90,18 +113,17 @@ arch_switch:                            // (x0: save, x1: next)
     .globl  arch_call
     .hidden arch_call
     .type   arch_call, %function
-arch_call:                              // (x0: save, x1: top, x2: child, x3: parent)
+arch_call:                              // (x0: child, x1: parent, x2: save, x3: top)
     .cfi_startproc
     save_frame
-    publish_sp x0
-    mov     sp, x1
+    mov     x9, sp
+    mov     sp, x3
     .cfi_remember_state
     .cfi_undefined x30
+    publish_sp x9, x2
     mov     x29, xzr
-    mov     x0, x2
-    mov     x1, x3
     bl      unit_main
-    wait_and_take x0                    // unit_main returned whom to go on with
+    wait_and_take x0                    // unit_main returned the next unit
     .cfi_restore_state
     resume_frame
     .cfi_endproc

@@ -30,9 +30,9 @@ static inline bool arch_fault_calls(const ucontext_t *context, uintptr_t address
     return pc + LENGTH + (uintptr_t)(intptr_t)distance == function;
 }
 
-/* The register of a function's first argument. */
-static inline uintptr_t arch_fault_argument(const ucontext_t *context) {
-    return (uintptr_t)context->uc_mcontext.gregs[REG_RDI];
+/* The register of a function's first argument, or of its third. */
+static inline uintptr_t arch_fault_argument(const ucontext_t *context, bool third) {
+    return (uintptr_t)context->uc_mcontext.gregs[third ? REG_RDX : REG_RDI];
 }
 
 #endif

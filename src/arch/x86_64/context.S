@@ -39,7 +39,8 @@
     ret
     .endm
 
-// To the stack of the unit that \unit points to, once it has left its CPU. Uses rcx; nobody's stack meanwhile.
+// To the stack of the unit that \unit points to, once it has left its CPU. Uses rcx. For a unit that has ended: until then
+// the worker stands on the stack of that, which lies in its own magazine (spawn.c) and is given to no other thread.
     .macro wait_and_take unit
 8:  movq    (\unit), %rcx
     testq   %rcx, %rcx
@@ -59,9 +60,31 @@
 arch_switch:                            // (rdi: save, rsi: next)
     .cfi_startproc
     save_frame
-    movq    %rsp, (%rdi)                // from here on others may go on with this one
-    wait_and_take %rsi                  // a frame of the same form: the call frame information stays right
-    resume_frame
+    movq    (%rsi), %rcx                // mostly it has left its CPU
+    testq   %rcx, %rcx
+    jz      6f
+    movq    %rsp, %rdx
+    movq    %rcx, %rsp                  // a frame of the same form: the call frame information stays right
+    movq    %rdx, (%rdi)                // from here on others may resume the unit that was left
+5:  resume_frame
+
+    .subsection 1
+6:  movq    %rsp, %rdx
+    movq    thrum_worker@gottpoff(%rip), %rax
+    movq    %fs:(%rax), %rax
+    movq    (%rax), %rax                // its own loop (worker.h: `aside` comes first)
+    cmpq    %rax, %rdi
+    je      7f                          // it leaves itself: no other worker stands there
+    movq    (%rax), %rsp                // again a frame of the same form
+7:  movq    %rdx, (%rdi)
+8:  movq    (%rsi), %rcx
+    testq   %rcx, %rcx
+    jnz     9f
+    pause
+    jmp     8b
+9:  movq    %rcx, %rsp
+    jmp     5b
+    .previous
     .cfi_endproc
     .size   arch_switch, . - arch_switch
 
@@ -69,17 +92,16 @@ arch_switch:                            // (rdi: save, rsi: next)
     .globl  arch_call
     .hidden arch_call
     .type   arch_call, @function
-arch_call:                              // (rdi: save, rsi: top, rdx: child, rcx: parent)
+arch_call:                              // (rdi: child, rsi: parent, rdx: save, rcx: top)
     .cfi_startproc
     save_frame
-    movq    %rsp, (%rdi)
-    movq    %rsi, %rsp
+    movq    %rsp, %rax
+    movq    %rcx, %rsp
     .cfi_remember_state
     .cfi_undefined %rip
-    movq    %rdx, %rdi
-    movq    %rcx, %rsi
+    movq    %rax, (%rdx)                // from here on others may resume the caller
     call    unit_main
-    wait_and_take %rax                  // unit_main returned whom to go on with
+    wait_and_take %rax                  // unit_main returned the next unit
     .cfi_restore_state
     resume_frame
     .cfi_endproc
