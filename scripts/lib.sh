@@ -6,6 +6,7 @@
 
 passed=0 failed=0 skipped=0
 jobs=$(nproc)
+test_jobs=$((2 * jobs)) # most tests wait for most of their time; those that want all CPUs say so (PROCESSORS)
 launcher=() # what ctest is started with, if anything
 not_started='<skipped message="(Unable to find|Required Files|Failed to start|Fixture dep)' # in its report
 
@@ -40,7 +41,7 @@ run_tests() {
     report=$PWD/build/$preset.tests.xml
     rm -f "$report"
     heading "test $preset $*"
-    "${launcher[@]}" ctest --preset "$preset" -j "$jobs" --output-junit "$report" "$@" || status=$?
+    "${launcher[@]}" ctest --preset "$preset" -j "$test_jobs" --output-junit "$report" "$@" || status=$?
     if [[ ! -s $report ]]; then
         echo "ctest wrote no report for $preset" >&2
         failed=$((failed + 1))
