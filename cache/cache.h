@@ -77,6 +77,10 @@ void clock_fork_child(void);
 /* --- process.c --- */
 bool process_watch_forks(void); /* false: no memory for the handlers */
 void process_child_begins(bool by_main);
+bool process_make_room(void); /* idle threads end; true if there were any. errno stays */
+
+/* --- compat.c --- */
+void compat_fill_sigsafe(void);
 /* The caller is a child that shares this memory, and the thread-locals of the thread that made it, until it has another
  * program (vfork, clone with CLONE_VM). What it changes is its own. */
 bool process_is_sharing(void);

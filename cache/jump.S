@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two calls that must not have a frame of ours under their caller.
+// Calls that must not have a frame of ours under their caller.
 //
 // vfork: the child runs in its parent's frames and returns first, which would overwrite such a frame's return
 // address. The system call is made here, so that it can be made again when idle threads were in the way of a
 // limit (cache/process.c).
 //
-// dlmopen: libc searches along the path of the library that the call returns to (cache/loader.c).
+// dlopen, dlmopen: libc searches along the path of the library that the call returns to (cache/loader.c).
     .text
 
     .globl vfork
     .type vfork, %function
+    .globl dlopen
+    .type dlopen, %function
     .globl dlmopen
     .type dlmopen, %function
 
@@ -42,6 +44,25 @@ vfork:
     jnz 1b
     movl $-1, %eax
     ret
+    .cfi_endproc
+
+dlopen:
+    .cfi_startproc
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    movl %esi, %edi
+    call cache_before_dlopen
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    jmp *%rax
     .cfi_endproc
 
 dlmopen:
@@ -98,6 +119,24 @@ vfork:
     ret
     .cfi_endproc
 
+dlopen:
+    .cfi_startproc
+    stp x29, x30, [sp, #-32]!
+    .cfi_def_cfa_offset 32
+    .cfi_offset x29, -32
+    .cfi_offset x30, -24
+    stp x0, x1, [sp, #16]
+    mov w0, w1
+    bl cache_before_dlopen
+    mov x16, x0
+    ldp x0, x1, [sp, #16]
+    ldp x29, x30, [sp], #32
+    .cfi_restore x29
+    .cfi_restore x30
+    .cfi_def_cfa_offset 0
+    br x16
+    .cfi_endproc
+
 dlmopen:
     .cfi_startproc
     stp x29, x30, [sp, #-48]!
@@ -118,5 +157,6 @@ dlmopen:
     .cfi_endproc
 #endif
     .size vfork, . - vfork
+    .size dlopen, dlmopen - dlopen
     .size dlmopen, . - dlmopen
     .section .note.GNU-stack, "", %progbits

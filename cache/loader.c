@@ -26,13 +26,25 @@ INTERPOSE int dl_iterate_phdr(int (*fn)(struct dl_phdr_info *, size_t, void *), 
     return REAL(dl_iterate_phdr)(call_back, &callback);
 }
 
+/* --- dlopen: RTLD_DEEPBIND ------------------------------------------------------------------------------------ */
+
+/* A module that has its own libraries searched before the preloaded ones calls libc past us: it may set a thread's
+ * priority or timers, fork, or join a thread that is kept and wait for ever. From before it is opened nothing is kept.
+ * dlopen itself is in jump.S, for the same reason as dlmopen. Returns where to go on. */
+void *cache_before_dlopen(int flags) __attribute__((visibility("hidden")));
+void *cache_before_dlopen(int flags) {
+    if ((flags & RTLD_DEEPBIND) != 0 && kthread_keeping() && !process_is_sharing() && !skipped(ROW_DEEPBIND))
+        kthread_stop_keeping("a module was opened with RTLD_DEEPBIND");
+    return REAL(dlopen);
+}
+
 /* --- dlmopen: thread-locals of another namespace are out of our sight ------------------------------------ */
 
 /* dlmopen itself is in jump.S: libc looks for the file on its caller's search path, so there must be no frame of
  * ours between. Returns where to go on. */
 void *cache_before_dlmopen(Lmid_t namespace) __attribute__((visibility("hidden")));
 void *cache_before_dlmopen(Lmid_t namespace) {
-    if (namespace != LM_ID_BASE && !skipped(ROW_STATIC_TLS))
+    if (namespace != LM_ID_BASE && kthread_keeping() && !skipped(ROW_STATIC_TLS))
         kthread_stop_keeping("dlmopen opened another namespace");
     return REAL(dlmopen);
 }

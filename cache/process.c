@@ -53,7 +53,7 @@ INTERPOSE int __register_atfork(void (*prepare)(void), void (*parent)(void), voi
     return REAL(__register_atfork)(prepare, parent, child, dso);
 }
 
-static bool make_room(void) {
+bool process_make_room(void) {
     int saved = errno;
     bool made = !skipped(ROW_EAGAIN) && kthread_cull() > 0;
     errno = saved;
@@ -62,7 +62,7 @@ static bool make_room(void) {
 
 INTERPOSE pid_t fork(void) {
     pid_t pid = REAL(fork)();
-    if (pid == -1 && errno == EAGAIN && make_room())
+    if (pid == -1 && errno == EAGAIN && process_make_room())
         pid = REAL(fork)();
     return pid;
 }
@@ -96,7 +96,7 @@ void cache_before_vfork(void) {
 /* True if it is worth another try. Sets errno otherwise. */
 bool cache_vfork_failed(long error) __attribute__((visibility("hidden")));
 bool cache_vfork_failed(long error) {
-    if (error == -EAGAIN && make_room())
+    if (error == -EAGAIN && process_make_room())
         return true;
     errno = (int)-error;
     return false;
@@ -108,7 +108,7 @@ INTERPOSE int posix_spawn(pid_t *restrict pid, const char *restrict path,
                           char *const envp[restrict]) {
     kthread_tie_sigsafe(RETIRE_CHILD);
     int error = REAL(posix_spawn)(pid, path, actions, attributes, argv, envp);
-    if (error == EAGAIN && make_room())
+    if (error == EAGAIN && process_make_room())
         error = REAL(posix_spawn)(pid, path, actions, attributes, argv, envp);
     return error;
 }
@@ -119,7 +119,7 @@ INTERPOSE int posix_spawnp(pid_t *restrict pid, const char *restrict file,
                            char *const envp[restrict]) {
     kthread_tie_sigsafe(RETIRE_CHILD);
     int error = REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
-    if (error == EAGAIN && make_room())
+    if (error == EAGAIN && process_make_room())
         error = REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
     return error;
 }
@@ -131,7 +131,7 @@ INTERPOSE int system(const char *command) {
     int status = REAL(system)(command);
     int unmade =
         command != NULL ? 127 << 8 : 0; /* libc says: a command that was not found, or: no shell; newer: -1 */
-    if ((status == unmade || status == -1) && errno == EAGAIN && make_room()) {
+    if ((status == unmade || status == -1) && errno == EAGAIN && process_make_room()) {
         errno = 0;
         status = REAL(system)(command);
     }
@@ -143,7 +143,8 @@ INTERPOSE int system(const char *command) {
 INTERPOSE FILE *popen(const char *command, const char *type) {
     kthread_tie_sigsafe(RETIRE_CHILD);
     FILE *stream = REAL(popen)(command, type);
-    if (stream == NULL && (errno == EAGAIN || errno == ENOMEM) && make_room()) /* libc says ENOMEM for both */
+    if (stream == NULL && (errno == EAGAIN || errno == ENOMEM) &&
+        process_make_room()) /* libc says ENOMEM for both */
         stream = REAL(popen)(command, type);
     return stream;
 }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cache.h"
+
 struct real_functions real;
 
 static void *next(const char *name) {
@@ -17,6 +19,8 @@ static void *next(const char *name) {
 void real_fill_sigsafe(void) {
     REAL_FUNCTIONS_SIGSAFE(LOOK_UP)
     LOOK_UP(_exit)
+    LOOK_UP(dlopen)
+    compat_fill_sigsafe();
 }
 
 void real_fill(void) {

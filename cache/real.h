@@ -125,7 +125,7 @@ struct real_functions {
     REAL_FUNCTIONS_LATE(REAL_MEMBER_)
     void (*pthread_exit)(void *);
     void (*_exit)(int);
-    void *dlmopen; /* jumped to, never called: jump.S */
+    void *dlopen, *dlmopen; /* jumped to, never called: jump.S */
 };
 #undef REAL_MEMBER_
 

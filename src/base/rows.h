@@ -43,7 +43,8 @@
     X(SANDBOX, "sandbox")                                                                                    \
     X(KERNEL_POINTERS, "kernel-pointers")                                                                    \
     X(UNSEEN, "unseen")                                                                                      \
-    X(RIGHTS, "rights")
+    X(RIGHTS, "rights")                                                                                      \
+    X(DEEPBIND, "deepbind")
 
 #define THRUM_ROW_ENUM_(name, text) ROW_##name,
 enum thrum_row { THRUM_ROWS(THRUM_ROW_ENUM_) ROWS_END };

@@ -46,6 +46,7 @@ bool kthread_init(void) {
     store_relaxed(&mark_distance, (char *)&marked - (char *)pthread_self());
     creator_init();
     place_init();
+    keys_init();
     return tls_init();
 }
 
@@ -310,20 +311,22 @@ static void *leave_detached(struct kthread *thread, enum kthread_retire why) {
     return leave_idle(thread, thread->creator.mask);
 }
 
-/* The joiner has the result, and the descriptor too. */
-static void *leave_published(sigbits mask, enum kthread_retire why) {
+/* The joiner has the result, and the descriptor too. libc has it as well, for a joiner that calls libc past the front
+ * end. */
+static void *leave_published(sigbits mask, enum kthread_retire why, void *result) {
     counters_retired(why);
     self = NULL;
     signals_mask_set(mask);
-    return NULL;
+    return result;
 }
 
 static void *leave(struct kthread *thread, enum kthread_retire why) {
     sigbits mask = thread->creator.mask;
+    void *result = thread->result;
     store_relaxed(&thread->tid, 0); /* the kernel may soon give it to somebody else */
     self = NULL;                    /* before it is published: then the descriptor belongs to the joiner */
     if (publish(thread, LIFE_RETIRED))
-        return leave_published(mask, why);
+        return leave_published(mask, why, result);
     fetch_sub_relaxed(&thrum_cache_counters.live, 1);
     return leave_detached(thread, why);
 }
@@ -438,9 +441,10 @@ void *kthread_main(void *argument) {
         if (kthread_config.min_rest_ns != 0 && !skipped(ROW_REST))
             thread->rest_until = clock_monotonic_ns() + kthread_config.min_rest_ns;
         sigbits mask = thread->creator.mask;
+        void *result = thread->result;
         switch (keep(thread)) {
         case KEPT: break;
-        case LEFT_TO_JOINER: return leave_published(mask, keeping_retire());
+        case LEFT_TO_JOINER: return leave_published(mask, keeping_retire(), result);
         case NOT_KEPT: return leave_detached(thread, keeping_retire());
         case FULL: return leave_detached(thread, idle_full_retire());
         }

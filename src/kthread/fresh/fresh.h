@@ -90,6 +90,7 @@ void creator_affinity_changed(struct fresh_state *state);
 void creator_affinity_changes(void); /* before such a call, each time */
 
 /* --- keys.c: pthread_key_t and tss_t ------------------------------------------------------------------ */
+void keys_init(void); /* once, before the first thread */
 void keys_created(unsigned key, void (*destructor)(void *));
 void keys_deleted(unsigned key);
 void keys_run_destructors(void);

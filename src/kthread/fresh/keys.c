@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pthread_key_t and tss_t values: destructors at a logical thread's end, and NULL for the next one. Row keys.
  *
- * libc runs destructors only when a kernel thread really exits and does not tell which keys exist, so the front
- * end reports every creation and deletion. Values stay in libc: a deleted and recreated key already reads as
- * NULL there.
+ * libc runs destructors only when a kernel thread really exits. Which keys exist its own table tells, which it exports
+ * for debuggers: so keys count that were created past the front end, too. The front end also reports every creation and
+ * deletion; where libc's table is not understood, that is all there is. Values stay in libc: a deleted and recreated key
+ * already reads as NULL there.
  *
  * The table is written by whoever creates or deletes a key and read by ending threads. POSIX lets neither
  * race with a use of that key; an entry is one pointer and one flag, each atomic. */
+#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/rows.h"
@@ -21,6 +24,53 @@ static struct {
 } keys[PTHREAD_KEYS_MAX];
 
 static unsigned keys_end; /* one past the highest key that ever existed; only grows */
+
+/* libc's: of a key that exists `sequence` is odd, of one that never did it is 0. A new key is the lowest that is free, so
+ * those that never existed come after all others. */
+struct libc_key {
+    uintptr_t sequence;
+    void (*destructor)(void *);
+};
+static const struct libc_key *libc_keys; /* r/o after keys_init; NULL: not understood */
+
+/* What debuggers are told of a field: its size in bits, how many there are, where. */
+struct field {
+    uint32_t bits, count, offset;
+};
+
+static bool field_is(const char *name, uint32_t offset) {
+    const struct field *field = dlsym(RTLD_DEFAULT, name);
+    return field != NULL && field->bits == 8 * sizeof(void *) && field->count == 1 && field->offset == offset;
+}
+
+void keys_init(void) {
+    const struct libc_key *found = dlsym(RTLD_DEFAULT, "__pthread_keys");
+    const uint32_t *size = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread_key_struct");
+    if (found != NULL && size != NULL && *size == sizeof *found &&
+        field_is("_thread_db_pthread_key_struct_seq", offsetof(struct libc_key, sequence)) &&
+        field_is("_thread_db_pthread_key_struct_destr", offsetof(struct libc_key, destructor)))
+        libc_keys = found;
+}
+
+static unsigned end_of_keys(void) {
+    unsigned end = load_acquire(&keys_end), known = end;
+    if (libc_keys == NULL)
+        return end;
+    while (end < PTHREAD_KEYS_MAX && load_acquire(&libc_keys[end].sequence) != 0)
+        end++;
+    while (known < end && !cas_acq_rel(&keys_end, &known, end)) {
+    }
+    return end;
+}
+
+static bool key_exists(unsigned key) {
+    return libc_keys != NULL ? (load_acquire(&libc_keys[key].sequence) & 1) != 0
+                             : load_acquire(&keys[key].exists);
+}
+
+static void (*destructor_of(unsigned key))(void *) {
+    return libc_keys != NULL ? load_relaxed(&libc_keys[key].destructor) : load_relaxed(&keys[key].destructor);
+}
 
 void keys_created(unsigned key, void (*destructor)(void *)) {
     if (key >= PTHREAD_KEYS_MAX)
@@ -41,12 +91,12 @@ void keys_deleted(unsigned key) {
  * values again. As in libc a value is gone when the pass has come by, also where its key has no destructor. */
 static bool run_round(void) {
     bool ran = false;
-    for (unsigned key = 0; key < load_acquire(&keys_end); key++) {
-        void *value = load_acquire(&keys[key].exists) ? pthread_getspecific(key) : NULL;
+    for (unsigned key = 0; key < end_of_keys(); key++) {
+        void *value = key_exists(key) ? pthread_getspecific(key) : NULL;
         if (value == NULL)
             continue;
         pthread_setspecific(key, NULL);
-        void (*destructor)(void *) = load_relaxed(&keys[key].destructor);
+        void (*destructor)(void *) = destructor_of(key);
         if (destructor == NULL)
             continue;
         destructor(value);
@@ -65,8 +115,8 @@ void keys_run_destructors(void) {
 void keys_clear(void) {
     if (skipped(ROW_KEYS))
         return;
-    unsigned end = load_acquire(&keys_end);
+    unsigned end = end_of_keys();
     for (unsigned key = 0; key < end; key++)
-        if (load_acquire(&keys[key].exists) && pthread_getspecific(key) != NULL)
+        if (key_exists(key) && pthread_getspecific(key) != NULL)
             pthread_setspecific(key, NULL);
 }

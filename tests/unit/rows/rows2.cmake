@@ -5,12 +5,12 @@
 thrum_row(inherit SOURCES inherit.c inherit_placement.c)
 thrum_row(lineage SOURCES
   lineage_scheduling.c lineage_rights.c lineage_kernel.c lineage_unshare.c lineage_other.c lineage_vfork.c
-  lineage_keys.c lineage_perf.c)
+  lineage_keys.c lineage_perf.c lineage_newer.c)
 thrum_row(kernel-ties SOURCES kernel-ties.c kernel-ties_own.c kernel-ties_children.c kernel-ties_uring.c
   kernel-ties_unknown.c)
 thrum_row(attributes SOURCES attributes.c)
 thrum_row(join SOURCES join.c)
-thrum_row(stale SOURCES stale.c stale_tid.c)
+thrum_row(stale SOURCES stale.c stale_tid.c stale_compat.c)
 thrum_row(last-thread SOURCES last-thread.c)
 thrum_row(eagain SOURCES eagain.c)
 # A dependency of its program, so its constructor runs before the cache's.
@@ -23,6 +23,12 @@ thrum_row(sandbox SOURCES sandbox.c sandbox_outside.c)
 thrum_row(kernel-pointers SOURCES kernel-pointers.c)
 thrum_row(unseen SOURCES unseen.c)
 thrum_row(rights SOURCES rights.c)
+thrum_row_module(row-deepbind-module SOURCES deepbind-module.c)
+thrum_row(deepbind SOURCES deepbind.c MODULES row-deepbind-module)
+if(TARGET thrum-cache AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME row.versions COMMAND "${THRUM_ROWS_DIR}/versions.sh" readelf $<TARGET_FILE:thrum-cache>)
+  set_tests_properties(row.versions PROPERTIES LABELS rows TIMEOUT 60 SKIP_RETURN_CODE 77)
+endif()
 add_test(NAME row.calls COMMAND "${THRUM_ROWS_DIR}/calls.sh" "${CMAKE_C_COMPILER}" "${PROJECT_SOURCE_DIR}/cache/calls.h")
 set_tests_properties(row.calls PROPERTIES LABELS rows TIMEOUT 60 SKIP_RETURN_CODE 77)
 
