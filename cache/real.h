@@ -8,6 +8,7 @@
 #ifndef THRUM_CACHE_REAL_H
 #define THRUM_CACHE_REAL_H
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -145,6 +146,15 @@ void real_fill(void);
             function_ = load_relaxed(&real.name);                                                            \
         }                                                                                                    \
         function_;                                                                                           \
+    })
+
+/* Of functions that few processes call, and no signal handler: each is looked up by itself, at its first use. */
+#define NEXT(name)                                                                                           \
+    ({                                                                                                       \
+        static __typeof__(&name) next_;                                                                      \
+        if (load_relaxed(&next_) == NULL)                                                                    \
+            store_relaxed(&next_, (__typeof__(&name))dlsym(RTLD_NEXT, #name));                               \
+        load_relaxed(&next_);                                                                                \
     })
 
 #endif

@@ -70,16 +70,6 @@ clockid_t reach_begin_clock(struct reach *reach, clockid_t clock) {
 
 /* --- functions of libc's that only ask, or that concern the whole process -------------------------------- */
 
-/* These are looked up at their first use: few processes call any. kill and sigqueue, which a signal handler may
- * call, are in the table. */
-#define NEXT(name)                                                                                           \
-    ({                                                                                                       \
-        static __typeof__(&name) next_;                                                                      \
-        if (load_relaxed(&next_) == NULL)                                                                    \
-            store_relaxed(&next_, (__typeof__(&name))dlsym(RTLD_NEXT, #name));                               \
-        load_relaxed(&next_);                                                                                \
-    })
-
 INTERPOSE int clock_getres(clockid_t clock, struct timespec *resolution) {
     struct reach reach;
     clock = reach_begin_clock(&reach, clock);

@@ -38,6 +38,7 @@
     X(SANITIZERS, "sanitizers")                                                                              \
     X(STACK, "stack")                                                                                        \
     X(REST, "rest")                                                                                          \
+    X(TASKS, "tasks")                                                                                        \
     X(PRELOAD, "preload")                                                                                    \
     X(GLIBC, "glibc")                                                                                        \
     X(SANDBOX, "sandbox")                                                                                    \

@@ -28,7 +28,7 @@ static void *second(void *argument) {
 static int awake(void) {
     char path[300], state;
     int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
+    DIR *tasks = opendir("/proc/self/./task"); /* by a name that does not end the idle ones */
     for (struct dirent *entry; tasks != NULL && (entry = readdir(tasks)) != NULL;) {
         snprintf(path, sizeof path, "/proc/self/task/%s/stat", entry->d_name);
         FILE *file = entry->d_name[0] != '.' ? fopen(path, "r") : NULL;

@@ -31,6 +31,7 @@ if(TARGET thrum-cache AND NOT CMAKE_CROSSCOMPILING)
 endif()
 add_test(NAME row.calls COMMAND "${THRUM_ROWS_DIR}/calls.sh" "${CMAKE_C_COMPILER}" "${PROJECT_SOURCE_DIR}/cache/calls.h")
 set_tests_properties(row.calls PROPERTIES LABELS rows TIMEOUT 60 SKIP_RETURN_CODE 77)
+thrum_row(tasks SOURCES tasks.c)
 
 # ASan's runtime, linked in statically: with the shared one, the dynamic loader's order would be the subject. Not under
 # emulation, where it does not run.
