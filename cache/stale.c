@@ -10,6 +10,7 @@
  * Not reached: calls by inline assembly, calls of other processes, and ids in files of /proc (docs/soundness.md). */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/perf_event.h>
 #include <sys/uio.h>
 
 #include "cache.h"
@@ -188,8 +189,8 @@ static int tid_argument(long number, const long *a) {
     case SYS_kcmp:
     case SYS_migrate_pages:
     case SYS_move_pages: return 0;
-    case SYS_ptrace:
-    case SYS_perf_event_open: return 1;
+    case SYS_ptrace: return 1;
+    case SYS_perf_event_open: return a[4] & PERF_FLAG_PID_CGROUP ? -1 : 1; /* a descriptor with that flag */
     case SYS_getpriority:
     case SYS_setpriority: return a[0] == PRIO_PROCESS ? 1 : -1;
     case SYS_ioprio_get:
