@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
+#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
@@ -477,7 +479,7 @@ Call connect_(By) {
             [=] { EXPECT_EQ(listener->accepts(), 0); }};
 }
 
-enum class Receives { RECV, RECVFROM, RECVMSG, RECVMMSG, RECVMMSG_UNTIL };
+enum class Receives { RECV, RECVFROM, RECVMSG, RECVMMSG, RECVMMSG_UNTIL, READ, READV };
 
 ssize_t receive(Receives how, int socket) {
     char byte = 0;
@@ -492,6 +494,8 @@ ssize_t receive(Receives how, int socket) {
     case Receives::RECVMSG: return recvmsg(socket, &message.msg_hdr, 0);
     case Receives::RECVMMSG: return recvmmsg(socket, &message, 1, 0, nullptr);
     case Receives::RECVMMSG_UNTIL: return recvmmsg(socket, &message, 1, 0, &limit);
+    case Receives::READ: return read(socket, &byte, 1);
+    case Receives::READV: return readv(socket, &part, 1);
     }
     return -1;
 }
@@ -504,7 +508,7 @@ Call receive_(By) {
     return for_input(ends, [](int socket) { return error_unless(1, receive(how, socket)); });
 }
 
-enum class Sends { SEND, SENDTO, SENDMSG };
+enum class Sends { SEND, SENDTO, SENDMSG, WRITE, WRITEV };
 
 ssize_t send_one(Sends how, int socket) {
     char byte = 'x';
@@ -516,6 +520,8 @@ ssize_t send_one(Sends how, int socket) {
     case Sends::SEND: return send(socket, &byte, 1, 0);
     case Sends::SENDTO: return sendto(socket, &byte, 1, 0, nullptr, 0);
     case Sends::SENDMSG: return sendmsg(socket, &message, 0);
+    case Sends::WRITE: return write(socket, &byte, 1);
+    case Sends::WRITEV: return writev(socket, &part, 1);
     }
     return -1;
 }
@@ -867,6 +873,51 @@ Call for_files(By) {
     return for_input(a_pipe(), wait);
 }
 
+// As a system call: older C libraries have none.
+Call epoll_pwait2_(By by) {
+    constexpr long kEpollPwait2 = 441;
+    if (syscall(kEpollPwait2, -1, nullptr, 0, nullptr, nullptr, 0) != 0 && errno == ENOSYS)
+        return {};
+    return for_input(a_pipe(), [by](int file) {
+        const File epoll(epoll_create1(EPOLL_CLOEXEC));
+        const timespec limit = a_while(by);
+        epoll_event event = {};
+        event.events = EPOLLIN;
+        if (epoll_ctl(epoll, EPOLL_CTL_ADD, file, &event) != 0)
+            return -1;
+        return error_unless(1, syscall(kEpollPwait2, static_cast<int>(epoll), &event, 1, &limit, nullptr, 0));
+    });
+}
+
+// What io_uring_wait_cqe() of liburing does: a ring with one request, to be told when the pipe has something.
+Call io_uring_enter_(By) {
+    constexpr std::size_t kSize = 4096;
+    const Ends ends = a_pipe();
+    io_uring_params params = {};
+    const SharedFile ring = shared(static_cast<int>(syscall(SYS_io_uring_setup, 1, &params)));
+    if (*ring < 0)
+        return {};
+    const auto map = [&](std::size_t size, off_t what) {
+        return static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, *ring, what));
+    };
+    char *const queue = map(kSize, IORING_OFF_SQ_RING);
+    io_uring_sqe *const request = reinterpret_cast<io_uring_sqe *>(map(kSize, IORING_OFF_SQES));
+    *request = {};
+    request->opcode = IORING_OP_POLL_ADD;
+    request->fd = *ends.in;
+    request->poll32_events = POLLIN;
+    reinterpret_cast<uint32_t *>(queue + params.sq_off.array)[0] = 0;
+    __atomic_store_n(reinterpret_cast<uint32_t *>(queue + params.sq_off.tail), 1, __ATOMIC_RELEASE);
+    munmap(request, kSize);
+    munmap(queue, kSize);
+    if (syscall(SYS_io_uring_enter, static_cast<int>(*ring), 1, 0, 0, nullptr, 0) != 1)
+        return {};
+    return for_input(ends, [ring](int) {
+        return error_unless(0, syscall(SYS_io_uring_enter, static_cast<int>(*ring), 0, 1,
+                                       IORING_ENTER_GETEVENTS, nullptr, 0));
+    });
+}
+
 // A context of its own, with one request: to be told when the pipe has something.
 Call io_getevents_(By) {
     const Ends ends = a_pipe();
@@ -950,6 +1001,8 @@ const Kind kGoOn[] = {
     {"Send", send_<Sends::SEND, kUntimed>},
     {"Sendto", send_<Sends::SENDTO, kUntimed>},
     {"Sendmsg", send_<Sends::SENDMSG, kUntimed>},
+    {"ReadOfASocket", receive_<Receives::READ, kUntimed>},
+    {"WriteToASocket", send_<Sends::WRITE, kUntimed>},
     {"Flock", flock_},
     {"FcntlSetlkw", fcntl_},
     {"FcntlOfdSetlkw", fcntl_ofd},
@@ -976,9 +1029,13 @@ const Kind kEnd[] = {
     {"RecvfromTimed", receive_<Receives::RECVFROM, kTimed>},
     {"RecvmsgTimed", receive_<Receives::RECVMSG, kTimed>},
     {"RecvmmsgTimed", receive_<Receives::RECVMMSG, kTimed>},
+    {"ReadOfASocketTimed", receive_<Receives::READ, kTimed>},
+    {"ReadvOfASocketTimed", receive_<Receives::READV, kTimed>},
     {"SendTimed", send_<Sends::SEND, kTimed>},
     {"SendtoTimed", send_<Sends::SENDTO, kTimed>},
     {"SendmsgTimed", send_<Sends::SENDMSG, kTimed>},
+    {"WriteToASocketTimed", send_<Sends::WRITE, kTimed>},
+    {"WritevToASocketTimed", send_<Sends::WRITEV, kTimed>},
     {"Sigwaitinfo", sigwaitinfo_<kUntimed>},
     {"Sigtimedwait", sigwaitinfo_<kTimed>},
     {"Poll", for_files<poll_one>},
@@ -987,6 +1044,8 @@ const Kind kEnd[] = {
     {"Pselect", for_files<pselect_one>},
     {"EpollWait", for_files<epoll_wait_one>},
     {"EpollPwait", for_files<epoll_pwait_one>},
+    {"EpollPwait2", epoll_pwait2_},
+    {"IoUringEnter", io_uring_enter_},
     {"Msgrcv", msgrcv_},
     {"Msgsnd", msgsnd_},
     {"Semop", semop_<kUntimed>},
