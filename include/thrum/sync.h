@@ -362,11 +362,11 @@ int thrum_channel_destroy(thrum_channel_t *channel);
 
 /*     struct request request;
  *     thrum_wait_t waits[] = {
+ *         {.what = THRUM_WAIT_EVENT, .object = &stop}, // first: requests that never cease do not keep it from being seen
  *         {.what = THRUM_WAIT_RECEIVE, .object = &requests, .value = &request},
- *         {.what = THRUM_WAIT_EVENT, .object = &stop},
  *     };
  *     size_t which;
- *     while (thrum_wait_any(waits, 2, UINT64_MAX, &which) == 0 && which == 0 && waits[0].result == 0)
+ *     while (thrum_wait_any(waits, 2, UINT64_MAX, &which) == 0 && which == 1 && waits[1].result == 0)
  *         serve(&request);
  */
 enum thrum_wait_what {
@@ -378,10 +378,13 @@ enum thrum_wait_what {
     THRUM_WAIT_SEND,    /* object: a thrum_channel_t; value: the element */
     THRUM_WAIT_RECEIVE, /* object: a thrum_channel_t; value: for the element; or NULL */
     THRUM_WAIT_JOIN, /* object: a thrum_t, which nobody else joins; value: a void *, for the result; or NULL */
+    /* Or'ed into `what` of the first of the array: where several are ready, the search for one begins at a place that is
+     * drawn. So each is taken sooner or later, also beside one that is ready each time. */
+    THRUM_WAIT_RANDOM = 256,
 };
 
 typedef struct {
-    uint32_t what;  /* enum thrum_wait_what */
+    uint32_t what;  /* enum thrum_wait_what; of the first also | THRUM_WAIT_RANDOM */
     int32_t result; /* of the one that was ready: what the function for it alone would have returned */
     void *object;
     void *value;
@@ -389,12 +392,12 @@ typedef struct {
 } thrum_wait_t;
 
 /* Waits until one of them is ready, and does that one alone: takes its permit, sends or receives its element, joins its
- * thread. *which is its place; may be NULL. If several are ready it is the first of them. A moment of 0 does not wait.
- * The array may be used again as it is.
+ * thread. *which is its place; may be NULL. If several are ready it is the first of them, or with THRUM_WAIT_RANDOM the first
+ * from one on that is drawn. A moment of 0 does not wait. The array may be used again as it is. To wait for n objects takes
+ * time in proportion to n, and n log n where the array is not in the order of their addresses.
  *
  * Errors: ETIMEDOUT; EINVAL none is there to wait for, an `object` is NULL, `what` is not one of the above, or a thread
- * that would have to be waited for is joined by somebody else, or is detached. After Go's select, which draws one of those
- * that are ready. */
+ * that would have to be waited for is joined by somebody else, or is detached. THRUM_WAIT_RANDOM after Go's select. */
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t moment, size_t *which);
 
 #pragma GCC visibility pop

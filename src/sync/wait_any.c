@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Waiting for the first of several objects.
  *
- *   1. Each is tried in turn. Nothing is taken from any but the one that is ready first.
+ *   1. Each is tried in turn, from the first on, or from one that is drawn (THRUM_WAIT_RANDOM). Nothing is taken from any but
+ *      the one that is ready first.
  *   2. None is: a node is put into each one's list, all with the same `struct wait`. So a waker must claim it, and one
  *      object's alone does; others that fail to go on as if the node had not been there.
  *   3. An object that looks ready by then ends that: if nobody has claimed the wait yet its owner does so itself, takes
@@ -25,7 +26,7 @@
 
 /* What thrum_wait_t is. */
 struct item {
-    uint32_t what; /* enum thrum_wait_what */
+    uint32_t what; /* enum thrum_wait_what; THRUM_WAIT_RANDOM besides */
     int32_t result;
     void *object, *value;
     struct waiter waiter;
@@ -37,6 +38,10 @@ struct item {
 _Static_assert(sizeof(struct item) <= sizeof(thrum_wait_t), "thrum/sync.h leaves room for it");
 _Static_assert(offsetof(struct item, value) == offsetof(thrum_wait_t, value),
                "thrum/sync.h has the first four");
+
+static enum thrum_wait_what what_of(const struct item *item) {
+    return (enum thrum_wait_what)(item->what & ~(uint32_t)THRUM_WAIT_RANDOM);
+}
 
 /* What can be waited for. `attempt` is called outside, the other two inside. */
 struct kind {
@@ -96,24 +101,29 @@ static void sem_withdraw(struct item *item) {
 
 /* --- channels ----------------------------------------------------------------------------------------- */
 
+/* What a full or empty channel answers, as struct kind has it. */
+static int as_busy(int error) {
+    return error == EAGAIN ? EBUSY : error;
+}
+
 static int send_attempt(struct item *item) {
-    return thrum_channel_try_send(item->object, item->value);
+    return as_busy(thrum_channel_try_send(item->object, item->value));
 }
 
 static int receive_attempt(struct item *item) {
-    return thrum_channel_try_receive(item->object, item->value);
+    return as_busy(thrum_channel_try_receive(item->object, item->value));
 }
 
 static struct waiters *channel_list(struct item *item) {
     struct channel *channel = item->object;
-    return item->what == THRUM_WAIT_SEND ? &channel->senders : &channel->receivers;
+    return what_of(item) == THRUM_WAIT_SEND ? &channel->senders : &channel->receivers;
 }
 
 static bool channel_looks_ready(const struct item *item, uint32_t word) {
     if (word & CHANNEL_CLOSING)
         return true;
-    return item->what == THRUM_WAIT_SEND ? channel_may_send(item->object, word)
-                                         : channel_may_receive(item->object, word);
+    return what_of(item) == THRUM_WAIT_SEND ? channel_may_send(item->object, word)
+                                            : channel_may_receive(item->object, word);
 }
 
 /* The first behind those that are for the same channel. */
@@ -191,15 +201,25 @@ static const struct kind kinds[] = {
     [THRUM_WAIT_JOIN] = {join_attempt, join_enlist, join_withdraw, behind_one},
 };
 
-enum { KINDS = sizeof kinds / sizeof *kinds };
+#define KINDS (sizeof kinds / sizeof *kinds)
 
 static const struct kind *kind_of(const struct item *item) {
-    return &kinds[item->what];
+    return &kinds[what_of(item)];
+}
+
+static size_t drawn_below(size_t count) {
+    struct worker *worker = enter();
+    uint64_t random =
+        worker != NULL ? worker_random(worker) : arch_ticks() * UINT64_C(0x9E3779B97F4A7C15) >> 16;
+    leave();
+    return random % count;
 }
 
 /* The first that is ready, which has been done, or NULL. */
 static struct item *attempt_all(struct item *items, size_t count) {
-    for (struct item *item = items; item < items + count; item++) {
+    size_t first = items[0].what & THRUM_WAIT_RANDOM ? drawn_below(count) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct item *item = &items[first + i < count ? first + i : first + i - count];
         item->result = kind_of(item)->attempt(item);
         if (item->result != EBUSY)
             return item;
@@ -207,18 +227,54 @@ static struct item *attempt_all(struct item *items, size_t count) {
     return NULL;
 }
 
-/* A list by the objects' addresses. They are few: an insertion sort, which is quick where they are in order already. */
-static struct item *put_in_order(struct item *items, size_t count) {
-    struct item *first = NULL;
-    for (size_t i = count; i-- > 0;) {
-        struct item **at = &first;
-        while (*at != NULL && (uintptr_t)(*at)->object < (uintptr_t)items[i].object)
-            at = &(*at)->next;
-        items[i].next = *at;
-        *at = &items[i];
+/* --- in order ----------------------------------------------------------------------------------------- */
+
+/* Both are in order; of equals those of `a` come first. */
+static struct item *merge(struct item *a, struct item *b) {
+    struct item *first = NULL, **end = &first;
+    while (a != NULL && b != NULL) {
+        struct item **least = (uintptr_t)b->object < (uintptr_t)a->object ? &b : &a;
+        *end = *least;
+        end = &(*least)->next;
+        *least = *end;
     }
+    *end = a != NULL ? a : b;
     return first;
 }
+
+/* Takes the longest run that is in order off the front of *rest. */
+static struct item *take_run(struct item **rest) {
+    struct item *first = *rest, *last = first;
+    while (last->next != NULL && (uintptr_t)last->object <= (uintptr_t)last->next->object)
+        last = last->next;
+    *rest = last->next;
+    last->next = NULL;
+    return first;
+}
+
+/* A list by the objects' addresses: a merge sort without memory, as many waits may be in the array. runs[i] is NULL or made
+ * of 2^i runs of the array's, of which one that is in order already has one. */
+static struct item *put_in_order(struct item *items, size_t count) {
+    enum { LEVELS = 8 * sizeof count };
+    struct item *runs[LEVELS] = {NULL}, *rest = items, *all = NULL;
+    for (size_t i = 0; i < count; i++)
+        items[i].next = i + 1 < count ? &items[i + 1] : NULL;
+    while (rest != NULL) {
+        struct item *run = take_run(&rest);
+        unsigned level = 0;
+        for (; runs[level] != NULL; level++) {
+            run = merge(runs[level], run);
+            runs[level] = NULL;
+        }
+        runs[level] = run;
+    }
+    for (unsigned level = 0; level < LEVELS; level++)
+        if (runs[level] != NULL)
+            all = all != NULL ? merge(runs[level], all) : runs[level];
+    return all;
+}
+
+/* --- waiting ------------------------------------------------------------------------------------------ */
 
 /* Inside. Where it ended is in *end: NULL if all are enlisted. */
 static int enlist_all(struct item *first, struct wait *wait, struct item **end) {
@@ -270,15 +326,18 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
 /* Those that leave something to be collected have it there, for us alone or for all. */
 static void collect(struct item *item) {
     item->result = item->waiter.result;
-    if (item->what == THRUM_WAIT_EVENTUAL || item->what == THRUM_WAIT_JOIN)
+    if (what_of(item) == THRUM_WAIT_EVENTUAL || what_of(item) == THRUM_WAIT_JOIN)
         item->result = kind_of(item)->attempt(item);
 }
 
 static bool are_known(const struct item *items, size_t count) {
+    if (items == NULL || count == 0)
+        return false;
     for (size_t i = 0; i < count; i++)
-        if (items[i].what >= KINDS || items[i].object == NULL)
+        if (what_of(&items[i]) >= KINDS || (i > 0 && items[i].what & THRUM_WAIT_RANDOM) ||
+            items[i].object == NULL)
             return false;
-    return count > 0;
+    return true;
 }
 
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t *which) {

@@ -361,6 +361,109 @@ TEST_P(WaitAny, EventsAmongDeadlines) {
     }
 }
 
+// Each of several that are ready each time is taken sooner or later; without the flag it is always the first.
+TEST_P(WaitAny, BeginsAnywhereIfAsked) {
+    constexpr unsigned kEvents = 5, kTries = 1000;
+    thrum_event_t events[kEvents] = {};
+    thrum_wait_t waits[kEvents];
+    for (unsigned i = 0; i < kEvents; i++) {
+        thrum_event_set(&events[i]);
+        waits[i] = item(THRUM_WAIT_EVENT, &events[i]);
+    }
+    const auto taken = [&] {
+        unsigned counts[kEvents] = {}, different = 0;
+        for (unsigned i = 0; i < kTries; i++) {
+            size_t which = kEvents;
+            EXPECT_EQ(thrum_wait_any(waits, kEvents, kNever, &which), 0);
+            counts[which]++;
+        }
+        for (const unsigned count : counts)
+            different += count > 0;
+        return different;
+    };
+    const auto both = [&](int) {
+        waits[0].what = THRUM_WAIT_EVENT;
+        EXPECT_EQ(taken(), 1U);
+        waits[0].what |= THRUM_WAIT_RANDOM;
+        EXPECT_EQ(taken(), kEvents);
+    };
+    in_ult([&] { both(0); });
+    Heavies(1, both);
+    waits[0].what = THRUM_WAIT_EVENT;
+    waits[1].what |= THRUM_WAIT_RANDOM;
+    EXPECT_EQ(thrum_wait_any(waits, kEvents, kNever, nullptr), EINVAL) << "it is of the first alone";
+}
+
+// The flag says how to search, and nothing of what is found: of all kinds.
+TEST_P(WaitAny, AnywhereIsForEachKind) {
+    int value = 7, received = 0;
+    thrum_channel_t channel = THRUM_CHANNEL_UNBOUNDED_INIT(sizeof value);
+    thrum_event_t never = THRUM_EVENT_INIT;
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    void *content = nullptr;
+    EXPECT_EQ(thrum_eventual_set(&eventual, &value), 0);
+    const auto first_of = [&](thrum_wait_what what, void *object, void *place) {
+        thrum_wait_t waits[] = {item(what, object, place), item(THRUM_WAIT_EVENT, &never)};
+        waits[0].what |= THRUM_WAIT_RANDOM;
+        size_t which = 9;
+        EXPECT_EQ(thrum_wait_any(waits, 2, kNever, &which), 0);
+        EXPECT_EQ(which, 0U);
+        EXPECT_EQ(waits[0].result, 0);
+    };
+    Light receiver([&] { first_of(THRUM_WAIT_RECEIVE, &channel, &received); });
+    first_of(THRUM_WAIT_SEND, &channel, &value);
+    receiver.join();
+    EXPECT_EQ(received, value);
+    first_of(THRUM_WAIT_EVENTUAL, &eventual, &content);
+    EXPECT_EQ(content, &value);
+    Light sleeper([] { thrum_sleep(THRUM_MS); });
+    thrum_t thread;
+    const auto nap = [](void *arg) -> void * {
+        thrum_sleep(THRUM_MS);
+        return arg;
+    };
+    ASSERT_EQ(thrum_spawn(&thread, nullptr, nap, &value), 0);
+    first_of(THRUM_WAIT_JOIN, thread, &content);
+    EXPECT_EQ(content, &value);
+    EXPECT_EQ(thrum_channel_destroy(&channel), 0);
+}
+
 ULT_OVER_WORKERS(WaitAny);
+
+// In whatever order they stand in the array. That they are put in order takes no time that grows with their square: this
+// child would be at it for minutes.
+TEST(WaitAnyOfMany, InAnyOrder) {
+    constexpr std::size_t kObjects = kStressDivisor > 1 ? 50000 : 300000;
+    const auto wait_for_many = [] {
+        std::vector<thrum_event_t> events(kObjects);
+        std::vector<thrum_wait_t> waits(kObjects);
+        for (const int order : {0, 1, 2, 3}) {
+            for (std::size_t i = 0; i < kObjects; i++) {
+                const std::size_t at = order == 0   ? i
+                                       : order == 1 ? kObjects - 1 - i
+                                       : order == 2 ? i * 7919 % kObjects // a prime that does not divide it
+                                                    : i % 3;
+                waits[i] = {THRUM_WAIT_EVENT, 0, &events[at], nullptr, {}};
+            }
+            if (thrum_wait_any(waits.data(), kObjects, in_us(100), nullptr) != ETIMEDOUT)
+                return 1;
+            Heavies setter(1, [&](int) { thrum_event_set(&events[1]); });
+            std::size_t which = kObjects;
+            if (thrum_wait_any(waits.data(), kObjects, kNever, &which) != 0 ||
+                waits[which].object != &events[1])
+                return 2;
+            setter.join();
+            thrum_event_reset(&events[1]);
+        }
+        return 0;
+    };
+    const int status = in_child(
+        [&] {
+            const thrum_config config{2, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}};
+            return thrum_init(&config) != 0 ? 3 : wait_for_many();
+        },
+        40);
+    EXPECT_EQ(status, 0);
+}
 
 } // namespace
