@@ -75,9 +75,10 @@ thrum_t *thrum_link(thrum_t thread);
 int thrum_pool_create(thrum_pool_t *pool, enum thrum_pool_kind kind);
 int thrum_pool_create_user(thrum_pool_t *pool, const struct thrum_pool_ops *ops, void *data);
 
-/* Nobody waits in it, not even one that a pool of the user's own keeps back, and no scheduler or thread is to use it any more.
- * Errors: EBUSY it is not empty (by `size`), or a scheduler
- * that was created with it has not been destroyed. From: ULT, external. */
+/* No thread is in it, not even one that a pool of the user's own keeps back, and no scheduler or thread is to use it any more.
+ * Looks at each thread that there is, if one was ever in it. Errors: EBUSY it is not empty (by `size`), a scheduler that was
+ * created with it has not been destroyed, or a thread that would come to it again has not ended (of those that are detached
+ * the ones that wait count). From: ULT, external. */
 int thrum_pool_destroy(thrum_pool_t pool);
 
 /* How many wait in it now. From: ULT, external. */

@@ -35,9 +35,9 @@
  * A worker that has one thread to run, and nobody else any, is not interrupted, but for once, a slice after it had been idle.
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
- * (signal(7)); poll, epoll_wait, nanosleep and some others return EINTR. A thread that must not see that calls by
- * thrum_blocking. Nobody is preempted in a signal handler of the program's that runs on an alternate stack or with signals
- * blocked. thrum-preemption(7) has all of it.
+ * (signal(7)); poll, epoll_wait, nanosleep, reads of sockets with SO_RCVTIMEO and some others return EINTR. A thread that must
+ * not see that calls by thrum_blocking. Nobody is preempted in a signal handler of the program's that runs on an alternate
+ * stack or with signals blocked. thrum-preemption(7) has all of it.
  *
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (16 with AMX) are left of it, the
  * thread goes on until more are.
@@ -83,9 +83,9 @@ struct thrum_preempt_config {
 };
 
 /* In a region the caller is not preempted: a preemption that comes meanwhile takes place at its end. Regions may stand in
- * each other. The caller must not wait in one, nor end; and nobody else runs on its worker: thrum_yield, thrum_switch_to and
- * thrum_safepoint let nobody run, thrum_spawn puts what it makes into a queue, and thrum_migrate of the caller takes effect
- * when it next gives way. An end without its begin is undefined. From: ULT; elsewhere without effect. */
+ * each other. The caller must not wait in one, nor end: one line says so, and the process aborts. No other thread runs on
+ * its worker meanwhile: thrum_yield, thrum_switch_to and thrum_safepoint let none run, thrum_spawn puts what it makes into
+ * a queue, and thrum_migrate of the caller takes effect when it next gives way. An end without its begin is undefined. From: ULT; elsewhere without effect. */
 void thrum_nopreempt_begin(void);
 void thrum_nopreempt_end(void);
 

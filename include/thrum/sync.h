@@ -28,13 +28,14 @@
  * free it at once, even if the one who told it so has not returned from there.
  *
  * WAITING. First come, first served, unless it says otherwise. Beside most functions x that wait there are try_x, which
- * returns EBUSY where x would wait (not for conditions and barriers), and x_until, which returns ETIMEDOUT when the
- * moment (ns on CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never) has come first: then it is as if it had not been
+ * returns EBUSY where x would wait (of a channel EAGAIN; not for conditions and barriers), and x_until, which returns
+ * ETIMEDOUT when the moment (ns on CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never) has come first: then it is as if it had not been
  * called. (A condition is always waited for. At a barrier a moment of 0 is a try: who is not the last has not come.)
  *
  * MISUSE (unlocking what is another's, destroying what is in use) is answered with the error that is named there where
  * it is noticed without cost, and otherwise undefined. Debug builds of the library say what is wrong in one line and
- * abort. */
+ * abort. NULL in the place of an object or a function is EINVAL; what has no error to answer says so in one line and aborts.
+ * So does what would have to wait in a region (thrum_nopreempt_begin). */
 #ifndef THRUM_SYNC_H
 #define THRUM_SYNC_H
 
@@ -343,11 +344,12 @@ typedef struct {
 
 /* Errors: EINVAL elements of more than 1 GiB, or no storage for a capacity. */
 int thrum_channel_init(thrum_channel_t *channel, size_t element_size, size_t capacity, void *storage);
-/* Errors: EPIPE it is closed, or was while this waited: the element is not sent; ENOMEM without a bound. */
+/* Errors: EPIPE it is closed, or was while this waited: the element is not sent; ENOMEM without a bound; EAGAIN, of try_send:
+ * it is full, or without a capacity and no receiver waits; EINVAL `element` is NULL, and its size is not 0. */
 int thrum_channel_send(thrum_channel_t *channel, const void *element);
 int thrum_channel_send_until(thrum_channel_t *channel, const void *element, uint64_t moment);
 int thrum_channel_try_send(thrum_channel_t *channel, const void *element);
-/* A NULL element: it is thrown away. Errors: EPIPE it is closed, and nothing is left. */
+/* A NULL element: it is thrown away. Errors: EPIPE it is closed, and nothing is left; EAGAIN, of try_receive: it is empty. */
 int thrum_channel_receive(thrum_channel_t *channel, void *element);
 int thrum_channel_receive_until(thrum_channel_t *channel, void *element, uint64_t moment);
 int thrum_channel_try_receive(thrum_channel_t *channel, void *element);

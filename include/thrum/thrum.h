@@ -79,8 +79,9 @@ int thrum_init(const struct thrum_config *config);
 
 /* Stops the workers and frees all stacks. Threads that have not ended never run again; whoever still waits for one
  * waits for ever, and objects that they hold or wait for are to be initialised again before they are used: join them
- * first. A worker stops when what runs on it waits, yields or ends: this waits for a thread that computes without any of
- * that, and for ever for one that does so for ever. No other kernel thread may be in a call of this library meanwhile.
+ * first. Pools are empty then; those in which threads were are to be destroyed. A worker stops when what runs on it waits,
+ * yields or ends: this waits for a thread that computes without any of that, and for ever for one that does so for ever. No
+ * other kernel thread may be in a call of this library meanwhile.
  *
  * From: the thread that called thrum_init.
  * Errors: EPERM somebody else. */
@@ -142,7 +143,7 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size);
 
 /* The thread runs on `size` bytes from `memory` on, which are the user's until it has been joined (never, for a detached
  * one). There is no guard below them. NULL and 0: on one of the library's own again. Not for thrum_spawn_many.
- * Errors: EINVAL less than THRUM_STACK_MIN. */
+ * Errors: EINVAL less than THRUM_STACK_MIN, or beyond the end of the address space. */
 int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size);
 
 /* It runs on this worker only (they count from 0; <thrum/worker.h>); THRUM_ANY_WORKER, which is usual: on any. With no pool,
@@ -186,13 +187,13 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
                      void *args, size_t stride);
 
 /* Waits until it has ended; *result is what its function returned. The handle is then used up, as it is when a thread
- * that was detached ends: to use it after that is undefined. (Debug builds answer EINVAL to a join or a detach as long
- * as the descriptor has not become another thread's.) So is the join of a thread that another joins or detaches at that
+ * that was detached ends: to use it after that is undefined. (A second join or detach is answered EINVAL as long as the
+ * descriptor has not become another thread's.) So is the join of a thread that another joins or detaches at that
  * very moment; where he is seen to wait already it is EINVAL.
  *
  * From: ULT, external. Errors: EDEADLK it is the caller; EINVAL it is NULL, somebody else waits for its end, or it is
- * detached; ESRCH there is no runtime that could run it to its end, as in the child of a fork; EPERM it has not ended,
- * and the caller is a tasklet, or a scheduler. With thrum_fini all handles are used up. After pthread_join of POSIX, as
+ * detached; ESRCH there is no runtime that could run it to its end, as in the child of a fork, or thrum_fini was called; EPERM
+ * it has not ended, and the caller is a tasklet, or a scheduler. With thrum_fini all handles are used up. After pthread_join of POSIX, as
  * thrum_detach after pthread_detach. */
 int thrum_join(thrum_t thread, void **result);
 
@@ -233,15 +234,15 @@ int thrum_suspend(void);
  * later is for the next time. With a moment that has passed it does not wait. From and errors: as thrum_suspend. */
 int thrum_suspend_until(uint64_t moment);
 
-/* From: ULT, external. */
-void thrum_resume(thrum_t thread);
+/* From: ULT, external. Errors: EINVAL it is NULL; ESRCH after thrum_fini. */
+int thrum_resume(thrum_t thread);
 
 /* Resumes a thread that is suspended and lets it run in the caller's place, on the same worker and before all that are
  * ready; the caller goes on later. That needs that whoever runs the caller may run the thread: it may run on any worker, is
  * bound to the caller's, or has the caller's pool. Otherwise, also where the caller is no ULT, or the thread is not
  * suspended, this is thrum_resume, and the caller goes on at once: where one waits that is ready already nobody knows.
- * From: ULT, external. After Argobots' ABT_self_yield_to. */
-void thrum_switch_to(thrum_t thread);
+ * From: ULT, external. Errors: as thrum_resume. After Argobots' ABT_self_yield_to. */
+int thrum_switch_to(thrum_t thread);
 
 /* --- ending from within, and from outside --------------------------------------------------------------- */
 
@@ -249,13 +250,14 @@ void thrum_switch_to(thrum_t thread);
  * destructors of values run. pthread_exit or thrd_exit called by a ULT is this. A catch (...) on the way has to throw again; a
  * function that is noexcept ends the process, as with pthread_exit. After POSIX.
  *
- * From: a ULT that was spawned. A tasklet, or the thread that called thrum_init: one line, and abort. On an external
- * kernel thread it is pthread_exit. */
+ * From: a ULT that was spawned. A tasklet, or the thread that called thrum_init: one line, and abort, after streams have been
+ * flushed. On an external kernel thread it is pthread_exit. The workers of a program that never called thrum_init stay after
+ * that of main: the process ends by exit only. */
 void thrum_exit(void *result) __attribute__((noreturn));
 
 /* The same; `heir`, a thread that is suspended, is resumed and runs next in the caller's place, where thrum_switch_to could
  * let it, unless somebody who may run there waits for the caller's end: then he is first, and the heir is ready. So it
- * is if the caller stands on a stack of the user's own. From: as thrum_exit. After Argobots' ABT_self_exit_to. */
+ * is if the caller stands on a stack of the user's own. With NULL it is thrum_exit. From: as thrum_exit. After Argobots' ABT_self_exit_to. */
 void thrum_exit_to(void *result, thrum_t heir) __attribute__((noreturn));
 
 /* `fn(arg)` runs when the caller ends before thrum_cleanup_pop, the last one first; or there, if `run` is not 0. The two
@@ -283,7 +285,8 @@ void thrum_cleanup_leave(int run); /* the newest */
  * futures, semaphores, channels and any of several, each also with a deadline; and at thrum_testcancel. Not in waits for
  * mutexes, rwlocks and barriers, and not where it would not have to wait. Returns without waiting for that.
  *
- * From: ULT, external; while the handle is good. Errors: ENOTSUP not made with THRUM_SPAWN_CANCELLABLE. After deferred
+ * From: ULT, external; while the handle is good. Errors: EINVAL it is NULL; ENOTSUP not made with THRUM_SPAWN_CANCELLABLE;
+ * ESRCH after thrum_fini. After deferred
  * cancellation of POSIX (XSH 2.9.5). */
 int thrum_cancel(thrum_t thread);
 #define THRUM_CANCELED ((void *)-1)
@@ -305,10 +308,10 @@ int thrum_set_cancel(int enabled);
 int thrum_migrate(thrum_t thread, unsigned worker);
 int thrum_migrate_to_pool(thrum_t thread, thrum_pool_t pool);
 
-/* No two threads of a process have the same; never 0. From: ULT, external. */
+/* No two threads of a process have the same; never 0, which is that of NULL. From: ULT, external. */
 uint64_t thrum_id(thrum_t thread);
 
-/* "" until it is set. From: ULT, external. Errors: ERANGE more than THRUM_NAME_SIZE - 1 bytes. */
+/* "" until it is set. From: ULT, external. Errors: EINVAL it or the name is NULL; ERANGE more than THRUM_NAME_SIZE - 1 bytes. */
 int thrum_set_name(thrum_t thread, const char *name);
 void thrum_get_name(thrum_t thread, char name[THRUM_NAME_SIZE]);
 

@@ -47,7 +47,7 @@ extern "C" {
  *
  * thrum_fini waits for all calls that are on their way.
  *
- * From: ULT, external. Errors: EAGAIN no kernel thread to be had; EPERM a tasklet, or a scheduler. After Go's and
+ * From: ULT, external. Errors: EAGAIN no kernel thread to be had; EINVAL `fn` is NULL; EPERM a tasklet, or a scheduler. After Go's and
  * tokio's threads for system calls. */
 int thrum_blocking(void *(*fn)(void *), void *arg, void **result);
 
@@ -97,7 +97,7 @@ struct thrum_worker_counters {
     uint64_t ticks;       /* interrupts that asked who is next, also those after which the thread went on */
 };
 
-/* From: anywhere, also signal handlers. Errors: EINVAL there is no such worker. */
+/* From: anywhere, also signal handlers. Errors: EINVAL there is no such worker, or `counters` is NULL. */
 int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *counters);
 
 #pragma GCC visibility pop

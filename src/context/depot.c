@@ -276,6 +276,20 @@ bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks) {
     return more;
 }
 
+/* A chunk that is seen here stays: only the trimmer takes some off the list. */
+bool depot_find(struct depot *depot, bool (*is)(const void *object, const void *what), const void *what) {
+    bool found = false;
+    lock_acquire(&depot->trim_lock);
+    lock_acquire(&depot->lock);
+    struct depot_chunk *chunk = depot->chunks;
+    lock_release(&depot->lock);
+    for (; chunk != NULL && !found; chunk = chunk->next)
+        for (unsigned i = 0; i < depot->shape.per_chunk && !found; i++)
+            found = is(depot->shape.object(&depot->shape, (char *)chunk, i), what);
+    lock_release(&depot->trim_lock);
+    return found;
+}
+
 void depot_destroy(struct depot *depot) {
     depot_flush(depot, &depot->shared);
     for (struct magazine *magazine = depot->full; magazine != NULL;) {

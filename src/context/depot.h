@@ -87,6 +87,10 @@ enum depot_surplus { DEPOT_NONE, DEPOT_SURPLUS, DEPOT_ARMED, DEPOT_LACKING };
  * which is less by those that it has unmapped; at 0 there may be more. True: some will be due later. */
 bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks);
 
+/* Is there an object for which `is` says so? It sees all there are, those that no one has taken among them; new ones that are
+ * made meanwhile it may see or not. Nothing is trimmed until this returns. */
+bool depot_find(struct depot *depot, bool (*is)(const void *object, const void *what), const void *what);
+
 /* In a fork's child: forgets all there was; the caller may stand on an object. Caches are not to be used again. */
 void depot_fork_child(struct depot *depot);
 

@@ -19,6 +19,7 @@
 #include "os/thread.h"
 #include "preempt/carrier.h"
 #include "preempt/preempt.h"
+#include "sched/exit.h"
 #include "sched/worker.h"
 
 /* Destructors of thread-local variables run there in the end, which are the program's. */
@@ -189,6 +190,7 @@ static void *donor_main(void *arg) {
         rseq_give_up(tcb->base);
         libc_signals_follow(false);
     }
+    exit_watch(true);
     bool ready = preempt.lends || carrier_begin(&self->carrier);
     if (ready)
         list(self, !birth->is_private);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/container_of.h"
+#include "base/misuse.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/lock.h"
@@ -267,6 +268,8 @@ static int call_elsewhere(struct call *call, uint64_t moment) {
 }
 
 int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t moment) {
+    if (is_null(fn))
+        return EINVAL;
     struct call call = {
         .work = {.fn = fn, .arg = arg, .error = error_here(), .float_control = arch_float_control()}};
     if (worker_here() == NULL && moment == TIMER_NEVER)

@@ -13,6 +13,7 @@
 #include "context/stack.h"
 #include "os/quota.h"
 #include "os/topology.h"
+#include "runtime/variables.h"
 #include "sched/worker.h"
 
 enum { STACK_SIZE_MAX = 1 << 30 };
@@ -23,12 +24,16 @@ static const char *variable(const char *name) {
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* Decimal digits, up to *end; 0 if there are none, ULONG_MAX if there are too many. */
+static bool is_digit(char letter) {
+    return letter >= '0' && letter <= '9';
+}
+
+/* Decimal digits, up to *end; 0 if there are none, which is no number where 0 is one; ULONG_MAX if there are too many. */
 static unsigned long number(const char *digits, char **end) {
     int error = errno;
     unsigned long value = strtoul(digits, end, 10);
     errno = error;
-    return *digits >= '0' && *digits <= '9' ? value : 0;
+    return is_digit(*digits) ? value : 0;
 }
 
 /* --- workers ------------------------------------------------------------------------------------------ */
@@ -201,9 +206,10 @@ static int read_signal(int wanted, int *signal) {
     *signal = wanted != 0 ? wanted : SIGRTMIN + UNLESS_TOLD;
     if (wanted == 0 && value != NULL) {
         bool relative = strncmp(value, "rtmin+", 6) == 0;
-        unsigned long given = number(relative ? value + 6 : value, &end);
-        *signal =
-            *end != '\0' || given > (unsigned long)SIGRTMAX ? 0 : (int)given + (relative ? SIGRTMIN : 0);
+        const char *digits = relative ? value + strlen("rtmin+") : value;
+        unsigned long given = number(digits, &end);
+        bool is_number = is_digit(*digits) && *end == '\0' && given <= (unsigned long)SIGRTMAX;
+        *signal = is_number ? (int)given + (relative ? SIGRTMIN : 0) : 0;
     }
     if (is_real_time(*signal))
         return 0;
@@ -239,6 +245,7 @@ int config_read(const struct thrum_config *config, struct settings *settings) {
         config = &defaults;
     if (!is_understood(config))
         return EINVAL;
+    variables_check();
     int error = read_workers(config->workers, &settings->workers);
     if (error == 0)
         error = read_stack_size(config->stack_size, &settings->stack_size);

@@ -36,6 +36,7 @@ static struct {
 
 /* When there are no workers. */
 static void forget(void) {
+    store_relaxed(&scheduler.gone, 1);
     preempt_stop();
     keys_fini();
     scheduler_forget();
@@ -66,6 +67,7 @@ static int start(const struct settings *settings, bool join_in) {
     scheduler.shared = (struct fifo){.count = 0};
     scheduler.orphans = 0;
     scheduler.primary.kind = UNIT_FREE; /* unless the caller is to be it */
+    store_relaxed(&scheduler.gone, 0);
     store_relaxed(&scheduler.stopping, 0);
     ticks_per_us();
     annotate_init();

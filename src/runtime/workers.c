@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "arch_tcb.h"
 #include "base/container_of.h"
+#include "base/misuse.h"
 #include "context/annotate.h"
 #include "os/futex.h"
 #include "os/loaded.h"
@@ -16,6 +18,7 @@
 #include "preempt/preempt.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
+#include "sched/exit.h"
 #include "sched/patience.h"
 #include "sched/worker.h"
 #include "thrum/sync.h"
@@ -23,11 +26,14 @@
 
 /* What a slot points to. Its memory begins with an alternate signal stack. */
 struct member {
-    struct worker worker;       /* first */
-    pthread_t handle;           /* if has_thread, which only the first worker may have not */
-    bool has_thread;            /* or runs on carriers */
-    uint32_t over;              /* futex: on carriers, 1 when it is no longer */
-    uint32_t begun;             /* futex, enum begun: of its kernel thread */
+    struct worker worker; /* first */
+    pthread_t handle;     /* if has_thread, which only the first worker may have not */
+    bool has_thread;      /* or runs on carriers */
+    uint32_t over;        /* futex: on carriers, 1 when it is no longer */
+    uint32_t begun;       /* futex, enum begun: of its kernel thread */
+    void *
+        dtv; /* its kernel thread's (arch_tcb_dtv). libc's own pointer is to the inside, which Valgrind takes for a leak
+                  where the process ends before the thread does */
     struct thrum_unit *waiting; /* who waits for its end: see see_off */
 };
 
@@ -93,6 +99,7 @@ static void thread_end(struct worker *worker) {
     places_leave();
     overflow_thread_end(memory_of(worker));
     annotate_thread_end(&worker->annotate);
+    exit_watch(false);
     ARCH_TLS_STORE(thrum_worker, NULL);
 }
 
@@ -102,6 +109,7 @@ static bool thread_begin(struct worker *worker, struct thrum_unit *primary) {
         worker->exceptions = exceptions_here();
     worker->tid = gettid();
     ARCH_TLS_STORE(thrum_worker, worker);
+    exit_watch(true);
     annotate_thread_begin(&worker->annotate);
     overflow_thread_begin(memory_of(worker));
     places_enter(worker->id);
@@ -137,6 +145,7 @@ static void wake_who_waits(struct thrum_unit *waiting) {
 /* From the wake-up on the slot may be somebody else's. */
 static void *worker_thread(void *arg) {
     struct member *member = arg;
+    member->dtv = arch_tcb_dtv(arch_tcb());
     if (!tell_begun(member, thread_begin(&member->worker, NULL)))
         return NULL;
     run_loop(&member->worker);
@@ -552,6 +561,8 @@ void workers_close(void) {
 }
 
 int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *counters) {
+    if (is_null(counters))
+        return EINVAL;
     if (number >= load_acquire(&scheduler.count))
         return EINVAL;
     const struct worker *worker = scheduler.workers[number];

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/misuse.h"
 #include "os/memory.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -20,6 +21,8 @@ thrum_t thrum_self(void) {
 
 uint64_t thrum_id(thrum_t unit) {
     static uint64_t last;
+    if (handle_check(unit) != 0)
+        return 0;
     uint64_t id = load_relaxed(&unit->id);
     if (id == 0) {
         uint64_t next = fetch_add_relaxed(&last, 1) + 1;
@@ -33,6 +36,9 @@ uint64_t thrum_id(thrum_t unit) {
 /* Two words, each written as a whole: who reads meanwhile gets a half of each name at worst, and an end of it. */
 int thrum_set_name(thrum_t unit, const char *name) {
     uint64_t words[2] = {0, 0};
+    int error = name == NULL ? EINVAL : handle_check(unit);
+    if (error != 0)
+        return error;
     size_t length = strnlen(name, THRUM_NAME_SIZE);
     if (length == THRUM_NAME_SIZE)
         return ERANGE;
@@ -44,20 +50,26 @@ int thrum_set_name(thrum_t unit, const char *name) {
 }
 
 void thrum_get_name(thrum_t unit, char name[THRUM_NAME_SIZE]) {
-    uint64_t words[2] = {load_relaxed(&unit->name[0]), load_relaxed(&unit->name[1])};
+    uint64_t words[2] = {0, 0};
+    if (is_null(name))
+        misuse_null(__func__);
+    if (handle_check(unit) == 0)
+        for (unsigned i = 0; i < 2; i++)
+            words[i] = load_relaxed(&unit->name[i]);
     memcpy(name, words, THRUM_NAME_SIZE);
     name[THRUM_NAME_SIZE - 1] = '\0';
 }
 
 int thrum_set_priority(thrum_t unit, unsigned priority) {
-    if (priority > THRUM_PRIORITY_MAX)
-        return EINVAL;
+    int error = priority > THRUM_PRIORITY_MAX ? EINVAL : handle_check(unit);
+    if (error != 0)
+        return error;
     store_relaxed(&unit->priority, (uint8_t)priority);
     return 0;
 }
 
 unsigned thrum_priority(thrum_t unit) {
-    return load_relaxed(&unit->priority);
+    return handle_check(unit) == 0 ? load_relaxed(&unit->priority) : 0;
 }
 
 /* --- its stack ---------------------------------------------------------------------------------------- */
@@ -82,6 +94,9 @@ static char *lowest_touched(char *low, char *top) {
 }
 
 int thrum_stack_used(thrum_t unit, size_t *used, size_t *size) {
+    int error = used == NULL || size == NULL ? EINVAL : handle_check(unit);
+    if (error != 0)
+        return error;
     if (load_acquire(&unit->join) == JOIN_ENDED)
         return ESRCH;
     char *top = unit->stack_top;

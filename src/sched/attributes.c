@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/misuse.h"
 #include "context/stack.h"
 #include "sched/worker.h"
 
@@ -13,11 +14,15 @@ static struct attributes *writable(thrum_attr_t *attr) {
 }
 
 void thrum_attr_init(thrum_attr_t *attr) {
+    if (is_null(attr))
+        misuse_null(__func__);
     memset(attr, 0, sizeof *attr);
     writable(attr)->stack_class = STACK_CLASS_DEFAULT;
 }
 
 int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags) {
+    if (is_null(attr))
+        return EINVAL;
     if (flags & ~(unsigned)(THRUM_SPAWN_QUEUED | THRUM_SPAWN_TASKLET | THRUM_SPAWN_CANCELLABLE |
                             THRUM_SPAWN_MEASURED))
         return EINVAL;
@@ -26,6 +31,8 @@ int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags) {
 }
 
 int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size) {
+    if (is_null(attr))
+        return EINVAL;
     unsigned stack_class = stack_class_of(size);
     if (stack_class == STACK_CLASSES)
         return EINVAL;
@@ -35,21 +42,27 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size) {
 
 /* What its last bytes say of it is there when the thread begins, and nobody else writes to it before. */
 int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size) {
+    if (is_null(attr))
+        return EINVAL;
     struct attributes *attributes = writable(attr);
     if (memory == NULL && size == 0) {
         attributes->stack_class = STACK_CLASS_DEFAULT;
         attributes->stack_top = NULL;
         return 0;
     }
-    if (memory == NULL || size < THRUM_STACK_MIN)
+    uintptr_t end;
+    if (memory == NULL || size < THRUM_STACK_MIN || __builtin_add_overflow((uintptr_t)memory, size, &end) ||
+        end > (uintptr_t)INTPTR_MAX) /* user space ends below */
         return EINVAL;
     attributes->stack_class = STACK_CLASS_USER;
-    attributes->stack_top = (char *)(((uintptr_t)memory + size) & ~(uintptr_t)15);
+    attributes->stack_top = (char *)(end & ~(uintptr_t)15);
     attributes->stack_low = memory;
     return 0;
 }
 
 int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker) {
+    if (is_null(attr))
+        return EINVAL;
     if (worker >= WORKERS_MAX && worker != THRUM_ANY_WORKER)
         return EINVAL;
     writable(attr)->worker = worker == THRUM_ANY_WORKER ? 0 : worker + 1;
@@ -57,6 +70,8 @@ int thrum_attr_set_worker(thrum_attr_t *attr, unsigned worker) {
 }
 
 int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority) {
+    if (is_null(attr))
+        return EINVAL;
     if (priority > THRUM_PRIORITY_MAX)
         return EINVAL;
     writable(attr)->priority = (uint8_t)priority;
@@ -64,6 +79,8 @@ int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority) {
 }
 
 int thrum_attr_set_preempt(thrum_attr_t *attr, unsigned mode) {
+    if (is_null(attr))
+        return EINVAL;
     if (mode > THRUM_PREEMPT_KLT)
         return EINVAL;
     writable(attr)->preempt = (uint8_t)mode;
@@ -71,6 +88,8 @@ int thrum_attr_set_preempt(thrum_attr_t *attr, unsigned mode) {
 }
 
 int thrum_attr_set_slice(thrum_attr_t *attr, unsigned slice) {
+    if (is_null(attr))
+        return EINVAL;
     if (slice != 0 && (slice < THRUM_SLICE_MIN || slice > THRUM_SLICE_MAX))
         return EINVAL;
     writable(attr)->slice = slice;
@@ -78,9 +97,13 @@ int thrum_attr_set_slice(thrum_attr_t *attr, unsigned slice) {
 }
 
 void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline) {
+    if (is_null(attr))
+        misuse_null(__func__);
     writable(attr)->deadline = deadline;
 }
 
 void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool) {
+    if (is_null(attr))
+        misuse_null(__func__);
     writable(attr)->pool = pool;
 }

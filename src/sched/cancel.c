@@ -31,6 +31,9 @@ void cancel_disable(struct thrum_unit *self) {
 }
 
 int thrum_cancel(thrum_t unit) {
+    int error = handle_check(unit);
+    if (error != 0)
+        return error;
     if (!unit->cancellable)
         return ENOTSUP;
     struct worker *worker = enter();

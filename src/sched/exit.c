@@ -12,10 +12,12 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <threads.h>
 #include <unwind.h>
 
+#include "base/misuse.h"
 #include "base/text.h"
 #include "sched/cancel.h"
 #include "sched/worker.h"
@@ -27,11 +29,6 @@ _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof(((struct unit_head *)0
 /* r/o after exit_init; NULL: the program has none. */
 static _Unwind_Reason_Code (*forced_unwind)(struct _Unwind_Exception *, _Unwind_Stop_Fn, void *);
 static _Unwind_Word (*frame_address)(struct _Unwind_Context *);
-
-void exit_init(void) {
-    *(void **)&forced_unwind = dlsym(RTLD_DEFAULT, "_Unwind_ForcedUnwind");
-    *(void **)&frame_address = dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
-}
 
 static _Noreturn void refuse(const char *line) {
     text_line(line, NULL, NULL);
@@ -46,6 +43,38 @@ static _Noreturn void exit_kernel_thread(void *result) {
     real(result);
     abort();
 }
+
+/* --- kernel threads that must not end ------------------------------------------------------------------ */
+
+/* The C library's pthread_exit is not ours where the library was loaded by dlopen, or where a part of the program has it from
+ * dlsym(RTLD_NEXT). It would end the worker's kernel thread, and all that waits for the worker would hang. So each kernel
+ * thread that runs units has a value of this key while it does. */
+static struct {
+    pthread_key_t key;
+    bool is_made;
+} watch;
+
+static void has_left(void *unused) {
+    (void)unused;
+    if (worker_here() != NULL)
+        refuse("a user-level thread has ended its worker's kernel thread by the C library's own "
+               "pthread_exit() (was libthrum "
+               "loaded by dlopen?): link or preload libthrum, or call thrum_exit()");
+}
+
+void exit_init(void) {
+    *(void **)&forced_unwind = dlsym(RTLD_DEFAULT, "_Unwind_ForcedUnwind");
+    *(void **)&frame_address = dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
+    if (!watch.is_made)
+        watch.is_made = pthread_key_create(&watch.key, has_left) == 0;
+}
+
+void exit_watch(bool begins) {
+    if (watch.is_made)
+        pthread_setspecific(watch.key, begins ? &watch : NULL);
+}
+
+/* --- ending ------------------------------------------------------------------------------------------- */
 
 /* Those that lie below `frame`, newest first. */
 static void run_cleanups(struct thrum_unit *self, uintptr_t frame) {
@@ -103,8 +132,10 @@ static _Noreturn void exit_to(void *result, struct thrum_unit *heir) {
         exit_kernel_thread(result);
     if (load_relaxed(&self->kind) == UNIT_TASKLET)
         refuse("a tasklet must end by returning, not by thrum_exit()");
-    if (!has_own_stack(self))
+    if (!has_own_stack(self)) {
+        fcloseall(); /* what exit() does about streams, and without their locks: a reader may have stdin's */
         refuse("the thread that called thrum_init() must end by returning from main, or by exit()");
+    }
     self->escaped = true;
     store_relaxed(&self->extras, true);
     cancel_disable(self);
@@ -133,6 +164,8 @@ __attribute__((visibility("default"))) void thrd_exit(int result) {
 /* --- cleanups ----------------------------------------------------------------------------------------- */
 
 void thrum_cleanup_enter(struct thrum_cleanup *cleanup) {
+    if (is_null(cleanup) || cleanup->fn == NULL)
+        misuse_null(__func__);
     struct thrum_unit *self = unit_self(enter());
     cleanup->outer = self->has_cleanups ? self->cleanups : NULL;
     self->cleanups = cleanup;
@@ -143,7 +176,9 @@ void thrum_cleanup_enter(struct thrum_cleanup *cleanup) {
 
 void thrum_cleanup_leave(int run) {
     struct thrum_unit *self = unit_self(enter());
-    struct thrum_cleanup *cleanup = self->cleanups;
+    struct thrum_cleanup *cleanup = self->has_cleanups ? self->cleanups : NULL;
+    if (is_null(cleanup))
+        misuse_end("thrum_cleanup_pop: no thrum_cleanup_push is open");
     self->cleanups = cleanup->outer;
     leave();
     if (run)

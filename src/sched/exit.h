@@ -3,7 +3,13 @@
 #ifndef THRUM_SCHED_EXIT_H
 #define THRUM_SCHED_EXIT_H
 
+#include <stdbool.h>
+
 /* Looks up what exit.c needs of the program's other libraries. */
 void exit_init(void);
+
+/* The calling kernel thread runs units from here on, or no more. If it ends in between, a line says why, and the process
+ * aborts. */
+void exit_watch(bool begins);
 
 #endif

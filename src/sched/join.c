@@ -3,16 +3,14 @@
 #include <errno.h>
 
 #include "base/container_of.h"
-#include "base/misuse.h"
 #include "sched/life.h"
 #include "sched/patience.h"
 #include "thrum/thrum.h"
 
-/* A handle that is used up. Its descriptor may be another thread's by now, which nobody can tell. Until then it says that
- * nobody joins it, in debug builds. */
+/* A handle that is used up: a second join or detach finds a detached thread. Once the descriptor has become another
+ * thread's, no function can tell. */
 static inline void use_up(struct thrum_unit *unit) {
-    if (MISUSE_IS_WATCHED)
-        store_relaxed(&unit->join, JOIN_DETACHED);
+    store_relaxed(&unit->join, JOIN_DETACHED);
 }
 
 /* It is next in our own queue and never ran: run it on a call, from which it returns to us. */
@@ -91,6 +89,10 @@ static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, v
     if (__builtin_expect(unit == NULL, 0))
         return EINVAL;
     struct worker *worker = enter();
+    if (__builtin_expect(worker == NULL, 0) && load_relaxed(&scheduler.gone)) {
+        leave();
+        return ESRCH;
+    }
     const struct thrum_unit *joiner = load_acquire(&unit->join);
     if (joiner != JOIN_ENDED) {
         struct thrum_unit *self = unit_self(worker);
@@ -114,6 +116,8 @@ static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, v
             leave();
             return ESRCH;
         }
+        if (worker != NULL && __builtin_expect(is_in_region(), 0))
+            unit_waits_in_region(AWAITS_END);
         struct thrum_unit *next = worker != NULL ? pick(worker) : NULL;
         bool has_ended = next != NULL && __builtin_expect(load_relaxed(&next->kind) == UNIT_TASKLET, 0) &&
                          join_by_tasklets(worker, &next, unit);
@@ -139,15 +143,16 @@ int thrum_join_keep(thrum_t unit, void **result) {
 }
 
 static int try_join(struct thrum_unit *unit, void **result, bool keep) {
-    if (unit == NULL)
-        return EINVAL;
+    int error = handle_check(unit);
+    if (error != 0)
+        return error;
     struct worker *worker = enter();
     const struct thrum_unit *joiner = load_acquire(&unit->join);
     if (joiner == JOIN_ENDED) {
         collect(worker, unit, result, keep);
         return 0;
     }
-    int error = joiner == JOIN_NONE ? EBUSY : EINVAL;
+    error = joiner == JOIN_NONE ? EBUSY : EINVAL;
     if (worker != NULL && unit == worker->current)
         error = EDEADLK;
     else if (worker == NULL && !load_acquire(&scheduler.open))
@@ -211,11 +216,11 @@ int thrum_join_until(thrum_t unit, void **result, uint64_t deadline) {
 }
 
 int thrum_detach(thrum_t unit) {
-    if (unit == NULL)
-        return EINVAL;
+    int error = handle_check(unit);
+    if (error != 0)
+        return error;
     struct worker *worker = enter();
     struct thrum_unit *nobody = JOIN_NONE;
-    int error = 0;
     if (!cas_acq_rel(&unit->join, &nobody, JOIN_DETACHED)) {
         if (nobody == JOIN_ENDED) {
             use_up(unit);
@@ -229,5 +234,5 @@ int thrum_detach(thrum_t unit) {
 }
 
 bool thrum_is_detached(thrum_t unit) {
-    return load_acquire(&unit->join) == JOIN_DETACHED;
+    return handle_check(unit) == 0 && load_acquire(&unit->join) == JOIN_DETACHED;
 }

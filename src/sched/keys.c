@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/misuse.h"
 #include "context/depot.h"
 #include "sched/keys.h"
 #include "sched/worker.h"
@@ -37,6 +38,8 @@ static struct depot depot = {.shape = {.chunk = 64 * 1024,
                                        .size = sizeof(struct unit_values)}};
 
 int thrum_key_create(thrum_key_t *key, void (*destructor)(void *)) {
+    if (is_null(key))
+        return EINVAL;
     for (unsigned i = 0; i < THRUM_KEYS_MAX; i++) {
         uint32_t generation = load_relaxed(&keys[i].generation);
         if (generation % 2 == 0 && cas_acq_rel(&keys[i].generation, &generation, generation + 1)) {

@@ -14,10 +14,15 @@ bool unit_here_may_wait(void) {
     return may;
 }
 
-/* The others answer EPERM. */
+/* The public function that a unit is in which awaits that; of several, the plain one. */
 static const char *function_of(enum awaits kind) {
     switch (kind) {
     case AWAITS_TIME: return "thrum_sleep";
+    case AWAITS_RESUME: return "thrum_suspend";
+    case AWAITS_END: return "thrum_join";
+    case AWAITS_CALL: return "thrum_blocking";
+    case AWAITS_WORKER: return "thrum_worker_stop";
+    case AWAITS_WORK: return "thrum_sched_idle";
     case AWAITS_ANY: return "thrum_wait_any";
     case AWAITS_MUTEX: return "thrum_mutex_lock";
     case AWAITS_COND: return "thrum_cond_wait";
@@ -38,6 +43,19 @@ static const char *function_of(enum awaits kind) {
 
 _Noreturn void unit_cannot_wait(enum awaits kind) {
     text_line("misuse: a tasklet or a scheduler must not wait, as it would have to in ", function_of(kind),
+              NULL);
+    abort();
+}
+
+_Noreturn void unit_waits_in_region(enum awaits kind) {
+    text_line("misuse: a thread must not wait between thrum_nopreempt_begin() and thrum_nopreempt_end(), as "
+              "it would in ",
+              function_of(kind), NULL);
+    abort();
+}
+
+_Noreturn void unit_ends_in_region(void) {
+    text_line("misuse: a thread must not end between thrum_nopreempt_begin() and thrum_nopreempt_end()", NULL,
               NULL);
     abort();
 }

@@ -23,4 +23,9 @@ static inline void unit_expect_may_wait(const struct thrum_unit *self, enum awai
         unit_cannot_wait(kind);
 }
 
+/* In a region of the program's (thrum_nopreempt_begin) no thread waits or ends, in any build: the count of these is the kernel
+ * thread's, and the next thread there would have it. */
+__attribute__((cold)) _Noreturn void unit_waits_in_region(enum awaits kind);
+__attribute__((cold)) _Noreturn void unit_ends_in_region(void);
+
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "os/lock.h"
+#include "sched/pool.h"
 #include "sched/worker.h"
 #include "thrum/pool.h"
 
@@ -58,8 +59,10 @@ static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct
         set_bound(unit, to);
         fetch_add_relaxed(&to->counters.migrations, 1);
     } else if (error == 0) {
-        if (pool != NULL)
+        if (pool != NULL) {
+            store_relaxed(&pool->was_used, true);
             store_release(&unit->pool, pool); /* the kind may say already that it counts */
+        }
         store_release(&unit->kind, (uint8_t)(pool != NULL ? UNIT_POOLED : UNIT_ULT));
         store_relaxed(&unit->bound, NULL);
     }
@@ -97,9 +100,11 @@ static void move_now(struct worker *worker, struct thrum_unit *self) {
 }
 
 int thrum_migrate(thrum_t unit, unsigned id) {
+    int error = handle_check(unit);
+    if (error != 0)
+        return error;
     struct worker *worker = enter(), *to = NULL;
     bool is_self = worker != NULL && unit == worker->current;
-    int error = 0;
     if (id != THRUM_ANY_WORKER && (to = bind_worker(id)) == NULL)
         error = EINVAL;
     if (error == 0 && (error = move(unit, is_self, to, NULL)) != 0 && to != NULL)
@@ -113,11 +118,12 @@ int thrum_migrate(thrum_t unit, unsigned id) {
 }
 
 int thrum_migrate_to_pool(thrum_t unit, thrum_pool_t pool) {
-    if (pool == NULL)
-        return EINVAL;
+    int error = pool == NULL ? EINVAL : handle_check(unit);
+    if (error != 0)
+        return error;
     struct worker *worker = enter();
     bool is_self = worker != NULL && unit == worker->current;
-    int error = move(unit, is_self, NULL, pool);
+    error = move(unit, is_self, NULL, pool);
     if (error == 0)
         trace_migrate(worker, unit, TRACE_POOL);
     if (error == 0 && is_self)

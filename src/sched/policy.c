@@ -3,6 +3,7 @@
  * not. */
 #include <errno.h>
 
+#include "base/misuse.h"
 #include "sched/scheduler.h"
 
 static bool run_from(struct thrum_pool *pool) {
@@ -116,6 +117,8 @@ static int create(thrum_sched_t *result, void (*run)(thrum_sched_t sched, void *
 
 int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const thrum_pool_t *pools,
                        unsigned count) {
+    if (is_null(sched) || is_null(pools))
+        return EINVAL;
     static void (*const runs[])(thrum_sched_t, void *) = {
         [THRUM_SCHED_FIRST] = run_first,
         [THRUM_SCHED_ROUND_ROBIN] = run_round_robin,
@@ -130,6 +133,8 @@ int thrum_sched_create(thrum_sched_t *sched, enum thrum_sched_kind kind, const t
 /* Its own pools go to the front, then the others' by levels. */
 int thrum_sched_create_stealing(thrum_sched_t *result, const thrum_pool_t *pools, unsigned queues,
                                 unsigned levels, unsigned own) {
+    if (is_null(result) || is_null(pools))
+        return EINVAL;
     if (levels == 0 || own >= queues || queues > SCHED_POOLS / levels)
         return EINVAL;
     thrum_pool_t in_order[SCHED_POOLS];

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/misuse.h"
 #include "base/slab.h"
 #include "sched/order.h"
 #include "sched/scheduler.h"
@@ -21,6 +22,11 @@ static void *get(struct slab *slab) {
     lock_release(&memory.lock);
     leave();
     return object;
+}
+
+/* What is in it are threads of a runtime that has ended. */
+static bool is_of_the_past(void) {
+    return load_relaxed(&scheduler.gone);
 }
 
 static void put(struct slab *slab, void *object) {
@@ -51,6 +57,8 @@ static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
 }
 
 int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
+    if (is_null(result))
+        return EINVAL;
     struct thrum_pool *pool = get(&memory.pools);
     int error = pool != NULL ? init_kind(pool, kind) : ENOMEM;
     if (error != 0 && pool != NULL)
@@ -63,6 +71,8 @@ int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
 }
 
 int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *ops, void *data) {
+    if (is_null(result) || is_null(ops))
+        return EINVAL;
     if (ops->push == NULL || ops->pop == NULL || ops->size == NULL)
         return EINVAL;
     struct thrum_pool *pool = get(&memory.pools);
@@ -74,9 +84,33 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
     return 0;
 }
 
+/* A thread that has not ended, and would come to this pool when it next waits, yields or is woken. A detached one that runs
+ * is left out: it may be about to end, which its user cannot wait for. */
+static bool is_to_come(const void *object, const void *pool) {
+    const struct thrum_unit *unit = object;
+    if (unit_place(unit) != UNIT_POOLED || load_relaxed(&unit->pool) != pool)
+        return false;
+    const struct thrum_unit *joiner = load_acquire(&unit->join);
+    return joiner != JOIN_ENDED &&
+           (joiner != JOIN_DETACHED || awaits_kind(load_relaxed(&unit->awaits)) != AWAITS_NOTHING);
+}
+
+/* A look at each descriptor, which is only taken where one may have this pool: to count its threads as they begin and end
+ * would cost each of them two atomic operations on the pool. */
+static bool has_threads(struct thrum_pool *pool) {
+    if (!load_relaxed(&pool->was_used) || is_of_the_past())
+        return false;
+    enter();
+    bool found = depot_find(&unit_depot, is_to_come, pool);
+    leave();
+    return found;
+}
+
 /* Nobody else uses it any more: `destroy` is called outside, as the user's own may well call free(). */
 int thrum_pool_destroy(thrum_pool_t pool) {
-    if (load_acquire(&pool->scheds) != 0 || thrum_pool_size(pool) != 0)
+    if (is_null(pool))
+        return EINVAL;
+    if (load_acquire(&pool->scheds) != 0 || thrum_pool_size(pool) != 0 || has_threads(pool))
         return EBUSY;
     if (pool->ops.destroy != NULL)
         pool->ops.destroy(pool->data);
@@ -85,6 +119,8 @@ int thrum_pool_destroy(thrum_pool_t pool) {
 }
 
 size_t thrum_pool_size(thrum_pool_t pool) {
+    if (is_null(pool) || is_of_the_past())
+        return 0;
     enter();
     size_t size = pool->ops.size(pool->data);
     leave();
@@ -92,10 +128,14 @@ size_t thrum_pool_size(thrum_pool_t pool) {
 }
 
 thrum_t *thrum_link(thrum_t thread) {
+    if (is_null(thread))
+        misuse_null(__func__);
     return &thread->next;
 }
 
 thrum_t thrum_pool_pop(thrum_pool_t pool) {
+    if (is_null(pool) || is_of_the_past())
+        return NULL;
     enter();
     struct thrum_unit *unit = pool->ops.pop(pool->data);
     leave();
@@ -103,6 +143,8 @@ thrum_t thrum_pool_pop(thrum_pool_t pool) {
 }
 
 thrum_t thrum_pool_steal(thrum_pool_t pool) {
+    if (is_null(pool) || is_of_the_past())
+        return NULL;
     enter();
     struct thrum_unit *unit = (pool->steal != NULL ? pool->steal : pool->ops.pop)(pool->data);
     leave();
@@ -110,6 +152,8 @@ thrum_t thrum_pool_steal(thrum_pool_t pool) {
 }
 
 size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
+    if (is_null(pool) || is_null(threads) || is_of_the_past())
+        return 0;
     size_t count = 0;
     enter();
     if (pool->ops.pop_many != NULL)
@@ -124,6 +168,8 @@ size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
 static void push_and_tell(struct thrum_pool *pool, struct thrum_unit *unit,
                           void (*push)(void *data, struct thrum_unit *unit)) {
     unsigned priority = unit->priority;
+    if (__builtin_expect(!load_relaxed(&pool->was_used), 0))
+        store_relaxed(&pool->was_used, true);
     push(pool->data, unit); /* from here on it may be gone */
     if (!scheduler_wake_for(pool) && ticks_are_possible)
         order_interrupt_for(pool, priority);
@@ -138,6 +184,10 @@ void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit) {
 }
 
 void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
+    if (is_null(pool) || is_null(thread))
+        misuse_null(__func__);
+    if (is_of_the_past())
+        misuse_end("thrum_pool_push: the thread went with thrum_fini()");
     enter();
     unit_set_pool(thread, pool);
     pool_push(pool, thread);

@@ -14,6 +14,7 @@ struct thrum_pool {
     bool newest_first;
     struct thrum_unit *(*steal)(void *data);                  /* NULL: as pop; r/o, as the next */
     void (*push_behind)(void *data, struct thrum_unit *unit); /* one that has yielded; NULL: as push */
+    bool was_used;                                            /* a thread has been pushed into it */
     uint32_t scheds; /* that were made with it and are there; a pool is counted as often as it was given */
 };
 

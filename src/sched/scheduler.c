@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/assert.h"
+#include "base/misuse.h"
 #include "base/slab.h"
 #include "sched/order.h"
 #include "sched/pool.h"
@@ -23,8 +24,11 @@ static uint32_t runtimes = 1; /* that there have been, and the one that is or wi
 
 int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sched, void *data), void *data,
                             const thrum_pool_t *pools, unsigned count) {
-    if (run == NULL || count == 0 || count > SCHED_POOLS)
+    if (is_null(result) || run == NULL || is_null(pools) || count == 0 || count > SCHED_POOLS)
         return EINVAL;
+    for (unsigned i = 0; i < count; i++)
+        if (is_null(pools[i]))
+            return EINVAL;
     enter();
     lock_acquire(&memory.lock);
     struct thrum_sched *sched = slab_alloc_locked(&memory.slab);
@@ -46,6 +50,8 @@ int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sch
 }
 
 int thrum_sched_destroy(thrum_sched_t sched) {
+    if (is_null(sched))
+        return EINVAL;
     if (load_acquire(&sched->used) == load_acquire(&runtimes))
         return EBUSY;
     for (unsigned i = 0; i < sched->count; i++)
@@ -60,6 +66,8 @@ int thrum_sched_destroy(thrum_sched_t sched) {
 
 /* Ticks have to be as frequent as that, from when it is run. */
 int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice) {
+    if (is_null(sched))
+        return EINVAL;
     if (slice != 0 && (slice < THRUM_SLICE_MIN || slice > THRUM_SLICE_MAX))
         return EINVAL;
     store_relaxed(&sched->slice, slice);
@@ -106,10 +114,14 @@ static void pass_on_the_rest(struct worker *worker) {
 /* --- what scheduler functions call -------------------------------------------------------------------- */
 
 thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i) {
+    if (is_null(sched))
+        return NULL;
     return i < sched->count ? sched->pools[i] : NULL;
 }
 
 bool thrum_sched_stopping(thrum_sched_t sched) {
+    if (is_null(sched))
+        misuse_null(__func__);
     const struct worker *worker = enter();
     bool stopping = load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping) ||
                     (worker->sched == sched && load_acquire(&worker->wanted_sched) != sched);
@@ -143,6 +155,8 @@ static void run_who_has_a_lock(struct worker *worker) {
 
 /* One after another, with none in hand meanwhile: who runs might wait for a lock that the other has. In a region nobody runs. */
 void thrum_run(thrum_t unit) {
+    if (is_null(unit))
+        misuse_null(__func__);
     struct worker *worker = enter();
     if (is_in_region()) {
         unit_wake(worker, unit);
@@ -163,6 +177,8 @@ void thrum_run(thrum_t unit) {
 }
 
 void thrum_sched_idle(thrum_sched_t sched) {
+    if (is_null(sched))
+        misuse_null(__func__);
     struct worker *worker = enter();
     if (is_in_region()) {
         leave();

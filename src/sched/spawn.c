@@ -174,6 +174,8 @@ static inline __attribute__((always_inline)) struct worker *enter_at_end(const s
         leave();
         exit(EXIT_SUCCESS);
     }
+    if (__builtin_expect(is_in_region(), 0))
+        unit_ends_in_region();
     return worker;
 }
 
@@ -251,6 +253,7 @@ static __attribute__((noinline)) void clear_extras(struct thrum_unit *unit) {
     unit->name[0] = unit->name[1] = 0;
     unit->has_cleanups = false;
     unit->slice = 0;
+    unit->clocked = 0;
 }
 
 static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, struct thrum_unit *join) {
@@ -489,11 +492,12 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
 
 /* It has the mode that it had. */
 int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
-    if (unit == NULL || fn == NULL)
-        return EINVAL;
+    int error = fn == NULL ? EINVAL : handle_check(unit);
+    if (error != 0)
+        return error;
     bool is_own =
         load_relaxed(&unit->kind) != UNIT_TASKLET && own_is_wanted((enum thrum_preempt_mode)unit->preempt);
-    int error = is_own ? own_make(&fn, &arg) : 0;
+    error = is_own ? own_make(&fn, &arg) : 0;
     if (error != 0)
         return error;
     struct worker *worker = enter();

@@ -3,6 +3,7 @@
  * workers take large parts first and the making itself is spread. */
 #include <errno.h>
 
+#include "base/misuse.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -74,6 +75,8 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
     struct batch batch = {threads, attr, fn, args, stride, count, 0, 0};
     if (count == 0)
         return 0;
+    if (is_null(threads) || is_null(fn))
+        return EINVAL;
     if (!unit_here_may_wait())
         return EPERM;
     int enabled = thrum_set_cancel(0); /* those who make them write to our stack until they are joined */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/misuse.h"
 #include "sched/attributes.h"
 #include "sched/cancel.h"
 #include "sched/own.h"
@@ -117,6 +118,8 @@ void stacked_wake_for(const struct thrum_pool *pool) {
 
 /* It may be parked in thrum_sched_idle: (1) and (2) of idle.h with `stopping` in the place of the push. */
 void thrum_sched_stop(thrum_sched_t sched) {
+    if (is_null(sched))
+        misuse_null(__func__);
     store_release(&sched->stopping, 1);
     enter();
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -154,6 +157,8 @@ static void *run_stacked(void *arg) {
 }
 
 int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched) {
+    if (is_null(sched))
+        return EINVAL;
     if (attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_TASKLET)
         return EINVAL;
     if (!scheduler_claim(sched))

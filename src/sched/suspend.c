@@ -89,11 +89,15 @@ bool unit_take_suspended(struct thrum_unit *unit) {
     }
 }
 
-void thrum_resume(thrum_t unit) {
+int thrum_resume(thrum_t unit) {
+    int error = handle_check(unit);
+    if (error != 0)
+        return error;
     struct worker *worker = enter();
     if (unit_take_suspended(unit))
         unit_wake(worker, unit);
     leave();
+    return 0;
 }
 
 /* Whoever runs `self` may run it, too. A pool's are for those who have the pool, and for nobody else. */
@@ -138,7 +142,10 @@ static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
 
 /* Nobody is kept waiting by it for ever: who is to be gone to has suspended itself, and others were looked for there. In a
  * region nobody goes to another. */
-void thrum_switch_to(thrum_t unit) {
+int thrum_switch_to(thrum_t unit) {
+    int error = handle_check(unit);
+    if (error != 0)
+        return error;
     struct worker *worker = enter();
     if (unit_take_suspended(unit)) {
         if (can_be_followed(worker))
@@ -147,4 +154,5 @@ void thrum_switch_to(thrum_t unit) {
             unit_wake(worker, unit);
     }
     leave();
+    return 0;
 }

@@ -92,7 +92,11 @@ struct thrum_unit {
     struct worker *bound;       /* UNIT_BOUND: to this one */
     struct unit_values *values; /* keys.c */
     uint32_t permit;            /* suspend.c */
-    uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on, 1 when it has been woken */
+    union {
+        uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on, 1 when it has been woken */
+        uint32_t
+            clocked; /* else: the kernel thread on which it last read its clock (libc_self.c); 0: it has not */
+    };
     struct thrum_pool
         *pool; /* where it goes when it can run; NULL: the run queue of the worker that says so */
     struct thrum_unit
@@ -118,6 +122,11 @@ struct thrum_unit {
     bool blocks_sigchld; /* besides what its worker blocks: it waits in system(); its own to write */
 } __attribute__((aligned(64)));
 
+/* A unit's CPU clock: that of the kernel thread, and `ahead` ns more (modulo 2^64). Its own. */
+struct unit_clock {
+    uint64_t ahead, last;
+};
+
 /* The uppermost bytes of each stack of a ULT's own. */
 struct unit_head {
     struct {
@@ -125,7 +134,7 @@ struct unit_head {
     } __attribute__((aligned(16))) exception; /* exit.c's, while the frames below are unwound */
     char *low;                                /* STACK_CLASS_USER: where the memory begins */
     uint64_t annotation;                      /* likewise: annotate_stack_new's */
-    uint64_t unused[2];
+    struct unit_clock clock;                  /* if it has `clocked` */
 };
 
 static inline struct unit_head *unit_head_of(const struct thrum_unit *unit) {

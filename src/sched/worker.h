@@ -7,6 +7,7 @@
 #ifndef THRUM_SCHED_WORKER_H
 #define THRUM_SCHED_WORKER_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -109,6 +110,7 @@ extern struct scheduler {
     struct worker *workers[WORKERS_MAX]; /* r/o below count */
     uint32_t count;                      /* grows, by a release */
     uint32_t open;                       /* there is a runtime, and external threads may use it */
+    uint32_t gone;                       /* there was one, and its threads' descriptors are unmapped */
     uint32_t running;                    /* of them: those that have not been stopped */
     uint32_t orphans;                    /* timers of one that was stopped may be left */
     uint32_t nodes;                      /* r/o: of NUMA */
@@ -256,7 +258,19 @@ static inline void switch_as(struct worker *worker, struct thrum_unit *self, str
 }
 
 static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+    if (__builtin_expect(is_in_region(), 0))
+        unit_waits_in_region(awaits_kind(load_relaxed(&self->awaits)));
     switch_as(worker, self, next, THRUM_TRACE_WAIT);
+}
+
+/* --- handles ------------------------------------------------------------------------------------------ */
+
+/* What public functions answer before they read a handle: 0; EINVAL: it is NULL; ESRCH: thrum_fini has given back all
+ * descriptors. (In a child of fork they are still there.) */
+static inline int handle_check(const struct thrum_unit *unit) {
+    if (__builtin_expect(unit == NULL, 0))
+        return EINVAL;
+    return __builtin_expect(load_relaxed(&scheduler.gone), 0) ? ESRCH : 0;
 }
 
 /* --- waiting and waking ------------------------------------------------------------------------------- */

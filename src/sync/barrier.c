@@ -74,6 +74,8 @@ static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t 
 /* --- thrum_barrier_t ---------------------------------------------------------------------------------- */
 
 int thrum_barrier_init(thrum_barrier_t *barrier, unsigned parties) {
+    if (is_null(barrier))
+        return EINVAL;
     if (parties == 0)
         return EINVAL;
     *barrier_of(barrier) = (struct barrier){.parties = parties};
@@ -81,6 +83,8 @@ int thrum_barrier_init(thrum_barrier_t *barrier, unsigned parties) {
 }
 
 int thrum_barrier_wait_until(thrum_barrier_t *barrier, uint64_t deadline, bool *last) {
+    if (is_null(barrier))
+        return EINVAL;
     bool is_last;
     int error = wait_inside(enter(), barrier_of(barrier), deadline, &is_last);
     leave();
@@ -90,12 +94,16 @@ int thrum_barrier_wait_until(thrum_barrier_t *barrier, uint64_t deadline, bool *
 }
 
 bool thrum_barrier_wait(thrum_barrier_t *barrier) {
+    if (is_null(barrier))
+        misuse_null(__func__);
     bool last;
     thrum_barrier_wait_until(barrier, TIMER_NEVER, &last);
     return last;
 }
 
 int thrum_barrier_destroy(thrum_barrier_t *barrier) {
+    if (is_null(barrier))
+        return EINVAL;
     if (load_acquire(&barrier_of(barrier)->queue.word) & WORD_WAITERS)
         return misuse(EBUSY, "thrum_barrier_destroy: somebody waits at this barrier");
     return 0;

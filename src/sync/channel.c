@@ -85,7 +85,12 @@ static int make_room(struct channel *channel, uint32_t word) {
     return 0;
 }
 
-/* EBUSY: it would have to wait, and SPIN is held. Everything else is the outcome. */
+/* An element of no bytes may be nowhere. */
+static bool is_no_element(const struct channel *channel, const void *element) {
+    return is_null(element) && channel->store.size != 0;
+}
+
+/* EAGAIN: it would have to wait, and SPIN is held. Everything else is the outcome. */
 static int try_send(struct channel *channel, const void *element) {
     for (;;) {
         uint32_t word = channel_lock(channel);
@@ -96,7 +101,7 @@ static int try_send(struct channel *channel, const void *element) {
         struct waiter *receiver = hand_to_receiver(channel, element);
         if (receiver == NULL) {
             if (store_is_full(&channel->store))
-                return EBUSY;
+                return EAGAIN;
             if (__builtin_expect(store_lacks_block(&channel->store), 0)) {
                 int error = make_room(channel, word);
                 if (error != 0)
@@ -143,7 +148,7 @@ static int try_receive(struct channel *channel, void *element) {
         return 0;
     }
     if (!(word & CHANNEL_CLOSED))
-        return EBUSY;
+        return EAGAIN;
     channel_unlock(channel, word);
     return EPIPE;
 }
@@ -153,6 +158,8 @@ static int try_receive(struct channel *channel, void *element) {
 enum { ELEMENT_MAX = 1 << 30 };
 
 int thrum_channel_init(thrum_channel_t *channel, size_t element_size, size_t capacity, void *storage) {
+    if (is_null(channel))
+        return EINVAL;
     bool bounded = capacity != 0 && capacity != THRUM_CHANNEL_UNBOUNDED && element_size != 0;
     if (element_size > ELEMENT_MAX || (bounded && (storage == NULL || capacity > PTRDIFF_MAX / element_size)))
         return EINVAL;
@@ -162,9 +169,11 @@ int thrum_channel_init(thrum_channel_t *channel, size_t element_size, size_t cap
 }
 
 int thrum_channel_send_until(thrum_channel_t *object, const void *element, uint64_t deadline) {
+    if (is_null(object) || is_no_element(channel_of(object), element))
+        return EINVAL;
     struct channel *channel = channel_of(object);
     int error = try_send(channel, element);
-    if (error != EBUSY)
+    if (error != EAGAIN)
         return error;
     return wait_in(channel, &channel->senders, (void *)(uintptr_t)element, deadline); /* it is only read */
 }
@@ -174,16 +183,20 @@ int thrum_channel_send(thrum_channel_t *channel, const void *element) {
 }
 
 int thrum_channel_try_send(thrum_channel_t *object, const void *element) {
+    if (is_null(object) || is_no_element(channel_of(object), element))
+        return EINVAL;
     int error = try_send(channel_of(object), element);
-    if (error == EBUSY)
+    if (error == EAGAIN)
         channel_unlock(channel_of(object), 0);
     return error;
 }
 
 int thrum_channel_receive_until(thrum_channel_t *object, void *element, uint64_t deadline) {
+    if (is_null(object))
+        return EINVAL;
     struct channel *channel = channel_of(object);
     int error = try_receive(channel, element);
-    if (error != EBUSY)
+    if (error != EAGAIN)
         return error;
     return wait_in(channel, &channel->receivers, element, deadline);
 }
@@ -193,13 +206,17 @@ int thrum_channel_receive(thrum_channel_t *channel, void *element) {
 }
 
 int thrum_channel_try_receive(thrum_channel_t *object, void *element) {
+    if (is_null(object))
+        return EINVAL;
     int error = try_receive(channel_of(object), element);
-    if (error == EBUSY)
+    if (error == EAGAIN)
         channel_unlock(channel_of(object), 0);
     return error;
 }
 
 int thrum_channel_close(thrum_channel_t *object) {
+    if (is_null(object))
+        return EINVAL;
     struct channel *channel = channel_of(object);
     uint32_t word = channel_lock(channel);
     if (word & CHANNEL_CLOSED) {
@@ -218,6 +235,8 @@ int thrum_channel_close(thrum_channel_t *object) {
 }
 
 size_t thrum_channel_count(thrum_channel_t *object) {
+    if (is_null(object))
+        return 0;
     uint32_t word = channel_lock(channel_of(object));
     size_t count = channel_of(object)->store.count;
     channel_unlock(channel_of(object), word);
@@ -225,6 +244,8 @@ size_t thrum_channel_count(thrum_channel_t *object) {
 }
 
 int thrum_channel_destroy(thrum_channel_t *object) {
+    if (is_null(object))
+        return EINVAL;
     struct channel *channel = channel_of(object);
     uint32_t word = channel_lock(channel);
     bool used = channel->senders.first != NULL || channel->receivers.first != NULL;

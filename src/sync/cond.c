@@ -55,14 +55,20 @@ static int cond_wait(struct cond *cond, struct mutex *mutex, uint64_t deadline) 
 }
 
 void thrum_cond_init(thrum_cond_t *cond) {
+    if (is_null(cond))
+        misuse_null(__func__);
     *cond_of(cond) = (struct cond){.mutex = NULL};
 }
 
 void thrum_cond_wait(thrum_cond_t *cond, thrum_mutex_t *mutex) {
+    if (is_null(cond) || is_null(mutex))
+        misuse_null(__func__);
     cond_wait(cond_of(cond), mutex_of(mutex), TIMER_NEVER);
 }
 
 int thrum_cond_wait_until(thrum_cond_t *cond, thrum_mutex_t *mutex, uint64_t deadline) {
+    if (is_null(cond) || is_null(mutex))
+        return EINVAL;
     return cond_wait(cond_of(cond), mutex_of(mutex), deadline);
 }
 
@@ -73,6 +79,8 @@ static bool nobody_waits(const struct cond *cond) {
 }
 
 void thrum_cond_signal(thrum_cond_t *object) {
+    if (is_null(object))
+        misuse_null(__func__);
     struct cond *cond = cond_of(object);
     if (nobody_waits(cond))
         return;
@@ -87,6 +95,8 @@ void thrum_cond_signal(thrum_cond_t *object) {
 }
 
 void thrum_cond_broadcast(thrum_cond_t *object) {
+    if (is_null(object))
+        misuse_null(__func__);
     struct cond *cond = cond_of(object);
     if (nobody_waits(cond))
         return;
@@ -104,6 +114,8 @@ void thrum_cond_broadcast(thrum_cond_t *object) {
 
 /* After a broadcast nobody is listed, and those whose deadlines came before have been dismissed. */
 int thrum_cond_destroy(thrum_cond_t *cond) {
+    if (is_null(cond))
+        return EINVAL;
     if (load_acquire(&cond_of(cond)->queue.word) != 0)
         return misuse(EBUSY, "thrum_cond_destroy: somebody waits for this condition");
     return 0;

@@ -42,15 +42,21 @@ int event_wait(struct event *event, enum awaits kind, uint64_t deadline) {
 /* --- thrum_event_t ------------------------------------------------------------------------------------ */
 
 void thrum_event_init(thrum_event_t *event) {
+    if (is_null(event))
+        misuse_null(__func__);
     *event_of(event) = (struct event){.queue.word = 0};
 }
 
 void thrum_event_set(thrum_event_t *event) {
+    if (is_null(event))
+        misuse_null(__func__);
     event_set(event_of(event));
 }
 
 /* Where it is set nobody waits, and SPIN is only held by who finds out that it is set. */
 void thrum_event_reset(thrum_event_t *object) {
+    if (is_null(object))
+        misuse_null(__func__);
     struct event *event = event_of(object);
     for (unsigned tries = 0; event_is_set(event); backoff(tries++)) {
         uint32_t word = EVENT_SET;
@@ -60,18 +66,26 @@ void thrum_event_reset(thrum_event_t *object) {
 }
 
 int thrum_event_try_wait(thrum_event_t *event) {
+    if (is_null(event))
+        return EINVAL;
     return event_is_set(event_of(event)) ? 0 : EBUSY;
 }
 
 void thrum_event_wait(thrum_event_t *event) {
+    if (is_null(event))
+        misuse_null(__func__);
     event_wait(event_of(event), AWAITS_EVENT, TIMER_NEVER);
 }
 
 int thrum_event_wait_until(thrum_event_t *event, uint64_t deadline) {
+    if (is_null(event))
+        return EINVAL;
     return event_wait(event_of(event), AWAITS_EVENT, deadline);
 }
 
 int thrum_event_destroy(thrum_event_t *event) {
+    if (is_null(event))
+        return EINVAL;
     if (event_has_waiters(event_of(event)))
         return misuse(EBUSY, "thrum_event_destroy: somebody waits for this event");
     return 0;

@@ -23,10 +23,14 @@ static int give(const struct eventual *eventual, int error, void **value) {
 }
 
 void thrum_eventual_init(thrum_eventual_t *eventual) {
+    if (is_null(eventual))
+        misuse_null(__func__);
     *eventual_of(eventual) = (struct eventual){.value = NULL};
 }
 
 int thrum_eventual_set(thrum_eventual_t *object, void *value) {
+    if (is_null(object))
+        return EINVAL;
     struct eventual *eventual = eventual_of(object);
     uint32_t free = 0;
     if (!cas_acquire(&eventual->taken, &free, 1))
@@ -37,17 +41,23 @@ int thrum_eventual_set(thrum_eventual_t *object, void *value) {
 }
 
 int thrum_eventual_try_get(thrum_eventual_t *object, void **value) {
+    if (is_null(object))
+        return EINVAL;
     struct eventual *eventual = eventual_of(object);
     return give(eventual, event_is_set(&eventual->event) ? 0 : EBUSY, value);
 }
 
 void *thrum_eventual_get(thrum_eventual_t *object) {
+    if (is_null(object))
+        misuse_null(__func__);
     struct eventual *eventual = eventual_of(object);
     event_wait(&eventual->event, AWAITS_EVENTUAL, TIMER_NEVER);
     return eventual->value;
 }
 
 int thrum_eventual_get_until(thrum_eventual_t *object, void **value, uint64_t deadline) {
+    if (is_null(object))
+        return EINVAL;
     struct eventual *eventual = eventual_of(object);
     return give(eventual, event_wait(&eventual->event, AWAITS_EVENTUAL, deadline), value);
 }
@@ -60,6 +70,8 @@ int thrum_eventual_reset(thrum_eventual_t *eventual) {
 }
 
 int thrum_eventual_destroy(thrum_eventual_t *eventual) {
+    if (is_null(eventual))
+        return EINVAL;
     if (event_has_waiters(&eventual_of(eventual)->event))
         return misuse(EBUSY, "thrum_eventual_destroy: somebody waits for this eventual");
     return 0;

@@ -19,11 +19,15 @@ static struct future *future_of(thrum_future_t *future) {
 }
 
 void thrum_future_init(thrum_future_t *future, void **values, unsigned count) {
+    if (is_null(future) || (is_null(values) && count != 0))
+        misuse_null(__func__);
     *future_of(future) =
         (struct future){.event.queue.word = count == 0 ? EVENT_SET : 0, .values = values, .count = count};
 }
 
 int thrum_future_set(thrum_future_t *object, void *value) {
+    if (is_null(object))
+        return EINVAL;
     struct future *future = future_of(object);
     uint32_t place = load_relaxed(&future->taken);
     do
@@ -40,18 +44,26 @@ int thrum_future_set(thrum_future_t *object, void *value) {
 }
 
 int thrum_future_try_wait(thrum_future_t *future) {
+    if (is_null(future))
+        return EINVAL;
     return event_is_set(&future_of(future)->event) ? 0 : EBUSY;
 }
 
 void thrum_future_wait(thrum_future_t *future) {
+    if (is_null(future))
+        misuse_null(__func__);
     event_wait(&future_of(future)->event, AWAITS_FUTURE, TIMER_NEVER);
 }
 
 int thrum_future_wait_until(thrum_future_t *future, uint64_t deadline) {
+    if (is_null(future))
+        return EINVAL;
     return event_wait(&future_of(future)->event, AWAITS_FUTURE, deadline);
 }
 
 int thrum_future_reset(thrum_future_t *object) {
+    if (is_null(object))
+        return EINVAL;
     struct future *future = future_of(object);
     int error = thrum_future_destroy(object);
     if (error == 0)
@@ -60,6 +72,8 @@ int thrum_future_reset(thrum_future_t *object) {
 }
 
 int thrum_future_destroy(thrum_future_t *future) {
+    if (is_null(future))
+        return EINVAL;
     if (event_has_waiters(&future_of(future)->event))
         return misuse(EBUSY, "thrum_future_destroy: somebody waits for this future");
     return 0;

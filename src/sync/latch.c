@@ -18,10 +18,14 @@ static struct latch *latch_of(thrum_latch_t *latch) {
 }
 
 void thrum_latch_init(thrum_latch_t *latch, unsigned count) {
+    if (is_null(latch))
+        misuse_null(__func__);
     *latch_of(latch) = (struct latch){.event.queue.word = count == 0 ? EVENT_SET : 0, .count = count};
 }
 
 int thrum_latch_count_down(thrum_latch_t *object, unsigned by) {
+    if (is_null(object))
+        return EINVAL;
     struct latch *latch = latch_of(object);
     uint32_t count = load_relaxed(&latch->count);
     annotate_happens_before(&latch->count);
@@ -38,18 +42,26 @@ int thrum_latch_count_down(thrum_latch_t *object, unsigned by) {
 }
 
 int thrum_latch_try_wait(thrum_latch_t *latch) {
+    if (is_null(latch))
+        return EINVAL;
     return event_is_set(&latch_of(latch)->event) ? 0 : EBUSY;
 }
 
 void thrum_latch_wait(thrum_latch_t *latch) {
+    if (is_null(latch))
+        misuse_null(__func__);
     event_wait(&latch_of(latch)->event, AWAITS_LATCH, TIMER_NEVER);
 }
 
 int thrum_latch_wait_until(thrum_latch_t *latch, uint64_t deadline) {
+    if (is_null(latch))
+        return EINVAL;
     return event_wait(&latch_of(latch)->event, AWAITS_LATCH, deadline);
 }
 
 int thrum_latch_destroy(thrum_latch_t *latch) {
+    if (is_null(latch))
+        return EINVAL;
     if (event_has_waiters(&latch_of(latch)->event))
         return misuse(EBUSY, "thrum_latch_destroy: somebody waits for this latch");
     return 0;

@@ -116,15 +116,21 @@ static inline bool lock_fast(struct mutex *mutex) {
 }
 
 void thrum_mutex_lock(thrum_mutex_t *mutex) {
+    if (is_null(mutex))
+        misuse_null(__func__);
     if (!lock_fast(mutex_of(mutex)))
         lock_slow(mutex_of(mutex), TIMER_NEVER);
 }
 
 int thrum_mutex_lock_until(thrum_mutex_t *mutex, uint64_t deadline) {
+    if (is_null(mutex))
+        return EINVAL;
     return lock_fast(mutex_of(mutex)) ? 0 : lock_slow(mutex_of(mutex), deadline);
 }
 
 int thrum_mutex_try_lock(thrum_mutex_t *object) {
+    if (is_null(object))
+        return EINVAL;
     struct mutex *mutex = mutex_of(object);
     if (lock_fast(mutex))
         return 0;
@@ -188,6 +194,8 @@ static __attribute__((noinline)) int unlock_slow(struct mutex *mutex) {
 }
 
 int thrum_mutex_unlock(thrum_mutex_t *object) {
+    if (is_null(object))
+        return EINVAL;
     struct mutex *mutex = mutex_of(object);
     uint32_t word = load_relaxed(&mutex->word);
     annotate_happens_before(&mutex->word);
@@ -200,6 +208,8 @@ int thrum_mutex_unlock(thrum_mutex_t *object) {
 /* --- the rest ----------------------------------------------------------------------------------------- */
 
 int thrum_mutex_init(thrum_mutex_t *mutex, unsigned kind) {
+    if (is_null(mutex))
+        return EINVAL;
     if (kind & ~(unsigned)(THRUM_MUTEX_RECURSIVE | THRUM_MUTEX_PRIORITY))
         return EINVAL;
     *mutex_of(mutex) = (struct mutex){.queue.word = kind};
@@ -207,6 +217,8 @@ int thrum_mutex_init(thrum_mutex_t *mutex, unsigned kind) {
 }
 
 int thrum_mutex_destroy(thrum_mutex_t *mutex) {
+    if (is_null(mutex))
+        return EINVAL;
     if (load_acquire(&mutex_of(mutex)->word) & (MUTEX_LOCKED | WORD_WAITERS))
         return misuse(EBUSY, "thrum_mutex_destroy: somebody has this mutex or waits for it");
     return 0;

@@ -72,14 +72,20 @@ static __attribute__((noinline)) int call_or_wait(struct once *once, void (*fn)(
 }
 
 int thrum_once_call_until(thrum_once_t *object, void (*fn)(void *), void *arg, uint64_t moment) {
+    if (is_null(object) || is_null(fn))
+        return EINVAL;
     struct once *once = (struct once *)(void *)object;
     return event_is_set(&once->event) ? 0 : call_or_wait(once, fn, arg, moment);
 }
 
 void thrum_once_call(thrum_once_t *object, void (*fn)(void *), void *arg) {
+    if (is_null(object) || is_null(fn))
+        misuse_null(__func__);
     thrum_once_call_until(object, fn, arg, TIMER_NEVER);
 }
 
 int thrum_once_try_call(thrum_once_t *once, void (*fn)(void *), void *arg) {
+    if (is_null(once) || is_null(fn))
+        return EINVAL;
     return thrum_once_call_until(once, fn, arg, 0) == 0 ? 0 : EBUSY;
 }

@@ -221,36 +221,52 @@ static bool unlock_fast(struct rwlock *lock) {
 /* --- thrum_rwlock_t ----------------------------------------------------------------------------------- */
 
 void thrum_rwlock_init(thrum_rwlock_t *lock) {
+    if (is_null(lock))
+        misuse_null(__func__);
     *rwlock_of(lock) = (struct rwlock){.word = 0};
 }
 
 void thrum_rwlock_read_lock(thrum_rwlock_t *lock) {
+    if (is_null(lock))
+        misuse_null(__func__);
     if (!read_fast(rwlock_of(lock)))
         read_slow(rwlock_of(lock), TIMER_NEVER);
 }
 
 int thrum_rwlock_read_lock_until(thrum_rwlock_t *lock, uint64_t deadline) {
+    if (is_null(lock))
+        return EINVAL;
     return read_fast(rwlock_of(lock)) ? 0 : read_slow(rwlock_of(lock), deadline);
 }
 
 void thrum_rwlock_write_lock(thrum_rwlock_t *lock) {
+    if (is_null(lock))
+        misuse_null(__func__);
     if (!write_fast(rwlock_of(lock)))
         write_slow(rwlock_of(lock), TIMER_NEVER);
 }
 
 int thrum_rwlock_write_lock_until(thrum_rwlock_t *lock, uint64_t deadline) {
+    if (is_null(lock))
+        return EINVAL;
     return write_fast(rwlock_of(lock)) ? 0 : write_slow(rwlock_of(lock), deadline);
 }
 
 int thrum_rwlock_try_read_lock(thrum_rwlock_t *lock) {
+    if (is_null(lock))
+        return EINVAL;
     return read_fast(rwlock_of(lock)) ? 0 : try_slow(rwlock_of(lock), may_read, RWLOCK_READER);
 }
 
 int thrum_rwlock_try_write_lock(thrum_rwlock_t *lock) {
+    if (is_null(lock))
+        return EINVAL;
     return write_fast(rwlock_of(lock)) ? 0 : try_slow(rwlock_of(lock), may_write, RWLOCK_WRITING);
 }
 
 int thrum_rwlock_unlock(thrum_rwlock_t *object) {
+    if (is_null(object))
+        return EINVAL;
     struct rwlock *lock = rwlock_of(object);
     if (unlock_fast(lock))
         return 0;
@@ -260,6 +276,8 @@ int thrum_rwlock_unlock(thrum_rwlock_t *object) {
 }
 
 int thrum_rwlock_destroy(thrum_rwlock_t *lock) {
+    if (is_null(lock))
+        return EINVAL;
     if (load_acquire(&rwlock_of(lock)->word) & ~(uint32_t)WORD_SPIN)
         return misuse(EBUSY, "thrum_rwlock_destroy: somebody has this lock or waits for it");
     return 0;

@@ -62,6 +62,8 @@ static __attribute__((noinline)) int post_slow(struct sem *sem, uint32_t permits
 /* --- thrum_sem_t -------------------------------------------------------------------------------------- */
 
 int thrum_sem_init(thrum_sem_t *sem, unsigned permits) {
+    if (is_null(sem))
+        return EINVAL;
     if (permits > THRUM_SEM_MAX)
         return EINVAL;
     *sem_of(sem) = (struct sem){.queue.word = permits * SEM_ONE};
@@ -69,19 +71,27 @@ int thrum_sem_init(thrum_sem_t *sem, unsigned permits) {
 }
 
 int thrum_sem_try_wait(thrum_sem_t *sem) {
+    if (is_null(sem))
+        return EINVAL;
     return sem_take(sem_of(sem)) ? 0 : EBUSY;
 }
 
 void thrum_sem_wait(thrum_sem_t *sem) {
+    if (is_null(sem))
+        misuse_null(__func__);
     if (!sem_take(sem_of(sem)))
         wait_slow(sem_of(sem), TIMER_NEVER);
 }
 
 int thrum_sem_wait_until(thrum_sem_t *sem, uint64_t deadline) {
+    if (is_null(sem))
+        return EINVAL;
     return sem_take(sem_of(sem)) ? 0 : wait_slow(sem_of(sem), deadline);
 }
 
 int thrum_sem_post_many(thrum_sem_t *object, unsigned permits) {
+    if (is_null(object))
+        return EINVAL;
     struct sem *sem = sem_of(object);
     uint32_t word = load_relaxed(&sem->queue.word);
     annotate_happens_before(&sem->queue.word);
@@ -99,10 +109,14 @@ int thrum_sem_post(thrum_sem_t *sem) {
 }
 
 unsigned thrum_sem_count(const thrum_sem_t *sem) {
+    if (is_null(sem))
+        return 0;
     return load_relaxed(&((const struct sem *)(const void *)sem)->queue.word) >> SEM_SHIFT;
 }
 
 int thrum_sem_destroy(thrum_sem_t *sem) {
+    if (is_null(sem))
+        return EINVAL;
     if (load_acquire(&sem_of(sem)->queue.word) & WORD_WAITERS)
         return misuse(EBUSY, "thrum_sem_destroy: somebody waits for this semaphore");
     return 0;

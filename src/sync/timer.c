@@ -6,6 +6,8 @@
 #include <stddef.h>
 
 #include "base/atomic.h"
+#include "base/misuse.h"
+#include "sched/worker.h"
 #include "thrum/sync.h"
 #include "thrum/time.h"
 
@@ -47,13 +49,15 @@ static void *run(void *arg) {
 }
 
 void thrum_timer_init(thrum_timer_t *timer) {
+    if (is_null(timer))
+        misuse_null(__func__);
     *timer_of(timer) = (struct program_timer){.stop = THRUM_EVENT_INIT};
 }
 
 int thrum_timer_start(thrum_timer_t *object, uint64_t moment, uint64_t period, void (*fn)(void *),
                       void *arg) {
     struct program_timer *timer = timer_of(object);
-    if (fn == NULL)
+    if (is_null(object) || fn == NULL)
         return EINVAL;
     if (timer->thread != NULL)
         return EBUSY;
@@ -69,11 +73,18 @@ int thrum_timer_start(thrum_timer_t *object, uint64_t moment, uint64_t period, v
 }
 
 int thrum_timer_stop(thrum_timer_t *object) {
+    if (is_null(object))
+        return EINVAL;
     struct program_timer *timer = timer_of(object);
     thrum_t self = thrum_self();
     bool is_within = self != NULL && self == load_relaxed(&timer->caller);
     if (!is_within && timer->thread == NULL)
         return EINVAL;
+    if (!is_within &&
+        handle_check(timer->thread) != 0) { /* what waits in `stop` went with the runtime, too */
+        thrum_timer_init(object);
+        return ESRCH;
+    }
     thrum_event_set(&timer->stop);
     int error = is_within ? EDEADLK : thrum_join(timer->thread, NULL);
     if (error == 0)

@@ -19,6 +19,12 @@ static inline uintptr_t arch_tcb(void) {
     return base;
 }
 
+/* The memory that libc has allocated for this block's dynamic thread-locals (the ABI's DTV). The block's second word names
+ * the second of its entries, of 16 bytes each. */
+static inline void *arch_tcb_dtv(uintptr_t base) {
+    return *(char **)(base + 8) - 16;
+}
+
 /* May the program change it without the kernel? */
 static inline bool arch_tcb_is_cheap(void) {
     enum { FSGSBASE = 2 }; /* HWCAP2_FSGSBASE */
