@@ -26,12 +26,16 @@
  * other kernel thread of the process. Each function says who may call it; none may be called from a signal handler
  * unless it says so.
  *
- * ERRORS. Functions return 0 or a positive errno value, as pthreads do; errno is not touched.
+ * ERRORS. Functions return 0 or a positive errno value, as pthreads do; errno is not touched. NULL where a handle, an object,
+ * a function or a place for a result is needed is EINVAL in all of them; what returns something else answers 0, NULL or
+ * "", or, if that would go unnoticed (thrum_mutex_lock), says so in one line and aborts. After thrum_fini the handles that
+ * there were are ESRCH, until the next runtime begins: from there on to use them is undefined.
  *
- * THREAD-LOCAL VARIABLES (errno among them) belong to the kernel thread. A ULT that waits may go on elsewhere: what it
+ * THREAD-LOCAL VARIABLES (errno among them) belong to the kernel thread. A ULT that waits may resume on another: what it
  * has read from a thread-local before may not be there after, and the compiler may have kept its address. Use them
- * between two calls of this library, not across one. What a thread that is preempted in between has of them is its mode
- * (<thrum/preempt.h>): all, unless told.
+ * between two calls of this library, not across one. Only errno is safe from the compiler, since this header makes it
+ * another macro (<thrum/errno.h>; THRUM_PLAIN_ERRNO: without). What a thread that is preempted in between has of them is
+ * its mode (<thrum/preempt.h>): all, unless told.
  */
 #ifndef THRUM_THRUM_H
 #define THRUM_THRUM_H
@@ -40,6 +44,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef THRUM_PLAIN_ERRNO
+#include "thrum/errno.h"
+#endif
 #include "thrum/preempt.h"
 
 #ifdef __cplusplus
@@ -68,7 +75,8 @@ struct thrum_config {
  * of its function ends the child, with exit code 0.
  *
  * The library is to be there from the program's start, linked or preloaded: one that comes with dlopen later is behind
- * the C library, and pthread_exit in a ULT is then not its own.
+ * the C library, and pthread_exit in a ULT is then not its own: it says so in one line and aborts. So it is with
+ * pthread_getattr_np, which then names the stack of the kernel thread.
  *
  * From: an external kernel thread, when no runtime is running.
  * Errors: EBUSY a runtime is running; EINVAL config->workers is more than 1024, config->stack_size more than 1 GiB, something

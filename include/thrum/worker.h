@@ -31,8 +31,10 @@ extern "C" {
 /* --- calls that block --------------------------------------------------------------------------------- */
 
 /* Calls fn(arg) on a kernel thread that is kept for that, while the caller waits and its worker runs others; *result,
- * unless NULL, is what fn returned, and errno what fn left there. For what sleeps in the kernel, or computes for long
- * in a library that knows nothing of this one. On an external kernel thread it is a plain call.
+ * unless NULL, is what fn returned, and errno what fn left there. The caller may be on another kernel thread afterwards:
+ * <thrum/errno.h>, which <thrum/thrum.h> includes, makes it read the right errno. (With THRUM_PLAIN_ERRNO a function that has
+ * named errno before may read another thread's: let fn leave it where `arg` points to.) For what sleeps in the kernel, or
+ * computes for long in a library that knows nothing of this one. On an external kernel thread it is a plain call.
  *
  * Each call that is on its way has a kernel thread to itself, so calls may wait for each other, and there may be as
  * many as the system allows kernel threads; a thrum_sem_t around the calls makes that fewer. Threads are used again,

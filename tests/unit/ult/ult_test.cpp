@@ -371,8 +371,6 @@ TEST_P(Join, OfOneThatIsDetached) {
 }
 
 TEST_P(Join, OfAHandleThatIsUsedUp) {
-    if (!library_is_checked())
-        GTEST_SKIP() << "only a debug build knows such a handle again";
     const thrum_t joined = spawn(same, nullptr);
     EXPECT_EQ(thrum_join(joined, nullptr), 0);
     expect_not_joinable(joined);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the C library says of the calling thread, where that is a ULT. The C library knows kernel threads alone, so of three of
+ * its functions libthrum has its own for the whole program, as of pthread_exit (exit.c):
+ *
+ *   pthread_getattr_np     of pthread_self(): the stack that the caller stands on. Collectors and language runtimes look for
+ *                          its bounds there.
+ *   clock_gettime          of CLOCK_THREAD_CPUTIME_ID: goes on where the ULT last read it, when it has come to another kernel
+ *                          thread meanwhile. So it never runs backwards. It is still the kernel thread's: others' time on the
+ *                          same worker counts, and time that passed between the last reading and the move does not.
+ *   pthread_getcpuclockid  of pthread_self(): that clock. The C library would name the kernel thread whose thread control block
+ *                          the caller has (tcb.h), which may sleep.
+ *
+ * Everything else is the C library's: also for external kernel threads, and for handles other than the caller's. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "os/clock.h"
+#include "os/syscall.h"
+#include "sched/worker.h"
+
+/* Of what called thrum_init, which has no stack of ours. */
+static struct unit_clock primary_clock;
+
+/* r/o once they are found: before main, or by what runs before that. clock_gettime is async-signal-safe, and dlsym is not. */
+static struct {
+    int (*getattr)(pthread_t, pthread_attr_t *);
+    int (*getcpuclockid)(pthread_t, clockid_t *);
+    int (*gettime)(clockid_t, struct timespec *);
+} libc;
+
+static __attribute__((constructor, noinline, cold)) void find(void) {
+    *(void **)&libc.getattr = dlsym(RTLD_NEXT, "pthread_getattr_np");
+    *(void **)&libc.getcpuclockid = dlsym(RTLD_NEXT, "pthread_getcpuclockid");
+    *(void **)&libc.gettime = dlsym(RTLD_NEXT, "clock_gettime");
+}
+
+/* What runs on this kernel thread: the caller, unless it is a signal handler's or a tasklet's host; NULL: an external one. Not
+ * unit_to_note, which gives up where the caller is moved in between. */
+static struct thrum_unit *unit_here(void) {
+    const struct worker *worker;
+    struct thrum_unit *self = NULL;
+    while ((worker = worker_here()) != NULL) {
+        self = load_relaxed(&worker->current);
+        if (worker_here() == worker)
+            return self;
+    }
+    return NULL;
+}
+
+static bool is_around(const struct thrum_unit *unit, const char *frame) {
+    return unit->stack_top != NULL && load_relaxed(&unit->kind) != UNIT_TASKLET &&
+           unit_stack_low(unit) <= frame && frame < unit->stack_top;
+}
+
+/* The unit whose own stack `frame` is in; NULL: an external kernel thread's, a tasklet's, a signal handler's on a stack of
+ * its own, or that of a kernel thread. */
+static struct thrum_unit *unit_around(const char *frame) {
+    struct thrum_unit *self = unit_here();
+    return self != NULL && is_around(self, frame) ? self : NULL;
+}
+
+/* --- its stack ---------------------------------------------------------------------------------------- */
+
+__attribute__((visibility("default"))) int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr) {
+    if (__builtin_expect(libc.getattr == NULL, 0))
+        find();
+    int error = libc.getattr(thread, attr);
+    const struct thrum_unit *self =
+        error == 0 && thread == pthread_self() ? unit_around(__builtin_frame_address(0)) : NULL;
+    if (self == NULL)
+        return error;
+    char *low = unit_stack_low(self);
+    error = pthread_attr_setstack(attr, low, (size_t)(self->stack_top - low));
+    if (error == 0)
+        error =
+            pthread_attr_setguardsize(attr, self->stack_class == STACK_CLASS_USER ? 0 : stack_guard_size());
+    if (error != 0)
+        pthread_attr_destroy(attr);
+    return error;
+}
+
+/* --- its clock ---------------------------------------------------------------------------------------- */
+
+static int read_kernels_clock(struct timespec *time, uint32_t *thread) {
+    int answer;
+    do {
+        *thread = (uint32_t)sys(SYS_gettid);
+        answer = libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
+    } while (answer == 0 && (uint32_t)sys(SYS_gettid) != *thread); /* moved in between */
+    return answer;
+}
+
+/* A signal handler that reads it in between may get the same moment again. */
+static __attribute__((noinline)) int read_clock(struct timespec *time, const char *frame) {
+    struct thrum_unit *self = unit_here();
+    bool is_primary = self != NULL && self->is_primary;
+    if (self == NULL || !(is_primary || is_around(self, frame)))
+        return libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
+    struct unit_clock *clock = is_primary ? &primary_clock : &unit_head_of(self)->clock;
+    uint32_t thread;
+    int answer = read_kernels_clock(time, &thread);
+    if (answer != 0)
+        return answer;
+    if (self->clocked != thread) {
+        clock->ahead = self->clocked != 0 ? clock->last - clock_ns(time) : 0;
+        self->clocked = thread;
+        store_relaxed(&self->extras, true);
+    }
+    clock->last = clock_ns(time) + clock->ahead;
+    *time = timer_spec(clock->last);
+    return 0;
+}
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time) {
+    if (__builtin_expect(libc.gettime == NULL, 0))
+        find();
+    if (__builtin_expect(clock == CLOCK_THREAD_CPUTIME_ID, 0))
+        return read_clock(time, __builtin_frame_address(0));
+    return libc.gettime(clock, time);
+}
+
+__attribute__((visibility("default"))) int pthread_getcpuclockid(pthread_t thread, clockid_t *clock) {
+    if (__builtin_expect(libc.getcpuclockid == NULL, 0))
+        find();
+    if (thread != pthread_self() || unit_here() == NULL)
+        return libc.getcpuclockid(thread, clock);
+    *clock = CLOCK_THREAD_CPUTIME_ID;
+    return 0;
+}
