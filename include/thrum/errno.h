@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libthrum: errno in functions that wait.
  *
+ *     char byte;
  *     errno = 0;
- *     thrum_yield();                      // may return on another worker's kernel thread
- *     if (read(file, &byte, 1) < 0)
- *         perror("read");                 // reads the errno that read has set
+ *     thrum_yield(); // may return on another worker's kernel thread
+ *     if (read(STDIN_FILENO, &byte, 1) < 0)
+ *         perror("read"); // reads the errno that read has set
  *
  * errno is a thread-local variable of the kernel thread. The C library declares the function behind it `const`, so a
  * compiler calls it once and keeps the address for the rest of the function, also across a wait, after which the thread
