@@ -355,7 +355,7 @@ TEST_F(KthreadEnd, LineageIsHandedToOnesOwnThreads) {
 }
 
 TEST_F(KthreadEnd, LineageOfThreadsThatAreNotOurs) {
-    lineage_new(); // so that something was ever changed
+    lineage_new(0); // so that something was ever changed
     uint64_t lineage = 99;
     EXPECT_TRUE(kthread_lineage(&lineage)) << "the main thread's is known";
     EXPECT_EQ(lineage, 0u);
