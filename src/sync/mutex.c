@@ -178,7 +178,8 @@ int mutex_unlock_inside(struct worker *worker, struct mutex *mutex) {
         return misuse(EPERM, "thrum_mutex_unlock: nobody has this mutex");
     if (owner_is_kept(word)) {
         if (load_relaxed(&mutex->owner) != unit_self(worker))
-            return misuse(EPERM, "thrum_mutex_unlock: another has this mutex");
+            return misuse(EPERM, "thrum_mutex_unlock: another thread has this mutex (a coroutine must not "
+                                 "hold it across co_await)");
         if (mutex->depth > 0) {
             mutex->depth--;
             return 0;

@@ -25,15 +25,18 @@ class attributes {
     /* thrum_cancel may end it. */
     attributes &cancellable() { return add(THRUM_SPAWN_CANCELLABLE); }
     attributes &stack_size(std::size_t bytes) {
-        detail::check(thrum_attr_set_stack_size(&native_, bytes), "thrum::attributes::stack_size");
+        detail::check(thrum_attr_set_stack_size(&native_, bytes), "thrum::attributes::stack_size",
+                      "more than 1 GiB");
         return *this;
     }
     attributes &worker(unsigned number) {
-        detail::check(thrum_attr_set_worker(&native_, number), "thrum::attributes::worker");
+        detail::check(thrum_attr_set_worker(&native_, number), "thrum::attributes::worker",
+                      "there can be no such worker");
         return *this;
     }
     attributes &priority(unsigned priority) {
-        detail::check(thrum_attr_set_priority(&native_, priority), "thrum::attributes::priority");
+        detail::check(thrum_attr_set_priority(&native_, priority), "thrum::attributes::priority",
+                      "more than THRUM_PRIORITY_MAX");
         return *this;
     }
     attributes &deadline(std::uint64_t deadline) noexcept {
@@ -50,7 +53,7 @@ class attributes {
 
   private:
     attributes &add(unsigned flag) {
-        detail::check(thrum_attr_set_flags(&native_, flags_ |= flag), "thrum::attributes");
+        detail::check(thrum_attr_set_flags(&native_, flags_ |= flag), "thrum::attributes", "no such flag");
         return *this;
     }
 

@@ -8,6 +8,7 @@
 #ifndef THRUM_HPP_BARRIER_HPP
 #define THRUM_HPP_BARRIER_HPP
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -33,11 +34,16 @@ class barrier {
         std::uint64_t phase_;
     };
 
+    /* Less than 0: std::system_error (EINVAL). */
     explicit barrier(std::ptrdiff_t expected, Completion completion = Completion())
-        : expected_(expected), missing_(expected), completion_(std::move(completion)) {}
+        : expected_(expected), missing_(expected), completion_(std::move(completion)) {
+        if (expected < 0) [[unlikely]]
+            detail::fail(EINVAL, "thrum::barrier", "fewer than 0 are expected");
+    }
     barrier(const barrier &) = delete;
     barrier &operator=(const barrier &) = delete;
 
+    /* By less than 1, or by more than are missing: std::system_error (EINVAL), and nothing is counted. */
     [[nodiscard]] arrival_token arrive(std::ptrdiff_t by = 1) {
         const std::lock_guard lock(mutex_);
         return arrive_locked(by);
@@ -53,12 +59,18 @@ class barrier {
     /* One less is expected from the next phase on. */
     void arrive_and_drop() {
         const std::lock_guard lock(mutex_);
+        expect_missing(1);
         expected_--;
         static_cast<void>(arrive_locked(1));
     }
 
   private:
+    void expect_missing(std::ptrdiff_t by) const {
+        if (by < 1 || by > missing_) [[unlikely]]
+            detail::fail(EINVAL, "thrum::barrier::arrive", "by less than 1, or by more than are missing");
+    }
     arrival_token arrive_locked(std::ptrdiff_t by) {
+        expect_missing(by);
         const arrival_token token(phase_);
         missing_ -= by;
         if (missing_ == 0) {

@@ -28,10 +28,11 @@ class executor {
     template <class F>
     void execute(F &&f) const {
         if (pool_ == nullptr)
-            detail::check(detail::launch(nullptr, nullptr, std::forward<F>(f)), "thrum::executor::execute");
+            detail::check(detail::launch(nullptr, nullptr, std::forward<F>(f)), "thrum::executor::execute",
+                          detail::spawn_reasons);
         else
             detail::check(detail::launch(nullptr, attributes().pool(pool_).native(), std::forward<F>(f)),
-                          "thrum::executor::execute");
+                          "thrum::executor::execute", detail::spawn_reasons);
     }
 
     friend bool operator==(const executor &, const executor &) noexcept = default;

@@ -8,7 +8,9 @@
 #ifndef THRUM_HPP_LATCH_HPP
 #define THRUM_HPP_LATCH_HPP
 
+#include <climits>
 #include <cstddef>
+#include <cstdint>
 
 #include "thrum/hpp/detail/time.hpp"
 
@@ -16,14 +18,19 @@ namespace thrum {
 
 class latch {
   public:
-    constexpr explicit latch(std::ptrdiff_t count) noexcept
-        : native_ THRUM_LATCH_INIT(static_cast<std::uint64_t>(count)) {}
+    /* Less than 0, or more than UINT_MAX: std::system_error (EINVAL). */
+    constexpr explicit latch(std::ptrdiff_t count)
+        : native_ THRUM_LATCH_INIT(static_cast<std::uint64_t>(count)) {
+        if (count < 0 || count > std::ptrdiff_t{UINT_MAX}) [[unlikely]]
+            detail::fail(EINVAL, "thrum::latch", "a count below 0 or above UINT_MAX");
+    }
     latch(const latch &) = delete;
     latch &operator=(const latch &) = delete;
 
-    /* By more than is left: std::system_error (EINVAL). */
+    /* By less than 0, or by more than is left: std::system_error (EINVAL), and nothing is counted. */
     void count_down(std::ptrdiff_t by = 1) {
-        detail::check(thrum_latch_count_down(&native_, detail::count_of(by)), "thrum::latch::count_down");
+        detail::check(by >= 0 ? thrum_latch_count_down(&native_, detail::count_of(by)) : EINVAL,
+                      "thrum::latch::count_down", "by less than 0, or by more than is left");
     }
     bool try_wait() const noexcept { return thrum_latch_try_wait(&native_) == 0; }
     void wait() const { thrum_latch_wait(&native_); }

@@ -9,11 +9,18 @@
  *     }
  *
  * They are handed on in the order in which they were asked for, and work between ULTs and kernel threads. All can wait
- * with a deadline, so timed_mutex is the same as mutex. Constant initialisation; nothing happens at their end. */
+ * with a deadline, so timed_mutex is the same as mutex. Constant initialisation; nothing happens at their end.
+ *
+ * A mutex belongs to the thread that has locked it. A coroutine that awaits may be resumed on another thread, so that it
+ * must not hold a lock across co_await; a binary_semaphore belongs to no thread, and may be held. An unlock by another
+ * thread ends the program with a line that says so, where it is noticed: always with recursive mutexes and with those
+ * that nobody has locked, and with all others in debug builds of the library. */
 #ifndef THRUM_HPP_MUTEX_HPP
 #define THRUM_HPP_MUTEX_HPP
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <shared_mutex>
@@ -23,6 +30,20 @@
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
+
+namespace detail {
+
+/* A lock that would stay locked, or is another's: nothing that runs after this would be right. */
+[[noreturn, gnu::cold, gnu::noinline]] inline void end_at_unlock(const char *what) noexcept {
+    std::fprintf(
+        stderr,
+        "thrum: %s: unlocked by a thread that does not hold it; unlock it on the thread that locked it (a "
+        "coroutine must not hold a lock across co_await: it may be resumed on another thread)\n",
+        what);
+    std::abort();
+}
+
+} // namespace detail
 
 /* `Kind`: what thrum_mutex_init takes. */
 template <unsigned Kind>
@@ -36,7 +57,10 @@ class basic_mutex {
 
     void lock() { thrum_mutex_lock(&native_); }
     bool try_lock() { return thrum_mutex_try_lock(&native_) == 0; }
-    void unlock() { thrum_mutex_unlock(&native_); }
+    void unlock() {
+        if (thrum_mutex_unlock(&native_) != 0) [[unlikely]]
+            detail::end_at_unlock("mutex");
+    }
 
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &span) {
@@ -71,7 +95,10 @@ class shared_mutex {
 
     void lock() { thrum_rwlock_write_lock(&native_); }
     bool try_lock() { return thrum_rwlock_try_write_lock(&native_) == 0; }
-    void unlock() { thrum_rwlock_unlock(&native_); }
+    void unlock() {
+        if (thrum_rwlock_unlock(&native_) != 0) [[unlikely]]
+            detail::end_at_unlock("shared_mutex");
+    }
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &span) {
         return thrum_rwlock_write_lock_until(&native_, detail::moment_after(span)) == 0;
@@ -85,7 +112,7 @@ class shared_mutex {
 
     void lock_shared() { thrum_rwlock_read_lock(&native_); }
     bool try_lock_shared() { return thrum_rwlock_try_read_lock(&native_) == 0; }
-    void unlock_shared() { thrum_rwlock_unlock(&native_); }
+    void unlock_shared() { unlock(); }
     template <class Rep, class Period>
     bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &span) {
         return thrum_rwlock_read_lock_until(&native_, detail::moment_after(span)) == 0;

@@ -21,18 +21,23 @@ class counting_semaphore {
     static_assert(0 <= Max && Max <= THRUM_SEM_MAX);
 
   public:
-    constexpr explicit counting_semaphore(std::ptrdiff_t permits) noexcept
-        : native_ THRUM_SEM_INIT(permits) {}
+    /* Less than 0, or more than max(): std::system_error (EINVAL). */
+    constexpr explicit counting_semaphore(std::ptrdiff_t permits) : native_ THRUM_SEM_INIT(permits) {
+        if (permits < 0 || permits > Max) [[unlikely]]
+            detail::fail(EINVAL, "thrum::counting_semaphore", "permits below 0 or above max()");
+    }
     counting_semaphore(const counting_semaphore &) = delete;
     counting_semaphore &operator=(const counting_semaphore &) = delete;
 
     static constexpr std::ptrdiff_t max() noexcept { return Max; }
 
-    /* More than THRUM_SEM_MAX in all: std::system_error (EOVERFLOW). More than max() is undefined, as in the
-     * standard. */
+    /* Less than 0: std::system_error (EINVAL). More than THRUM_SEM_MAX in all: EOVERFLOW. More than max() is undefined,
+     * as in the standard. */
     void release(std::ptrdiff_t permits = 1) {
-        detail::check(thrum_sem_post_many(&native_, detail::count_of(permits)),
-                      "thrum::counting_semaphore::release");
+        static constexpr detail::reason reasons[] = {{EINVAL, "permits below 0"},
+                                                     {EOVERFLOW, "more than THRUM_SEM_MAX permits"}};
+        detail::check(permits >= 0 ? thrum_sem_post_many(&native_, detail::count_of(permits)) : EINVAL,
+                      "thrum::counting_semaphore::release", reasons);
     }
     void acquire() { thrum_sem_wait(&native_); }
     bool try_acquire() noexcept { return thrum_sem_try_wait(&native_) == 0; }

@@ -257,8 +257,10 @@ TEST_F(MutexMisuse, IsReported) {
     expect_misuse(EPERM, "thrum_mutex_unlock: nobody has this mutex",
                   [&] { return thrum_mutex_unlock(&mutex); });
     std::thread([&] { thrum_mutex_lock(&recursive); }).join();
-    expect_misuse(EPERM, "thrum_mutex_unlock: another has this mutex",
-                  [&] { return thrum_mutex_unlock(&recursive); });
+    expect_misuse(
+        EPERM,
+        "thrum_mutex_unlock: another thread has this mutex (a coroutine must not hold it across co_await)",
+        [&] { return thrum_mutex_unlock(&recursive); });
     thrum_mutex_lock(&mutex);
     expect_misuse(EBUSY, "thrum_mutex_destroy: somebody has this mutex or waits for it",
                   [&] { return thrum_mutex_destroy(&mutex); });
@@ -270,7 +272,9 @@ TEST_F(MutexMisuse, IsReported) {
                       return 0;
                   });
     std::thread([&] {
-        expect_misuse(0, "thrum_mutex_unlock: another has this mutex",
+        expect_misuse(0,
+                      "thrum_mutex_unlock: another thread has this mutex (a coroutine must not hold it "
+                      "across co_await)",
                       [&] { return thrum_mutex_unlock(&mutex); });
     }).join();
 }

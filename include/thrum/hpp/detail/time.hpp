@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the headers above share: errors as exceptions, counts, and moments of any clock as those of <thrum/time.h>. */
+/* Moments of any clock, and spans of any type, as those of <thrum/time.h>. All functions _for and _until come through
+ * here.
+ *
+ * Every conversion saturates: what is in the past is 0, "now"; what is too far away is UINT64_MAX, "never". Nothing
+ * overflows, whatever the types: time_point::min() does not wait, and time_point::max() waits for ever. A span or
+ * moment that is not a number (NaN) does not wait. Fractions of a nanosecond are rounded up. */
 #ifndef THRUM_HPP_DETAIL_TIME_HPP
 #define THRUM_HPP_DETAIL_TIME_HPP
 
@@ -8,41 +13,117 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
-#include <system_error>
+#include <limits>
+#include <ratio>
 #include <type_traits>
 
+#include "thrum/hpp/detail/error.hpp"
 #include "thrum/thrum.h"
 
 namespace thrum::detail {
 
-[[noreturn]] inline void fail(int error, const char *what) {
-    throw std::system_error(error, std::generic_category(), what);
-}
-
-inline void check(int error, const char *what) {
-    if (error != 0) [[unlikely]]
-        fail(error, what);
-}
+inline constexpr std::uint64_t never = UINT64_MAX;
 
 /* A count of the standard's as one of the library's, where a larger one is refused. */
 inline unsigned count_of(std::ptrdiff_t count) noexcept {
     return count < 0 || count > std::ptrdiff_t{UINT_MAX} ? UINT_MAX : static_cast<unsigned>(count);
 }
 
-/* Rounded up; UINT64_MAX, which is never, from some 285 years on. */
+/* Time from some point on, in whole seconds and the nanoseconds that follow them, 0 to 999999999. Seconds reach
+ * farther than any clock; what does not fit is the first or the last of all. */
+struct instant {
+    std::int64_t seconds, ns;
+
+    static constexpr std::int64_t second = 1'000'000'000;
+    static constexpr instant first() noexcept { return {INT64_MIN, 0}; }
+    static constexpr instant last() noexcept { return {INT64_MAX, second - 1}; }
+};
+
+/* Whole ticks of 1/den or of num seconds. */
+template <std::intmax_t Num, std::intmax_t Den, class Count>
+constexpr instant instant_of_ticks(Count count) noexcept {
+    constexpr Count den = static_cast<Count>(Den);
+    Count whole = count / den, rest = count % den;
+    if (rest < 0) {
+        whole--;
+        rest += den;
+    }
+    instant result{0, static_cast<std::int64_t>(rest) * (instant::second / Den)};
+    if (__builtin_mul_overflow(whole, Num, &result.seconds))
+        return count < 0 ? instant::first() : instant::last();
+    return result;
+}
+
+constexpr instant instant_of_ns(long double ns) noexcept {
+    constexpr long double most = 9e18L;
+    if (!(ns > -most * instant::second)) /* NaN, too: a moment that has passed */
+        return instant::first();
+    if (ns >= most * instant::second)
+        return instant::last();
+    std::int64_t seconds = static_cast<std::int64_t>(ns / instant::second);
+    const long double rest = ns - static_cast<long double>(seconds) * instant::second;
+    std::int64_t part = static_cast<std::int64_t>(rest);
+    part += static_cast<long double>(part) < rest ? 1 : 0;
+    const std::int64_t carry = part < 0 ? -1 : part >= instant::second ? 1 : 0;
+    return {seconds + carry, part - carry * instant::second};
+}
+
 template <class Rep, class Period>
-std::uint64_t nanoseconds_of(const std::chrono::duration<Rep, Period> &span) {
-    if (span <= span.zero())
+constexpr instant instant_of(const std::chrono::duration<Rep, Period> &span) {
+    constexpr std::intmax_t num = Period::num, den = Period::den;
+    if constexpr (std::is_integral_v<Rep> && sizeof(Rep) <= sizeof(std::int64_t) &&
+                  (den == 1 || (num == 1 && den <= instant::second && instant::second % den == 0))) {
+        using Count = std::conditional_t<std::is_signed_v<Rep>, std::int64_t, std::uint64_t>;
+        return instant_of_ticks<num, den>(static_cast<Count>(span.count()));
+    } else {
+        return instant_of_ns(
+            std::chrono::duration_cast<std::chrono::duration<long double, std::nano>>(span).count());
+    }
+}
+
+/* From one to the other, 0 where that is backwards. */
+constexpr std::uint64_t nanoseconds_between(const instant &from, const instant &to) noexcept {
+    std::int64_t seconds = 0;
+    if (to.seconds < from.seconds || (to.seconds == from.seconds && to.ns <= from.ns))
         return 0;
-    if (!(std::chrono::duration<double>(span).count() < 9e9))
-        return UINT64_MAX;
-    return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::nanoseconds>(span).count());
+    if (__builtin_sub_overflow(to.seconds, from.seconds, &seconds))
+        return never;
+    std::uint64_t ns = 0;
+    if (__builtin_mul_overflow(static_cast<std::uint64_t>(seconds), std::uint64_t{instant::second}, &ns))
+        return never;
+    if (to.ns < from.ns)
+        return ns - static_cast<std::uint64_t>(from.ns - to.ns);
+    return __builtin_add_overflow(ns, static_cast<std::uint64_t>(to.ns - from.ns), &ns) ? never : ns;
+}
+
+template <class Rep, class Period>
+constexpr std::uint64_t nanoseconds_of(const std::chrono::duration<Rep, Period> &span) {
+    return detail::nanoseconds_between({0, 0}, detail::instant_of(span));
+}
+
+inline std::uint64_t moment_in(std::uint64_t ns) noexcept {
+    std::uint64_t moment = 0;
+    return __builtin_add_overflow(thrum_now(), ns, &moment) ? never : moment;
 }
 
 template <class Rep, class Period>
 std::uint64_t moment_after(const std::chrono::duration<Rep, Period> &span) {
-    const std::uint64_t ns = nanoseconds_of(span);
-    return ns == UINT64_MAX ? ns : thrum_now() + ns;
+    return detail::moment_in(detail::nanoseconds_of(span));
+}
+
+/* By the clock that it is of; 0: it has come. */
+template <class Clock, class Duration>
+std::uint64_t nanoseconds_until(const std::chrono::time_point<Clock, Duration> &end) {
+    const auto now = Clock::now();
+    const std::uint64_t left = detail::nanoseconds_between(detail::instant_of(now.time_since_epoch()),
+                                                           detail::instant_of(end.time_since_epoch()));
+    if constexpr (std::is_same_v<typename decltype(now)::duration, Duration>) {
+        if (!(now < end)) /* both were rounded up, and are not equal as they may have become by that */
+            return 0;
+        return left != 0 ? left : 1;
+    } else {
+        return left;
+    }
 }
 
 /* Calls wait(moment), which returns an error number, with the moment that `end` is. Another clock than the steady one
@@ -50,12 +131,13 @@ std::uint64_t moment_after(const std::chrono::duration<Rep, Period> &span) {
 template <class Clock, class Duration, class Wait>
 int wait_until(const std::chrono::time_point<Clock, Duration> &end, Wait wait) {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
-        return wait(nanoseconds_of(end.time_since_epoch())); /* CLOCK_MONOTONIC, as thrum_now */
+        return wait(detail::nanoseconds_of(end.time_since_epoch())); /* CLOCK_MONOTONIC, as thrum_now */
     } else {
         int error;
+        std::uint64_t left = detail::nanoseconds_until(end);
         do
-            error = wait(moment_after(end - Clock::now()));
-        while (error == ETIMEDOUT && Clock::now() < end);
+            error = wait(left != 0 ? detail::moment_in(left) : 0);
+        while (error == ETIMEDOUT && left != 0 && (left = detail::nanoseconds_until(end)) != 0);
         return error;
     }
 }
