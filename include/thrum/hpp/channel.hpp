@@ -34,6 +34,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "thrum/hpp/detail/block.hpp"
+#include "thrum/hpp/detail/offer.hpp"
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
@@ -42,37 +44,50 @@ inline constexpr std::size_t unbounded = THRUM_CHANNEL_UNBOUNDED;
 
 namespace detail {
 
-/* A value as it travels: its bytes, or a pointer to it that is owned by whoever has the bytes. */
+/* A value as it travels: its bytes, or a pointer to where it was moved, which the holder of the bytes owns. */
 template <class T>
 class parcel {
+    struct cargo final : made_in_block {
+        explicit cargo(T &&from) : value(std::move(from)) {}
+        T value;
+    };
+
   public:
     static constexpr bool is_bytes = std::is_trivially_copyable_v<T> && sizeof(T) <= 64;
-    static constexpr std::size_t size = is_bytes ? sizeof(T) : sizeof(T *);
+    static constexpr std::size_t size = is_bytes ? sizeof(T) : sizeof(cargo *);
 
     parcel() noexcept = default; /* for one that is to be received, or filled by pack() */
+    /* If a constructor throws, nothing is packed. */
     void pack(T &&value) {
         if constexpr (is_bytes)
             std::construct_at(reinterpret_cast<T *>(bytes_), std::move(value));
         else
-            put(new T(std::move(value)));
+            put(new cargo(std::move(value)));
     }
-    /* Back to where it came from. */
-    void unpack(T &value) {
+    /* Back to where it came from. If that throws, the value is lost, but nothing else. */
+    void unpack(T &value) noexcept(gives_back_quietly) {
         if constexpr (!is_bytes) {
-            const std::unique_ptr<T> held(content());
+            const std::unique_ptr<cargo> held(content());
             if constexpr (std::is_move_assignable_v<T>) {
-                value = std::move(*held);
+                value = std::move(held->value);
             } else {
                 std::destroy_at(std::addressof(value));
-                std::construct_at(std::addressof(value), std::move(*held));
+                std::construct_at(std::addressof(value), std::move(held->value));
             }
         }
     }
-    T open() {
-        if constexpr (is_bytes)
-            return *std::launder(reinterpret_cast<T *>(bytes_));
-        else
-            return std::move(*std::unique_ptr<T>(content()));
+    /* The same; the optional is empty if it throws. */
+    void unpack(std::optional<T> &value) noexcept(std::is_nothrow_move_constructible_v<T>) {
+        if constexpr (!is_bytes)
+            open(value);
+    }
+    void open(std::optional<T> &value) noexcept(std::is_nothrow_move_constructible_v<T>) {
+        if constexpr (is_bytes) {
+            value.emplace(std::move(*std::launder(reinterpret_cast<T *>(bytes_))));
+        } else {
+            const std::unique_ptr<cargo> held(content());
+            value.emplace(std::move(held->value));
+        }
     }
     void discard() noexcept {
         if constexpr (!is_bytes)
@@ -81,27 +96,34 @@ class parcel {
     void *bytes() noexcept { return bytes_; }
 
   private:
-    void put(T *value) noexcept { std::memcpy(bytes_, &value, sizeof value); }
-    T *content() const noexcept {
-        T *value;
+    static constexpr bool gives_back_quietly =
+        std::is_move_assignable_v<T> ? std::is_nothrow_move_assignable_v<T> : true; /* or std::terminate */
+
+    void put(cargo *value) noexcept { std::memcpy(bytes_, &value, sizeof value); }
+    cargo *content() const noexcept {
+        cargo *value;
         std::memcpy(&value, bytes_, sizeof value);
         return value;
     }
 
-    alignas(is_bytes ? alignof(T) : alignof(T *)) std::byte bytes_[size];
+    alignas(is_bytes ? alignof(T) : alignof(cargo *)) std::byte bytes_[size];
 };
 
 } // namespace detail
 
 template <class T>
 class channel {
+    static_assert(
+        std::is_object_v<T> && std::is_same_v<T, std::remove_cv_t<T>> && std::is_move_constructible_v<T>,
+        "a channel carries objects that can be moved, neither const nor volatile; for others a pointer");
     using parcel = detail::parcel<T>;
 
   public:
     /* Throws std::system_error (EINVAL), std::bad_alloc (also std::bad_array_new_length). */
     explicit channel(std::size_t capacity = 0)
         : storage_(capacity == unbounded ? nullptr : new std::byte[bytes_of(capacity)]) {
-        detail::check(thrum_channel_init(&native_, parcel::size, capacity, storage_.get()), "thrum::channel");
+        detail::check(thrum_channel_init(&native_, parcel::size, capacity, storage_.get()), "thrum::channel",
+                      "elements or a capacity that memory does not hold");
     }
     channel(const channel &) = delete;
     channel &operator=(const channel &) = delete;
@@ -170,37 +192,71 @@ class channel {
     /* How many it holds now. */
     std::size_t size() const noexcept { return thrum_channel_count(&native_); }
 
+    /* Receives a value when it is asked for it, or for whether there is one, and not sooner: std::views::take(4) of a
+     * channel receives four. */
     class iterator {
       public:
+        using iterator_concept = std::input_iterator_tag;
         using value_type = T;
         using difference_type = std::ptrdiff_t;
-        explicit iterator(channel *from) : from_(from), value_(from->receive()) {}
-        T &operator*() const noexcept { return *value_; }
+        iterator() noexcept = default;
+        explicit iterator(channel *from) noexcept : from_(from) {}
+        iterator(const iterator &) = default;
+        iterator(iterator &&) = default;
+        iterator &operator=(const iterator &) = default;
+        iterator &operator=(iterator &&other) noexcept(std::is_nothrow_move_constructible_v<T>) {
+            from_ = other.from_;
+            is_known_ = other.is_known_;
+            value_.reset(); /* T may have no assignment */
+            if (other.value_)
+                value_.emplace(std::move(*other.value_));
+            return *this;
+        }
+
+        T &operator*() const {
+            look();
+            return *value_;
+        }
         iterator &operator++() {
-            value_ = from_->receive();
+            look(); /* what was not asked for is passed over */
+            value_.reset();
+            is_known_ = false;
             return *this;
         }
         void operator++(int) { ++*this; }
-        bool operator==(std::default_sentinel_t) const noexcept { return !value_; }
+        bool operator==(std::default_sentinel_t) const {
+            look();
+            return !value_;
+        }
 
       private:
-        channel *from_;
+        void look() const {
+            if (!is_known_)
+                from_->receive_into(value_, thrum_channel_receive);
+            is_known_ = true;
+        }
+
+        channel *from_ = nullptr;
         mutable std::optional<T> value_;
+        mutable bool is_known_ = false;
     };
-    iterator begin() { return iterator(this); }
+    iterator begin() noexcept { return iterator(this); }
     std::default_sentinel_t end() const noexcept { return {}; }
 
     /* For when_any: receives into `value`, which is empty where the channel is closed. */
     class receiving_t {
       public:
-        receiving_t(channel *from, std::optional<T> *value) : from_(from), value_(value) {}
+        receiving_t(channel *from, std::optional<T> *value) noexcept : from_(from), value_(value) {}
+        receiving_t(const receiving_t &other) noexcept : from_(other.from_), value_(other.value_) {}
+        receiving_t &operator=(const receiving_t &) = delete;
         thrum_wait_t waiting() noexcept {
             return {THRUM_WAIT_RECEIVE, 0, &from_->native_, parcel_.bytes(), {}};
         }
         void waited(int error) {
-            value_->reset();
             if (error == 0)
-                value_->emplace(parcel_.open());
+                parcel_.open(*value_);
+            else
+                value_->reset();
         }
 
       private:
@@ -210,38 +266,51 @@ class channel {
     };
     receiving_t receiving(std::optional<T> &value) noexcept { return {this, &value}; }
 
-    /* For when_any: sends what is in `value`, which is empty once it was sent; it is not where the channel is closed, or
-     * another was ready. */
-    class sending_t {
+    /* For when_any: sends what is in `value`, which is empty once it was sent. When when_any returns, or throws, and has not
+     * sent it, it is back there: the channel was closed, another was ready, or the time was up. Several of one when_any
+     * may offer the same `value`: it is sent once. */
+    class sending_t : public detail::offer {
       public:
-        sending_t(channel *to, std::optional<T> *value) noexcept : to_(to), value_(value) {}
-        sending_t(const sending_t &) = delete;
-        ~sending_t() { take_back(); }
+        sending_t(channel *to, std::optional<T> *value) noexcept : offer(value), to_(to), value_(value) {}
+        sending_t(const sending_t &other) noexcept : sending_t(other.to_, other.value_) {}
+        sending_t &operator=(const sending_t &) = delete;
+        ~sending_t() {
+            if (is_packed_) /* waiting() was not called by when_any */
+                detail::quietly([this] { unwaited(); });
+        }
+        /* Throws std::bad_optional_access, std::bad_alloc, and what T's move constructor throws. */
         thrum_wait_t waiting() {
-            if (!packed_)
-                parcel_.pack(std::move(value_->value()));
-            packed_ = true;
-            return {THRUM_WAIT_SEND, 0, &to_->native_, parcel_.bytes(), {}};
+            sending_t &first = of_first();
+            if (!first.is_packed_)
+                first.parcel_.pack(std::move(value_->value()));
+            first.is_packed_ = true;
+            return {THRUM_WAIT_SEND, 0, &to_->native_, first.parcel_.bytes(), {}};
+        }
+        /* The value has been sent by this one: no other gives it back any more. */
+        void sent() noexcept { of_first().is_packed_ = false; }
+        void unwaited() noexcept(std::is_nothrow_move_constructible_v<T>) {
+            first_ = this;
+            if (std::exchange(is_packed_, false))
+                parcel_.unpack(*value_);
         }
         void waited(int error) {
+            if (error == 0) {
+                is_packed_ = false;
+                value_->reset();
+            } else {
+                unwaited();
+            }
             if (error == ENOMEM)
-                throw std::bad_alloc(); /* the value goes back at our end */
-            if (error != 0)
-                return take_back();
-            packed_ = false;
-            value_->reset();
+                throw std::bad_alloc();
         }
 
       private:
-        void take_back() {
-            if (std::exchange(packed_, false))
-                parcel_.unpack(**value_);
-        }
+        sending_t &of_first() const noexcept { return static_cast<sending_t &>(*first_); }
 
         channel *to_;
         std::optional<T> *value_;
         parcel parcel_;
-        bool packed_ = false; /* the value is in the parcel, and ours */
+        bool is_packed_ = false; /* the value is in this one's parcel, and has not been sent */
     };
     sending_t sending(std::optional<T> &value) noexcept { return {this, &value}; }
 
@@ -252,12 +321,12 @@ class channel {
         return capacity * parcel::size;
     }
 
-    struct take_back_unless_sent { /* also where its thread ends while it waits */
+    struct take_back_unless_sent { /* where its thread ends while it waits */
         parcel *unsent;
         T *value;
         ~take_back_unless_sent() {
             if (unsent != nullptr)
-                unsent->unpack(*value);
+                detail::quietly([this] { unsent->unpack(*value); });
         }
     };
 
@@ -267,18 +336,26 @@ class channel {
         sent.pack(std::move(value));
         take_back_unless_sent guard{&sent, std::addressof(value)};
         const int error = send_native(&native_, sent.bytes());
+        guard.unsent = nullptr;
         if (error == 0)
-            guard.unsent = nullptr;
-        else if (error == ENOMEM)
+            return true;
+        sent.unpack(value);
+        if (error == ENOMEM)
             throw std::bad_alloc();
-        return error == 0;
+        return false;
+    }
+    template <class Receive>
+    void receive_into(std::optional<T> &value, Receive receive_native) {
+        parcel received;
+        value.reset();
+        if (receive_native(&native_, received.bytes()) == 0)
+            received.open(value);
     }
     template <class Receive>
     std::optional<T> receive_by(Receive receive_native) {
-        parcel received;
-        if (receive_native(&native_, received.bytes()) != 0)
-            return std::nullopt;
-        return received.open();
+        std::optional<T> value;
+        receive_into(value, receive_native);
+        return value;
     }
 
     mutable thrum_channel_t native_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // thrum::channel, when_any, pools, schedulers and executors.
+#include <array>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <string>
 
 #include "hpp.hpp"
@@ -165,6 +167,35 @@ TEST_P(HppChannel, ClosingEndsWhoSends) {
     });
 }
 
+// As many as are asked for, and not one more.
+TEST_P(HppChannel, ARangeReceivesWhatItIsAskedFor) {
+    static_assert(std::ranges::input_range<thrum::channel<std::unique_ptr<int>>>);
+    struct Constant { // cannot be assigned
+        const int value;
+    };
+    static_assert(std::ranges::input_range<thrum::channel<Constant>>);
+    everywhere([] {
+        thrum::channel<Counted> channel(8);
+        for (int i = 0; i < 6; i++)
+            channel.send(Counted(i));
+        int next = 0;
+        for (const Counted &one : channel | std::views::take(4))
+            EXPECT_EQ(one.value(), next++);
+        EXPECT_EQ(next, 4);
+        EXPECT_EQ(channel.size(), 2U);
+        auto at = channel.begin();
+        EXPECT_EQ(channel.size(), 2U);
+        ++at; // the first, which nothing looked at, is passed over
+        EXPECT_EQ(channel.size(), 1U);
+        EXPECT_EQ((*at).value(), 5);
+        EXPECT_EQ((*at).value(), 5);
+        ++at;
+        EXPECT_EQ(Counted::alive, 0) << "what was passed is destroyed before the next is waited for";
+        channel.close();
+        EXPECT_TRUE(at == channel.end());
+    });
+}
+
 ULT_OVER_WORKERS(HppChannel);
 
 class HppWhenAny : public Hpp {};
@@ -288,6 +319,311 @@ TEST_P(HppWhenAny, OfManyFutures) {
             promises[which] = std::move(another);
         }
         EXPECT_THROW(thrum::when_any(std::span<thrum::future<int>>()), std::system_error);
+    });
+}
+
+// --- what is offered to several ---------------------------------------------------------------------------
+
+// Knows where it is, and whether it has been moved away.
+class Located {
+  public:
+    explicit Located(int value = -1) : value_(value), self_(this) {}
+    Located(Located &&other) noexcept : value_(other.value_), self_(this) { other.value_ = -1; }
+    Located &operator=(Located &&other) noexcept {
+        value_ = std::exchange(other.value_, -1);
+        return *this;
+    }
+    int value() const { return self_ == this ? value_ : -2; }
+
+  private:
+    int value_;
+    Located *self_;
+    Counted counted_;
+};
+
+// The same, but cannot be assigned; bytes; more bytes than travel as such.
+struct Unassignable {
+    explicit Unassignable(int value) : located(value) {}
+    Unassignable(Unassignable &&) = default;
+    Located located;
+    const int after = 5;
+};
+struct Ticket { // move-only, and bytes
+    explicit Ticket(int value) : number(value) {}
+    Ticket(const Ticket &) = delete;
+    Ticket(Ticket &&) = default;
+    Ticket &operator=(Ticket &&) = default;
+    int number;
+};
+struct Wide {
+    explicit Wide(int value) { numbers.fill(value); }
+    std::array<int, 40> numbers;
+};
+
+int value_of(const std::string &text) {
+    return std::stoi(text);
+}
+int value_of(const std::unique_ptr<int> &pointer) {
+    return pointer == nullptr ? -1 : *pointer;
+}
+int value_of(const Located &one) {
+    return one.value();
+}
+int value_of(const Unassignable &one) {
+    return one.located.value() + one.after - 5;
+}
+int value_of(const Ticket &one) {
+    return one.number;
+}
+int value_of(const Wide &one) {
+    return one.numbers[39];
+}
+int value_of(int one) {
+    return one;
+}
+
+template <class T>
+T make(int value) {
+    if constexpr (std::is_same_v<T, std::string>)
+        return std::string(40, '0') + std::to_string(value);
+    else if constexpr (std::is_same_v<T, std::unique_ptr<int>>)
+        return std::make_unique<int>(value);
+    else
+        return T(value);
+}
+
+template <class Body>
+void of_all_kinds(const Body &body) {
+    everywhere([&body] {
+        body.template operator()<int>();
+        body.template operator()<std::string>();
+        body.template operator()<std::unique_ptr<int>>();
+        body.template operator()<Located>();
+        body.template operator()<Unassignable>();
+        body.template operator()<Ticket>();
+        body.template operator()<Wide>();
+    });
+}
+
+TEST_P(HppWhenAny, SendsToTheOneThatHasRoom) {
+    of_all_kinds([]<class T>() {
+        for (std::size_t room = 0; room < 3; room++) {
+            std::array<thrum::channel<T>, 3> to{thrum::channel<T>(1), thrum::channel<T>(1),
+                                                thrum::channel<T>(1)};
+            for (std::size_t i = 0; i < 3; i++)
+                if (i != room)
+                    to[i].send(make<T>(1));
+            std::optional<T> value(make<T>(7));
+            EXPECT_EQ(thrum::when_any(to[0].sending(value), to[1].sending(value), to[2].sending(value)),
+                      room);
+            EXPECT_FALSE(value);
+            for (std::size_t i = 0; i < 3; i++) {
+                EXPECT_EQ(value_of(*to[i].try_receive()), i == room ? 7 : 1);
+                EXPECT_FALSE(to[i].try_receive()) << "it was sent once";
+            }
+        }
+    });
+}
+
+// The other end takes it while this one waits; the same channel may be named twice.
+TEST_P(HppWhenAny, SendsToTheOneThatReceives) {
+    of_all_kinds([]<class T>() {
+        thrum::channel<T> nobody, receives;
+        std::optional<T> value(make<T>(8));
+        thrum::thread receiver([&] { EXPECT_EQ(value_of(*receives.receive()), 8); });
+        EXPECT_GE(thrum::when_any(nobody.sending(value), receives.sending(value), receives.sending(value)),
+                  1U);
+        EXPECT_FALSE(value);
+    });
+}
+
+TEST_P(HppWhenAny, WhatIsNotSentIsBackInTheSameExpression) {
+    of_all_kinds([]<class T>() {
+        thrum::channel<T> a, b(1);
+        thrum::event ready;
+        b.send(make<T>(1));
+        std::optional<T> value(make<T>(9));
+        const auto is_there = [&value] { return value && value_of(*value) == 9; };
+        EXPECT_TRUE(!thrum::when_any_for(1us, a.sending(value), b.sending(value)) && is_there());
+        EXPECT_TRUE(!thrum::when_any_until(std::chrono::system_clock::now(), b.sending(value)) && is_there());
+        ready.set();
+        EXPECT_TRUE(thrum::when_any(a.sending(value), b.sending(value), ready) == 2 && is_there());
+        EXPECT_TRUE(thrum::when_any(ready, a.sending(value)) == 0 && is_there());
+        thrum::future<int> none;
+        EXPECT_THROW(thrum::when_any(a.sending(value), none), thrum::future_error);
+        EXPECT_TRUE(is_there());
+        a.close();
+        EXPECT_TRUE(thrum::when_any(b.sending(value), a.sending(value)) == 1 && is_there());
+        // What is received may come in the place of what was offered.
+        EXPECT_EQ(thrum::when_any(b.sending(value), b.receiving(value)), 1U);
+        EXPECT_EQ(value_of(value.value()), 1);
+    });
+}
+
+TEST_P(HppWhenAny, SendsOneOfASpan) {
+    of_all_kinds([]<class T>() {
+        thrum::channel<T> a, b(1), c(1);
+        std::optional<T> value(make<T>(3)), other(make<T>(4));
+        std::vector<typename thrum::channel<T>::sending_t> each{a.sending(value), b.sending(value),
+                                                                c.sending(other)};
+        EXPECT_EQ(thrum::when_any(std::span(each)), 1U);
+        EXPECT_FALSE(value);
+        EXPECT_EQ(value_of(*other), 4);
+        EXPECT_EQ(value_of(*b.receive()), 3);
+        value.emplace(make<T>(5)); // they may be used again
+        EXPECT_EQ(thrum::when_any(std::span(each)), 1U);
+        EXPECT_EQ(thrum::when_any_for(1h, std::span(each).last(1)), 0U);
+        EXPECT_FALSE(other);
+        other.emplace(make<T>(6));
+        value.emplace(make<T>(7));
+        EXPECT_FALSE(thrum::when_any_for(1us, std::span(each)));
+        EXPECT_EQ(value_of(*value) + value_of(*other), 13);
+    });
+}
+
+TEST_P(HppWhenAny, WhatIsOfferedIsThereWhereItsThreadIsCancelled) {
+    std::optional<Located> value(6);
+    thrum::channel<Located> a, b;
+    std::atomic<bool> begun{false};
+    thrum::thread offers(thrum::attributes().cancellable(), [&] {
+        begun = true;
+        thrum::when_any(a.sending(value), b.sending(value));
+    });
+    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+    thrum_cancel(offers.native_handle());
+    offers.join();
+    ASSERT_TRUE(value);
+    EXPECT_EQ(value->value(), 6);
+}
+
+// Many offer the same numbers to two; each arrives once.
+TEST_P(HppWhenAny, EachOfferArrivesOnce) {
+    const int each = 400 / kStressDivisor;
+    thrum::channel<std::unique_ptr<int>> a, b(1);
+    std::atomic<long> sum{0};
+    std::vector<thrum::thread> receivers;
+    for (auto *channel : {&a, &b})
+        receivers.emplace_back([&sum, channel] {
+            for (const std::unique_ptr<int> &one : *channel)
+                sum += *one;
+        });
+    {
+        std::vector<thrum::thread> senders;
+        for (int i = 0; i < 3; i++)
+            senders.emplace_back([&] {
+                for (int k = 0; k < each; k++) {
+                    std::optional<std::unique_ptr<int>> value(std::make_unique<int>(k));
+                    thrum::when_any(a.sending(value), b.sending(value));
+                    EXPECT_FALSE(value);
+                }
+            });
+    }
+    a.close(), b.close();
+    receivers.clear();
+    EXPECT_EQ(sum, 3L * each * (each - 1) / 2);
+}
+
+// --- values that throw where they are moved ---------------------------------------------------------------
+
+class Fragile {
+  public:
+    explicit Fragile(int value) : value_(value) {}
+    Fragile(Fragile &&other) : value_(other.value_), counted_(std::move(other.counted_)) { moved(); }
+    Fragile &operator=(Fragile &&other) {
+        moved();
+        value_ = other.value_;
+        return *this;
+    }
+    int value() const { return value_; }
+
+    static inline int good_moves = -1; // before one throws; -1: none does. Of one thread at a time.
+
+  private:
+    static void moved() {
+        if (good_moves >= 0 && good_moves-- == 0)
+            throw Thrown();
+    }
+
+    int value_;
+    Counted counted_;
+};
+
+// Throws in each of the moves that `action` makes, one after the other, until it makes no more.
+template <class Action>
+void throwing_at_each_move(const Action &action) {
+    for (int good = 0;; good++) {
+        Fragile::good_moves = good;
+        bool has_thrown = false;
+        try {
+            action();
+        } catch (const Thrown &) {
+            has_thrown = true;
+        }
+        const bool is_over = Fragile::good_moves >= 0;
+        Fragile::good_moves = -1;
+        if (is_over)
+            return;
+        EXPECT_TRUE(has_thrown) << "at move " << good;
+    }
+}
+
+TEST_P(HppWhenAny, ValuesThatThrowAreNotSentTwiceNorLeaked) {
+    everywhere([] {
+        for (const bool has_room : {true, false}) {
+            throwing_at_each_move([has_room] {
+                thrum::channel<Fragile> a, b(1);
+                std::optional<Fragile> value(std::in_place, 4);
+                if (!has_room)
+                    b.send(Fragile(1));
+                bool is_sent = false;
+                try {
+                    is_sent = thrum::when_any_for(1us, a.sending(value), b.sending(value)).has_value();
+                } catch (const Thrown &) {
+                    EXPECT_EQ(b.size(), has_room ? 0U : 1U) << "it throws before it is sent";
+                    throw;
+                }
+                EXPECT_EQ(is_sent, has_room);
+                EXPECT_EQ(value.has_value(), !has_room);
+            });
+        }
+        throwing_at_each_move([] {
+            thrum::channel<Fragile> channel(1);
+            std::optional<Fragile> value(std::in_place, 4), received;
+            try {
+                thrum::when_any(channel.sending(value));
+                thrum::when_any(channel.receiving(received));
+                EXPECT_EQ(received->value(), 4);
+            } catch (const Thrown &) {
+                EXPECT_FALSE(received);
+                EXPECT_EQ(channel.size(), 0U);
+                throw;
+            }
+        });
+    });
+}
+
+TEST_P(HppWhenAny, ChannelsSurviveValuesThatThrow) {
+    everywhere([] {
+        throwing_at_each_move([] {
+            thrum::channel<Fragile> channel(1);
+            channel.send(Fragile(1));
+            Fragile more(2);
+            EXPECT_FALSE(channel.try_send(std::move(more)));
+            EXPECT_FALSE(channel.send_for(std::move(more), 1us));
+            EXPECT_EQ(channel.receive()->value(), 1);
+        });
+        throwing_at_each_move([] {
+            thrum::promise<Fragile> promise;
+            thrum::future<Fragile> future = promise.get_future();
+            promise.set_value(Fragile(1));
+            EXPECT_EQ(thrum::when_any(future), 0U);
+            EXPECT_EQ(future.get().value(), 1);
+        });
+        throwing_at_each_move([] {
+            thrum::future<Fragile> future = thrum::async([] { return Fragile(2); });
+            EXPECT_EQ(thrum::when_any(future), 0U);
+            EXPECT_EQ(future.get().value(), 2);
+        });
     });
 }
 
