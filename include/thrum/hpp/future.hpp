@@ -9,8 +9,8 @@
  * futures can be awaited by coroutines (task.hpp) and be among others that when_any waits for.
  *
  * A runtime's threads never run again when it has ended (runtime.hpp). Who waits then for a future of async() whose thread
- * had not ended gets std::system_error (ESRCH), as from thrum_join, and its destructor does not wait; unless another
- * runtime has begun: then it waits for ever, as does who waits for a promise that was such a thread's. */
+ * had not ended gets std::system_error (ESRCH), as from thrum_join, and its destructor does not wait. A promise that is
+ * lost with such a thread leaves its future waiting for ever. */
 #ifndef THRUM_HPP_FUTURE_HPP
 #define THRUM_HPP_FUTURE_HPP
 
@@ -48,7 +48,7 @@ class [[nodiscard]] future {
         return *this;
     }
     ~future() {
-        if (state_ && state_->is_async && !state_->is_lost())
+        if (state_ && state_->runtime != 0 && !state_->is_lost())
             state_->wait();
     }
     void swap(future &other) noexcept { std::swap(state_, other.state_); }
@@ -75,7 +75,7 @@ class [[nodiscard]] future {
     auto operator co_await() noexcept { return awaiter{this, {}}; }
 
     /* As a future of async(). */
-    void wait_at_the_end() { expect_state()->is_async = true; }
+    void wait_at_the_end() { expect_state()->runtime = thrum_runtime_id(); }
 
     thrum_wait_t waiting() const { return expect_outcome()->waiting(); }
 
@@ -102,7 +102,7 @@ class [[nodiscard]] future {
     }
     const detail::state_ref<detail::state<T>> &expect_outcome() const {
         if (expect_state()->is_lost()) [[unlikely]]
-            detail::fail(ESRCH, "thrum::future");
+            detail::fail(ESRCH, "thrum::future", detail::runtime_has_ended);
         return state_;
     }
 
@@ -141,7 +141,7 @@ class promise {
         state->result.set();
         state->publish();
     }
-    template <class U>
+    template <class U = T>
     requires(!std::is_void_v<T>) void set_value(U &&value) {
         const auto state = claim();
         try {
@@ -175,8 +175,9 @@ class promise {
 
 namespace detail {
 
-/* Of a thread that runs `work`, which holds it until it has ended. */
-template <class T, class Work>
+/* Of a thread that runs `work`, which holds it until it has ended. (`thrum ps` takes the first argument of the template for
+ * what the thread runs.) */
+template <class Work, class T>
 class async_state final : public state<T> {
   public:
     explicit async_state(Work work) : state<T>(2), work_(std::move(work)) {}
@@ -184,9 +185,10 @@ class async_state final : public state<T> {
     static future<T> start(const thrum_attr_t *attr, Work work) {
         state_ref<state<T>> mine(new async_state(std::move(work)));
         state_ref<state<T>> the_threads(mine.get());
-        check(thrum_spawn(nullptr, attr, run, static_cast<async_state *>(the_threads.get())), "thrum::async");
+        check(thrum_spawn(nullptr, attr, run, static_cast<async_state *>(the_threads.get())), "thrum::async",
+              spawn_reasons);
         static_cast<void>(the_threads.release());
-        mine->is_async = true;
+        mine->runtime = thrum_runtime_id();
         return future<T>(std::move(mine));
     }
 
@@ -215,14 +217,14 @@ requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
 auto async(const attributes &how, F &&f, Args &&...args) {
     using T = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
     auto work = detail::bind(std::forward<F>(f), std::forward<Args>(args)...);
-    return detail::async_state<T, decltype(work)>::start(how.native(), std::move(work));
+    return detail::async_state<decltype(work), T>::start(how.native(), std::move(work));
 }
 template <class F, class... Args>
 requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
 auto async(F &&f, Args &&...args) {
     using T = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
     auto work = detail::bind(std::forward<F>(f), std::forward<Args>(args)...);
-    return detail::async_state<T, decltype(work)>::start(nullptr, std::move(work));
+    return detail::async_state<decltype(work), T>::start(nullptr, std::move(work));
 }
 
 } // namespace thrum

@@ -2,6 +2,9 @@
 //
 // Tasks that go on with each other without piling up on the stack, where the compiler makes no jumps of calls: this file
 // is compiled with -O0. And tasks that await what is not the library's.
+#include <deque>
+#include <vector>
+
 #include "hpp.hpp"
 
 namespace {
@@ -107,6 +110,234 @@ TEST_P(HppAwait, WhatGoesOnElsewhere) {
     everywhere([] { EXPECT_EQ(thrum::async(awaits_those(10)).get().value, 60); });
 }
 
+// Awaitables that do not suspend after all, in each way there is, or go on on another stack.
+enum class Way {
+    kRefuses,
+    kReturnsItself,
+    kResumes,
+    kResumesAndSaysSo,
+    kThrows,
+    kElsewhere,
+    kByAnother,
+    kWays
+};
+
+// A coroutine that resumes another and is over.
+struct Relay {
+    struct promise_type {
+        Relay get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+        std::suspend_always initial_suspend() const noexcept { return {}; }
+        std::suspend_never final_suspend() const noexcept { return {}; }
+        void return_void() const {}
+        void unhandled_exception() const { std::terminate(); }
+    };
+    std::coroutine_handle<promise_type> coroutine;
+};
+Relay relay(std::coroutine_handle<> to) {
+    to.resume();
+    co_return;
+}
+
+template <Way kWay>
+struct Outside {
+    bool await_ready() const { return false; }
+    auto await_suspend(std::coroutine_handle<> coroutine) const {
+        if constexpr (kWay == Way::kRefuses) {
+            return false;
+        } else if constexpr (kWay == Way::kReturnsItself) {
+            return coroutine;
+        } else if constexpr (kWay == Way::kResumes) {
+            coroutine.resume();
+        } else if constexpr (kWay == Way::kResumesAndSaysSo) {
+            coroutine.resume();
+            return true;
+        } else if constexpr (kWay == Way::kThrows) {
+            throw Thrown();
+        } else if constexpr (kWay == Way::kElsewhere) {
+            thrum::executor().execute([coroutine] { coroutine.resume(); });
+        } else {
+            return relay(coroutine).coroutine;
+        }
+    }
+    long await_resume() const { return 1; }
+};
+
+template <Way kWay>
+thrum::task<Number> awaits_one() {
+    long value = 0;
+    try {
+        value = co_await Outside<kWay>();
+    } catch (const Thrown &) {
+        value = 1;
+    }
+    co_return Number{value};
+}
+
+// In a task that is awaited, and in the one that awaits it, and then as many that are ready.
+template <Way kWay>
+thrum::task<Number> awaits_many(long count) {
+    Number sum{0};
+    for (long i = 0; i < count; i++) {
+        const Number one = co_await awaits_one<kWay>();
+        sum.value += one.value;
+        if constexpr (kWay != Way::kThrows)
+            sum.value += co_await Outside<kWay>();
+        else
+            sum.value++;
+    }
+    for (long i = 0; i < count; i++) {
+        const Number one = co_await ready(1);
+        sum.value += one.value;
+    }
+    co_return sum;
+}
+
+template <int... kWays>
+void await_each_way(long count, std::integer_sequence<int, kWays...>) {
+    const auto check = [count](int way, thrum::task<Number> work) {
+        EXPECT_EQ(thrum::async(std::move(work)).get().value, 3 * count) << "way " << way;
+    };
+    (check(kWays, awaits_many<static_cast<Way>(kWays)>(count)), ...);
+}
+
+TEST_P(HppAwait, WhatDoesNotSuspendNeedsNoStack) {
+    await_each_way(20000 / kStressDivisor, std::make_integer_sequence<int, static_cast<int>(Way::kWays)>());
+}
+
+// A task of another library's, as most have it: it begins when it is awaited, and ends with who awaits it.
+struct Lazy {
+    struct promise_type {
+        struct End {
+            bool await_ready() const noexcept { return false; }
+            std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+                return ended.promise().awaits;
+            }
+            void await_resume() const noexcept {}
+        };
+        Lazy get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+        std::suspend_always initial_suspend() const noexcept { return {}; }
+        End final_suspend() const noexcept { return {}; }
+        void return_value(long result) { value = result; }
+        void unhandled_exception() const { std::terminate(); }
+        std::coroutine_handle<> awaits;
+        long value = 0;
+    };
+    std::coroutine_handle<promise_type> coroutine;
+    bool await_ready() const { return false; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaits) const {
+        coroutine.promise().awaits = awaits;
+        return coroutine;
+    }
+    long await_resume() const {
+        const long value = coroutine.promise().value;
+        coroutine.destroy();
+        return value;
+    }
+};
+
+Lazy lazy(bool goes_elsewhere) {
+    if (goes_elsewhere)
+        co_await Elsewhere();
+    co_return 1;
+}
+
+thrum::task<Number> awaits_lazy_ones(long count) {
+    Number sum{0};
+    for (long i = 0; i < count; i++) {
+        sum.value += co_await lazy(i % 100 == 99);
+        const Number one = co_await ready(1);
+        sum.value += one.value;
+    }
+    co_return sum;
+}
+
+TEST_P(HppAwait, TasksOfAnotherLibrary) {
+    const long count = 20000 / kStressDivisor;
+    EXPECT_EQ(thrum::async(awaits_lazy_ones(count)).get().value, 2 * count);
+}
+
+// A scheduler of another library's: who yields to it is queued, and resumes the first of the queue.
+class Ring {
+  public:
+    struct Yield {
+        Ring *ring;
+        bool await_ready() const { return false; }
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<> coroutine) const {
+            return ring->exchange(coroutine);
+        }
+        void await_resume() const {}
+    };
+    Yield yield() { return {this}; }
+    std::coroutine_handle<> exchange(std::coroutine_handle<> last) {
+        const std::lock_guard lock(mutex_);
+        if (last)
+            ring_.push_back(last);
+        if (ring_.empty())
+            return nullptr;
+        const std::coroutine_handle<> first = ring_.front();
+        ring_.pop_front();
+        return first;
+    }
+
+  private:
+    thrum::mutex mutex_;
+    std::deque<std::coroutine_handle<>> ring_;
+};
+
+thrum::task<> yields(Ring *ring, int rounds, std::atomic<int> *left) {
+    for (int i = 0; i < rounds; i++) {
+        co_await ring->yield();
+        co_await ready(1);
+    }
+    --*left;
+}
+
+TEST_P(HppAwait, ASchedulerOfAnotherLibrary) {
+    constexpr int kTasks = 500;
+    Ring ring;
+    std::atomic<int> left{kTasks};
+    std::vector<thrum::future<void>> tasks;
+    for (int i = 0; i < kTasks; i++)
+        tasks.push_back(thrum::async(yields(&ring, 20 / kStressDivisor + 2, &left)));
+    in_ult([&] {
+        while (left > 0)
+            if (const std::coroutine_handle<> first = ring.exchange(nullptr))
+                first.resume();
+            else
+                thrum::this_thread::yield();
+    });
+    for (thrum::future<void> &task : tasks)
+        task.get();
+}
+
+// On this very thread, but later.
+struct Parked {
+    std::coroutine_handle<> *parked;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> coroutine) const { *parked = coroutine; }
+    long await_resume() const { return 1; }
+};
+
+thrum::task<Number> parks(std::coroutine_handle<> *parked, long count) {
+    Number sum{co_await Parked{parked}};
+    for (long i = 0; i < count; i++)
+        sum.value += (co_await ready(1)).value;
+    co_return sum;
+}
+
+TEST_P(HppAwait, WhatIsResumedLaterRunsThere) {
+    everywhere([] {
+        const long count = 20000 / kStressDivisor;
+        std::coroutine_handle<> parked;
+        thrum::future<Number> result = thrum::async(parks(&parked, count));
+        EXPECT_TRUE(eventually([&] { return static_cast<bool>(parked); }));
+        thrum::this_thread::sleep_for(1ms); // it has been suspended
+        EXPECT_FALSE(result.is_ready());
+        parked.resume();
+        EXPECT_EQ(result.get().value, count + 1);
+    });
+}
+
 // A coroutine of somebody else's that awaits tasks and futures.
 struct Fire {
     struct promise_type {
@@ -122,6 +353,23 @@ Fire somebody_elses(thrum::future<void> go, thrum::promise<long> result) {
     const long before = (co_await ready(20)).value;
     co_await go;
     result.set_value(before + (co_await depth(20)).value + (co_await goes_elsewhere()).value);
+}
+
+Fire awaits_a_million(long count, thrum::promise<long> result) {
+    long sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += (co_await ready(1)).value;
+    result.set_value(sum);
+}
+
+TEST_P(HppAwait, AMillionByACoroutineOfSomebodyElses) {
+    const long count = 1000000 / kStressDivisor;
+    in_ult([count] {
+        thrum::promise<long> result;
+        thrum::future<long> sum = result.get_future();
+        awaits_a_million(count, std::move(result));
+        EXPECT_EQ(sum.get(), count);
+    });
 }
 
 TEST_P(HppAwait, ByACoroutineOfSomebodyElses) {

@@ -150,7 +150,12 @@ TEST_F(HppFuturePlain, OfAnEndedRuntimeIsAnError) {
     EXPECT_EQ(error_of([&] { static_cast<void>(lost->wait_for(1h)); }), ESRCH);
     EXPECT_EQ(error_of([&] { thrum::when_any(*lost); }), ESRCH);
     EXPECT_TRUE(lost->valid());
-    lost.reset();                // does not wait
+    {
+        const thrum::runtime another(2); // does not bring it back
+        EXPECT_EQ(error_of([&] { lost->get(); }), ESRCH);
+        EXPECT_TRUE(lost->valid());
+        lost.reset(); // does not wait
+    }
     thrum::promise<int> promise; // one that needs no runtime is as it was
     thrum::future<int> future = promise.get_future();
     std::thread setter([&] { promise.set_value(4); });
@@ -247,6 +252,30 @@ TEST_P(HppTask, OneThatIsNotBegunIsDestroyed) {
     thrum::task<int> first = never(Counted(2));
     first = never(Counted(3));
     EXPECT_EQ(thrum::async(std::move(first)).get(), 3);
+}
+
+TEST_P(HppTask, AreAwaitedOnce) {
+    everywhere([] {
+        const auto error_of = [](thrum::task<int> work) {
+            return code_of([&] { static_cast<void>(thrum::async(std::move(work))); });
+        };
+        thrum::task<int> first = twice(1);
+        const thrum::task<int> second = std::move(first);
+        EXPECT_EQ(error_of(std::move(first)), std::future_errc::no_state);
+        const auto awaits_it_twice = []() -> thrum::task<int> {
+            thrum::task<int> once = twice(2);
+            const int result = co_await std::move(once);
+            co_return result + co_await std::move(once);
+        };
+        EXPECT_EQ(code_of([&] { thrum::async(awaits_it_twice()).get(); }),
+                  std::future_errc::future_already_retrieved);
+        const auto awaits_what_was_moved = []() -> thrum::task<int> {
+            thrum::task<int> from = twice(2);
+            const thrum::task<int> to = std::move(from);
+            co_return co_await std::move(from);
+        };
+        EXPECT_EQ(code_of([&] { thrum::async(awaits_what_was_moved()).get(); }), std::future_errc::no_state);
+    });
 }
 
 ULT_OVER_WORKERS(HppTask);

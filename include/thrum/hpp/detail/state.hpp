@@ -19,6 +19,7 @@
 #include <atomic>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -29,22 +30,11 @@
 
 namespace thrum::detail {
 
-/* What the promise of a coroutine has that goes on with others, and they with it, in the loop of resume(): compilers that
- * do not optimise would let the calls of one another pile up on the stack. Only who runs has a place in a loop, and
- * hands it on; null: it runs otherwise. */
+/* Coroutines that await each other run in turn, in the loop of run_in_turn(), and do not call each other: compilers that
+ * do not optimise would let such calls pile up on the stack. Each of them has a place: the variable of its loop that
+ * says what that resumes next. It is valid while the coroutine runs. */
 struct loop_place {
     std::coroutine_handle<> *next = nullptr;
-
-    /* By its coroutine, which is suspended: what await_suspend returns for `other` to go on. */
-    std::coroutine_handle<> leave_to(std::coroutine_handle<> other,
-                                     loop_place *place_of_other) const noexcept {
-        if (place_of_other != nullptr)
-            place_of_other->next = next;
-        if (next == nullptr)
-            return other;
-        *next = other;
-        return std::noop_coroutine();
-    }
 };
 
 template <class Promise>
@@ -55,25 +45,42 @@ loop_place *loop_place_of(std::coroutine_handle<Promise> coroutine) noexcept {
         return nullptr;
 }
 
-/* A coroutine that is to go on. Stands in its own frame. */
+/* A coroutine that is to be resumed. Null place: one that has none, of another library. */
 struct continuation {
     std::coroutine_handle<> coroutine;
     loop_place *place = nullptr;
 };
 
-/* One that waits for something else may go on elsewhere, in another loop, before it has returned to this one: so only
- * what is ours is looked at. */
-inline void *resume(void *address) {
-    const continuation first = *static_cast<const continuation *>(address);
+/* By one that is suspended, and was in the loop that `place` is of: `other` is resumed next. */
+inline void leave_loop_to(const loop_place &place, const continuation &other) noexcept {
+    if (other.place != nullptr)
+        other.place->next = place.next;
+    *place.next = other.coroutine;
+}
+
+/* Until none is left; or, true, it is the turn of the coroutine at `home`, which has called this and goes on when it
+ * returns. One that waits for something else may be resumed elsewhere, in another loop, before it has returned to this
+ * one: so only what is ours is looked at. */
+[[gnu::noinline]] inline bool run_in_turn(const continuation first, const void *home = nullptr) {
     std::coroutine_handle<> next = first.coroutine;
     if (first.place != nullptr)
         first.place->next = &next;
-    while (next)
+    while (next) {
+        if (next.address() == home)
+            return true;
         std::exchange(next, nullptr).resume();
+    }
+    return false;
+}
+
+/* As a thread's function. The continuation stands in the coroutine's own frame. */
+inline void *resume(void *address) {
+    run_in_turn(*static_cast<const continuation *>(address));
     return nullptr;
 }
 
-/* On a thread of its own, behind what there is: who sets a value goes on. Without memory for one, here. */
+/* On a thread of its own, behind those that are ready: the thread that sets a value does not wait. Without memory for
+ * one, here. */
 inline void resume_on_thread(void *address) {
     if (thrum_spawn(nullptr, attributes().queued().native(), resume, address) != 0)
         resume(address);
@@ -126,13 +133,12 @@ class state_base : public made_in_block {
         return event_.waiting();
     }
 
-    /* Its thread belonged to a runtime that has ended, and never runs again. (Where there is another one by now nobody can
-     * tell.) */
-    bool is_lost() const noexcept { return is_async && thrum_workers() == 0 && !is_ready(); }
+    /* Its thread belonged to a runtime that has ended, and never runs again. */
+    bool is_lost() const noexcept { return runtime != 0 && runtime != thrum_runtime_id() && !is_ready(); }
 
-    /* It waits for the outcome at its end, since its thread may use what stands in the caller's frame. The future's
-     * own */
-    bool is_async = false;
+    /* Of the thread that async() has made for it, and for which the future waits at its end, since it may use what stands
+     * in the caller's frame; 0: none. The future's own. */
+    std::uint64_t runtime = 0;
 
   protected:
     virtual ~state_base() = default;
@@ -140,7 +146,7 @@ class state_base : public made_in_block {
   private:
     /* Addresses that no coroutine has. */
     void *ready() const noexcept { return const_cast<std::atomic<void *> *>(&word_); }
-    void *waited() const noexcept { return const_cast<bool *>(&is_async); }
+    void *waited() const noexcept { return const_cast<std::uint64_t *>(&runtime); }
 
     /* False: it is ready, and the event may never be set. */
     bool need_event() noexcept {
