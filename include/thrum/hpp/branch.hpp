@@ -15,6 +15,7 @@
 #ifndef THRUM_HPP_BRANCH_HPP
 #define THRUM_HPP_BRANCH_HPP
 
+#include <cerrno>
 #include <functional>
 #include <new>
 #include <type_traits>
@@ -31,7 +32,9 @@ class [[nodiscard]] branch {
     using result_type = std::invoke_result_t<Work>;
 
     /* Throws std::system_error with thrum_spawn's errors. */
-    explicit branch(Work work) : work_(std::move(work)) { detail::check(start(), "thrum::branch"); }
+    explicit branch(Work work) : work_(std::move(work)) {
+        detail::check(start(), "thrum::branch", detail::spawn_reasons);
+    }
     /* With no memory for a thread, join() runs it. */
     branch(std::nothrow_t, Work work) : work_(std::move(work)) { start(); }
     branch(const branch &) = delete;
@@ -40,12 +43,17 @@ class [[nodiscard]] branch {
             thrum_join(handle_, nullptr);
     }
 
-    /* Once. */
+    /* Once. Or std::system_error: EINVAL it has been joined; ESRCH its runtime has ended. */
     result_type join() {
-        if (handle_ != nullptr) [[likely]]
-            thrum_join(std::exchange(handle_, nullptr), nullptr);
-        else
+        if (handle_ != nullptr) [[likely]] {
+            const int error = thrum_join(std::exchange(handle_, nullptr), nullptr);
+            is_over_ = true;
+            detail::check(error, "thrum::branch::join", detail::join_reasons);
+        } else {
+            if (std::exchange(is_over_, true))
+                detail::fail(EINVAL, "thrum::branch::join", "it has been joined already");
             run(this);
+        }
         return outcome_.take();
     }
 
@@ -61,6 +69,7 @@ class [[nodiscard]] branch {
     [[no_unique_address]] Work work_;
     detail::outcome<result_type> outcome_;
     thrum_t handle_ = nullptr;
+    bool is_over_ = false; /* it has been joined */
 };
 
 /* Both at a time; returns when both have. Throws what f, or else what g has thrown. */

@@ -33,7 +33,7 @@ namespace detail {
 template <class I>
 decltype(auto) element(I first, std::size_t i) {
     if constexpr (std::integral<I>)
-        return static_cast<I>(first + static_cast<I>(i));
+        return static_cast<I>(static_cast<std::size_t>(first) + i); /* modulo, where it is signed */
     else
         return first[static_cast<std::iter_difference_t<I>>(i)];
 }
@@ -60,11 +60,11 @@ struct loop {
     void run(std::size_t begin, std::size_t end) {
         if (end - begin <= grain) {
             for (std::size_t i = begin; i < end; i++)
-                std::invoke(body, element(first, i));
+                std::invoke(body, detail::element(first, i));
             return;
         }
         const std::size_t middle = begin + (end - begin) / 2;
-        parallel_invoke([=, this] { run(begin, middle); }, [=, this] { run(middle, end); });
+        thrum::parallel_invoke([=, this] { run(begin, middle); }, [=, this] { run(middle, end); });
     }
 };
 
@@ -77,9 +77,9 @@ struct sum {
 
     T of(std::size_t begin, std::size_t end) { /* not empty */
         if (end - begin <= grain) {
-            T result = std::invoke(map, element(first, begin));
+            T result = std::invoke(map, detail::element(first, begin));
             for (std::size_t i = begin + 1; i < end; i++)
-                result = std::invoke(op, std::move(result), std::invoke(map, element(first, i)));
+                result = std::invoke(op, std::move(result), std::invoke(map, detail::element(first, i)));
             return result;
         }
         const std::size_t middle = begin + (end - begin) / 2;
@@ -106,7 +106,7 @@ requires requires(Range &range) {
     { std::end(range) } -> std::same_as<decltype(std::begin(range))>;
 }
 void for_each(Range &&range, F f, std::size_t grain = 0) {
-    for_each(std::begin(range), std::end(range), std::ref(f), grain);
+    thrum::for_each(std::begin(range), std::end(range), std::ref(f), grain);
 }
 
 /* op(init, op(op(map(first), map(first + 1)), op(...))): op has to be associative; it need not be commutative. */

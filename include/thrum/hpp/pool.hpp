@@ -16,6 +16,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -32,7 +33,8 @@ class pool {
     using native_handle_type = thrum_pool_t;
 
     explicit pool(thrum_pool_kind kind = THRUM_POOL_FIFO) {
-        detail::check(thrum_pool_create(&native_, kind), "thrum::pool");
+        static constexpr detail::reason reasons[] = {{EINVAL, "no such kind"}, {ENOMEM, "no memory for it"}};
+        detail::check(thrum_pool_create(&native_, kind), "thrum::pool", reasons);
     }
     pool(const pool &) = delete;
     pool &operator=(const pool &) = delete;
@@ -60,14 +62,16 @@ class scheduler {
     template <class... Pools>
     explicit scheduler(Choose choose, const Pools &...pools) : choose_(std::move(choose)) {
         const thrum_pool_t natives[] = {pools.native_handle()...};
+        static constexpr detail::reason reasons[] = {{EINVAL, "no pool, or more than THRUM_SCHED_POOLS_MAX"},
+                                                     {ENOMEM, "no memory for it"}};
         detail::check(thrum_sched_create_user(&native_, run, this, natives, sizeof...(pools)),
-                      "thrum::scheduler");
+                      "thrum::scheduler", reasons);
     }
     scheduler(const scheduler &) = delete;
     scheduler &operator=(const scheduler &) = delete;
     /* Its worker goes back to its own queue. */
     ~scheduler() {
-        if (worker_ != THRUM_ANY_WORKER)
+        if (worker_ != THRUM_ANY_WORKER && runtime_ == thrum_runtime_id()) /* else nobody has it any more */
             thrum_worker_set_sched(worker_, nullptr);
         while (thrum_sched_destroy(native_) == EBUSY)
             thrum_sleep(50 * THRUM_US);
@@ -75,8 +79,11 @@ class scheduler {
 
     /* Once. Throws std::system_error: EINVAL no such worker. */
     void run_on(unsigned worker) {
-        detail::check(thrum_worker_set_sched(worker, native_), "thrum::scheduler::run_on");
+        static constexpr detail::reason reasons[] = {{EINVAL, "there is no such worker"},
+                                                     {EBUSY, "another worker has this scheduler"}};
+        detail::check(thrum_worker_set_sched(worker, native_), "thrum::scheduler::run_on", reasons);
         worker_ = worker;
+        runtime_ = thrum_runtime_id();
     }
 
   private:
@@ -93,6 +100,7 @@ class scheduler {
     Choose choose_;
     thrum_sched_t native_ = nullptr;
     unsigned worker_ = THRUM_ANY_WORKER;
+    std::uint64_t runtime_ = 0; /* whose worker that is */
 };
 
 } // namespace thrum

@@ -9,12 +9,16 @@
  *
  * wait() throws the first exception that left one of them; the others run to their ends all the same, which
  * stopping() may tell them to come to. A group may be used again after wait(). One that is destroyed waits, and
- * forgets exceptions. run() may also be called by the group's threads; wait() by its owner alone. */
+ * forgets exceptions. run() may also be called by the group's threads; wait() by its owner alone.
+ *
+ * When the runtime ends (runtime.hpp) threads that have not ended never do: wait() throws std::system_error (ESRCH) then,
+ * and the group's end does not wait. */
 #ifndef THRUM_HPP_TASK_GROUP_HPP
 #define THRUM_HPP_TASK_GROUP_HPP
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -35,13 +39,17 @@ class task_group {
     /* Throws std::system_error with thrum_spawn's errors. */
     template <class F>
     void run(F &&f) {
+        forget_lost();
         detail::check(
             detail::launch(nullptr, native_, task<std::decay_t<F>>{member(this), std::forward<F>(f)}),
-            "thrum::task_group::run");
+            "thrum::task_group::run", detail::spawn_reasons);
+        if (runtime_.load(std::memory_order_relaxed) == 0)
+            runtime_.store(thrum_runtime_id(), std::memory_order_relaxed);
     }
 
     void wait() {
-        wait_for_all();
+        if (!wait_for_all())
+            detail::fail(ESRCH, "thrum::task_group::wait", detail::runtime_has_ended);
         failed_.store(false, std::memory_order_relaxed);
         if (thrown_ != nullptr)
             std::rethrow_exception(std::exchange(thrown_, nullptr));
@@ -92,19 +100,34 @@ class task_group {
         std::atomic<std::size_t> &left;
         ~owner_is_back() { left.fetch_add(1, std::memory_order_relaxed); }
     };
-    void wait_for_all() {
+    /* False: some never end. */
+    bool wait_for_all() {
+        if (forget_lost())
+            return false;
         const bool others = left_.fetch_sub(1, std::memory_order_acq_rel) != 1;
         const owner_is_back back{left_};
         if (others) {
             all_left_.wait();
             all_left_.reset();
         }
+        return true;
+    }
+
+    /* Threads of a runtime that has ended do not leave. Nobody but the owner uses the group then: it was for its threads
+     * besides. True: there were some. */
+    bool forget_lost() noexcept {
+        const std::uint64_t runtime = runtime_.load(std::memory_order_relaxed);
+        if (runtime == 0 || runtime == thrum_runtime_id()) [[likely]]
+            return false;
+        runtime_.store(0, std::memory_order_relaxed);
+        return left_.exchange(1, std::memory_order_acq_rel) != 1;
     }
 
     attributes how_;
     const thrum_attr_t *native_ = nullptr;
     std::atomic<std::size_t> left_{1}; /* threads, and the owner until it waits */
     event all_left_;
+    std::atomic<std::uint64_t> runtime_{0}; /* of the threads; 0: there were none */
     std::atomic<bool> failed_{false};
     std::exception_ptr thrown_; /* of who has set failed_ */
 };

@@ -14,6 +14,9 @@
  * joins it, as the thread is detached, or its object destroyed or assigned to, the program ends (std::terminate). The
  * function and its arguments are moved or copied, so may be move-only.
  *
+ * An object may outlive its runtime (runtime.hpp), whose end was that of the thread: then join() and detach() throw
+ * std::system_error (ESRCH), and its own end does not wait.
+ *
  * STOP TOKENS are the standard's. Functions given to a std::stop_callback must not wait, yield or start threads: the
  * standard library tells threads apart by the kernel's, and who waits in one may go on on another. Setting a
  * thrum::event, or releasing a semaphore, is all right. */
@@ -86,7 +89,8 @@ class thread {
     }
 
     thread(thread &&other) noexcept
-        : handle_(std::exchange(other.handle_, nullptr)), stop_(std::move(other.stop_)) {}
+        : handle_(std::exchange(other.handle_, nullptr)), runtime_(other.runtime_),
+          stop_(std::move(other.stop_)) {}
     thread &operator=(thread &&other) noexcept {
         thread(std::move(other)).swap(*this);
         return *this;
@@ -94,44 +98,48 @@ class thread {
     ~thread() {
         if (joinable()) {
             stop_.request_stop();
-            join();
+            if (!is_lost())
+                join();
         }
     }
 
     void swap(thread &other) noexcept {
         std::swap(handle_, other.handle_);
+        std::swap(runtime_, other.runtime_);
         stop_.swap(other.stop_);
     }
     friend void swap(thread &a, thread &b) noexcept { a.swap(b); }
 
     bool joinable() const noexcept { return handle_ != nullptr; }
     /* Throws what the thread has thrown; then it is joined all the same. Or std::system_error: invalid_argument there is
-     * none; resource_deadlock_would_occur it is the caller. */
+     * none; resource_deadlock_would_occur it is the caller; no_such_process (ESRCH) its runtime has ended. */
     void join() {
-        expect_thread();
+        expect_thread("thrum::thread::join");
         void *result = nullptr;
-        detail::check(thrum_join(handle_, &result), "thrum::thread::join");
+        detail::check(thrum_join(handle_, &result), "thrum::thread::join", detail::join_reasons);
         handle_ = nullptr;
         detail::rethrow(result);
     }
     void detach() {
-        expect_thread();
-        detail::check(detail::thrown_by_threads.detach(handle_), "thrum::thread::detach");
+        expect_thread("thrum::thread::detach");
+        detail::check(detail::thrown_by_threads.detach(handle_), "thrum::thread::detach",
+                      detail::join_reasons);
         handle_ = nullptr;
     }
 
     /* For when_any, which joins it, and throws as join() does. */
     thrum_wait_t waiting() {
-        expect_thread();
+        expect_thread("thrum::when_any of a thread");
         return {THRUM_WAIT_JOIN, 0, handle_, &result_, {}};
     }
     void waited(int error) {
-        detail::check(error, "thrum::thread");
+        detail::check(error, "thrum::when_any of a thread", detail::join_reasons);
         handle_ = nullptr;
         detail::rethrow(std::exchange(result_, nullptr));
     }
 
-    id get_id() const noexcept { return joinable() ? id(thrum_id(handle_)) : id(); }
+    /* That of no thread also when its runtime has ended. */
+    id get_id() const noexcept { return joinable() && !is_lost() ? id(thrum_id(handle_)) : id(); }
     native_handle_type native_handle() const noexcept { return handle_; }
     /* How many threads can run at a time; where none has been made yet: will be able to. */
     static unsigned hardware_concurrency() noexcept {
@@ -154,9 +162,15 @@ class thread {
     bool request_stop() { return get_stop_source().request_stop(); }
 
   private:
-    void expect_thread() const {
+    /* Its runtime has ended, and its handle is no more than a number. */
+    bool is_lost() const noexcept { return runtime_ != thrum_runtime_id(); }
+
+    void expect_thread(const char *what) const {
         if (!joinable()) [[unlikely]]
-            detail::fail(EINVAL, "thrum::thread");
+            detail::fail(EINVAL, what,
+                         "there is no thread: none was started, or it was joined, detached or moved");
+        if (is_lost()) [[unlikely]]
+            detail::fail(ESRCH, what, detail::runtime_has_ended);
     }
 
     template <class F, class... Args>
@@ -176,11 +190,13 @@ class thread {
         static_assert(std::is_invocable_v<std::decay_t<Work>>, "it has to be callable with these arguments");
         detail::check(
             detail::launch<detail::keeping_what_is_thrown>(&handle_, attr, std::forward<Work>(work)),
-            "thrum::thread");
+            "thrum::thread", detail::spawn_reasons);
+        runtime_ = thrum_runtime_id();
     }
 
     thrum_t handle_ = nullptr;
-    void *result_ = nullptr; /* for when_any */
+    std::uint64_t runtime_ = 0; /* of the thread */
+    void *result_ = nullptr;    /* for when_any */
     mutable std::stop_source stop_{std::nostopstate};
 };
 

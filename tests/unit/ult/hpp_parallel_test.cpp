@@ -2,6 +2,7 @@
 //
 // thrum::branch, task_group, and the loops and sums made of them.
 #include <array>
+#include <climits>
 #include <numeric>
 
 #include "faults.hpp"
@@ -56,6 +57,31 @@ TEST_P(HppBranch, BothAtATime) {
                          [] { throw Thrown(); }),
                      Thrown);
         EXPECT_TRUE(ended);
+    });
+}
+
+// Its function is not called again.
+TEST_P(HppBranch, IsJoinedOnce) {
+    everywhere([] {
+        std::atomic<int> calls{0};
+        const auto error_of = [](auto &branch) {
+            try {
+                branch.join();
+            } catch (const std::system_error &error) {
+                return error.code().value();
+            }
+            return 0;
+        };
+        thrum::branch one([&] { calls++; });
+        thrum::branch other(std::nothrow, [&] {
+            calls++;
+            throw Thrown();
+        });
+        EXPECT_EQ(error_of(one), 0);
+        EXPECT_THROW(other.join(), Thrown);
+        EXPECT_EQ(error_of(one), EINVAL);
+        EXPECT_EQ(error_of(other), EINVAL);
+        EXPECT_EQ(calls, 2);
     });
 }
 
@@ -165,6 +191,27 @@ TEST_P(HppParallel, ForEach) {
         thrum::for_each(6, -5, [&](int) { sum = 0; });
         EXPECT_EQ(sum, 110);
     });
+}
+
+// Numbers of all types, from the first to the last that there are.
+TEST_P(HppParallel, ForEachNumberOfAType) {
+    std::atomic<long> count{0}, sum{0};
+    const auto add = [&](auto i) {
+        count++;
+        sum += i;
+    };
+    thrum::for_each(std::int8_t{-128}, std::int8_t{127}, add);
+    EXPECT_EQ(count, 255);
+    EXPECT_EQ(sum, -255);
+    count = sum = 0;
+    thrum::for_each(INT_MAX - 10, INT_MAX, add);
+    EXPECT_EQ(count, 10);
+    EXPECT_EQ(
+        thrum::reduce(INT64_MAX - 3, INT64_MAX, std::uint64_t{0}, std::plus<>(), [](long) { return 1U; }),
+        3U);
+    EXPECT_EQ(thrum::detail::count(INT_MIN, INT_MAX), UINT_MAX);
+    EXPECT_EQ(thrum::detail::element(INT_MIN, UINT_MAX), INT_MAX);
+    EXPECT_EQ(thrum::detail::element(INT_MIN, std::size_t{1} << 31), 0);
 }
 
 TEST_P(HppParallel, Reduce) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <sstream>
@@ -317,6 +318,169 @@ TEST_F(HppThreadPlain, KnowsHowManyWillRunAtATime) {
 }
 
 ULT_OVER_WORKERS(HppThread);
+
+// --- objects that outlive their runtime -------------------------------------------------------------------
+
+class HppOutlives : public UltPlain {};
+
+template <class Action>
+int error_of(const Action &action) {
+    try {
+        action();
+    } catch (const std::system_error &error) {
+        return error.code().value();
+    }
+    return 0;
+}
+
+// A thread that never ends. What it has is lost with it, but LeakSanitizer is to find it.
+const auto waits_for_ever = [](std::atomic<const void *> *held) {
+    return [held, place = 0]() mutable {
+        *held = &place;
+        thrum_suspend();
+    };
+};
+
+// In each of the states that the runtime's end may find a thread in, and from then on without a runtime, and in another.
+TEST_F(HppOutlives, AThreadIsNotWaitedFor) {
+    static std::atomic<const void *> held[2];
+    thrum::thread ended, waits, queued, destroyed, assigned;
+    {
+        const thrum::runtime runtime(2);
+        ended = thrum::thread([] {});
+        waits = thrum::thread(waits_for_ever(&held[0]));
+        destroyed = thrum::thread([] {});
+        assigned = thrum::thread(waits_for_ever(&held[1]));
+        EXPECT_TRUE(eventually([] { return held[0] != nullptr && held[1] != nullptr; }));
+        queued = thrum::thread(thrum::attributes().queued().worker(0), [] {});
+    }
+    const auto expect_lost = [](thrum::thread &thread) {
+        thrum::event never;
+        EXPECT_TRUE(thread.joinable());
+        EXPECT_EQ(error_of([&] { thread.join(); }), ESRCH);
+        EXPECT_EQ(error_of([&] { thread.detach(); }), ESRCH);
+        EXPECT_EQ(error_of([&] { thrum::when_any(never, thread); }), ESRCH);
+        EXPECT_EQ(error_of([&] { thrum::when_any(std::span(&thread, 1)); }), ESRCH);
+        EXPECT_EQ(thread.get_id(), thrum::thread::id());
+        thread.request_stop();
+        EXPECT_TRUE(thread.get_stop_token().stop_requested());
+    };
+    for (thrum::thread *thread : {&ended, &waits, &queued})
+        expect_lost(*thread);
+    const thrum::runtime another(2);
+    for (thrum::thread *thread : {&ended, &waits, &queued})
+        expect_lost(*thread);
+    thrum::thread(std::move(destroyed)); // does not wait
+    assigned = thrum::thread([] {});
+    swap(assigned, waits);
+    waits.join();
+    EXPECT_EQ(error_of([&] { assigned.join(); }), ESRCH);
+}
+
+TEST_F(HppOutlives, ATaskGroupIsNotWaitedFor) {
+    static std::atomic<const void *> held[2];
+    std::optional<thrum::task_group> group, destroyed, ended;
+    {
+        const thrum::runtime runtime(2);
+        group.emplace();
+        destroyed.emplace();
+        ended.emplace();
+        group->run(waits_for_ever(&held[0]));
+        destroyed->run(waits_for_ever(&held[1]));
+        ended->run([] {});
+        ended->wait();
+        EXPECT_TRUE(eventually([] { return held[0] != nullptr && held[1] != nullptr; }));
+    }
+    destroyed.reset(); // does not wait
+    ended->wait();
+    EXPECT_EQ(error_of([&] { group->wait(); }), ESRCH);
+    const thrum::runtime another(2); // in which it may be used again
+    int runs = 0;
+    group->run([&runs] { runs++; });
+    group->wait();
+    EXPECT_EQ(runs, 1);
+}
+
+// The lost threads are not waited for by who begins anew with the same group.
+TEST_F(HppOutlives, ATaskGroupIsUsedInTheNextRuntime) {
+    static std::atomic<const void *> held;
+    thrum::task_group group;
+    for (int round = 0; round < 2; round++) {
+        const thrum::runtime runtime(2);
+        std::atomic<int> runs{0};
+        for (int i = 0; i < 10; i++)
+            group.run([&runs] { runs++; });
+        group.wait();
+        EXPECT_EQ(runs, 10);
+        if (round == 0) {
+            group.run(waits_for_ever(&held));
+            EXPECT_TRUE(eventually([] { return held != nullptr; }));
+        }
+    }
+}
+
+TEST_F(HppOutlives, ASchedulerLeavesTheNextRuntimeAlone) {
+    thrum::pool pool, other;
+    std::atomic<int> asked{0};
+    const auto choose = [&] {
+        asked++;
+        return other.pop();
+    };
+    thrum::scheduler later(choose, other);
+    {
+        const auto none = [] { return thrum_t(); };
+        std::optional<thrum::scheduler<decltype(none)>> first;
+        {
+            const thrum::runtime runtime(2);
+            first.emplace(none, pool);
+            first->run_on(1);
+        }
+        const thrum::runtime runtime(2);
+        later.run_on(1);
+        first.reset(); // worker 1 is not this one's any more
+        bool has_run = false;
+        thrum::thread(thrum::attributes().pool(other), [&] { has_run = true; }).join();
+        EXPECT_TRUE(has_run);
+        EXPECT_GT(asked, 0);
+    }
+}
+
+TEST_F(HppOutlives, RuntimesHaveNumbers) {
+    EXPECT_EQ(thrum_runtime_id(), 0U);
+    std::set<std::uint64_t> ids{0};
+    for (int i = 0; i < 3; i++) {
+        const thrum::runtime runtime(1);
+        EXPECT_TRUE(ids.insert(thrum_runtime_id()).second);
+        EXPECT_EQ(in_child([] { return thrum_runtime_id() == 0 ? 0 : 1; }), 0);
+    }
+    EXPECT_EQ(thrum_runtime_id(), 0U);
+}
+
+// --- what exceptions say ----------------------------------------------------------------------------------
+
+TEST_F(HppOutlives, ExceptionsSayWhatWasWrong) {
+    const auto said = [](const char *text, const auto &action) {
+        const std::string what = thrown_by(action);
+        EXPECT_NE(what.find(text), std::string::npos) << what;
+    };
+    said("thrum::thread::join: there is no thread", [] { thrum::thread().join(); });
+    said("thrum::latch: a count below 0", [] { thrum::latch(-1); });
+    said("thrum::counting_semaphore: permits below 0", [] { thrum::counting_semaphore(-1); });
+    said("thrum::attributes::stack_size: more than 1 GiB",
+         [] { thrum::attributes().stack_size(std::size_t{2} << 30); });
+    thrum::thread lost;
+    {
+        const thrum::runtime runtime(1);
+        said("thrum::runtime: a runtime is running already", [] { const thrum::runtime second; });
+        said("thrum::thread: no such worker", [] { thrum::thread(thrum::attributes().worker(1000), [] {}); });
+        said("thrum::when_any: nothing to wait for", [] { thrum::when_any(std::span<thrum::event>()); });
+        lost = thrum::thread(thrum::attributes().queued(), [] {});
+        thrum::branch branch([] {});
+        branch.join();
+        said("thrum::branch::join: it has been joined already", [&] { branch.join(); });
+    }
+    said("thrum::thread::join: its runtime has ended", [&] { lost.join(); });
+}
 
 struct Block : thrum::detail::made_in_block {
     explicit Block(int value) : number(value) {}

@@ -39,11 +39,6 @@ void check(int error, const char *what, const reason (&reasons)[Count]) {
         fail(error, what, reasons, Count);
 }
 
-inline void check(int error, const char *what) {
-    if (error != 0) [[unlikely]]
-        fail(error, what);
-}
-
 /* Of functions that have one error. */
 inline void check(int error, const char *what, const char *why) {
     if (error != 0) [[unlikely]]

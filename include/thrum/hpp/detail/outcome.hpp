@@ -28,15 +28,15 @@ class outcome {
     outcome(const outcome &) = delete;
     ~outcome() {
         if (has_value_)
-            std::destroy_at(&value_);
+            std::destroy_at(std::addressof(value_));
     }
 
     template <class... Args>
     void set(Args &&...args) {
         if constexpr (std::is_reference_v<T>)
-            std::construct_at(&value_, std::addressof(args)...);
+            std::construct_at(std::addressof(value_), std::addressof(args)...);
         else
-            std::construct_at(&value_, std::forward<Args>(args)...);
+            std::construct_at(std::addressof(value_), std::forward<Args>(args)...);
         has_value_ = true;
     }
 
