@@ -44,6 +44,8 @@ class Look {
   private:
     static bool read(void *look, std::uint64_t address, void *to, std::size_t size);
     const char *function(std::uint64_t address);
+    const char *function(const struct inspect_thread &thread);
+    std::uint64_t callee(const struct inspect_thread &thread);
     std::uint64_t stop(const struct inspect_thread &thread);
     Backtrace backtrace(const struct inspect_thread &thread);
     std::vector<std::string> frames(const struct inspect_thread &thread);
@@ -85,6 +87,33 @@ const char *Look::function(std::uint64_t address) {
     return at->second.empty() ? nullptr : at->second.c_str();
 }
 
+// Of a thread of <thrum/thrum.hpp> that was made to run a pointer to a function: where that points. The pointer is the
+// thread's argument (detail/launch.hpp), or stands in the memory that the argument points to: first in what a thread or
+// a branch has, and behind the state of a future in what async() has.
+std::uint64_t Look::callee(const struct inspect_thread &thread) {
+    constexpr std::uint64_t kWords = 32;
+    if (symbols_.at(thread.function).function.find("run_from_pointer<") != std::string::npos)
+        return thread.argument;
+    for (std::uint64_t i = 0, word; i < kWords; i++) {
+        if (!read(this, thread.argument + i * sizeof word, &word, sizeof word))
+            break;
+        const Symbol &symbol = symbols_.at(word);
+        if (word != 0 && !symbol.function.empty() && symbol.offset == 0)
+            return word;
+    }
+    return 0;
+}
+
+// Where the name is no more than the type of a pointer to a function, the function.
+const char *Look::function(const struct inspect_thread &thread) {
+    const char *type = function(thread.function);
+    if (type == nullptr || !is_function_pointer(type))
+        return type;
+    const std::uint64_t address = callee(thread);
+    const char *name = address != 0 ? function(address) : nullptr;
+    return name != nullptr ? name : type;
+}
+
 // Of a thread that has a kernel thread under it: where its stack has come to.
 std::uint64_t Look::stop(const struct inspect_thread &thread) {
     stopped_ = backtracer_.of_thread(thread.tid);
@@ -122,9 +151,9 @@ void Look::print_text() {
     report.line = [](void *, const char *line, std::size_t length) {
         std::cout.write(line, static_cast<std::streamsize>(length));
     };
-    report.name = [](void *look, std::uint64_t address) -> const char * {
+    report.name = [](void *look, const struct inspect_thread *thread) -> const char * {
         auto &to = *static_cast<Look *>(look);
-        const char *name = to.function(address);
+        const char *name = to.function(*thread);
         if (name == nullptr)
             return nullptr;
         to.shown_ = terminal_text(name);
@@ -163,7 +192,7 @@ std::string joined(const std::vector<std::string> &items) {
 }
 
 std::string Look::json(const struct inspect_thread &thread) {
-    const char *name = thread.function != 0 ? function(thread.function) : nullptr;
+    const char *name = thread.function != 0 ? function(thread) : nullptr;
     const std::uint64_t pointer = thread.tid != 0 && options_.backtrace ? stop(thread) : thread.stack_pointer;
     const bool on_stack = pointer > thread.stack_low && pointer < thread.stack_top;
     std::string text =

@@ -79,13 +79,17 @@ std::string first_argument(const std::string &name) {
     return name.substr(open + 1, end - open - 1);
 }
 
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
 // What a thread of <thrum/thrum.hpp> was made to run: the first argument of the template of ours that calls it, which
 // may be made from another in turn. Empty: the function is not ours.
 std::string callable_of(const std::string &function) {
     const std::string result = "void* ";
     std::string name = has_at(function, 0, result.c_str()) ? function.substr(result.size()) : function,
                 callable;
-    while (has_at(name, 0, "thrum::") && !(name = first_argument(name)).empty())
+    while (has_at(name, 0, "thrum::") && !(name = first_argument(name)).empty() && !is_digit(name[0]))
         callable = name;
     return callable;
 }
@@ -96,6 +100,11 @@ std::string short_name(const Symbol &symbol) {
     const std::string callable = callable_of(symbol.function);
     const std::string name = callable.empty() ? symbol.function : callable, plain = without_types(name);
     return plain.empty() ? name : plain;
+}
+
+bool is_function_pointer(const std::string &name) {
+    return name.find("(*)(") != std::string::npos || name.find("(&)(") != std::string::npos ||
+           name.find("(*&)(") != std::string::npos;
 }
 
 std::string describe(const Symbol &symbol, std::uint64_t address) {

@@ -55,7 +55,8 @@ struct inspect_thread {
     int32_t worker; /* INSPECT_RUNS: where; else the one that it is bound to, or INSPECT_NOWHERE */
     uint64_t pool;  /* 0: none */
     uint8_t priority;
-    uint64_t function; /* 0: not known */
+    uint64_t function; /* that it began with; 0: not known */
+    uint64_t argument; /* that this got */
     int32_t tid;       /* of the kernel thread that runs it, or that it has kept under it; 0: none */
     uint64_t stack_low, stack_top;
     uint64_t stack_pointer; /* 0: it is in registers of that kernel thread, or there is none */

@@ -130,15 +130,17 @@ static void add_thread(const struct printing *printing, struct text *text, uint6
     add_name(text, &thread);
 }
 
-static void add_function(const struct printing *printing, struct text *text, uint64_t address) {
+static void add_function(const struct printing *printing, struct text *text,
+                         const struct inspect_thread *thread) {
     const struct inspect_report *report = printing->report;
-    const char *name = report->name != NULL && address != 0 ? report->name(report->context, address) : NULL;
+    bool is_known = thread->function != 0;
+    const char *name = report->name != NULL && is_known ? report->name(report->context, thread) : NULL;
     if (name != NULL)
         text_add(text, name);
-    else if (address == 0)
+    else if (!is_known)
         text_add(text, "-");
     else
-        add_address(text, address);
+        add_address(text, thread->function);
 }
 
 static void add_counted(struct text *text, uint64_t number, const char *what) {
@@ -226,7 +228,7 @@ static void print_row(const struct printing *printing, const struct inspect_thre
     add_where(next(&row), thread);
     text_add_number(next(&row), thread->priority);
     add_stack(next(&row), thread);
-    add_function(printing, next(&row), thread->function);
+    add_function(printing, next(&row), thread);
     if (thread->state != INSPECT_WAITS) {
         put_row(printing, &row.text);
         return;

@@ -11,8 +11,9 @@ extern "C" {
 
 struct inspect_report {
     void (*line)(void *context, const char *line, size_t length); /* with its end of line */
-    /* What is known of an address in the code; NULL: nothing. The text may be gone at the next call. May be NULL. */
-    const char *(*name)(void *context, uint64_t address);
+    /* The name of the function that a thread began with; NULL: it is not known. The text may be gone at the next call. May
+     * be NULL. */
+    const char *(*name)(void *context, const struct inspect_thread *thread);
     /* Before the line of a thread that a kernel thread stands under (its tid): the stack pointer of that; 0: it is not
      * known. May be NULL. */
     uint64_t (*stack_pointer)(void *context, const struct inspect_thread *thread);

@@ -258,8 +258,10 @@ static bool describe(const struct view *view, uint64_t handle, const struct thru
         told->pool = (uintptr_t)unit->pool;
     describe_state(view, unit, told);
     describe_stack(view, unit, told);
-    if (told->state != INSPECT_ENDED && !told->is_external && !told->is_main)
+    if (told->state != INSPECT_ENDED && !told->is_external && !told->is_main) {
         told->function = (uintptr_t)unit->fn;
+        told->argument = (uintptr_t)unit->arg;
+    }
     told->tid = tid_of(view, unit, told);
     bool switched_out = told->state == INSPECT_READY || told->state == INSPECT_WAITS;
     if (switched_out && !told->is_external && (intptr_t)unit->sp > 0)

@@ -54,6 +54,17 @@ TEST(Ps, Table) {
     EXPECT_EQ(running.finish(), 0) << "the process is none the worse";
 }
 
+// However a thread of C++ was given the function.
+TEST(Ps, FunctionPointers) {
+    Running running({CLI_CALLABLES});
+    const std::string out = ps(running.pid()).out;
+    for (const char *name : {"plain", "with_argument", "with_token", "with_result", "in_group", "in_branch",
+                             "main::\\{lambda\\(\\)#1\\}", "main::\\{lambda\\(\\)#2\\}"})
+        EXPECT_TRUE(has(out, std::string(" of 65536 +") + name + "( +event [^\n]*)?\n")) << name << '\n' << out;
+    EXPECT_EQ(out.find("(*)"), std::string::npos) << out;
+    EXPECT_EQ(running.finish(), 0);
+}
+
 TEST(Ps, Backtraces) {
     Running running({kUlts});
     const std::string out = ps(running.pid(), {"--backtrace"}).out;

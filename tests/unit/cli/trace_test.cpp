@@ -272,6 +272,14 @@ TEST(SymbolNames, AreThoseOfCallables) {
         shortened("void* thrum::detail::run_from_heap<thrum::detail::bind<void (&)(int), int>(void (&)(int), "
                   "int&&)::{lambda()#1}>(void*)"),
         "void (&)(int)");
+    EXPECT_EQ(
+        shortened("thrum::detail::async_state<thrum::detail::bind<main::{lambda()#2}>(main::{lambda()#2}&&)::"
+                  "{lambda()#1}, int>::run(void*)"),
+        "main::{lambda()#2}");
+    EXPECT_EQ(shortened("thrum::branch<thrum::detail::stop_wakes<0u>::run>::run(void*)"),
+              "thrum::branch::run");
+    EXPECT_TRUE(thrum::is_function_pointer("void (*)()") && thrum::is_function_pointer("int (*&)(int)"));
+    EXPECT_FALSE(thrum::is_function_pointer("main::{lambda(int)#1}"));
 }
 
 TEST(SymbolNames, AreFoundInThisProgram) {
