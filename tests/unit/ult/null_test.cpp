@@ -234,6 +234,7 @@ const std::set<std::string> &takes_none() {
                                                 "thrum_nopreempt_begin",
                                                 "thrum_nopreempt_end",
                                                 "thrum_now",
+                                                "thrum_runtime_id",
                                                 "thrum_safepoint",
                                                 "thrum_self",
                                                 "thrum_set_cancel",
