@@ -24,6 +24,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <threads.h>
 #include <time.h>
@@ -51,6 +52,15 @@ int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso
 
 /* What a signal handler may call, or what calls the kernel directly. */
 #define REAL_FUNCTIONS_SIGSAFE(X)                                                                            \
+    X(stat)                                                                                                  \
+    X(stat64)                                                                                                \
+    X(lstat)                                                                                                 \
+    X(lstat64)                                                                                               \
+    X(fstatat)                                                                                               \
+    X(fstatat64)                                                                                             \
+    X(statx)                                                                                                 \
+    X(access)                                                                                                \
+    X(faccessat)                                                                                             \
     X(pthread_kill)                                                                                          \
     X(pthread_sigqueue)                                                                                      \
     X(tgkill)                                                                                                \

@@ -45,7 +45,8 @@
     X(KERNEL_POINTERS, "kernel-pointers")                                                                    \
     X(UNSEEN, "unseen")                                                                                      \
     X(RIGHTS, "rights")                                                                                      \
-    X(DEEPBIND, "deepbind")
+    X(DEEPBIND, "deepbind")                                                                                  \
+    X(TASK_STAT, "task-stat")
 
 #define THRUM_ROW_ENUM_(name, text) ROW_##name,
 enum thrum_row { THRUM_ROWS(THRUM_ROW_ENUM_) ROWS_END };
