@@ -30,7 +30,7 @@ found=$("$readelf" --dyn-syms -W "$library" |
 # The one map serves both architectures; these system calls exist on x86 only.
 header=$("$readelf" -h "$library") # whole: a reader that has seen enough would end readelf by SIGPIPE
 if ! grep -q 'Machine:.*X86-64' <<<"$header"; then
-    wanted=$(grep -vxE 'ioperm|iopl' <<<"$wanted")
+    wanted=$(grep -vxE 'arch_prctl|ioperm|iopl' <<<"$wanted")
 fi
 
 missing=$(comm -23 <(echo "$wanted") <(echo "$found"))
