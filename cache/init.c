@@ -123,6 +123,9 @@ static void read_total(void) {
     errno = saved;
 }
 
+/* retain.h. After seven seconds without work a program has the memory and the tasks that it has without the cache. */
+enum { MAX_AGE_MS = 6000, TRIM_AFTER_MS = 1000 };
+
 static void read_environment(void) {
     verbose = read_switch("THRUM_CACHE_VERBOSE", read_switch("THRUM_VERBOSE", false));
     program = read_number("THRUM_CACHE_PROGRAM", 0, INT32_MAX, "expected the number of a process");
@@ -132,13 +135,13 @@ static void read_environment(void) {
     kthread_config.max_idle = read_number("THRUM_CACHE_MAX_IDLE", UINT64_MAX, 1000000,
                                           "expected a number of threads from 0 to 1000000");
     kthread_config.max_age_ns =
-        UINT64_C(1000000) * read_number("THRUM_CACHE_MAX_AGE", 0, 86400000,
+        UINT64_C(1000000) * read_number("THRUM_CACHE_MAX_AGE", MAX_AGE_MS, 86400000,
                                         "expected milliseconds from 0 (no limit) to 86400000");
     kthread_config.thread_ns =
         UINT64_C(1000000000) * read_number("THRUM_CACHE_THREAD_SECONDS", 0, 1000000000,
                                            "expected seconds from 0 (no limit) to 1000000000");
     kthread_config.trim_after_ns =
-        UINT64_C(1000000) * read_number("THRUM_CACHE_TRIM_AFTER", 0, 86400000,
+        UINT64_C(1000000) * read_number("THRUM_CACHE_TRIM_AFTER", TRIM_AFTER_MS, 86400000,
                                         "expected milliseconds from 0 (never) to 86400000");
     kthread_config.watch_pressure = read_switch("THRUM_CACHE_PRESSURE", false);
 #ifdef THRUM_DEBUG

@@ -173,8 +173,10 @@ INTERPOSE int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...) {
     if (flags & CLONE_VM)
         return REAL(clone)(fn, stack, flags, arg, parent_tid, tls, child_tid);
     struct copied copied = {fn, arg, cache_in_main()};
-    mode_before_copy();
-    return REAL(clone)(start_copied, stack, flags, &copied, parent_tid, tls, child_tid);
+    kthread_before_copy();
+    int answer = REAL(clone)(start_copied, stack, flags, &copied, parent_tid, tls, child_tid);
+    kthread_after_copy();
+    return answer;
 }
 
 /* --- other ties to the kernel thread ------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 
 #include "cache.h"
 #include "calls.h"
-#include "kthread/mode.h"
 #include "os/syscall.h"
 
 static bool about_many(long number, const long *a) {
@@ -146,9 +145,11 @@ INTERPOSE long syscall(long number, ...) {
     bool copies = makes_copy(number, a);
     bool self_was_main = copies && kthread_self_sigsafe() == NULL && cache_in_main();
     if (copies)
-        mode_before_copy();
+        kthread_before_copy();
     before(number, a);
     answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (copies && answer != 0)
+        kthread_after_copy();
     if (answer == 0 && copies)
         process_child_begins(self_was_main);
     else if (answer != -1)

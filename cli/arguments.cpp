@@ -29,14 +29,14 @@ constexpr Number kNumbers[] = {
     {"--max-idle", "THRUM_CACHE_MAX_IDLE", "N", 1000000,
      "Keep at most N idle threads (0 to 1000000; default: no limit)"},
     {"--max-age", "THRUM_CACHE_MAX_AGE", "MS", 86400000,
-     "End a thread that nobody has needed for MS milliseconds\n"
-     "(0 to 86400000; default 0, never)"},
+     "End a thread that was not needed for half of MS to MS milliseconds\n"
+     "(0, never, to 86400000; default 6000)"},
     {"--thread-seconds", "THRUM_CACHE_THREAD_SECONDS", "S", 1000000000,
      "End idle threads, the longest idle first, when they have been idle\n"
      "for S seconds all together (0 to 1000000000; default 0, never)"},
     {"--trim-after", "THRUM_CACHE_TRIM_AFTER", "MS", 86400000,
      "Give an idle thread's stack back to the kernel after MS milliseconds\n"
-     "(0 to 86400000; default 0, never)"},
+     "(0, never, to 86400000; default 1000)"},
     {"--standby", "THRUM_CACHE_STANDBY", "N", 1000,
      "In the standby modes at most N threads of a kind wait for their job\n"
      "(0 to 1000; default 16)"},

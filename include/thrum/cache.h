@@ -37,7 +37,8 @@ extern "C" {
     X(LIMIT, "idle limit reached")                                                                           \
     X(CROWD, "too many wait to be joined")                                                                   \
     X(MEMORY, "address space limited")                                                                       \
-    X(OFF, "cache off")
+    X(OFF, "cache off")                                                                                      \
+    X(UNJOINED, "not joined for long")
 
 /* Why a creation went straight to the C library. */
 #define THRUM_CACHE_PASS_REASONS(X)                                                                          \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The idle list as a lock and a singly linked list per node; see idle.h.
+/* The idle list as a lock and a doubly linked list per node; see idle.h.
  *
  * Listed in front, so that the last one in is found first. With a minimum rest it is the other way round, listed at the
  * end: those that have rested enough are found first then, and not behind all that rest, which may be thousands. */
@@ -41,9 +41,13 @@ static void link_locked(unsigned node, struct kthread *thread) {
     struct kthread **end = lists[node].end == NULL ? &lists[node].first : lists[node].end;
     struct kthread **at = kthread_config.min_rest_ns != 0 ? end : &lists[node].first;
     thread->next_idle = *at;
+    thread->idle_at = at;
     if (*at == NULL)
         lists[node].end = &thread->next_idle;
+    else
+        (*at)->idle_at = &thread->next_idle;
     store_relaxed(at, thread);
+    store_relaxed(&thread->listed_in, node + 1);
 }
 
 /* Takes out the one that *at points to. */
@@ -51,7 +55,10 @@ static struct kthread *unlink_locked(unsigned node, struct kthread **at) {
     struct kthread *thread = *at;
     if (thread->next_idle == NULL)
         lists[node].end = at;
+    else
+        thread->next_idle->idle_at = at;
     store_relaxed(at, thread->next_idle);
+    store_relaxed(&thread->listed_in, 0);
     counters_idle_remove();
     return thread;
 }
@@ -63,13 +70,11 @@ bool idle_push(struct kthread *thread) {
     if (load_relaxed(&kthread_config.memory_limited) || !counters_idle_add(kthread_config.max_idle))
         return false;
     unsigned node = topology_node(), began = forks;
-    thread->idle_since = retain_wanted() ? clock_monotonic_ns() : 0;
+    thread->idle_since = retain_wants_warden() ? clock_monotonic_ns() : 0;
     unsigned seen = load_relaxed(&top_node);
     while (seen < node && !cas_acq_rel(&top_node, &seen, node)) {
     }
-    store_relaxed(&thread->node, node);
     enter(node);
-    thread->trim_seen = false;
     link_locked(node, thread);
     leave(node);
     if (began != forks)
@@ -78,16 +83,14 @@ bool idle_push(struct kthread *thread) {
 }
 
 bool idle_remove(struct kthread *thread) {
-    unsigned node =
-        load_relaxed(&thread->node); /* if somebody is just listing it elsewhere, it is not there yet */
-    enter(node);
-    struct kthread **at = &lists[node].first;
-    while (*at != NULL && *at != thread)
-        at = &(*at)->next_idle;
-    bool found = *at != NULL;
+    unsigned listed = load_relaxed(&thread->listed_in);
+    if (listed == 0) /* if it is just being listed, it is not there yet */
+        return false;
+    enter(listed - 1);
+    bool found = load_relaxed(&thread->listed_in) == listed;
     if (found)
-        unlink_locked(node, at);
-    leave(node);
+        unlink_locked(listed - 1, thread->idle_at);
+    leave(listed - 1);
     return found;
 }
 
@@ -149,6 +152,10 @@ struct kthread *idle_pop(const struct kthread_kind *kind, int avoid) {
     return pop(kind, avoid);
 }
 
+bool idle_is_inside(void) {
+    return inside;
+}
+
 struct kthread *idle_pop_any(void) {
     return inside ? NULL : pop(NULL, -1);
 }
@@ -205,26 +212,6 @@ static void poke(struct kthread *thread) {
     uint32_t seen = POST_SLEEPING;
     if (cas_acq_rel(&thread->post, &seen, POST_NOTHING))
         futex_wake(&thread->post, 1);
-}
-
-uint64_t idle_ask_to_trim(uint64_t now, uint64_t after) {
-    uint64_t next = UINT64_MAX;
-    for (unsigned node = 0; node <= load_relaxed(&top_node); node++) {
-        enter(node);
-        for (struct kthread *at = lists[node].first; at != NULL; at = at->next_idle) {
-            if (at->trim_seen)
-                continue;
-            if (at->idle_since + after > now) {
-                next = at->idle_since + after < next ? at->idle_since + after : next;
-                continue;
-            }
-            at->trim_seen = true;
-            store_relaxed(&at->trim_asked, true);
-            poke(at);
-        }
-        leave(node);
-    }
-    return next;
 }
 
 void idle_poke(const struct kthread *thread) {

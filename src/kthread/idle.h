@@ -12,7 +12,7 @@
  * to be ended instead. */
 bool idle_push(struct kthread *thread);
 
-/* Takes this very thread out again. False if somebody else was quicker: then that one has it. */
+/* Takes this very thread out again. False if it is not listed: another thread was quicker, and has it. */
 bool idle_remove(struct kthread *thread);
 
 /* One of this kind that has rested enough, the most recent, or with a minimum rest the least recent; the caller's node
@@ -30,14 +30,14 @@ struct idle_times {
     uint64_t count, sum, oldest; /* sum of the idle times so far; when the oldest was listed (monotonic ns) */
 };
 void idle_measure(struct idle_times *times, uint64_t now_ns);
-/* Asks those that have been idle for so long, and have not trimmed their stacks, to do it. When the next one will
- * have been, or UINT64_MAX. */
-uint64_t idle_ask_to_trim(uint64_t now_ns, uint64_t after_ns);
 /* Makes this thread, or some thread for NULL, look after the idle ones (retain_watch), if it is listed. */
 void idle_poke(const struct kthread *thread);
 
 /* Any one, to be ended; NULL if there is none. */
 struct kthread *idle_pop_any(void);
+
+/* The caller is a signal handler that interrupted its own thread in here: it must wait for no lock of the list. */
+bool idle_is_inside(void);
 
 /* In a fork's child: empty, whatever state the locks are in. */
 void idle_fork_child(void);

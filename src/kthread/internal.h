@@ -34,10 +34,21 @@ bool keeping(void);                             /* seq_cst: see kthread_stop_kee
 bool may_be_kept(const struct kthread *thread); /* and has no rights that main has given up; likewise */
 enum kthread_retire keeping_retire(void);       /* why not */
 enum kthread_retire idle_full_retire(void);     /* which limit idle_push met */
+uint64_t keeping_bound(void);                   /* so many may be kept, however many are of use */
 /* Tells a parked thread that the caller owns to leave, and waits until it has. */
 void kthread_end(struct kthread *thread);
 /* Lists a thread whose result has been taken; ends it if it must not be kept. */
 void kthread_release(struct kthread *thread);
+/* Ends of kernel threads that no thread of the program waits for (retain.h). Around each, on the thread that ends or
+ * that ends another: begin, false while a copy of the process is being made (later, then); end, with the descriptor
+ * of a thread that is about to return to libc without a joiner, else NULL. */
+bool departures_begin(void);
+void departures_end(struct kthread *departed);
+/* Between the two: a thread that has ended and is not joined says RETIRED. False if a joiner was quicker. */
+bool departures_unjoined(struct kthread *thread);
+/* Joins those that have returned to libc: any thread. */
+void departures_reap(void);
+void departures_fork_child(void);
 /* After libc's join: waits until the kernel does not count the thread any more either. */
 void wait_until_gone(pid_t tid);
 

@@ -24,6 +24,8 @@
 #include "kthread/mode.h"
 #include "kthread/retain.h"
 #include "os/clock.h"
+#include "os/file.h"
+#include "os/futex.h"
 
 struct kthread_config kthread_config = {.max_idle = UINT64_MAX};
 
@@ -58,6 +60,31 @@ enum kthread_retire idle_full_retire(void) {
     return load_relaxed(&kthread_config.memory_limited) ? RETIRE_MEMORY : RETIRE_LIMIT;
 }
 
+/* vm.max_map_count bounds the mappings of a process, of which each thread's stack takes two. Read when the first
+ * hundreds of threads are kept, by a thread that still counts as running; see signal_pending. */
+static uint64_t mappings_bound(void) {
+    enum { USUAL = 65530, SHARE = 16 };
+    static uint64_t bound;
+    uint64_t most = load_relaxed(&bound);
+    char text[32];
+    if (most != 0)
+        return most;
+    if (file_read("/proc/sys/vm/max_map_count", text, sizeof text) > 0)
+        for (const char *at = text; *at >= '0' && *at <= '9'; at++)
+            most = most * 10 + (uint64_t)(*at - '0');
+    most = (most != 0 ? most : USUAL) / SHARE;
+    store_relaxed(&bound, most);
+    return most;
+}
+
+uint64_t keeping_bound(void) {
+    enum { FEW = 64 };
+    uint64_t tasks = load_relaxed(&kthread_config.most_tasks),
+             idle = load_relaxed(&thrum_cache_counters.idle);
+    uint64_t mappings = idle < FEW ? UINT64_MAX : mappings_bound();
+    return tasks != 0 && tasks < mappings ? tasks : mappings;
+}
+
 void kthread_end(struct kthread *thread) {
     pthread_t handle = thread->handle;
     kthread_post(thread, POST_QUIT);
@@ -87,6 +114,116 @@ void wait_until_gone(pid_t tid) {
     while (sys(SYS_tgkill, sys(SYS_getpid), tid, 0) == 0 && clock_monotonic_ns() < give_up)
         sched_yield();
 }
+
+/* --- departures ---------------------------------------------------------------------------------------- */
+
+/* A thread that leaves by itself has no joiner, and libc counts it and holds locks of its own for it until it is gone.
+ * Others must be able to wait for that: an unshare that wants a process of one thread, a bare clone whose child would
+ * have libc's locks as they are. So it is not detached. Its last act is to list itself here; the next thread that
+ * departs, creates or culls joins it.
+ *
+ * `departing` counts those that are about to leave or to end others, `copies` the copies that are being made. Both sides
+ * store their own and then load the other's, sequentially consistent: so a departure that a copier did not see sees
+ * the copier, and waits. */
+static uint32_t departing, copies;
+static struct kthread *departed; /* by next_idle; only ever taken as a whole, so there is no ABA */
+
+bool departures_begin(void) {
+    fetch_add_seq_cst(&departing, 1);
+    if (load_seq_cst(&copies) == 0)
+        return true;
+    departures_end(NULL);
+    return false;
+}
+
+/* Pairs with await_departures: a culler that sees 0 finds all that departed in the list. */
+void departures_end(struct kthread *thread) {
+    if (thread != NULL) {
+        thread->left_tid = thread->tid;
+        store_relaxed(&thread->tid, 0); /* the kernel may soon give it to another */
+        thread->next_idle = load_relaxed(&departed);
+        while (!cas_acq_rel(&departed, &thread->next_idle, thread)) {
+        }
+    }
+    fetch_sub_seq_cst(&departing, 1);
+    futex_wake(&departing, INT32_MAX);
+}
+
+/* Its joiner may come much later: until then it is found among all by `left_tid`. The descriptor is the joiner's as soon
+ * as RETIRED is published, but stays until libc's join has seen the thread gone. */
+static bool any_unjoined; /* only becomes true */
+
+bool departures_unjoined(struct kthread *thread) {
+    uint32_t life = LIFE_ENDED;
+    thread->left_tid = thread->tid;
+    store_relaxed(&any_unjoined, true);
+    if (!cas_acq_rel(&thread->life, &life, LIFE_RETIRED))
+        return false;
+    store_relaxed(&thread->tid, 0); /* the kernel may soon give it to another */
+    return true;
+}
+
+/* Under the registry's lock, which one that leaves does not need. */
+static void await_unjoined(struct kthread *thread, void *unused) {
+    (void)unused;
+    if (load_acquire(&thread->life) != LIFE_RETIRED || thread->left_tid == 0)
+        return;
+    wait_until_gone(thread->left_tid);
+    thread->left_tid = 0;
+}
+
+static void reap(bool until_gone) {
+    int old;
+    struct kthread *thread = exchange_acq_rel(&departed, (struct kthread *)NULL);
+    if (thread == NULL)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    for (struct kthread *next; thread != NULL; thread = next) {
+        next = thread->next_idle;
+        libc.pthread_join(thread->handle, NULL);
+        if (until_gone)
+            wait_until_gone(thread->left_tid);
+        registry_free(thread);
+    }
+    pthread_setcancelstate(old, &old);
+}
+
+void departures_reap(void) {
+    if (load_relaxed(&departed) != NULL)
+        reap(false);
+}
+
+/* Not in a signal handler that interrupted its own thread in the idle list: those that depart want its lock. */
+static void await_departures(void) {
+    uint32_t seen;
+    if (idle_is_inside())
+        return;
+    while ((seen = load_seq_cst(&departing)) != 0)
+        futex_wait(&departing, seen);
+    reap(true);
+    if (load_relaxed(&any_unjoined))
+        registry_each(await_unjoined, NULL);
+}
+
+void kthread_before_copy(void) {
+    fetch_add_seq_cst(&copies, 1);
+    await_departures();
+    mode_before_copy();
+}
+
+/* 0 in a fork's child, where a handler that interrupted the copier had forked. */
+void kthread_after_copy(void) {
+    if (load_relaxed(&copies) != 0)
+        fetch_sub_seq_cst(&copies, 1);
+}
+
+void departures_fork_child(void) {
+    departing = copies = 0;
+    departed = NULL;
+    any_unjoined = false;
+}
+
+/* --- all idle ones -------------------------------------------------------------------------------------- */
 
 /* Threads that ended and are not joined: without reuse no kernel thread would be left of them. Their results stay in
  * their descriptors. */
@@ -138,6 +275,7 @@ unsigned kthread_cull(void) {
         registry_free(thread);
     }
     pthread_setcancelstate(old, &old);
+    await_departures();
     fetch_add_relaxed(&thrum_cache_counters.culled, count);
     return count + others + expel_ended();
 }
@@ -199,6 +337,7 @@ void kthread_fork_child(bool by_main) {
     place_fork_child();
     kthread_fork_crowd();
     retain_fork_child();
+    departures_fork_child();
     registry_fork_child(self);
     mode_fork_child();
     counters_fork_child(self != NULL);

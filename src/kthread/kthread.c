@@ -191,20 +191,24 @@ static bool signal_pending(struct kthread *thread) {
     return thread->pending_seen != 0 && signals_pending_thread() != 0;
 }
 
-/* A thread that has ended but is not joined cannot be reused: its handle is in use. A program that joins thousands
- * at the very end would have as many parked kernel threads as it ever made, for nothing. So beyond a few, and as many
- * as have been of use before, new ones really end after their first job, as they would without the cache. Not where
- * the joiner waits already. */
+/* A program may have thousands of threads at once, and then none for long; or join them at the very end, and until then
+ * none of them can be reused, for its handle is in use. It would have as many parked kernel threads as it ever made, for
+ * nothing. So beyond a few, and as many as have been of use before, new ones really end after their first job, as they
+ * would without the cache: joinable or detached, joined or not. keeping_bound() says how many there may be at all. */
 static uint64_t crowd; /* how many of those are there; kthread_leave_crowd */
 
 static bool crowd_is_too_large(struct kthread *thread) {
     enum { SPARE = 512 };
-    if (thread->has_worked || load_relaxed(&thread->life) != LIFE_RUNNING)
+    if (thread->has_worked)
         return false;
-    if (load_relaxed(&crowd) >= SPARE + load_relaxed(&thrum_cache_counters.reused))
+    uint64_t most = SPARE + load_relaxed(&thrum_cache_counters.reused), bound = keeping_bound();
+    uint64_t kept = load_relaxed(&crowd) + load_relaxed(&thrum_cache_counters.idle);
+    if (kept >= (most < bound ? most : bound))
         return true;
-    fetch_add_relaxed(&crowd, 1);
-    thread->in_crowd = true;
+    if (load_relaxed(&thread->life) == LIFE_RUNNING) {
+        fetch_add_relaxed(&crowd, 1);
+        thread->in_crowd = true;
+    }
     return false;
 }
 
@@ -295,9 +299,10 @@ static bool publish(struct kthread *thread, enum life to) {
 }
 
 /* The kernel thread is about to return to libc, which may find that it is the last one and call exit(): from
- * here on it is a thread like any other, with the program's mask; one that has been joined long ago lets nothing in.
- * Nobody else knows it. */
-static void *leave_idle(struct kthread *thread, sigbits mask) {
+ * here on it is a thread like any other, with the program's mask. No other thread knows it. */
+static void *leave_detached(struct kthread *thread, enum kthread_retire why) {
+    sigbits mask = thread->creator.mask;
+    counters_retired(why);
     self = NULL;
     kthread_mark(pthread_self(), NULL);
     libc.pthread_detach(pthread_self());
@@ -306,9 +311,16 @@ static void *leave_idle(struct kthread *thread, sigbits mask) {
     return NULL;
 }
 
-static void *leave_detached(struct kthread *thread, enum kthread_retire why) {
-    counters_retired(why);
-    return leave_idle(thread, thread->creator.mask);
+/* It was idle, and ends because no thread has needed it. Its last job is long over: it lets no signal in. The next
+ * thread that departs joins it, so few wait for that at a time. */
+static void *depart(struct kthread *thread, sigbits mask) {
+    counters_count(&thrum_cache_counters.culled);
+    self = NULL;
+    kthread_mark(thread->handle, NULL);
+    signals_mask_set(mask);
+    departures_reap();
+    departures_end(thread);
+    return NULL;
 }
 
 /* The joiner has the result, and the descriptor too. libc has it as well, for a joiner that calls libc past the front
@@ -371,8 +383,8 @@ enum post thrum_kthread_idle(struct kthread *thread) {
         if (seen != POST_SLEEPING)
             break;
         uint64_t ns = retain_watch(thread);
-        if (ns == RETAIN_LEAVE)
-            return POST_LEAVE;
+        if (ns == RETAIN_LEAVE || ns == RETAIN_UNJOINED)
+            return ns == RETAIN_LEAVE ? POST_LEAVE : POST_UNJOINED;
         struct timespec limit = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
         sys(SYS_futex, &thread->post, FUTEX_WAIT_PRIVATE, POST_SLEEPING, ns == 0 ? NULL : &limit);
         seen = load_acquire(&thread->post);
@@ -452,9 +464,9 @@ void *kthread_main(void *argument) {
         place_linger(thread);
         switch (thrum_kthread_idle(thread)) {
         case POST_QUIT: self = NULL; return NULL;
-        case POST_LEAVE:
-            counters_count(&thrum_cache_counters.culled);
-            return leave_idle(thread, keeping() ? SIGBITS_ALL & ~SIGBITS_LIBC : mask);
+        case POST_LEAVE: return depart(thread, keeping() ? SIGBITS_ALL & ~SIGBITS_LIBC : mask);
+        case POST_UNJOINED:
+            return leave_published(keeping() ? SIGBITS_ALL & ~SIGBITS_LIBC : mask, RETIRE_UNJOINED, result);
         case POST_LAST: return leave(thread, keeping_retire());
         default: begin_job(thread);
         }

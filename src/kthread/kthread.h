@@ -78,29 +78,30 @@ struct kthread {
 
     /* under the idle list's lock */
     _Alignas(64) struct kthread *next_idle;
-    bool trim_seen;      /* it has been asked to trim its stack */
-    uint64_t idle_since; /* monotonic ns, if a policy of retain.h wants it */
-    unsigned node; /* of the list that it is in; written by who lists it, read with care (idle_remove) */
-    uint64_t rest_until; /* monotonic ns; written by the thread before it is listed */
+    struct kthread **idle_at; /* the pointer that points to it */
+    unsigned listed_in;       /* the node of its list, plus 1; 0: none. Under that list's lock, else a hint */
+    uint64_t idle_since;      /* monotonic ns, if the warden of retain.h wants it */
+    uint64_t rest_until;      /* monotonic ns; written by the thread before it is listed */
 
     /* Of those that ended and are not joined; written by the thread before that is published. */
     bool in_crowd;
 
-    /* of the parked thread (retain.h), but for trim_asked, which the warden sets */
-    uint64_t parked_ns;
+    /* of the parked thread (retain.h) */
+    uint64_t parked_ns; /* monotonic, coarse; 0: it has not slept since its last job */
     bool trimmed;
-    uint32_t trim_asked;
+    pid_t left_tid; /* `tid`, once it has departed */
 
     /* under the registry's lock */
     struct kthread *next_known, *previous_known;
 };
 
-/* Set once, before the first thread; r/o afterwards but for memory_limited. */
+/* Set once, before the first thread; r/o afterwards but for memory_limited and most_tasks. */
 struct kthread_config {
     uint64_t min_rest_ns; /* a thread rests this long before it is reused */
     uint64_t max_idle;    /* more idle threads than this are not kept */
     bool memory_limited;  /* none is kept while address space is limited */
     bool wipe_stack;
+    uint64_t most_tasks; /* of the system's limit on tasks no more than this is kept; 0: there is no limit */
     /* retain.h; 0 and false: off */
     uint64_t max_age_ns;
     uint64_t thread_ns; /* the bound on the sum of idle times */
@@ -142,6 +143,11 @@ void kthread_exits_raw(void);
 /* Ends all idle threads, and the kernel threads of those that ended and are not joined, and waits until the kernel has
  * let go of them. Returns how many there were. */
 unsigned kthread_cull(void);
+
+/* Around a copy of the process that libc knows nothing of (a bare clone), in the parent: no thread of ours may be inside
+ * libc then, or libc's locks would be held for ever in the copy. */
+void kthread_before_copy(void);
+void kthread_after_copy(void);
 
 /* main() called pthread_exit: from now on the last logical thread must end the process. */
 void kthread_main_exits(void);

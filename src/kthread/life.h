@@ -19,7 +19,8 @@
  *             AWAITED     RETIRED     the thread itself (cas)           likewise, and wakes the joiner
  *             ENDED       IDLE        joiner or pthread_detach (cas)    result taken: lists the thread
  *             ENDED       RETIRED     the thread itself (cas)           keeping stopped while it was publishing, or
- *                                                                       main gave up rights
+ *                                                                       main gave up rights, or it was not joined for
+ *                                                                       long (retain.h)
  *             ENDED       RUNNING     culler (cas)                      its kernel thread is in the way: it is told to
  *                                                                       leave, and will say RETIRED as its last act
  *             RETIRED     (freed)     joiner or pthread_detach          after the real join or detach
@@ -33,7 +34,8 @@
  *             (either)    LAST        likewise, when the leaving thread may be the process's last one
  *             JOB         NOTHING     the thread itself                 before it starts the job
  *
- * A thread in the list may also take itself out of it (idle_remove) and end: it then owns itself.
+ * A thread in the list may also take itself out of it (idle_remove) and end: it then owns itself until it has listed
+ * itself as departed (keep.c); from there on the thread that joins it does.
  *
  * Invariants: a descriptor is in at most one of: the idle list, a creator's hands, a culler's hands, a logical
  * thread's life. Only its present owner writes the job's fields; `post` hands them to the kernel thread
@@ -52,7 +54,16 @@
 
 enum life { LIFE_IDLE, LIFE_RUNNING, LIFE_AWAITED, LIFE_DETACHED, LIFE_ENDED, LIFE_RETIRED };
 
-/* LEAVE is never posted: a parked thread that has taken itself off the idle list tells itself (retain.h). */
-enum post { POST_NOTHING, POST_SLEEPING, POST_JOB, POST_QUIT, POST_LAST, POST_LEAVE };
+/* LEAVE and UNJOINED are never posted: a parked thread that has taken itself off the idle list, or has told its joiner
+ * that it leaves, tells itself (retain.h). */
+enum post {
+    POST_NOTHING,
+    POST_SLEEPING,
+    POST_JOB,
+    POST_QUIT,
+    POST_LAST,
+    POST_LEAVE,
+    POST_UNJOINED,
+};
 
 #endif

@@ -6,9 +6,14 @@
 #include "kthread/internal.h"
 #include "os/lock.h"
 
+enum { MANY = 64 };
+
 static struct lock lock;
 static struct slab slab = SLAB_INIT(struct kthread);
 static struct kthread *known; /* under lock */
+static unsigned known_count;
+static unsigned known_peak;    /* since there was none */
+static unsigned given_back_at; /* how many there were when memory was last given back, or more */
 
 /* Always with the signals blocked: a handler that looks a tid up, or forks, must not find the lock held by the
  * thread that it interrupted. */
@@ -32,6 +37,10 @@ struct kthread *registry_new(void) {
         if (known != NULL)
             known->previous_known = thread;
         known = thread;
+        if (++known_count > given_back_at)
+            given_back_at = known_count;
+        if (known_count > known_peak)
+            known_peak = known_count;
     }
     leave(mask);
     return thread;
@@ -45,6 +54,14 @@ static void free_locked(struct kthread *thread) {
     else
         known = thread->next_known;
     slab_free_locked(&slab, thread);
+    known_count--;
+    if (known_peak >= MANY &&
+        known_count < given_back_at / 2) { /* each time half are gone: log2(n) walks in all */
+        slab_give_back_locked(&slab);
+        given_back_at = known_count;
+    }
+    if (known_count == 0)
+        known_peak = 0;
 }
 
 void registry_free(struct kthread *thread) {
@@ -82,7 +99,10 @@ enum kthread_tid kthread_visit_tid(pid_t tid, struct gate_visit *visit, struct k
 void registry_fork_child(struct kthread *survivor) {
     lock_reset(&lock);
     slab.free = NULL;
+    slab.chunks = NULL;
     known = survivor;
+    known_count = survivor != NULL;
+    known_peak = given_back_at = 0;
     if (survivor != NULL)
         survivor->next_known = survivor->previous_known = NULL;
 }

@@ -13,6 +13,9 @@
 
 #define NEVER UINT64_MAX
 enum { LOOK_EVERY_NS = 1000000000, LOOK_AT_MOST_EVERY_NS = 10000000 };
+enum {
+    COARSE_NS = 4000000
+}; /* the coarse clock's step, at least: a sleep that ends just before is for nothing */
 
 static struct lock lock;
 static struct kthread *warden; /* under lock; read without as a hint */
@@ -21,9 +24,8 @@ static bool busy;              /* the warden is at its chores; under lock, read 
 static uint64_t next_look_ns;  /* at memory, monotonic: no look before; whoever is at the chores */
 static bool again;             /* somebody has parked or been listed meanwhile; under lock */
 
-bool retain_wanted(void) {
-    const struct kthread_config *config = &kthread_config;
-    return (config->max_age_ns | config->thread_ns | config->trim_after_ns) != 0 || config->watch_pressure;
+bool retain_wants_warden(void) {
+    return kthread_config.thread_ns != 0 || kthread_config.watch_pressure;
 }
 
 static uint64_t least(uint64_t a, uint64_t b) {
@@ -34,13 +36,66 @@ static uint64_t least(uint64_t a, uint64_t b) {
 static uint64_t delay(void) {
     const struct kthread_config *config = &kthread_config;
     uint64_t next = config->watch_pressure ? LOOK_EVERY_NS : NEVER;
-    if (config->max_age_ns != 0)
-        next = least(next, config->max_age_ns);
     if (config->thread_ns != 0)
         next = least(next, least(config->thread_ns, LOOK_EVERY_NS));
-    if (config->trim_after_ns != 0)
-        next = least(next, config->trim_after_ns);
     return next < LOOK_AT_MOST_EVERY_NS ? LOOK_AT_MOST_EVERY_NS : next;
+}
+
+static uint64_t time_to(uint64_t then, uint64_t now) {
+    return then > now ? then - now : 0;
+}
+
+/* --- each thread for itself --------------------------------------------------------------------------- */
+
+/* At which age this thread ends; its rest does not count. Threads that parked together differ, evenly spread: multiples of the golden ratio,
+ * modulo 1. */
+static uint64_t age_limit(const struct kthread *self) {
+    uint64_t half = kthread_config.max_age_ns / 2;
+    uint32_t spread = (uint32_t)self->tid * UINT32_C(0x9E3779B9) >> 16;
+    return kthread_config.min_rest_ns + half + (half >> 16) * spread;
+}
+
+/* Its job is over and no thread has needed it since: it takes itself. Otherwise another thread has just taken it, and
+ * the post is on its way. */
+static uint64_t end_own(struct kthread *self) {
+    if (!departures_begin())
+        return LOOK_AT_MOST_EVERY_NS;
+    if (idle_remove(self))
+        return RETAIN_LEAVE;
+    bool unjoined = departures_unjoined(self);
+    departures_end(NULL);
+    return unjoined ? RETAIN_UNJOINED : LOOK_AT_MOST_EVERY_NS;
+}
+
+/* With departures_begin, too: the thread-locals are found under the loader's lock. */
+static void trim_own(struct kthread *self) {
+    if (!departures_begin())
+        return;
+    stack_trim(&self->fresh, self->kind.stack_size);
+    tls_trim();
+    self->trimmed = true;
+    departures_end(NULL);
+}
+
+/* Does what is due for itself. For how long it may sleep, NEVER for ever, or what retain_watch answers. */
+static uint64_t watch_own(struct kthread *self) {
+    const struct kthread_config *config = &kthread_config;
+    uint64_t age = 0, next = NEVER;
+    if ((config->max_age_ns | config->trim_after_ns) == 0)
+        return NEVER;
+    if (self->parked_ns == 0)
+        self->parked_ns = clock_monotonic_coarse_ns();
+    else
+        age = time_to(clock_monotonic_coarse_ns(), self->parked_ns);
+    if (config->max_age_ns != 0 && age >= age_limit(self))
+        return end_own(self);
+    if (config->trim_after_ns != 0 && !self->trimmed && age >= config->trim_after_ns)
+        trim_own(self);
+    if (config->max_age_ns != 0)
+        next = time_to(age_limit(self), age);
+    if (config->trim_after_ns != 0 && !self->trimmed)
+        next = least(next, time_to(config->trim_after_ns, age));
+    return next == NEVER || next > COARSE_NS ? next : COARSE_NS;
 }
 
 /* --- chores ------------------------------------------------------------------------------------------- */
@@ -73,14 +128,6 @@ static bool relieve_pressure(struct kthread *self, uint64_t now) {
     return leaves;
 }
 
-static bool end_aged(const struct kthread *self, uint64_t now) {
-    struct kthread *thread;
-    while ((thread = idle_pop_since(now - kthread_config.max_age_ns)) != NULL)
-        if (end_taken(thread, self))
-            return true;
-    return false;
-}
-
 static bool end_excess(const struct kthread *self, uint64_t now) {
     struct idle_times times;
     while (idle_measure(&times, now), times.sum > kthread_config.thread_ns) {
@@ -91,49 +138,28 @@ static bool end_excess(const struct kthread *self, uint64_t now) {
     return false;
 }
 
-static void trim_own(struct kthread *self) {
-    stack_trim(&self->fresh, self->kind.stack_size);
-    self->trimmed = true;
-    store_relaxed(&self->trim_asked, false);
-}
-
-static uint64_t time_to(uint64_t then, uint64_t now) {
-    return then > now ? then - now : 0;
-}
-
 /* When the next thing is due, from now. */
-static uint64_t next_due(const struct kthread *self, uint64_t now, uint64_t trim_due) {
+static uint64_t next_due(uint64_t now) {
     const struct kthread_config *config = &kthread_config;
     struct idle_times times;
     idle_measure(&times, now);
     uint64_t next = config->watch_pressure ? time_to(next_look_ns, now) : NEVER;
-    if (config->max_age_ns != 0)
-        next = least(next,
-                     times.count != 0 ? time_to(times.oldest + config->max_age_ns, now) : config->max_age_ns);
     if (config->thread_ns != 0)
         next = least(next, times.count != 0
                                ? least(LOOK_EVERY_NS, time_to(config->thread_ns, times.sum) / times.count)
                                : LOOK_EVERY_NS);
-    if (config->trim_after_ns != 0 && !self->trimmed)
-        next = least(next, time_to(self->parked_ns + config->trim_after_ns, now));
-    if (trim_due != NEVER)
-        next = least(next, time_to(trim_due, now));
     return next < LOOK_AT_MOST_EVERY_NS ? LOOK_AT_MOST_EVERY_NS : next;
 }
 
 static uint64_t do_chores(struct kthread *self, uint64_t now) {
     const struct kthread_config *config = &kthread_config;
-    uint64_t trim_due = NEVER;
+    if (!departures_begin())
+        return LOOK_AT_MOST_EVERY_NS;
     if ((config->watch_pressure && relieve_pressure(self, now)) ||
-        (config->max_age_ns != 0 && now > config->max_age_ns && end_aged(self, now)) ||
         (config->thread_ns != 0 && end_excess(self, now)))
         return RETAIN_LEAVE;
-    if (config->trim_after_ns != 0) {
-        if (!self->trimmed && now - self->parked_ns >= config->trim_after_ns)
-            trim_own(self);
-        trim_due = idle_ask_to_trim(now, config->trim_after_ns);
-    }
-    return next_due(self, now, trim_due);
+    departures_end(NULL);
+    return next_due(now);
 }
 
 /* --- the role ----------------------------------------------------------------------------------------- */
@@ -183,32 +209,36 @@ static bool chores_done(uint64_t when) {
     return done;
 }
 
-uint64_t retain_watch(struct kthread *self) {
+/* Does what is due for all, if the caller is the warden; answers like watch_own. */
+static uint64_t watch_all(struct kthread *self) {
     uint64_t next, when;
-    if (!retain_wanted())
-        return 0;
-    if (self->parked_ns == 0)
-        self->parked_ns = clock_monotonic_ns();
-    if (load_relaxed(&self->trim_asked))
-        trim_own(self);
-    if (!take_role(self))
-        return 0;
+    if (!retain_wants_warden() || !take_role(self))
+        return NEVER;
     do {
         uint64_t now = clock_monotonic_ns();
         next = do_chores(self, now);
         when = next == NEVER ? NEVER : now + next;
-        if (next == RETAIN_LEAVE) {
-            retain_wake(self);
+        if (next == RETAIN_LEAVE)
             return RETAIN_LEAVE;
-        }
     } while (!chores_done(when));
+    return next;
+}
+
+/* A thread that leaves is not the warden any more. One that leaves unjoined is its joiner's already, as after
+ * LEFT_TO_JOINER in kthread.c; its descriptor stays until libc's join has seen it gone. */
+uint64_t retain_watch(struct kthread *self) {
+    uint64_t next = watch_own(self);
+    if (next != RETAIN_LEAVE && next != RETAIN_UNJOINED)
+        next = least(next, watch_all(self));
+    if (next == RETAIN_LEAVE || next == RETAIN_UNJOINED)
+        retain_wake(self);
     return next == NEVER ? 0 : next;
 }
 
 /* With the signals blocked: a joiner does not block them, and a handler that forked, found no room and ended the
  * warden would wait for one that waits for the lock its own thread holds. */
 void retain_listed(struct kthread *thread) {
-    if (!retain_wanted())
+    if (!retain_wants_warden())
         return;
     sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC);
     lock_acquire(&lock);
@@ -223,11 +253,10 @@ void retain_listed(struct kthread *thread) {
 /* Also where there is no warden: it may have gone, and woken the caller to take the role, just before the caller was
  * handed a job. */
 void retain_wake(struct kthread *self) {
-    if (!retain_wanted())
-        return;
     self->parked_ns = 0;
     self->trimmed = false;
-    store_relaxed(&self->trim_asked, false);
+    if (!retain_wants_warden())
+        return;
     const struct kthread *present = load_relaxed(&warden);
     if (present == NULL || (present == self && give_up_role(self)))
         idle_poke(NULL);

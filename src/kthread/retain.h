@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Retention: what becomes of idle threads as time passes. By default nothing does, all are kept as they are. The
- * policies, each off unless kthread_config says otherwise:
+/* Retention: what becomes of idle threads as time passes.
  *
- *   max_age          an idle thread that nobody needed for so long ends
+ * Each parked thread looks after itself. Its sleep has a deadline, and what is due then it does itself:
+ *
+ *   trim_after       it gives back its stack, but the page it stands on, and its large thread-locals
+ *   max_age          it ends. The threads of one burst end one after another, between half of max_age and all of it: so
+ *                    what a burst left decays, and the next burst finds what is left of it. The idle list is last in,
+ *                    first out; a thread that is needed begins anew, and those at the list's end are the surplus.
+ *                    A thread that has ended and that no thread has joined for so long leaves as well (life.h); its
+ *                    result stays with its descriptor.
+ *
+ * Both are on by default (cache/init.c). Nothing is shared for them: the price is a deadline on a sleep.
+ *
+ * Two policies look at all idle threads together, each off unless kthread_config says otherwise:
+ *
  *   thread_seconds   the sum of all idle threads' idle times is bounded; the coldest end until it fits
- *   trim_after       an idle thread gives its whole stack back, but the page it stands on
  *   pressure         where memory is short all idle threads end (os/pressure.h; looked at once a second at most)
  *
- * There is no thread for this. One of the parked threads is the *warden*: it sleeps until the next thing is due
- * instead of for ever, does it, and sleeps again. Who parks while there is no warden, or while the warden sleeps
- * past what is due for the one that parks, becomes it. A warden that is handed a job gives the role up and wakes
- * another idle thread to take it.
+ * There is no thread for these. One of the parked threads is the *warden*: it sleeps until the next thing is due, does
+ * it, and sleeps again. A thread that parks while there is no warden, or while the warden sleeps past what is due for
+ * the one that parks, becomes it. A warden that is handed a job gives the role up and wakes another idle thread to take
+ * it.
  *
  * Shared words: `warden`, which thread it is, `until`, when it will look again, `busy`, that it is at its chores. They
  * change only under the lock in retain.c, which is held for the bookkeeping, not for the work; read without it they are
@@ -18,11 +28,10 @@
  * lists one that had parked before looks for it: if there is no warden, or one that sleeps past what may be due, the
  * thread takes the role; if the warden is busy, it begins anew before it sleeps. One that gives the role up wakes a
  * listed thread, and one that is handed a job while there is no warden does the same, since it may be the one that was
- * woken. While it is busy nobody else takes the role, so no two end each other, and it is not handed a job.
+ * woken. While it is busy no other thread takes the role, so no two end each other, and it is not handed a job.
  *
- * Not promised: that an idle thread which ends by itself is gone for whoever needs a process of one thread (unshare) at
- * that moment, or is not in libc, with its locks, when a clone copies the process without libc's knowing. Without
- * policies no idle thread does. */
+ * A thread that ends by itself, or ends another, is *departing* (keep.c): kthread_cull waits for it, and a copy of the
+ * process that libc does not know of (a bare clone) is not made meanwhile. */
 #ifndef THRUM_KTHREAD_RETAIN_H
 #define THRUM_KTHREAD_RETAIN_H
 
@@ -31,13 +40,15 @@
 
 struct kthread;
 
-/* Any policy is on. */
-bool retain_wanted(void);
+/* A policy that needs a warden is on. */
+bool retain_wants_warden(void);
 
-/* In a parked thread, before it sleeps and again whenever it wakes without a post: does what is due if it is the
- * warden. For how long it may sleep, 0 for ever; or RETAIN_LEAVE: it has taken itself off the idle list and must end
- * (the caller owns the descriptor). */
-#define RETAIN_LEAVE (UINT64_MAX - 1)
+/* In a parked thread, before it sleeps and again whenever it wakes without a post: does what is due for itself, and for
+ * the others if it is the warden. For how long it may sleep, 0 for ever. RETAIN_LEAVE: it has taken itself off the idle
+ * list and must end (the caller owns the descriptor, departures_begin has been called). RETAIN_UNJOINED: it has said
+ * RETIRED and must end (the descriptor is the joiner's). */
+#define RETAIN_LEAVE    (UINT64_MAX - 1)
+#define RETAIN_UNJOINED (UINT64_MAX - 2)
 uint64_t retain_watch(struct kthread *thread);
 
 /* In the thread, when it has been posted to: it is not the warden any more. */

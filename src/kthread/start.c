@@ -68,6 +68,7 @@ static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, st
  * may be detached and gone, as soon as it runs. */
 static int start_new(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
                      void *arg, pthread_t *handle) {
+    departures_reap();
     struct kthread *thread = registry_new();
     if (thread == NULL)
         return KTHREAD_NO_DESCRIPTOR;

@@ -16,10 +16,8 @@
  * Ghosts (not in the code): `owner`, as in handoff.pml; `at_chores`; `ending`, those who wait for a thread's end.
  *
  * -DPOLICY= which one is on:
- *   1  max_age          an idle thread ends after AGE ticks
- *   2  thread_seconds   the sum of their idle ticks stays about BOUND
- *   3  trim_after       each gives its stack back after AGE ticks
- *   4  pressure         all end when memory is short, LOOK ticks later at the latest
+ *   1  thread_seconds   the sum of their idle ticks stays about BOUND
+ *   2  pressure         all end when memory is short, LOOK ticks later at the latest
  *
  * Each -D<VARIANT> leaves out one thing that the role needs. The search must then fail:
  *   NO_BUSY          the role is taken while the warden is at its chores
@@ -35,9 +33,7 @@
  *   LOOK_FIRST       the thread looks for the role before it stores SLEEPING
  *   NO_LEAVE         a warden that ends by itself keeps the role
  *   ENDS_ITSELF      it does not see that the thread that it took off the list is itself
- *   NO_TAKE_OVER     a warden that sleeps for too long is left in the role (policies 2 and 3)
- *   NO_TRIM_POKE     whoever is asked to trim is not woken (policy 3)
- *   POKE_THEN_ASK    it is woken first (policy 3)
+ *   NO_TAKE_OVER     a warden that sleeps for too long is left in the role (policy 1)
  *   POKE_UNLOCKED    a thread is poked without the idle list's lock
  *   CHORES_LOCKED    the lock is held during the chores
  *   NO_FORK_RESET    a fork's child takes over what it finds (with -DFORK)
@@ -69,12 +65,9 @@
 #endif
 
 /* Ticks. DELAY is delay(): how soon something may be due for a thread that parks now. */
-#define AGE   2
 #define BOUND 2
 #define LOOK  3
-#if POLICY == 1 || POLICY == 3
-#define DELAY AGE
-#elif POLICY == 2
+#if POLICY == 1
 #define DELAY BOUND
 #else
 #define DELAY LOOK
@@ -105,11 +98,6 @@ byte left[KERNELS];                     /* ... for so many ticks, 0 for ever */
 bool exited[KERNELS];
 byte age[KERNELS]; /* ticks since idle_since */
 bool list_held;    /* the idle list's lock; only who pokes holds it for longer than a step */
-#if POLICY == 3
-bool parking[KERNELS]; /* parked_ns is set... */
-byte since[KERNELS];   /* ... so many ticks ago, or AGE */
-bool trimmed[KERNELS], trim_seen[KERNELS], trim_asked[KERNELS];
-#endif
 
 byte warden = NOBODY, until = NEVER; /* until: ticks from now */
 bool busy, again;
@@ -221,20 +209,6 @@ park: /* thrum_kthread_idle */
 #endif
 
 watch: /* retain_watch */
-#if POLICY == 3
-    atomic {
-        if
-        :: !parking[me] -> parking[me] = true
-        :: else
-        fi
-    }
-    atomic { /* trim_own */
-        if
-        :: trim_asked[me] -> trimmed[me] = true; trim_asked[me] = false
-        :: else
-        fi
-    }
-#endif
     atomic { /* take_role */
         !held ->
         if
@@ -261,79 +235,20 @@ watch: /* retain_watch */
 
 chores: /* do_chores */
 #if POLICY == 1
-    do /* end_aged */
-    :: atomic { !list_held && oldest >= AGE -> take_off(x, AGE) }
-        if
-#ifndef ENDS_ITSELF
-        :: x == me -> goto leaves
-#endif
-        :: else -> end_it(x)
-        fi
-    :: atomic { !list_held && oldest < AGE -> break }
-    od;
-#elif POLICY == 2
     do /* end_excess */
     :: atomic { !list_held && sum_of_ages > BOUND -> next = oldest }
         if /* idle_pop_since */
         :: atomic { !list_held && !none_listed && oldest >= next -> take_off(x, next) }
             if
+#ifndef ENDS_ITSELF
             :: x == me -> goto leaves
+#endif
             :: else -> end_it(x)
             fi
         :: !list_held && (none_listed || oldest < next)
         fi
     :: atomic { !list_held && sum_of_ages <= BOUND -> next = 0; break }
     od;
-#elif POLICY == 3
-    atomic {
-        if
-        :: !trimmed[me] && since[me] >= AGE -> trimmed[me] = true; trim_asked[me] = false
-        :: else
-        fi
-    }
-    atomic { /* idle_ask_to_trim: first those who are due are asked, then they are poked, all under the lock */
-        !list_held ->
-        list_held = true;
-        next = NEVER;
-        x = 0;
-        do
-        :: x < KERNELS ->
-            if
-            :: in_list(x) && !trim_seen[x] && age[x] >= AGE ->
-                trim_seen[x] = true;
-#ifdef POKE_THEN_ASK
-                if
-                :: post[x] == SLEEPING -> post[x] = NOTHING; parked[x] = false; left[x] = 0
-                :: else
-                fi
-#else
-                trim_asked[x] = true
-#endif
-            :: in_list(x) && !trim_seen[x] && age[x] < AGE -> next = (AGE - age[x] < next -> AGE - age[x] : next)
-            :: else
-            fi;
-            x++
-        :: else -> break
-        od
-    }
-    atomic {
-        x = 0;
-        do
-        :: x < KERNELS ->
-#ifdef POKE_THEN_ASK
-            trim_asked[x] = trim_asked[x] || (in_list(x) && trim_seen[x] && !trimmed[x]);
-#elif !defined NO_TRIM_POKE
-            if
-            :: in_list(x) && trim_asked[x] && post[x] == SLEEPING -> post[x] = NOTHING; parked[x] = false; left[x] = 0
-            :: else
-            fi;
-#endif
-            x++
-        :: else -> break
-        od;
-        x = 0;
-        list_held = false
-    }
 #else
     if /* relieve_pressure */
     :: atomic { memory_short -> memory_short = false; short_since = 0 }
@@ -356,11 +271,7 @@ chores: /* do_chores */
     atomic { /* next_due. No less than a tick, as in the code no less than LOOK_AT_MOST_EVERY_NS. */
         !list_held ->
 #if POLICY == 1
-        next = AGE - oldest;
-#elif POLICY == 2
         next = ((count == 0 || sum_of_ages > BOUND) -> (count == 0 -> LOOK : 0) : (BOUND - sum_of_ages) / count);
-#elif POLICY == 3
-        next = ((!trimmed[me] && AGE - since[me] < next) -> AGE - since[me] : next);
 #else
         next = LOOK;
 #endif
@@ -413,7 +324,6 @@ end_asleep:
 
 posted:
     atomic { got = post[me]; post[me] = NOTHING; goto wake }
-#if POLICY != 3
 leaves: /* it has taken itself off the list */
     atomic { got = LEAVE; next = 0; x = 0; at_chores-- }
 #ifdef CHORES_LOCKED
@@ -422,12 +332,8 @@ leaves: /* it has taken itself off the list */
 #ifdef NO_LEAVE
     goto woken;
 #endif
-#endif
 
 wake: /* retain_wake */
-#if POLICY == 3
-    atomic { parking[me] = false; since[me] = 0; trimmed[me] = false; trim_asked[me] = false }
-#endif
     if
 #ifdef NO_GIVE_UP
     :: warden == me
@@ -453,7 +359,7 @@ give_up: /* give_up_role */
 #ifndef NO_HAND_ON
                 pokes = true
 #endif
-            :: else /* somebody has taken it over just now. unreached: fine (policies 1 and 4) */
+            :: else /* somebody has taken it over just now. unreached: fine (policy 2) */
             fi
         }
 #endif
@@ -492,9 +398,7 @@ poke_one:
 
 woken:
     if
-#if POLICY != 3
     :: atomic { got == LEAVE -> exited[me] = true; owner[me] = FREED } goto gone
-#endif
     :: atomic { got == QUIT -> exited[me] = true } goto gone
     :: atomic {
             got == JOB ->
@@ -509,9 +413,6 @@ woken:
 
     if /* keep */
     :: atomic { detached[me] && !list_held -> detached[me] = false; owner[me] = LISTED
-#if POLICY == 3
-            ; trim_seen[me] = false
-#endif
             ; goto park
         }
     :: atomic { !detached[me] -> ended[me] = true; goto park }
@@ -519,7 +420,7 @@ woken:
 end_never:
     false; /* unreached: fine */
 gone:
-    atomic { got = 0; x = 0 } /* unreached: fine (policy 3 ends nobody) */
+    atomic { got = 0; x = 0 }
 #undef me
 } /* unreached: fine */
 
@@ -624,9 +525,6 @@ end_join:
         atomic { /* kthread_release: idle_push */
             !list_held ->
             owner[d] = LISTED
-#if POLICY == 3
-            ; trim_seen[d] = false
-#endif
         }
 #if !defined LISTED_FIRST && !defined NO_LISTED
         retain_listed(d);
@@ -647,7 +545,7 @@ next:
 #undef me
 }
 
-#if POLICY == 4
+#if POLICY == 2
 active proctype memory() {
     do
     :: paused[CLIENTS] = true;
@@ -678,22 +576,16 @@ inline all_is_well() {
         if
         :: in_list(i) ->
             assert(parked[i]);
-#if POLICY == 3
-            assert(trimmed[i] || (age[i] < AGE && warden < NOBODY && until <= DELAY))
-#else
             assert(warden < NOBODY && until <= DELAY);
-#if POLICY == 1
-            assert(age[i] < AGE)
-#elif POLICY == 4
+#if POLICY == 2
             assert(!memory_short || short_since < LOOK || age[i] < LOOK)
-#endif
 #endif
         :: else
         fi;
         i++
     :: else -> break
     od;
-#if POLICY == 2
+#if POLICY == 1
     assert(sum_of_ages <= BOUND + count * DELAY)
 #endif
 }
@@ -712,9 +604,6 @@ active proctype clock() {
             do
             :: i < KERNELS ->
                 age[i] = ((in_list(i) && age[i] < OLD) -> age[i] + 1 : age[i]);
-#if POLICY == 3
-                since[i] = ((parking[i] && since[i] < AGE) -> since[i] + 1 : since[i]);
-#endif
                 if
                 :: is_timed(i) -> left[i]--; parked[i] = (left[i] > 0)
                 :: else

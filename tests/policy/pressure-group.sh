@@ -87,7 +87,7 @@ in_limited() {
 waiters=()
 for one in first second; do
     mkfifo "$work/$one"
-    in_group env LD_PRELOAD="$library" THRUM_CACHE_PRESSURE=1 "$policy" pressure-wait >"$work/$one" &
+    in_group env LD_PRELOAD="$library" THRUM_CACHE_PRESSURE=1 THRUM_CACHE_MAX_AGE=0 "$policy" pressure-wait >"$work/$one" &
     waiters+=($!)
     read -r -N 1 -t 30 _ <"$work/$one" || true # ready, or it has ended
 done

@@ -103,6 +103,8 @@ void libc_state_begin(void);
 /* --- tls.c: every module's thread-locals but libc's, the loader's and our own ------------------------- */
 bool tls_init(void); /* false: this libc is not understood */
 void tls_reimage(void);
+/* While the thread is idle: gives back the pages of large blocks. tls_reimage must follow before user code runs. */
+void tls_trim(void);
 /* True while the caller is inside its own dl_iterate_phdr callback, which holds the loader's lock. */
 bool tls_lock_held_by_caller(void);
 /* Around a fork, with all signals blocked, in this order: before, then one of the others. */

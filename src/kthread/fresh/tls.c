@@ -20,6 +20,8 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/rows.h"
 #include "kthread/fresh/fresh.h"
@@ -27,6 +29,7 @@
 #include "kthread/libc.h"
 #include "kthread/site.h"
 #include "os/lock.h"
+#include "os/syscall.h"
 
 static uintptr_t spared[3];                 /* load addresses; r/o after tls_init */
 static __thread const void *callback_frame; /* of the outermost callback that the thread is in, or NULL */
@@ -68,6 +71,43 @@ struct walk {
     unsigned long long added;
 };
 
+/* Pages of a block that are given back instead of overwritten: from this size on that is cheaper, and a job that does
+ * not use them does not have them. Smaller ones are likely to share their pages with what is used. */
+enum { LARGE = 64 * 1024 };
+
+static bool give_back(char *low, size_t size) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    char *first = low + (-(uintptr_t)low & (page - 1)),
+         *end = low + size - (((uintptr_t)low + size) & (page - 1));
+    return size >= LARGE && sys(SYS_madvise, first, end - first, MADV_DONTNEED) == 0;
+}
+
+static void zero_ends(char *low, size_t size) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    size_t begin = -(uintptr_t)low & (page - 1), end = ((uintptr_t)low + size) & (page - 1);
+    memset(low, 0, begin);
+    memset(low + size - end, 0, end);
+}
+
+struct block {
+    char *at; /* NULL: the module has none in this thread */
+    bool is_static;
+    const ElfW(Phdr) * segment;
+};
+
+static struct block block_of(const struct dl_phdr_info *info, const struct link_map *map) {
+    struct block block = {NULL, false, NULL};
+    if (info->dlpi_tls_modid == 0 || is_spared(info) || (block.segment = tls_segment(info)) == NULL)
+        return block;
+    block.at = tls_layout_static_block(map);
+    block.is_static = block.at != NULL;
+    if (block.at == NULL)
+        block.at = info->dlpi_tls_data;
+    return block;
+}
+
+/* A static block is part of what libc has mapped for the stack: pages that are given back read as zeros. Of a dynamic
+ * one, which malloc found room for, that is not known. */
 static int reimage_module(struct dl_phdr_info *info, size_t size, void *argument) {
     struct walk *walk = argument;
     (void)size;
@@ -75,16 +115,25 @@ static int reimage_module(struct dl_phdr_info *info, size_t size, void *argument
     walk->added = info->dlpi_adds;
     if (info->dlpi_adds != modules_added)
         site_module_seen(info);
-    if (info->dlpi_tls_modid == 0 || is_spared(info))
+    struct block block = block_of(info, map);
+    if (block.at == NULL)
         return 0;
-    char *block = tls_layout_static_block(map);
-    if (block == NULL)
-        block = info->dlpi_tls_data;
-    const ElfW(Phdr) *segment = tls_segment(info);
-    if (block == NULL || segment == NULL)
-        return 0;
-    memcpy(block, (const void *)(info->dlpi_addr + segment->p_vaddr), segment->p_filesz);
-    memset(block + segment->p_filesz, 0, segment->p_memsz - segment->p_filesz);
+    size_t image = block.segment->p_filesz, rest = block.segment->p_memsz - image;
+    memcpy(block.at, (const void *)(info->dlpi_addr + block.segment->p_vaddr), image);
+    if (block.is_static && give_back(block.at + image, rest))
+        zero_ends(block.at + image, rest);
+    else
+        memset(block.at + image, 0, rest);
+    return 0;
+}
+
+/* Whatever the pages are, the whole block is written before it is read again. */
+static int trim_module(struct dl_phdr_info *info, size_t size, void *argument) {
+    struct walk *walk = argument;
+    (void)size;
+    struct block block = block_of(info, tls_layout_next(&walk->cursor, info));
+    if (block.at != NULL)
+        give_back(block.at, block.segment->p_memsz);
     return 0;
 }
 
@@ -99,6 +148,15 @@ void tls_reimage(void) {
     lock_acquire(&reimaging);
     libc.dl_iterate_phdr(reimage_module, &walk);
     modules_added = walk.added;
+    lock_release(&reimaging);
+}
+
+void tls_trim(void) {
+    struct walk walk = {NULL, 0};
+    if (skipped(ROW_STATIC_TLS))
+        return;
+    lock_acquire(&reimaging);
+    libc.dl_iterate_phdr(trim_module, &walk);
     lock_release(&reimaging);
 }
 

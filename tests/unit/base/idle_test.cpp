@@ -219,9 +219,9 @@ TEST_F(Idle, OwnNodeFirst) {
     idle_push(&b_);
     fake_node = 2;
     idle_push(&c_);
-    EXPECT_EQ(a_.node, 0u);
-    EXPECT_EQ(b_.node, 1u);
-    EXPECT_EQ(c_.node, 2u);
+    EXPECT_EQ(a_.listed_in, 0u + 1);
+    EXPECT_EQ(b_.listed_in, 1u + 1);
+    EXPECT_EQ(c_.listed_in, 2u + 1);
     fake_node = 1;
     EXPECT_EQ(idle_pop(&kKind, -1), &b_);
     idle_push(&b_);
@@ -247,7 +247,7 @@ TEST_F(Idle, NodeWithoutEntriesAndMoreNodesThanLists) {
     EXPECT_EQ(idle_pop(&kKind, -1), &a_);
     fake_node = TOPOLOGY_NODES_MAX + 5; // shares
     idle_push(&b_);
-    EXPECT_EQ(b_.node, 5u);
+    EXPECT_EQ(b_.listed_in, 5u + 1);
     fake_node = 5;
     EXPECT_EQ(idle_pop(&kKind, -1), &b_);
     fake_node = TOPOLOGY_NODES_MAX - 1;
@@ -280,7 +280,7 @@ TEST_F(Idle, ManyThreads) {
         std::atomic<int> doubled{0};
         for (kthread &mine : descriptors) {
             mine.kind = kKind;
-            mine.node = 0;
+            mine.listed_in = 0;
             mine.tid = 0;
         }
         for (int i = 0; i < threads; i++)

@@ -48,7 +48,7 @@ TEST_F(Retain, ChurnDoesNotLookMoreOftenThanOnceASecond) {
 // A warden that has to get up sooner for another policy does not look each time either.
 TEST_F(Retain, AnotherPolicyThatIsDueSoonerDoesNotLookMoreOften) {
     kthread_config.watch_pressure = true;
-    kthread_config.max_age_ns = 30000000;
+    kthread_config.thread_ns = 30000000;
     EXPECT_TRUE(eventually([this] {
         make_idle(3);
         a_while();
