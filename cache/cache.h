@@ -46,6 +46,8 @@ void cache_filter_coming(void);
 /* --- sandbox.c: a filter that was there before the process --- */
 /* Whether every call that reuse makes may be made. Also settles whether fresh/unseen.c may ask about io_uring. */
 bool sandbox_permits(void);
+bool sandbox_is_filtered(void);  /* or it cannot be told */
+bool sandbox_permits_more(void); /* calls that were not tried: there was no filter */
 
 /* --- kind.c: thread attributes --- */
 /* What a pthread_create with these attributes needs. PASS_NOT, or why it goes to libc. */

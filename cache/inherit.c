@@ -12,6 +12,7 @@
 
 #include "cache.h"
 #include "os/syscall.h"
+#include "unchanged.h"
 
 void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle) {
     if (!kthread_keeping() || process_is_sharing())
@@ -64,8 +65,8 @@ void inherit_only_one_thread(void) {
         kthread_cull();
 }
 
-static void note(long answer, pid_t tid) {
-    if (answer != -1)
+static void note(long answer, pid_t tid, const struct unchanged *was) {
+    if (answer != -1 && !unchanged_is(was))
         inherit_changed_tid(tid);
 }
 
@@ -76,8 +77,8 @@ void inherit_changed_reached(const struct reach *reach) {
         inherit_changed_tid(reach->tid);
 }
 
-static void note_reached(long answer, struct reach *reach) {
-    if (answer != -1)
+static void note_reached(long answer, struct reach *reach, const struct unchanged *was) {
+    if (answer != -1 && !unchanged_is(was))
         inherit_changed_reached(reach);
     reach_end(reach);
 }
@@ -112,16 +113,18 @@ INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
 INTERPOSE int sched_setscheduler(pid_t tid, int policy, const struct sched_param *param) {
     struct reach reach;
     reach_begin(&reach, tid);
+    const struct unchanged was = unchanged_scheduling(reach.tid);
     int answer = REAL(sched_setscheduler)(reach.tid, policy, param);
-    note_reached(answer, &reach);
+    note_reached(answer, &reach, &was);
     return answer;
 }
 
 INTERPOSE int sched_setparam(pid_t tid, const struct sched_param *param) {
     struct reach reach;
     reach_begin(&reach, tid);
+    const struct unchanged was = unchanged_scheduling(reach.tid);
     int answer = REAL(sched_setparam)(reach.tid, param);
-    note_reached(answer, &reach);
+    note_reached(answer, &reach, &was);
     return answer;
 }
 
@@ -137,19 +140,21 @@ INTERPOSE int setpriority(__priority_which_t which, id_t who, int priority) {
     if (which != PRIO_PROCESS)
         return set_priority_of_many(which, who, priority);
     reach_begin(&reach, (pid_t)who);
+    const struct unchanged was = unchanged_scheduling(reach.tid);
     int answer = REAL(setpriority)(which, (id_t)reach.tid, priority);
-    note_reached(answer, &reach);
+    note_reached(answer, &reach, &was);
     return answer;
 }
 
 INTERPOSE int nice(int increment) {
     int saved = errno;
+    const struct unchanged was = unchanged_scheduling(0);
     errno = 0;
     int answer = REAL(nice)(increment);
     if (answer == -1 && errno != 0)
         return answer;
     errno = saved;
-    inherit_changed_tid(0);
+    note(0, 0, &was);
     return answer;
 }
 
@@ -177,7 +182,8 @@ void inherit_leaves_namespaces(void) {
 INTERPOSE int unshare(int flags) {
     inherit_leaves_namespaces();
     int answer = REAL(unshare)(flags);
-    note(answer, 0);
+    if (answer != -1)
+        inherit_changed_tid(0);
     return answer;
 }
 
@@ -210,8 +216,8 @@ INTERPOSE int setns(int fd, int type) {
         errno = saved;
         answer = REAL(setns)(fd, type);
     }
-    if (!own)
-        note(answer, 0);
+    if (!own && answer != -1)
+        inherit_changed_tid(0);
     return answer;
 }
 
@@ -224,8 +230,9 @@ INTERPOSE int personality(unsigned long persona) {
 
 INTERPOSE int capset(void *header, const void *data) {
     inherit_rights_coming();
+    const struct unchanged was = unchanged_rights();
     int answer = REAL(capset)(header, data);
-    note(answer, 0);
+    note(answer, 0, &was);
     return answer;
 }
 
@@ -312,6 +319,7 @@ INTERPOSE int prctl(int option, ...) {
         kthread_stop_keeping("the time stamp counter was forbidden");
     else if (prctl_changes_rights(option))
         inherit_rights_coming();
+    const struct unchanged was = unchanged_prctl(option);
     int answer = REAL(prctl)(option, a, b, c, d);
     if (answer == -1)
         return answer;
@@ -320,7 +328,7 @@ INTERPOSE int prctl(int option, ...) {
     else if (option == PR_SET_PDEATHSIG || option == PR_SET_SYSCALL_USER_DISPATCH)
         kthread_tie_sigsafe(RETIRE_TIES); /* a new thread has neither */
     else if (!prctl_harmless(option))
-        inherit_changed_tid(0);
+        note(answer, 0, &was);
     return answer;
 }
 

@@ -2,6 +2,7 @@
 /* Thread attributes: which kernel threads can stand in for the one asked for, and what is left to libc. Stack
  * and guard size must match exactly. Row attributes. */
 #include "cache.h"
+#include "unchanged.h"
 
 /* The attributes that a NULL stands for. They change only by pthread_setattr_default_np; `defaults_set` says
  * that it was called, and then a NULL is looked at like any other attributes. */
@@ -38,6 +39,13 @@ static bool has_stack(const pthread_attr_t *attributes) {
     return pthread_attr_getstack(attributes, &address, &size) != 0 || (uintptr_t)address + size != 0;
 }
 
+static bool asks_for_own_scheduling(const pthread_attr_t *attributes) {
+    int policy = 0;
+    struct sched_param param;
+    return pthread_attr_getschedpolicy(attributes, &policy) == 0 &&
+           pthread_attr_getschedparam(attributes, &param) == 0 && unchanged_policy_is_own(policy, &param);
+}
+
 static enum counters_pass look(const pthread_attr_t *attributes, struct kthread_kind *kind, bool *detached) {
     int state = 0, inherit = 0;
     pthread_attr_getdetachstate(attributes, &state);
@@ -45,7 +53,8 @@ static enum counters_pass look(const pthread_attr_t *attributes, struct kthread_
     if (pthread_attr_getstacksize(attributes, &kind->stack_size) != 0 ||
         pthread_attr_getguardsize(attributes, &kind->guard_size) != 0 || has_stack(attributes))
         return PASS_STACK;
-    if (pthread_attr_getinheritsched(attributes, &inherit) != 0 || inherit != PTHREAD_INHERIT_SCHED)
+    if (pthread_attr_getinheritsched(attributes, &inherit) != 0 ||
+        (inherit != PTHREAD_INHERIT_SCHED && !asks_for_own_scheduling(attributes)))
         return PASS_SCHEDULING;
     if (has_affinity(attributes))
         return PASS_AFFINITY;

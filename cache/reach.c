@@ -9,6 +9,7 @@
 #include "cache.h"
 #include "kthread/stack_cache.h"
 #include "os/syscall.h"
+#include "unchanged.h"
 
 INTERPOSE int pthread_kill(pthread_t handle, int signo) {
     struct kthread *thread;
@@ -133,8 +134,13 @@ static int set_scheduling(pthread_t handle, int (*set)(pthread_t, int, const str
     enum visit entered = visit_handle(handle, &thread, &visit);
     if (entered == VISIT_ENDED)
         return ESRCH;
+    pid_t tid = entered == VISIT_FOREIGN ? 0 : thread->tid;
+    bool known = entered != VISIT_FOREIGN || handle == pthread_self();
+    struct unchanged was = {.what = UNCHANGED_UNKNOWN};
+    if (known)
+        was = unchanged_scheduling(tid);
     int error = set(handle, policy, param);
-    if (error == 0)
+    if (error == 0 && !unchanged_is(&was))
         inherit_changed(entered, thread, handle);
     if (entered == VISIT_INSIDE)
         gate_visit_end(&visit);

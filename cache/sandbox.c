@@ -26,7 +26,7 @@
 #endif
 
 /* True also if that cannot be told, as where /proc is not mounted. */
-static bool is_filtered(void) {
+bool sandbox_is_filtered(void) {
     static const char field[] = "\nSeccomp:\t";
     char status[4096];
     if (file_read("/proc/self/status", status, sizeof status) <= 0)
@@ -68,7 +68,8 @@ static bool try_scheduling(void) {
     long length = sys(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
     return !refused(length) && !refused(sys(SYS_sched_yield)) &&
            (length <= 0 || !refused(sys(SYS_sched_setaffinity, 0, length, cpus))) &&
-           !refused(sys(SYS_sched_getattr, 0, attributes, sizeof attributes, 0));
+           !refused(sys(SYS_sched_getattr, 0, attributes, sizeof attributes, 0)) &&
+           !refused(sys(SYS_getpriority, PRIO_PROCESS, 0));
 }
 
 static bool try_times(void) {
@@ -126,9 +127,16 @@ static bool copy_says(bool (*test)(void)) {
     return pid > 0 && waited == pid && status == 0;
 }
 
+static bool unfiltered;
+
+bool sandbox_permits_more(void) {
+    return load_relaxed(&unfiltered);
+}
+
 bool sandbox_permits(void) {
-    if (skipped(ROW_SANDBOX) || !is_filtered()) {
+    if (skipped(ROW_SANDBOX) || !sandbox_is_filtered()) {
         uring_permitted();
+        store_relaxed(&unfiltered, true);
         return true;
     }
     if (!copy_says(try_all))

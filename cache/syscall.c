@@ -10,6 +10,7 @@
 #include "cache.h"
 #include "calls.h"
 #include "os/syscall.h"
+#include "unchanged.h"
 
 static bool about_many(long number, const long *a) {
     return (number == SYS_setpriority && a[0] != 0 /* PRIO_PROCESS */) ||
@@ -55,7 +56,9 @@ static void before(long number, const long *a) {
     }
 }
 
-static void after(long number, const long *a, const struct reach_call *reached) {
+static void after(long number, const long *a, const struct reach_call *reached, const struct unchanged *was) {
+    if (unchanged_is(was))
+        return;
     switch (call_class(number, a)) {
     case CALL_ASKS:
     case CALL_SHARED:
@@ -147,13 +150,14 @@ INTERPOSE long syscall(long number, ...) {
     if (copies)
         kthread_before_copy();
     before(number, a);
+    const struct unchanged was = unchanged_by_number(number, a);
     answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (copies && answer != 0)
         kthread_after_copy();
     if (answer == 0 && copies)
         process_child_begins(self_was_main);
     else if (answer != -1)
-        after(number, a, &reached);
+        after(number, a, &reached, &was);
     reach_end_call(&reached);
     return answer;
 }

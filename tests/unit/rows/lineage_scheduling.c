@@ -127,6 +127,122 @@ static void former_lineages(void) {
     expect_threads_at_most(FEW);
 }
 
+// Set to what it is already: the thread is as new as any other. Each is done by a thread to itself.
+static void *set_what_is(void *p) {
+    (*(void (**)(void))p)();
+    return NULL;
+}
+static void reused_after(void (*set)(void)) {
+    warm_threads(1);
+    pid_t first = run_thread(set_what_is, (void *)&set);
+    pid_t second = run_thread(set_what_is, (void *)&set);
+    expect_reused(first, second);
+}
+static void same_by_pthread(void) {
+    int policy;
+    struct sched_param param;
+    CHECK_OK(pthread_getschedparam(pthread_self(), &policy, &param));
+    CHECK_OK(pthread_setschedparam(pthread_self(), policy, &param));
+    CHECK_OK(pthread_setschedprio(pthread_self(), param.sched_priority));
+}
+static void same_by_sched(void) {
+    CHECK_SYS(sched_setscheduler(0, sched_getscheduler(0), &no_priority));
+    CHECK_SYS(sched_setparam(kernel_tid(), &no_priority));
+}
+static void same_nice(void) {
+    errno = 0;
+    CHECK(nice(0) != -1 || errno == 0, "nice: %s", strerror(errno));
+    CHECK_SYS(setpriority(PRIO_PROCESS, 0, (int)look_nice()));
+    CHECK_SYS(setpriority(PRIO_PROCESS, (id_t)kernel_tid(), (int)look_nice()));
+}
+static void same_by_syscall(void) {
+    struct attr attr = {.size = sizeof attr, .policy = (uint32_t)look_policy(), .nice = (int)look_nice()};
+    CHECK_SYS(syscall(SYS_sched_setattr, 0, &attr, 0));
+    CHECK_SYS(syscall(SYS_sched_setscheduler, 0, look_policy(), &no_priority));
+    CHECK_SYS(syscall(SYS_sched_setparam, 0, &no_priority));
+    CHECK_SYS(syscall(SYS_setpriority, PRIO_PROCESS, 0, look_nice()));
+    CHECK_SYS(syscall(SYS_setresuid, -1, geteuid(), -1));
+    CHECK_SYS(syscall(SYS_setresgid, -1, getegid(), -1));
+}
+static void same_slack(void) {
+    CHECK_SYS(prctl(PR_SET_TIMERSLACK, look_slack(), 0, 0, 0));
+    CHECK_SYS(prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0));
+}
+static void same_ioprio(void) {
+    CHECK_OK(change_ioprio());
+}
+static void set_pthread_to_same(void) {
+    reused_after(same_by_pthread);
+}
+static void set_sched_to_same(void) {
+    reused_after(same_by_sched);
+}
+static void set_nice_to_same(void) {
+    reused_after(same_nice);
+}
+static void set_by_syscall_to_same(void) {
+    reused_after(same_by_syscall);
+}
+static void set_slack_to_same(void) {
+    reused_after(same_slack);
+}
+static void set_ioprio_to_same(void) {
+    if (change_ioprio() != 0) // main: its threads inherit it
+        CANNOT("no I/O priorities: %s", strerror(errno));
+    reused_after(same_ioprio);
+}
+
+// Set by the creator, as Ada's runtime does.
+static void *hold_until_told(void *barrier) {
+    pthread_barrier_wait((pthread_barrier_t *)barrier);
+    return (void *)(intptr_t)kernel_tid();
+}
+static void set_by_creator_to_same(void) {
+    pthread_barrier_t barrier;
+    void *tids[2];
+    CHECK_OK(pthread_barrier_init(&barrier, NULL, 2));
+    warm_threads(1);
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        int64_t busy = busy_threads();
+        CHECK_OK(pthread_create(&thread, NULL, hold_until_told, &barrier));
+        CHECK_OK(pthread_setschedparam(thread, SCHED_OTHER, &no_priority));
+        pthread_barrier_wait(&barrier);
+        CHECK_OK(pthread_join(thread, &tids[i]));
+        wait_until_settled(busy);
+    }
+    expect_reused((pid_t)(intptr_t)tids[0], (pid_t)(intptr_t)tids[1]);
+}
+
+static void *tid_and_policy(void *unused) {
+    (void)unused;
+    return (void *)((intptr_t)kernel_tid() << 8 | look_policy());
+}
+
+// Attributes that ask for what the creator has; and for what it has not.
+static void explicit_scheduling(void) {
+    pid_t tids[3];
+    pthread_attr_t attributes;
+    CHECK_OK(pthread_attr_init(&attributes));
+    CHECK_OK(pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED));
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        void *tid;
+        int64_t busy = busy_threads();
+        if (i == 2)
+            CHECK_SYS(change_policy());
+        CHECK_OK(pthread_attr_setschedpolicy(&attributes, SCHED_OTHER));
+        CHECK_OK(pthread_create(&thread, &attributes, tid_and_policy, NULL));
+        CHECK_OK(pthread_join(thread, &tid));
+        wait_until_settled(busy);
+        tids[i] = (pid_t)((intptr_t)tid >> 8);
+        CHECK_EQ((intptr_t)tid & 255, SCHED_OTHER);
+    }
+    CHECK_OK(pthread_attr_destroy(&attributes));
+    expect_reused(tids[0], tids[1]);
+    expect_not_reused(tids[1], tids[2]);
+}
+
 static const struct check_case cases[] = {
     LINEAGE_CASES(nice),
     LINEAGE_CASES(setpriority),
@@ -142,6 +258,14 @@ static const struct check_case cases[] = {
     LINEAGE_CASES(timer_slack),
     LINEAGE_CASES(timer_slack_syscall),
     {"reuse_after_nice", reuse_after_nice, HOLDS_WHEN_SKIPPED},
+    {"set_pthread_to_same", set_pthread_to_same, HOLDS_WHEN_SKIPPED},
+    {"set_sched_to_same", set_sched_to_same, HOLDS_WHEN_SKIPPED},
+    {"set_nice_to_same", set_nice_to_same, HOLDS_WHEN_SKIPPED},
+    {"set_by_syscall_to_same", set_by_syscall_to_same, HOLDS_WHEN_SKIPPED},
+    {"set_slack_to_same", set_slack_to_same, HOLDS_WHEN_SKIPPED},
+    {"set_ioprio_to_same", set_ioprio_to_same, HOLDS_WHEN_SKIPPED},
+    {"set_by_creator_to_same", set_by_creator_to_same, HOLDS_WHEN_SKIPPED},
+    {"explicit_scheduling", explicit_scheduling, HOLDS_WHEN_SKIPPED},
     {"former_lineages", former_lineages, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)
