@@ -56,6 +56,11 @@ EXPECTED = {
                      {"keep all", "at most 8", "for 100 ms", "for 1 s in all", "trimmed after 100 ms",
                       "until memory is short", "rest of 1 ms", "stack wiped"}),
     },
+    "memory": {
+        "memory": ({"default_kb": NUMBER, "cache_kb": NUMBER, "memory_ratio": INTERVAL, "default_tasks": NUMBER,
+                    "cache_tasks": NUMBER, "tasks_ratio": INTERVAL}, "kind",
+                   {"use malloc", "1 MiB of thread-locals", "joined at the end", "not joined", "detached"}),
+    },
     "never_slower": {
         "never_slower": ({"threads": NUMBER, "job_ms": NUMBER, "rounds": NUMBER, "default_ms": NUMBER,
                           "wall_ratio": INTERVAL, "default_cpu_ms": NUMBER, "cpu_ratio": INTERVAL}, "how",

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/release}
 shift $(($# > 0))
 
-benchmarks=(create_join spawn stdasync never_slower stat_overhead)
+benchmarks=(create_join spawn stdasync never_slower stat_overhead memory)
 if [[ -x $folder/bench/ult ]]; then # where there is no libthrum there is none of these
     benchmarks+=(preempt_cost preempt_overhead "ult --armed --rounds 21")
 fi
