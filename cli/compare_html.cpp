@@ -48,6 +48,15 @@ std::string count_cell(const Middle &middle) {
     return cell(fixed(middle.median, 0), fixed(middle.low, 0), fixed(middle.high, 0));
 }
 
+std::string memory_cell(const Middle &middle) {
+    const auto text = [](double bytes) { return three_digits(bytes / 1e6); };
+    return cell(text(middle.median) + " MB", text(middle.low), text(middle.high));
+}
+
+std::string tasks_cell(const Middle &middle) {
+    return cell(three_digits(middle.median), three_digits(middle.low), three_digits(middle.high));
+}
+
 std::string ratio_cell(const Interval &ratio) {
     if (ratio.count == 0)
         return "<td></td>";
@@ -59,6 +68,11 @@ std::string row(const char *name, const Row &measured, std::string (*to_cell)(co
     return "<tr>" + html_element("td", name) + to_cell(measured.arms[kWithout]) +
            to_cell(measured.arms[kWith]) + (with_ratio ? ratio_cell(measured.ratio) : "<td></td>") +
            "</tr>\n";
+}
+
+// Nothing where no run was long enough to be looked at.
+std::string known_row(const char *name, const Row &measured, std::string (*to_cell)(const Middle &)) {
+    return measured.ratio.count == 0 ? "" : row(name, measured, to_cell, true);
 }
 
 std::string time_row(const char *name, const Row &measured) {
@@ -84,6 +98,10 @@ std::string summary_table(const Summary &summary) {
                           (kernel_share_is_known(summary)
                                ? row("CPU time in the kernel", summary.kernel_share, share_cell, false)
                                : "") +
+                          known_row("memory, peak", summary.peak_memory, memory_cell) +
+                          known_row("memory, mean", summary.mean_memory, memory_cell) +
+                          known_row("tasks, peak", summary.peak_tasks, tasks_cell) +
+                          known_row("tasks, mean", summary.mean_tasks, tasks_cell) +
                           thread_row("threads created", summary.threads, summary.created) +
                           thread_row("threads reused", none, summary.reused) +
                           row("context switches", summary.switches, count_cell, true)) +
@@ -130,6 +148,9 @@ std::string verdict_card(const Comparison &comparison, const Verdict &verdict) {
                         : slower ? " slower"
                                  : "") +
                        "\">\n<p class=\"line\">" + html_text(verdict.line) + "</p>\n";
+    for (const std::string &line : {verdict.memory, verdict.tasks})
+        if (!line.empty())
+            text += html_element("p", line) + "\n";
     for (const std::string &note : verdict.notes)
         text += html_element("p", note) + "\n";
     text += html_element("p", pairs_line(comparison) + ", without and with the cache in turn") + "\n";

@@ -20,6 +20,10 @@ std::string counters_json(const std::optional<Counters> &counters) {
         .text();
 }
 
+std::string known(double number, int decimals) {
+    return number > 0 ? fixed(number, decimals) : "null";
+}
+
 std::string run_json(const Run &run) {
     return JsonObject()
         .add("wall", fixed(run.wall, 9))
@@ -28,6 +32,10 @@ std::string run_json(const Run &run) {
         .add("voluntary_switches", std::to_string(run.voluntary))
         .add("involuntary_switches", std::to_string(run.involuntary))
         .add("page_faults", std::to_string(run.faults))
+        .add("peak_memory", known(run.peak_memory, 0))
+        .add("mean_memory", known(run.mean_memory, 0))
+        .add("peak_tasks", known(run.peak_tasks, 0))
+        .add("mean_tasks", known(run.mean_tasks, 2))
         .add("status", std::to_string(run.status))
         .add("threads", counters_json(run.counters))
         .text();
@@ -77,6 +85,10 @@ std::string summary_json(const Summary &summary) {
         .add("switches", row_json(summary.switches, 1))
         .add("voluntary_switches", row_json(summary.voluntary, 1))
         .add("involuntary_switches", row_json(summary.involuntary, 1))
+        .add("peak_memory", row_json(summary.peak_memory, 0))
+        .add("mean_memory", row_json(summary.mean_memory, 0))
+        .add("peak_tasks", row_json(summary.peak_tasks, 1))
+        .add("mean_tasks", row_json(summary.mean_tasks, 2))
         .add("threads", json_number(summary.threads, 1))
         .add("threads_created", json_number(summary.created, 1))
         .add("threads_reused", json_number(summary.reused, 1))
@@ -102,6 +114,8 @@ std::string verdict_json(const Verdict &verdict) {
     return JsonObject()
         .add("kind", json_string(kVerdictNames[verdict.kind]))
         .add("text", json_string(verdict.line))
+        .add("memory", verdict.memory.empty() ? "null" : json_string(verdict.memory))
+        .add("tasks", verdict.tasks.empty() ? "null" : json_string(verdict.tasks))
         .add("notes", json_array(verdict.notes, json_string))
         .text();
 }

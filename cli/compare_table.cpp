@@ -36,6 +36,16 @@ std::string numbers_of(const Middle &middle) {
     return fixed(middle.median, 0) + " (" + fixed(middle.low, 0) + "-" + fixed(middle.high, 0) + ")";
 }
 
+std::string megabytes_of(const Middle &middle) {
+    const auto text = [](double bytes) { return three_digits(bytes / 1e6); };
+    return text(middle.median) + " MB (" + text(middle.low) + "-" + text(middle.high) + ")";
+}
+
+std::string tasks_of(const Middle &middle) {
+    return three_digits(middle.median) + " (" + three_digits(middle.low) + "-" + three_digits(middle.high) +
+           ")";
+}
+
 std::string ratio_of(const Row &row) {
     return row.ratio.count == 0 ? "-" : times(row.ratio.median);
 }
@@ -50,6 +60,11 @@ std::string time_line(const char *name, const Row &row) {
     return line_of(name, times_of(row.arms[kWithout], unit), times_of(row.arms[kWith], unit), ratio_of(row));
 }
 
+// Nothing where no run was long enough to be looked at.
+std::string known_line(const char *name, const Row &row, std::string (*text)(const Middle &)) {
+    return row.ratio.count == 0 ? "" : row_line(name, row, text, ratio_of(row));
+}
+
 std::string number(const std::optional<double> &count) {
     return count ? fixed(*count, 0) : "not known";
 }
@@ -59,6 +74,10 @@ std::string table(const Summary &summary) {
            time_line("CPU time", summary.cpu) +
            (kernel_share_is_known(summary) ? row_line("  in the kernel", summary.kernel_share, percent_of)
                                            : "") +
+           known_line("memory, peak", summary.peak_memory, megabytes_of) +
+           known_line("  mean", summary.mean_memory, megabytes_of) +
+           known_line("tasks, peak", summary.peak_tasks, tasks_of) +
+           known_line("  mean", summary.mean_tasks, tasks_of) +
            line_of("threads created", number(summary.threads), number(summary.created), "") +
            line_of("threads reused", summary.threads ? "0" : "not known", number(summary.reused), "") +
            row_line("context switches", summary.switches, numbers_of, ratio_of(summary.switches));
@@ -116,6 +135,9 @@ std::string as_table(const Comparison &comparison, const Summary &summary, const
         text += interval_line(summary.wall.ratio) + "\n";
     }
     text += wrapped(verdict.line, "  ");
+    for (const std::string &line : {verdict.memory, verdict.tasks})
+        if (!line.empty())
+            text += wrapped(line, "  ");
     for (const std::string &note : verdict.notes)
         text += wrapped("  " + note, "    ");
     return text;

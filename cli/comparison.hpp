@@ -51,6 +51,7 @@ struct Row {
 
 struct Summary {
     Row wall, cpu, kernel, kernel_share, switches, voluntary, involuntary;
+    Row peak_memory, mean_memory, peak_tasks, mean_tasks; // measure.hpp; a ratio of no pairs: not known
     // Nothing where the cache did not tell. `threads` are those that the program asked for, `created` those that the
     // kernel had to make for it with the cache; without it, that is one each.
     std::optional<double> threads, created, reused;
@@ -71,6 +72,7 @@ struct Verdict {
     enum Kind { kNone, kFaster, kSlower, kSame, kInconclusive };
     Kind kind = kNone;
     std::string line;               // "2.3x faster"
+    std::string memory, tasks;      // "memory: no difference", "tasks: 1.5x as many (...)"; empty: not known
     std::vector<std::string> notes; // further lines
 };
 constexpr const char *kVerdictNames[] = {"none", "faster", "slower", "no difference", "inconclusive"};

@@ -14,6 +14,7 @@
 
 #include "clock.hpp"
 #include "failure.hpp"
+#include "footprint.hpp"
 #include "interrupts.hpp"
 #include "program.hpp"
 
@@ -147,6 +148,7 @@ class Patience {
 void wait_for(pid_t pid, Run &run, double time_limit, Interrupts &interrupts,
               const std::function<void()> &on_tick) {
     Patience patience(pid, time_limit, run);
+    Footprint footprint(pid);
     rusage usage;
     const double begin = seconds_now();
     for (double ticked = begin;;) {
@@ -155,7 +157,8 @@ void wait_for(pid_t pid, Run &run, double time_limit, Interrupts &interrupts,
             break;
         if (ended < 0)
             throw Failure(kFailed, std::string("cannot wait for the program: ") + std::strerror(errno));
-        if (interrupts.wait(patience.seconds_left()))
+        footprint.look();
+        if (interrupts.wait(std::min(patience.seconds_left(), footprint.seconds_to_next())))
             patience.interrupted(interrupts.caught());
         if (const double stopped = interrupts.suspend(-pid); stopped > 0) {
             run.stopped = true;
@@ -174,6 +177,7 @@ void wait_for(pid_t pid, Run &run, double time_limit, Interrupts &interrupts,
     run.system = seconds_of(usage.ru_stime);
     run.voluntary = static_cast<std::uint64_t>(usage.ru_nvcsw);
     run.involuntary = static_cast<std::uint64_t>(usage.ru_nivcsw);
+    footprint.store(run, 1024.0 * static_cast<double>(usage.ru_maxrss));
     run.faults = static_cast<std::uint64_t>(usage.ru_minflt) + static_cast<std::uint64_t>(usage.ru_majflt);
 }
 

@@ -55,7 +55,10 @@ struct Run {
     double wall = 0, user = 0, system = 0;
     std::uint64_t voluntary = 0, involuntary = 0; // context switches
     std::uint64_t faults = 0;                     // of memory pages
-    std::optional<Counters> counters;             // with the cache only
+    // Memory in bytes, and kernel threads. 0: not known, the run was too short to be looked at. `peak_memory` is that of
+    // its largest process; the others are of the process and what its main thread started, looked at now and then.
+    double peak_memory = 0, mean_memory = 0, peak_tasks = 0, mean_tasks = 0;
+    std::optional<Counters> counters; // with the cache only
 
     double cpu() const { return user + system; }
     std::uint64_t switches() const { return voluntary + involuntary; }

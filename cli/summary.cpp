@@ -95,6 +95,10 @@ Summary summarize(const std::vector<Pair> &pairs, const std::vector<std::string>
     summary.switches = row(pairs, [](const Run &run) { return static_cast<double>(run.switches()); });
     summary.voluntary = row(pairs, [](const Run &run) { return static_cast<double>(run.voluntary); });
     summary.involuntary = row(pairs, [](const Run &run) { return static_cast<double>(run.involuntary); });
+    summary.peak_memory = row(pairs, [](const Run &run) { return run.peak_memory; });
+    summary.mean_memory = row(pairs, [](const Run &run) { return run.mean_memory; });
+    summary.peak_tasks = row(pairs, [](const Run &run) { return run.peak_tasks; });
+    summary.mean_tasks = row(pairs, [](const Run &run) { return run.mean_tasks; });
     summary.threads = median_count(pairs, [](const Counters &c) { return c.created + c.reused + c.passed; });
     summary.created = median_count(pairs, [](const Counters &c) { return c.created + c.passed; });
     summary.reused = median_count(pairs, [](const Counters &c) { return c.reused; });

@@ -7,6 +7,9 @@
 //   the interval above 1, or below                 faster, or slower
 //   otherwise                                      inconclusive: R may be 1, and it may be far from it
 //
+// Memory and tasks have a line each, by the same rules but within 1 +- 10 %: of the peak, or of the mean where only that
+// differs.
+//
 // thrum-compare(1) tells the user the same.
 #include <algorithm>
 #include <cmath>
@@ -20,6 +23,7 @@ namespace {
 
 constexpr std::size_t kFewest = 5;     // pairs; all on one side of 1 by chance: 1 in 16
 constexpr double kSame = 1.03;         // up to this ratio, two times are called the same
+constexpr double kSameFootprint = 1.1; // likewise for memory and tasks
 constexpr double kBusyShare = 0.1;     // of all CPUs, used by others: worth a mention
 constexpr double kStolenShare = 0.02;  // likewise, taken by the hypervisor
 constexpr double kPreempted = 10;     // involuntary switches a second, from which on others take CPUs from the program
@@ -116,24 +120,62 @@ void note_cpu(const Summary &summary, Verdict &verdict) {
                                 " to " + times(1 / cpu.low) + ")");
 }
 
+enum class Change { kUnknown, kSame, kMore, kLess };
+
+Change change_of(const Interval &ratio) {
+    if (ratio.count < kFewest)
+        return Change::kUnknown;
+    if (ratio.high < 1 && ratio.median < 1 / kSameFootprint)
+        return Change::kMore;
+    if (ratio.low > 1 && ratio.median > kSameFootprint)
+        return Change::kLess;
+    return ratio.low >= 1 / kSameFootprint && ratio.high <= kSameFootprint ? Change::kSame : Change::kUnknown;
+}
+
+std::string changed_line(Change change, const Interval &ratio, const char *as_much, const char *when) {
+    if (change == Change::kLess)
+        return times(ratio.median) + " less " + when + " (" + range(ratio.low, ratio.high) + ")";
+    return times(1 / ratio.median) + " as " + as_much + " " + when + " (" +
+           range(1 / ratio.high, 1 / ratio.low) + ")";
+}
+
+// `what`: "memory"; `as_much`: "much". Nothing where no run was looked at.
+std::string judge_footprint(const char *what, const char *as_much, const Row &peak, const Row &mean) {
+    if (peak.ratio.count == 0 && mean.ratio.count == 0)
+        return "";
+    const std::string begin = std::string(what) + ": ";
+    const Change at_peak = change_of(peak.ratio), in_mean = change_of(mean.ratio);
+    if (at_peak == Change::kMore || at_peak == Change::kLess)
+        return begin + changed_line(at_peak, peak.ratio, as_much, "at the peak");
+    if (in_mean == Change::kMore || in_mean == Change::kLess)
+        return begin + changed_line(in_mean, mean.ratio, as_much, "in the mean");
+    if (at_peak == Change::kSame && (in_mean == Change::kSame || mean.ratio.count == 0))
+        return begin + "no difference";
+    const Interval &ratio = at_peak == Change::kUnknown && peak.ratio.count != 0 ? peak.ratio : mean.ratio;
+    return begin + "inconclusive; between " + times(1 / ratio.high) + " and " + times(1 / ratio.low) +
+           " as " + as_much;
+}
+
 Verdict judge_wall(const Summary &summary, const Load &load, unsigned processors) {
     const Interval &ratio = summary.wall.ratio;
     if (ratio.count == 0)
-        return {Verdict::kNone, "nothing was compared", {}};
+        return {Verdict::kNone, "nothing was compared", {}, {}, {}};
     if (ratio.count < kFewest)
         return {Verdict::kInconclusive,
                 "inconclusive: " + counted(static_cast<double>(ratio.count), "pair") +
                     " of runs, and it takes " + std::to_string(kFewest) + " to tell (so far " +
                     as_fast(ratio) + ")",
+                {},
+                {},
                 {}};
     if (ratio.low >= 1 / kSame && ratio.high <= kSame)
-        return {Verdict::kSame, with_reason("no difference", why_same(summary)), {}};
+        return {Verdict::kSame, with_reason("no difference", why_same(summary)), {}, {}, {}};
     if (ratio.low > 1)
-        return {Verdict::kFaster, times(ratio.median) + " faster", {}};
+        return {Verdict::kFaster, times(ratio.median) + " faster", {}, {}, {}};
     if (ratio.high < 1)
-        return {Verdict::kSlower, "slower: " + times(1 / ratio.median) + why_slower(summary), {}};
+        return {Verdict::kSlower, "slower: " + times(1 / ratio.median) + why_slower(summary), {}, {}, {}};
     Verdict verdict{
-        Verdict::kInconclusive, "inconclusive: " + why_inconclusive(summary, load, processors), {}};
+        Verdict::kInconclusive, "inconclusive: " + why_inconclusive(summary, load, processors), {}, {}, {}};
     if (summary.threads && *summary.threads < kFewThreads)
         verdict.notes.push_back(threads_line(summary) + ", so there should be little to see");
     return verdict;
@@ -147,6 +189,10 @@ std::string times(double ratio) {
 
 Verdict judge(const Summary &summary, const Load &load, unsigned processors) {
     Verdict verdict = judge_wall(summary, load, processors);
+    if (verdict.kind != Verdict::kNone) {
+        verdict.memory = judge_footprint("memory", "much", summary.peak_memory, summary.mean_memory);
+        verdict.tasks = judge_footprint("tasks", "many", summary.peak_tasks, summary.mean_tasks);
+    }
     note_cpu(summary, verdict);
     const bool said = verdict.line.find("the machine was busy") != std::string::npos;
     if (verdict.kind != Verdict::kNone && !said && is_busy(summary, load, processors))

@@ -227,6 +227,42 @@ TEST(Verdict, TheTable) {
               "2.0x faster\n");
 }
 
+std::vector<Pair> with_footprint(double memory, double tasks) {
+    std::vector<Pair> list = pairs(around(1, 0.01));
+    for (std::size_t i = 0; i < list.size(); i++)
+        for (const thrum::Arm arm : {thrum::kWithout, thrum::kWith}) {
+            thrum::Run &run = list[i].runs[arm];
+            const double noise = 1 + 0.001 * static_cast<double>(i);
+            run.peak_memory = 8e6 * noise;
+            run.peak_tasks = 10;
+            run.mean_memory = 4e6 * noise * (arm == thrum::kWith ? memory : 1);
+            run.mean_tasks = 5 * (arm == thrum::kWith ? tasks : 1);
+        }
+    return list;
+}
+
+TEST(Verdict, MemoryAndTasksHaveALineEach) {
+    Verdict verdict = judged(with_footprint(1, 1));
+    EXPECT_EQ(verdict.memory, "memory: no difference");
+    EXPECT_EQ(verdict.tasks, "tasks: no difference");
+    verdict = judged(with_footprint(1.5, 4));
+    EXPECT_EQ(verdict.memory, "memory: 1.50x as much in the mean (1.50x to 1.50x)");
+    EXPECT_EQ(verdict.tasks, "tasks: 4.0x as many in the mean (4.0x to 4.0x)");
+    verdict = judged(with_footprint(0.5, 1));
+    EXPECT_EQ(verdict.memory, "memory: 2.0x less in the mean (2.0x to 2.0x)");
+    EXPECT_EQ(judged(pairs(around(1, 0.01))).memory, "") << "no run was looked at";
+
+    std::vector<Pair> list = with_footprint(1, 1);
+    for (Pair &pair : list)
+        pair.runs[thrum::kWith].peak_memory *= 3;
+    EXPECT_EQ(judged(list).memory, "memory: 3.0x as much at the peak (3.0x to 3.0x)");
+    const std::string table = thrum::as_table(comparison(list), thrum::summarize(list), judged(list));
+    EXPECT_NE(table.find("memory, peak      8.04 MB (8.02-8.05)     24.1 MB (24.1-24.2)     0.33x\n"),
+              std::string::npos)
+        << table;
+    EXPECT_NE(table.find("tasks, peak       10.0 (10.0-10.0)"), std::string::npos) << table;
+}
+
 TEST(Verdict, ThePageQuotesTheCommand) {
     const std::vector<Pair> list = pairs(around(2, 0.3));
     const std::string page = thrum::as_html(comparison(list), thrum::summarize(list), judged(list));
