@@ -99,7 +99,8 @@ void reach_begin(struct reach *reach, pid_t tid);
 void reach_end(struct reach *reach);
 pid_t reach_look(pid_t tid); /* both at once: `tid`, or an id of no thread */
 /* Something of the kernel's that names the thread outlives its job: it will retire. */
-void reach_tie(const struct reach *reach);
+void reach_tie_by(const struct reach *reach, because call);
+#define reach_tie(reach) reach_tie_by((reach), because_name(__func__))
 /* The thread that a CPU clock belongs to; the clock to ask for. */
 clockid_t reach_begin_clock(struct reach *reach, clockid_t clock);
 /* All that the arguments of a system call name; they are changed where a thread has ended. */
@@ -123,11 +124,12 @@ static inline enum visit visit_handle(pthread_t handle, struct kthread **thread,
 }
 
 /* --- inherit.c: kernel state that new threads inherit and that cannot be put back --- */
-/* The thread that was just visited by handle has had such state changed. */
-void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle);
+/* The thread that was just visited by handle has had such state changed, by this call of the program. */
+void inherit_changed_by(enum visit entered, struct kthread *thread, pthread_t handle, because call);
 /* The same by tid; 0 is the caller. */
-void inherit_changed_tid(pid_t tid);
-void inherit_changed_reached(const struct reach *reach);
+void inherit_changed_tid_by(pid_t tid, because call);
+#define inherit_changed_tid(tid) inherit_changed_tid_by((tid), because_name(__func__))
+void inherit_changed_reached_by(const struct reach *reach, because call);
 void inherit_changed_many(const char *what); /* by one call */
 void inherit_only_one_thread(void);          /* the kernel is about to want that */
 /* A seccomp filter is about to be installed. */

@@ -14,13 +14,13 @@
 #include "os/syscall.h"
 #include "unchanged.h"
 
-void inherit_changed(enum visit entered, struct kthread *thread, pthread_t handle) {
+void inherit_changed_by(enum visit entered, struct kthread *thread, pthread_t handle, because call) {
     if (!kthread_keeping() || process_is_sharing())
         return;
     if (entered != VISIT_FOREIGN)
-        kthread_change_lineage_of(thread);
+        kthread_change_lineage_of_by(thread, call);
     else if (handle == pthread_self())
-        kthread_change_lineage();
+        kthread_change_lineage_by(call);
     else if (!skipped(ROW_LINEAGE))
         kthread_stop_keeping("a thread that is not the cache's was changed by another");
 }
@@ -30,22 +30,22 @@ static bool is_in_process(pid_t tid) {
     return sys(SYS_tgkill, sys(SYS_getpid), tid, 0) != -ESRCH;
 }
 
-void inherit_changed_tid(pid_t tid) {
+void inherit_changed_tid_by(pid_t tid, because call) {
     struct kthread *thread;
     struct gate_visit visit;
     if (!kthread_keeping() || process_is_sharing())
         return;
     if (tid == 0 || tid == (pid_t)sys(SYS_gettid)) {
-        kthread_change_lineage();
+        kthread_change_lineage_by(call);
         return;
     }
     switch (kthread_visit_tid(tid, &visit, &thread)) {
     case KTHREAD_TID_VISITED:
-        kthread_change_lineage_of(thread);
+        kthread_change_lineage_of_by(thread, call);
         gate_visit_end(&visit);
         break;
     case KTHREAD_TID_ENDED:
-        kthread_change_lineage_of(thread); /* idle: of no creator's lineage from now on */
+        kthread_change_lineage_of_by(thread, call); /* idle: of no creator's lineage from now on */
         break;
     default:
         if (is_in_process(tid) && !skipped(ROW_LINEAGE))
@@ -65,23 +65,25 @@ void inherit_only_one_thread(void) {
         kthread_cull();
 }
 
-static void note(long answer, pid_t tid, const struct unchanged *was) {
+static void note_by(long answer, pid_t tid, const struct unchanged *was, because call) {
     if (answer != -1 && !unchanged_is(was))
-        inherit_changed_tid(tid);
+        inherit_changed_tid_by(tid, call);
 }
+#define note(answer, tid, was) note_by((answer), (tid), (was), because_name(__func__))
 
-void inherit_changed_reached(const struct reach *reach) {
+void inherit_changed_reached_by(const struct reach *reach, because call) {
     if (reach->thread != NULL && !process_is_sharing())
-        kthread_change_lineage_of(reach->thread);
+        kthread_change_lineage_of_by(reach->thread, call);
     else
-        inherit_changed_tid(reach->tid);
+        inherit_changed_tid_by(reach->tid, call);
 }
 
-static void note_reached(long answer, struct reach *reach, const struct unchanged *was) {
+static void note_reached_by(long answer, struct reach *reach, const struct unchanged *was, because call) {
     if (answer != -1 && !unchanged_is(was))
-        inherit_changed_reached(reach);
+        inherit_changed_reached_by(reach, call);
     reach_end(reach);
 }
+#define note_reached(answer, reach, was) note_reached_by((answer), (reach), (was), because_name(__func__))
 
 /* --- affinity ----------------------------------------------------------------------------------------- */
 

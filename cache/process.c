@@ -26,7 +26,7 @@ static void before(void) {
 static void in_parent(void) {
     tls_fork_parent();
     signals_mask_set(fork_mask);
-    kthread_tie_sigsafe(RETIRE_CHILD);
+    kthread_tie_sigsafe_by(RETIRE_CHILD, because_name("fork"));
 }
 
 void process_child_begins(bool by_main) {
@@ -90,7 +90,7 @@ bool process_is_sharing(void) {
 /* vfork itself is in jump.S: its caller's frame must not have one of ours below it. */
 void cache_before_vfork(void) __attribute__((visibility("hidden")));
 void cache_before_vfork(void) {
-    kthread_tie_sigsafe(RETIRE_CHILD);
+    kthread_tie_sigsafe_by(RETIRE_CHILD, because_name("vfork"));
 }
 
 /* True if it is worth another try. Sets errno otherwise. */
@@ -223,7 +223,7 @@ static void owner_end(struct owner *owner, int command, int answer) {
         return;
     bool by_thread = command == F_SETOWN_EX && owner->copy.type == F_OWNER_TID;
     if (answer != -1 && (by_thread || owner->reach.thread != NULL))
-        reach_tie(&owner->reach);
+        reach_tie_by(&owner->reach, because_name("fcntl"));
     reach_end(&owner->reach);
 }
 

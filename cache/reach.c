@@ -128,7 +128,7 @@ INTERPOSE int pthread_getcpuclockid(pthread_t handle, clockid_t *clock) {
 
 /* Scheduling cannot always be put back, so a change makes a new lineage (row lineage). */
 static int set_scheduling(pthread_t handle, int (*set)(pthread_t, int, const struct sched_param *),
-                          int policy, const struct sched_param *param) {
+                          int policy, const struct sched_param *param, const char *call) {
     struct kthread *thread;
     struct gate_visit visit;
     enum visit entered = visit_handle(handle, &thread, &visit);
@@ -141,14 +141,14 @@ static int set_scheduling(pthread_t handle, int (*set)(pthread_t, int, const str
         was = unchanged_scheduling(tid);
     int error = set(handle, policy, param);
     if (error == 0 && !unchanged_is(&was))
-        inherit_changed(entered, thread, handle);
+        inherit_changed_by(entered, thread, handle, because_name(call));
     if (entered == VISIT_INSIDE)
         gate_visit_end(&visit);
     return error;
 }
 
 INTERPOSE int pthread_setschedparam(pthread_t handle, int policy, const struct sched_param *param) {
-    return set_scheduling(handle, REAL(pthread_setschedparam), policy, param);
+    return set_scheduling(handle, REAL(pthread_setschedparam), policy, param, __func__);
 }
 
 static int set_priority(pthread_t handle, int priority, const struct sched_param *unused) {
@@ -157,7 +157,7 @@ static int set_priority(pthread_t handle, int priority, const struct sched_param
 }
 
 INTERPOSE int pthread_setschedprio(pthread_t handle, int priority) {
-    return set_scheduling(handle, set_priority, priority, NULL);
+    return set_scheduling(handle, set_priority, priority, NULL, __func__);
 }
 
 INTERPOSE int pthread_getschedparam(pthread_t handle, int *policy, struct sched_param *param) {

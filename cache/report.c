@@ -39,6 +39,39 @@ static void reasons(const char *title, const uint64_t *counts, const char *(*rea
         text_finish(&text);
 }
 
+static void name_call(struct text *text, because call) {
+    if (call < BECAUSE_NUMBERS)
+        add(text, "system call ", call - 1);
+    else
+        text_add(text, (const char *)call);
+}
+
+/* Which calls made threads retire: a line for each reason that comes from calls. */
+static void calls(void) {
+    for (unsigned wanted = 1; thrum_cache_retire_reason(wanted - 1) != NULL; wanted++) {
+        struct text text;
+        bool any = false;
+        unsigned reason;
+        because call;
+        uint64_t count;
+        for (unsigned i = 0; because_get(i, &reason, &call, &count); i++) {
+            if (reason != wanted)
+                continue;
+            if (!any) {
+                text_start(&text);
+                text_add(&text, "    ");
+                text_add(&text, thrum_cache_retire_reason(wanted - 1));
+            }
+            text_add(&text, any ? ", " : ", by ");
+            name_call(&text, call);
+            add(&text, " ", count);
+            any = true;
+        }
+        if (any)
+            text_finish(&text);
+    }
+}
+
 static void start_line(struct text *text) {
     text_start(text);
     add(text, "pid ", (uint64_t)sys(SYS_getpid));
@@ -70,6 +103,7 @@ static void summary(void) {
     text_add(&text, ")");
     text_finish(&text);
     reasons("  retired: ", c->retired_by, thrum_cache_retire_reason);
+    calls();
     reasons("  passed through: ", c->passed_by, thrum_cache_pass_reason);
 }
 

@@ -53,11 +53,11 @@ pid_t reach_look(pid_t tid) {
 }
 
 /* The visited thread may be closing its gate: a second visit to it could fail. */
-void reach_tie(const struct reach *reach) {
+void reach_tie_by(const struct reach *reach, because call) {
     if (reach->thread == NULL)
-        kthread_tie_tid(reach->tid);
-    else if (!skipped(ROW_KERNEL_TIES))
-        store_relaxed(&reach->thread->tied, RETIRE_TIES);
+        kthread_tie_tid_by(reach->tid, call);
+    else
+        kthread_tie_of_by(reach->thread, RETIRE_TIES, call);
 }
 
 /* --- CPU clocks; the rest of them is in clock.c ------------------------------------------------------------ */

@@ -68,18 +68,18 @@ static void after(long number, const long *a, const struct reach_call *reached, 
     case CALL_DEPENDS:
     case CALL_NEVER:
     case CALL_TIES:
-        kthread_tie_sigsafe(RETIRE_TIES);
+        kthread_tie_sigsafe_by(RETIRE_TIES, because_number(number));
         if (reached->target.tid != 0)
-            reach_tie(&reached->target);
+            reach_tie_by(&reached->target, because_number(number));
         if (reached->other.tid != 0)
-            reach_tie(&reached->other);
+            reach_tie_by(&reached->other, because_number(number));
         break;
     case CALL_LINEAGE:
     case CALL_RIGHTS:
         if (number == SYS_perf_event_open)
-            kthread_tie_sigsafe(RETIRE_TIES);
+            kthread_tie_sigsafe_by(RETIRE_TIES, because_number(number));
         if (!about_many(number, a))
-            inherit_changed_reached(&reached->target);
+            inherit_changed_reached_by(&reached->target, because_number(number));
         else
             inherit_changed_many("a call that changes the scheduling of many");
     }

@@ -338,6 +338,7 @@ void kthread_fork_child(bool by_main) {
     kthread_fork_crowd();
     retain_fork_child();
     departures_fork_child();
+    because_fork_child();
     registry_fork_child(self);
     mode_fork_child();
     counters_fork_child(self != NULL);

@@ -78,24 +78,30 @@ bool kthread_visit(struct kthread *thread, struct gate_visit *visit) {
     return gate_visit_begin(visit, &thread->gate);
 }
 
-void kthread_tie_sigsafe(enum kthread_retire why) {
-    if (self != NULL && !skipped(ROW_KERNEL_TIES))
-        store_relaxed(&self->tied, why);
+void kthread_tie_of_by(struct kthread *thread, enum kthread_retire why, because call) {
+    if (skipped(ROW_KERNEL_TIES))
+        return;
+    store_relaxed(&thread->call, call);
+    store_relaxed(&thread->tied, why);
 }
 
-void kthread_tie_tid(pid_t tid) {
+void kthread_tie_sigsafe_by(enum kthread_retire why, because call) {
+    if (self != NULL)
+        kthread_tie_of_by(self, why, call);
+}
+
+void kthread_tie_tid_by(pid_t tid, because call) {
     struct kthread *thread;
     struct gate_visit visit;
     if (!kthread_keeping())
         return;
     if (tid == 0 || (self != NULL && tid == self->tid)) {
-        kthread_tie_sigsafe(RETIRE_TIES);
+        kthread_tie_sigsafe_by(RETIRE_TIES, call);
         return;
     }
     if (kthread_visit_tid(tid, &visit, &thread) != KTHREAD_TID_VISITED)
         return;
-    if (!skipped(ROW_KERNEL_TIES))
-        store_relaxed(&thread->tied, RETIRE_TIES);
+    kthread_tie_of_by(thread, RETIRE_TIES, call);
     gate_visit_end(&visit);
 }
 
@@ -409,6 +415,7 @@ static void reset_flags(struct kthread *thread) {
     thread->has_worked = true;
     store_relaxed(&thread->cancelled, 0);
     store_relaxed(&thread->tied, RETIRE_NOT);
+    store_relaxed(&thread->call, 0);
     store_relaxed(&thread->lineage, thread->kind.lineage);
 }
 
@@ -445,8 +452,11 @@ void *kthread_main(void *argument) {
     for (;;) {
         run_job(thread);
         enum kthread_retire why = retire_reason(thread);
-        if (why != RETIRE_NOT)
+        if (why != RETIRE_NOT) {
+            if (why == RETIRE_LINEAGE || why == load_relaxed(&thread->tied))
+                because_count(why, load_relaxed(&thread->call));
             return leave(thread, why);
+        }
         if (place_end(thread) >= ticks_per_us()) /* to write one's name into a file takes longer */
             creator_look_at_name();
         cpu_time_end(&thread->fresh);

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "kthread/because.h"
 #include "kthread/fresh/fresh.h"
 #include "kthread/life.h"
 #include "kthread/place.h"
@@ -63,6 +64,7 @@ struct kthread {
     bool exit_called;   /* pthread_exit chose the result */
     uint32_t cancelled; /* pthread_cancel was called on it */
     uint32_t tied;      /* enum kthread_retire: something outlives the job, so the thread may not */
+    because call;       /* the call that `tied` or the change of `lineage` is from */
     bool mask_saved;    /* creator.mask is now the job's own, as it was at its end */
     bool tid_moved;     /* the kernel would not clear libc's word at its exit */
     uint64_t lineage;   /* kind.lineage, until the job changes it; fresh/lineage.h */
@@ -169,16 +171,23 @@ bool kthread_visit(struct kthread *thread, struct gate_visit *visit);
 enum kthread_tid { KTHREAD_TID_FOREIGN, KTHREAD_TID_ENDED, KTHREAD_TID_VISITED };
 enum kthread_tid kthread_visit_tid(pid_t tid, struct gate_visit *visit, struct kthread **thread);
 
-/* Something will outlive the calling thread's job that dies only with the kernel thread: it will retire. */
-void kthread_tie_sigsafe(enum kthread_retire why);
+/* Something will outlive the calling thread's job that dies only with the kernel thread: it will retire. Named after the
+ * function that says so, which is the program's call where that is interposed; else the _by form names it. */
+void kthread_tie_sigsafe_by(enum kthread_retire why, because call);
+#define kthread_tie_sigsafe(why) kthread_tie_sigsafe_by((why), because_name(__func__))
+/* The same for a thread of ours that the caller visits. */
+void kthread_tie_of_by(struct kthread *thread, enum kthread_retire why, because call);
 /* The same for the thread with this tid, the caller's if 0, if it is one of ours. */
-void kthread_tie_tid(pid_t tid);
+void kthread_tie_tid_by(pid_t tid, because call);
+#define kthread_tie_tid(tid) kthread_tie_tid_by((tid), because_name(__func__))
 
 /* Lineages (fresh/lineage.h). The caller's: false if unknown. The caller, or another thread of ours, changed
  * kernel state that its children inherit. A thread of libc's own making takes on its creator's. */
 bool kthread_lineage(uint64_t *lineage);
-void kthread_change_lineage(void);
-void kthread_change_lineage_of(struct kthread *thread);
+void kthread_change_lineage_by(because call);
+void kthread_change_lineage_of_by(struct kthread *thread, because call);
+#define kthread_change_lineage()          kthread_change_lineage_by(because_name(__func__))
+#define kthread_change_lineage_of(thread) kthread_change_lineage_of_by((thread), because_name(__func__))
 void kthread_adopt_lineage(uint64_t lineage);
 /* The main thread, which calls this, is about to change what it may do: no kernel thread keeps the rights that it has
  * now but those that are at work, and these end when they are done. */

@@ -23,15 +23,17 @@ void kthread_adopt_lineage(uint64_t lineage) {
     own_known = true;
 }
 
-void kthread_change_lineage_of(struct kthread *thread) {
-    if (!skipped(ROW_LINEAGE))
-        store_relaxed(&thread->lineage, lineage_new(load_relaxed(&thread->lineage)));
+void kthread_change_lineage_of_by(struct kthread *thread, because call) {
+    if (skipped(ROW_LINEAGE))
+        return;
+    store_relaxed(&thread->call, call);
+    store_relaxed(&thread->lineage, lineage_new(load_relaxed(&thread->lineage)));
 }
 
-void kthread_change_lineage(void) {
+void kthread_change_lineage_by(because call) {
     struct kthread *self = kthread_self_sigsafe();
     if (self != NULL)
-        kthread_change_lineage_of(self);
+        kthread_change_lineage_of_by(self, call);
     else if (!skipped(ROW_LINEAGE))
         kthread_adopt_lineage(lineage_new(own_lineage));
 }
