@@ -164,16 +164,19 @@ std::string band_text(const Interval &ratio) {
     if (ratio.count < 2 || ratio.confidence <= 0)
         return "";
     return "; band: its " + html_text(fixed(100 * ratio.confidence, ratio.confidence > 0.99 ? 1 : 0)) +
-           " % interval, " + html_text(three_digits(ratio.low)) + " to " + html_text(three_digits(ratio.high));
+           " % interval, " + html_text(three_digits(ratio.low)) + " to " +
+           html_text(three_digits(ratio.high));
 }
 
 std::string plots(const Comparison &comparison, const Summary &summary) {
     const Interval &ratio = summary.wall.ratio;
-    return "<h2>Wall time without / with, pair by pair</h2>\n<div class=\"wide\">" + plot_ratios(summary.ratios, ratio) + "</div>\n" +
+    return "<h2>Wall time without / with, pair by pair</h2>\n<div class=\"wide\">" +
+           plot_ratios(summary.ratios, ratio) + "</div>\n" +
            "<p class=\"legend\">Above the dashed line, the run with the cache was the faster one. Line: the "
            "median, " +
            html_text(three_digits(ratio.median)) + band_text(ratio) +
-           ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"wide\">" + plot_times(comparison.pairs) + "</div>\n" +
+           ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"wide\">" + plot_times(comparison.pairs) +
+           "</div>\n" +
            "<p class=\"legend\"><svg viewBox=\"0 0 14 14\"><circle cx=\"7\" cy=\"7\" r=\"4.5\" "
            "class=\"without\"/></svg> "
            "without &#160; <svg viewBox=\"0 0 14 14\"><circle cx=\"7\" cy=\"7\" r=\"4.5\" "

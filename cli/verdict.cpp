@@ -26,8 +26,9 @@ constexpr double kSame = 1.03;         // up to this ratio, two times are called
 constexpr double kSameFootprint = 1.1; // likewise for memory and tasks
 constexpr double kBusyShare = 0.1;     // of all CPUs, used by others: worth a mention
 constexpr double kStolenShare = 0.02;  // likewise, taken by the hypervisor
-constexpr double kPreempted = 10;     // involuntary switches a second, from which on others take CPUs from the program
-constexpr double kHardlyRuns = 0.05;  // CPUs used, up to which it does not matter how many others use
+constexpr double kPreempted =
+    10; // involuntary switches a second, from which on others take CPUs from the program
+constexpr double kHardlyRuns = 0.05;   // CPUs used, up to which it does not matter how many others use
 constexpr double kFewThreads = 16;     // whose creation cannot be what costs time
 constexpr double kLoadingCost = 0.005; // seconds; what costs more than this is not the loading of a library
 constexpr double kMoreSwitches = 1.25;

@@ -80,9 +80,9 @@ void creator_apply(const struct fresh_creator *creator, struct fresh_state *stat
 /* In a thread that the kernel has just made: it has everything already; only remembers. */
 void creator_inherited(struct fresh_state *state);
 
-void creator_names_differ(void); /* a thread was renamed */
-void creator_look_at_name(void); /* the caller may have been, in a way that is not seen */
-void creator_pkeys_used(void);   /* a protection key was allocated, or rights can be changed without one */
+void creator_names_differ(void);  /* a thread was renamed */
+void creator_look_at_name(void);  /* the caller may have been, in a way that is not seen */
+void creator_pkeys_used(void);    /* a protection key was allocated, or rights can be changed without one */
 bool creator_has_registers(void); /* what arch_registers.h names is handed on, all of it */
 /* A call of this process changed the affinity of a thread; `state` is that thread's if it is one of ours, else
  * NULL. What was known of it is not known any more. Any thread may say so. */

@@ -163,7 +163,8 @@ TEST(Verdict, OnlyWhereTheRunsWereHindered) {
 TEST(Verdict, AModeThatReusesStacksIsNotBlamedForThreads) {
     const std::vector<Pair> list = pairs(around(0.8, 0.02), {50, 0, 0});
     const Verdict verdict = judge(thrum::summarize(list, {"THRUM_CACHE_MODE=stacks"}), load(0), 2);
-    EXPECT_EQ(verdict.line, "slower: 1.25x (it creates 50 threads, whose stacks alone are reused in this mode)");
+    EXPECT_EQ(verdict.line,
+              "slower: 1.25x (it creates 50 threads, whose stacks alone are reused in this mode)");
 }
 
 TEST(Verdict, CpuTimeIsMentionedWhereItDiffers) {
