@@ -71,6 +71,11 @@ bool total_open(const char *path); /* false, with errno, where the file is not o
 bool total_wanted(void);           /* there is one */
 void total_add(void);
 
+/* --- tree.c: the processes of a program in one table --- */
+void tree_open(uint64_t program); /* at start, with --verbose */
+bool tree_add(void);              /* at the end: false if this process is to speak for itself */
+void tree_print(void (*reasons)(const char *title, const uint64_t *counts, const char *(*reason)(unsigned)));
+
 /* --- clock.c --- */
 bool clock_is_of_thread(clockid_t clock);
 pid_t clock_tid(clockid_t clock); /* 0 for the caller's */

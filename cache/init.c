@@ -299,8 +299,10 @@ static void read_environment_and_watch(void) {
         pid = sys(SYS_getpid);
     if (!wanted && !total_wanted())
         kthread_keep_none(not_wanted);
-    if (verbose)
+    if (verbose) {
         text_keep_stderr();
+        tree_open(program);
+    }
     if ((kthread_keeping() || total_wanted()) && !process_watch_forks())
         kthread_stop_keeping("no memory to watch for forks");
 }

@@ -136,14 +136,15 @@ void report_once(void) {
     if (pid == cache_pid())
         total_add();
     if (!cache_verbose() || cache_off_from_start() || pid != cache_pid() ||
-        exchange_acq_rel(&said_by, pid) == pid)
+        exchange_acq_rel(&said_by, pid) == pid || tree_add())
         return;
     if (c->created + c->reused + c->passed == 0) {
         say_of_none();
-        return;
+    } else {
+        summary();
+        say_if_stopped();
     }
-    summary();
-    say_if_stopped();
+    tree_print(reasons);
 }
 
 __attribute__((destructor)) static void at_exit(void) {

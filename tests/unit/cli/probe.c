@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program that the tests of `thrum run` run: it says how it finds the world, or ends as it is told to.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +62,26 @@ static void *nothing(void *arg) {
     return arg;
 }
 
+static void *change_and_fork(void *arg) {
+    const struct sched_param none = {0};
+    pthread_setschedparam(pthread_self(), arg == NULL ? SCHED_BATCH : SCHED_OTHER, &none);
+    if (arg != NULL && fork() == 0)
+        _exit(0);
+    return arg;
+}
+
+// Two threads that retire: one by its scheduling, one by a child.
+static int retire(void) {
+    static int child;
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, change_and_fork, i == 0 ? NULL : &child) != 0 ||
+            pthread_join(thread, NULL) != 0)
+            return 98;
+    }
+    return 0;
+}
+
 // Creates and joins threads, then waits for the end of stdin.
 static int hold(int threads) {
     for (int i = 0; i < threads; i++) {
@@ -93,6 +117,8 @@ int main(int argc, char **argv) {
         return printf("%s", dlsym(RTLD_DEFAULT, "thrum_cache_counters") ? "yes" : "no") < 0;
     if (strcmp(what, "inherited") == 0)
         return print_inherited();
+    if (strcmp(what, "retire") == 0)
+        return retire();
     if (strcmp(what, "hold") == 0)
         return hold(number);
     return 97;

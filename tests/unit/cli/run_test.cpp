@@ -6,6 +6,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <map>
+#include <sstream>
+#include <vector>
+
 #include "place.hpp"
 
 namespace {
@@ -182,6 +186,36 @@ TEST(Run, TheSummaryAccountsForEveryThread) {
     EXPECT_EQ(number("created") + number("reused"), 8) << summary;
     EXPECT_EQ(number("created"), number("retired") + number(", culled") + number(", live") + number(", idle"))
         << summary;
+}
+
+TEST(Run, VerboseNamesTheCallsThatMadeThreadsRetire) {
+    const std::string summary = said({"-v", kProbe, "retire"});
+    EXPECT_NE(summary.find("thrum:     changed what its children inherit, by pthread_setschedparam 1\n"),
+              std::string::npos)
+        << summary;
+    EXPECT_NE(summary.find("thrum:     created a process, by fork 1\n"), std::string::npos) << summary;
+}
+
+// A shell that starts two processes with threads of one name, and one without any.
+TEST(Run, VerboseSumsUpAllProcessesInOneTable) {
+    const std::string script = "\"$0\" hold 3 </dev/null; \"$0\" hold 5 </dev/null; \"$0\" exit 0; exit 0";
+    const std::string text = said({"-v", "/bin/sh", "-c", script, kProbe});
+    const std::string name = kProbe.substr(kProbe.rfind('/') + 1).substr(0, 15);
+    std::istringstream lines(text);
+    std::map<std::string, std::vector<long>> rows;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string thrum, first;
+        words >> thrum >> first;
+        for (long number; words >> number;)
+            rows[first].push_back(number);
+    }
+    ASSERT_EQ(rows[name].size(), 6u) << text;
+    EXPECT_EQ(rows[name][0], 2) << text;
+    EXPECT_EQ(rows[name][1] + rows[name][2], 8) << "created and reused\n" << text;
+    EXPECT_EQ(rows["together"], rows[name]) << text;
+    EXPECT_NE(text.find("without threads: 2\n"), std::string::npos) << "the shell and one more\n" << text;
+    EXPECT_EQ(text.find("(peak "), std::string::npos) << "no process speaks for itself\n" << text;
 }
 
 TEST(Run, VerboseSaysSoWhereThereWasNoThread) {
