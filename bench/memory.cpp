@@ -16,8 +16,9 @@ namespace {
 
 constexpr struct {
     const char *kind, *threads, *what;
+    const char *program = "bursts";
 } kBursts[] = {
-    {"malloc", "500", "use malloc"},         {"tls", "200", "1 MiB of thread-locals"},
+    {"malloc", "500", "use malloc"},         {"tls", "200", "1 MiB of thread-locals", "bursts_tls"},
     {"joined", "2000", "joined at the end"}, {"unjoined", "2000", "not joined"},
     {"detached", "1000", "detached"},
 };
@@ -50,7 +51,7 @@ Left run(const std::vector<std::string> &command, const bench::Environment &envi
     return left;
 }
 
-void round(const std::string &program, double seconds, const std::string &library, std::vector<Lefts> &all) {
+void round(double seconds, const std::string &library, std::vector<Lefts> &all) {
     const bench::Environment plain;
     bench::Environment cached;
     cached.preload(library);
@@ -58,8 +59,8 @@ void round(const std::string &program, double seconds, const std::string &librar
     for (const auto &burst : kBursts)
         for (const bench::Environment *environment :
              {&plain, static_cast<const bench::Environment *>(&cached)}) {
-            const std::vector<std::string> command = {program, burst.kind, burst.threads,
-                                                      std::to_string(seconds)};
+            const std::vector<std::string> command = {bench::program_path(burst.program), burst.kind,
+                                                      burst.threads, std::to_string(seconds)};
             runs.push_back(std::async(std::launch::async,
                                       [command, environment] { return run(command, *environment); }));
         }
@@ -70,14 +71,14 @@ void round(const std::string &program, double seconds, const std::string &librar
 }
 
 void body(const bench::Options &options) {
-    const std::string program = bench::program_path("bursts");
-    if (program.empty())
-        throw bench::Failure("programs/bursts is not built");
+    for (const auto &burst : kBursts)
+        if (bench::program_path(burst.program).empty())
+            throw bench::Failure(std::string("programs/") + burst.program + " is not built");
     const double rounds = options.numbers[0], seconds = options.numbers[1], limit = options.numbers[2];
     std::vector<Lefts> all(kKinds);
     for (int i = 0; i < rounds; i++) {
         bench::progress("round " + std::to_string(i + 1));
-        round(program, seconds, options.library, all);
+        round(seconds, options.library, all);
     }
     bench::Report report(options);
     bench::Verdicts memory, tasks;

@@ -84,6 +84,8 @@ INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *r
         return error == MODE_PASS ? pass(PASS_NOT_READY, handle, attributes, fn, arg) : error;
     }
     int error = kthread_start(&kind, detached, fn, arg, handle);
+    if (error != 0 && kind.user.low != NULL) /* libc maps nothing for it */
+        return pass(PASS_STACK, handle, attributes, fn, arg);
     return error == KTHREAD_NO_DESCRIPTOR ? pass(PASS_MEMORY, handle, attributes, fn, arg) : error;
 }
 

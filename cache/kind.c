@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Thread attributes: which kernel threads can stand in for the one asked for, and what is left to libc. Stack
  * and guard size must match exactly. Row attributes. */
+#include <limits.h>
+
 #include "cache.h"
+#include "kthread/mode.h"
 #include "unchanged.h"
 
 /* The attributes that a NULL stands for. They change only by pthread_setattr_default_np; `defaults_set` says
@@ -32,11 +35,17 @@ static bool has_sigmask(const pthread_attr_t *attributes) {
     return pthread_attr_getsigmask_np(attributes, &set) != PTHREAD_ATTR_NO_SIGMASK_NP;
 }
 
-/* libc keeps the stack's end and answers with end minus size; without a stack of the user's the end is 0. */
-static bool has_stack(const pthread_attr_t *attributes) {
+/* libc keeps the stack's end and answers with end minus size; without a stack of the user's the end is 0. False: the
+ * modes that do not reuse threads leave such a thread to libc. */
+static bool look_at_stack(const pthread_attr_t *attributes, struct kthread_kind *kind) {
     void *address = NULL;
     size_t size = 0;
-    return pthread_attr_getstack(attributes, &address, &size) != 0 || (uintptr_t)address + size != 0;
+    if (pthread_attr_getstack(attributes, &address, &size) != 0)
+        return false;
+    if ((uintptr_t)address + size == 0)
+        return true;
+    kthread_user_stack(kind, address, size);
+    return mode_reuses() && !skipped(ROW_ATTRIBUTES) && address != NULL && size >= (size_t)PTHREAD_STACK_MIN;
 }
 
 static bool asks_for_own_scheduling(const pthread_attr_t *attributes) {
@@ -48,10 +57,11 @@ static bool asks_for_own_scheduling(const pthread_attr_t *attributes) {
 
 static enum counters_pass look(const pthread_attr_t *attributes, struct kthread_kind *kind, bool *detached) {
     int state = 0, inherit = 0;
+    kind->user = (struct kthread_user_stack){NULL, 0, 0};
     pthread_attr_getdetachstate(attributes, &state);
     *detached = state == PTHREAD_CREATE_DETACHED;
     if (pthread_attr_getstacksize(attributes, &kind->stack_size) != 0 ||
-        pthread_attr_getguardsize(attributes, &kind->guard_size) != 0 || has_stack(attributes))
+        pthread_attr_getguardsize(attributes, &kind->guard_size) != 0 || !look_at_stack(attributes, kind))
         return PASS_STACK;
     if (pthread_attr_getinheritsched(attributes, &inherit) != 0 ||
         (inherit != PTHREAD_INHERIT_SCHED && !asks_for_own_scheduling(attributes)))
@@ -72,6 +82,7 @@ static enum counters_pass look_at_defaults(struct kthread_kind *kind, bool *deta
 
 static enum counters_pass kind_of_null(struct kthread_kind *kind, bool *detached) {
     *detached = false;
+    kind->user = (struct kthread_user_stack){NULL, 0, 0};
     if (load_acquire(&defaults.known) && !load_acquire(&defaults_set)) {
         kind->stack_size = load_relaxed(&defaults.stack_size);
         kind->guard_size = load_relaxed(&defaults.guard_size);

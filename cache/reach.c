@@ -183,6 +183,10 @@ INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
         pthread_attr_setdetachstate(attributes, load_relaxed(&thread->life) == LIFE_DETACHED
                                                     ? PTHREAD_CREATE_DETACHED
                                                     : PTHREAD_CREATE_JOINABLE);
+    if (error == 0 && thread != NULL && thread->user.low != NULL) {
+        pthread_attr_setstack(attributes, thread->user.low, thread->user.size);
+        pthread_attr_setguardsize(attributes, thread->user.guard);
+    }
     if (error == 0 && thread == NULL)
         stack_cache_attributes(handle, attributes);
     return error;

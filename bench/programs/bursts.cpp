@@ -6,7 +6,7 @@
 //
 // prints the resident memory in KiB and the number of kernel threads so many seconds after the burst. KIND:
 //   malloc    all at once; each fills malloc's caches and frees what it has
-//   tls       all at once; each uses 1 MiB of thread-locals
+//   tls       all at once; each uses 1 MiB of thread-locals (programs/bursts_tls)
 //   joined    each ends at once, all are joined at the end
 //   unjoined  likewise, and they are joined after the look
 //   detached  all at once, detached
@@ -22,7 +22,9 @@
 namespace {
 
 pthread_barrier_t together;
+#ifdef BURSTS_TLS // a program of its own: without the cache each thread that is not joined keeps its pages
 thread_local char large[1 << 20];
+#endif
 
 void must(int error) {
     if (error != 0) {
@@ -46,8 +48,10 @@ void *use_malloc(void *) {
 }
 
 void *use_tls(void *) {
+#ifdef BURSTS_TLS
     std::memset(large, 1, sizeof large);
     asm volatile("" ::"r"(large) : "memory");
+#endif
     pthread_barrier_wait(&together);
     return nullptr;
 }

@@ -97,6 +97,7 @@ bool idle_remove(struct kthread *thread) {
 static bool fits(const struct kthread *thread, const struct kthread_kind *kind, uint64_t now) {
     return kind == NULL ||
            (thread->kind.stack_size == kind->stack_size && thread->kind.guard_size == kind->guard_size &&
+            (thread->kind.user.low == NULL) == (kind->user.low == NULL) &&
             thread->kind.lineage == kind->lineage && load_relaxed(&thread->lineage) == kind->lineage &&
             thread->rest_until <= now && !retain_is_busy(thread));
 }

@@ -2,7 +2,7 @@
 /* A kernel thread of ours, from its first job to its real end: run, end, park, run again, leave.
  *
  * How a job ends (the death of a logical thread, in order):
- *   1. Its start routine returns, or pthread_exit or a cancellation unwinds to the landing in run_job. libc does
+ *   1. Its start routine returns, or pthread_exit or a cancellation unwinds to the landing in run_job_here. libc does
  *      not know of the end: its "exiting" flag stays clear unless it was a cancellation.
  *   2. C++ thread_local destructors run, then key destructors, then libc's own thread-locals are emptied. The
  *      landing stays registered: a destructor that calls pthread_exit lands again, and the rest goes on, as in
@@ -23,6 +23,7 @@
 #include <setjmp.h>
 #include <unistd.h>
 
+#include "arch_call_on.h"
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/rows.h"
@@ -140,7 +141,7 @@ static void end_of_user_code(struct kthread *thread) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wstringop-overflow" /* __sigsetjmp(.., 0) leaves the buffer's mask alone */
-static void run_job(struct kthread *thread) {
+static void run_job_here(struct kthread *thread) {
     __pthread_unwind_buf_t landing;
     thread->landing = (struct __jmp_buf_tag *)(void *)landing.__cancel_jmp_buf;
     if (__sigsetjmp(thread->landing, 0) == 0) {
@@ -162,6 +163,20 @@ static void run_job(struct kthread *thread) {
     libc.unregister_cancel(&landing);
 }
 #pragma GCC diagnostic pop
+
+static void run_job_there(void *thread) {
+    run_job_here(thread);
+}
+
+/* On the program's stack if it gave one. The landing is there too, so that nothing is unwound beyond it; and it is left
+ * before the job's end is published, when the program may do away with it. */
+static void run_job(struct kthread *thread) {
+    const struct kthread_user_stack *user = &thread->user;
+    if (user->low == NULL)
+        run_job_here(thread);
+    else
+        arch_call_on((void *)((uintptr_t)(user->low + user->size) & ~(uintptr_t)15), run_job_there, thread);
+}
 
 void kthread_exit(void *result) {
     thrum_assert(self != NULL);
@@ -447,7 +462,7 @@ void *kthread_main(void *argument) {
     if (kthread_keeping()) /* else it may not read the ticks (place.c) */
         scheduling_note(&thread->fresh);
     place_begin(thread);
-    if (kthread_config.wipe_stack)
+    if (kthread_config.wipe_stack && thread->user.low == NULL) /* it would measure the program's */
         stack_measure(&thread->fresh);
     for (;;) {
         run_job(thread);

@@ -343,7 +343,8 @@ static bool is_served(const struct kthread_kind *kind) {
 
 int stack_cache_start(const struct kthread_kind *asked, bool detached, void *(*fn)(void *), void *arg,
                       pthread_t *handle) {
-    const struct kthread_kind roomy = {kthread_stack_size(asked), asked->guard_size, asked->lineage},
+    const struct kthread_kind roomy = {kthread_stack_size(asked), asked->guard_size, asked->lineage,
+                                       asked->user},
                               *kind = &roomy;
     struct stack_block *block = is_served(kind) ? take(kind, detached) : NULL;
     if (block == NULL)

@@ -13,8 +13,10 @@
 #include "kthread/libc.h"
 
 /* The caller owns the descriptor; `mask` is its signal mask outside the library. */
-static void prepare(struct kthread *thread, sigbits mask, bool detached, void *(*fn)(void *), void *arg) {
+static void prepare(struct kthread *thread, const struct kthread_kind *kind, sigbits mask, bool detached,
+                    void *(*fn)(void *), void *arg) {
     thread->start = fn;
+    thread->user = kind->user;
     thread->argument = arg;
     store_relaxed(&thread->joiner, 0);
     store_relaxed(&thread->gate, GATE_STARTING);
@@ -39,6 +41,16 @@ static int create(pthread_t *handle, const pthread_attr_t *attributes, struct kt
 size_t kthread_stack_size(const struct kthread_kind *kind) {
     enum { SMALL = 256 * 1024 };
     return kind->stack_size <= SMALL ? kind->stack_size + (size_t)sysconf(_SC_PAGESIZE) : kind->stack_size;
+}
+
+/* For the frames of ours and of libc's, and signal handlers of libc's. */
+void kthread_user_stack(struct kthread_kind *kind, char *low, size_t size) {
+    enum { OURS = 64 * 1024 };
+    kind->user.low = low;
+    kind->user.size = size;
+    kind->user.guard = kind->guard_size;
+    kind->stack_size = stack_least() + OURS;
+    kind->guard_size = (size_t)sysconf(_SC_PAGESIZE);
 }
 
 int kthread_attributes(pthread_attr_t *attributes, const struct kthread_kind *kind) {
@@ -69,12 +81,14 @@ static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, st
 static int start_new(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
                      void *arg, pthread_t *handle) {
     departures_reap();
+    if (kind->user.low != NULL && load_relaxed(&thrum_cache_counters.live) >= keeping_bound())
+        return EAGAIN; /* without us its stack would take no mapping */
     struct kthread *thread = registry_new();
     if (thread == NULL)
         return KTHREAD_NO_DESCRIPTOR;
     thread->kind = *kind;
     thread->lineage = kind->lineage;
-    prepare(thread, mask, detached, fn, arg);
+    prepare(thread, kind, mask, detached, fn, arg);
     if (skipped(ROW_SIGMASK))
         signals_mask_set(mask);
     int error = create_of_kind(&thread->handle, kind, thread);
@@ -114,7 +128,7 @@ static int start(const struct kthread_kind *kind, sigbits mask, bool detached, v
         evict_one();
         return start_new(kind, mask, detached, fn, arg, handle);
     }
-    prepare(thread, mask, detached, fn, arg);
+    prepare(thread, kind, mask, detached, fn, arg);
     *handle = thread->handle;
     counters_count(&thrum_cache_counters.reused);
     place_post(thread, detached); /* from here the thread may end and be anybody's */

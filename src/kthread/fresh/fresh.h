@@ -135,7 +135,8 @@ void cpu_time_adjust_usage(const struct fresh_state *state, struct rusage *usage
 
 /* --- stack.c ------------------------------------------------------------------------------------------ */
 /* All in the thread itself, on a stack that libc allocated with this size attribute. */
-void stack_init(size_t static_tls_size);       /* once */
+void stack_init(size_t static_tls_size); /* once */
+size_t stack_least(void); /* what libc and thread-locals take of a stack, and the checks below */
 void stack_measure(struct fresh_state *state); /* exactly, at the price of a malloc */
 /* At a job's end: gives back what was used deeper than is usual. */
 void stack_give_back(struct fresh_state *state, size_t stack_size);

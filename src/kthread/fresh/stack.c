@@ -31,6 +31,11 @@ void stack_init(size_t static_tls_size) {
     above_handle = static_tls_size + 4 * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+size_t stack_least(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (2 * above_handle + page - 1) & ~(page - 1);
+}
+
 void stack_measure(struct fresh_state *state) {
     pthread_attr_t attributes;
     void *low = NULL;

@@ -272,6 +272,94 @@ static void user_stack(void) {
     }
 }
 
+// One after the other, each on memory that is gone by the next; ended in each way. The kernel thread is reused.
+struct on_own {
+    char *base;
+    int how; // 0 returns, 1 pthread_exit, 2 from a function further down
+    pid_t tid;
+};
+
+static __attribute__((noinline)) void leave_from_below(void) {
+    volatile char room[16 * KIB];
+    room[0] = 1;
+    pthread_exit((void *)(intptr_t)(room[0] + 1));
+}
+
+static void *on_own_stack(void *p) {
+    struct on_own *own = p;
+    char here;
+    own->tid = kernel_tid();
+    CHECK(&here > own->base && &here < own->base + 256 * KIB, "not on the stack that was given");
+    if (own->how == 1)
+        pthread_exit((void *)1);
+    if (own->how == 2)
+        leave_from_below();
+    return (void *)0;
+}
+
+static void user_stacks_in_turn(void) {
+    pid_t first = 0;
+    for (int i = 0; i < 12; i++) {
+        struct on_own own = {NULL, i % 3, 0};
+        pthread_attr_t attr;
+        pthread_t thread;
+        void *result;
+        int64_t busy = busy_threads();
+        own.base = mmap(NULL, 256 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(own.base != MAP_FAILED, "mmap: %s", strerror(errno));
+        CHECK_OK(pthread_attr_init(&attr));
+        CHECK_OK(pthread_attr_setstack(&attr, own.base, 256 * KIB));
+        CHECK_OK(pthread_create(&thread, &attr, on_own_stack, &own));
+        CHECK_OK(pthread_attr_destroy(&attr));
+        CHECK_OK(pthread_join(thread, &result));
+        CHECK_SYS(munmap(own.base, 256 * KIB));
+        CHECK_EQ((intptr_t)result, i % 3);
+        wait_until_settled(busy);
+        if (i == 0)
+            first = own.tid;
+        if (!row_is_skipped())
+            expect_reused(first, own.tid);
+        pid_t other = run_thread(do_nothing, NULL);
+        CHECK(other != first || !under_thrum(),
+              "a thread with a stack of libc's ran on a kernel thread for others");
+    }
+}
+
+// It is cancelled while it waits, with a cleanup handler on its own stack.
+static int cleaned;
+static void clean(void *unused) {
+    (void)unused;
+    cleaned++;
+}
+static void *wait_for_ever(void *flag) {
+    pthread_cleanup_push(clean, NULL);
+    set_flag(flag);
+    for (;;)
+        pause();
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+static void user_stack_cancelled(void) {
+    char *base = mmap(NULL, 256 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(base != MAP_FAILED, "mmap: %s", strerror(errno));
+    for (int i = 0; i < 6; i++) {
+        pthread_attr_t attr;
+        pthread_t thread;
+        void *result;
+        int waits = 0;
+        CHECK_OK(pthread_attr_init(&attr));
+        CHECK_OK(pthread_attr_setstack(&attr, base, 256 * KIB));
+        CHECK_OK(pthread_create(&thread, &attr, wait_for_ever, &waits));
+        CHECK_OK(pthread_attr_destroy(&attr));
+        await_flag(&waits);
+        CHECK_OK(pthread_cancel(thread));
+        CHECK_OK(pthread_join(thread, &result));
+        CHECK(result == PTHREAD_CANCELED, "it was not cancelled");
+        CHECK_EQ(cleaned, i + 1);
+        memset(base, 0xa5, 256 * KIB); // nothing stands on it any more
+    }
+}
+
 // ---- scheduling, affinity, signal mask ------------------------------------------------------------------------------
 
 static void *look_policy(void *arg) {
@@ -466,6 +554,8 @@ static const struct check_case cases[] = {
     {"default_sizes", default_sizes, FAILS_WHEN_SKIPPED},
     {"initial_attributes", initial_attributes, HOLDS_WHEN_SKIPPED},
     {"user_stack", user_stack, FAILS_WHEN_SKIPPED},
+    {"user_stacks_in_turn", user_stacks_in_turn, HOLDS_WHEN_SKIPPED},
+    {"user_stack_cancelled", user_stack_cancelled, HOLDS_WHEN_SKIPPED},
     {"explicit_fifo", explicit_fifo, FAILS_WHEN_SKIPPED},
     {"explicit_other", explicit_other, HOLDS_WHEN_SKIPPED},
     {"inherited_policy", inherited_policy, HOLDS_WHEN_SKIPPED},

@@ -45,8 +45,8 @@ static void *hold(void *arg) {
     return arg;
 }
 
-// Creates as many threads as there can be; how many there were. With a stack of the caller's, they are none of the
-// cache's.
+// Creates as many threads as there can be; how many there were. With a stack of the caller's, they are of another kind
+// than those that are idle.
 static int most_threads(int user_stacks, int most) {
     enum { STACK = 64 * 1024 };
     static char stacks[LIMIT + 8][STACK] __attribute__((aligned(4096)));

@@ -85,7 +85,7 @@ static void each_creates_the_next(void) {
     pthread_exit(NULL);
 }
 
-// A thread with a stack of its own is a real one, outside of the cache.
+// A thread with a stack of its own is of another kind than those that are idle.
 static char stack[256 * 1024] __attribute__((aligned(4096)));
 static void create_on_user_stack(void) {
     pthread_attr_t attr;
