@@ -372,7 +372,8 @@ TEST_P(Children, OfSystemLetOthersRun) {
                 while (!over) {
                 }
             });
-            const std::string command = std::string("while test -e ") + name + "; do sleep 0.05; done";
+            const std::string command = std::string("for i in $(seq 200); do test -e ") + name +
+                                        " || exit 0; sleep 0.05; done; exit 1";
             EXPECT_EQ(system(command.c_str()), 0);
             over = true;
             other.join();
