@@ -124,6 +124,24 @@ static bool childs_mask_differs(sigbits *mask) {
     return *mask != own;
 }
 
+static bool is_same(sigbits a, sigbits b) {
+    sigbits either = signals_bit(SIGKILL) | signals_bit(SIGSTOP); /* the kernel blocks neither */
+    if (preempt.on)
+        either |= signals_bit(preempt.settings.signal);
+    return (a | either) == (b | either);
+}
+
+bool children_workers_mask(sigbits mask, sigbits *workers) {
+    const struct worker *worker = enter();
+    bool is_one = worker != NULL && (is_same(mask, thread_quiet_mask()) || is_same(mask, children.mask));
+    if (is_one && preempt.on)
+        *workers = worker->tick.mask;
+    else if (is_one)
+        *workers = is_quiet_thread(worker) ? thread_quiet_mask() : children.mask;
+    leave();
+    return is_one;
+}
+
 static bool is_on_worker(void) {
     bool is = enter() != NULL;
     leave();

@@ -8,6 +8,7 @@
 #ifndef THRUM_RUNTIME_CHILDREN_H
 #define THRUM_RUNTIME_CHILDREN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "os/signals.h"
@@ -15,6 +16,9 @@
 /* When a runtime starts: the signals that the kernel thread `tid`, which starts it and remains the program's, blocks. Children
  * block the same. */
 void children_start(int32_t tid, sigbits mask);
+
+/* The caller is on a worker, and `mask` is what one blocks: this one or another. *workers: what this one blocks. */
+bool children_workers_mask(sigbits mask, sigbits *workers);
 
 /* In a child of fork, whose thread was on `worker` or NULL: it lets in what its parent would have let in. */
 struct worker;

@@ -188,6 +188,46 @@ TEST_P(Nested, ManyAtOnce) {
     EXPECT_EQ(sum, kThreads * kTurns - kThreads); // turn 0 is 0 twice, which is no larger
 }
 
+// A context that was saved on one worker does not bring its signal mask to another: workers block what is for the program, and the
+// kernel thread that called thrum_init does not.
+TEST_P(Nested, LeavesTheWorkersTheirMasks) {
+    const Preempting preempting(2, GetParam());
+    const auto blocks = [] {
+        sigset_t mask;
+        pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+        return sigismember(&mask, SIGTERM) != 0;
+    };
+    const auto is_home = [] { return thrum_worker_self() == 0; };
+    thrum_attr_t attr = attr_queued();
+    ASSERT_EQ(thrum_attr_set_worker(&attr, 0), 0);
+    const bool first_blocks = GetParam() == THRUM_PREEMPT_KLT; // there it is another kernel thread
+    Light thread(
+        [&] {
+            Coroutine *self = nullptr;
+            Coroutine coroutine([&] {
+                for (int i = 0; i < 6; i++) {
+                    EXPECT_EQ(blocks(), first_blocks || !is_home()) << i;
+                    EXPECT_EQ(thrum_migrate(thrum_self(), is_home() ? 1 : 0), 0);
+                    thrum_yield();
+                    EXPECT_EQ(blocks(), first_blocks || !is_home()) << i;
+                    self->suspend();
+                }
+            });
+            self = &coroutine;
+            for (int i = 0; i < 6; i++) {
+                coroutine.resume();
+                EXPECT_EQ(blocks(), first_blocks || !is_home()) << i;
+                EXPECT_EQ(thrum_migrate(thrum_self(), is_home() ? 1 : 0), 0);
+                thrum_yield();
+            }
+            EXPECT_EQ(thrum_migrate(thrum_self(), 0), 0);
+            thrum_yield();
+        },
+        &attr);
+    thread.join();
+    EXPECT_FALSE(blocks());
+}
+
 // On the unit's own stack, where that has no room for a signal's frame any more.
 namespace {
 
