@@ -233,7 +233,7 @@ static const char *reason_to_stay_off(const char *missing) {
         return not_wanted;
     if (load_relaxed(&filter_coming))
         return filtered;
-    if (!kthread_keeping())
+    if (!kthread_keeping() && !skipped(ROW_SANDBOX))
         return kthread_state();
     if (missing != NULL) {
         strcpy(without, "this C library has no ");
