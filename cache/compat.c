@@ -11,6 +11,7 @@
 
 #include "cache.h"
 #include "os/syscall.h"
+#include "unchanged.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* nothing here is called by its name */
 
@@ -197,9 +198,10 @@ INTERPOSE int sched_getattr(pid_t tid, struct sched_attr *attributes, unsigned s
 INTERPOSE int sched_setattr(pid_t tid, struct sched_attr *attributes, unsigned flags) {
     struct reach reach;
     reach_begin(&reach, tid);
+    const struct unchanged was = unchanged_scheduling(reach.tid);
     long answer = sys(SYS_sched_setattr, reach.tid, attributes, flags);
-    if (answer == 0)
-        inherit_changed_reached(&reach);
+    if (answer == 0 && !unchanged_is(&was))
+        inherit_changed_reached_by(&reach, because_name("sched_setattr"));
     reach_end(&reach);
     if (answer == 0)
         return 0;
