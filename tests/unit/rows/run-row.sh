@@ -26,7 +26,8 @@ case $mode in
   thrum) environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1) ;;
   skipped)
     limit=10
-    environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_SKIP=$row")
+    # Idle threads end with age, which would hide after some seconds what a row has left out.
+    environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_SKIP=$row" THRUM_CACHE_MAX_AGE=0)
     ;;
   standby | standby-helping | stacks)
     environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_ROW_MODE=$mode" "THRUM_CACHE_MODE=$mode")
