@@ -15,6 +15,7 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,8 +42,8 @@ constexpr std::size_t kLastWords = 2000;
 
 struct Options {
     std::optional<unsigned long> pairs, warmups;
-    std::string time_limit, input, html; // empty: not given
-    double seconds = 0;                  // of the time limit
+    std::string time_limit, input, html, csv, markdown, output, prepare; // empty: not given
+    double seconds = 0;                                                  // of the time limit
     bool json = false, show_output = false, any_status = false;
 };
 
@@ -169,9 +170,31 @@ class Comparer {
 
     bool may_go_on() const { return interrupts_.caught() == 0 && comparison_.failure.empty(); }
 
+    static Run ended_early() {
+        Run none;
+        none.incomplete = true;
+        return none;
+    }
+
+    // Before each run, and in no time of any.
+    void run_preparation() {
+        Program shell;
+        shell.path = "/bin/sh";
+        shell.words = {"sh", "-c", options_.prepare};
+        shell.show_output = program_.show_output;
+        const Run done =
+            measure(shell, environments_[kWithout], total_, -1, interrupts_, [this] { progress_->draw(); });
+        if (done.status != 0 && interrupts_.caught() == 0)
+            throw Failure(kFailed, "what --prepare runs failed: " + how_it_ended(done.status));
+    }
+
     // Again where Ctrl-Z stopped it for a while.
     Run run(Arm arm, int errors) {
         for (;;) {
+            if (!options_.prepare.empty())
+                run_preparation();
+            if (interrupts_.caught() != 0)
+                return ended_early();
             const Run done = measure(program_, environments_[arm], total_, errors, interrupts_,
                                      [this] { progress_->draw(); });
             if (!done.stopped || done.incomplete || interrupts_.caught() != 0)
@@ -284,8 +307,18 @@ std::string when_interrupted(const Comparison &comparison) {
                                     : "after " + pairs_line(comparison);
 }
 
+// One of two files would be lost.
+void check_files(const Options &options) {
+    const std::string files[] = {options.html, options.csv, options.markdown, options.output};
+    for (const std::string &one : files)
+        if (!one.empty() && std::count(std::begin(files), std::end(files), one) > 1)
+            throw Failure(kUsage,
+                          "two of --html, --export-csv, --export-markdown and -o are to go to " + one);
+}
+
 void compare(const Options &options, const std::vector<std::string> &words) {
-    OutputFile page(options.html);
+    check_files(options);
+    OutputFile page(options.html), csv(options.csv), markdown(options.markdown), output(options.output);
     Comparison comparison;
     comparison.words = words;
     comparison.machine = this_machine();
@@ -295,10 +328,17 @@ void compare(const Options &options, const std::vector<std::string> &words) {
     const Verdict verdict = judge(summary, comparison.load, comparison.machine.processors);
     if (page.wanted() && !comparison.pairs.empty())
         page.write(as_html(comparison, summary, verdict));
-    if (options.json)
-        std::cout << as_json(comparison, summary, verdict) << std::flush;
-    else if (!comparison.pairs.empty())
-        std::cout << as_table(comparison, summary, verdict) << std::flush;
+    if (csv.wanted() && !comparison.pairs.empty())
+        csv.write(as_csv(comparison));
+    if (markdown.wanted() && !comparison.pairs.empty())
+        markdown.write(as_markdown(comparison, summary, verdict));
+    const std::string text = options.json                ? as_json(comparison, summary, verdict)
+                             : !comparison.pairs.empty() ? as_table(comparison, summary, verdict)
+                                                         : "";
+    if (output.wanted() && !text.empty())
+        output.write(text);
+    else if (!output.wanted())
+        std::cout << text << std::flush;
     if (comparison.interrupt != 0)
         throw Interrupted(comparison.interrupt, "interrupted " + when_interrupted(comparison));
     if (!comparison.failure.empty())
@@ -331,11 +371,18 @@ void add_options(Command &command, Options &options) {
     command.flag("-i,--ignore-failure", "Go on where the program fails, as long as it fails alike both ways",
                  options.any_status);
     command.flag("--json", "Print one JSON object in the table's place", options.json);
-    command.value("--html", "FILE", "Also write a page with the plots to FILE",
-                  [&options](const std::string &name) {
-                      check_file_name("--html", name);
-                      options.html = name;
-                  });
+    command.value("--prepare", "COMMAND", "Have a shell run COMMAND before each run, in no time of it",
+                  [&options](const std::string &text) { options.prepare = text; });
+    const auto file = [&command](const std::string &option, const std::string &help, std::string &name) {
+        command.value(option, "FILE", help, [option, &name](const std::string &given) {
+            check_file_name(option, given);
+            name = given;
+        });
+    };
+    file("-o,--output", "Write the table, or with --json the object, to FILE", options.output);
+    file("--html", "Also write a page with the plots to FILE", options.html);
+    file("--export-csv", "Also write a line for each pair to FILE", options.csv);
+    file("--export-markdown", "Also write a table for a document to FILE", options.markdown);
     add_cache_options(command);
 }
 

@@ -170,12 +170,12 @@ std::string band_text(const Interval &ratio) {
 
 std::string plots(const Comparison &comparison, const Summary &summary) {
     const Interval &ratio = summary.wall.ratio;
-    return "<h2>Wall time without / with, pair by pair</h2>\n<div class=\"wide\">" +
+    return "<h2>Wall time without / with, pair by pair</h2>\n<div class=\"plot\">" +
            plot_ratios(summary.ratios, ratio) + "</div>\n" +
            "<p class=\"legend\">Above the dashed line, the run with the cache was the faster one. Line: the "
            "median, " +
            html_text(three_digits(ratio.median)) + band_text(ratio) +
-           ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"wide\">" + plot_times(comparison.pairs) +
+           ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"plot\">" + plot_times(comparison.pairs) +
            "</div>\n" +
            "<p class=\"legend\"><svg viewBox=\"0 0 14 14\"><circle cx=\"7\" cy=\"7\" r=\"4.5\" "
            "class=\"without\"/></svg> "

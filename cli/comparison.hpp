@@ -91,5 +91,8 @@ std::string load_line(const Load &load, unsigned processors);
 std::string as_table(const Comparison &comparison, const Summary &summary, const Verdict &verdict);
 std::string as_json(const Comparison &comparison, const Summary &summary, const Verdict &verdict);
 std::string as_html(const Comparison &comparison, const Summary &summary, const Verdict &verdict);
+// A line for each pair: its number, which run came first, and what both took.
+std::string as_csv(const Comparison &comparison);
+std::string as_markdown(const Comparison &comparison, const Summary &summary, const Verdict &verdict);
 
 } // namespace thrum

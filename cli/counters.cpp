@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "elf.hpp"
 #include "process.hpp"
+#include "repeat.hpp"
 #include "text.hpp"
 #include "thrum/cache.h"
 
@@ -118,6 +120,7 @@ void print_json(pid_t pid, const Counters &counters) {
 
 struct Options {
     std::string pid;
+    double every = 0; // seconds; 0: once
     bool json = false;
 };
 
@@ -125,11 +128,13 @@ void show(const Options &options) {
     if (options.pid.empty())
         throw Failure(kUsage, "which process? thrum counters PID");
     const pid_t pid = process::parse(options.pid);
-    const Counters counters = read_counters(pid);
-    if (options.json)
-        print_json(pid, counters);
-    else
-        print_table(pid, counters);
+    repeat(options.every, [&options, pid] {
+        const Counters counters = read_counters(pid);
+        if (options.json)
+            print_json(pid, counters);
+        else
+            print_table(pid, counters);
+    });
 }
 
 } // namespace
@@ -141,6 +146,8 @@ void add_counters(CommandLine &line) {
          "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1))."});
     command.word("PID", "The process to look at", options->pid);
     command.flag("--json", "Print one JSON object", options->json);
+    command.value("--watch", "SECONDS", "Show them again so often, until Ctrl-C",
+                  [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });
 }
 

@@ -28,9 +28,9 @@ pre { margin: 0 0 1.25rem; padding: .75rem 1rem; background: var(--card); border
 .verdict .line { margin: 0; font-size: 1.5rem; font-weight: 650; line-height: 1.3; color: var(--text); }
 .faster { border-left-color: var(--good); }
 .slower { border-left-color: var(--bad); }
-.scroll, .wide { overflow-x: auto; }
+.scroll, .wide, .plot { overflow-x: auto; }
 .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--page); }
-.wide svg { min-width: 640px; }
+.plot svg { min-width: 520px; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
@@ -46,8 +46,9 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--faint); }
 @media (max-width: 600px) {
   body { padding: 1rem .6rem 2rem; }
   .verdict .line { font-size: 1.2rem; overflow-wrap: anywhere; }
-  .scroll th:first-child, .scroll td:first-child { max-width: 45vw; white-space: normal; overflow-wrap: anywhere;
+  .scroll th:first-child, .scroll td:first-child { max-width: 45vw; white-space: normal; overflow-wrap: break-word;
     border-right: 1px solid var(--line); padding-right: .5rem; }
+  .plot svg text { font-size: 16px; }
 }
 details { margin-top: 2rem; }
 summary { cursor: pointer; font-weight: 600; }

@@ -12,7 +12,7 @@ namespace thrum {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 260;
-constexpr double kLeft = 64, kRight = 16, kTop = 14, kBottom = 40;
+constexpr double kLeft = 64, kRight = 16, kTop = 20, kBottom = 40;
 
 // What an axis leaves out, so that all the rest can be told apart: of values that lie far from most. 0: nothing.
 double cut_above(const std::vector<double> &values) {
@@ -42,7 +42,8 @@ class Frame {
     }
     // What lies beyond the axis stands at its end.
     double y(double value) const {
-        return kHeight - kBottom - (std::min(value, high_) - low_) / (high_ - low_) * (kHeight - kTop - kBottom);
+        return kHeight - kBottom -
+               (std::min(value, high_) - low_) / (high_ - low_) * (kHeight - kTop - kBottom);
     }
     bool is_beyond(double value) const { return value > high_; }
     // That some do, and how far.
@@ -50,8 +51,9 @@ class Frame {
         if (count == 0)
             return "";
         return svg_line(kLeft, y(high_), kWidth - kRight, y(high_), "cut") +
-               svg_label(kWidth - kRight - 4, kTop + 16, "end",
-                         counted(static_cast<double>(count), "point") + " beyond the axis, up to " + farthest);
+               svg_label(kWidth - kRight - 4, kTop - 6, "end",
+                         counted(static_cast<double>(count), "point") + " beyond the axis, up to " +
+                             farthest);
     }
     // The grid with its numbers, each value shown as value / unit.
     std::string grid(double unit, const std::string &suffix) const {
@@ -92,20 +94,25 @@ std::string plot_times(const std::vector<Pair> &pairs) {
     std::vector<double> walls;
     for (const Pair &pair : pairs)
         walls.insert(walls.end(), {pair.runs[kWithout].wall, pair.runs[kWith].wall});
-    const double longest = walls.empty() ? 0 : *std::max_element(walls.begin(), walls.end()), limit = cut_above(walls);
+    const double longest = walls.empty() ? 0 : *std::max_element(walls.begin(), walls.end()),
+                 limit = cut_above(walls);
     const double highest = limit > 0 ? limit : longest;
     const Unit unit = unit_of_time(highest);
     const Frame frame(0, highest, pairs.size());
-    const auto style = [&frame](double wall, const char *usual) { return frame.is_beyond(wall) ? "beyond" : usual; };
+    const auto style = [&frame](double wall, const char *usual) {
+        return frame.is_beyond(wall) ? "beyond" : usual;
+    };
     std::string text = frame.grid(unit.seconds, std::string(" ") + unit.name) + frame.columns("pair");
     for (std::size_t i = 0; i < pairs.size(); i++) {
         const double without = pairs[i].runs[kWithout].wall, with = pairs[i].runs[kWith].wall;
         text += svg_line(frame.x(i), frame.y(without), frame.x(i), frame.y(with), "join");
+        text += svg_dot(frame.x(i), frame.y(without), style(without, "without"),
+                        name_of(i) + ", without: " + duration(without));
         text +=
-            svg_dot(frame.x(i), frame.y(without), style(without, "without"), name_of(i) + ", without: " + duration(without));
-        text += svg_dot(frame.x(i), frame.y(with), style(with, "with"), name_of(i) + ", with: " + duration(with));
+            svg_dot(frame.x(i), frame.y(with), style(with, "with"), name_of(i) + ", with: " + duration(with));
     }
-    const auto beyond = std::count_if(walls.begin(), walls.end(), [&frame](double wall) { return frame.is_beyond(wall); });
+    const auto beyond =
+        std::count_if(walls.begin(), walls.end(), [&frame](double wall) { return frame.is_beyond(wall); });
     text += frame.cut_note(static_cast<std::size_t>(beyond), duration(longest));
     return picture("Wall time of every run", text);
 }
@@ -129,8 +136,8 @@ std::string plot_ratios(const std::vector<double> &ratios, const Interval &media
     for (std::size_t i = 0; i < ratios.size(); i++)
         text += svg_dot(frame.x(i), frame.y(ratios[i]), frame.is_beyond(ratios[i]) ? "beyond" : "ratio",
                         name_of(i) + ": " + three_digits(ratios[i]) + "x");
-    const auto beyond =
-        std::count_if(ratios.begin(), ratios.end(), [&frame](double ratio) { return frame.is_beyond(ratio); });
+    const auto beyond = std::count_if(ratios.begin(), ratios.end(),
+                                      [&frame](double ratio) { return frame.is_beyond(ratio); });
     text += frame.cut_note(static_cast<std::size_t>(beyond), three_digits(most) + "x");
     return picture("Ratio of wall times, pair by pair", text);
 }

@@ -88,7 +88,8 @@ void check_has_program(pid_t pid) {
     if ((flags & kKernelThread) != 0)
         throw Failure(kFailed, process + " is a thread of the kernel: there is no program in it");
     if (state == "Z" && count_threads(pid) <= 1)
-        throw Failure(kFailed, process + " has ended; its parent, process " + parent + ", has not waited for it yet");
+        throw Failure(kFailed,
+                      process + " has ended; its parent, process " + parent + ", has not waited for it yet");
 }
 
 std::string maps(pid_t pid) {

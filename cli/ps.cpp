@@ -20,6 +20,7 @@
 #include "inspect/inspect.h"
 #include "inspect/report.h"
 #include "process.hpp"
+#include "repeat.hpp"
 #include "symbols.hpp"
 #include "text.hpp"
 
@@ -32,6 +33,7 @@ constexpr const char *kLibthrum = "libthrum.so";
 struct Options {
     std::string pid;
     std::uint64_t most = 1000;
+    double every = 0; // seconds between two looks; 0: one look
     bool backtrace = false, json = false, wide = false;
 };
 
@@ -62,7 +64,7 @@ class Look {
     Symbols symbols_;
     std::map<std::uint64_t, std::string> functions_;
     std::string shown_; // what report.name() gave back last
-    Stopped stopped_; // what the kernel thread of the last thread was at, if that had one
+    Stopped stopped_;   // what the kernel thread of the last thread was at, if that had one
 };
 
 bool Look::read(void *look, std::uint64_t address, void *to, std::size_t size) {
@@ -298,11 +300,14 @@ void show(const Options &options) {
     Options wanted = options;
     if (wanted.most == 0)
         wanted.most = UINT64_MAX;
-    Look look(process::parse(options.pid), wanted);
-    if (options.json)
-        look.print_json();
-    else
-        look.print_text();
+    const pid_t pid = process::parse(options.pid);
+    repeat(options.every, [pid, &wanted] { // the libraries that it has may change
+        Look look(pid, wanted);
+        if (wanted.json)
+            look.print_json();
+        else
+            look.print_text();
+    });
 }
 
 } // namespace
@@ -322,6 +327,8 @@ void add_ps(CommandLine &line) {
     command.flag("-w,--wide", "Whole rows on a terminal too, which are cut to its width otherwise",
                  options->wide);
     command.flag("--json", "Print one JSON object", options->json);
+    command.value("--watch", "SECONDS", "Show them again so often, until Ctrl-C",
+                  [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });
 }
 

@@ -35,10 +35,10 @@ using namespace stat;
 
 void check_process_options(const Options &options) {
     if (!options.sweep.empty() || options.telling.any() || options.runs || options.exact || options.rate ||
-        options.show_output || options.no_profile || !options.input.empty())
+        options.show_output || !options.input.empty() || options.time_limit > 0)
         throw Failure(kUsage,
                       "-p looks at a process as it is; of the other options it takes --seconds, --json, "
-                      "--html, --trace, --folded and --no-follow");
+                      "--html, --trace, --folded, -o, --no-profile and --no-follow");
 }
 
 void check_affinity(const Options &options, unsigned processors) {
@@ -49,11 +49,11 @@ void check_affinity(const Options &options, unsigned processors) {
 
 // One of two files would be lost.
 void check_files(const Options &options) {
-    const std::vector<std::string> files = {options.html, options.trace, options.folded};
+    const std::vector<std::string> files = {options.html, options.trace, options.folded, options.output};
     for (std::size_t i = 0; i < files.size(); i++)
         for (std::size_t j = i + 1; j < files.size(); j++)
             if (!files[i].empty() && files[i] == files[j])
-                throw Failure(kUsage, "two of --html, --trace and --folded are to go to " + files[i]);
+                throw Failure(kUsage, "two of --html, --trace, --folded and -o are to go to " + files[i]);
 }
 
 // What the command line leaves to be found out: whether {} is meant, and which numbers of threads to try.
@@ -83,7 +83,8 @@ std::string check_variable(const std::string &name) {
 class Files {
   public:
     explicit Files(const Options &options)
-        : html_(options.html), trace_(options.trace), folded_(options.folded) {}
+        : html_(options.html), trace_(options.trace), folded_(options.folded), report_(options.output) {}
+    OutputFile &report() { return report_; }
     void write(const Report &report) {
         if (html_.wanted())
             html_.write(html_of(report));
@@ -94,7 +95,7 @@ class Files {
     }
 
   private:
-    OutputFile html_, trace_, folded_;
+    OutputFile html_, trace_, folded_, report_;
 };
 
 // --- the end ------------------------------------------------------------------------------------------
@@ -108,7 +109,11 @@ void end_as(int status) {
 }
 
 // The program's stdout is its own: what there is to say goes to stderr, but for --json, which is for another program.
-void print(const Options &options, const Report &report) {
+void print(const Options &options, const Report &report, OutputFile &file) {
+    if (file.wanted()) {
+        file.write(options.json ? json_of(report) : text_of(report));
+        return;
+    }
     if (options.json) {
         std::cout << json_of(report) << std::flush;
         if (!std::cout)
@@ -131,7 +136,7 @@ void stat_program(Options options, const std::vector<std::string> &words) {
         examination.run_program(words);
         status = examination.status();
     }
-    print(options, report); // first: a file may not be to be had any more
+    print(options, report, files.report()); // first: a file may not be to be had any more
     files.write(report);
     end_as(status);
 }
@@ -141,7 +146,7 @@ void stat_process(const Options &options) {
     Files files(options);
     Report report;
     Examination(options, report).watch_process();
-    print(options, report);
+    print(options, report, files.report());
     files.write(report);
 }
 
@@ -197,6 +202,11 @@ void add_options(Command &command, Options &options) {
                  "Print one JSON object on stdout; what the program prints\n"
                  "there goes to stderr",
                  options.json);
+    add_file(command, "-o,--output", "Write the report to FILE, the text or with --json the object",
+             options.output);
+    command.value(
+        "--timeout", "SECONDS", "End a run that takes longer, and give up",
+        [&options](const std::string &text) { options.time_limit = parse_seconds("--timeout", text); });
     add_file(command, "--html", "Also write a page with the plots to FILE", options.html);
     add_file(command, "--trace", "Also write what the threads did, for ui.perfetto.dev", options.trace);
     add_file(command, "--folded", "Also write the stacks, for flame graphs", options.folded);

@@ -173,13 +173,17 @@ Unit unit_of_time(double seconds) {
 }
 
 std::string duration(double seconds) {
+    if (seconds == 0)
+        return "0 s";
     const Unit unit = unit_of_time(seconds);
     return three_digits(seconds / unit.seconds) + " " + unit.name;
 }
 
 std::string counted(double number, const std::string &thing, const std::string &things) {
     return fixed(number, 0) + " " +
-           (std::llround(number) == 1 ? thing : things.empty() ? thing + "s" : things);
+           (std::llround(number) == 1 ? thing
+            : things.empty()          ? thing + "s"
+                                      : things);
 }
 
 std::string wrapped(const std::string &text, const std::string &indent) {

@@ -59,9 +59,11 @@ class Output {
             fail();
         struct stat status;
         const bool is_file = fstat(fileno(file_), &status) == 0 && S_ISREG(status.st_mode);
-        if (path != kStandardOutput && is_file && flock(fileno(file_), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        if (path != kStandardOutput && is_file && flock(fileno(file_), LOCK_EX | LOCK_NB) != 0 &&
+            errno == EWOULDBLOCK) {
             std::fclose(file_);
-            throw Failure(kFailed, "another trace is being written to " + path + "; -o FILE names another file");
+            throw Failure(kFailed,
+                          "another trace is being written to " + path + "; -o FILE names another file");
         }
     }
     ~Output() {
@@ -117,8 +119,9 @@ class Folder {
     explicit Folder(const std::string &out) {
         const char *temporary = std::getenv("TMPDIR");
         const std::string beside =
-            out != kStandardOutput ? out
-                                   : std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") + "/-";
+            out != kStandardOutput
+                ? out
+                : std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") + "/-";
         path_ = std::filesystem::absolute(beside).parent_path().string() + "/.thrum-trace.XXXXXX";
         if (path_.find("%p") != std::string::npos)
             throw Failure(kUsage, "the folder of '" + beside + "' must not have a %p in its name");
@@ -314,7 +317,8 @@ void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
                   "program does); 1 there is no trace, or it cannot be written, 2 wrong command line, 126\n"
                   "not executable, 127 not found. More in thrum-trace(1)."});
     command.takes_program();
-    command.value("-o,--output", "FILE", "Write to FILE, for https://ui.perfetto.dev (default: trace.json);\n-: to standard output",
+    command.value("-o,--output", "FILE",
+                  "Write to FILE, for https://ui.perfetto.dev (default: trace.json);\n-: to standard output",
                   [options](const std::string &name) {
                       check_file_name("-o", name);
                       options->out = name;

@@ -490,9 +490,9 @@ void SampledRun::summarise() {
     add_once(report_.warnings, sampler_.warnings);
     places_.say_missing(report_.warnings);
     if (sampler_.samples.empty())
-        add_once(report_.warnings, {sampler_.is_attached
-                                        ? "no look at a thread of the process came about"
-                                        : "the program ended before its threads could be looked at"});
+        add_once(report_.warnings,
+                 {sampler_.is_attached ? "no look at a thread of the process came about"
+                                       : "the program ended before its threads could be looked at"});
     if (sampler_.threads.size() > kThreadsMost)
         add_once(report_.warnings, {"the timeline has the first " +
                                     counted(static_cast<double>(kThreadsMost), "thread") + " only"});

@@ -49,6 +49,7 @@ void MapReader::take(const std::string &text) {
     if (maps_.empty())
         maps_.emplace_back();
     maps_.back().text = text;
+    maps_.back().owner = pid_;
 }
 
 // --- samples ------------------------------------------------------------------------------------------

@@ -246,8 +246,9 @@ std::unique_ptr<ExactLayer> make_exact(const std::string &program) {
     if (refusal.empty())
         return std::make_unique<Trapped>();
     if (!Switches::are_allowed(why_not))
-        throw Failure(kRefused, geteuid() == 0 ? refusal + ". Root's way to count its waits is closed too: " + why_not
-                                               : refusal);
+        throw Failure(kRefused, geteuid() == 0
+                                    ? refusal + ". Root's way to count its waits is closed too: " + why_not
+                                    : refusal);
     return std::make_unique<Traced>(refusal);
 }
 

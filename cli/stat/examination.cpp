@@ -88,6 +88,7 @@ void Examination::prepare(const std::vector<std::string> &words) {
     launch_.environment = present_environment();
     if (!options_.input.empty())
         check_input(options_.input);
+    launch_.time_limit = options_.time_limit;
     if (options_.exact)
         exact_ = make_exact(launch_.path);
     if (options_.sweep.empty() && has_braces(words))
@@ -102,7 +103,7 @@ Streams Examination::streams(bool first) const {
     streams.input_begin = input_begin_;
     streams.own_input = first && options_.input.empty();
     if (first || options_.show_output)
-        streams.output = options_.json ? Streams::kErrors : Streams::kOwn;
+        streams.output = options_.json && options_.output.empty() ? Streams::kErrors : Streams::kOwn;
     return streams;
 }
 
@@ -117,7 +118,7 @@ void Examination::show_progress(const std::string &note) {
 // False: it is no use to go on.
 bool Examination::take_status(const Launch &launch, const Measured &measured) {
     if (status_ == 0)
-        status_ = measured.status;
+        status_ = measured.timed_out ? W_EXITCODE(kFailed, 0) : measured.status;
     if (measured.incomplete)
         return false;
     if (measured.stopped)
@@ -126,7 +127,9 @@ bool Examination::take_status(const Launch &launch, const Measured &measured) {
         warn("the program left processes behind: they are in no number here, and disturb the runs that "
              "follow");
     const std::string with = launch.threads > 0 ? " with " + counted(launch.threads, "thread") : "";
-    if (WIFSIGNALED(measured.status))
+    if (measured.timed_out)
+        failure_ = "a run took longer than " + three_digits(options_.time_limit) + " s and was ended" + with;
+    else if (WIFSIGNALED(measured.status))
         failure_ = "the program was ended by " + how_it_ended(measured.status) + with;
     else if (first_status_.value_or(measured.status) != measured.status)
         failure_ = "the program ended differently: " + how_it_ended(*first_status_) + " first, " +
@@ -171,16 +174,16 @@ Measured Examination::run_bare(const Launch &launch, Streams streams) {
     const Descriptor file(memfd_create("thrum-output", MFD_CLOEXEC));
     streams.capture = file.get();
     Measured measured = run_once(launch, streams, {});
-    const std::string output =
-        process::read_all("/proc/self/fd/" + std::to_string(file.get())).value_or("");
+    const std::string output = process::read_all("/proc/self/fd/" + std::to_string(file.get())).value_or("");
     if (streams.output != Streams::kNowhere) {
         std::ostream &to = streams.output == Streams::kErrors ? std::cerr : std::cout;
         to << output << std::flush;
     }
     const std::optional<double> rate = options_.rate->find(output);
     if (!rate && !measured.incomplete && measured.status == 0)
-        throw Failure(kFailed, "--rate found no number above 0 in what the program printed: no line matches '" +
-                                   options_.rate->regex() + "'");
+        throw Failure(kFailed,
+                      "--rate found no number above 0 in what the program printed: no line matches '" +
+                          options_.rate->regex() + "'");
     if (rate && work_ <= 0)
         work_ = *rate * measured.wall;
     if (rate)
@@ -365,7 +368,8 @@ void Examination::take_processes(const Measured &measured, const ProcessTree &tr
     if (!report_.processes.empty())
         report_.processes.front().cpu = std::max(report_.processes.front().cpu, measured.own_cpu);
     if (report_.processes.size() > 1)
-        know("Processes that the program started were looked for in /proc twenty times a second at most: of those that "
+        know("Processes that the program started were looked for in /proc twenty times a second at most: of "
+             "those that "
              "are over sooner only their CPU time is known, where their parent has waited for them.");
 }
 
@@ -420,12 +424,20 @@ void Examination::watch_process() {
     report_.command = {process::name(options_.pid), "(process " + std::to_string(options_.pid) + ")"};
     process::check_has_program(options_.pid);
     Sampler sampler(kRate, kBudget);
+    std::vector<Layer *> layers = {&sampler};
     sampler.attach(options_.pid);
+    std::string why_not;
+    std::unique_ptr<CpuProfile> profile;
+    if (options_.no_profile)
+        know("There is no CPU profile, as --no-profile asks.");
+    else if ((profile = make_attached_profile(options_.pid, kRate, why_not)) == nullptr)
+        know("There is no CPU profile of the process: " + why_not + ".");
+    else
+        layers.push_back(profile.get());
     report_.switch_cost = measure_switch_cost();
     show_progress("looking at process " + std::to_string(options_.pid));
     runs_.push_back({});
     ProcessTree tree;
-    std::vector<Layer *> layers = {&sampler};
     if (options_.follow) {
         tree.attach(options_.pid);
         layers.push_back(&tree);
@@ -440,12 +452,17 @@ void Examination::watch_process() {
     report_.sampled_wall = measured.wall;
     add_samples(report_, sampler, measured.wall);
     // One that began was there beside one that was there before, although no look may have seen both.
-    report_.sampled_threads = std::max({measured.most_threads, sampler.most_threads,
-                                        report_.threads_created > 0 ? 2U : 1U});
+    report_.sampled_threads =
+        std::max({measured.most_threads, sampler.most_threads, report_.threads_created > 0 ? 2U : 1U});
     runs_.back().measured.back().most_threads = report_.sampled_threads;
     take_notes(sampler);
-    know("The process was looked at from outside for " + duration(measured.wall) +
-         "; there is no CPU profile of it.");
+    if (profile) {
+        profile->finish();
+        take_notes(*profile);
+        report_.profile_source = profile->source;
+        add_profile(report_.burns, *profile);
+    }
+    know("The process was looked at from outside for " + duration(measured.wall) + ".");
     conclude_all();
 }
 
@@ -465,7 +482,8 @@ void Examination::conclude_all() {
              "times a second "
              "for threads and run-queue delays.");
     if (options_.rate != nullptr)
-        know("Times and counts of the bare runs are for one amount of work, that of the first: each run's are scaled by the "
+        know("Times and counts of the bare runs are for one amount of work, that of the first: each run's "
+             "are scaled by the "
              "rate that it printed (--rate).");
     report_.signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
     report_.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;

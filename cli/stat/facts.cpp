@@ -17,12 +17,13 @@ namespace {
 
 constexpr double kDisturbed = 0.1; // of all CPUs, used by others
 constexpr double kKeptFrom = 0.85; // of what was wanted: fewer CPUs than that, and another process had them
-constexpr double kMissed = 0.1;    // CPUs: a program that hardly wants one loses little time by waiting for it
+constexpr double kMissed = 0.1; // CPUs: a program that hardly wants one loses little time by waiting for it
 // Seconds of CPU time. The kernel mostly looks at its ticks only, every 1 to 10 ms, whether a thread is in it: of less than
 // this, its share is chance. So are rates of a few switches, and what one run takes of it more than another: making threads
 // and ending them is a large part of it.
 constexpr double kTooShort = 0.1;
-constexpr double kLittleCpu = 0.05; // seconds: of less, the accounts' ticks of 10 ms make the shares of processes
+constexpr double kLittleCpu =
+    0.05; // seconds: of less, the accounts' ticks of 10 ms make the shares of processes
 constexpr double kForLocks = 0.3; // of active time without waits for messages, and for CPUs
 constexpr double kNoticed = 0.1;  // threads waiting for a lock on average, in a program that is not idle
 
@@ -449,10 +450,10 @@ Facts::Facts(const Report &whole) : report(whole) {
     for (const Point &point : report.points) {
         const bool is_last = &point == &last;
         const double its_threads = is_last ? threads : std::max(1U, point.threads);
-        const double wanted = wanted_in_vain(point, its_threads, cores, report.machine.processors,
-                                             is_last ? wanting : 0);
-        if (wanted <= 0 || (is_busy && point.parallelism() * hindered_wanted >=
-                                           hindered->parallelism() * wanted))
+        const double wanted =
+            wanted_in_vain(point, its_threads, cores, report.machine.processors, is_last ? wanting : 0);
+        if (wanted <= 0 ||
+            (is_busy && point.parallelism() * hindered_wanted >= hindered->parallelism() * wanted))
             continue;
         is_busy = true;
         hindered = &point;

@@ -91,18 +91,19 @@ struct Facts {
     // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
     // that the CPU time would have taken.
     double alone = 0;
-    double children_share = 0; // of CPU time: by processes that the program started; 0: little CPU time at all
+    double children_share =
+        0; // of CPU time: by processes that the program started; 0: little CPU time at all
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
     double few_involuntary_rate = 0;                 // of `few`
     double exact_waits = 0;                          // that were counted
     double exact_rate = 0;                           // the same, for a second of CPU time
     double exact_share = 0; // as lock_share, with their time in the place of what was sampled
     // By the processor's counters, with the most threads to with the fewest; 0: not known.
-    double misses_grown = 0; // cache misses for each instruction, of the level where they grew most
-    double slowed = 0;       // cycles for each instruction
+    double misses_grown = 0;         // cache misses for each instruction, of the level where they grew most
+    double slowed = 0;               // cycles for each instruction
     const Point *hindered = nullptr; // where is_busy: the point that got least of the CPUs that it wanted
     double hindered_wanted = 0;      // these, as a number of CPUs
-    bool is_busy = false;    // others kept the program from CPUs that it wanted
+    bool is_busy = false;            // others kept the program from CPUs that it wanted
     bool is_compared() const { return most != nullptr; }
 
     std::vector<Culprit> culprits; // by seconds of waiting, then by CPU time, descending

@@ -122,6 +122,8 @@ class CpuProfile : public Layer {
 // A perf event without the kernel's part where that is allowed, else a timer in the program (libthrum-stat.so); nothing
 // where the program takes neither, with the reason in `why_not`. `program`: what will be executed.
 std::unique_ptr<CpuProfile> make_cpu_profile(const std::string &program, double rate, std::string &why_not);
+// Of a process that runs already, from now on: by perf events only. Nothing where they are refused.
+std::unique_ptr<CpuProfile> make_attached_profile(pid_t pid, double rate, std::string &why_not);
 
 // --- exact.cpp: every futex wait ----------------------------------------------------------------------
 

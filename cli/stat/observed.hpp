@@ -29,6 +29,7 @@ struct Maps {
     double since = 0; // seconds since the program began
     std::string text;
     pid_t process = 0; // that still has them mapped; 0: it may have ended
+    pid_t owner = 0;   // the process that had them, whether it has ended or not; 0: not known
 };
 
 // Maps of a program that has ended (its files are still there) and the stacks that were sampled in it.

@@ -14,8 +14,9 @@ namespace thrum::stat {
 
 namespace {
 
-constexpr double kPeriod = 0.05;          // seconds
-constexpr std::size_t kProcessesMost = 4096; // that are kept; of the rest only the CPU time is known, by their parents
+constexpr double kPeriod = 0.05; // seconds
+constexpr std::size_t kProcessesMost =
+    4096; // that are kept; of the rest only the CPU time is known, by their parents
 
 std::string stat_file(pid_t pid) {
     return process::read_all("/proc/" + std::to_string(pid) + "/stat").value_or("");

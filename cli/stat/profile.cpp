@@ -3,6 +3,8 @@
 // Where threads burn CPU time: a software perf event on each CPU, which samples the program's registers and stack. It
 // needs no counters of the hardware and no privileges where the system allows perf events of one's own programs; where
 // not, timer_profile.cpp takes over.
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "stat/collect.hpp"
 #include "stat/perf_events.hpp"
 #include "stat/python_keeper.hpp"
+#include "stat/task_files.hpp"
 #include "stat/timer_profile.hpp"
 
 namespace thrum::stat {
@@ -49,10 +52,13 @@ class PerfProfile : public CpuProfile {
     }
 
     void forked(pid_t child) override;
+    // False: no thread of it could be asked for; `why_not` tells.
+    bool attach(pid_t pid, std::string &why_not);
     void poll(double now) override;
     void finish() override;
 
   private:
+    bool attach_on(int cpu, const std::vector<pid_t> &threads, int &error);
     void look(double now, bool is_last);
     void visit(const perf_event_header &header, const std::vector<char> &record);
     void note_process(std::uint32_t type, Fields fields);
@@ -63,6 +69,8 @@ class PerfProfile : public CpuProfile {
     pid_t child_ = 0;
     double began_ = 0; // on CLOCK_MONOTONIC
     std::vector<Ring> rings_;
+    std::vector<Descriptor> events_; // of threads of a process that ran already; they share the CPU's ring
+    bool is_attached_ = false;
     MapReader maps_{observed.maps, true};
     SampleKeeper keeper_{*this};
     PythonOfSamples python_{*this};
@@ -98,6 +106,74 @@ void PerfProfile::forked(pid_t child) {
     if (missing > 0)
         warnings.push_back("no CPU profile of " + std::to_string(missing) + " of " + std::to_string(cpus) +
                            " CPUs: " + std::strerror(error));
+}
+
+std::vector<pid_t> threads_of(pid_t pid) {
+    std::vector<pid_t> threads;
+    const Descriptor folder(
+        open(("/proc/" + std::to_string(pid) + "/task").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    std::vector<pid_t> part;
+    while (folder.is_open() && read_ids(folder.get(), part, 1024))
+        threads.insert(threads.end(), part.begin(), part.end());
+    return threads;
+}
+
+// An event is of one thread and those that it makes from now on; all of one CPU write to the ring of the first.
+bool PerfProfile::attach_on(int cpu, const std::vector<pid_t> &threads, int &error) {
+    perf_event_attr attributes = attributes_for(period_, with_kernel_);
+    attributes.disabled = attributes.enable_on_exec = 0;
+    const Ring *ring = nullptr;
+    for (const pid_t thread : threads) {
+        const int fd = open_event(attributes, thread, cpu);
+        if (fd < 0) {
+            error = errno == ESRCH || errno == ENODEV ? error : errno; // it has ended; the CPU is offline
+            continue;
+        }
+        if (ring != nullptr) {
+            events_.emplace_back(fd);
+            if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->event()) != 0)
+                error = errno;
+            continue;
+        }
+        rings_.emplace_back(fd);
+        if (!rings_.back().is_mapped()) {
+            error = errno;
+            rings_.pop_back();
+            return false;
+        }
+        ring = &rings_.back();
+    }
+    return ring != nullptr;
+}
+
+// Each takes a descriptor for each CPU.
+bool PerfProfile::attach(pid_t pid, std::string &why_not) {
+    constexpr std::size_t kEventsMost = 800;
+    const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    std::vector<pid_t> threads = threads_of(pid);
+    const std::size_t most =
+        std::max<std::size_t>(1, kEventsMost / static_cast<std::size_t>(std::max(1L, cpus)));
+    if (threads.size() > most) {
+        warnings.push_back("the CPU profile is of " + std::to_string(most) + " of " +
+                           std::to_string(threads.size()) + " threads, and of those that they make");
+        threads.resize(most);
+    }
+    child_ = pid;
+    is_attached_ = true;
+    began_ = seconds_now();
+    maps_.begin(pid);
+    python_.begin(pid);
+    int error = 0;
+    bool has_any = false;
+    rings_.reserve(static_cast<std::size_t>(std::max(1L, cpus)));
+    for (int cpu = 0; cpu < cpus; cpu++)
+        has_any = attach_on(cpu, threads, error) || has_any;
+    if (!has_any)
+        why_not = std::strerror(error != 0 ? error : ESRCH);
+    else if (error != 0)
+        warnings.push_back(std::string("the CPU profile is not of all threads and CPUs: ") +
+                           std::strerror(error));
+    return has_any;
 }
 
 void PerfProfile::poll(double now) {
@@ -186,13 +262,15 @@ void PerfProfile::finish() {
     python_.finish();
     if (lost_ > 0)
         warnings.push_back("the CPU profile lost " + std::to_string(lost_) + " samples");
-    if (std::any_of(others_.begin(), others_.end(), [](const auto &other) { return other.second > 0; }))
+    if (!is_attached_ &&
+        std::any_of(others_.begin(), others_.end(), [](const auto &other) { return other.second > 0; }))
         warnings.push_back(
             "processes that the program started went on when it ended, as those of a daemon do: "
             "they were not looked at (-p PID does that)");
     if (elsewhere_ > 0)
         warnings.push_back(std::to_string(elsewhere_) +
                            " CPU samples were in processes that the program started, and are left out");
+    events_.clear();
     rings_.clear();
 }
 
@@ -222,6 +300,17 @@ std::unique_ptr<CpuProfile> make_cpu_profile(const std::string &program, double 
         return std::make_unique<PerfProfile>(rate, false);
     why_not = why_refused(error);
     return make_timer_profile(program, rate, why_not);
+}
+
+std::unique_ptr<CpuProfile> make_attached_profile(pid_t pid, double rate, std::string &why_not) {
+    const auto period = static_cast<std::uint64_t>(1e9 / rate);
+    const bool with_kernel = try_event(period, true) == 0;
+    if (const int error = with_kernel ? 0 : try_event(period, false); error != 0) {
+        why_not = why_refused(error);
+        return nullptr;
+    }
+    auto profile = std::make_unique<PerfProfile>(rate, with_kernel);
+    return profile->attach(pid, why_not) ? std::move(profile) : nullptr;
 }
 
 } // namespace thrum::stat

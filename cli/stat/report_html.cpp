@@ -49,7 +49,8 @@ td.words { text-align: left; white-space: normal; min-width: 16rem; overflow-wra
 td.bar { width: 9rem; }
 svg.share { width: 100%; height: .7rem; border: 0; border-radius: 2px; background: var(--idle); }
 .wide svg { min-width: 760px; }
-.parts svg { border: 0; border-radius: 4px; }
+.parts svg { border: 0; border-radius: 4px; min-width: 0; }
+@media (max-width: 600px) { .parts svg text { font-size: 24px; } }
 .code text { font: 11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--text); }
 .running, .user { fill: var(--running); }
 .runnable { fill: var(--runnable); }
@@ -224,7 +225,7 @@ std::string sweep(const Report &report) {
         longest = std::max(longest, point.wall.median);
     for (const Point &point : report.points)
         rows += point_row(report, point, unit_of_time(longest));
-    return (picture.empty() ? "" : wide("wide", picture) + sweep_legend(report)) +
+    return (picture.empty() ? "" : wide("plot", picture) + sweep_legend(report)) +
            (report.scaling_text.empty() ? "" : html_element("p", report.scaling_text) + "\n") +
            html_table("", rows) +
            note(std::string(report.is_bare
@@ -257,8 +258,7 @@ std::string keys_of(const std::vector<Part> &parts) {
 
 std::string parts(const std::string &title, const std::vector<Part> &parts) {
     const std::string picture = plot_parts(title, parts);
-    return picture.empty() ? ""
-                           : html_element("h3", title) + "\n" + wide("wide parts", picture) + keys_of(parts);
+    return picture.empty() ? "" : html_element("h3", title) + "\n" + wide("parts", picture) + keys_of(parts);
 }
 
 std::string where_time_went(const Report &report) {
@@ -298,11 +298,12 @@ std::string timeline(const Report &report) {
 // --- waits and locks -----------------------------------------------------------------------------------
 
 std::string site_rows(const Report &report, const std::vector<Site> &sites) {
-    std::string rows = "<tr><th>share</th><th>time</th><th></th></tr>\n";
+    std::string rows = "<tr><th>share</th><th>samples</th><th>time</th><th></th></tr>\n";
     for (std::size_t i = 0; i < std::min(sites.size(), kRows); i++) {
         const Site &site = sites[i];
         const Lock *lock = lock_of(report, site);
         rows += "<tr>" + html_element("td", percent(site.share)) +
+                html_element("td", std::to_string(site.samples)) +
                 html_element("td", time_text(site.seconds)) + "<td class=\"words\">" +
                 html_element("code", chain_of(site.stack, kChain)) +
                 (lock == nullptr ? "" : "<br><small>lock: " + html_text(lock->text) + "</small>") +
@@ -421,7 +422,8 @@ std::string profile(const Report &report) {
                                icicle("CPU time, " + most, report.burns);
     return html_table("", rows) + more(burns.size(), kRows) +
            note("Shares of the CPU time, each function without what it calls. Sampled by: " +
-                report.profile_source + ".") +
+                report.profile_source + ", " +
+                counted(static_cast<double>(samples_of(report.burns)), "sample") + ".") +
            "<details><summary>Stacks</summary>\n" + stacks + "</details>\n";
 }
 

@@ -91,8 +91,8 @@ std::string bar(double speedup, double most) {
 std::string row(const Point &point, const std::string &threads, const std::string &speedup,
                 const std::string &range, const std::string &graph) {
     std::string line = right(threads, 8) + right(duration(point.wall.median), 9) + right(speedup, 10) +
-                       right(range, 12) + right(duration(point.cpu()), 9) + right(fixed(point.parallelism(), 2), 11) + "  " +
-                       graph;
+                       right(range, 12) + right(duration(point.cpu()), 9) +
+                       right(fixed(point.parallelism(), 2), 11) + "  " + graph;
     line.erase(line.find_last_not_of(' ') + 1);
     return line + "\n";
 }
@@ -228,7 +228,8 @@ std::string waits_text(const Report &report) {
     std::string text = "\nWHERE waiting happened (" +
                        (report.exact_estimated ? "counted, places of some"
                         : report.exact         ? "every wait counted"
-                                               : fixed(report.rate, 0) + " Hz samples") +
+                                       : counted(static_cast<double>(samples_of(report.waits)), "sample") +
+                                             " at " + fixed(report.rate, 0) + " Hz") +
                        "; join and idle waits excluded)\n";
     const std::vector<WaitRow> rows = wait_rows(report);
     std::string lock;
@@ -286,7 +287,8 @@ std::string burns_text(const Report &report, const Facts &facts) {
     if (report.burns.empty())
         return "";
     const bool both = !report.burns_one.empty() && report.points.size() > 1;
-    std::string text = "\nCPU time went to (" + report.profile_source + ")";
+    std::string text = "\nCPU time went to (" + report.profile_source + ", " +
+                       counted(static_cast<double>(samples_of(report.burns)), "sample") + ")";
     if (both)
         text = padded(text, 56) + right(counted(facts.few->threads, "thread"), 10) +
                right(counted(facts.most->threads, "thread"), 12);
@@ -415,8 +417,8 @@ std::string noise_text(const Report &report) {
 
 std::string text_of(const Report &report) {
     const Facts facts(report);
-    std::string text = heading(report) + table(report) + processes_text(report) + waits_text(report) + others_text(report, facts) +
-                       burns_text(report, facts);
+    std::string text = heading(report) + table(report) + processes_text(report) + waits_text(report) +
+                       others_text(report, facts) + burns_text(report, facts);
     text += "\n" + lost_text(report, facts) + (report.sampled_wall > 0 ? also_text(report, facts) : "") +
             calls_text(report) + noise_text(report);
     for (const std::string &warning : report.warnings)

@@ -272,17 +272,17 @@ Findings children(const Facts &facts) {
     if (facts.children_share < kMostWork)
         return {};
     const std::size_t seen = report.processes.empty() ? 0 : report.processes.size() - 1;
-    Finding found = finding("children",
-                            "The work is in processes that the program started: " +
-                                percent(facts.children_share) + " of CPU time",
-                            "Look at one of them: thrum stat -p PID, or start that program by thrum stat.",
-                            Confidence::kHigh);
+    Finding found = finding(
+        "children",
+        "The work is in processes that the program started: " + percent(facts.children_share) +
+            " of CPU time",
+        "Look at one of them: thrum stat -p PID, or start that program by thrum stat.", Confidence::kHigh);
     found.evidence.push_back(duration(report.children_cpu) + " of CPU time in processes that it started, " +
                              duration(report.own_cpu) + " in its own");
     for (std::size_t i = 1; i <= std::min(kTold, seen); i++) {
         const Process &process = report.processes[i];
-        found.evidence.push_back("process " + std::to_string(process.id) + " (" + process.name + "): " +
-                                 duration(process.cpu) + " of CPU time, " +
+        found.evidence.push_back("process " + std::to_string(process.id) + " (" + process.name +
+                                 "): " + duration(process.cpu) + " of CPU time, " +
                                  counted(process.threads, "thread"));
     }
     if (seen > kTold)
@@ -703,14 +703,14 @@ bool has_fixed_time(const Facts &facts) {
 Findings fixed_time(const Facts &facts) {
     if (!has_fixed_time(facts))
         return {};
-    Finding found = finding("fixed-time", "The program seems to run for a fixed time, whatever its threads get done",
-                            "Give it a fixed amount of work instead, or have its speed read: --rate REGEX.",
-                            Confidence::kMedium);
+    Finding found = finding(
+        "fixed-time", "The program seems to run for a fixed time, whatever its threads get done",
+        "Give it a fixed amount of work instead, or have its speed read: --rate REGEX.", Confidence::kMedium);
     found.explains = kBurned;
-    found.evidence.push_back(duration(facts.few->wall.median) + " with " + counted(facts.few->threads, "thread") +
-                             " and " + duration(facts.most->wall.median) + " with " +
-                             std::to_string(facts.most->threads) + ", at " + fixed(facts.inflation, 1) +
-                             "x the CPU time");
+    found.evidence.push_back(
+        duration(facts.few->wall.median) + " with " + counted(facts.few->threads, "thread") + " and " +
+        duration(facts.most->wall.median) + " with " + std::to_string(facts.most->threads) + ", at " +
+        fixed(facts.inflation, 1) + "x the CPU time");
     return {found};
 }
 

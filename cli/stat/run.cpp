@@ -265,8 +265,10 @@ class Clockwork {
 // Interrupts, as they reach a program in the foreground and one in a session of its own.
 class Leash {
   public:
-    Leash(pid_t pid, bool in_foreground, Measured &measured)
-        : pid_(pid), in_foreground_(in_foreground), measured_(measured) {}
+    // `time_limit`: seconds from now on; 0: none.
+    Leash(pid_t pid, bool in_foreground, double time_limit, Measured &measured)
+        : pid_(pid), in_foreground_(in_foreground), measured_(measured),
+          limit_at_(time_limit > 0 ? seconds_now() + time_limit : 0) {}
 
     // One that does not end by the first is ended by the second, and then there is still something to report.
     void interrupted(const Interrupts &interrupts) {
@@ -284,6 +286,11 @@ class Leash {
     }
     // One that shows itself to the user may take its time to end.
     void look_at_clock() {
+        if (limit_at_ > 0 && seconds_now() >= limit_at_ && !measured_.incomplete) {
+            kill(target(), measured_.timed_out ? SIGKILL : SIGTERM);
+            measured_.timed_out = true;
+            limit_at_ = seconds_now() + kGrace;
+        }
         if (!measured_.incomplete || seconds_now() <= deadline_)
             return;
         if (!in_foreground_)
@@ -314,6 +321,7 @@ class Leash {
             return;
         measured_.stopped = true;
         deadline_ += stopped;
+        limit_at_ += limit_at_ > 0 ? stopped : 0;
     }
     pid_t target() const { return in_foreground_ ? pid_ : -pid_; }
 
@@ -321,7 +329,7 @@ class Leash {
     pid_t pid_;
     bool in_foreground_;
     Measured &measured_;
-    double deadline_ = 0;
+    double deadline_ = 0, limit_at_;
     bool is_killed_ = false, is_told_ = false;
 };
 
@@ -338,16 +346,17 @@ void take_shares(pid_t pid, Measured &measured) {
     siginfo_t info = {};
     if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid)
         return;
-    const auto stat = parse_process_stat(process::read_all("/proc/" + std::to_string(pid) + "/stat").value_or(""));
+    const auto stat =
+        parse_process_stat(process::read_all("/proc/" + std::to_string(pid) + "/stat").value_or(""));
     if (!stat)
         return;
     measured.own_cpu = stat->cpu;
     measured.children_cpu = stat->waited_cpu;
 }
 
-void wait_for(Child &child, const Streams &streams, Clockwork &clockwork, Interrupts &interrupts,
-              Measured &measured) {
-    Leash leash(child.pid(), streams.in_foreground(), measured);
+void wait_for(Child &child, double time_limit, const Streams &streams, Clockwork &clockwork,
+              Interrupts &interrupts, Measured &measured) {
+    Leash leash(child.pid(), streams.in_foreground(), time_limit, measured);
     rusage usage = {};
     for (;;) {
         take_shares(child.pid(), measured);
@@ -374,7 +383,7 @@ void wait_for(Child &child, const Streams &streams, Clockwork &clockwork, Interr
     if (streams.in_foreground())
         return;
     measured.left_behind = kill(leash.target(), 0) == 0 && !measured.incomplete;
-    if (measured.incomplete)
+    if (measured.incomplete || measured.timed_out)
         kill(leash.target(), SIGKILL); // those of its children that did not end with it
 }
 
@@ -524,7 +533,7 @@ Measured run(const Launch &launch, const Streams &streams, const std::vector<Lay
     const double before_program = process_cpu(child.pid());
     Clockwork clockwork(child.pid(), layers, on_tick);
     child.release();
-    wait_for(child, streams, clockwork, interrupts, measured);
+    wait_for(child, launch.time_limit, streams, clockwork, interrupts, measured);
     measured.system = std::max(0.0, measured.system - before_program);
     measured.load = load_between(before, moment_now());
     measured.run_delay = clockwork.threads().run_delay();

@@ -25,6 +25,7 @@ struct Launch {
     std::vector<std::string> environment; // NAME=VALUE, all of it
     unsigned threads = 0;                 // as asked for; 0: not told
     unsigned processors = 0;              // run on so many of the CPUs that are allowed; 0: on all
+    double time_limit = 0;                // seconds, after which it is ended; 0: none
 };
 
 // Where its standard streams come from and go to.
@@ -35,7 +36,8 @@ struct Streams {
     std::string input;      // a file, read from the start; empty: the command's stdin from `input_begin` on
                             // where that is a file, otherwise nothing
     off_t input_begin = -1; // -1: it has no offsets
-    int capture = -1;       // a file that what it prints goes to, on stdout and stderr, whatever `output` says; -1: none
+    int capture =
+        -1; // a file that what it prints goes to, on stdout and stderr, whatever `output` says; -1: none
     // In the command's process group, as the terminal has it: Ctrl-C and Ctrl-Z reach it by themselves. Otherwise in a
     // session of its own, so that all that it starts can be ended with it.
     bool in_foreground() const { return own_input; }
@@ -44,10 +46,12 @@ struct Streams {
 struct Measured {
     int status = 0;           // as from waitpid
     bool incomplete = false;  // an interrupt ended it, or the looking at it
+    bool timed_out = false;   // ended by us, after the time limit
     bool stopped = false;     // by Ctrl-Z, for a while: its times are of no use
     bool left_behind = false; // processes of its session that outlived it
     double wall = 0, user = 0, system = 0;
-    double own_cpu = 0, children_cpu = 0; // user and system, of the process and of those that it has waited for
+    double own_cpu = 0,
+           children_cpu = 0; // user and system, of the process and of those that it has waited for
     std::uint64_t voluntary = 0, involuntary = 0; // context switches
     std::uint64_t faults_major = 0;
     double run_delay = 0;      // of the threads that were seen

@@ -232,7 +232,7 @@ void Sampler::State::load_maps(double now) {
     if (!maps.empty() && is_extended(stacks.code(), code_now))
         maps.back().text = std::move(*text);
     else
-        maps.push_back({maps.empty() ? 0 : now, std::move(*text), to.is_attached ? pid : 0});
+        maps.push_back({maps.empty() ? 0 : now, std::move(*text), to.is_attached ? pid : 0, pid});
     stacks.set_code(std::move(code_now));
     find_python();
     maps_cost = thread_cpu_time() - begin;

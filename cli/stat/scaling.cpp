@@ -128,8 +128,9 @@ Interval speedup_interval(const Point &first, const Point &point, const std::vec
         interval = median_interval(ratios);
     }
     interval.median = one / many;
-    const double by_chance =
-        interval.count < kEnoughRuns ? kChance / static_cast<double>(std::max<std::size_t>(1, interval.count)) : 0;
+    const double by_chance = interval.count < kEnoughRuns
+                                 ? kChance / static_cast<double>(std::max<std::size_t>(1, interval.count))
+                                 : 0;
     const double wider = (1 + by_chance) * (1 + kStart / one) * (1 + kStart / many);
     interval.low = std::min(interval.low, interval.median) / wider;
     interval.high = std::max(interval.high, interval.median) * wider;

@@ -17,6 +17,7 @@
 #include "descriptor.hpp"
 #include "maps.hpp"
 #include "stat/instructions.hpp"
+#include "stat/jit_names.hpp"
 #include "stat/layers.hpp"
 #include "symbols.hpp"
 #include "text.hpp"
@@ -87,7 +88,8 @@ struct Unwinder::State {
         : process(maps.process), mappings(mappings_of(maps.text)), symbols(maps.text, process),
           code(mappings, Code::kOwn, process),
           backtracer(
-              maps.text, [this](std::uint64_t at, std::uint64_t &word) { return read(at, word); }, process) {
+              maps.text, [this](std::uint64_t at, std::uint64_t &word) { return read(at, word); }, process),
+          owner(maps.owner) {
         for (const Mapping &mapping : mappings)
             if (mapping.is_executable && mapping.is_of_file() && program.empty())
                 program = mapping.path;
@@ -101,6 +103,7 @@ struct Unwinder::State {
     const std::vector<Frame> &frames_at(std::uint64_t address);
     void name_entry(std::uint64_t address, Frame &frame);
     void place_by_mapping(std::uint64_t address, Frame &frame);
+    void name_jit(std::uint64_t address, Frame &frame);
     void name_called(std::vector<Frame> &frames, std::uint64_t called, std::uint64_t caller);
     bool is_of_system(const std::string &path) const;
     bool is_stack(const Mapping &mapping) const;
@@ -113,7 +116,9 @@ struct Unwinder::State {
     Code code;
     const RawStack *stack = nullptr; // the one that is being unwound
     Backtracer backtracer;
-    std::string program; // its path
+    pid_t owner;
+    std::optional<JitNames> jit; // read when it is first asked for
+    std::string program;         // its path
     std::map<std::uint64_t, std::vector<Frame>> known_frames;
     std::set<std::uint64_t> stacks; // where mappings begin that a stack pointer was seen in
     struct Known {
@@ -255,13 +260,30 @@ void Unwinder::State::name_entry(std::uint64_t address, Frame &frame) {
     frame.is_user = frame.function.empty() && frame.is_user;
 }
 
+// Code that the program has made, if it tells its names: that is its own.
+void Unwinder::State::name_jit(std::uint64_t address, Frame &frame) {
+    if (owner == 0)
+        return;
+    if (!jit)
+        jit.emplace(owner);
+    const std::optional<JitName> name = jit->at(address);
+    if (!name)
+        return;
+    frame.function = name->function;
+    frame.offset = name->offset;
+    frame.module = "(compiled at run time)";
+    frame.is_user = true;
+}
+
 // Of the kernel's code, of what was made as the program went along, and where the file is not there that was mapped.
 void Unwinder::State::place_by_mapping(std::uint64_t address, Frame &frame) {
     const Mapping *mapping = mapping_at(mappings, address);
     frame.module = mapping != nullptr && !mapping->path.empty() ? mapping->path : "(unknown)";
     if (mapping == nullptr || !mapping->is_of_file() || mapping->inode == 0 ||
-        begins_with_any(mapping->path, kFilesOfNoName))
+        begins_with_any(mapping->path, kFilesOfNoName)) {
+        name_jit(address, frame);
         return;
+    }
     if (const Descriptor file(open_mapped(*mapping, process)); file.is_open())
         return;
     others.insert(mapping->path);

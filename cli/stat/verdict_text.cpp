@@ -10,10 +10,10 @@ namespace thrum::stat {
 
 namespace {
 
-constexpr double kSlower = 0.95, kNoFaster = 1.15; // speedups
-constexpr double kScalesWell = 0.75;               // of the ideal
+constexpr double kSlower = 0.95, kNoFaster = 1.15;           // speedups
+constexpr double kScalesWell = 0.75;                         // of the ideal
 constexpr double kSurelyAsFast = 0.8, kSurelyNoFaster = 1.3; // what an interval around 1 must stay within
-constexpr double kProven = 1.1;                    // CPU time that no number of free cores makes up for
+constexpr double kProven = 1.1; // CPU time that no number of free cores makes up for
 
 // No machine would have made it faster, whatever the others did.
 bool is_slower_anyhow(const Facts &facts) {
@@ -91,7 +91,8 @@ std::string one_run_text(const Facts &facts) {
     if (guilty)
         return "One run: " + suspicion_text(report.findings.front()) + ", a --sweep tells." + hazy;
     const std::string begin = std::string("One run: its ") +
-                              (report.processes.size() > 1 ? "processes" : "threads") + " used " + used + ", and ";
+                              (report.processes.size() > 1 ? "processes" : "threads") + " used " + used +
+                              ", and ";
     if (!report.waits.empty())
         return begin + "were seen waiting for locks; whether that costs anything a --sweep tells." + hazy;
     return begin + "nothing stands in their way that one run can tell." + hazy;
@@ -106,7 +107,9 @@ std::string busy_text(const Facts &facts) {
                                                : "other programs waited for CPUs as well";
     return load + ", and " + (point.threads > 0 ? threads_text(point) : "the program") + " got " +
            fixed(point.parallelism(), 2) + " of the " + fixed(facts.hindered_wanted, 2) +
-           (point.threads == 1 ? " that it wanted" : point.threads > 0 ? " that they wanted" : " that it wanted");
+           (point.threads == 1  ? " that it wanted"
+            : point.threads > 0 ? " that they wanted"
+                                : " that it wanted");
 }
 
 Outcome outcome_of(const Facts &facts, const std::string &failure) {
@@ -127,7 +130,7 @@ Outcome outcome_of(const Facts &facts, const std::string &failure) {
         return Outcome::kSlower;
     if (facts.speedup >= kSlower && facts.speedup < kNoFaster)
         return facts.gain.low >= kSurelyAsFast && facts.gain.high <= kSurelyNoFaster ? Outcome::kNoFaster
-                                                                                    : Outcome::kNoDifference;
+                                                                                     : Outcome::kNoDifference;
     if (facts.speedup < kSlower || facts.gain.low <= 1)
         return Outcome::kNoDifference;
     return facts.speedup >= kScalesWell * facts.ideal ? Outcome::kScales : Outcome::kScalesSome;

@@ -3,6 +3,7 @@
 // `thrum compare` from outside: what it starts and how often, what it prints, and how it ends. No test looks at a time.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -260,6 +261,54 @@ TEST(Compare, ARunThatTakesTooLongIsEnded) {
     EXPECT_EQ(ended.err, "thrum compare: a run without the cache took longer than 0.2 s and was ended\n");
     EXPECT_EQ(runs_of(mine), 1);
     EXPECT_EQ(kill(std::stoi(read_file(mine.path("pid"))), 0), -1);
+}
+
+// What outlives the comparison loads the library when nothing is summed up any more, and has nothing to say about that.
+#ifdef CLI_CACHE
+TEST(Compare, AProcessThatIsLeftBehindSaysNothing) {
+    const Place mine(CLI_CACHE);
+    const std::string late = mine.write("late", "", 0644), errors = mine.write("errors", "", 0644);
+    const Ended ended = compare({"-n", "1", "--warmup", "0", "--show-output", "--", "/bin/sh", "-c",
+                                 "(while kill -0 $PPID 2>/dev/null; do sleep 0.05; done; /bin/echo late 2>>" +
+                                     errors + " >>" + late + ") >/dev/null 2>&1 & echo hi"},
+                                {}, mine);
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    for (int i = 0; i < 1000 && read_file(late).size() < 10; i++)
+        usleep(10000);
+    EXPECT_EQ(read_file(late), "late\nlate\n") << "of a run without the cache, and one with it";
+    EXPECT_EQ(read_file(errors), "");
+}
+#endif
+
+// --- other forms ------------------------------------------------------------------------------------------------
+
+TEST(Compare, ForSpreadsheetsAndDocuments) {
+    const std::string csv = place().path("pairs.csv"), document = place().path("pairs.md"),
+                      table = place().path("table");
+    const Ended ended = compare({"-n", "3", "--warmup", "0", "--export-csv", csv, "--export-markdown",
+                                 document, "-o", table, "--", kProbe, "exit", "0", "a|b"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.out, "") << "the table is in its file";
+    EXPECT_NE(read_file(table).find("3 pairs of runs, without and with the cache in turn"),
+              std::string::npos);
+    const std::string lines = read_file(csv);
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4) << lines;
+    EXPECT_EQ(lines.rfind("pair,first,without_wall,", 0), 0U) << lines;
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), ','), 4 * 12) << lines;
+    EXPECT_NE(read_file(document).find("| wall time | "), std::string::npos);
+    EXPECT_EQ(compare({"--html", csv, "--export-csv", csv, "--", kProbe}).code(), 2);
+}
+
+TEST(Compare, APreparationBeforeEachRun) {
+    const Place mine(CLI_STANDIN);
+    const std::string count = mine.write("prepared", "", 0644);
+    const Ended ended = compare(
+        {"-n", "2", "--warmup", "1", "--prepare", "echo >>" + count, "--", kProbe, "exit", "0"}, {}, mine);
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(read_file(count).size(), 6U) << "two runs to warm up, and two pairs";
+    const Ended failed = compare({"-n", "1", "--prepare", "exit 3", "--", kProbe, "exit", "0"});
+    EXPECT_EQ(failed.code(), 1);
+    EXPECT_EQ(failed.err, "thrum compare: what --prepare runs failed: exit code 3\n");
 }
 
 // --- Ctrl-C --------------------------------------------------------------------------------------------------

@@ -38,37 +38,40 @@ TEST_P(Jobs, CtrlCEndsALoop) {
 
 // `set -m` gives each command a process group of its own, as an interactive shell does.
 TEST_P(Jobs, CtrlZSuspends) {
-    Session session(shell("set -m; \"$@\"; echo suspended; kill -INT %1; kill -CONT %1; wait %1; echo ended with $?",
-                          GetParam()),
-                    terminal());
+    Session session(
+        shell("set -m; \"$@\"; echo suspended; kill -INT %1; kill -CONT %1; wait %1; echo ended with $?",
+              GetParam()),
+        terminal());
     ASSERT_TRUE(session.until("ready")) << session.screen();
     session.type(kCtrlZ);
     ASSERT_TRUE(session.until("suspended")) << session.screen();
     const Ended ended = session.finish();
-    EXPECT_NE(ended.out.find("ended with 130"), std::string::npos) << "by the signal, 128 + 2 to a shell\n" << ended.out;
+    EXPECT_NE(ended.out.find("ended with 130"), std::string::npos) << "by the signal, 128 + 2 to a shell\n"
+                                                                   << ended.out;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Commands, Jobs,
-    testing::Values(Words{"compare", "--show-output", "--", "/bin/sh", "-c", kSleeps},
-                    Words{"trace", "--", "/bin/sh", "-c", kSleeps},
-                    Words{"stat", "--", "/bin/sh", "-c", kSleeps},
-                    Words{"stat", "--sweep", "1,2", "--", "/bin/sh", "-c", kSleeps, "{}"},
-                    Words{"stat", "--sweep", "1,2", "--show-output", "--", "/bin/sh", "-c",
-                          "test $0 = 1 || { echo ready; exec sleep 1000; }", "{}"},
-                    Words{"run", "--", "/bin/sh", "-c", kSleeps}),
-    [](const testing::TestParamInfo<Words> &words) {
-        return words.param.front() + std::to_string(words.index);
-    });
+INSTANTIATE_TEST_SUITE_P(Commands, Jobs,
+                         testing::Values(Words{"compare", "--show-output", "--", "/bin/sh", "-c", kSleeps},
+                                         Words{"trace", "--", "/bin/sh", "-c", kSleeps},
+                                         Words{"stat", "--", "/bin/sh", "-c", kSleeps},
+                                         Words{"stat", "--sweep", "1,2", "--", "/bin/sh", "-c", kSleeps,
+                                               "{}"},
+                                         Words{"stat", "--sweep", "1,2", "--show-output", "--", "/bin/sh",
+                                               "-c", "test $0 = 1 || { echo ready; exec sleep 1000; }", "{}"},
+                                         Words{"run", "--", "/bin/sh", "-c", kSleeps}),
+                         [](const testing::TestParamInfo<Words> &words) {
+                             return words.param.front() + std::to_string(words.index);
+                         });
 
 // What Ctrl-Z stopped for a while has no time to tell: it is run again.
 TEST(Jobs, ARunThatWasSuspendedIsMadeAgain) {
     const Place mine(CLI_STANDIN);
     const std::string runs = mine.path("runs");
-    const std::string program = mine.write(
-        "program", "#!/bin/sh\necho >>" + runs + "\ntest $(wc -l <" + runs + ") != 1 || { echo ready; sleep 1; }\n");
+    const std::string program = mine.write("program", "#!/bin/sh\necho >>" + runs + "\ntest $(wc -l <" +
+                                                          runs + ") != 1 || { echo ready; sleep 1; }\n");
     Session session({"/bin/bash", "--norc", "-c", "set -m; \"$@\"; echo suspended; fg >/dev/null", "shell",
-                     mine.thrum(), "compare", "--show-output", "-n", "1", "--warmup", "0", "--json", "--", program},
+                     mine.thrum(), "compare", "--show-output", "-n", "1", "--warmup", "0", "--json", "--",
+                     program},
                     terminal());
     ASSERT_TRUE(session.until("ready")) << session.screen();
     session.type(kCtrlZ);

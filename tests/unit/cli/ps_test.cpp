@@ -166,6 +166,16 @@ TEST(Ps, RowsFitTheTerminal) {
     EXPECT_EQ(running.finish(), 0);
 }
 
+TEST(Ps, AgainAndAgain) {
+    Running running({kUlts});
+    Session session({CLI_THRUM, "ps", "--watch", "0.05", std::to_string(running.pid())},
+                    with({{"TERM", "xterm"}}), 100);
+    for (int i = 0; i < 3; i++)
+        ASSERT_TRUE(session.until("\033[H\033[2Jprocess ")) << session.screen();
+    EXPECT_EQ(running.finish(), 0);
+    EXPECT_EQ(session.finish().code(), 1) << "there is nothing to watch any more";
+}
+
 TEST(Ps, EverythingWaits) {
     Running running({kUlts, "wait"});
     const std::string out = ps(running.pid()).out;

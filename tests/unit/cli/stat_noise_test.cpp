@@ -46,7 +46,8 @@ std::string outcome_of(const Report &report) {
 }
 
 TEST(StatVerdict, ShortRunsAreTooShortWhateverTheyShow) {
-    for (const auto &[one, two] : {std::pair{0.001, 0.0015}, {0.0015, 0.0008}, {0.001, 0.001}, {0.012, 0.003}}) {
+    for (const auto &[one, two] :
+         {std::pair{0.001, 0.0015}, {0.0015, 0.0008}, {0.001, 0.001}, {0.012, 0.003}}) {
         const Report report = swept(std::vector(5, std::pair{one, two}));
         EXPECT_EQ(outcome_of(report), "too_short") << one << " " << two;
         ASSERT_EQ(report.findings.size(), 1U);

@@ -353,4 +353,28 @@ TEST(StatOutputs, AFileIsReplaced) {
     expect_folded(read_file(file));
 }
 
+TEST(StatOutputs, TheReportInAFile) {
+    const std::string file = place().path("report.txt"), object = place().path("report.json");
+    const Ended text = spawn({CLI_THRUM, "stat", "-o", file, "--no-profile", "--", "/bin/echo", "printed"});
+    EXPECT_EQ(text.code(), 0) << text.err;
+    EXPECT_EQ(text.out, "printed\n");
+    EXPECT_EQ(text.err, "");
+    EXPECT_EQ(read_file(file).rfind("VERDICT ", 0), 0U);
+    const Ended json =
+        spawn({CLI_THRUM, "stat", "-o", object, "--json", "--no-profile", "--", "/bin/echo", "printed"});
+    EXPECT_EQ(json.out, "printed\n") << "standard output is the program's again";
+    EXPECT_EQ(json_value(read_file(object), "d['outcome']"), "one_run");
+}
+
+TEST(StatOutputs, ARunThatTakesTooLongIsEnded) {
+    const Ended ended =
+        spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--no-profile", "--", "/bin/sh", "-c", "sleep 1000"});
+    EXPECT_EQ(ended.code(), 1) << ended.err;
+    EXPECT_NE(ended.err.find("a run took longer than 0.200 s and was ended"), std::string::npos) << ended.err;
+    const Ended sweep = spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--sweep", "1,2", "--no-profile", "--",
+                               "/bin/sh", "-c", "trap '' TERM; test $0 = 1 || exec sleep 1000", "{}"});
+    EXPECT_EQ(sweep.code(), 1) << sweep.err;
+    EXPECT_NE(sweep.err.find("was ended with 2 threads"), std::string::npos) << sweep.err;
+}
+
 } // namespace

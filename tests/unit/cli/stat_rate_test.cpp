@@ -63,7 +63,8 @@ TEST(StatRate, AFixedTimeIsNoLoss) {
     ASSERT_FALSE(fixed.findings.empty());
     EXPECT_EQ(fixed.findings.front().rule, "fixed-time") << fixed.findings.front().cause;
     EXPECT_NE(fixed.findings.front().fix.find("--rate"), std::string::npos);
-    for (const Report &other : {report_of(2.2, 2.2, 4.4), report_of(2.003, 1.2, 2.2), report_of(2.003, 2.5, 4.8)}) {
+    for (const Report &other :
+         {report_of(2.2, 2.2, 4.4), report_of(2.003, 1.2, 2.2), report_of(2.003, 2.5, 4.8)}) {
         EXPECT_NE(other.findings.front().rule, "fixed-time") << other.findings.front().cause;
     }
     EXPECT_NE(report_of(2.003, 2.004, 2).findings.front().rule, "fixed-time") << "it does no more with two";
@@ -73,18 +74,22 @@ TEST(StatRate, AFixedTimeIsNoLoss) {
 const char *const kRated = "printf 'done\\nrate: %d/s\\n' $((1000 * $0 * $0)); sleep 0.05";
 
 TEST(StatRate, ProgramsAreComparedByIt) {
-    const Ended ended = spawn({CLI_THRUM, "stat", "--sweep", "1,2", "-n", "2", "--rate", "rate: (\\d+)", "--json", "--no-profile",
-                               "--", "/bin/sh", "-c", kRated, "{}"});
+    const Ended ended = spawn({CLI_THRUM, "stat", "--sweep", "1,2", "-n", "2", "--rate", "rate: (\\d+)",
+                               "--json", "--no-profile", "--", "/bin/sh", "-c", kRated, "{}"});
     ASSERT_EQ(ended.code(), 0) << ended.err;
-    EXPECT_EQ(json_value(ended.out, "3 < d['points'][0]['wall']['median'] / d['points'][1]['wall']['median'] < 5"), "True")
+    EXPECT_EQ(
+        json_value(ended.out, "3 < d['points'][0]['wall']['median'] / d['points'][1]['wall']['median'] < 5"),
+        "True")
         << ended.out;
-    EXPECT_NE(ended.err.find("done\nrate: 1000/s\n"), std::string::npos) << "the first run's output is shown\n" << ended.err;
+    EXPECT_NE(ended.err.find("done\nrate: 1000/s\n"), std::string::npos)
+        << "the first run's output is shown\n"
+        << ended.err;
     EXPECT_EQ(ended.err.find("4000/s"), std::string::npos) << ended.err;
 }
 
 TEST(StatRate, WithoutANumberNothingIsCompared) {
-    const Ended ended =
-        spawn({CLI_THRUM, "stat", "--sweep", "1,2", "--rate", "speed: (\\d+)", "--", "/bin/sh", "-c", kRated, "{}"});
+    const Ended ended = spawn({CLI_THRUM, "stat", "--sweep", "1,2", "--rate", "speed: (\\d+)", "--",
+                               "/bin/sh", "-c", kRated, "{}"});
     EXPECT_EQ(ended.code(), 1);
     EXPECT_NE(ended.err.find("--rate found no number above 0"), std::string::npos) << ended.err;
     EXPECT_EQ(spawn({CLI_THRUM, "stat", "--rate", "(", "--sweep", "1", "--", "/bin/true", "{}"}).code(), 2);

@@ -32,7 +32,8 @@ double seconds_of(const std::string &number, const std::string &unit) {
 // What a number may be off by that is shown with so many digits.
 double rounding_of(const std::string &number, const std::string &unit) {
     const std::size_t point = number.find('.');
-    const double last = point == std::string::npos ? 1 : std::pow(10, -static_cast<double>(number.size() - point - 1));
+    const double last =
+        point == std::string::npos ? 1 : std::pow(10, -static_cast<double>(number.size() - point - 1));
     return seconds_of("0.5", unit) * last;
 }
 
@@ -45,10 +46,11 @@ void each(const std::string &text, const char *pattern, const Check &check) {
 }
 
 void expect_products(const std::string &text) {
-    each(text, R"((\d+) voluntary switches x ([\d.]+) (\w+) \(measured\) = ([\d.]+) (\w+))", [&](const std::smatch &m) {
-        const double product = std::stod(m[1]) * seconds_of(m[2], m[3]);
-        EXPECT_NEAR(product, seconds_of(m[4], m[5]), 1.01 * rounding_of(m[4], m[5])) << m.str();
-    });
+    each(text, R"((\d+) voluntary switches x ([\d.]+) (\w+) \(measured\) = ([\d.]+) (\w+))",
+         [&](const std::smatch &m) {
+             const double product = std::stod(m[1]) * seconds_of(m[2], m[3]);
+             EXPECT_NEAR(product, seconds_of(m[4], m[5]), 1.01 * rounding_of(m[4], m[5])) << m.str();
+         });
 }
 
 // No more than there is, and by one thread no more than one.
@@ -66,21 +68,22 @@ void expect_threads(const Report &report, const std::string &text) {
         EXPECT_EQ(report.threads_created, 0U) << text;
         EXPECT_LE(report.processes.size(), 1U) << text;
     }
-    each(text, R"((\d+) threads? at once at most, (\d+) new)", [](const std::smatch &m) {
-        EXPECT_TRUE(std::stoul(m[2]) == 0 || std::stoul(m[1]) > 1) << m.str();
-    });
+    each(text, R"((\d+) threads? at once at most, (\d+) new)",
+         [](const std::smatch &m) { EXPECT_TRUE(std::stoul(m[2]) == 0 || std::stoul(m[1]) > 1) << m.str(); });
     each(text, R"((\d+) (?:created|seen to begin), (\d+) joined \(ok\))",
          [](const std::smatch &m) { EXPECT_GE(std::stoul(m[2]), std::stoul(m[1])) << m.str(); });
 }
 
 // The verdict's ratio lies within its interval, and is the one in the table.
 void expect_ratios(const Report &report, const std::string &text) {
-    each(text, R"(([\d.]+)x (?:the time of|as fast as) \d+ \(([\d.]+)x to ([\d.]+)x\))", [](const std::smatch &m) {
-        EXPECT_LE(std::stod(m[2]), std::stod(m[1])) << m.str();
-        EXPECT_GE(std::stod(m[3]), std::stod(m[1])) << m.str();
-    });
+    each(text, R"(([\d.]+)x (?:the time of|as fast as) \d+ \(([\d.]+)x to ([\d.]+)x\))",
+         [](const std::smatch &m) {
+             EXPECT_LE(std::stod(m[2]), std::stod(m[1])) << m.str();
+             EXPECT_GE(std::stod(m[3]), std::stod(m[1])) << m.str();
+         });
     const auto table = std::regex(R"(\n +(\d+) +[\d.]+ \w+ +([\d.]+)x +([\d.]+)-([\d.]+) )");
-    for (auto at = std::sregex_iterator(text.begin(), text.end(), table); at != std::sregex_iterator(); ++at) {
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), table); at != std::sregex_iterator();
+         ++at) {
         EXPECT_LE(std::stod((*at)[3]), std::stod((*at)[2]) + 0.005) << at->str();
         EXPECT_GE(std::stod((*at)[4]), std::stod((*at)[2]) - 0.005) << at->str();
     }
@@ -126,7 +129,8 @@ class Reports {
             report.points.push_back(point(threads));
         report.is_attached = !is_sweep && chance();
         report.threads_created = chance() ? static_cast<std::uint64_t>(between(0, 9)) : 0;
-        report.sampled_threads = std::max(report.points.back().most_threads, report.threads_created > 0 ? 2U : 1U);
+        report.sampled_threads =
+            std::max(report.points.back().most_threads, report.threads_created > 0 ? 2U : 1U);
         report.threads_joined = static_cast<std::uint64_t>(between(0, 9));
         report.threads_counted = !report.is_attached && chance();
         report.creations_counted = report.threads_counted || chance();
@@ -139,7 +143,9 @@ class Reports {
     }
 
   private:
-    double between(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
+    double between(double low, double high) {
+        return std::uniform_real_distribution<double>(low, high)(random_);
+    }
     bool chance() { return between(0, 1) < 0.5; }
 
     Point point(unsigned threads) {
@@ -244,11 +250,11 @@ Report concluded(const std::vector<Point> &points) {
 
 // More was going on beside one thread, which had a CPU to itself.
 TEST(StatSentences, ThePointThatWasHinderedIsNamed) {
-    const Report report =
-        concluded({on_busy_machine(1, 1, 1, 0, 1.2), on_busy_machine(2, 1, 1, 0.9, 0.9)});
+    const Report report = concluded({on_busy_machine(1, 1, 1, 0, 1.2), on_busy_machine(2, 1, 1, 0.9, 0.9)});
     EXPECT_EQ(report.outcome, thrum::stat::Outcome::kInconclusive);
-    EXPECT_NE(report.verdict.find("others used 0.9 of 2 CPUs, and 2 threads got 1.00 of the 1.90 that they wanted"),
-              std::string::npos)
+    EXPECT_NE(
+        report.verdict.find("others used 0.9 of 2 CPUs, and 2 threads got 1.00 of the 1.90 that they wanted"),
+        std::string::npos)
         << report.verdict;
 }
 

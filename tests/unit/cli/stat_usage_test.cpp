@@ -40,7 +40,7 @@ struct Wrong {
 
 const std::string kPidOnly =
     "thrum stat: -p looks at a process as it is; of the other options it takes --seconds, "
-    "--json, --html, --trace and --folded";
+    "--json, --html, --trace, --folded, -o, --no-profile and --no-follow";
 const std::string kTold =
     "thrum stat: how is the program told the number of threads? Write {} in its place among the "
     "arguments, or give --threads-env NAME or --by-affinity";
@@ -56,7 +56,7 @@ const Wrong kWrong[] = {
     {{"--bogus", "true"}, "thrum stat: unknown option '--bogus'; see thrum stat --help"},
     {{"--exact=1", "true"}, "thrum stat: --exact takes no value; see thrum stat --help"},
     {{"--html", "x", "--folded", "x", "--", "true"},
-     "thrum stat: two of --html, --trace and --folded are to go to x"},
+     "thrum stat: two of --html, --trace, --folded and -o are to go to x"},
     {{"--sweep"}, "thrum stat: --sweep needs a value; see thrum stat --help"},
     {{"--sweep", "", "--", "true", "{}"}, bad_sweep("")},
     {{"--sweep", "1,x", "--", "true", "{}"}, bad_sweep("1,x")},
@@ -82,7 +82,7 @@ const Wrong kWrong[] = {
     {{"-p", "abc"}, "thrum stat: PID is a process number from 1 on, not 'abc'"},
     {{"-p", "1", "--", "true"}, "thrum stat: either -p a process or run a program, not both"},
     {{"-p", "1", "--exact"}, kPidOnly},
-    {{"-p", "1", "--no-profile"}, kPidOnly},
+    {{"-p", "1", "--timeout", "3"}, kPidOnly},
     {{"-p", "1", "--sweep", "1,2"}, kPidOnly},
 };
 

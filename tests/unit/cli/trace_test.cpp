@@ -155,6 +155,18 @@ TEST(TraceCommand, LeavesNothingBeside) {
         EXPECT_EQ(entry.path().filename().string().find(".thrum-trace"), std::string::npos) << entry.path();
 }
 
+// The program's own output is not in the middle of it.
+TEST(TraceCommand, ToStandardOutput) {
+    const Ended ended = spawn({place().thrum(), "trace", "-o", "-", "--", kTraced, "fini"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.out.rfind("{", 0), 0U) << ended.out.substr(0, 100);
+    EXPECT_FALSE(std::filesystem::exists("-"));
+    const std::string out = place().write("stdout.json", ended.out);
+    EXPECT_EQ(spawn({CLI_PYTHON, CLI_CHECK_TRACE, out}).code(), 0);
+    EXPECT_NE(ended.err.find("thrum trace: standard output has "), std::string::npos) << ended.err;
+    EXPECT_FALSE(numbers_in(ended.err).empty()) << "what the program prints";
+}
+
 TEST(TraceCommand, ConvertsWhatAProgramWrote) {
     const std::string raw = place().path("raw"), out = place().path("converted.json");
     const Ended ran = spawn({kTraced, "fini"}, with({{"THRUM_TRACE", raw}, {"THRUM_WORKERS", "2"}}));
@@ -219,6 +231,16 @@ TEST(TraceCommand, NotOfLibthrum) {
     const std::string old = place().write("old.json", "something else\n");
     spawn({place().thrum(), "trace", "-o", old, kProbe, "exit", "0"});
     EXPECT_EQ(read_file(old), "something else\n") << "there is nothing new to put in its place";
+}
+
+// One of the two would be lost.
+TEST(TraceCommand, TwoToOneFile) {
+    const std::string out = place().path("shared.json");
+    Running first({place().thrum(), "trace", "-o", out, "--", "/bin/sh", "-c", "echo ready; read line"});
+    expect_refused({"-o", out, kProbe}, 1,
+                   "another trace is being written to " + out + "; -o FILE names another file");
+    EXPECT_TRUE(std::filesystem::exists(out)) << "the first one's";
+    first.finish();
 }
 
 TEST(TraceCommand, SaysWhatIsWrong) {

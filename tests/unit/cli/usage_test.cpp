@@ -174,4 +174,16 @@ TEST(Usage, HelpThatCannotBeWrittenFails) {
     EXPECT_EQ(ended.err, "thrum: cannot write to standard output\n");
 }
 
+// One mistake, and one line for it whatever the command. An interpreter's name is the script's choice, and no command to a
+// terminal.
+TEST(Usage, WhatIsMissingIsToldAlike) {
+    const std::string script = place().write("no-interpreter", "#!/nowhere/inter\x1b[31mpreter\ntrue\n");
+    for (const char *command : {"run", "compare", "stat", "trace"}) {
+        const Ended ended = thrum({command, "--", script});
+        EXPECT_EQ(ended.code(), 127) << command;
+        EXPECT_EQ(ended.err, "thrum " + std::string(command) + ": " + script +
+                                 ": its interpreter /nowhere/inter?[31mpreter does not exist\n");
+    }
+}
+
 } // namespace

@@ -283,4 +283,37 @@ TEST(Verdict, OddNumbersDoNotBreakThePlots) {
     }
 }
 
+std::string page_of(const std::vector<Pair> &list) {
+    return thrum::as_html(comparison(list), thrum::summarize(list), judged(list));
+}
+
+// Of the circles of a class: how far they are apart, from the topmost to the lowest.
+double spread_of(const std::string &page, const std::string &style) {
+    double low = 1e9, high = -1e9;
+    const std::string end = "\" r=\"4.5\" class=\"" + style + "\"";
+    for (std::size_t at = page.find(end); at != std::string::npos; at = page.find(end, at + 1)) {
+        const double y = std::stod(page.substr(page.rfind("cy=\"", at) + 4));
+        low = std::min(low, y);
+        high = std::max(high, y);
+    }
+    return high - low;
+}
+
+// It is drawn at the end of the axis, with a note.
+TEST(Verdict, APointFarFromAllOthersDoesNotFlattenThem) {
+    std::vector<Pair> list = pairs(around(1, 0.3));
+    const double usual = spread_of(page_of(list), "with");
+    EXPECT_EQ(page_of(list).find("beyond the axis"), std::string::npos);
+    list[4].runs[thrum::kWith].wall = 100;
+    list[6].runs[thrum::kWithout].wall = 300;
+    const std::string page = page_of(list);
+    EXPECT_NE(page.find("2 points beyond the axis, up to 300 s"), std::string::npos);
+    EXPECT_GT(spread_of(page, "with"), 0.7 * usual);
+}
+
+TEST(Verdict, OnePairHasNoInterval) {
+    EXPECT_EQ(page_of(pairs({1.1})).find("% interval"), std::string::npos);
+    EXPECT_NE(page_of(pairs(around(1.1, 0.1))).find("% interval"), std::string::npos);
+}
+
 } // namespace

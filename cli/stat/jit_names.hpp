@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names of functions that a program compiles while it runs: as it writes them to /tmp/perf-PID.map, a convention of perf(1)'s
+// that virtual machines follow where they are told to (node --perf-basic-prof, java with a perf map agent, python -X perf).
+// Used by unwind.cpp.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace thrum::stat {
+
+struct JitName {
+    std::string function;
+    std::uint64_t offset = 0; // of the address that was asked for, in the function
+};
+
+class JitNames {
+  public:
+    // Of a process, which may have ended, and by its number in this namespace. Reads no file that is neither the user's own nor
+    // root's: anybody may write to /tmp.
+    explicit JitNames(pid_t pid);
+    // By the text of such a file: lines of "START SIZE NAME", the first two hexadecimal. What comes later lies over what came
+    // before.
+    explicit JitNames(const std::string &text) { add(text); }
+
+    std::optional<JitName> at(std::uint64_t address) const;
+
+  private:
+    struct Code {
+        std::uint64_t end;
+        std::string name;
+    };
+    void add(const std::string &text);
+
+    std::map<std::uint64_t, Code> functions_; // by where they begin; none lies over another
+};
+
+} // namespace thrum::stat
