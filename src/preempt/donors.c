@@ -538,6 +538,10 @@ void donors_give(struct tcb *tcb) {
         donors_ask();
 }
 
+bool donors_are_scarce(void) {
+    return load_relaxed(&donors.count) <= preempt_owners_at_once();
+}
+
 /* --- life --------------------------------------------------------------------------------------------- */
 
 int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void)) {

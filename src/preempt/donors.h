@@ -52,4 +52,7 @@ void donors_end_private(struct tcb *tcb);
 struct tcb *donors_take(uint32_t keep);
 void donors_give(struct tcb *tcb);
 
+/* There are no more spares than are kept back for units that have a block for life. */
+bool donors_are_scarce(void);
+
 #endif

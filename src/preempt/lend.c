@@ -10,6 +10,7 @@
  *     worker, one spare is kept back, which comes free again when one of the first kind goes on.
  *   - To change to any other needs one of the rest. Without, it waits in the queue. From a unit that has one for life it
  *     takes none; but that one's must be there, or nobody could change back to it.
+ *     From it, when it waits or yields, the worker runs one of the first kind where there are no more spares than that.
  *   - To change to the loop, which may find whom it has not looked at, needs none of those; but then that runs nobody of
  *     the last kind before there is a reserve again (tcb_instead).
  *
@@ -109,6 +110,18 @@ static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passe
     return found;
 }
 
+/* To change to a unit with a block for life has taken the spare that was kept back for it, or will take the reserve. If a unit that
+ * was never preempted ran after it and were preempted in turn, none would come free again, and the next time that one
+ * would wait until another ends. */
+static struct thrum_unit *note_debt(struct worker *worker, struct thrum_unit *next) {
+    bool to_owner = next != NULL && next->tcb != NULL && !load_relaxed(&next->took_tcb);
+    if (to_owner && donors_are_scarce()) {
+        worker->owes = true;
+        worker->until_slow = 1;
+    }
+    return next;
+}
+
 struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
     if (!preempt_is_armed()) {
         if (next != worker->loop)
@@ -120,7 +133,7 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
     if (worker->reserve == NULL)
         worker->reserve = new_reserve(worker);
     if (may_change_to(worker, next, spare))
-        return next;
+        return note_debt(worker, next);
     if (next == worker->loop) {
         worker->is_short = true;
         return worker->reserve != NULL || is_free ? next : NULL;
@@ -130,7 +143,7 @@ struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, str
         pass_over(&passed, next);
     else
         unit_wake(worker, next);
-    return search(worker, passed, spare);
+    return note_debt(worker, search(worker, passed, spare));
 }
 
 /* The order of a scheduler might choose the same one time and again: so it is not left to that who comes first. */

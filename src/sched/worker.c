@@ -11,6 +11,7 @@
 #include "os/topology.h"
 #include "sched/order.h"
 #include "sched/pool.h"
+#include "sched/preempted.h"
 #include "sched/scheduler.h"
 #include "sched/timekeeper.h"
 #include "sched/trim.h"
@@ -66,6 +67,15 @@ static bool is_time_to_be_fair(struct worker *worker) {
     return true;
 }
 
+/* One that has taken a block along gives back another as it is resumed (preempt/lend.c). */
+static struct thrum_unit *pick_preempted(struct worker *worker) {
+    struct thrum_unit *unit = preempted_take(worker, worker, NULL);
+    worker->owes = unit != NULL && !load_relaxed(&unit->took_tcb);
+    if (worker->owes)
+        worker->until_slow = 1;
+    return unit;
+}
+
 struct thrum_unit *pick_slow(struct worker *worker) {
     uint32_t picks = FAIR_EVERY;
     if (__builtin_expect(is_called_away(worker, NULL), 0))
@@ -76,6 +86,11 @@ struct thrum_unit *pick_slow(struct worker *worker) {
     worker->until_slow = worker->obeys ? 1 : picks;
     if (worker->obeys)
         return NULL;
+    if (__builtin_expect(worker->owes, 0)) {
+        struct thrum_unit *preempted = pick_preempted(worker);
+        if (preempted != NULL)
+            return preempted;
+    }
     struct thrum_unit *unit = is_time_to_be_fair(worker) ? pick_starving(worker) : NULL;
     return unit != NULL ? unit : pick_own(worker);
 }

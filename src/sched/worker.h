@@ -95,7 +95,8 @@ struct worker {
                             are carriers: that of its carrier */
     struct tcb *reserve; /* to go on with when one does (preempt/lend.c) */
     bool is_short;       /* it went on with that, and has none since */
-    struct tcb home;     /* its kernel thread's own */
+    bool owes; /* no spare was left for a unit that has a block for life: next runs one that was preempted */
+    struct tcb home; /* its kernel thread's own */
     struct tick tick;
 };
 
