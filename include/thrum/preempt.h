@@ -36,8 +36,7 @@
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
  * (signal(7)); poll, epoll_wait, nanosleep, reads of sockets with SO_RCVTIMEO and some others return EINTR. A thread that must
- * not see that calls by thrum_blocking. Nobody is preempted in a signal handler of the program's that runs on an alternate
- * stack or with signals blocked. thrum-preemption(7) has all of it.
+ * not see that calls by thrum_blocking. A signal handler of the program's is not preempted. thrum-preemption(7) has all of it.
  *
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (16 with AMX) are left of it, the
  * thread goes on until more are.

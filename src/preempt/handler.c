@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The handler, and what it does later if it came in a non-preemptible region.
  *
- * It runs on the alternate stack of the kernel thread: in the middle of a switch the present stack may be another worker's
- * already. A unit that is to be preempted waits in the middle of its handler, perhaps to go on with another kernel thread
- * under it; so the handler first moves to that unit's stack, with the frame to which it will return. The signal is blocked
+ * It runs on the alternate stack of the kernel thread: the present stack may have no room for it. A unit that is to be
+ * preempted waits in the middle of its handler, perhaps to go on with another kernel thread under it; so the handler first moves to that unit's stack, with the frame to which it will return. The signal is blocked
  * as long as a handler runs, and let in for whoever runs in between, so that there is room for one frame on each stack. At
  * its end the kernel installs the signal mask and the alternate stack that it found at the beginning, which may be another
  * kernel thread's: they are replaced by the present ones. That mask is not what the handler finds where the signal ended a call
@@ -254,26 +253,86 @@ static bool is_on(const stack_t *stack, uintptr_t address) {
     return address - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
 
-/* On an alternate stack, or with signals blocked that its worker does not block: then it is mostly a handler of the
- * program's that was interrupted, and the signal mask and the stack that the kernel keeps for that are the kernel
- * thread's. A mask that stays is the worker's new one. */
+/* Of the primary: its kernel thread's. */
+static struct { char *low, *top; /* r/o while there are workers */ } primary_stack;
+
+/* Where the unit's own stack begins, if the stack pointer is on it; else 0. */
+static uintptr_t stack_top_of(const struct thrum_unit *unit, uintptr_t sp) {
+    uintptr_t low = (uintptr_t)primary_stack.low, top = (uintptr_t)primary_stack.top;
+    if (!is_thread(unit))
+        return 0; /* others' stacks */
+    if (unit->stack_top != NULL) {
+        low = (uintptr_t)unit_stack_low(unit);
+        top = (uintptr_t)unit_first_frame(unit);
+    } else if (!unit->is_primary) {
+        return 0;
+    }
+    return sp >= low && sp < top ? top : 0;
+}
+
+/* Has the program one that does not block its own signal while it runs? */
+static bool has_handler_without_mask(void) {
+    struct sigaction action;
+    for (int signal = 1; signal <= SIGRTMAX; signal++)
+        if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
+            action.sa_handler != SIG_IGN && (action.sa_flags & SA_NODEFER))
+            return true;
+    return false;
+}
+
+/* Is a handler of the program's on that stack, which runs with `mask`? One that has returned leaves its frame behind, in the midst
+ * of others if a function does not write to all of its own. But while it runs signals are blocked that were not before, its own
+ * at least. */
+static bool has_handlers_frame(uintptr_t sp, uintptr_t top, sigbits mask) {
+    enum { FAR = 64 * 1024 };
+    uintptr_t at = sp + (ARCH_SIGNAL_FRAME_PHASE - sp) % ARCH_SIGNAL_FRAME_STEP;
+    uintptr_t end = top - sp < FAR ? top : sp + FAR;
+    bool has_old = false;
+    for (; at < end; at += ARCH_SIGNAL_FRAME_STEP) {
+        const ucontext_t *frame = arch_signal_frame_at(at, top);
+        if (frame != NULL && (mask & ~mask_of_frame(frame)) != 0)
+            return true;
+        has_old |= frame != NULL;
+    }
+    return has_old && has_handler_without_mask();
+}
+
+/* The stack pointer is sp, and the present unit goes on with the mask that its worker has. A handler may have that, too: of a
+ * signal that the thread itself has let in. */
+static bool is_on_handlers_frame(const struct worker *worker, uintptr_t sp) {
+    uintptr_t top = stack_top_of(worker->current, sp);
+    return top != 0 && has_handlers_frame(sp, top, worker->tick.mask);
+}
+
+/* On an alternate stack, or with signals blocked that its worker does not block, where a handler of the program's may have been
+ * interrupted: the signal mask and the stack that the kernel keeps for that are the kernel thread's.
+ *
+ * A thread may also block signals itself. Its mask is the worker's new one when many ticks in a row have found it, each with no
+ * handler's frame on the thread's stack: one handler that takes long, or many that are short, are never taken for the thread. */
 static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     enum { STAYS = 64 };
     struct tick *tick = &worker->tick;
     sigbits mask = mask_of_frame(context);
-    if (is_on(&context->uc_stack, arch_fault_sp(context)))
+    uintptr_t sp = arch_fault_sp(context), top;
+    if (is_on(&context->uc_stack, sp))
         return true;
+    if (mask == tick->mask) {
+        tick->seen = 0;
+        store_relaxed(&tick->other, mask);
+        return false;
+    }
     if (worker->current->blocks_sigchld && mask == (tick->mask | own_block(worker->current)))
         return false; /* a handler of that signal does not come meanwhile */
-    tick->seen = mask != tick->mask && mask == tick->other ? tick->seen + 1 : 0;
+    if ((top = stack_top_of(worker->current, sp)) == 0 || has_handlers_frame(sp, top, mask)) {
+        tick->seen = 0;
+        return true;
+    }
+    tick->seen = mask == tick->other ? tick->seen + 1 : 0;
     store_relaxed(&tick->other, mask);
     if (tick->seen >= STAYS)
         tick->mask = mask;
     return mask != tick->mask;
 }
-
-/* Of the primary: its kernel thread's. */
-static struct { char *low, *top; /* r/o while there are workers */ } primary_stack;
 
 /* Where its frame goes on the unit's own stack; NULL: there is no room, or it stands on another one. */
 static char *place_on_own_stack(const struct thrum_unit *unit, const ucontext_t *context, const char *frame,
@@ -416,7 +475,9 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     worker->tick.late = take_signal(worker, info);
     worker->tick.stands = worker->tick.resumed == arch_fault_pc(context);
     worker->tick.resumed = 0;
-    if (is_forbidden(context) || is_in_handler(worker, context) ||
+    bool is_loop =
+        load_relaxed(&worker->current->kind) == UNIT_LOOP; /* is not preempted, whatever it is in */
+    if (is_forbidden(context) || (!is_loop && is_in_handler(worker, context)) ||
         !is_on(&context->uc_stack, (uintptr_t)context)) {
         look_if_stuck(worker, context, true);
         return;
@@ -428,6 +489,10 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         } else {
             tick_off(worker);
         }
+        return;
+    }
+    if (!is_loop && is_on_handlers_frame(worker, arch_fault_sp(context))) {
+        look_if_stuck(worker, context, true);
         return;
     }
     enter();
@@ -461,11 +526,13 @@ bool handler_has_dropped(void) {
     return dropped;
 }
 
-/* Signal masks are kernel threads', and who goes on elsewhere would leave its own behind: where others are blocked than the
- * worker blocks nobody is preempted, as in the handler (is_in_handler). What was to be waits for a tick that finds it otherwise;
- * one that is kept back comes with the mask. */
-static bool masks_are_the_workers(struct worker *worker) {
-    if (signals_mask_get() == worker->tick.mask)
+/* Signal masks are kernel threads', and a thread that is resumed elsewhere would leave its own behind: where others are blocked
+ * than the worker blocks, or a handler of the program's has called, no thread is preempted, as in the handler (is_in_handler).
+ * The preemption waits for a tick that finds it otherwise; one that is kept back comes with the mask. */
+static bool may_preempt_here(struct worker *worker) {
+    if (load_relaxed(&worker->current->kind) == UNIT_LOOP ||
+        (signals_mask_get() == worker->tick.mask &&
+         !is_on_handlers_frame(worker, (uintptr_t)__builtin_frame_address(0))))
         return true;
     tick_go_on(worker);
     return false;
@@ -476,7 +543,7 @@ void preempt_pending(void) {
     for (;;) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         struct worker *worker = worker_here();
-        struct thrum_unit *next = worker != NULL && masks_are_the_workers(worker) ? for_whom(worker) : NULL;
+        struct thrum_unit *next = worker != NULL && may_preempt_here(worker) ? for_whom(worker) : NULL;
         if (next != NULL) {
             (void)preempt_for(worker, worker->current, next, NULL);
             worker_here()->tick.late = true; /* as in preempt_here */

@@ -10,6 +10,7 @@
 #include <asm/sigcontext.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
@@ -20,11 +21,13 @@ static inline char *arch_signal_frame(ucontext_t *context) {
     return (char *)context - ARCH_SIGNAL_INFO;
 }
 
-/* Has been copied from `distance` bytes further up: a multiple of ARCH_SIGNAL_ALIGN. */
+/* Has been copied from `distance` bytes further up: a multiple of ARCH_SIGNAL_ALIGN. It is marked as the library's own, by a
+ * field that the kernel does not read (arch_signal_frame_at). */
 enum { ARCH_SIGNAL_ALIGN = 64 };
 
 static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
     ucontext_t *context = (ucontext_t *)(void *)(frame + ARCH_SIGNAL_INFO);
+    context->uc_link = context;
     char *at = (char *)context->uc_mcontext.__reserved;
     for (const char *end = at + sizeof context->uc_mcontext.__reserved; at < end;) {
         struct _aarch64_ctx *record = (struct _aarch64_ctx *)(void *)at;
@@ -35,6 +38,25 @@ static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
         at += record->size;
     }
     return context;
+}
+
+/* Frames begin at addresses of this remainder, divided by that. */
+enum { ARCH_SIGNAL_FRAME_STEP = 16, ARCH_SIGNAL_FRAME_PHASE = 0 };
+
+/* What lies at `at`, below `top`, if it is a frame that the kernel made for a handler on this stack; else NULL. Told by what the
+ * kernel always writes, whatever returns from the handler: the first record is that of the vector registers. Not one that
+ * arch_signal_moved has made. Of the siginfo the kernel writes nothing where the handler does not want it. */
+static inline const ucontext_t *arch_signal_frame_at(uintptr_t at, uintptr_t top) {
+    const ucontext_t *context = (const ucontext_t *)(at + ARCH_SIGNAL_INFO);
+    const struct _aarch64_ctx *record =
+        (const struct _aarch64_ctx *)(const void *)context->uc_mcontext.__reserved;
+    if (top - at < (uintptr_t)record + sizeof(struct fpsimd_context) - at || context->uc_flags != 0 ||
+        context->uc_link != NULL)
+        return NULL;
+    uintptr_t sp = context->uc_mcontext.sp;
+    bool is_one = record->magic == FPSIMD_MAGIC && record->size == sizeof(struct fpsimd_context) && sp > at &&
+                  sp <= top;
+    return is_one ? context : NULL;
 }
 
 static inline bool arch_is_call(const uint32_t *pc) {

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
@@ -17,14 +18,35 @@ static inline char *arch_signal_frame(ucontext_t *context) {
     return (char *)context - sizeof(void *);
 }
 
-/* Has been copied from `distance` bytes further up: a multiple of ARCH_SIGNAL_ALIGN. */
+/* Has been copied from `distance` bytes further up: a multiple of ARCH_SIGNAL_ALIGN. It is marked as the library's own, by a
+ * field that the kernel does not read (arch_signal_frame_at). */
 enum { ARCH_SIGNAL_ALIGN = 64 };
 
 static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
     ucontext_t *context = (ucontext_t *)(void *)(frame + sizeof(void *));
+    context->uc_link = context;
     if (context->uc_mcontext.fpregs != NULL)
         context->uc_mcontext.fpregs = (fpregset_t)(void *)((char *)context->uc_mcontext.fpregs - distance);
     return context;
+}
+
+/* Frames begin at addresses of this remainder, divided by that. */
+enum { ARCH_SIGNAL_FRAME_STEP = 16, ARCH_SIGNAL_FRAME_PHASE = 8 };
+
+/* What lies at `at`, below `top`, if it is a frame that the kernel made for a handler on this stack; else NULL. Told by what the
+ * kernel always writes, whatever returns from the handler. Not one that arch_signal_moved has made. Of the siginfo the kernel
+ * writes nothing where the handler does not want it. */
+static inline const ucontext_t *arch_signal_frame_at(uintptr_t at, uintptr_t top) {
+    enum { FLAGS = 7, USER_CODE = 0x33, SELECTOR = 0xffff };
+    const ucontext_t *context = (const ucontext_t *)(at + sizeof(void *));
+    if (context->uc_flags > FLAGS || context->uc_link != NULL ||
+        top - at < (uintptr_t)(&context->uc_sigmask) + sizeof(uint64_t) - at)
+        return NULL;
+    uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP],
+              fp = (uintptr_t)context->uc_mcontext.fpregs;
+    bool is_one =
+        (context->uc_mcontext.gregs[REG_CSGSFS] & SELECTOR) == USER_CODE && fp > at && fp < sp && sp <= top;
+    return is_one ? context : NULL;
 }
 
 enum { ARCH_CALL_INSTRUCTION = 2, ARCH_CODE_PAGE = 4096 };

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which signals a worker blocks, and that its ticks tell a thread that blocks some from a handler that does: a handler is not
+// preempted, however long it takes and however often one is found (thrum-preemption(7), "Handlers of the program's").
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "preempt.hpp"
+
+namespace {
+
+constexpr int kStays = 64; // ticks that find a mask before it is a thread's (handler.c)
+
+class Masks : public Interrupted, public testing::WithParamInterface<unsigned> {
+  protected:
+    void SetUp() override {
+        if (ULT_EMULATED)
+            GTEST_SKIP() << "qemu-user has frames and stacks for signals of its own";
+        Interrupted::SetUp();
+        alarm(60);
+    }
+    void TearDown() override {
+        alarm(0);
+        std::signal(SIGUSR1, SIG_DFL);
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, Masks, kSafeModes, name_of_mode);
+
+pid_t kernel_thread() {
+    return static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+void change_mask(int how, int signal) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, signal);
+    pthread_sigmask(how, &signals, nullptr);
+}
+
+bool is_blocked(int signal) {
+    sigset_t signals;
+    pthread_sigmask(SIG_BLOCK, nullptr, &signals);
+    return sigismember(&signals, signal) != 0;
+}
+
+void interrupt_here(int signal) {
+    syscall(SYS_tgkill, getpid(), kernel_thread(), signal);
+}
+
+std::atomic<int> handled, preempted, moved;
+std::atomic<uint64_t> handler_takes; // us
+
+// Ticks find it, and one in any case.
+void compute(int) {
+    const pid_t before = kernel_thread();
+    const uint64_t preemptions_before = preemptions();
+    for (const uint64_t end = in_us(handler_takes); thrum_now() < end;)
+        ;
+    interrupt_here(SIGRTMIN + 4);
+    preempted += preemptions() != preemptions_before;
+    moved += kernel_thread() != before;
+    handled++;
+}
+
+void handle(void (*handler)(int), int flags = 0) {
+    handled = preempted = moved = 0;
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART | flags;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+}
+
+// Handlers that take so long, one upon the other, in main and in a thread, while another one computes.
+int run_handlers(unsigned mode, int times, uint64_t takes, int flags) {
+    handler_takes = takes;
+    handle(compute, flags);
+    const Preempting runtime(1, mode, kShort);
+    std::atomic<bool> stop{false};
+    Thread computes([&] { wait_for(stop); });
+    const auto interrupted = [&] {
+        change_mask(SIG_UNBLOCK, SIGUSR1);
+        for (int i = 0; i < times; i++)
+            interrupt_here(SIGUSR1);
+    };
+    Thread thread(interrupted);
+    interrupted();
+    const bool stays_blocked = is_blocked(SIGUSR1);
+    thread.join();
+    stop = true;
+    return handled == 2 * times && preempted == 0 && moved == 0 && !stays_blocked ? 0 : 1;
+}
+
+void expect_no_preemption(int times, uint64_t takes, int flags = 0) {
+    const int status = in_child([=] { return run_handlers(Masks::GetParam(), times, takes, flags); }, 60);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+} // namespace
+
+// As many as would make a mask the thread's, if they were one.
+TEST_P(Masks, OfManyShortHandlers) {
+    for (int run = 0; run < 12; run++)
+        expect_no_preemption(3 * kStays, kShort / 10);
+}
+
+TEST_P(Masks, OfOneLongHandler) {
+    expect_no_preemption(1, 6 * kStays * kShort);
+}
+
+// ... or that has the thread's mask.
+TEST_P(Masks, OfHandlersThatBlockNothing) {
+    expect_no_preemption(10, 10 * kShort, SA_NODEFER);
+}
+
+// What it blocks itself it has for good, and it is preempted all the same.
+TEST_P(Masks, OfAThread) {
+    const Preempting runtime(1, GetParam());
+    std::atomic<bool> over{false};
+    Thread computes([&] { wait_for(over); });
+    Thread blocks([&] {
+        change_mask(SIG_BLOCK, SIGUSR2);
+        for (const uint64_t next = preemptions() + 10; preemptions() < next;) {
+        }
+        EXPECT_TRUE(is_blocked(SIGUSR2));
+        change_mask(SIG_UNBLOCK, SIGUSR2);
+        for (const uint64_t next = preemptions() + 10; preemptions() < next;) {
+        }
+        over = true;
+    });
+}
+
+// ... also where handlers have run there, of whose frames the stack shows traces.
+TEST_P(Masks, OfAThreadThatHandlersHaveInterrupted) {
+    handler_takes = 0;
+    handle(compute);
+    const Preempting runtime(1, GetParam());
+    std::atomic<bool> over{false};
+    Thread computes([&] { wait_for(over); });
+    Thread blocks([&] {
+        change_mask(SIG_UNBLOCK, SIGUSR1);
+        for (int i = 0; i < 10; i++)
+            interrupt_here(SIGUSR1);
+        change_mask(SIG_BLOCK, SIGUSR2);
+        for (const uint64_t next = preemptions() + 10; preemptions() < next;) {
+        }
+        over = true;
+    });
+    blocks.join();
+    computes.join();
+    EXPECT_EQ(handled, 10);
+}
