@@ -22,7 +22,7 @@
  *   YIELD    no: others use the same ones    code without the C library: malloc breaks within seconds
  *   LEND     while it is preempted           all but PI mutexes and gettid(); see LIMITS in thrum-preemption(7)
  *   OWN_TLS  for life, and begins with new    as LEND; and they are the same after a wait
- *   KLT      and the kernel thread under it  everything
+ *   KLT      and the kernel thread under it  all; see LIMITS there
  *
  * In LEND and KLT each thread that is preempted at one time needs a kernel thread, in OWN_TLS each thread.
  *
@@ -36,13 +36,15 @@
  *
  * SIGNALS. The signal (THRUM_SIGNAL) belongs to the library. System calls go on after it where SA_RESTART lets them
  * (signal(7)); poll, epoll_wait, nanosleep, reads of sockets with SO_RCVTIMEO and some others return EINTR. A thread that must
- * not see that calls by thrum_blocking. A signal handler of the program's is not preempted. thrum-preemption(7) has all of it.
+ * not see that calls by thrum_blocking. A signal handler of the program's is not preempted. A thread that blocks the signal is
+ * not preempted either; while it does, those that were preempted run elsewhere, but those that never were may have to wait
+ * for it. thrum-preemption(7) has all of it.
  *
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (16 with AMX) are left of it, the
  * thread goes on until more are.
  *
- * PRICE. Unless told, from the start a timer and a sleeping kernel thread for each worker, and one that makes more when
- * somebody is preempted for the first time; a mode that is asked for by its name makes all of them at thrum_init. Where each
+ * PRICE. Unless told, from the start a timer and a sleeping kernel thread for each worker, and one that makes more, and one that
+ * looks after workers, when a thread is preempted for the first time; a mode that is asked for by its name makes all of them at thrum_init. Where each
  * worker has one thread at most, nothing besides. Programs whose threads count on being alone between two waits, as with one
  * worker they may have, say THRUM_PREEMPT_NONE.
  */

@@ -85,7 +85,9 @@ static struct {
     bool has_provider;
     struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
     bool (*arm)(void);
-    uint32_t wanted; /* a unit was to be preempted, and nothing is armed */
+    uint32_t wanted;          /* a unit was to be preempted, and nothing is armed */
+    bool (*add_relief)(void); /* r/o */
+    uint32_t relief;          /* one more worker that relieves others is wanted */
 } donors;
 
 /* How many more there may be; the provider's. */
@@ -440,6 +442,8 @@ static void provide(void) {
     bool is_ready = preempt_is_armed();
     if (!is_ready && exchange_acquire(&donors.wanted, 0U) != 0)
         is_ready = donors.arm();
+    if (is_ready && exchange_acquire(&donors.relief, 0U) != 0)
+        donors.add_relief(); /* or it is asked for again */
     if (is_ready && make_enough())
         interrupt_starved();
     join_ended(); /* the program's destructors of thread-locals: they may take their time */
@@ -478,6 +482,11 @@ void donors_ask(void) {
 
 void donors_ask_to_arm(void) {
     store_release(&donors.wanted, 1);
+    donors_ask();
+}
+
+void donors_ask_for_relief(void) {
+    store_release(&donors.relief, 1);
     donors_ask();
 }
 
@@ -544,10 +553,12 @@ bool donors_are_scarce(void) {
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void)) {
+int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void),
+                 bool (*add_relief)(void)) {
     donors.exceptions_here = exceptions_here;
     donors.arm = arm;
-    donors.wanted = 0;
+    donors.add_relief = add_relief;
+    donors.wanted = donors.relief = 0;
     donors.low = 2;
     donors.is_watched = false;
     store_relaxed(&donors.asked, NOBODY_ASKS);

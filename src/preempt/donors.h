@@ -25,9 +25,12 @@ struct tcb;
 void donors_ask(void);
 /* ... and to have it armed first (preempt.h): somebody is to be preempted. */
 void donors_ask_to_arm(void);
+/* ... or to have one worker more that relieves others. */
+void donors_ask_for_relief(void);
 
-/* `count` of them at once, and the provider, which is to call arm(). 0 or EAGAIN, then there are none. */
-int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void));
+/* `count` of them at once, and the provider, which is to call arm() and add_relief(). 0 or EAGAIN, then there are none. */
+int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void),
+                 bool (*add_relief)(void));
 /* The provider ends, before the workers do; then the others. */
 void donors_close(void);
 void donors_stop(void);

@@ -26,6 +26,7 @@
 #include "preempt/donors.h"
 #include "preempt/frame_stack.h"
 #include "preempt/preempt.h"
+#include "preempt/watch.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -108,9 +109,12 @@ static void make_frame_ours(const struct thrum_unit *self, ucontext_t *context) 
     sigaltstack(NULL, &context->uc_stack);
 }
 
+static uint32_t *away(bool counts) {
+    return counts ? &preempt.away : &preempt.away_in_pools;
+}
+
 static void come_back(bool counts) {
-    if (counts)
-        fetch_sub_release(&preempt.away, 1U);
+    fetch_sub_release(away(counts), 1U);
 }
 
 /* The relief's worker preempts until preemption has closed: what it runs may wait for a lock that a unit has which is still
@@ -122,8 +126,8 @@ static bool is_closed_to(const struct worker *worker) {
 
 /* Either the primary, which closes, sees one more away, or this sees that it does. False: `next` is put back. */
 static bool go_away(struct worker *worker, struct thrum_unit *next, bool counts) {
-    if (counts)
-        fetch_add_seq_cst(&preempt.away, 1U);
+    fetch_add_seq_cst(away(counts), 1U);
+    watch_tell();
     if (!is_closed_to(worker))
         return true;
     come_back(counts);
@@ -470,6 +474,8 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     }
     int error = error_here();
     exchange_acq_rel(&worker->tick.interrupted, 0U);
+    store_relaxed(&worker->tick.came, load_relaxed(&worker->tick.came) + 1);
+    store_relaxed(&worker->tick.held, 0);
     worker->tick.came_early = load_relaxed(&worker->tick.early);
     tick_go_on(worker); /* it may have been the only one that was asked for */
     worker->tick.late = take_signal(worker, info);

@@ -14,6 +14,7 @@
 #include "os/syscall.h"
 #include "os/thread.h"
 #include "preempt/preempt.h"
+#include "preempt/watch.h"
 #include "sched/current.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
@@ -112,7 +113,9 @@ static void *watch(void *unused) {
         uint32_t seen = load_seq_cst(&monitor.word); /* first: who stops it changes that last */
         if (load_acquire(&monitor.stopping))
             return unused;
-        uint64_t earliest = look_at_all();
+        uint64_t earliest = look_at_all(), watch_again = watch_look(timer_now());
+        if (watch_again < earliest)
+            earliest = watch_again;
         store_seq_cst(&monitor.until, earliest);
         sleep_until(seen, earliest);
     }
@@ -127,6 +130,7 @@ int monitor_start(void) {
     lock_acquire(&monitor.lock);
     if (!monitor.runs) {
         store_relaxed(&monitor.stopping, 0);
+        watch_start();
         error = thread_make_quiet(&monitor.thread, STACK, watch, NULL);
         monitor.runs = error == 0;
     }
@@ -148,4 +152,5 @@ void monitor_fork_child(void) {
     lock_reset(&monitor.lock);
     monitor.runs = false;
     monitor.until = TIMER_NEVER;
+    watch_start();
 }

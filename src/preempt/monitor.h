@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ticks from a kernel thread, the monitor, for workers that have no timer of the kernel's: because the system has none to
- * give, or because the program wants it so (THRUM_TICK=monitor).
+/* The monitor: a kernel thread that looks after workers which no tick reaches (watch.h), and that sends ticks to those that have no
+ * timer of the kernel's: because the system has none to give, or because the program wants it so (THRUM_TICK=monitor).
  *
  * A worker's `due` says when its next tick is to come (ns, CLOCK_MONOTONIC, an even number; 0: none is), and in its lowest
  * bit whether others follow, one a `period`. Whoever asks for ticks stores it; the monitor alone moves it on, by a cas, so

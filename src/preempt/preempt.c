@@ -46,9 +46,14 @@ uint32_t preempt_owners_at_once(void) {
 static int start_keeping(const struct preempt_runtime *runtime) {
     uint32_t workers = runtime->workers;
     uint32_t count = preempt_is_armed() ? 2 * (workers + 1) + OTHER_BLOCKS : workers;
-    int error = donors_start(count, exceptions_here, runtime->arm);
+    int error = donors_start(count, exceptions_here, runtime->arm, runtime->add_relief);
     if (error == 0 && preempt.lends && (error = libc_signals_wrap()) != 0)
         donors_stop();
+    if (error == 0 && preempt_is_armed() && (error = monitor_start()) != 0) {
+        if (preempt.lends)
+            libc_signals_unwrap();
+        donors_stop();
+    }
     return error;
 }
 

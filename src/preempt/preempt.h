@@ -12,7 +12,7 @@
  * a unit that takes its own along is replaced first, and who cannot replace it does not preempt (lend.c).
  *
  * Modelled in tests/model: tick.pml, monitor.pml, defer.pml, interrupt.pml, choose.pml, lend.pml, arm.pml, primary.pml,
- * carrier.pml, relief.pml and relief_rest.pml, and how it ends in closing.pml. */
+ * carrier.pml, blocked.pml, relief.pml and relief_rest.pml, and how it ends in closing.pml. */
 #ifndef THRUM_PREEMPT_PREEMPT_H
 #define THRUM_PREEMPT_PREEMPT_H
 
@@ -41,6 +41,8 @@ struct preempt_runtime {
     /* By the provider, when somebody is to be preempted for the first time: makes what preempt_make_spares says, for all
      * workers and the one that relieves others. False: it is not to be had, or not now. */
     bool (*arm)(void);
+    /* By the provider: makes one worker more that relieves others. False: it is not to be had, or not now. */
+    bool (*add_relief)(void);
     void (*is_over)(struct worker *worker); /* by a kernel thread that runs nothing any more: a worker that
                                                preempt_worker_start started is. Inside; the worker may be gone when this
                                                returns */
@@ -72,8 +74,9 @@ extern struct preempt {
     uint32_t armed;  /* there is what it takes to preempt one that takes its block along; becomes 1 */
     uint64_t period; /* ns: of ticks, the shortest slice that anybody asked for; changes, as the next three */
     uint32_t owners; /* units that have a block for life */
-    uint32_t closing; /* enum preempt_closing; of the primary, which writes it */
-    uint32_t away;    /* units that were, and have not gone on since; not those in pools */
+    uint32_t closing;       /* enum preempt_closing; of the primary, which writes it */
+    uint32_t away;          /* units that were, and have not gone on since; not those in pools */
+    uint32_t away_in_pools; /* those */
     void (*place)(
         uint32_t worker); /* the caller's kernel thread is that worker now; NULL: all may run anywhere; r/o */
 } preempt;
@@ -201,13 +204,17 @@ void lend_bring_back(struct worker *worker, struct thrum_unit *self);
 bool preempt_relieves(void);
 /* Before it is there. */
 void relief_start(void);
-/* In its loop's place: until the scheduler stops, and is woken. */
+/* In its loop's place, by each of them: until the scheduler stops, and it is woken. */
 void relief_loop(struct worker *worker);
 void relief_wake(void);
 /* By the primary, which it may have run: nobody is relieved any more, and the caller is at home. */
 void relief_close(struct worker *home);
 /* By the handler: who runs on `stuck` waits in the kernel and cannot be preempted. */
 void relief_ask(struct worker *stuck);
+/* By the monitor: no tick comes to what runs there, as it blocks the signal. Until one does, or it switches. */
+void relief_ask_held(struct worker *held);
+/* It was asked for for this one, which is still stuck. */
+bool relief_is_wanted(const struct worker *stuck);
 /* ... or can be, but its scheduler may choose it time and again. */
 void relief_ask_anyway(struct worker *worker);
 

@@ -19,10 +19,14 @@
  * such a wait asks; and it has the worker itself run one of those who were preempted (scheduler.c), which may be in a
  * pool of the program's own kind.
  *
+ * A thread that blocks the signal of the ticks is not preempted either, and no tick asks. The monitor does (watch.h), and the
+ * worker that relieves runs one thread after another then, until the other takes a tick or switches. What it runs may block the
+ * signal itself, and get stuck there: so there is one worker more of this kind whenever all are.
+ *
  * Invariants. Nobody is passed over for ever (sched/preempted.h). What it has left of its own goes to all before it sleeps. It
  * does not look at pools of the program's kinds: their functions might wait for the same lock, inside.
  *
- * Modelled in tests/model/relief.pml; with ticks that end meanwhile in relief_rest.pml. */
+ * Modelled in tests/model/relief.pml; with the monitor in blocked.pml; with ticks that end meanwhile in relief_rest.pml. */
 #include "os/futex.h"
 #include "os/own_wait.h"
 #include "preempt/preempt.h"
@@ -33,7 +37,7 @@
 
 #define ANYWAY UINT64_MAX /* in `stuck`: whoever runs there now */
 
-static uint32_t asked; /* futex, the relief's */
+static uint32_t asked; /* futex, of all that relieve */
 static uint32_t over;  /* nobody is relieved any more */
 
 bool preempt_relieves(void) {
@@ -69,12 +73,33 @@ void relief_ask_anyway(struct worker *worker) {
     relief_wake();
 }
 
+void relief_ask_held(struct worker *held) {
+    store_release(&held->tick.held, load_relaxed(&held->counters.switches) + 1);
+    relief_wake();
+}
+
+/* No tick has come to it since, and it runs still what it ran then. */
+static bool is_held(const struct worker *worker) {
+    return load_acquire(&worker->tick.held) == load_relaxed(&worker->counters.switches) + 1 &&
+           !load_seq_cst(&over);
+}
+
+/* Is what it was asked for still so? */
+static bool is_valid(const struct worker *worker, uint64_t then) {
+    return (then == ANYWAY || then == load_relaxed(&worker->counters.switches) + 1) && !load_seq_cst(&over);
+}
+
+bool relief_is_wanted(const struct worker *stuck) {
+    uint64_t then = load_relaxed(&stuck->tick.stuck);
+    return (then != 0 && is_valid(stuck, then)) || is_held(stuck);
+}
+
 /* Once for each time that it was asked for. A worker that has switched meanwhile is not stuck any more. */
 static bool is_stuck(struct worker *worker) {
     if (load_relaxed(&worker->tick.stuck) == 0)
         return false;
     uint64_t then = exchange_acquire(&worker->tick.stuck, UINT64_C(0));
-    return (then == ANYWAY || then == load_relaxed(&worker->counters.switches) + 1) && !load_seq_cst(&over);
+    return is_valid(worker, then);
 }
 
 /* It may be just taken once more. */
@@ -84,28 +109,36 @@ void relief_close(struct worker *home) {
         thrum_yield();
 }
 
-static void relieve(struct worker *worker) {
+/* True: there is more to do at once. What is held no tick says so of again. */
+static bool relieve(struct worker *worker) {
+    bool again = false;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
         struct worker *stuck = scheduler.workers[i];
-        struct thrum_unit *unit =
-            stuck != worker && is_stuck(stuck) ? preempted_take(worker, stuck, NULL) : NULL;
-        if (unit != NULL)
+        bool is_to_run = stuck != worker && (is_stuck(stuck) || is_held(stuck));
+        struct thrum_unit *unit = is_to_run ? preempted_take(worker, stuck, NULL) : NULL;
+        if (unit != NULL) {
             worker_run(worker, unit);
+            again |= is_held(stuck);
+        }
     }
     worker_hand_over(worker);
+    return again;
 }
 
-/* A tick that comes while it waits is its last. */
+static void wait_until_asked(void) {
+    while (!load_acquire(&scheduler.stopping) && exchange_acquire(&asked, 0U) == 0)
+        futex_wait(&asked, 0);
+}
+
+/* A tick that comes while it waits is its last. One that leaves wakes the next: the word may have been reset in between. */
 void relief_loop(struct worker *worker) {
-    while (!load_acquire(&scheduler.stopping)) {
-        if (exchange_acquire(&asked, 0U) == 0) {
-            futex_wait(&asked, 0);
-            continue;
-        }
+    while (wait_until_asked(), !load_acquire(&scheduler.stopping)) {
         enter();
         worker->obeys = true; /* who waits or yields leaves it to its loop */
         worker->until_slow = 1;
-        relieve(worker);
+        while (relieve(worker) && !load_acquire(&scheduler.stopping)) {
+        }
         leave();
     }
+    relief_wake();
 }

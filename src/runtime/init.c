@@ -81,6 +81,7 @@ static int start(const struct settings *settings, bool join_in) {
                                                   .exceptions_here = workers_exceptions(),
                                                   .place = places_are_bound() ? places_enter : NULL,
                                                   .arm = workers_arm,
+                                                  .add_relief = workers_add_relief,
                                                   .is_over = workers_is_over};
     error = preempt_start(&settings->preempt, &runtime_below);
     if (error == 0)

@@ -15,6 +15,7 @@
 #include "os/loaded.h"
 #include "os/memory.h"
 #include "os/thread.h"
+#include "preempt/monitor.h"
 #include "preempt/preempt.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
@@ -356,7 +357,7 @@ void workers_fork_child(void) {
 static struct member *relief_slot(void) {
     uint32_t count = scheduler.count;
     for (uint32_t i = 0; i < count; i++)
-        if (worker_relieves(scheduler.workers[i]))
+        if (worker_relieves(scheduler.workers[i]) && !member_of(i)->has_thread)
             return member_of(i);
     if (count == WORKERS_MAX || !member_new(count))
         return NULL;
@@ -365,20 +366,27 @@ static struct member *relief_slot(void) {
     return member_of(count);
 }
 
-static bool start_relief(void) {
+static bool relief_is_there(void) {
+    for (uint32_t i = 0; i < scheduler.count; i++)
+        if (worker_relieves(scheduler.workers[i]) && member_of(i)->has_thread)
+            return true;
+    return scheduler.count == WORKERS_MAX; /* it has to do without */
+}
+
+static bool add_relief(void) {
     struct member *relief = relief_slot();
-    if (relief == NULL)
-        return scheduler.count == WORKERS_MAX;
-    return relief->has_thread || thread_new(relief) == 0;
+    return relief != NULL && thread_new(relief) == 0;
 }
 
 /* Nobody is added meanwhile. */
 static bool arm(void) {
-    if (preempt_make_spares(scheduler.count) != 0 || !start_relief())
+    if (preempt_make_spares(scheduler.count) != 0 || !(relief_is_there() || add_relief()))
         return false;
     for (uint32_t i = 0; i < scheduler.count; i++)
         if (worker_relieves(scheduler.workers[i]) || !worker_is_leaving(scheduler.workers[i]))
             preempt_give_reserve(scheduler.workers[i]);
+    if (monitor_start() != 0)
+        return false;
     preempt_armed();
     return true;
 }
@@ -390,6 +398,15 @@ bool workers_arm(void) {
     bool armed = change.open && arm();
     thrum_mutex_unlock(&change.slots);
     return armed;
+}
+
+/* As many threads may be stuck at one time as there are (preempt/watch.h): so there is no bound of its own. */
+bool workers_add_relief(void) {
+    if (thrum_mutex_try_lock(&change.slots) != 0)
+        return false;
+    bool added = change.open && add_relief();
+    thrum_mutex_unlock(&change.slots);
+    return added;
 }
 
 /* --- one at a time ------------------------------------------------------------------------------------ */

@@ -44,6 +44,7 @@ struct exception_globals *(*workers_exceptions(void))(void);
 /* struct preempt_runtime's. */
 struct worker;
 bool workers_arm(void);
+bool workers_add_relief(void);
 void workers_is_over(struct worker *worker);
 
 #endif

@@ -35,15 +35,25 @@ struct worker;
 
 enum tick_state { TICK_NEVER, TICK_OFF, TICK_ON, TICK_REST };
 
+/* What the monitor saw of a worker when it last looked, and since when it is so; 0: it has not (preempt/watch.h). */
+struct watched {
+    uint64_t since, switches;
+    uint32_t came;
+};
+
 struct tick {
     uint32_t state;  /* enum tick_state */
     uint32_t urgent; /* the present unit's slice is over, whatever is left of it; by anybody, as the next */
     uint32_t interrupted; /* a signal says so that has not come yet: more would be queued */
     uint32_t starved;     /* ... could not be preempted for lack of a block (donors.h) */
-    uint64_t stuck;   /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
-    uint64_t in_call; /* the last one found it in the kernel: switches + 1 */
-    uint64_t resumed; /* where the present unit goes on that was preempted; 0: it has */
-    uint64_t again;   /* the present unit was preempted there, and goes on with its call: switches + 1 */
+    uint64_t stuck; /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
+    uint64_t
+        held; /* no tick comes, as it blocks the signal: switches + 1; by the monitor, 0 by the handler */
+    uint32_t came;          /* ticks; by the handler */
+    struct watched watched; /* the monitor's */
+    uint64_t in_call;       /* the last one found it in the kernel: switches + 1 */
+    uint64_t resumed;       /* where the present unit goes on that was preempted; 0: it has */
+    uint64_t again; /* the present unit was preempted there, and goes on with its call: switches + 1 */
     struct {
         uint64_t moment;    /* ns: so long such a unit keeps its worker; 0: the shortest slice */
         uint64_t switches;  /* the worker's, at the last turn that such a unit has waited through */

@@ -4,7 +4,8 @@
 // preemption may break, and looks whether it has: malloc, stdio, errno and thread-locals, pthread's locks, exceptions,
 // the loader, kernel threads and processes, registers, stacks, waiting without a wait. Many threads do some of each
 // while ticks come every slice; and some tortures, each in a round of its own, look at preemption itself: that no tick
-// is lost (preempt_turns.cpp), that regions are left alone, that a lack of kernel threads neither hangs nor starves anybody.
+// is lost (preempt_turns.cpp), that regions are left alone, that a lack of kernel threads neither hangs nor starves anybody,
+// and that signals of the program's do no harm (preempt_signals.cpp).
 //
 //     stress-preempt --mode lend --workers 2 --threads 32 --slice 100 --seconds 10 --only malloc,stdio
 //     stress-preempt --mode lend,none --workers 1,2,8 --threads 8,32,1000 --slice 50,100,1000 --seconds 60
@@ -65,9 +66,9 @@ bool is_wanted(const Torture &torture) {
 
 Tortures all_tortures() {
     Tortures all;
-    for (auto *add :
-         {add_malloc, add_stdio, add_locals, add_mutexes, add_conds, add_throw, add_loader, add_process,
-          add_threads, add_floats, add_deep, add_busy, add_turns, add_regions, add_scarce, add_pressure})
+    for (auto *add : {add_malloc, add_stdio, add_locals, add_mutexes, add_conds, add_throw, add_loader,
+                      add_process, add_threads, add_floats, add_deep, add_busy, add_turns, add_regions,
+                      add_scarce, add_signals, add_pressure})
         add(all);
     return all;
 }

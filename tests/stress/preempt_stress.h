@@ -187,6 +187,7 @@ void add_deep(Tortures &all);     // preempt_deep.cpp
 void add_turns(Tortures &all);    // preempt_turns.cpp
 void add_regions(Tortures &all);  // preempt_regions.cpp
 void add_scarce(Tortures &all);   // preempt_scarce.cpp
+void add_signals(Tortures &all);  // preempt_signals.cpp
 void add_pressure(Tortures &all); // preempt_outside.cpp
 
 std::unique_ptr<Torture> make_malloc();

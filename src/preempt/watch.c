@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See watch.h. */
+#include "preempt/watch.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/signals.h"
+#include "preempt/donors.h"
+#include "preempt/monitor.h"
+#include "preempt/preempt.h"
+#include "sched/scheduler.h"
+#include "sched/worker.h"
+
+/* A look: so many kernel threads are asked about at most, which takes some 30 us each. */
+enum { ASKED_AT_ONCE = 4, NS_BETWEEN = 10 * 1000 * 1000, PERIODS_BETWEEN = 2, TIMES_LONGER = 4 };
+
+uint32_t watch_asleep;
+
+static struct {
+    bool looks;     /* the monitor's, as the next two */
+    uint64_t next;  /* ns */
+    uint32_t first; /* the worker that is looked at first, in turn */
+    unsigned times; /* so much longer is the time to the next look: nothing stood still at the last ones */
+} watch;
+
+void watch_start(void) {
+    watch.looks = false;
+    watch.next = 0;
+    watch.times = 1;
+    store_relaxed(&watch_asleep, 0);
+}
+
+void watch_wake(void) {
+    if (exchange_acq_rel(&watch_asleep, 0U) != 0)
+        monitor_look_again();
+}
+
+/* --- one worker --------------------------------------------------------------------------------------- */
+
+static uint64_t hex(const char *at) {
+    uint64_t value = 0;
+    for (;; at++)
+        if (*at >= '0' && *at <= '9')
+            value = value << 4 | (uint64_t)(*at - '0');
+        else if (*at >= 'a' && *at <= 'f')
+            value = value << 4 | (uint64_t)(*at - 'a' + 10);
+        else
+            return value;
+}
+
+/* Does that kernel thread run, or wait, with the signal blocked? Where the kernel does not tell it may. */
+static bool blocks_the_signal(int32_t tid) {
+    static const char state[] = "\nState:\t", blocked[] = "\nSigBlk:\t";
+    struct text path = {.length = 0};
+    char status[4096];
+    text_add(&path, "/proc/self/task/");
+    text_add_number(&path, (uint64_t)tid);
+    text_add(&path, "/status");
+    path.bytes[path.length] = '\0';
+    if (file_read(path.bytes, status, sizeof status) <= 0)
+        return true;
+    const char *at = strstr(status, state), *mask = strstr(status, blocked);
+    if (at == NULL || mask == NULL)
+        return true;
+    char is = at[sizeof state - 1];
+    return (is == 'R' || is == 'S' || is == 'D') &&
+           (hex(mask + sizeof blocked - 1) & signals_bit(preempt.settings.signal)) != 0;
+}
+
+/* Nothing that would have changed these has happened on it since. */
+static bool stands_still(struct worker *worker, uint64_t now) {
+    struct watched *watched = &worker->tick.watched;
+    uint64_t switches = load_relaxed(&worker->counters.switches);
+    uint32_t came = load_relaxed(&worker->tick.came);
+    bool same = watched->since != 0 && watched->switches == switches && watched->came == came;
+    if (load_relaxed(&worker->tick.state) != TICK_ON)
+        watched->since = 0;
+    else if (!same)
+        *watched = (struct watched){.since = now, .switches = switches, .came = came};
+    return same && watched->since != 0;
+}
+
+/* It is looked at once more when as much time has passed. */
+static bool is_stuck(struct worker *worker, uint64_t now, uint64_t span, unsigned *asked) {
+    if (!stands_still(worker, now) || now - worker->tick.watched.since < span || *asked == ASKED_AT_ONCE)
+        return false;
+    ++*asked;
+    worker->tick.watched.since = now;
+    return blocks_the_signal(load_relaxed(&worker->tid));
+}
+
+/* --- all of them -------------------------------------------------------------------------------------- */
+
+static uint64_t span_now(void) {
+    uint64_t span = PERIODS_BETWEEN * load_relaxed(&preempt.period);
+    return span > NS_BETWEEN ? span : NS_BETWEEN;
+}
+
+static void look_at_all(uint64_t now) {
+    uint32_t count = load_acquire(&scheduler.count);
+    uint64_t span = span_now();
+    unsigned asked = 0;
+    bool some_relieve = false, some_stand_still = false;
+    watch.first++;
+    for (uint32_t i = 0; i < count; i++) {
+        struct worker *worker = scheduler.workers[(watch.first + i) % count];
+        if (is_stuck(worker, now, span, &asked))
+            relief_ask_held(worker);
+        some_stand_still |= load_relaxed(&worker->tick.state) == TICK_ON && worker->tick.watched.since < now;
+        some_relieve |= worker_relieves(worker) && !relief_is_wanted(worker);
+    }
+    watch.times = some_stand_still ? 1 : watch.times < TIMES_LONGER ? 2 * watch.times : TIMES_LONGER;
+    if (!some_relieve)
+        donors_ask_for_relief();
+}
+
+static bool some_are_preempted(void) {
+    return load_seq_cst(&preempt.away) != 0 || load_seq_cst(&preempt.away_in_pools) != 0;
+}
+
+uint64_t watch_look(uint64_t now) {
+    if (!preempt_relieves())
+        return TIMER_NEVER;
+    if (watch.looks && now < watch.next)
+        return watch.next;
+    if (watch.looks)
+        look_at_all(now);
+    store_seq_cst(&watch_asleep, 1);
+    watch.looks = some_are_preempted();
+    if (!watch.looks)
+        return TIMER_NEVER;
+    store_relaxed(&watch_asleep, 0);
+    watch.next = now + watch.times * span_now();
+    return watch.next;
+}
