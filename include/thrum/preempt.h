@@ -43,10 +43,10 @@
  * STACK. A preempted thread's registers lie on its stack: where less than some 8 KiB (16 with AMX) are left of it, the
  * thread goes on until more are.
  *
- * PRICE. Unless told, from the start a timer and a sleeping kernel thread for each worker, and one that makes more, and one that
- * looks after workers, when a thread is preempted for the first time; a mode that is asked for by its name makes all of them at thrum_init. Where each
- * worker has one thread at most, nothing besides. Programs whose threads count on being alone between two waits, as with one
- * worker they may have, say THRUM_PREEMPT_NONE.
+ * PRICE. Unless told, from the start a timer and a sleeping kernel thread for each worker; and, when a thread is preempted for
+ * the first time, one that makes more of these and one that looks after workers. A mode that is asked for by its name makes all
+ * of them at thrum_init. Where each worker has one thread at most, nothing besides. Programs whose threads count on being alone
+ * between two waits, as with one worker they may have, say THRUM_PREEMPT_NONE.
  */
 #ifndef THRUM_PREEMPT_H
 #define THRUM_PREEMPT_H
