@@ -274,31 +274,39 @@ static uintptr_t stack_top_of(const struct thrum_unit *unit, uintptr_t sp) {
     return sp >= low && sp < top ? top : 0;
 }
 
-/* Has the program one that does not block its own signal while it runs? */
-static bool has_handler_without_mask(void) {
+/* May a handler of that signal run on the stack that it has interrupted, with `mask`? */
+static bool may_run_with(int signal, sigbits mask) {
     struct sigaction action;
+    sigbits own;
+    if (sigaction(signal, NULL, &action) != 0 || action.sa_handler == SIG_DFL ||
+        action.sa_handler == SIG_IGN || (action.sa_flags & SA_ONSTACK))
+        return false;
+    memcpy(&own, &action.sa_mask, sizeof own);
+    if (!(action.sa_flags & SA_NODEFER))
+        own |= signals_bit(signal);
+    return (own & ~mask) == 0;
+}
+
+/* Does a handler run that has interrupted what ran with the mask `outer`? It blocks what its action says. */
+static bool may_handle(sigbits outer, sigbits mask) {
     for (int signal = 1; signal <= SIGRTMAX; signal++)
-        if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
-            action.sa_handler != SIG_IGN && (action.sa_flags & SA_NODEFER))
+        if ((outer & signals_bit(signal)) == 0 && may_run_with(signal, mask))
             return true;
     return false;
 }
 
 /* Is a handler of the program's on that stack, which runs with `mask`? One that has returned leaves its frame behind, in the midst
- * of others if a function does not write to all of its own. But while it runs signals are blocked that were not before, its own
- * at least. */
+ * of others if a function does not write to all of its own. But while it runs the signals are blocked that its action says. */
 static bool has_handlers_frame(uintptr_t sp, uintptr_t top, sigbits mask) {
     enum { FAR = 64 * 1024 };
     uintptr_t at = sp + (ARCH_SIGNAL_FRAME_PHASE - sp) % ARCH_SIGNAL_FRAME_STEP;
     uintptr_t end = top - sp < FAR ? top : sp + FAR;
-    bool has_old = false;
     for (; at < end; at += ARCH_SIGNAL_FRAME_STEP) {
         const ucontext_t *frame = arch_signal_frame_at(at, top);
-        if (frame != NULL && (mask & ~mask_of_frame(frame)) != 0)
+        if (frame != NULL && may_handle(mask_of_frame(frame), mask))
             return true;
-        has_old |= frame != NULL;
     }
-    return has_old && has_handler_without_mask();
+    return false;
 }
 
 /* The stack pointer is sp, and the present unit goes on with the mask that its worker has. A handler may have that, too: of a

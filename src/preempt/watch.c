@@ -109,7 +109,8 @@ static void look_at_all(uint64_t now) {
         struct worker *worker = scheduler.workers[(watch.first + i) % count];
         if (is_stuck(worker, now, span, &asked))
             relief_ask_held(worker);
-        some_stand_still |= load_relaxed(&worker->tick.state) == TICK_ON && worker->tick.watched.since < now;
+        some_stand_still |= relief_is_wanted(worker) || (load_relaxed(&worker->tick.state) == TICK_ON &&
+                                                         worker->tick.watched.since < now);
         some_relieve |= worker_relieves(worker) && !relief_is_wanted(worker);
     }
     watch.times = some_stand_still ? 1 : watch.times < TIMES_LONGER ? 2 * watch.times : TIMES_LONGER;
