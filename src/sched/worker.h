@@ -241,17 +241,19 @@ struct annotate_stack unit_stack(const struct worker *worker, const struct thrum
 static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                              enum thrum_trace_kind why) {
     thrum_assert(regions_open() == 1);
+    bool stays = false;
     if (!unit_ready_to_follow(worker, self, next)) {
         next = worker->loop;
-        if (next == self) { /* it sees to it at once; and its sp, as it runs, is that of an earlier switch */
-            count_one(&worker->counters.switches);
-            return;
-        }
+        stays =
+            next ==
+            self; /* it runs what is not ready itself; and its sp, as it runs, is that of an earlier switch */
     }
-    thrum_assert(next != self || load_relaxed(&self->sp) == UNIT_ON_CPU ||
+    thrum_assert(stays || next != self || load_relaxed(&self->sp) == UNIT_ON_CPU ||
                  load_relaxed(&self->sp) == UNIT_KEPT);
-    worker->current = next;
+    worker->current = next; /* also where it stays: order_look_back has told which unit was chosen */
     count_one(&worker->counters.switches);
+    if (stays)
+        return;
     if (switch_is_slow(worker))
         switch_slow(worker, self, next, why);
     else
