@@ -121,7 +121,7 @@ void note_cpu(const Summary &summary, Verdict &verdict) {
                                 " to " + times(1 / cpu.low) + ")");
 }
 
-enum class Change { kUnknown, kSame, kMore, kLess };
+enum class Change { kUnknown, kAlike, kMore, kLess };
 
 Change change_of(const Interval &ratio) {
     if (ratio.count < kFewest)
@@ -130,7 +130,8 @@ Change change_of(const Interval &ratio) {
         return Change::kMore;
     if (ratio.low > 1 && ratio.median > kSameFootprint)
         return Change::kLess;
-    return ratio.low >= 1 / kSameFootprint && ratio.high <= kSameFootprint ? Change::kSame : Change::kUnknown;
+    return ratio.low >= 1 / kSameFootprint && ratio.high <= kSameFootprint ? Change::kAlike
+                                                                           : Change::kUnknown;
 }
 
 std::string changed_line(Change change, const Interval &ratio, const char *as_much, const char *when) {
@@ -150,7 +151,7 @@ std::string judge_footprint(const char *what, const char *as_much, const Row &pe
         return begin + changed_line(at_peak, peak.ratio, as_much, "at the peak");
     if (in_mean == Change::kMore || in_mean == Change::kLess)
         return begin + changed_line(in_mean, mean.ratio, as_much, "in the mean");
-    if (at_peak == Change::kSame && (in_mean == Change::kSame || mean.ratio.count == 0))
+    if (at_peak == Change::kAlike && (in_mean == Change::kAlike || mean.ratio.count == 0))
         return begin + "no difference";
     const Interval &ratio = at_peak == Change::kUnknown && peak.ratio.count != 0 ? peak.ratio : mean.ratio;
     return begin + "inconclusive; between " + times(1 / ratio.high) + " and " + times(1 / ratio.low) +

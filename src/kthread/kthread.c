@@ -171,7 +171,7 @@ static void run_job_there(void *thread) {
 /* On the program's stack if it gave one. The landing is there too, so that nothing is unwound beyond it; and it is left
  * before the job's end is published, when the program may do away with it. */
 static void run_job(struct kthread *thread) {
-    const struct kthread_user_stack *user = &thread->user;
+    const struct kthread_own_stack *user = &thread->user;
     if (user->low == NULL)
         run_job_here(thread);
     else

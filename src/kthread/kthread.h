@@ -34,15 +34,15 @@
  * A job whose stack is the program's own runs there, but its kernel thread does not live there: that parks on a small
  * stack of libc's, for the program may do with its own what it likes as soon as the job has been joined. Any kernel
  * thread of that kind serves any such job of the same lineage. */
+struct kthread_own_stack { /* the program's; {NULL}: none */
+    char *low;
+    size_t size, guard; /* guard: the attribute, which is only told again */
+};
 struct kthread_kind {
     size_t stack_size; /* of libc's; kthread_user_stack() sets it and guard_size for a program's stack */
     size_t guard_size;
-    uint64_t lineage; /* fresh/lineage.h */
-    /* The program's stack, {NULL}: none. That there is one must match, not which. */
-    struct kthread_user_stack {
-        char *low;
-        size_t size, guard; /* guard: the attribute, which is only told again */
-    } user;
+    uint64_t lineage;              /* fresh/lineage.h */
+    struct kthread_own_stack user; /* that there is one must match, not which */
 };
 void kthread_user_stack(struct kthread_kind *kind, char *low, size_t size);
 
@@ -63,8 +63,8 @@ struct kthread {
     /* The job: written by the creator while it owns the descriptor. */
     _Alignas(64) void *(*start)(void *);
     void *argument;
-    struct kthread_user_stack user; /* the job's */
-    pthread_t joiner;               /* who joins it, 0 if nobody: a second joiner is refused (cas) */
+    struct kthread_own_stack user; /* the job's */
+    pthread_t joiner;              /* who joins it, 0 if nobody: a second joiner is refused (cas) */
     struct place_order order;
     struct fresh_creator creator;
 

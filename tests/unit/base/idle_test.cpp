@@ -71,9 +71,9 @@ TEST_F(Idle, RatherOneThatDidNotRunOnTheCpuToBeAvoided) {
 
 TEST_F(Idle, EveryPartOfTheKindMustMatch) {
     idle_push(&a_);
-    for (const kthread_kind &other :
-         {kthread_kind{2 << 20, 4096, 0}, kthread_kind{1 << 19, 4096, 0}, kthread_kind{1 << 20, 0, 0},
-          kthread_kind{1 << 20, 8192, 0}, kthread_kind{1 << 20, 4096, 1}})
+    for (const kthread_kind &other : {kthread_kind{2 << 20, 4096, 0, {}}, kthread_kind{1 << 19, 4096, 0, {}},
+                                      kthread_kind{1 << 20, 0, 0, {}}, kthread_kind{1 << 20, 8192, 0, {}},
+                                      kthread_kind{1 << 20, 4096, 1, {}}})
         EXPECT_EQ(idle_pop(&other, -1), nullptr);
     EXPECT_EQ(idle_pop(&kKind, -1), &a_);
 }
@@ -83,7 +83,7 @@ TEST_F(Idle, TheLatestOneThatMatches) {
     c_.kind.lineage = c_.lineage = 8;
     for (kthread &one : all_)
         idle_push(&one);
-    const kthread_kind seven{1 << 20, 4096, 7};
+    const kthread_kind seven{1 << 20, 4096, 7, {}};
     EXPECT_EQ(idle_pop(&seven, -1), &b_);
     EXPECT_EQ(idle_pop(&seven, -1), nullptr);
     EXPECT_EQ(idle_pop(&kKind, -1), &all_[7]);
@@ -97,7 +97,7 @@ TEST_F(Idle, TheLatestOneThatMatches) {
 TEST_F(Idle, OneWhoseLineageWasChangedFromOutsideIsNotTaken) {
     a_.lineage = 5;
     idle_push(&a_);
-    const kthread_kind five{1 << 20, 4096, 5};
+    const kthread_kind five{1 << 20, 4096, 5, {}};
     EXPECT_EQ(idle_pop(&kKind, -1), nullptr);
     EXPECT_EQ(idle_pop(&five, -1), nullptr);
     EXPECT_EQ(idle_pop_any(), &a_);

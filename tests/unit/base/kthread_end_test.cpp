@@ -335,7 +335,7 @@ TEST_F(KthreadEnd, LineageIsHandedToOnesOwnThreads) {
             kthread_change_lineage();
             EXPECT_TRUE(kthread_lineage(&changed));
             EXPECT_NE(changed, mine);
-            const kthread_kind kind{kStackSize, kGuardSize, changed};
+            const kthread_kind kind{kStackSize, kGuardSize, changed, {}};
             join(start_of(kind, [&]() -> void * {
                 first = own_tid();
                 uint64_t inherited = 0;

@@ -34,7 +34,7 @@ class KthreadFault : public Layer {
         EXPECT_EQ(join(start([] { return number(11); })), number(11));
     }
     // Idle threads that do not fit what the tests start.
-    void make_others_idle(unsigned count) { make_idle(count, {2 * kStackSize, kGuardSize, 0}); }
+    void make_others_idle(unsigned count) { make_idle(count, {2 * kStackSize, kGuardSize, 0, {}}); }
 };
 
 TEST_F(KthreadFault, NoRoomAndNothingIdle) {

@@ -98,8 +98,8 @@ TEST_F(KthreadReuse, SameKernelThreadAgainLastOneFirst) {
 TEST_F(KthreadReuse, OnlyForTheSameKind) {
     const pid_t tid = run();
     for (const kthread_kind &other :
-         {kthread_kind{2 * kStackSize, kGuardSize, 0}, kthread_kind{kStackSize, 2 * kGuardSize, 0},
-          kthread_kind{kStackSize, kGuardSize, 99}}) {
+         {kthread_kind{2 * kStackSize, kGuardSize, 0, {}}, kthread_kind{kStackSize, 2 * kGuardSize, 0, {}},
+          kthread_kind{kStackSize, kGuardSize, 99, {}}}) {
         pid_t others = 0;
         join(start_of(other, [&]() -> void * {
             others = own_tid();
@@ -113,7 +113,7 @@ TEST_F(KthreadReuse, OnlyForTheSameKind) {
 
 TEST_F(KthreadReuse, NewThreadsHaveTheStackAndGuardOfTheirKind) {
     size_t size = 0, guard = 0;
-    join(start_of({3 << 20, 16384, 0}, [&]() -> void * {
+    join(start_of({3 << 20, 16384, 0, {}}, [&]() -> void * {
         pthread_attr_t attributes;
         void *low;
         pthread_getattr_np(pthread_self(), &attributes);
@@ -275,7 +275,7 @@ TEST_F(KthreadReuse, CullEndsAllIdleThreadsAndWaitsForThem) {
 
 TEST_F(KthreadReuse, IdleThreadsThatNobodyWantsGrowColdAndAreEnded) {
     constexpr uint64_t kSpare = 64; // documented in libthrum-cache(7)
-    make_idle(kSpare + 4, {2 * kStackSize, kGuardSize, 0});
+    make_idle(kSpare + 4, {2 * kStackSize, kGuardSize, 0, {}});
     const uint64_t before = thrum_cache_counters.culled;
     const pid_t tid = run();
     EXPECT_EQ(thrum_cache_counters.culled, before + 1) << "a miss among more than are of use";
@@ -284,7 +284,7 @@ TEST_F(KthreadReuse, IdleThreadsThatNobodyWantsGrowColdAndAreEnded) {
     EXPECT_EQ(run(), tid);
     EXPECT_EQ(thrum_cache_counters.culled, before + 1) << "no miss";
     kthread_cull();
-    make_idle(kSpare, {2 * kStackSize, kGuardSize, 0});
+    make_idle(kSpare, {2 * kStackSize, kGuardSize, 0, {}});
     const uint64_t few = thrum_cache_counters.culled;
     run();
     EXPECT_EQ(thrum_cache_counters.culled, few);

@@ -69,7 +69,7 @@ TEST_P(KthreadStress, EveryEndAtOnce) {
     });
     create([](int round) {
         fake_node = round % 3;
-        const kthread_kind kind{kStackSize, kGuardSize, static_cast<uint64_t>(round % 2)};
+        const kthread_kind kind{kStackSize, kGuardSize, static_cast<uint64_t>(round % 2), {}};
         switch (round % 5) {
         case 0:
             join_raw(start_raw(

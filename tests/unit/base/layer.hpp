@@ -39,7 +39,7 @@ constexpr size_t kForeignThreads = UNIT_TSAN + UNIT_EMULATED;
 constexpr int kStressDivisor = UNIT_TSAN ? 20 : UNIT_ASAN || UNIT_EMULATED ? 5 : 1;
 constexpr size_t kStackSize = 1 << 20;
 constexpr size_t kGuardSize = 4096;
-constexpr kthread_kind kKind{kStackSize, kGuardSize, 0};
+constexpr kthread_kind kKind{kStackSize, kGuardSize, 0, {}};
 
 // Waits until it is true; false after 20 seconds.
 bool eventually(const std::function<bool()> &condition);

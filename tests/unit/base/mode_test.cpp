@@ -196,7 +196,7 @@ TEST_F(Mode, StandbyOfOneLineageServesNoOther) {
 TEST_F(Mode, StandbyKindsTakeTurns) {
     use("standby");
     for (size_t i = 0; i < 6; i++) {
-        kthread_kind kind{kStackSize + i * 65536, kGuardSize, 0};
+        kthread_kind kind{kStackSize + i * 65536, kGuardSize, 0, {}};
         run([] {}, kind);
         EXPECT_TRUE(eventually([&] { return standby_ready(&kind) >= 1; }));
         EXPECT_TRUE(run([] {}, kind));
@@ -289,7 +289,7 @@ TEST_F(Mode, StandbyUnderManyCreatorsAndCulls) {
                     for (int n = 0; n < 2000 / kStressDivisor; n++, all++) {
                         pthread_t handle;
                         create(&handle, run_job, &job, false,
-                               kthread_kind{kStackSize + (n + i) % 5 * 65536u, kGuardSize, 0});
+                               kthread_kind{kStackSize + (n + i) % 5 * 65536u, kGuardSize, 0, {}});
                         pthread_join(handle, nullptr);
                     }
                 });
@@ -424,7 +424,7 @@ TEST_F(ModeStacks, SizeAndGuardAreWhatWasAskedFor) {
                     close(pipes[1]);
                 }
             },
-            kthread_kind{kStackSize, guard, 0}));
+            kthread_kind{kStackSize, guard, 0, {}}));
     }
 }
 
@@ -454,8 +454,8 @@ TEST_F(ModeStacks, AFailedCreationGivesItsStackBack) {
 }
 
 TEST_F(ModeStacks, WhatIsNotOfPagesIsLeftToLibc) {
-    EXPECT_FALSE(run([] {}, kthread_kind{kStackSize + 64, kGuardSize, 0}));
-    EXPECT_FALSE(run([] {}, kthread_kind{kStackSize, kGuardSize + 64, 0}));
+    EXPECT_FALSE(run([] {}, kthread_kind{kStackSize + 64, kGuardSize, 0, {}}));
+    EXPECT_FALSE(run([] {}, kthread_kind{kStackSize, kGuardSize + 64, 0, {}}));
     kthread_config.memory_limited = true;
     EXPECT_FALSE(run());
 }
