@@ -15,6 +15,8 @@
 
 namespace {
 
+constexpr std::uint64_t kEnough = 1000; // of which some find a moment at which they are not blocked
+
 std::atomic<std::uint64_t> handled;
 
 void scribble(int) {
@@ -56,7 +58,7 @@ class Signals : public Torture {
     }
 
     void step(Actor &actor) override {
-        if (options.may_block() && actor.random.one_in(16))
+        if (options.may_block() && actor.random.one_in(200))
             lock_with_signals_blocked(actor);
         else if (options.may_block() && actor.random.one_in(4))
             lock(actor);
@@ -69,7 +71,7 @@ class Signals : public Torture {
         sender_.join();
         std::printf("  signals: %llu sent, %llu handled\n", static_cast<unsigned long long>(sent_),
                     static_cast<unsigned long long>(handled.load()));
-        CHECK(handled > 0);
+        CHECK(handled > 0 || sent_ < kEnough);
         sent_ = 0;
     }
 
