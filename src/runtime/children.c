@@ -213,29 +213,20 @@ PUBLIC int execvp(const char *file, char *const argv[]) {
     return execvpe(file, argv, environ);
 }
 
-static size_t count_arguments(va_list list) {
-    size_t count = 1;
-    while (va_arg(list, char *) != NULL)
-        count++;
-    return count;
-}
-
-/* With the NULL at the end. */
-static void take_arguments(char **argv, const char *first, size_t count, va_list list) {
-    argv[0] = (char *)(uintptr_t)first;
-    for (size_t i = 1; i <= count; i++)
-        argv[i] = va_arg(list, char *);
-}
-
-/* On the stack, as these may be called in a signal handler: by the caller, for whom it is. */
+/* The arguments from `first` on with the NULL at the end, on the stack, as these may be called in a signal handler; `list` is
+ * behind them. */
 #define LIST_ARGUMENTS(argv, first, list)                                                                    \
     va_list list;                                                                                            \
+    size_t list##_count = 1;                                                                                 \
     va_start(list, first);                                                                                   \
-    size_t list##_count = count_arguments(list);                                                             \
+    while (va_arg(list, char *) != NULL)                                                                     \
+        list##_count++;                                                                                      \
     va_end(list);                                                                                            \
     char **argv = __builtin_alloca((list##_count + 1) * sizeof(char *));                                     \
+    argv[0] = (char *)(uintptr_t)first;                                                                      \
     va_start(list, first);                                                                                   \
-    take_arguments(argv, first, list##_count, list)
+    for (size_t list##_i = 1; list##_i <= list##_count; list##_i++)                                          \
+    argv[list##_i] = va_arg(list, char *)
 
 PUBLIC int execl(const char *path, const char *first, ...) {
     LIST_ARGUMENTS(argv, first, list);
