@@ -706,7 +706,6 @@ Findings fixed_time(const Facts &facts) {
     Finding found = finding(
         "fixed-time", "The program seems to run for a fixed time, whatever its threads get done",
         "Give it a fixed amount of work instead, or have its speed read: --rate REGEX.", Confidence::kMedium);
-    found.explains = kBurned;
     found.evidence.push_back(
         duration(facts.few->wall.median) + " with " + counted(facts.few->threads, "thread") + " and " +
         duration(facts.most->wall.median) + " with " + std::to_string(facts.most->threads) + ", at " +
@@ -957,7 +956,7 @@ const Rule kRules[] = {
     {"hot-mutex", hot_mutex, kExplains},
     {"thread-churn", thread_churn, kExplains},
     {"busy-wait", busy_wait, kExplains},
-    {"fixed-time", fixed_time, kExplains},
+    {"fixed-time", fixed_time, kHints},
     {"io-bound", io_bound, kHints},
     {"sequential", sequential, kHints},
     {"coherency", coherency, kHints},
@@ -1017,8 +1016,7 @@ void conclude(Report &report, const std::string &failure) {
     report.findings = innocent && report.deadlock.threads.empty() ? of_innocent(facts) : search(facts);
     if (!report.findings.empty() && report.findings.front().rule == "deadlock")
         report.outcome = Outcome::kStuck;
-    const bool unsure = report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kTooShort ||
-                        report.outcome == Outcome::kNoDifference;
+    const bool unsure = report.outcome == Outcome::kInconclusive;
     const bool said = !report.findings.empty() && report.findings.back().rule == "inconclusive";
     if (unsure && !said)
         for (Finding &one : inconclusive(facts))

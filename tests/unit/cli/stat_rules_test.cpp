@@ -175,7 +175,8 @@ TEST(StatRules, AHiddenLock) {
     Case made = random_case();
     const Report &report = made.concluded();
     EXPECT_EQ(report.outcome, Outcome::kSlower);
-    EXPECT_EQ(report.verdict, "Threads make this program SLOWER: 4 threads take 3.4x the time of 1.");
+    EXPECT_EQ(report.verdict,
+              "Threads make this program SLOWER: 4 threads take 3.4x the time of 1 (3.1x to 3.7x).");
     ASSERT_EQ(rules_of(report), "hidden-lock");
     const Finding &found = report.findings.front();
     EXPECT_EQ(found.cause, "Hidden lock in libc: random()");
@@ -1244,7 +1245,7 @@ TEST(StatRules, TooShortToTell) {
     };
     EXPECT_EQ(rules_of(memory(0.4)), "false-sharing");
     EXPECT_EQ(rules_of(memory(0.004)), "inconclusive");
-    EXPECT_EQ(memory(0.004).findings.front().cause, "The runs are too short: 6.40 ms of CPU time");
+    EXPECT_EQ(memory(0.004).findings.front().cause, "The runs are too short: 4.00 ms each");
 
     const auto oversubscribed = [](double seconds) {
         Case one;
@@ -1440,7 +1441,8 @@ TEST(StatText, TheFormOfAReport) {
     made.concluded();
     const std::string text = text_of(made.report);
     for (const char *part :
-         {"VERDICT  Threads make this program SLOWER: 4 threads take 3.4x the time of 1.\n",
+         {"VERDICT  Threads make this program SLOWER: 4 threads take 3.4x the time of 1\n         (3.1x to "
+          "3.7x).\n",
           "CAUSE    Hidden lock in libc: random()                          confidence: high\n",
           "FIX      Use random_r() with per-thread state.\n",
           " threads     wall   speedup    interval      cpu   parallel\n",
@@ -1487,7 +1489,7 @@ TEST(StatText, AProcessThatRanAlready) {
     made.report.sampled_threads = 4;
     made.report.threads_created = 0;
     const std::string text = text_of(made.concluded());
-    EXPECT_NE(text.find("ALSO     4 threads, 0 of them new"), std::string::npos) << text;
+    EXPECT_NE(text.find("ALSO     4 threads at once at most, 0 new"), std::string::npos) << text;
     EXPECT_EQ(text.find("--exact"), std::string::npos) << "it cannot be had";
 }
 
