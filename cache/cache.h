@@ -135,6 +135,7 @@ void inherit_changed_by(enum visit entered, struct kthread *thread, pthread_t ha
 void inherit_changed_tid_by(pid_t tid, because call);
 #define inherit_changed_tid(tid) inherit_changed_tid_by((tid), because_name(__func__))
 void inherit_changed_reached_by(const struct reach *reach, because call);
+#define inherit_changed_reached(reach) inherit_changed_reached_by((reach), because_name(__func__))
 void inherit_changed_many(const char *what); /* by one call */
 void inherit_only_one_thread(void);          /* the kernel is about to want that */
 /* A seccomp filter is about to be installed. */

@@ -166,7 +166,7 @@ static int spawn(spawn_function next, int *fd, const char *file, const posix_spa
                  const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     if (next == NULL)
         return ENOSYS;
-    kthread_tie_sigsafe(RETIRE_CHILD);
+    kthread_tie_sigsafe_by(RETIRE_CHILD, because_name("pidfd_spawn"));
     int error = next(fd, file, actions, attributes, argv, envp);
     if (error == EAGAIN && process_make_room())
         error = next(fd, file, actions, attributes, argv, envp);

@@ -194,7 +194,8 @@ INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
 
 INTERPOSE int tgkill(pid_t group, pid_t tid, int signo) {
     struct reach reach;
-    reach_begin(&reach, kthread_keeping() && group == (pid_t)sys(SYS_getpid) && !skipped(ROW_SIGPENDING) ? tid : 0);
+    reach_begin(&reach,
+                kthread_keeping() && group == (pid_t)sys(SYS_getpid) && !skipped(ROW_SIGPENDING) ? tid : 0);
     int answer = REAL(tgkill)(group, reach.tid != 0 ? reach.tid : tid, signo);
     reach_end(&reach);
     return answer;

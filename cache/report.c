@@ -42,8 +42,8 @@ static void reasons(const char *title, const uint64_t *counts, const char *(*rea
 static void name_call(struct text *text, because call) {
     if (call < BECAUSE_NUMBERS)
         add(text, "system call ", call - 1);
-    else
-        text_add(text, (const char *)call);
+    else /* the present meaning or a former one: compat.c */
+        text_add(text, (const char *)call + (strncmp((const char *)call, "compat_", 7) == 0 ? 7 : 0));
 }
 
 /* Which calls made threads retire: a line for each reason that comes from calls. */

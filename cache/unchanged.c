@@ -74,7 +74,8 @@ static bool ask(const struct unchanged *about, uint64_t *words) {
 
 static struct unchanged look(enum unchanged_what what, long target) {
     struct unchanged now = {.what = what, .target = target};
-    if (!kthread_keeping() || (what != UNCHANGED_SCHEDULING && !sandbox_permits_more()) || !ask(&now, now.words))
+    if (!kthread_keeping() || (what != UNCHANGED_SCHEDULING && !sandbox_permits_more()) ||
+        !ask(&now, now.words))
         now.what = UNCHANGED_UNKNOWN;
     return now;
 }
