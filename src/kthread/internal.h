@@ -35,6 +35,7 @@ bool may_be_kept(const struct kthread *thread); /* and has no rights that main h
 enum kthread_retire keeping_retire(void);       /* why not */
 enum kthread_retire idle_full_retire(void);     /* which limit idle_push met */
 uint64_t keeping_bound(void);                   /* so many may be kept, however many are of use */
+bool mappings_are_many(void); /* of the process: a share that would matter to it is taken by live threads */
 /* Tells a parked thread that the caller owns to leave, and waits until it has. */
 void kthread_end(struct kthread *thread);
 /* Lists a thread whose result has been taken; ends it if it must not be kept. */

@@ -77,6 +77,12 @@ static uint64_t mappings_bound(void) {
     return most;
 }
 
+bool mappings_are_many(void) {
+    enum { FEW = 64 };
+    const uint64_t live = load_relaxed(&thrum_cache_counters.live);
+    return live >= FEW && live >= mappings_bound();
+}
+
 uint64_t keeping_bound(void) {
     enum { FEW = 64 };
     uint64_t tasks = load_relaxed(&kthread_config.most_tasks),

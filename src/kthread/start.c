@@ -81,7 +81,7 @@ static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, st
 static int start_new(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
                      void *arg, pthread_t *handle) {
     departures_reap();
-    if (kind->user.low != NULL && load_relaxed(&thrum_cache_counters.live) >= keeping_bound())
+    if (kind->user.low != NULL && mappings_are_many())
         return EAGAIN; /* without us its stack would take no mapping */
     struct kthread *thread = registry_new();
     if (thread == NULL)

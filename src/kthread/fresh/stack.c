@@ -88,7 +88,7 @@ void stack_give_back(struct fresh_state *state, size_t stack_size) {
 
 __attribute__((noinline)) void stack_trim(struct fresh_state *state, size_t stack_size) {
     char *low = stack_low(state, stack_size);
-    if (low == NULL)
+    if (low == NULL || skipped(ROW_STACK))
         return;
     long page = sysconf(_SC_PAGESIZE);
     char *frame = __builtin_frame_address(0);
