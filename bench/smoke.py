@@ -56,6 +56,10 @@ EXPECTED = {
                      {"keep all", "at most 8", "for 100 ms", "for 1 s in all", "trimmed after 100 ms",
                       "until memory is short", "rest of 1 ms", "stack wiped"}),
     },
+    "handover": {
+        "handover": ({"creators": NUMBER, "cpu_us": INTERVAL, "switches": INTERVAL, "per_s": INTERVAL}, "form",
+                     {"default", "cache", "floor, asleep", "floor, yielding"}),
+    },
     "memory": {
         "memory": ({"default_kb": NUMBER, "cache_kb": NUMBER, "memory_ratio": INTERVAL, "default_tasks": NUMBER,
                     "cache_tasks": NUMBER, "tasks_ratio": INTERVAL}, "kind",
