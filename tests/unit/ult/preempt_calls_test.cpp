@@ -874,13 +874,13 @@ Call for_files(By) {
 }
 
 // As a system call: older C libraries have none.
-Call epoll_pwait2_(By by) {
+Call epoll_pwait2_(By) {
     constexpr long kEpollPwait2 = 441;
     if (syscall(kEpollPwait2, -1, nullptr, 0, nullptr, nullptr, 0) != 0 && errno == ENOSYS)
         return {};
-    return for_input(a_pipe(), [by](int file) {
+    return for_input(a_pipe(), [](int file) {
         const File epoll(epoll_create1(EPOLL_CLOEXEC));
-        const timespec limit = a_while(by);
+        const timespec limit{1000, 0};
         epoll_event event = {};
         event.events = EPOLLIN;
         if (epoll_ctl(epoll, EPOLL_CTL_ADD, file, &event) != 0)
