@@ -92,7 +92,7 @@ TEST_F(KthreadFault, AttributesThatLibcRefuses) {
     faults.attr_setguardsize.next(1, EINVAL);
     expect_failure(EINVAL);
     EXPECT_EQ(faults.create.calls, 0);
-    Started small = start_of({1, kGuardSize, 0}, [] { return number(0); });
+    Started small = start_of({1, kGuardSize, 0, {}}, [] { return number(0); });
     EXPECT_EQ(small.error, EINVAL) << "libc's own opinion of a stack of one byte";
     expect_work();
 }
