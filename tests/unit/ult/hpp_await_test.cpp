@@ -79,7 +79,7 @@ TEST_P(HppAwait, OneInAnotherDeeply) {
 struct Elsewhere {
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> coroutine) const {
-        thrum::executor().execute([coroutine] { coroutine.resume(); });
+        thrum::thread(thrum::attributes().queued(), [coroutine] { coroutine.resume(); }).detach();
     }
     long await_resume() const { return 1; }
 };
@@ -153,8 +153,9 @@ struct Outside {
             return true;
         } else if constexpr (kWay == Way::kThrows) {
             throw Thrown();
-        } else if constexpr (kWay == Way::kElsewhere) {
-            thrum::executor().execute([coroutine] { coroutine.resume(); });
+        } else if constexpr (kWay ==
+                             Way::kElsewhere) { // queued: else this one might not run again before the end
+            thrum::thread(thrum::attributes().queued(), [coroutine] { coroutine.resume(); }).detach();
         } else {
             return relay(coroutine).coroutine;
         }

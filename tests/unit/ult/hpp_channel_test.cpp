@@ -341,7 +341,7 @@ class Located {
     Counted counted_;
 };
 
-// The same, but cannot be assigned; bytes; more bytes than travel as such.
+// The same, but cannot be assigned.
 struct Unassignable {
     explicit Unassignable(int value) : located(value) {}
     Unassignable(Unassignable &&) = default;
@@ -355,14 +355,6 @@ struct Ticket { // move-only, and bytes
     Ticket &operator=(Ticket &&) = default;
     int number;
 };
-struct Wide {
-    explicit Wide(int value) { numbers.fill(value); }
-    std::array<int, 40> numbers;
-};
-
-int value_of(const std::string &text) {
-    return std::stoi(text);
-}
 int value_of(const std::unique_ptr<int> &pointer) {
     return pointer == nullptr ? -1 : *pointer;
 }
@@ -375,18 +367,13 @@ int value_of(const Unassignable &one) {
 int value_of(const Ticket &one) {
     return one.number;
 }
-int value_of(const Wide &one) {
-    return one.numbers[39];
-}
 int value_of(int one) {
     return one;
 }
 
 template <class T>
 T make(int value) {
-    if constexpr (std::is_same_v<T, std::string>)
-        return std::string(40, '0') + std::to_string(value);
-    else if constexpr (std::is_same_v<T, std::unique_ptr<int>>)
+    if constexpr (std::is_same_v<T, std::unique_ptr<int>>)
         return std::make_unique<int>(value);
     else
         return T(value);
@@ -396,12 +383,10 @@ template <class Body>
 void of_all_kinds(const Body &body) {
     everywhere([&body] {
         body.template operator()<int>();
-        body.template operator()<std::string>();
         body.template operator()<std::unique_ptr<int>>();
         body.template operator()<Located>();
         body.template operator()<Unassignable>();
         body.template operator()<Ticket>();
-        body.template operator()<Wide>();
     });
 }
 

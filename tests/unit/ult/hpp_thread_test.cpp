@@ -419,6 +419,20 @@ TEST_F(HppOutlives, ATaskGroupIsUsedInTheNextRuntime) {
     }
 }
 
+// Of no use, but not a crash: a branch is joined in its block.
+TEST_F(HppOutlives, ABranchIsNotWaitedFor) {
+    const auto nothing = [] {};
+    std::optional<thrum::branch<decltype(nothing)>> joined, destroyed;
+    {
+        const thrum::runtime runtime(1);
+        joined.emplace(nothing);
+        destroyed.emplace(nothing);
+    }
+    EXPECT_EQ(error_of([&] { joined->join(); }), ESRCH);
+    EXPECT_EQ(error_of([&] { joined->join(); }), EINVAL);
+    destroyed.reset();
+}
+
 TEST_F(HppOutlives, ASchedulerLeavesTheNextRuntimeAlone) {
     thrum::pool pool, other;
     std::atomic<int> asked{0};
