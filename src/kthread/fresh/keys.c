@@ -46,10 +46,10 @@ static bool field_is(const char *name, uint32_t offset) {
 void keys_init(void) {
     const struct libc_key *found = dlsym(RTLD_DEFAULT, "__pthread_keys");
     const uint32_t *size = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread_key_struct");
-    if (found != NULL && size != NULL && *size == sizeof *found &&
-        field_is("_thread_db_pthread_key_struct_seq", offsetof(struct libc_key, sequence)) &&
-        field_is("_thread_db_pthread_key_struct_destr", offsetof(struct libc_key, destructor)))
-        libc_keys = found;
+    bool understood = size != NULL && *size == sizeof *found &&
+                      field_is("_thread_db_pthread_key_struct_seq", offsetof(struct libc_key, sequence)) &&
+                      field_is("_thread_db_pthread_key_struct_destr", offsetof(struct libc_key, destructor));
+    libc_keys = understood ? found : NULL;
 }
 
 static unsigned end_of_keys(void) {

@@ -4,6 +4,7 @@
 // sanitizer has in front of it).
 #include "faults.hpp"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -31,6 +32,7 @@ void faults_clear() {
          {&faults.register_cancel, &faults.unregister_cancel, &faults.unwind_next, &faults.call_tls_dtors})
         *calls = 0;
     faults.write.clear();
+    faults.symbols.clear();
 }
 
 extern "C" {
@@ -65,6 +67,13 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length) {
         return -1;
     }
     return __real_write(fd, bytes, std::min(length, static_cast<size_t>(what)));
+}
+
+void *__real_dlsym(void *, const char *) noexcept;
+void *__wrap_dlsym(void *handle, const char *name) noexcept;
+void *__wrap_dlsym(void *handle, const char *name) noexcept {
+    auto found = faults.symbols.find(name);
+    return found != faults.symbols.end() ? found->second : __real_dlsym(handle, name);
 }
 
 int __real_pthread_attr_init(pthread_attr_t *) noexcept;

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <atomic>
+#include <map>
+#include <string>
 #include <vector>
 
 struct Faults {
@@ -21,7 +23,8 @@ struct Faults {
     };
     // By name, at the linker.
     Failing mmap, attr_init, attr_setstacksize, attr_setguardsize;
-    std::vector<int> write; // what the next writes do: -errno, or at most so many bytes
+    std::vector<int> write;                // what the next writes do: -errno, or at most so many bytes
+    std::map<std::string, void *> symbols; // what dlsym finds instead
     // Through the table of kthread/libc.h.
     Failing create, join, detach, iterate;
     std::atomic<int> register_cancel{0}, unregister_cancel{0}, unwind_next{0}, call_tls_dtors{0};

@@ -15,6 +15,12 @@ void cancel_oneself() {
     libc.pthread_cancel(pthread_self());
 }
 
+// As the front end does.
+void make_key(pthread_key_t *key, void (*destructor)(void *)) {
+    ASSERT_EQ(pthread_key_create(key, destructor), 0);
+    keys_created(*key, destructor);
+}
+
 struct Counts {
     int *count;
     ~Counts() { ++*count; }
@@ -68,10 +74,8 @@ TEST_F(KthreadEnd, ExitFromADestructorOfAKeyLandsAgain) {
     static pthread_key_t first, second;
     static int ran;
     ran = 0;
-    pthread_key_create(&first, nullptr);
-    pthread_key_create(&second, nullptr);
-    keys_created(first, [](void *) { kthread_exit(number(6)); });
-    keys_created(second, [](void *) { ran++; });
+    make_key(&first, [](void *) { kthread_exit(number(6)); });
+    make_key(&second, [](void *) { ran++; });
     expect_kept(
         []() -> void * {
             pthread_setspecific(first, number(1));
@@ -90,10 +94,8 @@ TEST_F(KthreadEnd, KeysAreDestroyedAndNullForTheNext) {
     static std::atomic<int> destroyed;
     static pthread_key_t key, plain;
     destroyed = 0;
-    pthread_key_create(&key, nullptr);
-    pthread_key_create(&plain, nullptr);
-    keys_created(key, [](void *value) { destroyed += value == number(9); });
-    keys_created(plain, nullptr);
+    make_key(&key, [](void *value) { destroyed += value == number(9); });
+    make_key(&plain, nullptr);
     const pid_t tid = run([]() -> void * {
         pthread_setspecific(key, number(9));
         pthread_setspecific(plain, number(9));
