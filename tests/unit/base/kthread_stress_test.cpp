@@ -133,10 +133,16 @@ TEST_P(KthreadStress, EveryEndAtOnce) {
     EXPECT_EQ(ran, total());
     EXPECT_EQ(thrum_cache_counters.created + thrum_cache_counters.reused,
               before.created + before.reused + total());
-    uint64_t retired =
+    const uint64_t tied =
         static_cast<uint64_t>(GetParam()) * static_cast<uint64_t>((rounds() - 4) / 5 + (rounds() > 3));
-    EXPECT_TRUE(eventually([&] { return thrum_cache_counters.retired - before.retired == retired; }))
-        << thrum_cache_counters.retired - before.retired << " of " << retired;
+    const auto retired_by = [&](kthread_retire reason) {
+        return thrum_cache_counters.retired_by[reason - 1] - before.retired_by[reason - 1];
+    };
+    EXPECT_TRUE(eventually([&] { return retired_by(RETIRE_TIES) == tied; }))
+        << retired_by(RETIRE_TIES) << " of " << tied;
+    // The culler also ends those that have ended and not been joined yet; there are no other reasons.
+    EXPECT_TRUE(eventually(
+        [&] { return thrum_cache_counters.retired - before.retired == tied + retired_by(RETIRE_LINEAGE); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, KthreadStress, testing::Values(1, 2, 4, 8, 64),
