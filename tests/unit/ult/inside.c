@@ -2,6 +2,7 @@
 /* See inside.h. */
 #include "inside.h"
 
+#include "os/signals.h"
 #include "sched/worker.h"
 
 struct worker *inside_enter(void) {
@@ -24,6 +25,13 @@ void inside_wake(struct worker *worker, struct thrum_unit *unit) {
 
 struct timers *inside_timers(struct worker *worker) {
     return &worker->timers;
+}
+
+int inside_worker_blocks(int signal) {
+    const struct worker *worker = inside_enter();
+    int blocks = (worker->tick.mask & signals_bit(signal)) != 0;
+    inside_leave();
+    return blocks;
 }
 
 int inside_is_fenced(void) {

@@ -17,6 +17,8 @@ void inside_leave(void);
 struct thrum_unit *inside_announce(struct worker *worker);
 void inside_wake(struct worker *worker, struct thrum_unit *unit);
 struct timers *inside_timers(struct worker *worker);
+/* The worker of the caller takes this signal for one that is blocked on its kernel thread. */
+int inside_worker_blocks(int signal);
 /* The runtime does without membarrier. */
 int inside_is_fenced(void);
 

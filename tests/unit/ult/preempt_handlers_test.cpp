@@ -19,6 +19,7 @@
 
 #include "core.hpp"
 #include "depots.h"
+#include "inside.h"
 #include "preempt.hpp"
 extern "C" {
 #include "arch_fault.h"
@@ -64,15 +65,16 @@ pid_t kernel_thread() {
     return static_cast<pid_t>(syscall(SYS_gettid));
 }
 
-// In mode klt a thread may be on a kernel thread that blocks what is not the library's; main's does not. It takes a while
-// until another mask than that is known to be no handler's.
+// In mode klt a thread may be on a kernel thread that blocks what is not the library's; main's does not. It takes some ticks
+// until another mask than that is known to be no handler's: with all other CPU time taken, they may be long in coming.
 void let_in() {
     sigset_t signals, before;
     sigemptyset(&signals);
     sigaddset(&signals, SIGUSR1);
     pthread_sigmask(SIG_UNBLOCK, &signals, &before);
     if (sigismember(&before, SIGUSR1) != 0)
-        spin_us(100 * kSlice);
+        while (inside_worker_blocks(SIGUSR1) != 0)
+            spin_us(kSlice);
 }
 
 void interrupt_here() {
