@@ -105,7 +105,7 @@ void expect_folded(const std::string &text) {
 
 void expect_page(const std::string &page) {
     expect_sound_page(page); // as well: it fetches nothing
-    for (const std::string part : {"<p class=\"line\">One run: ", "<dt>Cause</dt>", "<dt>What to do</dt>",
+    for (const std::string part : {"<p class=\"line\">One run: ", "<dt>Cause</dt>", "<dt>Fix</dt>",
                                    "confidence: ", "<h2>What each thread did", "<h2>Where waiting happened",
                                    "<h2>Locks", "<h2>Where CPU time went", "<h2>How we know",
                                    "class=\"lock_wait\"", "class=\"frame root\"", "class=\"frame own\""})
