@@ -82,8 +82,12 @@ expect_same() {
   diff plain.err thrum.err >err.diff || { cat err.diff && fail "standard error differs"; }
 }
 
-# total COUNTER: the sum of created, reused, retired or "passed through" over all processes of the run.
+# total COUNTER: the sum of created, reused, retired or "passed through" over all processes of the run. Of several processes
+# there is a table, of one a line.
 total() {
+  local column
+  case $1 in created) column=4 ;; reused) column=5 ;; retired) column=6 ;; *) column=8 ;; esac
+  awk -v column="$column" '$2 == "together" { print $column; found = 1 } END { exit !found }' thrum.summary && return
   sed -n "s/^thrum: pid .*[ :]$1 \([0-9]*\)\(,.*\)\?$/\1/p" thrum.summary | awk '{ n += $1 } END { print n + 0 }'
 }
 

@@ -69,10 +69,10 @@ inline std::uintptr_t thread_here() noexcept {
 /* The coroutine that an awaitable of another library gets in the place of the task that awaits it. Such an awaitable
  * knows nothing of loops, and may resume what it gets
  *
- *   while the task is being suspended, by the same thread, also by way of other coroutines: then the detour only notes
- *     that, and the task goes on when await_suspend returns, on the same stack;
- *   elsewhere, or later: then the detour runs the task in a loop there;
- *   by returning it from another task's await_suspend: then that task's loop runs this one next.
+ * - while the task is being suspended, by the same thread, also by way of other coroutines: then the detour only notes
+ *   that, and the task goes on when await_suspend returns, on the same stack;
+ * - elsewhere, or later: then the detour runs the task in a loop there;
+ * - by returning it from another task's await_suspend: then that task's loop runs this one next.
  *
  * Both the suspending thread and the detour's own run look at it, so that the later of the two frees it. */
 class detour {

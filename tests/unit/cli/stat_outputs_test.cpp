@@ -368,7 +368,7 @@ TEST(StatOutputs, TheReportInAFile) {
 
 TEST(StatOutputs, ARunThatTakesTooLongIsEnded) {
     const Ended ended =
-        spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--no-profile", "--", "/bin/sh", "-c", "sleep 1000"});
+        spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--no-profile", "--", "/bin/sh", "-c", "exec sleep 1000"});
     EXPECT_EQ(ended.code(), 1) << ended.err;
     EXPECT_NE(ended.err.find("a run took longer than 0.200 s and was ended"), std::string::npos) << ended.err;
     const Ended sweep = spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--sweep", "1,2", "--no-profile", "--",
