@@ -84,14 +84,14 @@ bool is_digit(char c) {
 }
 
 // What a thread of <thrum/thrum.hpp> was made to run: the first argument of the template of ours that calls it, which
-// may be made from another in turn. Empty: the function is not ours.
+// may be made from another in turn. Empty: the function is not ours, or runs nothing of the program's.
 std::string callable_of(const std::string &function) {
     const std::string result = "void* ";
     std::string name = has_at(function, 0, result.c_str()) ? function.substr(result.size()) : function,
                 callable;
     while (has_at(name, 0, "thrum::") && !(name = first_argument(name)).empty() && !is_digit(name[0]))
         callable = name;
-    return callable;
+    return has_at(callable, 0, "thrum::detail::") ? "" : callable; // ours, too
 }
 
 } // namespace

@@ -47,17 +47,6 @@ Running nested(int depth) {
     return Running({"/bin/sh", "-c", script, script, std::to_string(depth)});
 }
 
-// Looks until there are so many, or for a while.
-std::vector<thrum::stat::Process> look_for(ProcessTree &tree, std::size_t count) {
-    std::vector<thrum::stat::Process> found = tree.processes();
-    for (double now = 0.1; found.size() < count && now < 50; now += 0.1) {
-        usleep(1000);
-        tree.poll(now);
-        found = tree.processes();
-    }
-    return found;
-}
-
 pid_t find(const std::vector<thrum::stat::Process> &list, const std::string &name, pid_t but = 0) {
     for (const auto &one : list)
         if (one.name == name && one.id != but)
@@ -65,11 +54,22 @@ pid_t find(const std::vector<thrum::stat::Process> &list, const std::string &nam
     return 0;
 }
 
+// Looks until there are so many, one of them of that name, or for a while: between fork and exec a child has its parent's.
+std::vector<thrum::stat::Process> look_for(ProcessTree &tree, std::size_t count, const std::string &name) {
+    std::vector<thrum::stat::Process> found = tree.processes();
+    for (double now = 0.1; (found.size() < count || find(found, name) == 0) && now < 500; now += 0.1) {
+        usleep(1000);
+        tree.poll(now);
+        found = tree.processes();
+    }
+    return found;
+}
+
 TEST(StatChildren, ChildrenOfChildrenAreFound) {
     const Running program = nested(2);
     ProcessTree tree;
     tree.attach(program.pid());
-    const std::vector<thrum::stat::Process> found = look_for(tree, 4);
+    const std::vector<thrum::stat::Process> found = look_for(tree, 4, "cat");
     ASSERT_EQ(found.size(), 4U) << "three shells and cat";
     EXPECT_EQ(found.front().id, program.pid());
     EXPECT_EQ(found.front().parent, 0);
@@ -97,7 +97,7 @@ TEST(StatChildren, TheyAreKeptWhenTheyEnd) {
         {"/bin/sh", "-c", "sh -c 'sleep 1000 & wait' >/dev/null & echo ready; read line; exit 0"});
     ProcessTree tree;
     tree.attach(program.pid());
-    const auto before = look_for(tree, 3);
+    const auto before = look_for(tree, 3, "sleep");
     const pid_t shell = find(before, "sh", program.pid()), sleeper = find(before, "sleep");
     ASSERT_GT(shell, 0);
     ASSERT_GT(sleeper, 0);
