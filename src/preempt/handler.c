@@ -467,6 +467,12 @@ static void look_if_in_the_way(struct worker *worker, const ucontext_t *context)
         relief_ask_anyway(worker);
 }
 
+/* Or a carrier has taken the worker, and no unit runs on it yet. */
+static bool is_at_loop(const struct worker *worker) {
+    const struct thrum_unit *current = load_relaxed(&worker->current);
+    return current == NULL || load_relaxed(&current->kind) == UNIT_LOOP;
+}
+
 static void on_signal(int signal, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     struct worker *worker = worker_here();
@@ -489,8 +495,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     worker->tick.late = take_signal(worker, info);
     worker->tick.stands = worker->tick.resumed == arch_fault_pc(context);
     worker->tick.resumed = 0;
-    bool is_loop =
-        load_relaxed(&worker->current->kind) == UNIT_LOOP; /* is not preempted, whatever it is in */
+    bool is_loop = is_at_loop(worker); /* is not preempted, whatever it is in */
     if (is_forbidden(context) || (!is_loop && is_in_handler(worker, context)) ||
         !is_on(&context->uc_stack, (uintptr_t)context)) {
         look_if_stuck(worker, context, true);
@@ -544,9 +549,8 @@ bool handler_has_dropped(void) {
  * than the worker blocks, or a handler of the program's has called, no thread is preempted, as in the handler (is_in_handler).
  * The preemption waits for a tick that finds it otherwise; one that is kept back comes with the mask. */
 static bool may_preempt_here(struct worker *worker) {
-    if (load_relaxed(&worker->current->kind) == UNIT_LOOP ||
-        (signals_mask_get() == worker->tick.mask &&
-         !is_on_handlers_frame(worker, (uintptr_t)__builtin_frame_address(0))))
+    if (is_at_loop(worker) || (signals_mask_get() == worker->tick.mask &&
+                               !is_on_handlers_frame(worker, (uintptr_t)__builtin_frame_address(0))))
         return true;
     tick_go_on(worker);
     return false;
