@@ -103,6 +103,13 @@ void check_file_name(const std::string &option, const std::string &name) {
         throw Failure(kUsage, option + " takes the name of a file, not ''");
 }
 
+void add_file(Command &command, const std::string &option, const std::string &help, std::string &name) {
+    command.value(option, "FILE", help, [option, &name](const std::string &given) {
+        check_file_name(option, given);
+        name = given;
+    });
+}
+
 void check_cache_environment() {
     for (const Number &number : kNumbers)
         if (const auto value = variable(number.variable))

@@ -26,6 +26,9 @@ double parse_seconds(const std::string &option, const std::string &text);
 // Throws Failure (2) where it is not the name of a file at all.
 void check_file_name(const std::string &option, const std::string &name);
 
+// An option that takes the name of a file.
+void add_file(Command &command, const std::string &option, const std::string &help, std::string &name);
+
 // The variables of the cache in the environment, wherever they come from: throws Failure (2) for a value that the
 // library would complain of, in the program's stderr, and put its default in place of.
 void check_cache_environment();

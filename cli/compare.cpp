@@ -361,11 +361,7 @@ void add_options(Command &command, Options &options) {
                       options.seconds = parse_seconds("--timeout", text);
                       options.time_limit = text;
                   });
-    command.value("--input", "FILE", "What each run reads as its stdin (default: nothing)",
-                  [&options](const std::string &name) {
-                      check_file_name("--input", name);
-                      options.input = name;
-                  });
+    add_file(command, "--input", "What each run reads as its stdin (default: nothing)", options.input);
     command.flag("--show-output", "Show what the runs print, on stderr (default: it goes to /dev/null)",
                  options.show_output);
     command.flag("-i,--ignore-failure", "Go on where the program fails, as long as it fails alike both ways",
@@ -373,16 +369,10 @@ void add_options(Command &command, Options &options) {
     command.flag("--json", "Print one JSON object in the table's place", options.json);
     command.value("--prepare", "COMMAND", "Have a shell run COMMAND before each run, in no time of it",
                   [&options](const std::string &text) { options.prepare = text; });
-    const auto file = [&command](const std::string &option, const std::string &help, std::string &name) {
-        command.value(option, "FILE", help, [option, &name](const std::string &given) {
-            check_file_name(option, given);
-            name = given;
-        });
-    };
-    file("-o,--output", "Write the table, or with --json the object, to FILE", options.output);
-    file("--html", "Also write a page with the plots to FILE", options.html);
-    file("--export-csv", "Also write a line for each pair to FILE", options.csv);
-    file("--export-markdown", "Also write a table for a document to FILE", options.markdown);
+    add_file(command, "-o,--output", "Write the table, or with --json the object, to FILE", options.output);
+    add_file(command, "--html", "Also write a page with the plots to FILE", options.html);
+    add_file(command, "--export-csv", "Also write a line for each pair to FILE", options.csv);
+    add_file(command, "--export-markdown", "Also write a table for a document to FILE", options.markdown);
     add_cache_options(command);
 }
 

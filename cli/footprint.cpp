@@ -2,15 +2,13 @@
 #include "footprint.hpp"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "clock.hpp"
+#include "process.hpp"
 
 namespace thrum {
 
@@ -26,30 +24,14 @@ struct Size {
 
 // A process that has just ended, or whose image is being replaced, has nothing.
 void add(pid_t pid, Size &size, int depth) {
-    const std::string folder = "/proc/" + std::to_string(pid);
-    std::ifstream file(folder + "/stat");
-    std::string line;
-    if (!std::getline(file, line))
+    const auto stat = process::stat(pid);
+    if (!stat)
         return;
-    const std::size_t name_end = line.rfind(')'); // a name may have anything in it
-    if (name_end == std::string::npos)
-        return;
-    std::istringstream fields(line.substr(name_end + 1));
-    std::string skipped;
-    double tasks = 0, pages = 0; // fields 20 and 24
-    for (int field = 3; field <= 24 && fields; field++) {
-        if (field == 20)
-            fields >> tasks;
-        else if (field == 24)
-            fields >> pages;
-        else
-            fields >> skipped;
-    }
-    const double memory = pages * static_cast<double>(sysconf(_SC_PAGESIZE));
-    size.memory += memory;
-    size.tasks += tasks;
-    size.largest = std::max(size.largest, memory);
-    std::ifstream children(folder + "/task/" + std::to_string(pid) + "/children");
+    size.memory += stat->memory;
+    size.tasks += stat->threads;
+    size.largest = std::max(size.largest, stat->memory);
+    const std::string id = std::to_string(pid);
+    std::ifstream children("/proc/" + id + "/task/" + id + "/children");
     for (pid_t child = 0; depth < kDeepest && children >> child;)
         add(child, size, depth + 1);
 }

@@ -66,6 +66,38 @@ pid_t parse(const std::string &text) {
     return static_cast<pid_t>(pid);
 }
 
+// "PID (NAME) STATE PPID ...", where NAME may have parentheses and blanks of its own.
+std::optional<Stat> parse_stat(const std::string &text) {
+    const std::size_t name = text.find('('), end = text.rfind(')');
+    if (name == std::string::npos || end == std::string::npos || end < name)
+        return std::nullopt;
+    std::istringstream fields(text.substr(end + 1));
+    std::string skipped;
+    double user = 0, system = 0, children_user = 0, children_system = 0, pages = 0;
+    Stat stat;
+    stat.name = text.substr(name + 1, end - name - 1);
+    fields >> stat.state >> stat.parent;
+    for (int field = 5; field <= 11; field++)
+        fields >> skipped;
+    fields >> stat.faults_major >> skipped >> user >> system >> children_user >> children_system >> skipped >>
+        skipped >> stat.threads;
+    if (!fields)
+        return std::nullopt;
+    for (int field = 21; field <= 23; field++)
+        fields >> skipped;
+    fields >> pages;
+    stat.memory = pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+    const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+    stat.user = user / ticks;
+    stat.system = system / ticks;
+    stat.waited_cpu = (children_user + children_system) / ticks;
+    return stat;
+}
+
+std::optional<Stat> stat(pid_t pid) {
+    return parse_stat(read_all(proc_path(pid, "stat")).value_or(""));
+}
+
 std::string name(pid_t pid) {
     std::string name = read_all(proc_path(pid, "comm")).value_or("?");
     return name.substr(0, name.find('\n'));

@@ -19,6 +19,25 @@ pid_t parse(const std::string &text);
 // The whole of a file in /proc, or nothing and errno.
 std::optional<std::string> read_all(const std::string &path);
 
+// What /proc/PID/stat says of a process, so far.
+struct Stat {
+    std::string name;
+    char state = '?';
+    pid_t parent = 0;
+    std::uint64_t faults_major = 0;
+    double user = 0, system = 0; // seconds of CPU time, its own
+    double waited_cpu = 0;       // of the children that it has waited for, and of theirs
+    unsigned threads = 0;
+    double memory = 0; // resident bytes
+
+    double cpu() const { return user + system; }
+    // With more threads its first one alone has ended.
+    bool has_ended() const { return state == 'X' || (state == 'Z' && threads <= 1); }
+};
+// Nothing where `text` is no such file's, or there is no such process.
+std::optional<Stat> parse_stat(const std::string &text);
+std::optional<Stat> stat(pid_t pid);
+
 // As ps(1) has it under COMMAND.
 std::string name(pid_t pid);
 

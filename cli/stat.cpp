@@ -164,13 +164,6 @@ void stat_either(const Command &command, const Options &options,
         stat_process(options);
 }
 
-void add_file(Command &command, const std::string &option, const std::string &help, std::string &name) {
-    command.value(option, "FILE", help, [option, &name](const std::string &given) {
-        check_file_name(option, given);
-        name = given;
-    });
-}
-
 void add_sweep_options(Command &command, Options &options) {
     command.value("--sweep", "LIST",
                   "Run with these numbers of threads, as 1,2,4 or 1-4; {} in\n"

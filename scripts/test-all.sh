@@ -6,8 +6,8 @@
 # Usage: scripts/test-all.sh [STEP...], the steps being those named below; all of them unless told.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source scripts/lib.sh
 export THRUM_WERROR=ON
+source scripts/lib.sh
 
 steps=(native heavy asan tsan clang aarch64 lint reproducible newer-glibc fresh-debian)
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "os/file.h"
 #include "os/syscall.h"
 #include "stat.h"
 
@@ -55,31 +56,14 @@ static void path_of_status(int thread, char path[48]) {
     append(append(append(path, "/proc/self/task/"), first), "/status");
 }
 
-static uint64_t hexadecimal(const char *at) {
-    uint64_t value = 0;
-    for (;; at++) {
-        if (*at >= '0' && *at <= '9')
-            value = value << 4 | (uint64_t)(*at - '0');
-        else if (*at >= 'a' && *at <= 'f')
-            value = value << 4 | (uint64_t)(*at - 'a' + 10);
-        else
-            return value;
-    }
-}
-
 /* 0 where it has ended, or does not say. */
 static uint64_t mask_of(int thread) {
     const char name[] = "\nSigBlk:\t";
     char path[48], status[4096];
     path_of_status(thread, path);
-    const long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    const long got = sys(SYS_read, fd, status, sizeof status - 1);
-    sys(SYS_close, fd);
-    status[got > 0 ? got : 0] = '\0';
+    file_read(path, status, sizeof status);
     const char *line = strstr(status, name);
-    return line != NULL ? hexadecimal(line + sizeof name - 1) : 0;
+    return line != NULL ? file_hexadecimal(line + sizeof name - 1) : 0;
 }
 
 /* libc blocks all signals in a thread that begins, for a moment or until it gets a CPU. So there are more looks, but no

@@ -18,10 +18,6 @@ constexpr double kPeriod = 0.05; // seconds
 constexpr std::size_t kProcessesMost =
     4096; // that are kept; of the rest only the CPU time is known, by their parents
 
-std::string stat_file(pid_t pid) {
-    return process::read_all("/proc/" + std::to_string(pid) + "/stat").value_or("");
-}
-
 std::set<pid_t> present_processes() {
     std::set<pid_t> found;
     DIR *folder = opendir("/proc");
@@ -34,45 +30,19 @@ std::set<pid_t> present_processes() {
     return found;
 }
 
-bool has_ended(const ProcessStat &stat) {
-    return stat.state == 'X' || (stat.state == 'Z' && stat.threads <= 1);
-}
-
 } // namespace
-
-// "PID (NAME) STATE PPID ...", where NAME may have parentheses and blanks of its own.
-std::optional<ProcessStat> parse_process_stat(const std::string &text) {
-    const std::size_t name = text.find('('), end = text.rfind(')');
-    if (name == std::string::npos || end == std::string::npos || end < name)
-        return std::nullopt;
-    std::istringstream fields(text.substr(end + 1));
-    std::string skipped;
-    double user = 0, system = 0, children_user = 0, children_system = 0;
-    ProcessStat stat;
-    stat.name = text.substr(name + 1, end - name - 1);
-    fields >> stat.state >> stat.parent;
-    for (int field = 5; field <= 13; field++)
-        fields >> skipped;
-    fields >> user >> system >> children_user >> children_system >> skipped >> skipped >> stat.threads;
-    if (!fields)
-        return std::nullopt;
-    const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-    stat.cpu = (user + system) / ticks;
-    stat.waited_cpu = (children_user + children_system) / ticks;
-    return stat;
-}
 
 void ProcessTree::forked(pid_t child) {
     root_ = child;
     others_ = present_processes();
     others_.erase(child);
-    add(child, parse_process_stat(stat_file(child)).value_or(ProcessStat()), 0);
+    add(child, process::stat(child).value_or(process::Stat()), 0);
 }
 
 void ProcessTree::attach(pid_t pid) {
     root_ = pid;
     is_attached_ = true;
-    add(pid, parse_process_stat(stat_file(pid)).value_or(ProcessStat()), 0);
+    add(pid, process::stat(pid).value_or(process::Stat()), 0);
     look(0);
 }
 
@@ -90,7 +60,7 @@ bool ProcessTree::is_ours(pid_t parent) const {
     return ours_.count(parent) != 0;
 }
 
-void ProcessTree::add(pid_t pid, const ProcessStat &stat, double now) {
+void ProcessTree::add(pid_t pid, const process::Stat &stat, double now) {
     Seen seen;
     seen.process.id = pid;
     seen.process.parent = pid == root_ ? 0 : stat.parent;
@@ -98,8 +68,8 @@ void ProcessTree::add(pid_t pid, const ProcessStat &stat, double now) {
     seen.process.begin = seen.process.end = now;
     seen.process.threads = stat.threads;
     // What was there before it was looked at; of a child that was executed by us there is nothing of its own.
-    seen.before = is_attached_ && now <= 0 ? stat.cpu : 0;
-    seen.process.cpu = stat.cpu - seen.before;
+    seen.before = is_attached_ && now <= 0 ? stat.cpu() : 0;
+    seen.process.cpu = stat.cpu() - seen.before;
     ours_[pid] = seen;
 }
 
@@ -107,10 +77,10 @@ void ProcessTree::add(pid_t pid, const ProcessStat &stat, double now) {
 void ProcessTree::look_at_new(const std::set<pid_t> &present, double now) {
     for (auto at = others_.begin(); at != others_.end();)
         at = present.count(*at) != 0 ? std::next(at) : others_.erase(at);
-    std::map<pid_t, ProcessStat> fresh;
+    std::map<pid_t, process::Stat> fresh;
     for (const pid_t pid : present)
         if (others_.count(pid) == 0 && !is_ours(pid))
-            if (const auto stat = parse_process_stat(stat_file(pid)))
+            if (const auto stat = process::stat(pid))
                 fresh[pid] = *stat;
     for (bool has_found = true; has_found;) { // a child's number may be below its parent's
         has_found = false;
@@ -130,15 +100,15 @@ void ProcessTree::look_at_new(const std::set<pid_t> &present, double now) {
 
 // Also where it executed another program: the name is the latest.
 void ProcessTree::update(Seen &seen, double now) {
-    const auto stat = parse_process_stat(stat_file(seen.process.id));
+    const auto stat = process::stat(seen.process.id);
     if (!stat || stat->state == 'X') {
         seen.is_gone = true;
         return;
     }
     seen.process.name = stat->name;
-    seen.process.cpu = std::max(seen.process.cpu, stat->cpu - seen.before);
+    seen.process.cpu = std::max(seen.process.cpu, stat->cpu() - seen.before);
     seen.process.threads = std::max(seen.process.threads, stat->threads);
-    seen.is_gone = has_ended(*stat);
+    seen.is_gone = stat->has_ended();
     if (!seen.is_gone)
         seen.process.end = now;
 }
@@ -148,7 +118,7 @@ void ProcessTree::look(double now) {
     for (auto at = ours_.begin(); at != ours_.end();) {
         update(at->second, now);
         // A zombie's children are still its own: it is kept until its number is free.
-        const bool is_over = at->second.is_gone && at->first != root_ && stat_file(at->first).empty();
+        const bool is_over = at->second.is_gone && at->first != root_ && !process::stat(at->first);
         if (is_over)
             gone_.push_back(at->second.process);
         at = is_over ? ours_.erase(at) : std::next(at);

@@ -13,23 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "process.hpp"
 #include "stat/allowance.hpp"
 #include "stat/layers.hpp"
 #include "stat/report.hpp"
 
 namespace thrum::stat {
-
-// What /proc/PID/stat says of a process, so far.
-struct ProcessStat {
-    std::string name;
-    char state = '?';
-    pid_t parent = 0;
-    double cpu = 0;        // seconds, its own
-    double waited_cpu = 0; // of the children that it has waited for, and of theirs
-    unsigned threads = 0;
-};
-// Nothing where `text` is no such file's.
-std::optional<ProcessStat> parse_process_stat(const std::string &text);
 
 class ProcessTree : public Layer {
   public:
@@ -50,7 +39,7 @@ class ProcessTree : public Layer {
     void look(double now);
     void look_at_new(const std::set<pid_t> &present, double now);
     bool is_ours(pid_t parent) const;
-    void add(pid_t pid, const ProcessStat &stat, double now);
+    void add(pid_t pid, const process::Stat &stat, double now);
     void update(Seen &seen, double now);
 
     pid_t root_ = 0;

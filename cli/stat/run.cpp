@@ -346,11 +346,10 @@ void take_shares(pid_t pid, Measured &measured) {
     siginfo_t info = {};
     if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid)
         return;
-    const auto stat =
-        parse_process_stat(process::read_all("/proc/" + std::to_string(pid) + "/stat").value_or(""));
+    const auto stat = process::stat(pid);
     if (!stat)
         return;
-    measured.own_cpu = stat->cpu;
+    measured.own_cpu = stat->cpu();
     measured.children_cpu = stat->waited_cpu;
 }
 
@@ -409,27 +408,13 @@ std::string text_of_file(const std::string &path) {
 
 // Nothing where the process is gone, or has ended and is not waited for yet. Without its context switches.
 std::optional<Account> account_of(pid_t pid) {
-    const std::string folder = "/proc/" + std::to_string(pid), text = text_of_file(folder + "/stat");
-    const std::size_t name_ends = text.rfind(')');
-    if (name_ends == std::string::npos)
+    const auto stat = process::stat(pid);
+    if (!stat || stat->has_ended())
         return std::nullopt;
-    std::istringstream fields(text.substr(name_ends + 1));
-    std::string state, skipped;
-    double user_ticks = 0, system_ticks = 0;
-    unsigned threads = 0;
     Account account;
-    fields >> state;
-    for (int field = 4; field <= 11; field++)
-        fields >> skipped;
-    fields >> account.faults_major >> skipped >> user_ticks >> system_ticks;
-    for (int field = 16; field <= 19; field++)
-        fields >> skipped;
-    fields >> threads;
-    if (state == "Z" && threads <= 1) // with more of them its first thread alone has ended
-        return std::nullopt;
-    const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-    account.user = user_ticks / ticks;
-    account.system = system_ticks / ticks;
+    account.faults_major = stat->faults_major;
+    account.user = stat->user;
+    account.system = stat->system;
     return account;
 }
 

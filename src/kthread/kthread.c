@@ -245,8 +245,8 @@ void kthread_fork_crowd(void) {
 }
 
 static enum kthread_retire retire_reason(struct kthread *thread) {
-    if (!may_be_kept(
-            thread)) /* first: a program that is sandboxed by now may not allow what the others ask */
+    /* First: a program that is sandboxed by now may not allow what the others ask. */
+    if (!may_be_kept(thread))
         return keeping_retire();
     if (load_relaxed(&thread->cancelled) && !skipped(ROW_CANCEL))
         return RETIRE_CANCELLED;

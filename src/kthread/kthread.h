@@ -29,15 +29,16 @@
 #include "kthread/place.h"
 #include "thrum/cache.h"
 
+struct kthread_own_stack { /* the program's; {NULL}: none */
+    char *low;
+    size_t size, guard; /* guard: the attribute, which is only told again */
+};
+
 /* What must match exactly for one kernel thread to stand in for another.
  *
  * A job whose stack is the program's own runs there, but its kernel thread does not live there: that parks on a small
  * stack of libc's, for the program may do with its own what it likes as soon as the job has been joined. Any kernel
  * thread of that kind serves any such job of the same lineage. */
-struct kthread_own_stack { /* the program's; {NULL}: none */
-    char *low;
-    size_t size, guard; /* guard: the attribute, which is only told again */
-};
 struct kthread_kind {
     size_t stack_size; /* of libc's; kthread_user_stack() sets it and guard_size for a program's stack */
     size_t guard_size;

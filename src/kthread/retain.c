@@ -13,9 +13,8 @@
 
 #define NEVER UINT64_MAX
 enum { LOOK_EVERY_NS = 1000000000, LOOK_AT_MOST_EVERY_NS = 10000000 };
-enum {
-    COARSE_NS = 4000000
-}; /* the coarse clock's step, at least: a sleep that ends just before is for nothing */
+/* The coarse clock's step, at least: a sleep that ends just before is for nothing. */
+enum { COARSE_NS = 4000000 };
 
 static struct lock lock;
 static struct kthread *warden; /* under lock; read without as a hint */
@@ -47,8 +46,8 @@ static uint64_t time_to(uint64_t then, uint64_t now) {
 
 /* --- each thread for itself --------------------------------------------------------------------------- */
 
-/* At which age this thread ends; its rest does not count. Threads that parked together differ, evenly spread: multiples of the golden ratio,
- * modulo 1. */
+/* At which age this thread ends; its rest does not count. Threads that parked together differ, evenly spread: multiples of
+ * the golden ratio, modulo 1. */
 static uint64_t age_limit(const struct kthread *self) {
     uint64_t half = kthread_config.max_age_ns / 2;
     uint32_t spread = (uint32_t)self->tid * UINT32_C(0x9E3779B9) >> 16;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "os/syscall.h"
 
@@ -19,6 +20,18 @@ static inline long file_read(const char *path, char *text, size_t size) {
     sys(SYS_close, fd);
     text[length > 0 ? length : 0] = '\0';
     return length;
+}
+
+/* The hexadecimal number at `at`, as masks stand there; it ends with the first character that is no digit of one. */
+static inline uint64_t file_hexadecimal(const char *at) {
+    uint64_t value = 0;
+    for (;; at++)
+        if (*at >= '0' && *at <= '9')
+            value = value << 4 | (uint64_t)(*at - '0');
+        else if (*at >= 'a' && *at <= 'f')
+            value = value << 4 | (uint64_t)(*at - 'a' + 10);
+        else
+            return value;
 }
 
 #endif

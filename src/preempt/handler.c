@@ -2,21 +2,19 @@
 /* The handler, and what it does later if it came in a non-preemptible region.
  *
  * It runs on the alternate stack of the kernel thread: the present stack may have no room for it. A unit that is to be
- * preempted waits in the middle of its handler, perhaps to go on with another kernel thread under it; so the handler first moves to that unit's stack, with the frame to which it will return. The signal is blocked
- * as long as a handler runs, and let in for whoever runs in between, so that there is room for one frame on each stack. At
- * its end the kernel installs the signal mask and the alternate stack that it found at the beginning, which may be another
- * kernel thread's: they are replaced by the present ones. That mask is not what the handler finds where the signal ended a call
+ * preempted waits in the middle of its handler, and may be resumed with another kernel thread under it. So the handler first
+ * moves to that unit's stack, with the frame to which it will return. The signal is blocked as long as a handler runs, and
+ * let in for whatever runs in between, so that there is room for one frame on each stack. At its end the kernel installs
+ * the signal mask and the alternate stack that it found at the beginning, which may be another kernel thread's: they are
+ * replaced by the present ones. That mask is not what the handler finds where the signal ended a call
  * that has one of its own (sigsuspend, ppoll): nobody else may run with this.
  *
  * Libc's thread-locals are the unit's before and after, so errno is saved as any handler has to; nothing here may touch
  * them in between. */
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/resource.h>
 #include <ucontext.h>
 
 #include "arch_fault.h"
@@ -25,6 +23,7 @@
 #include "os/signals.h"
 #include "preempt/donors.h"
 #include "preempt/frame_stack.h"
+#include "preempt/own_stack.h"
 #include "preempt/preempt.h"
 #include "preempt/watch.h"
 #include "sched/scheduler.h"
@@ -37,11 +36,6 @@ static struct sigaction before;
 static __thread uint32_t has_dropped __attribute__((tls_model("initial-exec")));
 
 /* --- whom, and how ------------------------------------------------------------------------------------ */
-
-static bool is_thread(const struct thrum_unit *unit) {
-    enum unit_kind kind = (enum unit_kind)load_relaxed(&unit->kind);
-    return kind == UNIT_ULT || kind == UNIT_BOUND || kind == UNIT_POOLED;
-}
 
 static enum thrum_preempt_mode mode_of(const struct thrum_unit *unit) {
     return unit->preempt != THRUM_PREEMPT_DEFAULT ? (enum thrum_preempt_mode)unit->preempt
@@ -71,20 +65,9 @@ static void change_to(struct worker *worker, struct thrum_unit *self, enum unit_
     switch_as(worker, self, next, why);
 }
 
-static sigbits whole_mask_of_frame(const ucontext_t *context) {
-    sigbits mask;
-    memcpy(&mask, &context->uc_sigmask, sizeof mask);
-    return mask;
-}
-
-/* Without the signal. */
-static sigbits mask_of_frame(const ucontext_t *context) {
-    return whole_mask_of_frame(context) & ~signals_bit(preempt.settings.signal);
-}
-
 /* It came in a call that lets in what its thread blocks (sigsuspend): that thread forbids it, but for that wait. */
 static bool is_forbidden(const ucontext_t *context) {
-    return whole_mask_of_frame(context) & signals_bit(preempt.settings.signal);
+    return frame_whole_mask(context) & signals_bit(preempt.settings.signal);
 }
 
 /* In system(), which blocks a signal more than the worker (runtime/children.c). */
@@ -94,7 +77,7 @@ static sigbits own_block(const struct thrum_unit *unit) {
 
 /* In the handler: the signal is blocked, and the rest may be as a call wants it that is over. */
 static void let_signal_in(const struct worker *worker, const ucontext_t *context) {
-    signals_mask_set(worker->current->blocks_sigchld ? worker->tick.mask : mask_of_frame(context));
+    signals_mask_set(worker->current->blocks_sigchld ? worker->tick.mask : frame_mask(context));
 }
 
 static void keep_signal_out(void) {
@@ -167,7 +150,7 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     enum unit_kind place = unit_place(self); /* once: it may be moved meanwhile */
     bool counts = place != UNIT_POOLED;      /* there may be no scheduler left for its pool */
     struct tcb *spare = NULL;
-    thrum_assert(regions_open() == 1 && is_thread(self) && self != worker->loop &&
+    thrum_assert(regions_open() == 1 && unit_is_thread(self) && self != worker->loop &&
                  runs_on_its_block(worker, self));
     if (!go_away(worker, next, counts))
         return false;
@@ -222,7 +205,7 @@ static struct thrum_unit *for_whom(struct worker *worker) {
     count_one(&worker->counters.ticks);
     if (is_closed_to(worker))
         return NULL;
-    if (!is_thread(self)) {
+    if (!unit_is_thread(self)) {
         if (load_relaxed(&self->kind) == UNIT_LOOP)
             look_at_loop(worker);
         return NULL;
@@ -257,63 +240,11 @@ static bool is_on(const stack_t *stack, uintptr_t address) {
     return address - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
 
-/* Of the primary: its kernel thread's. */
-static struct { char *low, *top; /* r/o while there are workers */ } primary_stack;
-
-/* Where the unit's own stack begins, if the stack pointer is on it; else 0. */
-static uintptr_t stack_top_of(const struct thrum_unit *unit, uintptr_t sp) {
-    uintptr_t low = (uintptr_t)primary_stack.low, top = (uintptr_t)primary_stack.top;
-    if (!is_thread(unit))
-        return 0; /* others' stacks */
-    if (unit->stack_top != NULL) {
-        low = (uintptr_t)unit_stack_low(unit);
-        top = (uintptr_t)unit_first_frame(unit);
-    } else if (!unit->is_primary) {
-        return 0;
-    }
-    return sp >= low && sp < top ? top : 0;
-}
-
-/* May a handler of that signal run on the stack that it has interrupted, with `mask`? */
-static bool may_run_with(int signal, sigbits mask) {
-    struct sigaction action;
-    sigbits own;
-    if (sigaction(signal, NULL, &action) != 0 || action.sa_handler == SIG_DFL ||
-        action.sa_handler == SIG_IGN || (action.sa_flags & SA_ONSTACK))
-        return false;
-    memcpy(&own, &action.sa_mask, sizeof own);
-    if (!(action.sa_flags & SA_NODEFER))
-        own |= signals_bit(signal);
-    return (own & ~mask) == 0;
-}
-
-/* Does a handler run that has interrupted what ran with the mask `outer`? It blocks what its action says. */
-static bool may_handle(sigbits outer, sigbits mask) {
-    for (int signal = 1; signal <= SIGRTMAX; signal++)
-        if ((outer & signals_bit(signal)) == 0 && may_run_with(signal, mask))
-            return true;
-    return false;
-}
-
-/* Is a handler of the program's on that stack, which runs with `mask`? One that has returned leaves its frame behind, in the midst
- * of others if a function does not write to all of its own. But while it runs the signals are blocked that its action says. */
-static bool has_handlers_frame(uintptr_t sp, uintptr_t top, sigbits mask) {
-    enum { FAR = 64 * 1024 };
-    uintptr_t at = sp + (ARCH_SIGNAL_FRAME_PHASE - sp) % ARCH_SIGNAL_FRAME_STEP;
-    uintptr_t end = top - sp < FAR ? top : sp + FAR;
-    for (; at < end; at += ARCH_SIGNAL_FRAME_STEP) {
-        const ucontext_t *frame = arch_signal_frame_at(at, top);
-        if (frame != NULL && may_handle(mask_of_frame(frame), mask))
-            return true;
-    }
-    return false;
-}
-
 /* The stack pointer is sp, and the present unit goes on with the mask that its worker has. A handler may have that, too: of a
  * signal that the thread itself has let in. */
 static bool is_on_handlers_frame(const struct worker *worker, uintptr_t sp) {
-    uintptr_t top = stack_top_of(worker->current, sp);
-    return top != 0 && has_handlers_frame(sp, top, worker->tick.mask);
+    uintptr_t top = own_stack_top(worker->current, sp);
+    return top != 0 && own_stack_has_handler(sp, top, worker->tick.mask);
 }
 
 /* On an alternate stack, or with signals blocked that its worker does not block, where a handler of the program's may have been
@@ -324,7 +255,7 @@ static bool is_on_handlers_frame(const struct worker *worker, uintptr_t sp) {
 static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     enum { STAYS = 64 };
     struct tick *tick = &worker->tick;
-    sigbits mask = mask_of_frame(context);
+    sigbits mask = frame_mask(context);
     uintptr_t sp = arch_fault_sp(context), top;
     if (is_on(&context->uc_stack, sp))
         return true;
@@ -335,7 +266,7 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     }
     if (worker->current->blocks_sigchld && mask == (tick->mask | own_block(worker->current)))
         return false; /* a handler of that signal does not come meanwhile */
-    if ((top = stack_top_of(worker->current, sp)) == 0 || has_handlers_frame(sp, top, mask)) {
+    if ((top = own_stack_top(worker->current, sp)) == 0 || own_stack_has_handler(sp, top, mask)) {
         tick->seen = 0;
         return true;
     }
@@ -351,17 +282,16 @@ static char *place_on_own_stack(const struct thrum_unit *unit, const ucontext_t 
                                 size_t size) {
     enum { FUNCTIONS = 4096 }; /* that are called on top of it */
     char *sp = (char *)arch_fault_sp(context), *place = sp - ARCH_RED_ZONE - size;
-    char *top = unit->is_primary ? primary_stack.top : unit->stack_top;
-    char *low = unit->is_primary ? primary_stack.low : unit_stack_low(unit);
+    struct own_stack own = own_stack_of(unit);
     place -= (uintptr_t)(place - (uintptr_t)frame) % ARCH_SIGNAL_ALIGN;
-    return sp <= top && place - FUNCTIONS >= low ? place : NULL;
+    return sp <= own.top && place - FUNCTIONS >= own.low ? place : NULL;
 }
 
 /* Else on another (frame_stack.h). A unit of a kind that has no stack is not preempted. NULL: there is no memory. */
 static char *place_for(struct worker *worker, const ucontext_t *context, const char *frame, size_t size) {
     struct tick *tick = &worker->tick;
     tick->frame_stack = NULL;
-    if (!is_thread(worker->current))
+    if (!unit_is_thread(worker->current))
         return (char *)(uintptr_t)frame;
     char *place = place_on_own_stack(worker->current, context, frame, size);
     if (place == NULL && (tick->frame_stack = frame_stack_take()) != NULL)
@@ -414,7 +344,7 @@ static bool still_waits(struct worker *worker, const ucontext_t *context) {
 /* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
 static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool cannot) {
     const struct thrum_unit *self = worker->current;
-    if ((cannot || load_relaxed(&preempt.closing) || !is_thread(self) ||
+    if ((cannot || load_relaxed(&preempt.closing) || !unit_is_thread(self) ||
          mode_of(self) == THRUM_PREEMPT_NONE) &&
         !worker->tick.own_wait && preempt_relieves() && still_waits(worker, context))
         relief_ask(worker);
@@ -598,7 +528,7 @@ void thrum_safepoint(void) {
         return;
     }
     struct thrum_unit *self = worker->current;
-    struct thrum_unit *next = is_thread(self) ? unit_give_way_to(worker, self, true) : NULL;
+    struct thrum_unit *next = unit_is_thread(self) ? unit_give_way_to(worker, self, true) : NULL;
     if (next != NULL)
         change_to(worker, self, unit_place(self), next, THRUM_TRACE_YIELD);
     leave();
@@ -621,26 +551,6 @@ bool handler_would_intrude(void) {
     return sigaction(preempt.settings.signal, NULL, &now) != 0 ||
            (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN && now.sa_sigaction != on_signal) ||
            (signals_mask_get() & signals_bit(preempt.settings.signal)) != 0;
-}
-
-/* As much as is surely its own: what lies outside is treated as a coroutine's, which is no harm. The stack of the process's
- * first thread ends at the name of the program, which the kernel puts there. */
-void handler_find_primary_stack(void) {
-    enum { USUAL = 8 << 20 };
-    pthread_attr_t attr;
-    void *low = NULL;
-    size_t size = 0;
-    if (sys(SYS_gettid) == sys(SYS_getpid)) {
-        struct rlimit limit;
-        bool is_usual = getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur > USUAL;
-        size = is_usual ? USUAL : limit.rlim_cur;
-        low = (char *)getauxval(AT_EXECFN) - size; // NOLINT(performance-no-int-to-ptr)
-    } else if (pthread_getattr_np(pthread_self(), &attr) == 0) {
-        pthread_attr_getstack(&attr, &low, &size);
-        pthread_attr_destroy(&attr);
-    }
-    primary_stack.low = low;
-    primary_stack.top = (char *)low + size;
 }
 
 int handler_install(void) {

@@ -16,6 +16,7 @@
 #include "preempt/donors.h"
 #include "preempt/frame_stack.h"
 #include "preempt/monitor.h"
+#include "preempt/own_stack.h"
 #include "sched/own.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -228,7 +229,7 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     worker->tick.mask = worker->tick.other = mask & ~tick;
     signals_unblock(tick);
     if (primary != NULL)
-        handler_find_primary_stack();
+        own_stack_find_primary();
     if (preempt.lends && primary != NULL)
         libc_signals_follow(true);
     if (preempt_has_spares()) {

@@ -140,9 +140,6 @@ uint32_t preempt_owners_at_once(void);
 /* A tick has come to this kernel thread while it was no worker's, and was the last: once. */
 bool handler_has_dropped(void);
 
-/* By the thread that is to be the primary: the handler knows its stack. */
-void handler_find_primary_stack(void);
-
 /* The program has one for the signal. */
 bool handler_would_intrude(void);
 int handler_install(void);

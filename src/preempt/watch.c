@@ -40,17 +40,6 @@ void watch_wake(void) {
 
 /* --- one worker --------------------------------------------------------------------------------------- */
 
-static uint64_t hex(const char *at) {
-    uint64_t value = 0;
-    for (;; at++)
-        if (*at >= '0' && *at <= '9')
-            value = value << 4 | (uint64_t)(*at - '0');
-        else if (*at >= 'a' && *at <= 'f')
-            value = value << 4 | (uint64_t)(*at - 'a' + 10);
-        else
-            return value;
-}
-
 /* Does that kernel thread run, or wait, with the signal blocked? Where the kernel does not tell it may. */
 static bool blocks_the_signal(int32_t tid) {
     static const char state[] = "\nState:\t", blocked[] = "\nSigBlk:\t";
@@ -67,7 +56,7 @@ static bool blocks_the_signal(int32_t tid) {
         return true;
     char is = at[sizeof state - 1];
     return (is == 'R' || is == 'S' || is == 'D') &&
-           (hex(mask + sizeof blocked - 1) & signals_bit(preempt.settings.signal)) != 0;
+           (file_hexadecimal(mask + sizeof blocked - 1) & signals_bit(preempt.settings.signal)) != 0;
 }
 
 /* Nothing that would have changed these has happened on it since. */

@@ -24,18 +24,18 @@ using thrum::stat::Report;
 TEST(StatChildren, AProcessMayBeCalledAnything) {
     const std::string rest = " S 17 4 4 0 -1 4194304 100 0 0 0 250 50 300 100 20 0 3 0 12345 0 0\n";
     for (const char *name : {"sh", ") R 1 (", "a b", "((()", "new\nline", ""}) {
-        const auto stat = thrum::stat::parse_process_stat("42 (" + std::string(name) + ")" + rest);
+        const auto stat = thrum::process::parse_stat("42 (" + std::string(name) + ")" + rest);
         ASSERT_TRUE(stat) << name;
         EXPECT_EQ(stat->name, name);
         EXPECT_EQ(stat->state, 'S');
         EXPECT_EQ(stat->parent, 17);
         EXPECT_EQ(stat->threads, 3U);
         const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-        EXPECT_DOUBLE_EQ(stat->cpu * ticks, 300);
+        EXPECT_DOUBLE_EQ(stat->cpu() * ticks, 300);
         EXPECT_DOUBLE_EQ(stat->waited_cpu * ticks, 400);
     }
     for (const char *text : {"", "42", "42 (sh", "42 (sh)", "42 (sh) S 17", ")("})
-        EXPECT_FALSE(thrum::stat::parse_process_stat(text)) << text;
+        EXPECT_FALSE(thrum::process::parse_stat(text)) << text;
 }
 
 // --- the tree -----------------------------------------------------------------------------------------------

@@ -9,18 +9,31 @@
 
 namespace {
 
-class Donors : public Interrupted, public testing::WithParamInterface<unsigned> {
-  protected:
-    static constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100, kSome = 40;
-    void TearDown() override { faults_clear(); }
-};
-
-INSTANTIATE_TEST_SUITE_P(Modes, Donors, kSafeModes, name_of_mode);
-
 // Threads that have a kernel thread for life are no matter of spares.
 unsigned mode_of_hogs(unsigned mode) {
     return mode == THRUM_PREEMPT_KLT ? THRUM_PREEMPT_KLT : THRUM_PREEMPT_LEND;
 }
+
+class Donors : public Interrupted, public testing::WithParamInterface<unsigned> {
+  protected:
+    static constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100, kSome = 40;
+    void TearDown() override { faults_clear(); }
+
+    // They never wait, until it is over.
+    static std::vector<Thread> many_hogs(std::atomic<std::size_t> &begun, const std::atomic<bool> &over) {
+        std::vector<Thread> hogs;
+        for (std::size_t i = 0; i < kMany; i++)
+            hogs.emplace_back(
+                [&] {
+                    begun++;
+                    wait_for(over);
+                },
+                mode_of_hogs(GetParam()));
+        return hogs;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, Donors, kSafeModes, name_of_mode);
 
 } // namespace
 
@@ -31,14 +44,7 @@ TEST_P(Donors, AreGivenBack) {
     const std::size_t before = threads_of_process();
     std::atomic<std::size_t> begun{0};
     std::atomic<bool> over{false};
-    std::vector<Thread> hogs;
-    for (std::size_t i = 0; i < kMany; i++)
-        hogs.emplace_back(
-            [&] {
-                begun++;
-                wait_for(over);
-            },
-            mode_of_hogs(GetParam()));
+    std::vector<Thread> hogs = many_hogs(begun, over);
     EXPECT_TRUE(eventually([&] { return begun == kMany; }));
     EXPECT_GT(threads_of_process(), before + kMany / 2);
     over = true;
@@ -53,14 +59,7 @@ TEST_P(Donors, LeaveTheProgramSome) {
     faults_threads = static_cast<unsigned>(limit);
     std::atomic<std::size_t> begun{0};
     std::atomic<bool> over{false};
-    std::vector<Thread> hogs;
-    for (std::size_t i = 0; i < kMany; i++)
-        hogs.emplace_back(
-            [&] {
-                begun++;
-                wait_for(over);
-            },
-            mode_of_hogs(GetParam()));
+    std::vector<Thread> hogs = many_hogs(begun, over);
     EXPECT_TRUE(eventually([&] { return threads_of_process() >= limit - 2; }));
     for (const uint64_t before = preemptions(); preemptions() < before + 20 * kMany;)
         thrum_sleep(THRUM_MS);
