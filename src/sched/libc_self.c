@@ -36,17 +36,10 @@ static __attribute__((constructor, noinline, cold)) void find(void) {
     *(void **)&libc.gettime = dlsym(RTLD_NEXT, "clock_gettime");
 }
 
-/* What runs on this kernel thread: the caller, unless it is a signal handler's or a tasklet's host; NULL: an external one. Not
- * unit_to_note, which gives up where the caller is moved in between. */
-static struct thrum_unit *unit_here(void) {
-    const struct worker *worker;
-    struct thrum_unit *self = NULL;
-    while ((worker = worker_here()) != NULL) {
-        self = load_relaxed(&worker->current);
-        if (worker_here() == worker)
-            return self;
-    }
-    return NULL;
+/* What runs on the caller's worker: the caller, unless that is a signal handler or a tasklet's host. NULL: an external kernel
+ * thread, or a worker between two units. The caller is inside: moved away and back between two loads it would get another's. */
+static struct thrum_unit *unit_on(const struct worker *worker) {
+    return worker != NULL ? load_relaxed(&worker->current) : NULL;
 }
 
 static bool is_around(const struct thrum_unit *unit, const char *frame) {
@@ -57,7 +50,8 @@ static bool is_around(const struct thrum_unit *unit, const char *frame) {
 /* The unit whose own stack `frame` is in; NULL: an external kernel thread's, a tasklet's, a signal handler's on a stack of
  * its own, or that of a kernel thread. */
 static struct thrum_unit *unit_around(const char *frame) {
-    struct thrum_unit *self = unit_here();
+    struct thrum_unit *self = unit_on(enter());
+    leave();
     return self != NULL && is_around(self, frame) ? self : NULL;
 }
 
@@ -83,24 +77,11 @@ __attribute__((visibility("default"))) int pthread_getattr_np(pthread_t thread, 
 
 /* --- its clock ---------------------------------------------------------------------------------------- */
 
-static int read_kernels_clock(struct timespec *time, uint32_t *thread) {
-    int answer;
-    do {
-        *thread = (uint32_t)sys(SYS_gettid);
-        answer = libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
-    } while (answer == 0 && (uint32_t)sys(SYS_gettid) != *thread); /* moved in between */
-    return answer;
-}
-
-/* A signal handler that reads it in between may get the same moment again. */
-static __attribute__((noinline)) int read_clock(struct timespec *time, const char *frame) {
-    struct thrum_unit *self = unit_here();
-    bool is_primary = self != NULL && self->is_primary;
-    if (self == NULL || !(is_primary || is_around(self, frame)))
-        return libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
-    struct unit_clock *clock = is_primary ? &primary_clock : &unit_head_of(self)->clock;
-    uint32_t thread;
-    int answer = read_kernels_clock(time, &thread);
+/* Reads the kernel thread's clock as one of the unit. The caller is inside, so that kernel thread and time belong together. */
+static int read_units_clock(struct thrum_unit *self, struct timespec *time) {
+    struct unit_clock *clock = self->is_primary ? &primary_clock : &unit_head_of(self)->clock;
+    const uint32_t thread = (uint32_t)sys(SYS_gettid);
+    const int answer = libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
     if (answer != 0)
         return answer;
     if (self->clocked != thread) {
@@ -111,6 +92,15 @@ static __attribute__((noinline)) int read_clock(struct timespec *time, const cha
     clock->last = clock_ns(time) + clock->ahead;
     *time = timer_spec(clock->last);
     return 0;
+}
+
+/* A signal handler that reads it in between may get the same time again. */
+static __attribute__((noinline)) int read_clock(struct timespec *time, const char *frame) {
+    struct thrum_unit *self = unit_on(enter());
+    const bool is_own = self != NULL && (self->is_primary || is_around(self, frame));
+    const int answer = is_own ? read_units_clock(self, time) : libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
+    leave();
+    return answer;
 }
 
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time) {
@@ -124,7 +114,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 __attribute__((visibility("default"))) int pthread_getcpuclockid(pthread_t thread, clockid_t *clock) {
     if (__builtin_expect(libc.getcpuclockid == NULL, 0))
         find();
-    if (thread != pthread_self() || unit_here() == NULL)
+    if (thread != pthread_self() || worker_here() == NULL)
         return libc.getcpuclockid(thread, clock);
     *clock = CLOCK_THREAD_CPUTIME_ID;
     return 0;

@@ -359,8 +359,8 @@ TEST_P(Children, OfSystemAreNotTakenByAHandler) {
 // child is given.
 TEST_P(Children, OfSystemLetOthersRun) {
     constexpr unsigned kLong = 200000;
-    if (GetParam() == THRUM_PREEMPT_NONE)
-        GTEST_SKIP() << "nobody is preempted";
+    if (GetParam() == THRUM_PREEMPT_NONE || (GetParam() == THRUM_PREEMPT_DEFAULT && !default_preempts()))
+        GTEST_SKIP() << "no thread is preempted";
     const int status = in_child(
         [] {
             const Preempting preempting(1, GetParam(), kLong);

@@ -3,6 +3,7 @@
 // For the tests of preemption: a runtime that does it, its counters, and threads that compute.
 #pragma once
 
+#include <sys/auxv.h>
 #include <sys/types.h>
 #include <thrum/worker.h>
 
@@ -31,6 +32,16 @@ class Preempting {
   private:
     int error_;
 };
+
+// Whether threads of the default mode are preempted: on x86-64, where a program may write FS base by an instruction.
+inline bool default_preempts() {
+#ifdef __x86_64__
+    constexpr unsigned long kFsGsBase = 2;
+    return (getauxval(AT_HWCAP2) & kFsGsBase) != 0;
+#else
+    return true;
+#endif
+}
 
 // Of all workers.
 template <typename Counter>

@@ -91,7 +91,11 @@ int run_handlers(unsigned mode, int times, uint64_t takes, int flags) {
     const bool stays_blocked = is_blocked(SIGUSR1);
     thread.join();
     stop = true;
-    return handled == 2 * times && preempted == 0 && moved == 0 && !stays_blocked ? 0 : 1;
+    if (handled == 2 * times && preempted == 0 && moved == 0 && !stays_blocked)
+        return 0;
+    std::cerr << "handlers: " << handled << " of " << 2 * times << " ran, " << preempted << " were preempted, " << moved
+              << " moved; the signal " << (stays_blocked ? "stays blocked\n" : "is not blocked\n");
+    return 1;
 }
 
 void expect_no_preemption(int times, uint64_t takes, int flags = 0) {
@@ -147,6 +151,7 @@ TEST_P(Masks, OfAThreadThatHandlersHaveInterrupted) {
         change_mask(SIG_BLOCK, SIGUSR2);
         for (const uint64_t next = preemptions() + 10; preemptions() < next;) {
         }
+        change_mask(SIG_UNBLOCK, SIGUSR2);
         over = true;
     });
     blocks.join();

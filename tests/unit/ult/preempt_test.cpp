@@ -1188,12 +1188,7 @@ TEST_F(Interrupted, UnlessToldTheRuntimePreempts) {
         EXPECT_EQ(thrum_fini(), 0);
         return flag.load();
     };
-#ifdef __x86_64__
-    constexpr unsigned long kFsGsBase = 2;
-    EXPECT_EQ(preempts(THRUM_PREEMPT_DEFAULT), (getauxval(AT_HWCAP2) & kFsGsBase) != 0);
-#else
-    EXPECT_TRUE(preempts(THRUM_PREEMPT_DEFAULT));
-#endif
+    EXPECT_EQ(preempts(THRUM_PREEMPT_DEFAULT), default_preempts());
     EXPECT_FALSE(preempts(THRUM_PREEMPT_NONE));
 }
 
