@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test bench.smoke: runs each benchmark of a build folder at its smallest and looks at what it prints.
+"""The tests bench.smoke.*: run the benchmarks of a build folder at their smallest and look at what they print.
 
 Whether the numbers are good is not asked: a test that judges times fails on a busy machine. Asked is that
 every table is there with its rows and units, that each number is one, that --json parses and --help
 explains, and that a wrong command line is refused in one line. What a benchmark lacks on this machine it has
-to say in one line. bert is not run, which would take too long: with the word inference after the folder (the test
-bench.bert) it is, with one layer, and nothing else. Usage: smoke.py BUILD_FOLDER/bench [inference]
+to say in one line. Of bert only the options are looked at; the name inference (the test bench.bert) runs it, with one
+layer. Usage: smoke.py BUILD_FOLDER/bench NAME, a benchmark or one of CHECKS
 """
 import json
 import math
@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from functools import partial
 
 # For each benchmark and table: the columns with a number (or an interval around one), and the rows' names.
 INTERVAL, NUMBER = "interval", "number"
@@ -324,11 +323,6 @@ def check_benchmark(folder, name):
         check_tables(result)
 
 
-def has_libthrum(folder):
-    """It is not there on all processors."""
-    return os.access(os.path.join(folder, "ult"), os.X_OK)
-
-
 def check_targets(folder, name):
     """--check ends with a status of its own exactly where a target is missed: next to nothing is asked, or far too much."""
     short = ("--rounds", "6", "--check", "--json")
@@ -349,11 +343,9 @@ def check_targets(folder, name):
         limits = ("--wall-limit", limit, "--cpu-limit", limit, "--wait-limit", limit)
         answer = run(os.path.join(folder, "stat_overhead"), *overhead, *limits)
         expect(answer.returncode == status, f"stat_overhead {limit}: status {answer.returncode}: {answer.stderr}")
-    if has_libthrum(folder):
-        check_targets_of_preemption(folder)
 
 
-def check_targets_of_preemption(folder):
+def check_targets_of_preemption(folder, name):
     """Each limit by itself: with one of them out of reach --check fails, and in its rows and columns alone."""
     short = ("--check", "--json")
     for benchmark, options, limits, reachable, unreachable in (
@@ -468,19 +460,6 @@ def check_tables(result):
                 expect(file.read() == (expected or text), "the document is not as it should be")
 
 
-def count_failures(checks):
-    """Calls each, says what came of it, and returns how many failed."""
-    failed = 0
-    for name, check in checks.items():
-        try:
-            check()
-            print(f"{name}: as expected", flush=True)
-        except (Wrong, AssertionError, OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired) as wrong:
-            failed += 1
-            print(f"{name}: {type(wrong).__name__}: {wrong}", flush=True)
-    return failed
-
-
 def check_preempt_plots(folder, name):
     """Makes the tables and draws the figures of docs/preemption-cost.md."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -505,29 +484,26 @@ def check_plot(folder, name):
     check_figure(json.loads(run(os.path.join(folder, "spawn"), "--quick", "--json").stdout))
 
 
-def main_of_inference(folder):
-    try:
-        check_inference(folder, "inference")
-    except Unavailable as unavailable:
-        print(f"skipped: {unavailable}")
-        return UNAVAILABLE
-    except (Wrong, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as wrong:
-        print(f"{type(wrong).__name__}: {wrong}")
-        return 1
-    return 0
+CHECKS = {
+    "targets": check_targets, "targets_of_preemption": check_targets_of_preemption, "bert": check_bert, "plot": check_plot,
+    "armed": check_armed, "preempt_plots": check_preempt_plots, "inference": check_inference,
+}
 
 
 def main():
-    folder = sys.argv[1]
-    if sys.argv[2:] == ["inference"]:
-        return main_of_inference(folder)
-    checks = {name: check_benchmark for name in EXPECTED}
-    checks.update(targets=check_targets, bert=check_bert, plot=check_plot, armed=check_armed, preempt_plots=check_preempt_plots)
-    if not has_libthrum(folder):
-        for name in ("ult", "sleep", "hpp", "preempt_cost", "preempt_forms", "preempt_overhead", "preempt_timers", "armed",
-                     "preempt_plots"):
-            del checks[name]
-    return 1 if count_failures({name: partial(check, folder, name) for name, check in checks.items()}) else 0
+    folder, name = sys.argv[1:]
+    if name not in CHECKS and name not in EXPECTED:
+        print(f"smoke.py: no benchmark {name}; there are {', '.join([*EXPECTED, *CHECKS])}")
+        return 2
+    try:
+        CHECKS.get(name, check_benchmark)(folder, name)
+    except Unavailable as unavailable:
+        print(f"skipped: {unavailable}")
+        return UNAVAILABLE
+    except (Wrong, AssertionError, OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired) as wrong:
+        print(f"{name}: {type(wrong).__name__}: {wrong}")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@
 #   thrum_debug_variant(TARGET)      assertions and THRUM_SKIP for one target of a build that has none
 #   thrum_variant(VARIANT)           how the targets and tests of a variant are called
 #   thrum_sanitize(TARGET)           adds -fsanitize=$THRUM_SANITIZE, to compiling and to linking
-#   thrum_precompile_gtest(TARGET)   reads GoogleTest's headers once, and not for each file; after all other flags
+#   thrum_precompile(TARGET)         reads the standard library's headers once, and not for each file; after all other flags
+#   thrum_precompile_gtest(TARGET)   those of GoogleTest
 #   thrum_quick_gtest(TARGET)        that, and less is made of tests whose own code is not what is tested
 #
 # NDEBUG is never defined: the core has assertions of its own (THRUM_DEBUG), and a test that uses
@@ -133,6 +134,11 @@ function(thrum_sanitize target)
         endif()
         target_link_options(${target} PUBLIC "-fsanitize=${THRUM_SANITIZE}")
     endif()
+endfunction()
+
+function(thrum_precompile target)
+    target_precompile_headers(${target} PRIVATE <algorithm> <cstdint> <cstring> <functional> <map> <memory> <optional>
+        <sstream> <string> <vector>)
 endfunction()
 
 function(thrum_precompile_gtest target)

@@ -9,7 +9,8 @@ and each struct that a page shows has the members that it has in the headers.
 Examples are: in a header, lines of a comment that stand five columns behind its asterisk (each header has one, but for
 those in hpp/detail); in *.md, what stands between ```c or ```cpp and ```; in a manual page, from .EX to .EE where there is
 C in it. One that has a main() is compiled as it is. Any other is a fragment: functions and static variables are left where
-they are, the rest goes into a function, and what it uses without having declared it stands in PREAMBLE, or PREAMBLE_CXX.
+they are, the rest goes into a function, and what it uses without having declared it stands in PREAMBLE, or PREAMBLE_CXX,
+which is precompiled: it takes longer than all fragments.
 
 With --print it prints the first whole program of FILE instead.
 """
@@ -46,6 +47,7 @@ PREAMBLE_CXX = """
 """
 NOT_OF_LIBTHRUM = {"cache.h"}
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter"]
+C, CXX = ["-std=c11", *WARNINGS], ["-std=c++20", *WARNINGS]
 
 
 def of_header(text):
@@ -125,11 +127,18 @@ def program(block, preamble):
             "\nint main(int argc, char **argv) {\n(void)argc, (void)argv;\n%s\nreturn 0;\n}\n" % body)
 
 
-def compiles(text, cc, cxx, include, folder, name, language):
-    command = [cxx, "-x", "c++", "-std=c++20"] if language == "c++" else [cc, "-x", "c", "-std=c11"]
+def precompile_preamble(cxx, include, folder):
+    """Returns the options that make it part of a program in C++. Without the precompiled one the header itself is read."""
+    header = pathlib.Path(folder, "preamble.hpp")
+    header.write_text(PREAMBLE_CXX)
+    subprocess.run([cxx, "-x", "c++-header", *CXX, "-I", include, header, "-o", f"{header}.gch"], capture_output=True)
+    return ["-include", header]
+
+
+def compiles(text, command, include, folder, name):
     path = pathlib.Path(folder, "snippet")
     path.write_text(text)
-    done = subprocess.run(command + WARNINGS + ["-fsyntax-only", "-I", include, path], capture_output=True, text=True)
+    done = subprocess.run([*command, "-fsyntax-only", "-I", include, path], capture_output=True, text=True)
     if done.returncode != 0:
         print(f"{name}: does not compile:\n{done.stderr}\nas:\n{text}")
     return done.returncode == 0
@@ -148,10 +157,20 @@ def main():
     count, good = 0, True
     with tempfile.TemporaryDirectory() as folder:
 
-        def check(text, name, language="c"):
+        with_preamble = precompile_preamble(cxx, include, folder)
+
+        def check(text, name, language="c", options=()):
             nonlocal count, good
             count += 1
-            good = compiles(text, cc, cxx, include, folder, name, language) and good
+            command = [cxx, "-x", "c++", *CXX, *options] if language == "c++" else [cc, "-x", "c", *C]
+            good = compiles(text, command, include, folder, name) and good
+
+        def check_example(block, name, language):
+            """A program by itself, or a fragment with what it needs."""
+            if language == "c" or "int main(" in block:
+                check(program(block, preamble), name, language)
+            else:
+                check(program(block, ""), name, language, with_preamble)
 
         for path in [*sorted((include / "thrum").glob("*.h*")), *sorted((include / "thrum" / "hpp").glob("*.hpp"))]:
             is_cxx = path.suffix == ".hpp"
@@ -160,12 +179,11 @@ def main():
                 print(f"{path.name}: no example")
                 good = False
             for block in blocks:
-                check(program(without_commands(block), PREAMBLE_CXX if is_cxx else preamble), path.name,
-                      "c++" if is_cxx else "c")
+                check_example(without_commands(block), path.name, "c++" if is_cxx else "c")
         for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
             for block in of_document(path.read_text()):
                 is_cxx = "std::" in block or "thrum::" in block
-                check(program(block, PREAMBLE_CXX if is_cxx else preamble), path.name, "c++" if is_cxx else "c")
+                check_example(block, path.name, "c++" if is_cxx else "c")
         headers = "".join((include / "thrum" / name).read_text() for name in names)
         structs = {name: of_struct(body) for name, body in STRUCT.findall(headers)}
         code = re.sub(r"/\*.*?\*/", "", "".join((include / "thrum" / name).read_text()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The programs of some rows once more, in the modes that do not reuse threads (src/kthread/mode.h): there they behave as
-# without thrum. row.<name>.<mode>; row.mode.* is about the modes themselves. Included by CMakeLists.txt beside this file.
+# without thrum. row.<name>.<mode>; row.mode.* is about the modes themselves, and the only one of them in ./test, since
+# no program comes into these modes without asking for them. Included by CMakeLists.txt beside this file.
 if(NOT TARGET thrum-cache OR THRUM_ROWS_WITHOUT_CACHE)
   return()
 endif()
@@ -16,5 +17,8 @@ foreach(row IN ITEMS mode end static-tls libc-tls tls-dtors keys sigmask sigpend
   get_property(programs GLOBAL PROPERTY THRUM_ROW_PROGRAMS_${row})
   foreach(mode IN ITEMS standby standby-helping stacks)
     thrum_row_test(${row} ${mode} $<TARGET_FILE:thrum-cache> ${programs})
+    if(NOT row STREQUAL "mode")
+      set_tests_properties(row.${row}.${mode} PROPERTIES LABELS "rows;heavy")
+    endif()
   endforeach()
 endforeach()
