@@ -8,13 +8,14 @@
 #include <stddef.h>
 
 struct slab {
-    size_t object_size; /* a multiple of 64, r/o after init */
-    void *free;         /* first free object; each begins with a pointer to the next */
+    size_t object_size;         /* a multiple of 64, r/o after the first object */
+    void *free;                 /* first free object; each begins with a pointer to the next */
     struct slab_chunks *chunks; /* where they came from (slab.c) */
 };
 
+#define SLAB_SIZE(bytes) (((bytes) + 63) & ~(size_t)63) /* of an object of so many bytes, for object_size */
 #define SLAB_INIT(type)                                                                                      \
-    { .object_size = (sizeof(type) + 63) & ~(size_t)63, .free = NULL, .chunks = NULL }
+    { .object_size = SLAB_SIZE(sizeof(type)), .free = NULL, .chunks = NULL }
 
 /* A zeroed object aligned to 64 bytes, or NULL when the kernel gives no memory. */
 void *slab_alloc_locked(struct slab *slab);

@@ -6,6 +6,7 @@
 #include "kthread/kthread.h"
 
 /* --- registry.c: every descriptor in use, for look-ups that are not by handle ------------------------- */
+void registry_init(void);           /* after creator_init, before the first thread */
 struct kthread *registry_new(void); /* zeroed, known, gate closed; NULL without memory */
 void registry_free(struct kthread *thread);
 /* Calls visit for each known descriptor, under the registry's lock. */

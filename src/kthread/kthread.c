@@ -33,6 +33,7 @@
 #include "kthread/internal.h"
 #include "kthread/libc.h"
 #include "kthread/retain.h"
+#include "kthread/standby.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/ticks.h"
@@ -46,6 +47,8 @@ static ptrdiff_t mark_distance; /* r/o after kthread_init */
 bool kthread_init(void) {
     store_relaxed(&mark_distance, (char *)&marked - (char *)pthread_self());
     creator_init();
+    registry_init();
+    standby_init();
     place_init();
     keys_init();
     return tls_init();

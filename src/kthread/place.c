@@ -400,9 +400,9 @@ void place_joined(struct kthread *thread, bool slept) {
 /* --- process ------------------------------------------------------------------------------------------ */
 
 void place_init(void) {
-    struct fresh_affinity mask;
-    long length = sys(SYS_sched_getaffinity, 0, sizeof mask.bits, mask.bits);
-    mask.length = length > 0 ? (uint32_t)length : 0;
+    unsigned long bits[FRESH_CPU_WORDS];
+    long length = sys(SYS_sched_getaffinity, 0, sizeof bits, bits);
+    struct fresh_affinity mask = {length > 0 ? (uint32_t)length : 0, bits};
     unsigned cpus = mask_count(&mask);
     store_relaxed(&spinners.most, cpus > 1 ? cpus - 1 : 0);
     crowd_init();

@@ -28,10 +28,16 @@ static void leave(sigbits mask) {
     signals_mask_set(mask);
 }
 
+/* A descriptor's masks stand behind it. */
+void registry_init(void) {
+    slab.object_size = SLAB_SIZE(sizeof(struct kthread)) + creator_masks_size();
+}
+
 struct kthread *registry_new(void) {
     sigbits mask = enter();
     struct kthread *thread = slab_alloc_locked(&slab);
     if (thread != NULL) {
+        creator_masks_place(&thread->creator, &thread->fresh, thread + 1);
         thread->gate = GATE_CLOSED;
         thread->next_known = known;
         if (known != NULL)

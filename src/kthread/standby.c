@@ -53,6 +53,11 @@ static struct {
     uint64_t filler_lineage;
 } pool = {.slab = SLAB_INIT(struct standby)};
 
+/* A descriptor's masks stand behind it. */
+void standby_init(void) {
+    pool.slab.object_size = SLAB_SIZE(sizeof(struct standby)) + creator_masks_size();
+}
+
 static bool same_kind(const struct kthread_kind *a, const struct kthread_kind *b) {
     return a->stack_size == b->stack_size && a->guard_size == b->guard_size && a->lineage == b->lineage;
 }
@@ -176,6 +181,7 @@ static struct standby *new_descriptor(const struct kthread_kind *kind) {
     lock_release(&pool.lock);
     if (standby == NULL)
         return NULL;
+    creator_masks_place(&standby->creator, &standby->fresh, standby + 1);
     standby->kind = *kind;
     creator_capture(&standby->creator);
     creator_inherited(&standby->fresh);

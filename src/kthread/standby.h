@@ -36,6 +36,8 @@
 
 #include "kthread/mode.h"
 
+void standby_init(void); /* after creator_init, before the first thread */
+
 /* 0 or MODE_PASS. */
 int standby_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
                   pthread_t *handle);

@@ -35,9 +35,30 @@ void creator_pkeys_used(void) {
 
 static arch_registers_known registers_known; /* r/o after creator_init */
 
+static uint32_t mask_room; /* bytes of a mask on this machine, as the kernel says; r/o after creator_init */
+
+/* The kernel's length of a mask depends on the CPUs that the machine can have, not on those that it has now. */
+static void find_mask_room(void) {
+    unsigned long bits[FRESH_CPU_WORDS];
+    long length = sys(SYS_sched_getaffinity, 0, sizeof bits, bits);
+    mask_room = length > 0 ? (uint32_t)length : 0;
+}
+
+size_t creator_masks_size(void) {
+    return (2 * (size_t)mask_room + 63) & ~(size_t)63;
+}
+
+void creator_masks_place(struct fresh_creator *creator, struct fresh_state *state, void *memory) {
+    if (mask_room == 0)
+        return;
+    creator->affinity.bits = memory;
+    state->affinity.bits = creator->affinity.bits + mask_room / sizeof *creator->affinity.bits;
+}
+
 void creator_init(void) {
     registers_known = arch_registers_find();
     sys(SYS_prctl, PR_GET_NAME, usual_name);
+    find_mask_room();
 }
 
 bool creator_has_registers(void) {
@@ -61,6 +82,7 @@ static __thread struct {
  * (acquire) has the bits. Two threads may enter the same mask at once. Where there are more, each creation asks. */
 enum { MASKS_MAX = 64 };
 static struct fresh_affinity masks[MASKS_MAX];
+static unsigned long mask_bits[MASKS_MAX * FRESH_CPU_WORDS]; /* one after another, `mask_room` each */
 static uint32_t masks_claimed;
 
 static bool is_mask(const struct fresh_affinity *mask, const unsigned long *bits, uint32_t length) {
@@ -73,6 +95,7 @@ static const struct fresh_affinity *mask_enter(const unsigned long *bits, uint32
     uint32_t at = fetch_add_relaxed(&masks_claimed, 1);
     if (at >= MASKS_MAX)
         return NULL;
+    masks[at].bits = mask_bits + at * (mask_room / sizeof *bits);
     memcpy(masks[at].bits, bits, length);
     store_release(&masks[at].length, length);
     return &masks[at];
@@ -144,7 +167,7 @@ static void affinity_capture(struct fresh_affinity *to) {
         affinity_copy(to, own_affinity.mask);
         return;
     }
-    to->length = affinity_ask(to->bits, sizeof to->bits);
+    to->length = to->bits != NULL ? affinity_ask(to->bits, mask_room) : 0;
     creator_look_at_name();
 }
 

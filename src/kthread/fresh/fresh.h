@@ -20,10 +20,11 @@ struct robust_list_head;
 
 enum { FRESH_NAME = 16, FRESH_CPU_WORDS = 128 };
 
-/* A CPU mask as the kernel gives it: `length` bytes, 0 when unknown. Up to 8192 CPUs. */
+/* A CPU mask as the kernel gives it: `length` bytes, 0 when unknown. Up to 8192 CPUs (FRESH_CPU_WORDS), but `bits` points
+ * to room for as many as this machine can have: creator_masks_place. */
 struct fresh_affinity {
     uint32_t length;
-    unsigned long bits[FRESH_CPU_WORDS];
+    unsigned long *bits; /* r/o: where they are */
 };
 
 /* What a new thread has from its creator, as it is when the creator asks for the thread. */
@@ -67,6 +68,11 @@ struct fresh_state {
 /* --- creator.c: what the creator hands on ------------------------------------------------------------ */
 
 void creator_init(void); /* once, before the first thread */
+
+/* The masks of a creator and of a state stand together outside the two, in memory of this size in bytes (a multiple of
+ * 64, r/o after creator_init) and alignment 64. Without a place, or before creator_init, every mask is unknown. */
+size_t creator_masks_size(void);
+void creator_masks_place(struct fresh_creator *creator, struct fresh_state *state, void *memory);
 
 /* In the creator. `names`/`pkeys` say whether any thread ever had its name or key rights changed: while none
  * has, they are all alike and nothing needs to be asked. */

@@ -89,6 +89,19 @@ TEST(Creator, Name) {
     }).join();
 }
 
+// What one thread captures and one has, with room for their masks.
+struct Masked {
+    Masked() {
+        layer_init();
+        EXPECT_LE(creator_masks_size(), sizeof masks);
+        creator_masks_place(&creator, &state, masks);
+    }
+    Masked(const Masked &) = delete;
+    fresh_creator creator{};
+    fresh_state state{};
+    alignas(64) char masks[2 * FRESH_CPU_WORDS * sizeof(unsigned long)];
+};
+
 class CreatorAffinity : public testing::Test {
   protected:
     void SetUp() override {
@@ -98,58 +111,74 @@ class CreatorAffinity : public testing::Test {
             GTEST_SKIP() << "one CPU: there is no other affinity to go to";
         Plain([this] {
             sched_setaffinity(0, sizeof first_, &first_);
-            creator_capture(&on_first_);
+            creator_capture(on_first_);
         }).join();
-        ASSERT_GT(on_first_.affinity.length, 0u);
-        ASSERT_LE(on_first_.affinity.length, sizeof on_first_.affinity.bits);
+        ASSERT_GT(on_first_->affinity.length, 0u);
+        ASSERT_LE(2 * on_first_->affinity.length, creator_masks_size());
     }
     static void expect(const cpu_set_t &set) {
         cpu_set_t now = affinity_now();
         EXPECT_TRUE(CPU_EQUAL(&now, &set));
     }
     cpu_set_t first_, last_;
-    fresh_creator on_first_ = {};
+    Masked masked_;
+    fresh_creator *on_first_ = &masked_.creator;
 };
 
 TEST_F(CreatorAffinity, IsApplied) {
     Plain([this] {
-        fresh_state state{};
-        fresh_creator own{};
+        Masked own;
+        fresh_state &state = own.state;
         sched_setaffinity(0, sizeof last_, &last_);
-        creator_capture(&own);
+        creator_capture(&own.creator);
         creator_inherited(&state);
-        creator_apply(&on_first_, &state);
+        creator_apply(on_first_, &state);
         expect(first_);
-        EXPECT_EQ(state.affinity.length, on_first_.affinity.length);
-        EXPECT_EQ(memcmp(state.affinity.bits, on_first_.affinity.bits, on_first_.affinity.length), 0);
-        creator_apply(&own, &state);
+        EXPECT_EQ(state.affinity.length, on_first_->affinity.length);
+        EXPECT_EQ(memcmp(state.affinity.bits, on_first_->affinity.bits, on_first_->affinity.length), 0);
+        creator_apply(&own.creator, &state);
         expect(last_);
     }).join();
 }
 
 TEST_F(CreatorAffinity, TheKernelIsNotAskedForWhatIsRemembered) {
     Plain([this] {
-        fresh_state state{};
-        creator_apply(&on_first_, &state); // so it is remembered, ...
+        Masked own;
+        fresh_state &state = own.state;
+        creator_apply(on_first_, &state); // so it is remembered, ...
         sched_setaffinity(0, sizeof last_, &last_);
-        creator_apply(&on_first_, &state);
+        creator_apply(on_first_, &state);
         expect(last_); // ... though it is not so: nobody has said that it was changed
         creator_affinity_changes();
         creator_affinity_changed(&state);
-        creator_apply(&on_first_, &state);
+        creator_apply(on_first_, &state);
         expect(first_);
     }).join();
 }
 
 TEST_F(CreatorAffinity, OneThatCouldNotBeReadIsNotApplied) {
     Plain([this] {
-        fresh_state state{};
-        fresh_creator unknown = on_first_;
-        unknown.affinity.length = 0;
+        Masked own;
+        on_first_->affinity.length = 0;
         sched_setaffinity(0, sizeof last_, &last_);
-        creator_apply(&unknown, &state);
+        creator_apply(on_first_, &own.state);
         expect(last_);
     }).join();
+}
+
+TEST_F(CreatorAffinity, WithoutRoomForItIsUnknown) {
+    Plain([] {
+        fresh_creator creator{};
+        creator_capture(&creator);
+        EXPECT_EQ(creator.affinity.length, 0u);
+    }).join();
+}
+
+// Most of a descriptor were masks of 8192 CPUs once.
+TEST_F(CreatorAffinity, MasksAreAsLargeAsThisMachineNeeds) {
+    const size_t length = on_first_->affinity.length;
+    EXPECT_EQ(creator_masks_size(), (2 * length + 63) / 64 * 64);
+    EXPECT_LE(sizeof(kthread), 1024u);
 }
 
 TEST(Creator, KeyRightsAreCapturedOnceTheyAreUsed) {
