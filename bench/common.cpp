@@ -247,7 +247,7 @@ class OutputTo {
 Ended run(const std::vector<std::string> &command, const Environment &environment, bool read_output) {
     int ends[2] = {-1, -1};
     if (read_output && pipe2(ends, O_CLOEXEC) != 0)
-        throw Failure(std::string("cannot make a pipe: ") + std::strerror(errno));
+        throw Failure(std::string("cannot create a pipe: ") + std::strerror(errno));
     const OutputTo output(ends[1]);
     const std::vector<char *> words = pointers(command), variables = pointers(environment.variables());
     Ended ended{};

@@ -363,8 +363,8 @@ std::uint64_t all_fib_cpp() {
 constexpr std::uint64_t kTrips = 2000;
 
 struct Pair {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    std::array<thrum_cond_t, 2> turned = {{THRUM_COND_INIT, THRUM_COND_INIT}};
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    std::array<thrum_cond_t, 2> turned = {{THRUM_COND_INITIALIZER, THRUM_COND_INITIALIZER}};
     std::size_t turn = 0;
 };
 
@@ -411,7 +411,7 @@ std::uint64_t ping_pong_cpp() {
 constexpr std::uint64_t kLocks = 10000;
 
 std::uint64_t lock_c() {
-    static thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    static thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     for (std::uint64_t i = 0; i < kLocks; i++) {
         thrum_mutex_lock(&mutex);
         __asm__ volatile("" : : : "memory");
@@ -441,7 +441,7 @@ void *send_c(void *arg) {
 
 std::uint64_t channel_c() {
     std::uint64_t storage[64], received, sum = 0;
-    thrum_channel_t channel = THRUM_CHANNEL_INIT(storage);
+    thrum_channel_t channel = THRUM_CHANNEL_INITIALIZER(storage);
     thrum_t thread;
     check(thrum_spawn(&thread, nullptr, send_c, &channel));
     while (thrum_channel_receive(&channel, &received) == 0)
@@ -482,7 +482,7 @@ void *give_c(void *arg) {
 
 std::uint64_t when_any_c() {
     Choice choice;
-    thrum_event_t never = THRUM_EVENT_INIT;
+    thrum_event_t never = THRUM_EVENT_INITIALIZER;
     thrum_sem_init(&choice.asked, 0);
     thrum_sem_init(&choice.given, 0);
     thrum_t giver;

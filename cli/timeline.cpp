@@ -50,7 +50,7 @@ class Clock {
     }
 
   private:
-    thrum_trace_moment begin_;
+    thrum_trace_timestamp begin_;
     double ns_per_tick_ = 1;
 };
 
@@ -61,7 +61,7 @@ const char *how_it_left(unsigned kind) {
     case THRUM_TRACE_WAIT: return "waits";
     case THRUM_TRACE_YIELD: return "yields";
     case THRUM_TRACE_PREEMPT: return "is preempted";
-    case THRUM_TRACE_BEGET: return "spawns";
+    case THRUM_TRACE_CHILD: return "spawns";
     case THRUM_TRACE_MOVE: return "migrates";
     case THRUM_TRACE_HOST: return "schedules";
     default: return "ends";
@@ -115,11 +115,11 @@ class Maker {
         switch (kind) {
         case THRUM_TRACE_BEGIN: begin(Slice::kThread, argument, begetter); break;
         case THRUM_TRACE_TASKLET: begin(Slice::kTasklet, argument, kNobody); break;
-        case THRUM_TRACE_GO_ON: go_on(argument); break;
+        case THRUM_TRACE_RESUME: go_on(argument); break;
         case THRUM_TRACE_WAIT:
         case THRUM_TRACE_YIELD:
         case THRUM_TRACE_PREEMPT:
-        case THRUM_TRACE_BEGET:
+        case THRUM_TRACE_CHILD:
         case THRUM_TRACE_MOVE:
         case THRUM_TRACE_HOST:
         case THRUM_TRACE_END:
@@ -183,7 +183,7 @@ class Maker {
             here().last = find();
         else
             close_running(how_it_left(kind));
-        if (kind == THRUM_TRACE_BEGET)
+        if (kind == THRUM_TRACE_CHILD)
             here().begetter = here().last;
         if (kind == THRUM_TRACE_END || kind == THRUM_TRACE_TASKLET_END)
             lives_.erase(unit_);
@@ -212,7 +212,7 @@ class Maker {
     void depart(std::size_t life, bool is_spawn) {
         if (!here().running.empty()) {
             pending_[life] = {track_, at_, is_spawn};
-        } else if (timeline_.tracks[track_].worker == THRUM_TRACE_OUTSIDE) {
+        } else if (timeline_.tracks[track_].worker == THRUM_TRACE_EXTERNAL) {
             timeline_.slices.push_back(
                 {is_spawn ? Slice::kSpawns : Slice::kWakes, track_, life, at_, at_ + 1, false, ""});
             pending_[life] = {track_, at_, is_spawn};

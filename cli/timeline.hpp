@@ -52,7 +52,7 @@ struct Arrow {
 };
 
 struct Track {
-    std::uint32_t worker; // or THRUM_TRACE_OUTSIDE
+    std::uint32_t worker; // or THRUM_TRACE_EXTERNAL
     bool is_relief;
     std::uint64_t lost;
     std::size_t events;

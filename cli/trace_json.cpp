@@ -75,7 +75,7 @@ class Writer {
         summary.tasklets += tasklets.size();
         summary.threads += timeline_.lives.size() - tasklets.size();
         for (const Track &track : timeline_.tracks) {
-            summary.workers += track.worker != THRUM_TRACE_OUTSIDE && !track.is_relief;
+            summary.workers += track.worker != THRUM_TRACE_EXTERNAL && !track.is_relief;
             summary.lost += track.lost;
         }
     }
@@ -85,7 +85,7 @@ class Writer {
 
     std::uint32_t number(std::size_t track) const {
         const std::uint32_t worker = timeline_.tracks[track].worker;
-        return worker == THRUM_TRACE_OUTSIDE ? kOutsideNumber : worker + 1;
+        return worker == THRUM_TRACE_EXTERNAL ? kOutsideNumber : worker + 1;
     }
     // Begins an event.
     void start(const char *phase, std::size_t track) {
@@ -135,7 +135,7 @@ class Writer {
         write_metadata("process_name", 0, "\"name\":" + json_string(program_of(section_.maps)));
         for (std::size_t track = 0; track < timeline_.tracks.size(); track++) {
             const Track &one = timeline_.tracks[track];
-            const bool outside = one.worker == THRUM_TRACE_OUTSIDE;
+            const bool outside = one.worker == THRUM_TRACE_EXTERNAL;
             if ((outside || one.is_relief) && one.events == 0)
                 continue;
             const std::string name = outside         ? "other kernel threads"

@@ -11,9 +11,9 @@ struct answer {
 };
 
 static long asked[16];
-static thrum_channel_t questions = THRUM_CHANNEL_INIT(asked); /* holds up to 16 */
-static thrum_channel_t answers = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(struct answer));
-static thrum_latch_t walking = THRUM_LATCH_INIT(WALKERS);
+static thrum_channel_t questions = THRUM_CHANNEL_INITIALIZER(asked); /* holds up to 16 */
+static thrum_channel_t answers = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(struct answer));
+static thrum_latch_t walking = THRUM_LATCH_INITIALIZER(WALKERS);
 
 static void *ask(void *unused) {
     for (long n = 1; n < LIMIT; n++)

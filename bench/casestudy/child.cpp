@@ -47,7 +47,7 @@ Child::Child(const std::vector<std::string> &command, const bench::Environment &
     : name_(command[0]) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        throw bench::Failure(std::string("cannot make a pipe: ") + std::strerror(errno));
+        throw bench::Failure(std::string("cannot create a pipe: ") + std::strerror(errno));
     const std::vector<char *> words = bench::pointers(command),
                               variables = bench::pointers(environment.variables());
     posix_spawn_file_actions_t actions;

@@ -105,8 +105,8 @@ class UltBell : public Bell {
     }
 
   private:
-    thrum_mutex_t mutex_ = THRUM_MUTEX_INIT;
-    thrum_cond_t rung_ = THRUM_COND_INIT;
+    thrum_mutex_t mutex_ = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t rung_ = THRUM_COND_INITIALIZER;
     bool over_ = false;
 };
 
@@ -154,7 +154,7 @@ class UserLevelThreads : public Crew {
 
   private:
     unsigned size_;
-    thrum_sem_t few_ = THRUM_SEM_INIT(kFew);
+    thrum_sem_t few_ = THRUM_SEM_INITIALIZER(kFew);
 };
 
 } // namespace

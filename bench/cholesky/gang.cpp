@@ -34,7 +34,7 @@ class Gang : public Ults {
     thrum_pool_t tasks_ = nullptr;
     std::vector<thrum_pool_t> members_; // one a worker
     std::vector<thrum_sched_t> scheds_;
-    thrum_mutex_t order_ = THRUM_MUTEX_INIT;
+    thrum_mutex_t order_ = THRUM_MUTEX_INITIALIZER;
     std::uint64_t teams_ = 0; // so far, under order_
     unsigned next_ = 0;       // the worker that the next team begins with, under order_
 };

@@ -47,7 +47,7 @@ class Ults : public Crew {
     const std::function<void(const Task &)> *act_ = nullptr;
     std::atomic<unsigned> left_{0}; // tasks that have not ended
     thrum_sem_t outer_{};
-    thrum_event_t over_ = THRUM_EVENT_INIT;
+    thrum_event_t over_ = THRUM_EVENT_INITIALIZER;
     bool running_ = true;
 };
 

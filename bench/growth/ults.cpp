@@ -142,8 +142,8 @@ void yield() {
 // --- waiting: an operation is a thread, from its spawn until it waits, and from then until it is joined ------
 
 struct Gate {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t opened = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t opened = THRUM_COND_INITIALIZER;
     bool open = false;
     std::atomic<std::size_t> waiting{0};
 };

@@ -234,7 +234,7 @@ void add_physics(const Run &run, bench::Report *report) {
         for (const Outcome &outcome : line.outcomes)
             drift = std::max(drift, outcome.drift);
     report->note("The total energy at the end is that at the beginning to within " + text(drift, 2) +
-                 " of it; all arms have their atoms at the same places, to the last bit.");
+                 " of it; all arms have their atoms at the same places, up to the end bit.");
     for (const Line &line : run.lines()) {
         const Outcome *one = line.outcomes.empty() ? nullptr : &line.outcomes[0];
         if (one == nullptr || one->looked_at == 0)

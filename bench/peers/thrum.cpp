@@ -69,12 +69,12 @@ struct Thrum {
     };
 
     struct Mutex {
-        thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+        thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
         void lock() { thrum_mutex_lock(&mutex); }
         void unlock() { thrum_mutex_unlock(&mutex); }
     };
     struct Condition {
-        thrum_cond_t cond = THRUM_COND_INIT;
+        thrum_cond_t cond = THRUM_COND_INITIALIZER;
         void wait(Mutex &mutex) { thrum_cond_wait(&cond, &mutex.mutex); }
         void signal() { thrum_cond_signal(&cond); }
         void broadcast() { thrum_cond_broadcast(&cond); }

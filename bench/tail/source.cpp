@@ -33,7 +33,7 @@ struct Pipe {
     Pipe() {
         int ends[2];
         if (pipe2(ends, O_CLOEXEC) != 0)
-            throw bench::Failure("cannot make a pipe: " + error_text());
+            throw bench::Failure("cannot create a pipe: " + error_text());
         for_reading = ends[0];
         for_writing = ends[1];
     }

@@ -13,10 +13,10 @@
  *
  *     c++ -std=c++20 hello.cpp $(pkg-config --cflags --libs thrum)
  *
- * Names, arguments and exceptions are those of the standard where it has the thing. What is here is inline over the
- * functions of <thrum/thrum.h>, which says who may call what, and what becomes of thread-local variables: use them
- * between two waits, not across one. Each header below can be included by itself, and docs/cpp.md shows them
- * together. */
+ * Names, arguments and exceptions follow the standard library where it has an equivalent. All of it is inline code over
+ * the functions of <thrum/thrum.h>. That header says in which contexts a function may be called, and what happens to
+ * thread-local variables: use them between two waits, not across one. Each header below can be included by itself;
+ * docs/cpp.md shows them together. */
 #ifndef THRUM_THRUM_HPP
 #define THRUM_THRUM_HPP
 

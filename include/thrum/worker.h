@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libthrum: calls that block, and workers that come and go.
+/* libthrum: blocking calls, and adding and stopping workers.
  *
  *     struct reading {
  *         int file;
@@ -16,7 +16,7 @@
  *     struct reading reading = {.file = 0};
  *     int error = thrum_blocking(read_some, &reading, NULL);
  *     if (error == 0 && reading.count < 0)
- *         perror("read"); // errno is what read left
+ *         perror("read"); // the errno that read has set
  */
 #ifndef THRUM_WORKER_H
 #define THRUM_WORKER_H
@@ -30,73 +30,76 @@ extern "C" {
 
 /* --- calls that block --------------------------------------------------------------------------------- */
 
-/* Calls fn(arg) on a kernel thread that is kept for that, while the caller waits and its worker runs others; *result,
- * unless NULL, is what fn returned, and errno what fn left there. The caller may be on another kernel thread afterwards:
- * <thrum/errno.h>, which <thrum/thrum.h> includes, makes it read the right errno. (With THRUM_PLAIN_ERRNO a function that has
- * named errno before may read another thread's: let fn leave it where `arg` points to.) For what sleeps in the kernel, or
- * computes for long in a library that knows nothing of this one. On an external kernel thread it is a plain call.
+/* Calls fn(arg) on a kernel thread kept for such calls, while the caller waits and its worker runs other threads. *result,
+ * unless NULL, is what fn returned, and errno what fn left there. For calls that sleep in the kernel, or that compute for
+ * long in a library that does not know this one. On an external kernel thread it is a plain call.
  *
- * Each call that is on its way has a kernel thread to itself, so calls may wait for each other, and there may be as
- * many as the system allows kernel threads; a thrum_sem_t around the calls makes that fewer. Threads are used again,
- * last in first out, and end when they have had nothing to do for ten seconds. If none is free and the system gives no
- * other the answer is EAGAIN, at once and without a call: to wait for another call's end might be to wait for ever.
+ * The caller may be on another kernel thread afterwards; <thrum/errno.h>, which <thrum/thrum.h> includes, makes it read the
+ * right errno. (With THRUM_PLAIN_ERRNO a function that has used errno before may read another thread's: let fn store errno
+ * where `arg` points.)
  *
- * fn runs with all signals blocked, but for those that a fault raises; with the caller's floating-point modes; on all
- * CPUs of the process; and with thread-local variables of its own kernel thread, errno apart. It is not a ULT, but an
- * external kernel thread, and may call what those may. It must return: pthread_exit, a C++ exception that leaves it,
- * and cancellation of its kernel thread are undefined. In the child of a fork that it calls, its return ends the
- * process.
+ * Each running call has a kernel thread to itself: calls may wait for each other, and there may be as many as the system
+ * allows kernel threads. Use a thrum_sem_t to limit them. Threads are reused, last in first out, and end after ten seconds
+ * without a call. If none is free and the system grants no further one, the error is EAGAIN, at once and without a call,
+ * since waiting for another call to end might last for ever.
  *
- * thrum_fini waits for all calls that are on their way.
+ * fn runs with all signals blocked except those that faults raise; with the caller's floating-point modes; on all CPUs of
+ * the process; and with the thread-local variables of its own kernel thread, except errno. It is not a ULT but an external
+ * kernel thread, and may call what those may. It must return: pthread_exit, a C++ exception that leaves it, and
+ * cancellation of its kernel thread are undefined. In the child of a fork that it calls, its return ends the process.
  *
- * From: ULT, external. Errors: EAGAIN no kernel thread to be had; EINVAL `fn` is NULL; EPERM a tasklet, or a scheduler. After Go's and
- * tokio's threads for system calls. */
+ * thrum_fini waits for all running calls.
+ *
+ * From: ULT, external. Errors: EAGAIN no kernel thread available; EINVAL `fn` is NULL; EPERM the caller is a tasklet or a
+ * scheduler. After Go's and tokio's threads for system calls. */
 int thrum_blocking(void *(*fn)(void *), void *arg, void **result);
 
-/* The same, but the caller waits until `moment` (ns, <thrum/time.h>; UINT64_MAX: for the end) at most. A call cannot be
- * stopped: it is made and goes on after ETIMEDOUT, and what it returns is lost, so `arg` must be there for as long as fn
- * wants it; let it be memory that whoever comes last frees. On an external kernel thread it is elsewhere, too, unless
- * the moment is UINT64_MAX. From: ULT, external. Errors: as thrum_blocking; ETIMEDOUT. */
-int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t moment);
+/* The same, but the caller waits at most until `deadline` (ns, <thrum/time.h>; UINT64_MAX: for the end). The call cannot be
+ * stopped: after ETIMEDOUT it continues and its result is discarded. So `arg` must stay valid as long as fn uses it, for
+ * example as memory that the last of the two frees. From an external kernel thread, too, fn runs on another kernel thread,
+ * unless `deadline` is UINT64_MAX. From: ULT, external. Errors: as thrum_blocking; ETIMEDOUT. */
+int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t deadline);
 
 /* --- workers ------------------------------------------------------------------------------------------ */
 
-/* One more worker while the runtime runs. *number, unless NULL, is its number: the lowest that no worker has, so that
- * numbers stay below 1024. They have gaps where workers were stopped, and one where preemption has a worker of its own.
+/* Adds a worker to the running runtime. *number, unless NULL, is its number: the lowest free one, so that numbers stay
+ * below 1024. Numbers have gaps where workers were stopped, and one where preemption has a worker of its own.
  *
  * From: ULT, external.
- * Errors: ESRCH no runtime; EAGAIN no kernel thread, or no timer or signal for preemption, to be had, or there are 1024;
- * ENOMEM; EPERM a tasklet, or a scheduler. After Argobots' ABT_xstream_create. */
+ * Errors: ESRCH no runtime; EAGAIN there are 1024 workers, or the system grants no kernel thread, or no timer or signal for
+ * preemption; ENOMEM; EPERM the caller is a tasklet or a scheduler. After Argobots' ABT_xstream_create. */
 int thrum_worker_add(unsigned *number);
 
-/* Stops one, when what runs on it waits, yields, ends or is preempted next, and returns when its kernel thread has ended. Its
- * threads, those that sleep among them, go to the others; its scheduler (thrum_worker_set_sched) is free for another
- * worker. The caller may be a ULT on that very worker. thrum_fini, too, waits for one that is under way.
+/* Stops a worker when the thread that it runs next waits, yields, ends or is preempted; returns when its kernel thread has
+ * ended. Its threads, sleeping ones included, go to the other workers; its scheduler (thrum_worker_set_sched) is free for
+ * another worker. The caller may be a ULT on that worker. thrum_fini waits for a stop that is under way.
  *
  * From: ULT, external.
- * Errors: ESRCH no runtime; EINVAL no such worker (any more); EBUSY it is the one that called thrum_init, the last
- * one, or one that threads are bound to; EPERM a tasklet, or a scheduler. After Argobots' ABT_xstream_join. */
+ * Errors: ESRCH no runtime; EINVAL there is no such worker (any more); EBUSY it is the worker that called thrum_init, the
+ * last one, or one that threads are bound to; EPERM the caller is a tasklet or a scheduler. After Argobots'
+ * ABT_xstream_join. */
 int thrum_worker_stop(unsigned number);
 
-/* The same, but the caller waits until `moment` (ns, <thrum/time.h>) at most. The worker has been told to stop, and does;
- * its number is free when it has. Another call with the same number waits for that once more. From: ULT, external.
- * Errors: as thrum_worker_stop; ETIMEDOUT; EBUSY also if others were stopping or adding workers until then: it has not been
- * told. */
-int thrum_worker_stop_until(unsigned number, uint64_t moment);
+/* The same, but the caller waits at most until `deadline` (ns, <thrum/time.h>). After ETIMEDOUT the worker still stops, and
+ * its number is free when it has; calling this again with the number waits for that. From: ULT, external.
+ * Errors: as thrum_worker_stop; ETIMEDOUT; EBUSY also if other threads were stopping or adding workers until the deadline:
+ * then the worker was not told to stop. */
+int thrum_worker_stop_until(unsigned number, uint64_t deadline);
 
-/* The number of the worker that the caller runs on now; a ULT that waits, yields or is preempted may be on another
- * afterwards. -1 on an external kernel thread. From: anywhere, also signal handlers. */
+/* The number of the worker that the caller runs on; -1 on an external kernel thread. A ULT that waits, yields or is
+ * preempted may be on another worker afterwards. From: anywhere, also signal handlers. */
 int thrum_worker_self(void);
 
-/* What a worker has done so far, also while it was another's (one that was stopped keeps its counts, and the next in
- * its place goes on with them). Each is exact, but they are not read at one moment. */
+/* What a worker has done so far. A stopped worker's counts are kept, and the next worker with its number continues them.
+ * Each count is exact, but they are not read at the same time. */
 struct thrum_worker_counters {
-    uint64_t switches;    /* to a thread, or back to its own loop, by other than calls and returns */
-    uint64_t steals;      /* threads taken from other workers */
-    uint64_t parks;       /* how often it found nothing to do, and slept */
+    uint64_t
+        switches; /* context switches to a thread or back to the worker's own loop, other than by calls and returns */
+    uint64_t steals;      /* threads stolen from other workers */
+    uint64_t parks;       /* how often it found nothing to run and slept */
     uint64_t migrations;  /* threads that thrum_migrate sent to it */
     uint64_t preemptions; /* <thrum/preempt.h> */
-    uint64_t ticks;       /* interrupts that asked who is next, also those after which the thread went on */
+    uint64_t ticks;       /* interrupts that asked which thread is next, also those that did not preempt */
 };
 
 /* From: anywhere, also signal handlers. Errors: EINVAL there is no such worker, or `counters` is NULL. */

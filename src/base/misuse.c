@@ -3,6 +3,6 @@
 #include "base/misuse.h"
 
 void misuse_null(const char *function) {
-    text_line("misuse: ", function, ": an argument is NULL that must not be");
+    text_line("misuse: ", function, ": an argument must not be NULL");
     abort();
 }

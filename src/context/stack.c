@@ -81,12 +81,11 @@ static bool find_guard_advice(void) {
 
 static uint32_t said; /* by say_why, once a process */
 
-/* Who asks for a thread is told EAGAIN, which says nothing of the reason. */
+/* The caller only gets EAGAIN, which does not tell the reason. */
 static void say_why(void) {
     if (exchange_acq_rel(&said, 1U) == 0)
-        text_line("no guard page below a stack is to be had, so no more threads: the process has as many "
-                  "mappings as "
-                  "vm.max_map_count lets it; sysctl -w vm.max_map_count=N allows more",
+        text_line("cannot map a guard page below a stack, so no more threads can be created: the process has "
+                  "reached vm.max_map_count mappings; raise it with sysctl -w vm.max_map_count=N",
                   NULL, NULL);
 }
 

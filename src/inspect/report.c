@@ -314,13 +314,14 @@ static void print_line(const struct printing *printing, const char *line) {
 static void print_findings(struct printing *printing, const struct inspect_summary *summary) {
     inspect_threads(printing->source, NULL, print_cycle, printing);
     if (!printing->search.is_whole)
-        print_line(printing, "The chains of waiting threads are too many, or too long, to search all of them "
-                             "for cycles.");
+        print_line(printing,
+                   "There are too many chains of waiting threads, or too long ones, to search all of "
+                   "them for cycles.");
     if (inspect_all_wait(summary))
-        print_line(printing, "HINT: all threads wait, and none for a moment, a blocking call or a deadline: "
-                             "unless a kernel thread from outside wakes one, none will run again.");
+        print_line(printing, "HINT: all threads wait, and none for a time, a blocking call or a deadline: "
+                             "unless an external kernel thread wakes one, none will run again.");
     if (!summary->is_whole)
-        print_line(printing, "Memory went while it was read: some threads are missing here.");
+        print_line(printing, "Memory was freed while it was read: some threads are missing here.");
 }
 
 /* --- all ---------------------------------------------------------------------------------------------- */

@@ -24,10 +24,10 @@ static const char *read_image(const struct inspect_source *source, struct inspec
     if (!memory_get(source, source->image, image, sizeof *image))
         return "its memory cannot be read";
     if (memcmp(image->magic, INSPECT_MAGIC, sizeof image->magic) != 0)
-        return "its libthrum is none that this thrum knows";
+        return "unrecognised libthrum; update the thrum command";
     image->version[sizeof image->version - 1] = '\0';
     if (memcmp(image->shape, shape, sizeof shape) != 0)
-        return "its libthrum is of another version than this thrum";
+        return "its libthrum has another version than this thrum command; use the thrum of that version";
     return NULL;
 }
 
@@ -39,7 +39,7 @@ const char *inspect_check(const struct inspect_source *source) {
         return wrong;
     if (!memory_field(source, image.scheduler, struct scheduler, open, &open))
         return "its memory cannot be read";
-    return open ? NULL : "it has no runtime of libthrum just now";
+    return open ? NULL : "it has no running libthrum runtime now";
 }
 
 /* --- workers ------------------------------------------------------------------------------------------ */

@@ -7,11 +7,11 @@
 const char *inspect_awaits(uint8_t awaits) {
     static const char *const words[AWAITS_KINDS] = {
         [AWAITS_NOTHING] = "nothing",
-        [AWAITS_TIME] = "a moment",
+        [AWAITS_TIME] = "a time",
         [AWAITS_RESUME] = "thrum_resume",
         [AWAITS_END] = "the end of",
         [AWAITS_CALL] = "a blocking call",
-        [AWAITS_WORKER] = "a worker's end",
+        [AWAITS_WORKER] = "the end of a worker",
         [AWAITS_WORK] = "work for",
         [AWAITS_ANY] = "any of several",
         [AWAITS_MUTEX] = "mutex",

@@ -140,7 +140,7 @@ void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_u
     worker->current = self;
     if (!load_relaxed(&self->took_tcb))
         worker->exceptions = &tcb_own_exceptions;
-    trace_run(worker, self, THRUM_TRACE_GO_ON);
+    trace_run(worker, self, THRUM_TRACE_RESUME);
 }
 
 void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit) {

@@ -244,12 +244,12 @@ static bool give_up(struct patience *patience) {
 }
 
 /* A new thread is made where the caller may still be preempted, so before it announces itself. */
-static int call_elsewhere(struct call *call, uint64_t moment) {
+static int call_elsewhere(struct call *call, uint64_t deadline) {
     struct worker *worker = enter();
     call->patience.unit = unit_self(worker);
     call->patience.give_up = give_up;
-    call->patience.timer.deadline = moment;
-    unit_await_until(call->patience.unit, AWAITS_CALL, NULL, moment);
+    call->patience.timer.deadline = deadline;
+    unit_await_until(call->patience.unit, AWAITS_CALL, NULL, deadline);
     if (!send_to_newest(call)) {
         unit_await_no_more(call->patience.unit);
         leave();
@@ -257,7 +257,7 @@ static int call_elsewhere(struct call *call, uint64_t moment) {
         if (error != 0)
             return error;
         worker = enter();
-        unit_await_until(call->patience.unit, AWAITS_CALL, NULL, moment);
+        unit_await_until(call->patience.unit, AWAITS_CALL, NULL, deadline);
         struct server *server = call->server;
         store_release(&server->held, 0);
         futex_wake(&server->held, 1);
@@ -267,17 +267,17 @@ static int call_elsewhere(struct call *call, uint64_t moment) {
     return call->is_given_up ? ETIMEDOUT : 0;
 }
 
-int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t moment) {
+int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t deadline) {
     if (is_null(fn))
         return EINVAL;
     struct call call = {
         .work = {.fn = fn, .arg = arg, .error = error_here(), .float_control = arch_float_control()}};
-    if (worker_here() == NULL && moment == TIMER_NEVER)
+    if (worker_here() == NULL && deadline == TIMER_NEVER)
         call.work.arg = fn(arg);
     else if (!unit_here_may_wait())
         return EPERM;
     else {
-        int error = call_elsewhere(&call, moment);
+        int error = call_elsewhere(&call, deadline);
         if (error != 0)
             return error;
         set_error_here(call.work.error);

@@ -74,10 +74,9 @@ static void say(const struct worker *worker, const struct thrum_unit *unit) {
         text_add(&text, " on worker ");
     }
     text_add_number(&text, worker->id);
-    text_add(&text, ": it needs more than the ");
+    text_add(&text, ": its stack of ");
     add_size(&text, stack_class_size(unit->stack_class));
-    text_add(&text, " of its stack");
-    text_add(&text, "; make it larger with ");
+    text_add(&text, " is too small; enlarge it with ");
     if (unit->kind != UNIT_LOOP)
         text_add(&text, "thrum_attr_set_stack_size()");
     if (unit->stack_class == STACK_CLASS_DEFAULT)

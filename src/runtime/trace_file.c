@@ -39,7 +39,7 @@ static const char *reason(int error) {
     case EACCES:
     case EPERM: return "permission denied";
     case EISDIR: return "it is a folder";
-    case ENOTDIR: return "what should be a folder is a file";
+    case ENOTDIR: return "a part of the path is a file, not a folder";
     case EROFS: return "read-only file system";
     case ENOSPC:
     case EDQUOT: return "no space left";
@@ -245,7 +245,7 @@ static int write_rings(long fd, uint32_t workers) {
     int error = 0;
     for (uint32_t i = 0; i < workers && error == 0; i++)
         error = write_ring(fd, i, worker_relieves(scheduler.workers[i]), &scheduler.workers[i]->trace);
-    return error != 0 ? error : write_ring(fd, THRUM_TRACE_OUTSIDE, false, trace_outside());
+    return error != 0 ? error : write_ring(fd, THRUM_TRACE_EXTERNAL, false, trace_outside());
 }
 
 static int write_section(long fd, const struct maps *maps) {

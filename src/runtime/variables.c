@@ -82,8 +82,8 @@ static void tell(const char *entry, size_t length) {
     name[length] = '\0';
     text_start(&text);
     text_add(&text, name);
-    text_add(&text, " is in the environment, but this library reads no such variable; ");
-    text_add(&text, nearest != NULL ? "did you mean " PREFIX : "they are in libthrum(7)");
+    text_add(&text, " is in the environment, but this library has no such variable; ");
+    text_add(&text, nearest != NULL ? "did you mean " PREFIX : "libthrum(7) lists them");
     if (nearest != NULL) {
         text_add(&text, nearest);
         text_add(&text, "?");

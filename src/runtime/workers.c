@@ -48,7 +48,7 @@ static struct {
     /* After mutex: new slots. Not held by who waits for a worker's end, for which somebody may have to be preempted. */
     thrum_mutex_t slots;
     bool open; /* under both: there is a runtime whose workers may be added and stopped */
-} change = {.mutex = THRUM_MUTEX_INIT, .slots = THRUM_MUTEX_INIT};
+} change = {.mutex = THRUM_MUTEX_INITIALIZER, .slots = THRUM_MUTEX_INITIALIZER};
 
 /* --- memory ------------------------------------------------------------------------------------------- */
 
@@ -285,7 +285,7 @@ static void delete_slots(uint32_t end) {
 
 /* The next runtime's: threads that never run again may be in the list of this one's. */
 static void change_renew(void) {
-    change.mutex = change.slots = (thrum_mutex_t)THRUM_MUTEX_INIT;
+    change.mutex = change.slots = (thrum_mutex_t)THRUM_MUTEX_INITIALIZER;
     change.open = false;
 }
 
@@ -510,13 +510,13 @@ static bool ask_to_leave(struct worker *worker, const struct worker *here) {
 
 /* The caller waits until the worker's kernel thread has done its last; it may have been asked before, by one who has given
  * up waiting. 0, ETIMEDOUT, EBUSY: it must stay. */
-static int see_off(struct member *member, uint64_t moment) {
+static int see_off(struct member *member, uint64_t deadline) {
     struct worker *here = enter();
     struct thrum_unit *self = unit_self(here), *nobody = NULL;
     struct seeing_off see = {.patience = {.unit = self, .give_up = give_up}, .member = member};
     int error = 0;
-    see.patience.timer.deadline = moment;
-    unit_await_until(self, AWAITS_WORKER, &member->worker, moment);
+    see.patience.timer.deadline = deadline;
+    unit_await_until(self, AWAITS_WORKER, &member->worker, deadline);
     bool waits = cas_acq_rel(&member->waiting, &nobody, self); /* or it has left */
     if (!worker_is_leaving(&member->worker) && !ask_to_leave(&member->worker, here)) {
         store_relaxed(&member->waiting, NULL);
@@ -530,13 +530,13 @@ static int see_off(struct member *member, uint64_t moment) {
     return see.is_given_up ? ETIMEDOUT : error;
 }
 
-static int stop(unsigned number, uint64_t moment) {
+static int stop(unsigned number, uint64_t deadline) {
     if (number >= scheduler.count || (is_vacant(number) && !is_unattended(number)))
         return EINVAL;
     struct member *member = member_of(number);
     if (!is_vacant(number) && (!member->has_thread || load_relaxed(&scheduler.running) == 1))
         return EBUSY;
-    int error = see_off(member, moment);
+    int error = see_off(member, deadline);
     if (error == 0)
         thread_join(member);
     return error;
@@ -553,12 +553,12 @@ int thrum_worker_add(unsigned *number) {
     return error;
 }
 
-int thrum_worker_stop_until(unsigned number, uint64_t moment) {
+int thrum_worker_stop_until(unsigned number, uint64_t deadline) {
     if (!unit_here_may_wait())
         return EPERM;
-    if (thrum_mutex_lock_until(&change.mutex, moment) != 0)
+    if (thrum_mutex_lock_until(&change.mutex, deadline) != 0)
         return EBUSY;
-    int error = change.open ? stop(number, moment) : ESRCH;
+    int error = change.open ? stop(number, deadline) : ESRCH;
     thrum_mutex_unlock(&change.mutex);
     return error;
 }

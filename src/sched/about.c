@@ -68,7 +68,7 @@ int thrum_set_priority(thrum_t unit, unsigned priority) {
     return 0;
 }
 
-unsigned thrum_priority(thrum_t unit) {
+unsigned thrum_get_priority(thrum_t unit) {
     return handle_check(unit) == 0 ? load_relaxed(&unit->priority) : 0;
 }
 

@@ -57,9 +57,9 @@ static struct {
 static void has_left(void *unused) {
     (void)unused;
     if (worker_here() != NULL)
-        refuse("a user-level thread has ended its worker's kernel thread by the C library's own "
-               "pthread_exit() (was libthrum "
-               "loaded by dlopen?): link or preload libthrum, or call thrum_exit()");
+        refuse(
+            "a user-level thread called the C library's own pthread_exit(), which ends its worker's kernel "
+            "thread (was libthrum loaded by dlopen?): link or preload libthrum, or call thrum_exit()");
 }
 
 void exit_init(void) {
@@ -105,7 +105,7 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
 /* By the C++ runtime, when a handler that caught the end (catch (...)) does not throw it again. */
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason, (void)exception;
-    refuse("a catch (...) kept the end of its thread to itself: it has to throw again");
+    refuse("a catch (...) swallowed the end of its thread: it must rethrow");
 }
 
 static _Noreturn void unwind(struct thrum_unit *self) {
@@ -124,7 +124,7 @@ static bool has_own_stack(const struct thrum_unit *self) {
     return !self->is_primary && load_relaxed(&self->kind) != UNIT_LOOP;
 }
 
-static _Noreturn void exit_to(void *result, struct thrum_unit *heir) {
+static _Noreturn void exit_to(void *result, struct thrum_unit *successor) {
     struct worker *worker = enter();
     struct thrum_unit *self = worker != NULL ? worker->current : NULL;
     leave();
@@ -140,7 +140,7 @@ static _Noreturn void exit_to(void *result, struct thrum_unit *heir) {
     store_relaxed(&self->extras, true);
     cancel_disable(self);
     self->arg = result;
-    self->heir = heir;
+    self->successor = successor;
     unwind(self);
 }
 
@@ -148,8 +148,8 @@ void thrum_exit(void *result) {
     exit_to(result, NULL);
 }
 
-void thrum_exit_to(void *result, thrum_t heir) {
-    exit_to(result, heir);
+void thrum_exit_to(void *result, thrum_t successor) {
+    exit_to(result, successor);
 }
 
 /* In the C library's place, for all of the program. */

@@ -42,14 +42,14 @@ static const char *function_of(enum awaits kind) {
 }
 
 _Noreturn void unit_cannot_wait(enum awaits kind) {
-    text_line("misuse: a tasklet or a scheduler must not wait, as it would have to in ", function_of(kind),
+    text_line("misuse: a tasklet or a scheduler must not wait, but would have to in ", function_of(kind),
               NULL);
     abort();
 }
 
 _Noreturn void unit_waits_in_region(enum awaits kind) {
-    text_line("misuse: a thread must not wait between thrum_nopreempt_begin() and thrum_nopreempt_end(), as "
-              "it would in ",
+    text_line("misuse: a thread must not wait between thrum_nopreempt_begin() and thrum_nopreempt_end(), but "
+              "would have to in ",
               function_of(kind), NULL);
     abort();
 }

@@ -187,7 +187,7 @@ void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
     if (is_null(pool) || is_null(thread))
         misuse_null(__func__);
     if (is_of_the_past())
-        misuse_end("thrum_pool_push: the thread went with thrum_fini()");
+        misuse_end("thrum_pool_push: the thread's runtime ended with thrum_fini()");
     enter();
     unit_set_pool(thread, pool);
     pool_push(pool, thread);

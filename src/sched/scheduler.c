@@ -212,8 +212,8 @@ uint64_t scheduler_wait_until(const struct thrum_sched *sched) {
     uint64_t until = TIMER_NEVER;
     for (unsigned i = 0; i < sched->count; i++) {
         const struct thrum_pool *pool = sched->pools[i];
-        uint64_t moment = pool->ops.wait != NULL ? pool->ops.wait(pool->data) : TIMER_NEVER;
-        until = moment < until ? moment : until;
+        uint64_t look_again = pool->ops.wait != NULL ? pool->ops.wait(pool->data) : TIMER_NEVER;
+        until = look_again < until ? look_again : until;
     }
     return until;
 }

@@ -66,20 +66,20 @@ static bool is_unborn_to_others(const struct thrum_unit *self, const struct thru
     return next != NULL && next == maker && next->begetting == self && !self->escaped;
 }
 
-/* Publishes, and says who runs next; NULL for the loop. `heir`, unless NULL, is to: a joiner that can go on here is first. */
+/* Publishes, and says who runs next; NULL for the loop. `successor`, unless NULL, is to: a joiner that can go on here is first. */
 static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(struct worker *worker,
                                                                              struct thrum_unit *self,
                                                                              const struct thrum_unit *maker,
-                                                                             struct thrum_unit *heir) {
+                                                                             struct thrum_unit *successor) {
     struct thrum_unit *joiner = load_acquire(&self->join);
     if (join_is_untimed(joiner) && (load_relaxed(&joiner->kind) == UNIT_ULT ||
                                     (load_acquire(&joiner->kind) == UNIT_BOUND && joiner->bound == worker))) {
-        if (heir != NULL)
-            unit_wake(worker, heir);
+        if (successor != NULL)
+            unit_wake(worker, successor);
         store_relaxed(&self->join, JOIN_ENDED); /* the joiner alone looks at it, and it is next */
         return joiner;
     }
-    struct thrum_unit *next = heir != NULL ? heir : pick(worker);
+    struct thrum_unit *next = successor != NULL ? successor : pick(worker);
     if (joiner == JOIN_NONE && is_unborn_to_others(self, next, maker)) {
         store_relaxed(&self->join, JOIN_ENDED);
     } else {
@@ -135,23 +135,23 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *w
 }
 
 /* `self` has ended, its result is in `arg`, and it stands on its stack still; `maker`, unless NULL, was left in the queue
- * for it; `heir`, unless NULL, follows it (end_and_pick). Whom its worker goes on with; *again: on this very stack. The
+ * for it; `successor`, unless NULL, follows it (end_and_pick). Whom its worker goes on with; *again: on this very stack. The
  * user's own memory may be gone as soon as the end is known: it is left first, for the loop. */
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *maker,
-       struct thrum_unit *heir, bool *again) {
+       struct thrum_unit *successor, bool *again) {
     if (__builtin_expect(watch_on, 0))
         tell_end(worker, self);
     struct thrum_unit *next = worker->loop;
     *again = false;
     if (__builtin_expect(self->stack_class == STACK_CLASS_USER, 0)) {
-        if (heir != NULL)
-            unit_wake(worker, heir);
+        if (successor != NULL)
+            unit_wake(worker, successor);
         worker->ended = self;
     } else {
         char *top = self->stack_top;
         unsigned stack_class = self->stack_class;
-        next = run_tasklets(worker, end_and_pick(worker, self, maker, heir));
+        next = run_tasklets(worker, end_and_pick(worker, self, maker, successor));
         annotate_happens_after(
             &self->join); /* end_and_pick's load: it is not instrumented here (ANNOTATE_BETWEEN) */
         next = hand_on_stack(worker, next, top, stack_class, again);
@@ -232,10 +232,11 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
     struct worker *worker = enter_at_end(self);
     if (worker->exceptions != NULL) /* a handler that threw its thread's end again counts it as in flight */
         *worker->exceptions = (struct exception_globals){NULL, 0};
-    struct thrum_unit *heir = self->heir;
-    bool follows = heir != NULL && unit_take_suspended(heir) && unit_follow(worker, self, heir);
+    struct thrum_unit *successor = self->successor;
+    bool follows =
+        successor != NULL && unit_take_suspended(successor) && unit_follow(worker, self, successor);
     bool again;
-    struct thrum_unit *next = finish(worker, self, NULL, follows ? heir : NULL, &again);
+    struct thrum_unit *next = finish(worker, self, NULL, follows ? successor : NULL, &again);
     if (again)
         return run(next, NULL, false);
     if (__builtin_expect(watch_on, 0))

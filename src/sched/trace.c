@@ -55,9 +55,8 @@ void trace_ring_init(struct trace_ring *ring) {
         return;
     ring->events = memory_map(ring_size * sizeof *ring->events, MAP_NORESERVE);
     if (ring->events == NULL)
-        text_line(
-            "no memory for the trace of a worker, which is left out; THRUM_TRACE_EVENTS makes it smaller",
-            NULL, NULL);
+        text_line("no memory to trace a worker, which the trace leaves out; set a smaller THRUM_TRACE_EVENTS",
+                  NULL, NULL);
 }
 
 void trace_ring_destroy(struct trace_ring *ring) {
@@ -105,7 +104,7 @@ static bool has_name(const struct thrum_unit *unit) {
 }
 
 static bool begins(enum thrum_trace_kind kind) {
-    return kind == THRUM_TRACE_BEGIN || kind == THRUM_TRACE_GO_ON || kind == THRUM_TRACE_TASKLET;
+    return kind == THRUM_TRACE_BEGIN || kind == THRUM_TRACE_RESUME || kind == THRUM_TRACE_TASKLET;
 }
 
 /* The name when it leaves: mostly it gives itself one. */

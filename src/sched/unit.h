@@ -69,7 +69,7 @@ struct thrum_unit {
     struct thrum_unit *join;
     union {
         void *(*fn)(void *);
-        struct thrum_unit *heir; /* once it ends by exit.c: who is to run in its place, or NULL */
+        struct thrum_unit *successor; /* once it ends by exit.c: who is to run in its place, or NULL */
     };
     void *arg;               /* the result, once it has ended */
     struct thrum_unit *next; /* in at most one list: a free list, a shared queue, a waiter list */

@@ -236,7 +236,7 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
     if (annotate_on)
         annotate_come_back(left);
     annotate_happens_after(self);
-    trace_run(worker_here(), self, THRUM_TRACE_GO_ON);
+    trace_run(worker_here(), self, THRUM_TRACE_RESUME);
     struct exception_globals *exceptions = worker_here()->exceptions;
     exceptions->caught = self->exceptions.caught;
     exceptions->uncaught = self->exceptions.uncaught;
@@ -285,7 +285,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     annotate_happens_before(child);
     if (annotate_on)
         annotate_make(&worker->annotate);
-    depart(worker, self, child, &left, parent != NULL ? THRUM_TRACE_BEGET : THRUM_TRACE_WAIT);
+    depart(worker, self, child, &left, parent != NULL ? THRUM_TRACE_CHILD : THRUM_TRACE_WAIT);
     arch_call(child, parent, &self->sp, unit_first_frame(child));
     arrive(self, &left);
     if (has_own)

@@ -18,7 +18,7 @@ struct barrier {
 };
 
 _Static_assert(sizeof(struct barrier) <= sizeof(thrum_barrier_t), "thrum/sync.h leaves room for it");
-_Static_assert(offsetof(struct barrier, parties) == 4 * sizeof(uint64_t), "THRUM_BARRIER_INIT");
+_Static_assert(offsetof(struct barrier, parties) == 4 * sizeof(uint64_t), "THRUM_BARRIER_INITIALIZER");
 
 static struct barrier *barrier_of(thrum_barrier_t *barrier) {
     return (struct barrier *)(void *)barrier;
@@ -105,6 +105,6 @@ int thrum_barrier_destroy(thrum_barrier_t *barrier) {
     if (is_null(barrier))
         return EINVAL;
     if (load_acquire(&barrier_of(barrier)->queue.word) & WORD_WAITERS)
-        return misuse(EBUSY, "thrum_barrier_destroy: somebody waits at this barrier");
+        return misuse(EBUSY, "thrum_barrier_destroy: a thread still waits at this barrier");
     return 0;
 }

@@ -251,7 +251,7 @@ int thrum_channel_destroy(thrum_channel_t *object) {
     bool used = channel->senders.first != NULL || channel->receivers.first != NULL;
     channel_unlock(channel, word);
     if (used)
-        return misuse(EBUSY, "thrum_channel_destroy: somebody waits for this channel");
+        return misuse(EBUSY, "thrum_channel_destroy: a thread still waits for this channel");
     store_clear(&channel->store);
     return 0;
 }

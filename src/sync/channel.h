@@ -23,7 +23,7 @@
 enum { CHANNEL_CLOSED = 1, CHANNEL_CLOSING = 8 };
 
 struct channel {
-    struct store store; /* first: THRUM_CHANNEL_INIT */
+    struct store store; /* first: THRUM_CHANNEL_INITIALIZER */
     uint32_t word;
     uint32_t spare;
     struct waiters senders, receivers; /* under SPIN */
@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct channel) <= sizeof(thrum_channel_t), "thrum/sync.h 
 _Static_assert(offsetof(struct store, ring) == offsetof(thrum_channel_t, storage) &&
                    offsetof(struct store, capacity) == offsetof(thrum_channel_t, capacity) &&
                    offsetof(struct store, size) == offsetof(thrum_channel_t, element_size),
-               "THRUM_CHANNEL_INIT");
+               "THRUM_CHANNEL_INITIALIZER");
 
 static inline struct channel *channel_of(thrum_channel_t *channel) {
     return (struct channel *)(void *)channel;

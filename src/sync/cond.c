@@ -27,13 +27,13 @@ static bool is_its_mutex(const struct cond *cond, const struct mutex *mutex) {
 static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     if (MISUSE_IS_WATCHED && !mutex_is_callers(worker, mutex))
-        misuse(EPERM, "thrum_cond_wait: the caller does not have this mutex");
+        misuse(EPERM, "thrum_cond_wait: the caller does not own this mutex");
     deadline = cancel_point(worker, deadline);
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     waiter_await(wait.unit, AWAITS_COND, cond, deadline);
     uint32_t word = word_lock(&cond->queue.word);
     if (MISUSE_IS_WATCHED && !is_its_mutex(cond, mutex))
-        misuse(EINVAL, "thrum_cond_wait: others wait for this condition with another mutex");
+        misuse(EINVAL, "thrum_cond_wait: other threads wait for this condition with another mutex");
     cond->mutex = mutex;
     waiters_add(&cond->queue.waiters, &waiter);
     word_unlock(&cond->queue.word, word | WORD_WAITERS);
@@ -106,9 +106,9 @@ void thrum_cond_broadcast(thrum_cond_t *object) {
         waiters_take_all(&cond->queue.waiters, &cond->queue.word, word_lock(&cond->queue.word), 0, &taken);
     struct mutex *mutex = cond->mutex;
     word_unlock(&cond->queue.word, queue_word(&cond->queue, word));
-    struct waiter *heir = taken.first != NULL ? mutex_adopt(mutex, &taken) : NULL;
-    if (heir != NULL)
-        waiter_wake(worker_here(), heir);
+    struct waiter *next_owner = taken.first != NULL ? mutex_adopt(mutex, &taken) : NULL;
+    if (next_owner != NULL)
+        waiter_wake(worker_here(), next_owner);
     leave();
 }
 
@@ -117,6 +117,6 @@ int thrum_cond_destroy(thrum_cond_t *cond) {
     if (is_null(cond))
         return EINVAL;
     if (load_acquire(&cond_of(cond)->queue.word) != 0)
-        return misuse(EBUSY, "thrum_cond_destroy: somebody waits for this condition");
+        return misuse(EBUSY, "thrum_cond_destroy: a thread still waits for this condition");
     return 0;
 }

@@ -87,6 +87,6 @@ int thrum_event_destroy(thrum_event_t *event) {
     if (is_null(event))
         return EINVAL;
     if (event_has_waiters(event_of(event)))
-        return misuse(EBUSY, "thrum_event_destroy: somebody waits for this event");
+        return misuse(EBUSY, "thrum_event_destroy: a thread still waits for this event");
     return 0;
 }

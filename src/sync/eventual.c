@@ -73,6 +73,6 @@ int thrum_eventual_destroy(thrum_eventual_t *eventual) {
     if (is_null(eventual))
         return EINVAL;
     if (event_has_waiters(&eventual_of(eventual)->event))
-        return misuse(EBUSY, "thrum_eventual_destroy: somebody waits for this eventual");
+        return misuse(EBUSY, "thrum_eventual_destroy: a thread still waits for this eventual");
     return 0;
 }

@@ -75,6 +75,6 @@ int thrum_future_destroy(thrum_future_t *future) {
     if (is_null(future))
         return EINVAL;
     if (event_has_waiters(&future_of(future)->event))
-        return misuse(EBUSY, "thrum_future_destroy: somebody waits for this future");
+        return misuse(EBUSY, "thrum_future_destroy: a thread still waits for this future");
     return 0;
 }

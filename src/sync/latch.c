@@ -11,7 +11,7 @@ struct latch {
 };
 
 _Static_assert(sizeof(struct latch) <= sizeof(thrum_latch_t), "thrum/sync.h leaves room for it");
-_Static_assert(offsetof(struct latch, count) == 4 * sizeof(uint64_t), "THRUM_LATCH_INIT");
+_Static_assert(offsetof(struct latch, count) == 4 * sizeof(uint64_t), "THRUM_LATCH_INITIALIZER");
 
 static struct latch *latch_of(thrum_latch_t *latch) {
     return (struct latch *)(void *)latch;
@@ -63,6 +63,6 @@ int thrum_latch_destroy(thrum_latch_t *latch) {
     if (is_null(latch))
         return EINVAL;
     if (event_has_waiters(&latch_of(latch)->event))
-        return misuse(EBUSY, "thrum_latch_destroy: somebody waits for this latch");
+        return misuse(EBUSY, "thrum_latch_destroy: a thread still waits for this latch");
     return 0;
 }

@@ -30,7 +30,7 @@ struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain) {
     for (const struct waiter *waiter = chain->first; waiter != NULL; waiter = waiter->next)
         awaits_this(mutex, waiter);
     uint32_t word = word_lock(&mutex->word);
-    struct waiter *heir = NULL;
+    struct waiter *next_owner = NULL;
     if (__builtin_expect(word & MUTEX_PRIORITY, 0)) {
         for (struct waiter *waiter; (waiter = waiters_take(chain)) != NULL;)
             enlist(mutex, word, waiter);
@@ -38,12 +38,12 @@ struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain) {
         waiters_splice(&mutex->queue.waiters, chain);
     }
     if (!(word & MUTEX_LOCKED)) { /* nobody but the chain is in the list */
-        heir = waiters_take(&mutex->queue.waiters);
-        own(mutex, heir->wait->unit);
+        next_owner = waiters_take(&mutex->queue.waiters);
+        own(mutex, next_owner->wait->unit);
         word |= MUTEX_LOCKED;
     }
     word_unlock(&mutex->word, queue_word(&mutex->queue, word));
-    return heir;
+    return next_owner;
 }
 
 bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
@@ -79,7 +79,7 @@ static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word
 static int lock_again(struct mutex *mutex, uint32_t word) {
     if (!(word & MUTEX_RECURSIVE))
         return misuse(EDEADLK,
-                      "thrum_mutex_lock: the caller has this mutex already, and it is not a recursive one");
+                      "thrum_mutex_lock: the caller owns this mutex already, and it is not recursive");
     mutex->depth++;
     return 0;
 }
@@ -158,12 +158,12 @@ int thrum_mutex_try_lock(thrum_mutex_t *object) {
 /* To the first of the list, or to nobody. */
 static int hand_over(struct worker *worker, struct mutex *mutex) {
     uint32_t word = word_lock(&mutex->word);
-    struct waiter *heir = waiters_take(&mutex->queue.waiters);
-    own(mutex, heir != NULL ? heir->wait->unit : NULL);
+    struct waiter *next_owner = waiters_take(&mutex->queue.waiters);
+    own(mutex, next_owner != NULL ? next_owner->wait->unit : NULL);
     word = queue_word(&mutex->queue, word);
-    word_unlock(&mutex->word, heir != NULL ? word : word & ~(uint32_t)MUTEX_LOCKED);
-    if (heir != NULL)
-        waiter_wake(worker, heir);
+    word_unlock(&mutex->word, next_owner != NULL ? word : word & ~(uint32_t)MUTEX_LOCKED);
+    if (next_owner != NULL)
+        waiter_wake(worker, next_owner);
     return 0;
 }
 
@@ -175,10 +175,10 @@ bool mutex_is_callers(struct worker *worker, const struct mutex *mutex) {
 int mutex_unlock_inside(struct worker *worker, struct mutex *mutex) {
     uint32_t word = load_relaxed(&mutex->word);
     if (!(word & MUTEX_LOCKED))
-        return misuse(EPERM, "thrum_mutex_unlock: nobody has this mutex");
+        return misuse(EPERM, "thrum_mutex_unlock: this mutex is not locked");
     if (owner_is_kept(word)) {
         if (load_relaxed(&mutex->owner) != unit_self(worker))
-            return misuse(EPERM, "thrum_mutex_unlock: another thread has this mutex (a coroutine must not "
+            return misuse(EPERM, "thrum_mutex_unlock: another thread owns this mutex (a coroutine must not "
                                  "hold it across co_await)");
         if (mutex->depth > 0) {
             mutex->depth--;
@@ -221,6 +221,6 @@ int thrum_mutex_destroy(thrum_mutex_t *mutex) {
     if (is_null(mutex))
         return EINVAL;
     if (load_acquire(&mutex_of(mutex)->word) & (MUTEX_LOCKED | WORD_WAITERS))
-        return misuse(EBUSY, "thrum_mutex_destroy: somebody has this mutex or waits for it");
+        return misuse(EBUSY, "thrum_mutex_destroy: this mutex is locked or has waiters");
     return 0;
 }

@@ -71,11 +71,11 @@ static __attribute__((noinline)) int call_or_wait(struct once *once, void (*fn)(
     return error;
 }
 
-int thrum_once_call_until(thrum_once_t *object, void (*fn)(void *), void *arg, uint64_t moment) {
+int thrum_once_call_until(thrum_once_t *object, void (*fn)(void *), void *arg, uint64_t deadline) {
     if (is_null(object) || is_null(fn))
         return EINVAL;
     struct once *once = (struct once *)(void *)object;
-    return event_is_set(&once->event) ? 0 : call_or_wait(once, fn, arg, moment);
+    return event_is_set(&once->event) ? 0 : call_or_wait(once, fn, arg, deadline);
 }
 
 void thrum_once_call(thrum_once_t *object, void (*fn)(void *), void *arg) {

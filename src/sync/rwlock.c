@@ -94,7 +94,7 @@ static __attribute__((noinline)) int write_slow(struct rwlock *lock, uint64_t de
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     if (MISUSE_IS_WATCHED && load_relaxed(&lock->writer) == wait.unit)
-        misuse(EDEADLK, "thrum_rwlock_write_lock: the caller has this lock for writing already");
+        misuse(EDEADLK, "thrum_rwlock_write_lock: the caller holds this lock for writing already");
     uint32_t word = word_lock(&lock->word);
     int error = 0;
     if (may_write(lock, word)) {
@@ -191,11 +191,11 @@ static int unlock_inside(struct worker *worker, struct rwlock *lock) {
     uint32_t word = word_lock(&lock->word);
     if (word & RWLOCK_WRITING) {
         if (MISUSE_IS_WATCHED && lock->writer != unit_self(worker))
-            misuse(EPERM, "thrum_rwlock_unlock: another has this lock for writing");
+            misuse(EPERM, "thrum_rwlock_unlock: another thread holds this lock for writing");
         unlock_writer(lock, word);
     } else if (word < RWLOCK_READER) {
         word_unlock(&lock->word, word);
-        return misuse(EPERM, "thrum_rwlock_unlock: nobody has this lock");
+        return misuse(EPERM, "thrum_rwlock_unlock: this lock is not locked");
     } else if (word < 2 * RWLOCK_READER) {
         unlock_last_reader(lock, word);
     } else {
@@ -279,6 +279,6 @@ int thrum_rwlock_destroy(thrum_rwlock_t *lock) {
     if (is_null(lock))
         return EINVAL;
     if (load_acquire(&rwlock_of(lock)->word) & ~(uint32_t)WORD_SPIN)
-        return misuse(EBUSY, "thrum_rwlock_destroy: somebody has this lock or waits for it");
+        return misuse(EBUSY, "thrum_rwlock_destroy: this lock is locked or has waiters");
     return 0;
 }

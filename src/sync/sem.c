@@ -118,6 +118,6 @@ int thrum_sem_destroy(thrum_sem_t *sem) {
     if (is_null(sem))
         return EINVAL;
     if (load_acquire(&sem_of(sem)->queue.word) & WORD_WAITERS)
-        return misuse(EBUSY, "thrum_sem_destroy: somebody waits for this semaphore");
+        return misuse(EBUSY, "thrum_sem_destroy: a thread still waits for this semaphore");
     return 0;
 }

@@ -28,7 +28,7 @@ static struct program_timer *timer_of(thrum_timer_t *timer) {
 }
 
 /* The first moment of the period that has not passed. */
-static uint64_t moment_after(uint64_t last, uint64_t period) {
+static uint64_t deadline_after(uint64_t last, uint64_t period) {
     uint64_t now = thrum_now(), over = now > last ? (now - last) / period : 0, next;
     bool is_far =
         __builtin_mul_overflow(over + 1, period, &next) || __builtin_add_overflow(last, next, &next);
@@ -43,7 +43,7 @@ static void *run(void *arg) {
         store_relaxed(&timer->caller, NULL);
         if (timer->period == 0)
             break;
-        timer->next = moment_after(timer->next, timer->period);
+        timer->next = deadline_after(timer->next, timer->period);
     }
     return NULL;
 }
@@ -51,10 +51,10 @@ static void *run(void *arg) {
 void thrum_timer_init(thrum_timer_t *timer) {
     if (is_null(timer))
         misuse_null(__func__);
-    *timer_of(timer) = (struct program_timer){.stop = THRUM_EVENT_INIT};
+    *timer_of(timer) = (struct program_timer){.stop = THRUM_EVENT_INITIALIZER};
 }
 
-int thrum_timer_start(thrum_timer_t *object, uint64_t moment, uint64_t period, void (*fn)(void *),
+int thrum_timer_start(thrum_timer_t *object, uint64_t expiry, uint64_t period, void (*fn)(void *),
                       void *arg) {
     struct program_timer *timer = timer_of(object);
     if (is_null(object) || fn == NULL)
@@ -65,7 +65,7 @@ int thrum_timer_start(thrum_timer_t *object, uint64_t moment, uint64_t period, v
     thrum_attr_init(&attr);
     thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED);
     thrum_event_reset(&timer->stop);
-    timer->next = moment;
+    timer->next = expiry;
     timer->period = period;
     timer->fn = fn;
     timer->arg = arg;

@@ -11,10 +11,10 @@
 
 enum { THREADS = 200 };
 
-static thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+static thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
 static long under_mutex, by_nobody;
 static int *passed[4];
-static thrum_channel_t numbers = THRUM_CHANNEL_INIT(passed);
+static thrum_channel_t numbers = THRUM_CHANNEL_INITIALIZER(passed);
 static int arrived;
 
 /* One number in, one out: from whomever it is. */

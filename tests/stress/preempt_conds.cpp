@@ -48,8 +48,8 @@ struct PthreadLock {
 };
 
 struct OwnLock {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t changed = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t changed = THRUM_COND_INITIALIZER;
 
     void take() { thrum_mutex_lock(&mutex); }
     void give() { CHECK_EQ(thrum_mutex_unlock(&mutex), 0); }

@@ -129,9 +129,9 @@ struct Spinlock {
 };
 
 struct Own {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_rwlock_t rwlock = THRUM_RWLOCK_INIT;
-    thrum_sem_t permit = THRUM_SEM_INIT(1);
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_rwlock_t rwlock = THRUM_RWLOCK_INITIALIZER;
+    thrum_sem_t permit = THRUM_SEM_INITIALIZER(1);
     Guarded by_mutex, by_rwlock, by_permit;
 };
 

@@ -29,8 +29,8 @@ std::array<Guarded, kMutexes> guarded = {Guarded{0},
 
 // Everybody puts one thing in and then takes one out, so that nobody waits for ever.
 struct Buffer {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t not_full = THRUM_COND_INIT, not_empty = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t not_full = THRUM_COND_INITIALIZER, not_empty = THRUM_COND_INITIALIZER;
     std::array<std::uint64_t, kBufferSize> items{};
     int held = 0, at = 0;
     std::uint64_t sum_in = 0, sum_out = 0;
@@ -38,13 +38,13 @@ struct Buffer {
 
 // Waited for with a broadcast.
 struct Ticker {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t ticked = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t ticked = THRUM_COND_INITIALIZER;
     long ticks = 0;
 } ticker;
 
 struct Shared {
-    thrum_rwlock_t lock = THRUM_RWLOCK_INIT;
+    thrum_rwlock_t lock = THRUM_RWLOCK_INITIALIZER;
     long first = 0, second = 0;
     std::atomic<int> readers{0}, writers{0};
 } shared;
@@ -58,9 +58,9 @@ struct Permits {
 // What some settle together: each counts, says his part, and runs what is run once; one says the value.
 struct Settling {
     thrum_latch_t latch = {};
-    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
     thrum_future_t future = {};
-    thrum_once_t once = THRUM_ONCE_INIT;
+    thrum_once_t once = THRUM_ONCE_INITIALIZER;
     std::array<void *, 4> parts = {};
     std::atomic<unsigned> runs{0}, first{0};
 };
@@ -86,7 +86,7 @@ void *help_to_settle(void *arg) {
 // A child that helps its maker with an object on its maker's stack.
 struct Helper {
     thrum_barrier_t barrier = {};
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     thrum_channel_t channel = {};
     unsigned many = 0;
     bool yields = false;

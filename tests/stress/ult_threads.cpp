@@ -62,7 +62,7 @@ void *wait_for_the_end(void *arg) {
     case 0: thrum_suspend(); break;
     case 1: thrum_sleep(1000 * THRUM_S); break;
     case 2: {
-        thrum_event_t event = THRUM_EVENT_INIT;
+        thrum_event_t event = THRUM_EVENT_INITIALIZER;
         thrum_event_wait(&event);
         break;
     }
@@ -80,14 +80,14 @@ void *wait_for_the_end(void *arg) {
 
 // Ends in favour of a thread that is suspended.
 struct Leaving {
-    thrum_t heir;
+    thrum_t successor;
     std::uint64_t seed;
 };
 
 void *leave_to_heir(void *arg) {
     const Leaving leaving = *static_cast<Leaving *>(arg);
     count.ran++;
-    thrum_exit_to(as_result(result_of(leaving.seed)), leaving.heir);
+    thrum_exit_to(as_result(result_of(leaving.seed)), leaving.successor);
 }
 
 void *call_that_blocks(void *arg) {

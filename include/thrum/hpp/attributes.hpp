@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How a thread is to be made.
+/* Attributes of a thread to be created.
  *
  *     thrum::thread deep(thrum::attributes().stack_size(64 << 20).queued(), [] { std::puts("hello"); });
  *
- * What is out of range throws std::system_error (EINVAL). */
+ * A value out of range throws std::system_error (EINVAL). */
 #ifndef THRUM_HPP_ATTRIBUTES_HPP
 #define THRUM_HPP_ATTRIBUTES_HPP
 
@@ -20,7 +20,7 @@ class attributes {
   public:
     attributes() noexcept { thrum_attr_init(&native_); }
 
-    /* It waits in the queue while its maker goes on; otherwise it is the other way round. */
+    /* The new thread is enqueued and its creator continues; by default it is the other way round. */
     attributes &queued() { return add(THRUM_SPAWN_QUEUED); }
     /* thrum_cancel may end it. */
     attributes &cancellable() { return add(THRUM_SPAWN_CANCELLABLE); }

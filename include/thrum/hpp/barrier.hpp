@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* std::barrier for thrum's threads: keeps all until the last has come, which calls a function first, and begins anew.
+/* std::barrier for thrum's threads: blocks callers until the last has arrived. The last calls the completion function, then
+ * the next phase begins.
  *
  *     thrum::barrier step(2, []() noexcept { std::puts("both are here"); });
  *     thrum::thread other([&] { step.arrive_and_wait(); });
@@ -27,7 +28,7 @@ struct no_completion {
 template <class Completion = detail::no_completion>
 class barrier {
   public:
-    /* The phase that one has come to. */
+    /* The phase in which the caller arrived. */
     class arrival_token {
         friend class barrier;
         explicit arrival_token(std::uint64_t phase) noexcept : phase_(phase) {}
@@ -56,7 +57,7 @@ class barrier {
         std::unique_lock lock(mutex_);
         wait_locked(lock, arrive_locked(1));
     }
-    /* One less is expected from the next phase on. */
+    /* Lowers the expected count by one from the next phase on. */
     void arrive_and_drop() {
         const std::lock_guard lock(mutex_);
         expect_missing(1);
@@ -87,7 +88,7 @@ class barrier {
 
     mutable mutex mutex_;
     mutable condition_variable next_phase_;
-    std::ptrdiff_t expected_, missing_; /* these and the phase are under the mutex */
+    std::ptrdiff_t expected_, missing_; /* these and the phase: under the mutex */
     std::uint64_t phase_ = 0;
     [[no_unique_address]] Completion completion_;
 };

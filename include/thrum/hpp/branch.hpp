@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A thread that its maker waits for before it leaves the block: the cheapest there is.
+/* A thread that its creator joins before it leaves the block: the cheapest kind of thread.
  *
  *     static long fib(int n) {
  *         if (n < 2)
  *             return n;
- *         thrum::branch one([n] { return fib(n - 1); }); // runs at once; another worker may take over here
+ *         thrum::branch one([n] { return fib(n - 1); }); // runs at once; another worker may steal the rest
  *         const long two = fib(n - 2);
  *         return one.join() + two;
  *     }
  *
- * Nothing is allocated: the function, its result and what it throws have their place in the object, which stays where
- * it is. join() returns the result, or throws what the function threw. An object that is destroyed before waits for
- * its thread, and forgets what it threw. */
+ * Nothing is allocated: the function, its result and its exception are stored in the object, which cannot be moved.
+ * join() returns the result, or rethrows the function's exception. The destructor of an object that was not joined waits
+ * for the thread and drops its exception. */
 #ifndef THRUM_HPP_BRANCH_HPP
 #define THRUM_HPP_BRANCH_HPP
 
@@ -35,7 +35,7 @@ class [[nodiscard]] branch {
     explicit branch(Work work) : work_(std::move(work)) {
         detail::check(start(), "thrum::branch", detail::spawn_reasons);
     }
-    /* With no memory for a thread, join() runs it. */
+    /* If no thread can be created, join() runs the function. */
     branch(std::nothrow_t, Work work) : work_(std::move(work)) { start(); }
     branch(const branch &) = delete;
     ~branch() {
@@ -43,7 +43,7 @@ class [[nodiscard]] branch {
             thrum_join(handle_, nullptr);
     }
 
-    /* Once. Or std::system_error: EINVAL it has been joined; ESRCH its runtime has ended. */
+    /* To be called once. Throws std::system_error: EINVAL it was joined already; ESRCH its runtime has ended. */
     result_type join() {
         if (handle_ != nullptr) [[likely]] {
             const int error = thrum_join(std::exchange(handle_, nullptr), nullptr);
@@ -72,7 +72,7 @@ class [[nodiscard]] branch {
     bool is_over_ = false; /* it has been joined */
 };
 
-/* Both at a time; returns when both have. Throws what f, or else what g has thrown. */
+/* Runs both concurrently and returns when both have. Throws the exception of f, or else that of g. */
 template <class F, class G>
 void parallel_invoke(F &&f, G &&g) {
     branch first(std::nothrow, [&f] { static_cast<void>(std::invoke(std::forward<F>(f))); });

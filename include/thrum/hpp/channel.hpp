@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values from any number of threads to any number of others, in order.
+/* Passes values from any number of threads to any number of others, in order.
  *
  *     thrum::channel<std::string> lines(16); // holds up to 16
  *     thrum::thread reader([&] {
- *         for (const std::string &line : lines) // until it is closed, and empty
+ *         for (const std::string &line : lines) // until it is closed and empty
  *             std::puts(line.c_str());
  *     });
  *     lines.send("hello");
  *     lines.close();
  *
- * Without an argument it holds nothing: who sends waits for who receives; thrum::unbounded, and nobody waits to send.
- * What is small and can be copied as bytes travels so; of everything else, which may be move-only, a pointer does. A
- * value that was not sent is still the caller's:
+ * Without an argument the channel is unbuffered: a sender waits for a receiver. With thrum::unbounded a sender never waits.
+ * Small trivially copyable values are copied as bytes; all others, which may be move-only, are passed by pointer. A value
+ * that was not sent stays with the caller:
  *
  *     thrum::channel<std::unique_ptr<int>> numbers(1);
  *     auto number = std::make_unique<int>(6);
  *     while (!numbers.try_send(std::move(number)))
- *         thrum::this_thread::yield(); // it is there for the next try
+ *         thrum::this_thread::yield(); // still valid for the next try
  */
 #ifndef THRUM_HPP_CHANNEL_HPP
 #define THRUM_HPP_CHANNEL_HPP
@@ -44,7 +44,7 @@ inline constexpr std::size_t unbounded = THRUM_CHANNEL_UNBOUNDED;
 
 namespace detail {
 
-/* A value as it travels: its bytes, or a pointer to where it was moved, which the holder of the bytes owns. */
+/* A value in transit: its bytes, or a pointer to where it was moved. The holder of the bytes owns what they point to. */
 template <class T>
 class parcel {
     struct cargo final : made_in_block {
@@ -56,7 +56,7 @@ class parcel {
     static constexpr bool is_bytes = std::is_trivially_copyable_v<T> && sizeof(T) <= 64;
     static constexpr std::size_t size = is_bytes ? sizeof(T) : sizeof(cargo *);
 
-    parcel() noexcept = default; /* for one that is to be received, or filled by pack() */
+    parcel() noexcept = default; /* to be received into, or filled by pack() */
     /* If a constructor throws, nothing is packed. */
     void pack(T &&value) {
         if constexpr (is_bytes)
@@ -64,7 +64,7 @@ class parcel {
         else
             put(new cargo(std::move(value)));
     }
-    /* Back to where it came from. If that throws, the value is lost, but nothing else. */
+    /* Moves the value back to where it came from. If that throws, only the value is lost. */
     void unpack(T &value) noexcept(gives_back_quietly) {
         if constexpr (!is_bytes) {
             const std::unique_ptr<cargo> held(content());
@@ -76,7 +76,7 @@ class parcel {
             }
         }
     }
-    /* The same; the optional is empty if it throws. */
+    /* The same; the optional is empty if this throws. */
     void unpack(std::optional<T> &value) noexcept(std::is_nothrow_move_constructible_v<T>) {
         if constexpr (!is_bytes)
             open(value);
@@ -115,7 +115,7 @@ template <class T>
 class channel {
     static_assert(
         std::is_object_v<T> && std::is_same_v<T, std::remove_cv_t<T>> && std::is_move_constructible_v<T>,
-        "a channel carries objects that can be moved, neither const nor volatile; for others a pointer");
+        "a channel carries movable objects that are neither const nor volatile; send a pointer to others");
     using parcel = detail::parcel<T>;
 
   public:
@@ -123,7 +123,7 @@ class channel {
     explicit channel(std::size_t capacity = 0)
         : storage_(capacity == unbounded ? nullptr : new std::byte[bytes_of(capacity)]) {
         detail::check(thrum_channel_init(&native_, parcel::size, capacity, storage_.get()), "thrum::channel",
-                      "elements or a capacity that memory does not hold");
+                      "elements or a capacity too large for memory");
     }
     channel(const channel &) = delete;
     channel &operator=(const channel &) = delete;
@@ -134,24 +134,24 @@ class channel {
         thrum_channel_destroy(&native_);
     }
 
-    /* These are false where it is closed, or closed while they wait; the others also where the time is up. Then `value`
-     * is as it was, also where its thread ends while it waits. Without a bound: std::bad_alloc. */
+    /* These return false if the channel is closed, also during the wait; the others also at the deadline. Then `value` is
+     * unchanged, as it is if the thread ends while it waits. On an unbounded channel they may throw std::bad_alloc. */
     bool send(T &&value) { return send_by(value, thrum_channel_send); }
     bool try_send(T &&value) { return send_by(value, thrum_channel_try_send); }
     template <class Rep, class Period>
     bool send_for(T &&value, const std::chrono::duration<Rep, Period> &span) {
-        return send_by(value, [end = detail::moment_after(span)](auto *to, const void *from) {
+        return send_by(value, [end = detail::deadline_after(span)](auto *to, const void *from) {
             return thrum_channel_send_until(to, from, end);
         });
     }
     template <class Clock, class Duration>
-    bool send_until(T &&value, const std::chrono::time_point<Clock, Duration> &moment) {
-        return send_by(value, [&moment](auto *to, const void *from) {
+    bool send_until(T &&value, const std::chrono::time_point<Clock, Duration> &deadline) {
+        return send_by(value, [&deadline](auto *to, const void *from) {
             return detail::wait_until(
-                moment, [=](std::uint64_t ns) { return thrum_channel_send_until(to, from, ns); });
+                deadline, [=](std::uint64_t ns) { return thrum_channel_send_until(to, from, ns); });
         });
     }
-    /* Of a copy. */
+    /* These send a copy. */
     bool send(const T &value) requires std::copy_constructible<T> { return send(T(value)); }
     bool try_send(const T &value) requires std::copy_constructible<T> { return try_send(T(value)); }
     template <class Rep, class Period>
@@ -162,38 +162,38 @@ class channel {
     template <class Clock, class Duration>
     bool
     send_until(const T &value,
-               const std::chrono::time_point<Clock, Duration> &moment) requires std::copy_constructible<T> {
-        return send_until(T(value), moment);
+               const std::chrono::time_point<Clock, Duration> &deadline) requires std::copy_constructible<T> {
+        return send_until(T(value), deadline);
     }
 
-    /* Nothing where it is closed and empty; with the others, also where nothing has come. */
+    /* Empty if the channel is closed and empty; the others also if no value came in time. */
     std::optional<T> receive() { return receive_by(thrum_channel_receive); }
     std::optional<T> try_receive() { return receive_by(thrum_channel_try_receive); }
     template <class Rep, class Period>
     std::optional<T> receive_for(const std::chrono::duration<Rep, Period> &span) {
-        return receive_by([end = detail::moment_after(span)](auto *from, void *to) {
+        return receive_by([end = detail::deadline_after(span)](auto *from, void *to) {
             return thrum_channel_receive_until(from, to, end);
         });
     }
     template <class Clock, class Duration>
-    std::optional<T> receive_until(const std::chrono::time_point<Clock, Duration> &moment) {
-        return receive_by([&moment](auto *from, void *to) {
+    std::optional<T> receive_until(const std::chrono::time_point<Clock, Duration> &deadline) {
+        return receive_by([&deadline](auto *from, void *to) {
             return detail::wait_until(
-                moment, [=](std::uint64_t ns) { return thrum_channel_receive_until(from, to, ns); });
+                deadline, [=](std::uint64_t ns) { return thrum_channel_receive_until(from, to, ns); });
         });
     }
 
-    /* Nothing more can be sent. False: it was closed already. */
+    /* Ends sending. False: it was closed already. */
     bool close() noexcept {
         closed_.store(true, std::memory_order_relaxed);
         return thrum_channel_close(&native_) == 0;
     }
     bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
-    /* How many it holds now. */
+    /* The number of values that it holds now. */
     std::size_t size() const noexcept { return thrum_channel_count(&native_); }
 
-    /* Receives a value when it is asked for it, or for whether there is one, and not sooner: std::views::take(4) of a
-     * channel receives four. */
+    /* Receives lazily, when dereferenced or compared with the end: std::views::take(4) of a channel receives four
+     * values. */
     class iterator {
       public:
         using iterator_concept = std::input_iterator_tag;
@@ -218,7 +218,7 @@ class channel {
             return *value_;
         }
         iterator &operator++() {
-            look(); /* what was not asked for is passed over */
+            look(); /* a value that was not asked for is skipped */
             value_.reset();
             is_known_ = false;
             return *this;
@@ -243,7 +243,7 @@ class channel {
     iterator begin() noexcept { return iterator(this); }
     std::default_sentinel_t end() const noexcept { return {}; }
 
-    /* For when_any: receives into `value`, which is empty where the channel is closed. */
+    /* For when_any: receives into `value`, which is left empty if the channel is closed. */
     class receiving_t {
       public:
         receiving_t(channel *from, std::optional<T> *value) noexcept : from_(from), value_(value) {}
@@ -266,9 +266,9 @@ class channel {
     };
     receiving_t receiving(std::optional<T> &value) noexcept { return {this, &value}; }
 
-    /* For when_any: sends what is in `value`, which is empty once it was sent. When when_any returns, or throws, and has not
-     * sent it, it is back there: the channel was closed, another was ready, or the time was up. Several of one when_any
-     * may offer the same `value`: it is sent once. */
+    /* For when_any: sends what is in `value`, which is empty afterwards. If when_any returns or throws without having sent
+     * it, it is back in `value`: the channel was closed, another object was ready, or the deadline came. Several operands
+     * of one when_any may offer the same `value`: it is sent once. */
     class sending_t : public detail::offer {
       public:
         sending_t(channel *to, std::optional<T> *value) noexcept : offer(value), to_(to), value_(value) {}
@@ -286,7 +286,7 @@ class channel {
             first.is_packed_ = true;
             return {THRUM_WAIT_SEND, 0, &to_->native_, first.parcel_.bytes(), {}};
         }
-        /* The value has been sent by this one: no other gives it back any more. */
+        /* This operand has sent the value: no operand puts it back any more. */
         void sent() noexcept { of_first().is_packed_ = false; }
         void unwaited() noexcept(std::is_nothrow_move_constructible_v<T>) {
             first_ = this;

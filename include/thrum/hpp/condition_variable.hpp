@@ -14,9 +14,9 @@
  *     }
  *     changed.notify_one();
  *
- * As in the standard, also with a stop token, and for recursive mutexes, which it unlocks however often they are
- * locked. All who wait for it at a time use the same mutex. No wake-up is spurious, but what was waited for may be
- * over again. */
+ * As in the standard, also with a stop token. It works with recursive mutexes too: a wait unlocks them completely. All
+ * threads that wait at the same time must use the same mutex. There are no spurious wake-ups, but another thread may have
+ * changed the condition since the signal. */
 #ifndef THRUM_HPP_CONDITION_VARIABLE_HPP
 #define THRUM_HPP_CONDITION_VARIABLE_HPP
 
@@ -37,12 +37,12 @@ using std::cv_status;
 
 namespace detail {
 
-/* Wakes the waiters when a token is told to stop, for as long as this is there.
+/* Wakes the waiters when a stop is requested, during the lifetime of this object.
  *
- * A waiter looks at its token with the mutex, which it unlocks when it is in the condition's list: a broadcast
- * without the mutex could come in between and miss it. The stop callback must not wait for the mutex (thread.hpp),
- * and whoever calls it may have it. So the callback only tells a thread of ours, which broadcasts with the mutex, or
- * ceases to wait for that once the waiter, which may have the mutex as well, is about to go. */
+ * A waiter checks its token under the mutex, and unlocks the mutex once it is in the condition's list. A broadcast without
+ * the mutex could fall in between and miss it. The stop callback must not wait for the mutex (thread.hpp), and its caller
+ * may even hold it. So the callback only sets an event for a helper thread, which broadcasts under the mutex. The helper
+ * gives up waiting for the mutex once the waiter, which may hold it as well, is about to leave. */
 template <unsigned Kind>
 class stop_wakes {
   public:
@@ -76,10 +76,10 @@ class stop_wakes {
 
     thrum_cond_t *cond_;
     basic_mutex<Kind> *mutex_;
-    thrum_event_t told_ = THRUM_EVENT_INIT;
+    thrum_event_t told_ = THRUM_EVENT_INITIALIZER;
     std::atomic<bool> over_{false};
-    branch<run> thread_;               /* joined second, */
-    std::stop_callback<told> on_stop_; /* when nobody calls this any more */
+    branch<run> thread_;               /* joined after */
+    std::stop_callback<told> on_stop_; /* this is gone, and nothing sets told_ any more */
 };
 
 } // namespace detail
@@ -107,16 +107,16 @@ class condition_variable {
 
     template <unsigned Kind, class Clock, class Duration>
     std::cv_status wait_until(std::unique_lock<basic_mutex<Kind>> &lock,
-                              const std::chrono::time_point<Clock, Duration> &moment) {
-        return detail::wait_until(moment, [&](std::uint64_t ns) { return wait_until_ns(lock, ns); }) == 0
+                              const std::chrono::time_point<Clock, Duration> &deadline) {
+        return detail::wait_until(deadline, [&](std::uint64_t ns) { return wait_until_ns(lock, ns); }) == 0
                    ? std::cv_status::no_timeout
                    : std::cv_status::timeout;
     }
     template <unsigned Kind, class Clock, class Duration, class Predicate>
     bool wait_until(std::unique_lock<basic_mutex<Kind>> &lock,
-                    const std::chrono::time_point<Clock, Duration> &moment, Predicate is_true) {
+                    const std::chrono::time_point<Clock, Duration> &deadline, Predicate is_true) {
         while (!is_true())
-            if (wait_until(lock, moment) == std::cv_status::timeout)
+            if (wait_until(lock, deadline) == std::cv_status::timeout)
                 return is_true();
         return true;
     }
@@ -124,13 +124,13 @@ class condition_variable {
     template <unsigned Kind, class Rep, class Period>
     std::cv_status wait_for(std::unique_lock<basic_mutex<Kind>> &lock,
                             const std::chrono::duration<Rep, Period> &span) {
-        return wait_until_ns(lock, detail::moment_after(span)) == 0 ? std::cv_status::no_timeout
-                                                                    : std::cv_status::timeout;
+        return wait_until_ns(lock, detail::deadline_after(span)) == 0 ? std::cv_status::no_timeout
+                                                                      : std::cv_status::timeout;
     }
     template <unsigned Kind, class Rep, class Period, class Predicate>
     bool wait_for(std::unique_lock<basic_mutex<Kind>> &lock, const std::chrono::duration<Rep, Period> &span,
                   Predicate is_true) {
-        const std::uint64_t end = detail::moment_after(span);
+        const std::uint64_t end = detail::deadline_after(span);
         while (!is_true())
             if (wait_until_ns(lock, end) != 0)
                 return is_true();
@@ -147,14 +147,14 @@ class condition_variable {
     }
     template <unsigned Kind, class Clock, class Duration, class Predicate>
     bool wait_until(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop,
-                    const std::chrono::time_point<Clock, Duration> &moment, Predicate is_true) {
+                    const std::chrono::time_point<Clock, Duration> &deadline, Predicate is_true) {
         return wait_stoppably(lock, stop, is_true,
-                              [&] { return wait_until(lock, moment) == std::cv_status::timeout; });
+                              [&] { return wait_until(lock, deadline) == std::cv_status::timeout; });
     }
     template <unsigned Kind, class Rep, class Period, class Predicate>
     bool wait_for(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop,
                   const std::chrono::duration<Rep, Period> &span, Predicate is_true) {
-        const std::uint64_t end = detail::moment_after(span);
+        const std::uint64_t end = detail::deadline_after(span);
         return wait_stoppably(lock, stop, is_true, [&] { return wait_until_ns(lock, end); });
     }
 
@@ -162,8 +162,8 @@ class condition_variable {
 
   private:
     template <unsigned Kind>
-    int wait_until_ns(std::unique_lock<basic_mutex<Kind>> &lock, std::uint64_t moment) {
-        return thrum_cond_wait_until(&native_, lock.mutex()->native_handle(), moment);
+    int wait_until_ns(std::unique_lock<basic_mutex<Kind>> &lock, std::uint64_t deadline) {
+        return thrum_cond_wait_until(&native_, lock.mutex()->native_handle(), deadline);
     }
 
     /* `wait_once` returns 0 unless it has timed out. */
@@ -185,7 +185,7 @@ class condition_variable {
         return false;
     }
 
-    thrum_cond_t native_ = THRUM_COND_INIT;
+    thrum_cond_t native_ = THRUM_COND_INITIALIZER;
 };
 
 } // namespace thrum

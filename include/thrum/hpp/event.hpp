@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Something that has happened, or not yet.
+/* A flag to wait for: something has happened, or not yet.
  *
  *     thrum::event done;
  *     thrum::thread worker([&] { done.set(); });
  *     done.wait();
  *
- * set() neither waits nor yields: it is what a std::stop_callback may do. One that learns by it that it is needed no
- * longer may destroy it at once. */
+ * set() neither waits nor yields, so a std::stop_callback may call it. A thread that learns from the event that the event
+ * is no longer needed may destroy it at once. */
 #ifndef THRUM_HPP_EVENT_HPP
 #define THRUM_HPP_EVENT_HPP
 
@@ -31,19 +31,19 @@ class event {
     void wait() const { thrum_event_wait(&native_); }
     template <class Rep, class Period>
     bool wait_for(const std::chrono::duration<Rep, Period> &span) const {
-        return thrum_event_wait_until(&native_, detail::moment_after(span)) == 0;
+        return thrum_event_wait_until(&native_, detail::deadline_after(span)) == 0;
     }
     template <class Clock, class Duration>
-    bool wait_until(const std::chrono::time_point<Clock, Duration> &moment) const {
+    bool wait_until(const std::chrono::time_point<Clock, Duration> &deadline) const {
         return detail::wait_until(
-                   moment, [this](std::uint64_t ns) { return thrum_event_wait_until(&native_, ns); }) == 0;
+                   deadline, [this](std::uint64_t ns) { return thrum_event_wait_until(&native_, ns); }) == 0;
     }
 
     native_handle_type native_handle() const noexcept { return &native_; }
     thrum_wait_t waiting() const noexcept { return {THRUM_WAIT_EVENT, 0, &native_, nullptr, {}}; }
 
   private:
-    mutable thrum_event_t native_ = THRUM_EVENT_INIT;
+    mutable thrum_event_t native_ = THRUM_EVENT_INITIALIZER;
 };
 
 } // namespace thrum

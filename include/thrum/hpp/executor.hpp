@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Something that runs functions: each on a thread of its own, detached.
+/* Runs functions, each on a detached thread of its own.
  *
  *     thrum::executor executor;
  *     thrum::latch done(1);
  *     executor.execute([&] { done.count_down(); });
  *     done.wait();
  *
- * For libraries that take an executor. It is a value: copies, and those with the same pool, are equal. An exception
- * that leaves a function ends the program. */
+ * For libraries that take an executor. It is a value type: copies, and executors with the same pool, are equal. An
+ * exception that leaves a function ends the program. */
 #ifndef THRUM_HPP_EXECUTOR_HPP
 #define THRUM_HPP_EXECUTOR_HPP
 
@@ -21,7 +21,7 @@ namespace thrum {
 
 class executor {
   public:
-    executor() noexcept = default; /* by any worker */
+    executor() noexcept = default; /* on any worker */
     explicit executor(const pool &pool) noexcept : pool_(pool.native_handle()) {}
 
     /* Throws std::system_error with thrum_spawn's errors. */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values that come later.
+/* Values that become available later.
  *
  *     thrum::future<int> answer = thrum::async([] { return 6 * 7; });
  *     std::printf("%d\n", answer.get()); // or what the function threw
  *
- * As in the standard: get() waits, and takes the value or throws; a future of async() waits for its thread when it is
- * destroyed; a promise that is destroyed without a value leaves std::future_error (broken_promise). Beyond it,
- * futures can be awaited by coroutines (task.hpp) and be among others that when_any waits for.
+ * As in the standard: get() waits, and takes the value or throws; the destructor of a future from async() waits for its
+ * thread; a promise destroyed without a value stores std::future_error (broken_promise). Beyond the standard, coroutines
+ * can await futures (task.hpp), and when_any can wait for them among other objects.
  *
- * A runtime's threads never run again when it has ended (runtime.hpp). Who waits then for a future of async() whose thread
- * had not ended gets std::system_error (ESRCH), as from thrum_join, and its destructor does not wait. A promise that is
- * lost with such a thread leaves its future waiting for ever. */
+ * After a runtime has ended, its threads never run again (runtime.hpp). Waiting for a future from async() whose thread had
+ * not ended then throws std::system_error (ESRCH), as with thrum_join, and its destructor does not wait. If a promise is
+ * lost with such a thread, waiting for its future never returns. */
 #ifndef THRUM_HPP_FUTURE_HPP
 #define THRUM_HPP_FUTURE_HPP
 
@@ -41,7 +41,7 @@ class [[nodiscard]] future {
   public:
     future() noexcept = default;
     future(future &&) noexcept = default;
-    /* The library's own. */
+    /* For the library's own use. */
     explicit future(detail::state_ref<detail::state<T>> state) noexcept : state_(std::move(state)) {}
     future &operator=(future &&other) noexcept {
         future(std::move(other)).swap(*this);
@@ -56,7 +56,7 @@ class [[nodiscard]] future {
     bool valid() const noexcept { return static_cast<bool>(state_); }
     bool is_ready() const { return expect_state()->is_ready(); }
 
-    /* Once: then it is not valid any more. */
+    /* To be called once: the future is not valid afterwards. */
     T get() {
         wait();
         return detail::state_ref(std::move(state_))->result.take();
@@ -67,14 +67,14 @@ class [[nodiscard]] future {
         return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_for(span); }));
     }
     template <class Clock, class Duration>
-    future_status wait_until(const std::chrono::time_point<Clock, Duration> &moment) const {
-        return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_until(moment); }));
+    future_status wait_until(const std::chrono::time_point<Clock, Duration> &deadline) const {
+        return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_until(deadline); }));
     }
 
-    /* co_await: as get(), but the coroutine alone waits, and goes on on a thread of its own. */
+    /* co_await: as get(), but only the coroutine waits, and it resumes on a thread of its own. */
     auto operator co_await() noexcept { return awaiter{this, {}}; }
 
-    /* As a future of async(). */
+    /* Makes the destructor wait, as for a future from async(). */
     void wait_at_the_end() { expect_state()->runtime = thrum_runtime_id(); }
 
     thrum_wait_t waiting() const { return expect_outcome()->waiting(); }
@@ -135,7 +135,7 @@ class promise {
         return future<T>(expect_state());
     }
 
-    /* Who sees the value may destroy the promise at once: from then on it is not touched. */
+    /* A thread that sees the value may destroy the promise at once: it is not touched afterwards. */
     void set_value() requires std::is_void_v<T> {
         const auto state = claim();
         state->result.set();
@@ -146,7 +146,7 @@ class promise {
         const auto state = claim();
         try {
             state->result.set(std::forward<U>(value));
-        } catch (...) { /* what came in its place */
+        } catch (...) { /* thrown while the value was copied or moved */
             state->result.fail(std::current_exception());
         }
         state->publish();
@@ -175,8 +175,8 @@ class promise {
 
 namespace detail {
 
-/* Of a thread that runs `work`, which holds it until it has ended. (`thrum ps` takes the first argument of the template for
- * what the thread runs.) */
+/* The state of a thread that runs `work`; the thread holds it until it has ended. (`thrum ps` shows the template's first
+ * argument as what the thread runs.) */
 template <class Work, class T>
 class async_state final : public state<T> {
   public:
@@ -198,7 +198,7 @@ class async_state final : public state<T> {
         end.self->result.run(std::move(end.self->work_));
         return nullptr;
     }
-    struct end { /* also where the thread ends within */
+    struct end { /* also if the thread ends inside `work` */
         async_state *self;
         ~end() {
             self->publish();
@@ -211,7 +211,7 @@ class async_state final : public state<T> {
 
 } // namespace detail
 
-/* A thread that runs f(args...). Throws std::system_error with thrum_spawn's errors. */
+/* Starts a thread that runs f(args...). Throws std::system_error with thrum_spawn's errors. */
 template <class F, class... Args>
 requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
 auto async(const attributes &how, F &&f, Args &&...args) {

@@ -20,7 +20,7 @@ class latch {
   public:
     /* Less than 0, or more than UINT_MAX: std::system_error (EINVAL). */
     constexpr explicit latch(std::ptrdiff_t count)
-        : native_ THRUM_LATCH_INIT(static_cast<std::uint64_t>(count)) {
+        : native_ THRUM_LATCH_INITIALIZER(static_cast<std::uint64_t>(count)) {
         if (count < 0 || count > std::ptrdiff_t{UINT_MAX}) [[unlikely]]
             detail::fail(EINVAL, "thrum::latch", "a count below 0 or above UINT_MAX");
     }

@@ -8,13 +8,13 @@
  *         count++;
  *     }
  *
- * They are handed on in the order in which they were asked for, and work between ULTs and kernel threads. All can wait
- * with a deadline, so timed_mutex is the same as mutex. Constant initialisation; nothing happens at their end.
+ * Locks are granted in the order of the requests, and work between ULTs and kernel threads. All of them can wait with a
+ * deadline, so timed_mutex is the same as mutex. They are initialised at compile time; destruction does nothing.
  *
- * A mutex belongs to the thread that has locked it. A coroutine that awaits may be resumed on another thread, so that it
- * must not hold a lock across co_await; a binary_semaphore belongs to no thread, and may be held. An unlock by another
- * thread ends the program with a line that says so, where it is noticed: always with recursive mutexes and with those
- * that nobody has locked, and with all others in debug builds of the library. */
+ * A mutex belongs to the thread that has locked it. A coroutine that awaits may resume on another thread, so it must not
+ * hold a lock across co_await; it may hold a binary_semaphore, which belongs to no thread. An unlock by another thread ends
+ * the program with a line that says so, where it is detected: always for recursive mutexes and for mutexes that are not
+ * locked; for all others in debug builds of the library. */
 #ifndef THRUM_HPP_MUTEX_HPP
 #define THRUM_HPP_MUTEX_HPP
 
@@ -33,7 +33,7 @@ namespace thrum {
 
 namespace detail {
 
-/* A lock that would stay locked, or is another's: nothing that runs after this would be right. */
+/* The lock would stay locked, or another thread owns it: no code after this could be right. */
 [[noreturn, gnu::cold, gnu::noinline]] inline void end_at_unlock(const char *what) noexcept {
     std::fprintf(
         stderr,
@@ -64,12 +64,12 @@ class basic_mutex {
 
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &span) {
-        return thrum_mutex_lock_until(&native_, detail::moment_after(span)) == 0;
+        return thrum_mutex_lock_until(&native_, detail::deadline_after(span)) == 0;
     }
     template <class Clock, class Duration>
-    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &moment) {
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &deadline) {
         return detail::wait_until(
-                   moment, [this](std::uint64_t ns) { return thrum_mutex_lock_until(&native_, ns); }) == 0;
+                   deadline, [this](std::uint64_t ns) { return thrum_mutex_lock_until(&native_, ns); }) == 0;
     }
 
     native_handle_type native_handle() noexcept { return &native_; }
@@ -82,7 +82,7 @@ using mutex = basic_mutex<0>;
 using timed_mutex = mutex;
 using recursive_mutex = basic_mutex<THRUM_MUTEX_RECURSIVE>;
 using recursive_timed_mutex = recursive_mutex;
-/* The waiter of the highest priority gets it. */
+/* The waiter with the highest priority gets it. */
 using priority_mutex = basic_mutex<THRUM_MUTEX_PRIORITY>;
 
 class shared_mutex {
@@ -101,11 +101,11 @@ class shared_mutex {
     }
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &span) {
-        return thrum_rwlock_write_lock_until(&native_, detail::moment_after(span)) == 0;
+        return thrum_rwlock_write_lock_until(&native_, detail::deadline_after(span)) == 0;
     }
     template <class Clock, class Duration>
-    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &moment) {
-        return detail::wait_until(moment, [this](std::uint64_t ns) {
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &deadline) {
+        return detail::wait_until(deadline, [this](std::uint64_t ns) {
                    return thrum_rwlock_write_lock_until(&native_, ns);
                }) == 0;
     }
@@ -115,11 +115,11 @@ class shared_mutex {
     void unlock_shared() { unlock(); }
     template <class Rep, class Period>
     bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &span) {
-        return thrum_rwlock_read_lock_until(&native_, detail::moment_after(span)) == 0;
+        return thrum_rwlock_read_lock_until(&native_, detail::deadline_after(span)) == 0;
     }
     template <class Clock, class Duration>
-    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &moment) {
-        return detail::wait_until(moment, [this](std::uint64_t ns) {
+    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &deadline) {
+        return detail::wait_until(deadline, [this](std::uint64_t ns) {
                    return thrum_rwlock_read_lock_until(&native_, ns);
                }) == 0;
     }
@@ -127,7 +127,7 @@ class shared_mutex {
     native_handle_type native_handle() noexcept { return &native_; }
 
   private:
-    thrum_rwlock_t native_ = THRUM_RWLOCK_INIT;
+    thrum_rwlock_t native_ = THRUM_RWLOCK_INITIALIZER;
 };
 
 using shared_timed_mutex = shared_mutex;
@@ -141,10 +141,10 @@ class once_flag {
   private:
     template <class F, class... Args>
     friend void call_once(once_flag &flag, F &&f, Args &&...args);
-    thrum_once_t native_ = THRUM_ONCE_INIT;
+    thrum_once_t native_ = THRUM_ONCE_INITIALIZER;
 };
 
-/* The first caller calls it; all return when that is done. If it throws, the next one calls it. */
+/* The first caller calls f; all return when it is done. If it throws, the next caller calls it. */
 template <class F, class... Args>
 void call_once(once_flag &flag, F &&f, Args &&...args) {
     auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };

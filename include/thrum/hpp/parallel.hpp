@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loops and sums by many threads.
+/* Parallel loops and reductions.
  *
  *     std::vector<double> numbers(1000000, 2);
  *     thrum::for_each(numbers, [](double &x) { x = x * x; });
@@ -7,9 +7,9 @@
  *     const double sum = thrum::reduce(numbers.begin(), numbers.end(), 0.0);
  *     const long squares = thrum::reduce(0, 1000, 0L, std::plus(), [](long i) { return i * i; });
  *
- * A range is halved until no more than `grain` elements are left, which are done in order by one thread; unless told,
- * it is an eighth of what there is for each worker. Where a thread is not to be had its part is done by the caller.
- * Of several exceptions the first in the range's order is thrown when all parts have ended. */
+ * A range is halved until at most `grain` elements are left, which one thread processes in order. By default `grain` is an
+ * eighth of each worker's share. If a thread cannot be created, the caller processes its part. If several parts throw, the
+ * first exception in the range's order is rethrown when all parts have ended. */
 #ifndef THRUM_HPP_PARALLEL_HPP
 #define THRUM_HPP_PARALLEL_HPP
 
@@ -24,7 +24,7 @@
 
 namespace thrum {
 
-/* Where a loop begins and ends: numbers, or iterators that can be moved by any distance. */
+/* The bounds of a loop: integers, or random access iterators. */
 template <class I>
 concept loop_index = std::integral<I> || std::random_access_iterator<I>;
 
@@ -109,7 +109,7 @@ void for_each(Range &&range, F f, std::size_t grain = 0) {
     thrum::for_each(std::begin(range), std::end(range), std::ref(f), grain);
 }
 
-/* op(init, op(op(map(first), map(first + 1)), op(...))): op has to be associative; it need not be commutative. */
+/* op(init, op(op(map(first), map(first + 1)), op(...))): op must be associative; it need not be commutative. */
 template <loop_index I, class T, class Op = std::plus<>, class Map = std::identity>
 T reduce(I first, I last, T init, Op op = {}, Map map = {}, std::size_t grain = 0) {
     const std::size_t count = detail::count(first, last);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pools, where threads wait to be run, and schedulers of one's own, which say who is next.
+/* Pools, where runnable threads wait, and the user's own schedulers, which choose the next thread.
  *
  *     thrum::runtime runtime(2);
  *     thrum::pool urgent, later;
- *     thrum::scheduler scheduler([&] { // on each turn: who runs now, or null
+ *     thrum::scheduler scheduler([&] { // on each turn: the thread to run, or null
  *         const thrum_t thread = urgent.pop();
  *         return thread != nullptr ? thread : later.pop();
  *     }, urgent, later);
- *     scheduler.run_on(1); // this worker's choice from now on
+ *     scheduler.run_on(1); // worker 1 uses it from now on
  *     thrum::thread(thrum::attributes().pool(urgent), [] { std::puts("hello"); }).join();
  *
- * <thrum/pool.h> says more. */
+ * <thrum/pool.h> has the details. */
 #ifndef THRUM_HPP_POOL_HPP
 #define THRUM_HPP_POOL_HPP
 
@@ -27,7 +27,7 @@
 
 namespace thrum {
 
-/* Empty at its end, and used by nobody any more. */
+/* When it is destroyed it must be empty, and no thread or scheduler may use it any more. */
 class pool {
   public:
     using native_handle_type = thrum_pool_t;
@@ -41,7 +41,7 @@ class pool {
     ~pool() { thrum_pool_destroy(native_); }
 
     std::size_t size() const noexcept { return thrum_pool_size(native_); }
-    /* The caller has to run it or push it; null: there is none. */
+    /* The caller must run the thread or push it again; null: the pool is empty. */
     thrum_t pop() noexcept { return thrum_pool_pop(native_); }
     void push(thrum_t thread) noexcept { thrum_pool_push(native_, thread); }
     native_handle_type native_handle() const noexcept { return native_; }
@@ -54,11 +54,11 @@ inline attributes &attributes::pool(const thrum::pool &pool) noexcept {
     return this->pool(pool.native_handle());
 }
 
-/* `Choose` is called by the worker for each turn. It must not wait. */
+/* The worker calls `Choose` on each turn. It must not wait. */
 template <class Choose>
 class scheduler {
   public:
-    /* These pools are all that it may choose from; they outlive it. */
+    /* It may choose from these pools only; they must outlive it. */
     template <class... Pools>
     explicit scheduler(Choose choose, const Pools &...pools) : choose_(std::move(choose)) {
         const thrum_pool_t natives[] = {pools.native_handle()...};
@@ -69,15 +69,16 @@ class scheduler {
     }
     scheduler(const scheduler &) = delete;
     scheduler &operator=(const scheduler &) = delete;
-    /* Its worker goes back to its own queue. */
+    /* The worker goes back to its own run queue. */
     ~scheduler() {
-        if (worker_ != THRUM_ANY_WORKER && runtime_ == thrum_runtime_id()) /* else nobody has it any more */
+        if (worker_ != THRUM_ANY_WORKER &&
+            runtime_ == thrum_runtime_id()) /* else no worker has it any more */
             thrum_worker_set_sched(worker_, nullptr);
         while (thrum_sched_destroy(native_) == EBUSY)
             thrum_sleep(50 * THRUM_US);
     }
 
-    /* Once. Throws std::system_error: EINVAL no such worker. */
+    /* To be called once. Throws std::system_error: EINVAL no such worker. */
     void run_on(unsigned worker) {
         static constexpr detail::reason reasons[] = {{EINVAL, "there is no such worker"},
                                                      {EBUSY, "another worker has this scheduler"}};
@@ -100,7 +101,7 @@ class scheduler {
     Choose choose_;
     thrum_sched_t native_ = nullptr;
     unsigned worker_ = THRUM_ANY_WORKER;
-    std::uint64_t runtime_ = 0; /* whose worker that is */
+    std::uint64_t runtime_ = 0; /* that the worker belongs to */
 };
 
 } // namespace thrum

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The workers, while an object of this class is there.
+/* A runtime: its workers run during the lifetime of this object.
  *
- *     thrum::runtime runtime;             // as many as there are CPUs
+ *     thrum::runtime runtime;             // one worker per CPU
  *     thrum::thread([] { std::puts("hello"); }).join();
  *
- * Not needed: without one they are there from the first thread on until the process ends. With it the caller is a
- * thread of the library too, which waits without its kernel thread having to sleep, and all is given back at its end.
+ * It is optional: without one the first thread starts the workers, which run until the process ends. With it the caller
+ * becomes a ULT too, so that its kernel thread runs others while it waits; and the destructor frees everything.
  *
- * Its end is that of its threads, those among them that have not ended: declare it before what has threads. Objects that
- * outlive it throw std::system_error (ESRCH) where they would have to wait, and do not wait at their own ends. It is made
- * and destroyed by the same kernel thread. */
+ * Threads that have not ended when it is destroyed never run again: declare it before objects that own threads. Objects
+ * that outlive it throw std::system_error (ESRCH) where they would have to wait, and their destructors do not wait. The
+ * same kernel thread must create and destroy it. */
 #ifndef THRUM_HPP_RUNTIME_HPP
 #define THRUM_HPP_RUNTIME_HPP
 
@@ -21,8 +21,8 @@ namespace thrum {
 
 class runtime {
   public:
-    /* 0: THRUM_WORKERS, or as many as there are CPUs; THRUM_STACK_SIZE, or 64 KiB. Throws std::system_error with
-     * thrum_init's errors. */
+    /* 0 takes the default: THRUM_WORKERS, or one worker per CPU; THRUM_STACK_SIZE, or 64 KiB. Throws std::system_error
+     * with thrum_init's errors. */
     explicit runtime(unsigned workers = 0, std::size_t stack_size = 0) {
         const thrum_config config{workers, stack_size, {}, {}};
         static constexpr detail::reason reasons[] = {

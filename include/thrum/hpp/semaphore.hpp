@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* std::counting_semaphore for thrum's threads.
  *
- *     thrum::counting_semaphore connections(4); // at most four at a time
+ *     thrum::counting_semaphore connections(4); // at most four at the same time
  *     connections.acquire();
  *     connections.release();
  *
@@ -22,7 +22,7 @@ class counting_semaphore {
 
   public:
     /* Less than 0, or more than max(): std::system_error (EINVAL). */
-    constexpr explicit counting_semaphore(std::ptrdiff_t permits) : native_ THRUM_SEM_INIT(permits) {
+    constexpr explicit counting_semaphore(std::ptrdiff_t permits) : native_ THRUM_SEM_INITIALIZER(permits) {
         if (permits < 0 || permits > Max) [[unlikely]]
             detail::fail(EINVAL, "thrum::counting_semaphore", "permits below 0 or above max()");
     }
@@ -31,8 +31,8 @@ class counting_semaphore {
 
     static constexpr std::ptrdiff_t max() noexcept { return Max; }
 
-    /* Less than 0: std::system_error (EINVAL). More than THRUM_SEM_MAX in all: EOVERFLOW. More than max() is undefined,
-     * as in the standard. */
+    /* Throws std::system_error: EINVAL less than 0; EOVERFLOW more than THRUM_SEM_MAX in total. More than max() is
+     * undefined, as in the standard. */
     void release(std::ptrdiff_t permits = 1) {
         static constexpr detail::reason reasons[] = {{EINVAL, "permits below 0"},
                                                      {EOVERFLOW, "more than THRUM_SEM_MAX permits"}};
@@ -43,12 +43,12 @@ class counting_semaphore {
     bool try_acquire() noexcept { return thrum_sem_try_wait(&native_) == 0; }
     template <class Rep, class Period>
     bool try_acquire_for(const std::chrono::duration<Rep, Period> &span) {
-        return thrum_sem_wait_until(&native_, detail::moment_after(span)) == 0;
+        return thrum_sem_wait_until(&native_, detail::deadline_after(span)) == 0;
     }
     template <class Clock, class Duration>
-    bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &moment) {
+    bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &deadline) {
         return detail::wait_until(
-                   moment, [this](std::uint64_t ns) { return thrum_sem_wait_until(&native_, ns); }) == 0;
+                   deadline, [this](std::uint64_t ns) { return thrum_sem_wait_until(&native_, ns); }) == 0;
     }
 
     thrum_wait_t waiting() noexcept { return {THRUM_WAIT_SEM, 0, &native_, nullptr, {}}; }

@@ -11,15 +11,15 @@
  *
  *     std::printf("%d\n", thrum::async(sum()).get());
  *
- * A task does nothing until it is awaited, or given to async(), which begins it on a thread; once. One that awaits a
- * future has no stack meanwhile, and is resumed on a thread of its own: so it may also wait as any other thread
- * (mutexes, channels, get()). Tasks that await each other need no stack for that, however many or deep, also where the
- * compiler does not optimise; nor do those that await what is another library's and does not suspend. Exceptions are
- * thrown where the task is awaited. thrum_exit and thrum_cancel are not for threads that run coroutines.
+ * A task starts when it is awaited, or passed to async(), which starts it on a thread; once only. A task that awaits a
+ * future uses no stack meanwhile, and resumes on a thread of its own. So it may also wait like any other thread (mutexes,
+ * channels, get()). Tasks that await each other use no stack for that, however deep, even in unoptimised builds; nor do
+ * tasks that await an awaitable of another library that does not suspend. Exceptions are rethrown where the task is
+ * awaited. Do not use thrum_exit and thrum_cancel on threads that run coroutines.
  *
- * LOCKS. A task must not hold one across co_await: it may be resumed on another thread than that which has the mutex,
- * and its unlock there ends the program with a line that says so (mutex.hpp). Where it has to keep others out
- * meanwhile, a binary_semaphore does, which belongs to no thread. */
+ * LOCKS. A task must not hold a mutex across co_await: it may resume on a thread other than the owner, where its unlock
+ * ends the program with a line that says so (mutex.hpp). Use a binary_semaphore, which belongs to no thread, to exclude
+ * others across co_await. */
 #ifndef THRUM_HPP_TASK_HPP
 #define THRUM_HPP_TASK_HPP
 
@@ -43,7 +43,7 @@ class task;
 namespace detail {
 
 template <class T>
-inline constexpr bool keeps_its_place = false; /* what is awaited, while the coroutine is suspended for it */
+inline constexpr bool keeps_its_place = false; /* the awaitable, while the coroutine is suspended for it */
 template <class T>
 inline constexpr bool keeps_its_place<future<T>> = true;
 template <class T>
@@ -59,22 +59,22 @@ decltype(auto) awaiter_of(Awaitable &&object) {
         return std::forward<Awaitable>(object);
 }
 
-/* Which thread the caller is: a ULT, or a kernel thread that is none. */
+/* Identifies the calling thread: a ULT, or an external kernel thread. */
 inline std::uintptr_t thread_here() noexcept {
     const thrum_t self = thrum_self();
     return self != nullptr ? reinterpret_cast<std::uintptr_t>(self)
                            : static_cast<std::uintptr_t>(pthread_self());
 }
 
-/* The coroutine that an awaitable of another library gets in the place of the task that awaits it. Such an awaitable
- * knows nothing of loops, and may resume what it gets
+/* The coroutine handle that an awaitable of another library gets instead of the awaiting task's. Such an awaitable does
+ * not know the loops here, and may resume the handle
  *
- * - while the task is being suspended, by the same thread, also by way of other coroutines: then the detour only notes
- *   that, and the task goes on when await_suspend returns, on the same stack;
+ * - while the task is being suspended, on the same thread, also through other coroutines: then the detour only notes
+ *   that, and the task resumes when await_suspend returns, on the same stack;
  * - elsewhere, or later: then the detour runs the task in a loop there;
  * - by returning it from another task's await_suspend: then that task's loop runs this one next.
  *
- * Both the suspending thread and the detour's own run look at it, so that the later of the two frees it. */
+ * The suspending thread and the detour's own run both use it; the later of the two frees it. */
 class detour {
   public:
     struct promise_type : made_in_block {
@@ -100,7 +100,7 @@ class detour {
         void return_void() const noexcept {}
         [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
 
-        /* `loop`: that which is to run the task; null: a new one. */
+        /* `loop`: the loop that runs the task; null: a new one. */
         void resumed(std::coroutine_handle<> *loop = nullptr) {
             if (thread == thread_here() && is_suspending.load(std::memory_order_relaxed))
                 was_resumed = true;
@@ -115,13 +115,13 @@ class detour {
         }
 
         continuation task;
-        std::uintptr_t thread = 0;             /* that suspends it */
-        std::atomic<bool> is_suspending{true}; /* it is in await_suspend still */
-        bool was_resumed = false;              /* meanwhile, by itself */
+        std::uintptr_t thread = 0;             /* the one that suspends it */
+        std::atomic<bool> is_suspending{true}; /* still in await_suspend */
+        bool was_resumed = false;              /* during await_suspend, by the same thread */
         std::atomic<int> holders{2};
     };
 
-    /* Of a task that is suspended. */
+    /* For a task that is being suspended. */
     static detour make(const continuation &task) {
         detour made = begin();
         made.resumes_ = resumes(made.coroutine_);
@@ -130,10 +130,10 @@ class detour {
         return made;
     }
     std::coroutine_handle<promise_type> coroutine() const noexcept { return coroutine_; }
-    /* It was not given to any other. */
+    /* No other party has its handle. */
     void forget() const noexcept { coroutine_.destroy(); }
     bool was_resumed() const noexcept { return coroutine_.promise().was_resumed; }
-    /* Resumes what the awaitable has returned, here; or lets the loop do that, if it is the detour of a task. */
+    /* Resumes the handle that the awaitable returned, here; or in the loop, if it is the detour of a task. */
     void resume_next(std::coroutine_handle<> next, std::coroutine_handle<> *loop) const noexcept {
         if (was_resumed() || !is_detour(next))
             return next.resume();
@@ -154,34 +154,34 @@ class detour {
     explicit detour(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
     static detour begin() { co_return; }
 
-    /* A coroutine's frame begins with the address of the function that resumes it, with all compilers: so a handle
-     * resumes it that knows no type. All detours that are suspended where they begin have the same; but for those of
-     * another library that has a copy of its own, which are resumed as any other coroutine. */
+    /* With all compilers a coroutine frame begins with the address of its resume function, so that an untyped handle can
+     * resume it. All detours suspended at their beginning have the same address there. Detours of a library with its own
+     * copy of this code differ, and are resumed like any other coroutine. */
     static const void *resumes(std::coroutine_handle<> suspended) noexcept {
         return *static_cast<const void *const *>(suspended.address());
     }
     bool is_detour(std::coroutine_handle<> other) const noexcept { return resumes(other) == resumes_; }
 
     std::coroutine_handle<promise_type> coroutine_;
-    const void *resumes_ = nullptr; /* its own, as it begins */
+    const void *resumes_ = nullptr; /* its own resume function at its beginning */
 };
 
-/* Of another library. */
+/* For an awaitable of another library. */
 template <class Awaiter>
 struct outside_awaiter {
     Awaiter inner;
     loop_place *place;
 
     decltype(auto) await_ready() { return inner.await_ready(); }
-    /* Not inlined: what it has would be put into the task's frame by some compilers, and another thread may have ended
-     * that meanwhile. */
+    /* Not inlined: some compilers would put its variables into the task's frame, which another thread may have destroyed
+     * meanwhile. */
     template <class Promise>
     [[gnu::noinline]] bool await_suspend(std::coroutine_handle<Promise> coroutine) {
         std::coroutine_handle<> *const loop = place->next;
         const detour instead = detour::make({coroutine, place});
         const std::coroutine_handle<> next = suspend(instead); /* from here on, this object may be gone */
         if (next == instead.coroutine()) {
-            instead.forget(); /* it is not suspended, after all */
+            instead.forget(); /* it does not suspend after all */
             return false;
         }
         if (next)
@@ -191,7 +191,7 @@ struct outside_awaiter {
     decltype(auto) await_resume() { return inner.await_resume(); }
 
   private:
-    /* What the awaitable wants to be resumed; null: nothing. */
+    /* The handle that the awaitable wants resumed; null: none. */
     std::coroutine_handle<> suspend(const detour &instead) {
         using Result = decltype(inner.await_suspend(instead.coroutine()));
         try {
@@ -210,7 +210,7 @@ struct outside_awaiter {
     }
 };
 
-/* When it ends, the coroutine that awaits it is resumed in its place. */
+/* At the end of a task the coroutine that awaits it is resumed. */
 struct task_end {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -223,7 +223,7 @@ struct task_end {
 template <class T>
 struct task_promise_base : loop_place {
     outcome<T> result;
-    continuation awaits; /* the coroutine that awaits it; null: it has not begun */
+    continuation awaits; /* the coroutine that awaits it; null: not started */
 
     std::suspend_always initial_suspend() const noexcept { return {}; }
     task_end final_suspend() const noexcept { return {}; }
@@ -266,13 +266,14 @@ class [[nodiscard]] task {
         std::swap(coroutine_, other.coroutine_);
         return *this;
     }
-    /* One that was begun has ended. */
+    /* A task that was started must have ended. */
     ~task() {
         if (coroutine_)
             coroutine_.destroy();
     }
 
-    /* Once. Throws std::future_error: no_state it was moved from; future_already_retrieved it has been awaited. */
+    /* To be used once. Throws std::future_error: no_state it was moved from; future_already_retrieved it was awaited
+     * already. */
     auto operator co_await() && {
         expect_new();
         return awaiter{coroutine_};
@@ -291,7 +292,7 @@ class [[nodiscard]] task {
             promise_type &promise = coroutine.promise();
             detail::loop_place *const place = detail::loop_place_of(awaits);
             promise.awaits = {awaits, place};
-            /* One of another library is in no loop: one begins, and ends when it is to be resumed. */
+            /* A coroutine of another library is in no loop: start one, which ends when that coroutine is next. */
             if (place == nullptr)
                 return !detail::run_in_turn({coroutine, &promise}, awaits.address());
             detail::leave_loop_to(*place, {coroutine, &promise});
@@ -322,7 +323,7 @@ inline task<void> task_promise<void>::get_return_object() noexcept {
     return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
 }
 
-/* A coroutine that nobody awaits: it frees itself. */
+/* A coroutine that is not awaited, and frees itself. */
 struct driver {
     struct promise_type : loop_place {
         continuation begin;
@@ -353,7 +354,7 @@ driver drive(task<T> work, promise<T> result) {
 
 } // namespace detail
 
-/* Begins it on a thread. Throws std::system_error with thrum_spawn's errors, std::future_error as co_await does. */
+/* Starts the task on a thread. Throws std::system_error with thrum_spawn's errors, std::future_error as co_await does. */
 template <class T>
 future<T> async(task<T> work) {
     work.expect_new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads that are waited for together.
+/* A group of threads to wait for together.
  *
  *     std::vector<int> sizes(100);
  *     thrum::task_group group;
@@ -7,12 +7,12 @@
  *         group.run([&size] { size = 1; });
  *     group.wait();
  *
- * wait() throws the first exception that left one of them; the others run to their ends all the same, which
- * stopping() may tell them to come to. A group may be used again after wait(). One that is destroyed waits, and
- * forgets exceptions. run() may also be called by the group's threads; wait() by its owner alone.
+ * wait() rethrows the first exception that left one of them. The others still run to completion; they can poll stopping()
+ * to end early. A group can be used again after wait(). The destructor waits, and drops exceptions. The group's threads may
+ * call run() too; only its owner may call wait().
  *
- * When the runtime ends (runtime.hpp) threads that have not ended never do: wait() throws std::system_error (ESRCH) then,
- * and the group's end does not wait. */
+ * Threads that have not ended when the runtime ends (runtime.hpp) never end. Then wait() throws std::system_error (ESRCH),
+ * and the destructor does not wait. */
 #ifndef THRUM_HPP_TASK_GROUP_HPP
 #define THRUM_HPP_TASK_GROUP_HPP
 
@@ -55,11 +55,11 @@ class task_group {
             std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
 
-    /* One has thrown already. */
+    /* A thread of the group has thrown. */
     bool stopping() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
   private:
-    /* One of those that are waited for, until it is destroyed. */
+    /* Counts as one of the group's threads until it is destroyed. */
     class member {
       public:
         explicit member(task_group *group) noexcept : group_(group) {
@@ -90,17 +90,17 @@ class task_group {
         }
     };
 
-    /* Nothing of the group may be touched after it: the owner may have gone on. */
+    /* The group must not be touched afterwards: the owner may have destroyed it. */
     void leave() noexcept {
         if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             all_left_.set();
     }
-    /* Also where the owner is made to end while it waits: its destructor waits again. */
+    /* Also if the owner is cancelled while it waits: the destructor then waits again. */
     struct owner_is_back {
         std::atomic<std::size_t> &left;
         ~owner_is_back() { left.fetch_add(1, std::memory_order_relaxed); }
     };
-    /* False: some never end. */
+    /* False: some threads never end. */
     bool wait_for_all() {
         if (forget_lost())
             return false;
@@ -113,8 +113,8 @@ class task_group {
         return true;
     }
 
-    /* Threads of a runtime that has ended do not leave. Nobody but the owner uses the group then: it was for its threads
-     * besides. True: there were some. */
+    /* Threads of a runtime that has ended do not leave. Only the owner uses the group then, as all other users were its
+     * threads. True: there were such threads. */
     bool forget_lost() noexcept {
         const std::uint64_t runtime = runtime_.load(std::memory_order_relaxed);
         if (runtime == 0 || runtime == thrum_runtime_id()) [[likely]]
@@ -127,9 +127,9 @@ class task_group {
     const thrum_attr_t *native_ = nullptr;
     std::atomic<std::size_t> left_{1}; /* threads, and the owner until it waits */
     event all_left_;
-    std::atomic<std::uint64_t> runtime_{0}; /* of the threads; 0: there were none */
+    std::atomic<std::uint64_t> runtime_{0}; /* that the threads belong to; 0: there were none */
     std::atomic<bool> failed_{false};
-    std::exception_ptr thrown_; /* of who has set failed_ */
+    std::exception_ptr thrown_; /* written by the thread that has set failed_ */
 };
 
 } // namespace thrum

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* thrum::thread has the shape of std::jthread: it stops and joins its thread at its end.
+/* thrum::thread is modelled on std::jthread: its destructor requests a stop and joins.
  *
  *     thrum::thread ticker([](std::stop_token stop) {
  *         while (!stop.stop_requested()) {
@@ -8,18 +8,18 @@
  *         }
  *     });
  *     thrum::this_thread::sleep_for(std::chrono::seconds(1));
- *     // here it is asked to stop, and waited for
+ *     // here a stop is requested, and the thread is joined
  *
- * Unlike the standard's, it hands exceptions on: what leaves the thread's function is thrown by join(). Where nobody
- * joins it, as the thread is detached, or its object destroyed or assigned to, the program ends (std::terminate). The
- * function and its arguments are moved or copied, so may be move-only.
+ * Unlike the standard's, it propagates exceptions: join() rethrows what leaves the thread's function. If no join() call can
+ * do so, because the thread is detached or its object is destroyed or assigned to, the exception ends the program
+ * (std::terminate). The function and its arguments are moved or copied, so they may be move-only.
  *
- * An object may outlive its runtime (runtime.hpp), whose end was that of the thread: then join() and detach() throw
- * std::system_error (ESRCH), and its own end does not wait.
+ * An object may outlive its runtime (runtime.hpp), with which its thread ended. Then join() and detach() throw
+ * std::system_error (ESRCH), and the destructor does not wait.
  *
  * STOP TOKENS are the standard's. Functions given to a std::stop_callback must not wait, yield or start threads: the
- * standard library tells threads apart by the kernel's, and who waits in one may go on on another. Setting a
- * thrum::event, or releasing a semaphore, is all right. */
+ * standard library identifies threads by kernel thread, and a ULT that waits may resume on another one. They may set a
+ * thrum::event or release a semaphore. */
 #ifndef THRUM_HPP_THREAD_HPP
 #define THRUM_HPP_THREAD_HPP
 
@@ -43,7 +43,7 @@
 namespace thrum {
 
 namespace detail {
-inline thrum_mutex_t stop_sources = THRUM_MUTEX_INIT; /* see thread::get_stop_source */
+inline thrum_mutex_t stop_sources = THRUM_MUTEX_INITIALIZER; /* see thread::get_stop_source */
 }
 
 class thread;
@@ -54,7 +54,7 @@ inline auto get_id() noexcept;
 
 class thread {
   public:
-    /* Of all threads, kernel threads too; that of no thread is the least. */
+    /* Identifies any thread, kernel threads too; the id of no thread is the smallest. */
     class id {
       public:
         id() noexcept = default;
@@ -111,8 +111,8 @@ class thread {
     friend void swap(thread &a, thread &b) noexcept { a.swap(b); }
 
     bool joinable() const noexcept { return handle_ != nullptr; }
-    /* Throws what the thread has thrown; then it is joined all the same. Or std::system_error: invalid_argument there is
-     * none; resource_deadlock_would_occur it is the caller; no_such_process (ESRCH) its runtime has ended. */
+    /* Rethrows the thread's exception; the thread is joined even then. Or throws std::system_error: invalid_argument there
+     * is no thread; resource_deadlock_would_occur it is the caller; no_such_process (ESRCH) its runtime has ended. */
     void join() {
         expect_thread("thrum::thread::join");
         void *result = nullptr;
@@ -127,7 +127,7 @@ class thread {
         handle_ = nullptr;
     }
 
-    /* For when_any, which joins it, and throws as join() does. */
+    /* For when_any, which joins the thread and throws as join() does. */
     thrum_wait_t waiting() {
         expect_thread("thrum::when_any of a thread");
         return {THRUM_WAIT_JOIN, 0, handle_, &result_, {}};
@@ -138,16 +138,16 @@ class thread {
         detail::rethrow(std::exchange(result_, nullptr));
     }
 
-    /* That of no thread also when its runtime has ended. */
+    /* The id of no thread after the runtime has ended. */
     id get_id() const noexcept { return joinable() && !is_lost() ? id(thrum_id(handle_)) : id(); }
     native_handle_type native_handle() const noexcept { return handle_; }
-    /* How many threads can run at a time; where none has been made yet: will be able to. */
+    /* How many threads can run at the same time; before the runtime starts: will be able to. */
     static unsigned hardware_concurrency() noexcept {
         const unsigned workers = thrum_workers();
         return workers != 0 ? workers : thrum_workers_default();
     }
 
-    /* A thread whose function takes no token gets a stop source when somebody asks for it. */
+    /* A thread whose function takes no token gets a stop source at the first request. */
     std::stop_source get_stop_source() const {
         if (!joinable())
             return stop_;
@@ -162,7 +162,7 @@ class thread {
     bool request_stop() { return get_stop_source().request_stop(); }
 
   private:
-    /* Its runtime has ended, and its handle is no more than a number. */
+    /* Its runtime has ended: the handle is not valid any more. */
     bool is_lost() const noexcept { return runtime_ != thrum_runtime_id(); }
 
     void expect_thread(const char *what) const {
@@ -219,8 +219,8 @@ void sleep_for(const std::chrono::duration<Rep, Period> &span) {
 }
 
 template <class Clock, class Duration>
-void sleep_until(const std::chrono::time_point<Clock, Duration> &moment) {
-    detail::wait_until(moment, [](std::uint64_t ns) {
+void sleep_until(const std::chrono::time_point<Clock, Duration> &deadline) {
+    detail::wait_until(deadline, [](std::uint64_t ns) {
         thrum_sleep_until(ns);
         return ETIMEDOUT;
     });

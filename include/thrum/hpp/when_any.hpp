@@ -8,18 +8,19 @@
  *     while (thrum::when_any(numbers.receiving(number), stop_now) == 0 && number)
  *         std::printf("%d\n", *number);
  *
- * What can be waited for: futures, events, latches, semaphores, of which a permit is taken, channels, from which a
- * value is received (receiving()) or to which one is sent (sending()), and threads, which are joined. The answer is the
- * place of the first that is ready; nothing is taken from the others.
+ * It waits for futures, events and latches; for semaphores, of which it takes a permit; for channels, from which it receives
+ * a value (receiving()) or to which it sends one (sending()); and for threads, which it joins. It returns the position of
+ * the first that is ready, and takes nothing from the others.
  *
- * To whichever channel has room first; `value` is sent once, and is empty then, or is back when when_any returns:
+ * This sends to whichever channel has room first. `value` is sent once, and is empty then, or unchanged when when_any
+ * returns:
  *
  *     thrum::channel<std::string> a(1), b(1);
  *     std::optional<std::string> value = "hello";
  *     thrum::when_any(a.sending(value), b.sending(value));
  *
- * As many as there are of one kind, at least one, can be given as a std::span. Of each there are three forms: when_any;
- * when_any_for and when_any_until, which give nothing where the time is up first. Errors of thrum_wait_any are
+ * A std::span of at least one object of the same kind can be given too. There are three forms: when_any, when_any_for and
+ * when_any_until; the last two return nothing if the deadline comes first. Errors of thrum_wait_any are thrown as
  * std::system_error. */
 #ifndef THRUM_HPP_WHEN_ANY_HPP
 #define THRUM_HPP_WHEN_ANY_HPP
@@ -38,8 +39,8 @@
 
 namespace thrum {
 
-/* waiting() says what to wait for. When the wait is over, unwaited(), if there is one, is called for all of them, also
- * where it has ended by an exception, and then waited(result), if there is one, for the one that was ready. */
+/* waiting() says what to wait for. After the wait, also after one that an exception ended, unwaited() is called for all
+ * objects that have it; then waited(result) for the one that was ready, if it has it. */
 template <class T>
 concept waitable = requires(T &object) {
     { object.waiting() } -> std::same_as<thrum_wait_t>;
@@ -52,15 +53,15 @@ inline constexpr reason any_reasons[] = {
     {ESRCH, runtime_has_ended},
 };
 
-/* What thrum_wait_any said. False: the time is up. */
+/* `error` is the result of thrum_wait_any. False: the deadline has come. */
 inline bool any_is_ready(int error) {
     if (error != ETIMEDOUT)
         check(error, "thrum::when_any", any_reasons);
     return error == 0;
 }
 
-/* Tells the operands how the wait has ended: it is told() so, or left by an exception or the end of its thread.
- * `for_each` calls a function for each operand, `for_one` for that of a place. */
+/* Tells the operands how the wait ended: by told(), or, from the destructor, by an exception or the end of the thread.
+ * `for_each` calls a function for each operand, `for_one` for the operand at a position. */
 template <class ForEach, class ForOne>
 class any_end {
   public:
@@ -94,11 +95,11 @@ class any_end {
 
     ForEach for_each_;
     ForOne for_one_;
-    std::exception_ptr thrown_; /* by a value that was to go back to where it came from */
+    std::exception_ptr thrown_; /* while a value was moved back to where it came from */
     bool is_over_ = false;
 };
 
-/* `wait` gets what thrum_wait_any does, but for the moment. */
+/* `wait` takes the arguments of thrum_wait_any except the deadline. */
 template <class Wait, class... Waitables>
 std::optional<std::size_t> when_any_by(Wait wait, Waitables &...objects) {
     offers offered;
@@ -134,16 +135,16 @@ std::optional<std::size_t> when_any_of_span(Wait wait, std::span<Waitable, Exten
     return end.told(error, which, waits.data());
 }
 
-inline auto any_until_ns(std::uint64_t moment) {
-    return [moment](thrum_wait_t *waits, std::size_t count, std::size_t *which) {
-        return thrum_wait_any(waits, count, moment, which);
+inline auto any_until_ns(std::uint64_t deadline) {
+    return [deadline](thrum_wait_t *waits, std::size_t count, std::size_t *which) {
+        return thrum_wait_any(waits, count, deadline, which);
     };
 }
 
 template <class Clock, class Duration>
-auto any_until(const std::chrono::time_point<Clock, Duration> &moment) {
-    return [moment](thrum_wait_t *waits, std::size_t count, std::size_t *which) {
-        return detail::wait_until(moment,
+auto any_until(const std::chrono::time_point<Clock, Duration> &deadline) {
+    return [deadline](thrum_wait_t *waits, std::size_t count, std::size_t *which) {
+        return detail::wait_until(deadline,
                                   [=](std::uint64_t ns) { return thrum_wait_any(waits, count, ns, which); });
     };
 }
@@ -159,14 +160,13 @@ template <class Rep, class Period, waitable... Waitables>
 requires(sizeof...(Waitables) >
          0) std::optional<std::size_t> when_any_for(const std::chrono::duration<Rep, Period> &span,
                                                     Waitables &&...objects) {
-    return detail::when_any_by(detail::any_until_ns(detail::moment_after(span)), objects...);
+    return detail::when_any_by(detail::any_until_ns(detail::deadline_after(span)), objects...);
 }
 
 template <class Clock, class Duration, waitable... Waitables>
-requires(sizeof...(Waitables) >
-         0) std::optional<std::size_t> when_any_until(const std::chrono::time_point<Clock, Duration> &moment,
-                                                      Waitables &&...objects) {
-    return detail::when_any_by(detail::any_until(moment), objects...);
+requires(sizeof...(Waitables) > 0) std::optional<std::size_t> when_any_until(
+    const std::chrono::time_point<Clock, Duration> &deadline, Waitables &&...objects) {
+    return detail::when_any_by(detail::any_until(deadline), objects...);
 }
 
 template <waitable Waitable, std::size_t Extent>
@@ -177,13 +177,13 @@ std::size_t when_any(std::span<Waitable, Extent> objects) {
 template <class Rep, class Period, waitable Waitable, std::size_t Extent>
 std::optional<std::size_t> when_any_for(const std::chrono::duration<Rep, Period> &span,
                                         std::span<Waitable, Extent> objects) {
-    return detail::when_any_of_span(detail::any_until_ns(detail::moment_after(span)), objects);
+    return detail::when_any_of_span(detail::any_until_ns(detail::deadline_after(span)), objects);
 }
 
 template <class Clock, class Duration, waitable Waitable, std::size_t Extent>
-std::optional<std::size_t> when_any_until(const std::chrono::time_point<Clock, Duration> &moment,
+std::optional<std::size_t> when_any_until(const std::chrono::time_point<Clock, Duration> &deadline,
                                           std::span<Waitable, Extent> objects) {
-    return detail::when_any_of_span(detail::any_until(moment), objects);
+    return detail::when_any_of_span(detail::any_until(deadline), objects);
 }
 
 } // namespace thrum

@@ -7,21 +7,21 @@
 
 enum { COUNT = 100 };
 
-static thrum_mutex_t mutex = THRUM_MUTEX_INIT, recursive = THRUM_MUTEX_RECURSIVE_INIT;
-static thrum_cond_t changed = THRUM_COND_INIT;
-static thrum_rwlock_t rwlock = THRUM_RWLOCK_INIT;
-static thrum_sem_t sem = THRUM_SEM_INIT(1);
-static thrum_barrier_t barrier = THRUM_BARRIER_INIT(2);
-static thrum_event_t event = THRUM_EVENT_INIT;
-static thrum_latch_t latch = THRUM_LATCH_INIT(COUNT);
-static thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+static thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER, recursive = THRUM_MUTEX_RECURSIVE_INITIALIZER;
+static thrum_cond_t changed = THRUM_COND_INITIALIZER;
+static thrum_rwlock_t rwlock = THRUM_RWLOCK_INITIALIZER;
+static thrum_sem_t sem = THRUM_SEM_INITIALIZER(1);
+static thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(2);
+static thrum_event_t event = THRUM_EVENT_INITIALIZER;
+static thrum_latch_t latch = THRUM_LATCH_INITIALIZER(COUNT);
+static thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
 static void *values[2];
-static thrum_future_t future = THRUM_FUTURE_INIT(values, 2);
-static thrum_once_t once = THRUM_ONCE_INIT;
+static thrum_future_t future = THRUM_FUTURE_INITIALIZER(values, 2);
+static thrum_once_t once = THRUM_ONCE_INITIALIZER;
 static long held[4];
-static thrum_channel_t buffered = THRUM_CHANNEL_INIT(held);
-static thrum_channel_t unbuffered = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(long));
-static thrum_channel_t unbounded = THRUM_CHANNEL_UNBOUNDED_INIT(sizeof(long));
+static thrum_channel_t buffered = THRUM_CHANNEL_INITIALIZER(held);
+static thrum_channel_t unbuffered = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(long));
+static thrum_channel_t unbounded = THRUM_CHANNEL_UNBOUNDED_INITIALIZER(sizeof(long));
 static long count, calls;
 
 static void call(void *number) {

@@ -16,7 +16,7 @@ class Burst : public Ult {};
 // are preempted kernel threads have been made for that meanwhile, some dozens of some pages each.
 void block_and_join(std::size_t count, std::size_t workers) {
     struct Gate {
-        thrum_event_t open = THRUM_EVENT_INIT;
+        thrum_event_t open = THRUM_EVENT_INITIALIZER;
         std::atomic<std::size_t> waiting{0};
     } gate;
     const auto wait = [](void *at) {

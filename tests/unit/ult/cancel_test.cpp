@@ -102,7 +102,7 @@ TEST_P(Cancel, InSuspend) {
 }
 
 TEST_P(Cancel, InEventsAndSemaphores) {
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     ends_in([&] { thrum_event_wait(&event); });
     ends_in([&] { thrum_event_wait_until(&event, thrum_now() + 3600 * THRUM_S); });
     EXPECT_EQ(thrum_event_destroy(&event), 0);
@@ -123,7 +123,7 @@ TEST_P(Cancel, InChannelsAndWaitAny) {
         const int element = 1;
         thrum_channel_send(&channel, &element);
     });
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     ends_in([&] {
         thrum_wait_t wait{};
         wait.what = THRUM_WAIT_EVENT;
@@ -139,16 +139,16 @@ uint64_t in_an_hour() {
 }
 
 TEST_P(Cancel, InLatchesEventualsAndFutures) {
-    thrum_latch_t latch = THRUM_LATCH_INIT(1);
+    thrum_latch_t latch = THRUM_LATCH_INITIALIZER(1);
     ends_in([&] { thrum_latch_wait(&latch); });
     ends_in([&] { thrum_latch_wait_until(&latch, in_an_hour()); });
     EXPECT_EQ(thrum_latch_destroy(&latch), 0);
-    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
     ends_in([&] { thrum_eventual_get(&eventual); });
     ends_in([&] { thrum_eventual_get_until(&eventual, nullptr, in_an_hour()); });
     EXPECT_EQ(thrum_eventual_destroy(&eventual), 0);
     void *values[1] = {nullptr};
-    thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
+    thrum_future_t future = THRUM_FUTURE_INITIALIZER(values, 1);
     ends_in([&] { thrum_future_wait(&future); });
     ends_in([&] { thrum_future_wait_until(&future, in_an_hour()); });
     EXPECT_EQ(thrum_future_destroy(&future), 0);
@@ -158,10 +158,10 @@ TEST_P(Cancel, InLatchesEventualsAndFutures) {
 TEST_P(Cancel, InWaitsWithADeadline) {
     ends_in([] { thrum_sleep_until(in_an_hour()); });
     ends_in([] { thrum_suspend_until(in_an_hour()); });
-    thrum_sem_t sem = THRUM_SEM_INIT(0);
+    thrum_sem_t sem = THRUM_SEM_INITIALIZER(0);
     ends_in([&] { thrum_sem_wait_until(&sem, in_an_hour()); });
     EXPECT_EQ(thrum_sem_destroy(&sem), 0);
-    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
+    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(int));
     int element = 1;
     ends_in([&] { thrum_channel_receive_until(&channel, &element, in_an_hour()); });
     ends_in([&] { thrum_channel_send_until(&channel, &element, in_an_hour()); });
@@ -176,8 +176,8 @@ TEST_P(Cancel, InWaitsWithADeadline) {
 // With the mutex, which the cleanup lets go.
 TEST_P(Cancel, InConditions) {
     struct Lock {
-        thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-        thrum_cond_t cond = THRUM_COND_INIT;
+        thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+        thrum_cond_t cond = THRUM_COND_INITIALIZER;
     } lock;
     for (const bool timed : {false, true})
         ends_in([&] {
@@ -197,7 +197,7 @@ TEST_P(Cancel, InConditions) {
 
 TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
     std::atomic<bool> asked{false};
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     std::atomic<int> begun{0}, had_it{0};
     thrum_mutex_lock(&mutex);
     Victim locks([&] {
@@ -240,10 +240,10 @@ TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
 
 // Nor in readers-writer locks, at barriers, and where another runs the function of a thrum_once.
 TEST_P(Cancel, NotInLocksNorAtBarriers) {
-    thrum_rwlock_t lock = THRUM_RWLOCK_INIT;
-    thrum_barrier_t barrier = THRUM_BARRIER_INIT(3);
-    thrum_once_t once = THRUM_ONCE_INIT;
-    thrum_event_t go = THRUM_EVENT_INIT;
+    thrum_rwlock_t lock = THRUM_RWLOCK_INITIALIZER;
+    thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(3);
+    thrum_once_t once = THRUM_ONCE_INITIALIZER;
+    thrum_event_t go = THRUM_EVENT_INITIALIZER;
     const auto locked = [&lock](int error) {
         EXPECT_EQ(error, 0);
         EXPECT_EQ(thrum_rwlock_unlock(&lock), 0);
@@ -305,8 +305,8 @@ TEST_P(Cancel, NotInLocksNorAtBarriers) {
 
 // A cancellation point whose deadline is past does not wait; what comes after it is none because of that.
 TEST_P(Cancel, NotAfterAPointThatDidNotWait) {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_sem_t sem = THRUM_SEM_INIT(0);
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_sem_t sem = THRUM_SEM_INITIALIZER(0);
     std::atomic<bool> tries{false};
     int error = -1;
     thrum_mutex_lock(&mutex);
@@ -359,7 +359,7 @@ TEST_P(Cancel, NotWhileManyAreMade) {
 }
 
 TEST_P(Cancel, OnlyThoseThatWereMadeForIt) {
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     Light light([&] { thrum_event_wait(&event); });
     EXPECT_EQ(thrum_cancel(light.handle()), ENOTSUP);
     thrum_event_set(&event);

@@ -90,12 +90,12 @@ void *read_a_byte(void *file) {
 
 // Each kind of waiting: a thread that does, and the line that says so.
 TEST_P(Dump, SaysWhatThreadsWaitFor) {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT, outer = THRUM_MUTEX_INIT;
-    thrum_cond_t cond = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER, outer = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t cond = THRUM_COND_INITIALIZER;
     thrum_rwlock_t read, write;
     thrum_sem_t sem;
     thrum_barrier_t barrier;
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     thrum_latch_t latch;
     thrum_eventual_t eventual;
     thrum_future_t future;
@@ -137,7 +137,7 @@ TEST_P(Dump, SaysWhatThreadsWaitFor) {
         {[&] { thrum_channel_send(&full, nullptr); }, "channel (send) " + address_of(&full)},
         {[&] { thrum_channel_receive(&empty, nullptr); }, "channel (receive) " + address_of(&empty)},
         {[&] { thrum_suspend(); }, "thrum_resume"},
-        {sleep_on, "a moment"},
+        {sleep_on, "a time"},
         {[&] { thrum_event_wait_until(&event, thrum_now() + 60 * THRUM_S); },
          "event " + address_of(&event) + " (with a deadline)"},
         {[&] {
@@ -193,8 +193,8 @@ TEST_P(Dump, SaysWhatThreadsWaitFor) {
 TEST_P(Dump, SaysWhoWaitsForTheFirstCaller) {
     static thrum_once_t once;
     static thrum_event_t event;
-    once = THRUM_ONCE_INIT;
-    event = THRUM_EVENT_INIT;
+    once = THRUM_ONCE_INITIALIZER;
+    event = THRUM_EVENT_INITIALIZER;
     const auto call = [] {
         thrum_once_call(
             &once, [](void *) { thrum_event_wait(&event); }, nullptr);
@@ -226,15 +226,15 @@ TEST_P(Dump, SaysWhoWaitsForAWorkersEnd) {
         &bound);
     EXPECT_TRUE(eventually([&] { return begun.load(); }));
     Light stopper([&] { EXPECT_EQ(thrum_worker_stop(number), 0); });
-    EXPECT_TRUE(is_listed_as(stopper.handle(), "a worker's end")) << dump();
+    EXPECT_TRUE(is_listed_as(stopper.handle(), "the end of a worker")) << dump();
     EXPECT_FALSE(has(dump(), "HINT"));
     over = true;
 }
 
 // A condition's waiter that was signalled while another has the mutex waits for that.
 TEST_P(Dump, ASignalledWaiterWaitsForTheMutex) {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t cond = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t cond = THRUM_COND_INITIALIZER;
     std::vector<Light> lights;
     for (int i = 0; i < 3; i++)
         lights.emplace_back([&] {
@@ -254,7 +254,7 @@ TEST_P(Dump, ASignalledWaiterWaitsForTheMutex) {
 }
 
 TEST_P(Dump, SaysWhatThreadsAre) {
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     thrum_pool_t pool = nullptr;
     ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
     thrum_attr_t in_pool = attr_queued(), bound = attr_queued();
@@ -294,7 +294,7 @@ TEST_P(Dump, SaysWhatThreadsAre) {
 
 // The numbers of the first line are those of the table.
 TEST_P(Dump, CountsThreads) {
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     {
         std::vector<Light> lights;
         for (int i = 0; i < 1000; i++)
@@ -487,7 +487,7 @@ TEST_F(DumpPlain, WhereItCannotBeWritten) {
 TEST_F(DumpPlain, EverythingWaits) {
     std::string text;
     ASSERT_EQ(thrum_init(nullptr), 0);
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     External external([&] {
         EXPECT_TRUE(eventually([&] { return has(text = dump(), "\nHINT: all threads wait"); })) << text;
         thrum_event_set(&event);
@@ -504,7 +504,7 @@ class DumpUnhinted : public DumpPlain {
     static void expect_no_hint(const Light::Work &wait, const std::function<void(thrum_t)> &end) {
         std::string text;
         ASSERT_EQ(thrum_init(nullptr), 0);
-        thrum_event_t event = THRUM_EVENT_INIT;
+        thrum_event_t event = THRUM_EVENT_INITIALIZER;
         thrum_attr_t attr;
         thrum_attr_init(&attr);
         thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED | THRUM_SPAWN_CANCELLABLE);
@@ -531,7 +531,7 @@ TEST_F(DumpUnhinted, ByASleeper) {
 
 TEST_F(DumpUnhinted, ByADeadline) {
     static thrum_event_t event;
-    event = THRUM_EVENT_INIT;
+    event = THRUM_EVENT_INITIALIZER;
     expect_no_hint([] { thrum_event_wait_until(&event, thrum_now() + 600 * THRUM_S); },
                    [](thrum_t) { thrum_event_set(&event); });
 }
@@ -572,7 +572,7 @@ TEST_F(DumpPlain, TheCallersOwnStack) {
 TEST_F(DumpPlain, AMutexTakenTwice) {
     const int status = in_child([] {
         thrum_init(nullptr);
-        static thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+        static thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
         thrum_t thread;
         thrum_attr_t attr = attr_queued();
         thrum_spawn(

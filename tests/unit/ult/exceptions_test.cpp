@@ -195,7 +195,7 @@ TEST_P(Exceptions, SpawnInACatchBlock) {
 }
 
 TEST_P(Exceptions, WaitInACatchBlock) {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     on_eight([&](int me) {
         for (int i = 0; i < 100; i++) {
             try {

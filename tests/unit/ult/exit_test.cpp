@@ -250,14 +250,14 @@ TEST_P(Exit, ManyDetachedAndJoined) {
 
 TEST_P(Exit, ToOneThatIsSuspended) {
     std::atomic<int> steps{0};
-    std::atomic<thrum_t> heir{nullptr};
+    std::atomic<thrum_t> successor{nullptr};
     Light waits([&] {
-        heir = thrum_self();
+        successor = thrum_self();
         EXPECT_EQ(thrum_suspend(), 0);
         steps++;
     });
-    EXPECT_TRUE(eventually([&] { return heir != nullptr; }));
-    Light leaves([&] { thrum_exit_to(nullptr, heir); });
+    EXPECT_TRUE(eventually([&] { return successor != nullptr; }));
+    Light leaves([&] { thrum_exit_to(nullptr, successor); });
     leaves.join();
     waits.join();
     EXPECT_EQ(steps, 1);
@@ -368,7 +368,7 @@ TEST_P(Revive, WithTheSameAttributes) {
             std::size_t used = 0;
             thrum_testcancel();
             life->worker = thrum_worker_self();
-            life->priority = thrum_priority(thrum_self());
+            life->priority = thrum_get_priority(thrum_self());
             EXPECT_EQ(thrum_stack_used(thrum_self(), &used, &life->size), 0);
             life->begun = true;
             thrum_sleep(3600 * THRUM_S);

@@ -466,8 +466,8 @@ TEST(HppTime, SpansSaturate) {
     EXPECT_EQ(nanoseconds_of(duration<double>(kNan)), 0U);
     EXPECT_EQ(nanoseconds_of(duration<double>::max()), UINT64_MAX);
     EXPECT_EQ(nanoseconds_of(duration<double>::min()), 0U); // of a floating type it is negative
-    EXPECT_EQ(thrum::detail::moment_in(UINT64_MAX), UINT64_MAX);
-    EXPECT_EQ(thrum::detail::moment_in(UINT64_MAX - 1), UINT64_MAX);
+    EXPECT_EQ(thrum::detail::deadline_in(UINT64_MAX), UINT64_MAX);
+    EXPECT_EQ(thrum::detail::deadline_in(UINT64_MAX - 1), UINT64_MAX);
 }
 
 template <class Clock, class Rep>

@@ -74,7 +74,7 @@ class AfterTheRuntime : public UltPlain {
 
     thrum_pool_t pool_ = nullptr;
     thrum_t ended_ = nullptr, suspended_ = nullptr, pooled_ = nullptr;
-    thrum_timer_t timer_ = THRUM_TIMER_INIT;
+    thrum_timer_t timer_ = THRUM_TIMER_INITIALIZER;
 };
 
 TEST_F(AfterTheRuntime, HandlesAreGone) {
@@ -96,7 +96,7 @@ TEST_F(AfterTheRuntime, HandlesAreGone) {
         EXPECT_EQ(thrum_set_priority(thread, 1), ESRCH);
         EXPECT_EQ(thrum_stack_used(thread, &used, &size), ESRCH);
         EXPECT_EQ(thrum_id(thread), 0U);
-        EXPECT_EQ(thrum_priority(thread), 0U);
+        EXPECT_EQ(thrum_get_priority(thread), 0U);
         EXPECT_FALSE(thrum_is_detached(thread));
         thrum_get_name(thread, name);
         EXPECT_STREQ(name, "");
@@ -227,7 +227,8 @@ void expect_abort_in_region(void *(*work)(void *), const std::string &words) {
 }
 
 TEST(Region, OfOneThatWaitsIsTold) {
-    const std::string words = "between thrum_nopreempt_begin() and thrum_nopreempt_end(), as it would in ";
+    const std::string words =
+        "between thrum_nopreempt_begin() and thrum_nopreempt_end(), but would have to in ";
     expect_abort_in_region(
         [](void *) -> void * {
             thrum_nopreempt_begin();
@@ -244,7 +245,7 @@ TEST(Region, OfOneThatWaitsIsTold) {
         words + "thrum_suspend");
     expect_abort_in_region(
         [](void *) -> void * {
-            thrum_sem_t none = THRUM_SEM_INIT(0);
+            thrum_sem_t none = THRUM_SEM_INITIALIZER(0);
             thrum_nopreempt_begin();
             thrum_sem_wait(&none);
             return nullptr;
@@ -292,7 +293,7 @@ TEST(Region, OfOthersIsOpenToAll) {
     thrum_sleep(1000);
     thrum_nopreempt_end();
     ASSERT_EQ(thrum_init(&config), 0);
-    thrum_sem_t one = THRUM_SEM_INIT(1);
+    thrum_sem_t one = THRUM_SEM_INITIALIZER(1);
     thrum_t thread;
     ASSERT_EQ(thrum_spawn(&thread, nullptr, nothing, nullptr), 0);
     thrum_yield();

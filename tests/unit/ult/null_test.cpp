@@ -39,11 +39,11 @@ struct Call {
 #define ENDS(function, ...) Call{#function, [] { function(__VA_ARGS__); return 0; }}
 // clang-format on
 
-thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-thrum_cond_t cond = THRUM_COND_INIT;
-thrum_once_t once = THRUM_ONCE_INIT;
-thrum_timer_t timer = THRUM_TIMER_INIT;
-thrum_channel_t channel = THRUM_CHANNEL_UNBOUNDED_INIT(sizeof(int));
+thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+thrum_cond_t cond = THRUM_COND_INITIALIZER;
+thrum_once_t once = THRUM_ONCE_INITIALIZER;
+thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
+thrum_channel_t channel = THRUM_CHANNEL_UNBOUNDED_INITIALIZER(sizeof(int));
 thrum_wait_t no_object = {THRUM_WAIT_EVENT, 0, nullptr, nullptr, {}};
 thrum_pool_t no_pools[2] = {nullptr, nullptr};
 std::size_t bytes;
@@ -162,7 +162,7 @@ const std::vector<Call> &answers_einval() {
 const std::vector<Call> &answers_nothing() {
     static const std::vector<Call> calls = {
         ANSWERS(thrum_id, nullptr),
-        ANSWERS(thrum_priority, nullptr),
+        ANSWERS(thrum_get_priority, nullptr),
         ANSWERS(thrum_is_detached, nullptr),
         ANSWERS(thrum_pool_size, nullptr),
         ANSWERS(thrum_pool_pop_many, nullptr, nullptr, 1),
@@ -278,7 +278,7 @@ TEST_P(Null, MayBeAnArrayOfNothing) {
     EXPECT_EQ(thrum_spawn_many(0, nullptr, nullptr, nothing, kNoArgument, 0), 0);
     thrum_future_init(&future, nullptr, 0);
     EXPECT_EQ(thrum_future_try_wait(&future), 0);
-    thrum_channel_t counts = THRUM_CHANNEL_UNBOUNDED_INIT(0);
+    thrum_channel_t counts = THRUM_CHANNEL_UNBOUNDED_INITIALIZER(0);
     EXPECT_EQ(thrum_channel_send(&counts, nullptr), 0);
     EXPECT_EQ(thrum_channel_receive(&counts, nullptr), 0);
     EXPECT_EQ(thrum_channel_destroy(&counts), 0);

@@ -64,9 +64,8 @@ bool exited_with(const End &end, int status) {
 
 std::string line_of(const std::string &thread, const std::string &worker, const std::string &size,
                     bool has_default_size = true) {
-    return "thrum: stack overflow in thread " + thread + " on worker " + worker +
-           ": it needs more than the " + size +
-           " of its stack; make it larger with thrum_attr_set_stack_size\\(\\)" +
+    return "thrum: stack overflow in thread " + thread + " on worker " + worker + ": its stack of " + size +
+           " is too small; enlarge it with thrum_attr_set_stack_size\\(\\)" +
            (has_default_size ? ", or all with THRUM_STACK_SIZE\n" : "\n");
 }
 

@@ -30,7 +30,7 @@ class Place : public Ult {};
 TEST_P(Place, BoundToAWorker) {
     std::vector<std::set<pid_t>> where(workers());
     std::vector<Light> lights;
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     for (unsigned i = 0; i < 4 * workers(); i++) {
         const thrum_attr_t attr = on_worker(i % workers());
         std::set<pid_t> &here = where[i % workers()];
@@ -302,12 +302,12 @@ TEST_P(About, NamesAndIds) {
 
 TEST_P(About, Priorities) {
     in_ult([] {
-        EXPECT_EQ(thrum_priority(thrum_self()), 0U);
+        EXPECT_EQ(thrum_get_priority(thrum_self()), 0U);
         EXPECT_EQ(thrum_set_priority(thrum_self(), THRUM_PRIORITY_MAX + 1), EINVAL);
         EXPECT_EQ(thrum_set_priority(thrum_self(), 7), 0);
-        EXPECT_EQ(thrum_priority(thrum_self()), 7U);
+        EXPECT_EQ(thrum_get_priority(thrum_self()), 7U);
     });
-    in_ult([] { EXPECT_EQ(thrum_priority(thrum_self()), 0U); });
+    in_ult([] { EXPECT_EQ(thrum_get_priority(thrum_self()), 0U); });
 }
 
 TEST_P(About, TheStackOfOneThatHasEnded) {

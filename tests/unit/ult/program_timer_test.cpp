@@ -34,7 +34,7 @@ struct Calls {
 
 TEST_P(ProgramTimer, CallsOnce) {
     Calls calls(thrum_now() + 3 * THRUM_MS);
-    thrum_timer_t timer = THRUM_TIMER_INIT;
+    thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
     ASSERT_EQ(thrum_timer_start(&timer, calls.first, 0, Calls::call, &calls), 0);
     EXPECT_TRUE(eventually([&] { return calls.count == 1; }));
     thrum_sleep(2 * THRUM_MS);
@@ -63,7 +63,7 @@ TEST_P(ProgramTimer, CallsAgainAndAgainUntilItIsStopped) {
 TEST_P(ProgramTimer, LeavesOutWhatHasPassed) {
     Calls calls(thrum_now(), 100 * THRUM_US);
     calls.work = [] { thrum_sleep(THRUM_MS); };
-    thrum_timer_t timer = THRUM_TIMER_INIT;
+    thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
     ASSERT_EQ(thrum_timer_start(&timer, calls.first, calls.period, Calls::call, &calls), 0);
     EXPECT_TRUE(eventually([&] { return calls.count >= 5; }));
     ASSERT_EQ(thrum_timer_stop(&timer), 0);
@@ -84,7 +84,7 @@ TEST_P(ProgramTimer, StoppingWaitsForTheCall) {
                 thrum_yield();
             thrum_sleep(50 * THRUM_US);
         };
-        thrum_timer_t timer = THRUM_TIMER_INIT;
+        thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
         ASSERT_EQ(thrum_timer_start(&timer, calls.first, 0, Calls::call, &calls), 0);
         EXPECT_TRUE(eventually([&] { return begun.load(); }));
         ASSERT_EQ(thrum_timer_stop(&timer), 0);
@@ -94,7 +94,7 @@ TEST_P(ProgramTimer, StoppingWaitsForTheCall) {
 
 TEST_P(ProgramTimer, CanBeStoppedBeforeItsMomentAndStartedAgain) {
     Calls never(thrum_now() + 3600 * THRUM_S);
-    thrum_timer_t timer = THRUM_TIMER_INIT;
+    thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
     for (int round = 0; round < 5; round++) {
         ASSERT_EQ(thrum_timer_start(&timer, never.first, THRUM_S, Calls::call, &never), 0);
         EXPECT_EQ(thrum_timer_start(&timer, never.first, 0, Calls::call, &never), EBUSY);
@@ -106,7 +106,7 @@ TEST_P(ProgramTimer, CanBeStoppedBeforeItsMomentAndStartedAgain) {
 }
 
 TEST_P(ProgramTimer, FromWithinItEndsTheCallsButIsNotStopped) {
-    thrum_timer_t timer = THRUM_TIMER_INIT;
+    thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
     Calls calls(thrum_now(), 10 * THRUM_US);
     int error = 0;
     calls.work = [&] { error = thrum_timer_stop(&timer); };
@@ -122,7 +122,7 @@ TEST_P(ProgramTimer, OfExternalKernelThreads) {
     Calls calls(thrum_now(), 100 * THRUM_US);
     int started = -1, stopped = -1;
     External external([&] {
-        thrum_timer_t timer = THRUM_TIMER_INIT;
+        thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
         started = thrum_timer_start(&timer, calls.first, calls.period, Calls::call, &calls);
         EXPECT_TRUE(eventually([&] { return calls.count >= 3; }));
         stopped = thrum_timer_stop(&timer);

@@ -239,7 +239,7 @@ TEST_F(Runtime, StopsWithThreadsThatWait) {
     for (const unsigned workers : {1U, 4U}) {
         ASSERT_EQ(init(workers), 0);
         static thrum_mutex_t mutex;
-        mutex = THRUM_MUTEX_INIT;
+        mutex = THRUM_MUTEX_INITIALIZER;
         static std::atomic<int> reached;
         reached = 0;
         thrum_mutex_lock(&mutex);
@@ -471,7 +471,7 @@ TEST_F(Faulty, NoGuardsIsSaidOnce) {
         });
     });
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-    EXPECT_EQ(said.rfind("thrum: no guard page below a stack is to be had", 0), 0U) << said;
+    EXPECT_EQ(said.rfind("thrum: cannot map a guard page below a stack", 0), 0U) << said;
     EXPECT_NE(said.find("vm.max_map_count"), std::string::npos) << said;
     EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
 }
@@ -504,8 +504,8 @@ TEST_P(Idle, UsesNoCpuWhileAllWait) {
     static thrum_mutex_t mutex;
     static thrum_cond_t cond;
     static bool over;
-    mutex = THRUM_MUTEX_INIT;
-    cond = THRUM_COND_INIT;
+    mutex = THRUM_MUTEX_INITIALIZER;
+    cond = THRUM_COND_INITIALIZER;
     over = false;
     double used = 1;
     External waker([&] {

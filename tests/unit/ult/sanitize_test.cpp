@@ -76,8 +76,8 @@ void tree() {
 }
 
 struct Box {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t filled = THRUM_COND_INIT, emptied = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t filled = THRUM_COND_INITIALIZER, emptied = THRUM_COND_INITIALIZER;
     bool full = false;
     long value = 0, count = 0;
 };

@@ -176,7 +176,7 @@ TEST_F(Scarce, SecondLives) {
         void *result = nullptr;
         ASSERT_EQ(thrum_spawn(&thread, &attr, nothing, &thread), 0);
         ASSERT_EQ(thrum_join_keep(thread, &result), 0);
-        thrum_event_t over = THRUM_EVENT_INIT;
+        thrum_event_t over = THRUM_EVENT_INITIALIZER;
         std::vector<thrum_t> others;
         no_memory();
         until(EAGAIN, [&] {
@@ -249,7 +249,7 @@ TEST_F(Scarce, ManyAtOnce) {
 // Thousands become ready at once, and no run queue can grow: none is lost, and all go on.
 TEST_F(Scarce, RunQueues) {
     struct Gate {
-        thrum_event_t open = THRUM_EVENT_INIT;
+        thrum_event_t open = THRUM_EVENT_INITIALIZER;
         std::atomic<std::size_t> waiting{0}, passed{0};
         static void *pass(void *arg) {
             auto *gate = static_cast<Gate *>(arg);
@@ -298,7 +298,7 @@ TEST_F(Scarce, Trimming) {
         constexpr int kBurst = 400,
                       kOthers = 2000; // more than fit into the chunks of the former's descriptors
         constexpr std::size_t kStack = std::size_t{1} << 20;
-        thrum_event_t burst = THRUM_EVENT_INIT, over = THRUM_EVENT_INIT;
+        thrum_event_t burst = THRUM_EVENT_INITIALIZER, over = THRUM_EVENT_INITIALIZER;
         const auto wait = [](void *event) -> void * {
             thrum_event_wait(static_cast<thrum_event_t *>(event));
             return nullptr;

@@ -312,7 +312,7 @@ void *ask_as_tasklet(void *answers) {
 }
 
 TEST_P(MayNotWait, ATaskletOrAScheduler) {
-    thrum_event_t go = THRUM_EVENT_INIT;
+    thrum_event_t go = THRUM_EVENT_INITIALIZER;
     const Light sleeper([&go] { thrum_event_wait(&go); });
     const Served served(0);
     Answers of_sched{sleeper.handle()}, of_tasklet{sleeper.handle()};
@@ -358,7 +358,7 @@ TEST_F(MayNotSleep, ATaskletOrAScheduler) {
         EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
         EXPECT_EQ(
             said,
-            "thrum: misuse: a tasklet or a scheduler must not wait, as it would have to in thrum_sleep\n");
+            "thrum: misuse: a tasklet or a scheduler must not wait, but would have to in thrum_sleep\n");
     };
     dies([] {
         thrum_attr_t attr;

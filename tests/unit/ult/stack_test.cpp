@@ -300,8 +300,8 @@ TEST_P(Stack, IsAligned) {
 }
 
 struct Burst {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t go_on = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t go_on = THRUM_COND_INITIALIZER;
     bool go = false;
     std::atomic<long> waiting{0};
 };

@@ -202,7 +202,7 @@ TEST_P(Stacked, IsCancelledWhereItNeverWaits) {
 TEST_P(Stacked, IsNotCancelledInALaterWait) {
     const PoolOf pool(THRUM_POOL_FIFO);
     struct Later {
-        thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+        thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
         std::atomic<bool> waits{false};
         std::atomic<int> error{-1};
     } later;

@@ -67,19 +67,21 @@ class Turns {
   private:
     struct Last {
         Turns *turns;
-        thrum_t heir;
+        thrum_t successor;
     };
 
     static void *be_a(void *arg) {
         const auto *last = static_cast<Last *>(arg);
-        const thrum_t heir = last->heir;
+        const thrum_t successor = last->successor;
         last->turns->left_ = true;
         last->turns->log_ += 'A';
         delete last;
-        thrum_exit_to(nullptr, heir);
+        thrum_exit_to(nullptr, successor);
     }
 
-    void detached_a(thrum_t heir) { EXPECT_EQ(thrum_spawn(nullptr, &attr_, be_a, new Last{this, heir}), 0); }
+    void detached_a(thrum_t successor) {
+        EXPECT_EQ(thrum_spawn(nullptr, &attr_, be_a, new Last{this, successor}), 0);
+    }
 
     void be_b() {
         for (;;) {

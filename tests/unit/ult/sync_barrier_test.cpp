@@ -9,7 +9,7 @@ class Barrier : public Ult {};
 
 TEST_P(Barrier, KeepsAllInStep) {
     constexpr int kParties = 13;
-    thrum_barrier_t barrier = THRUM_BARRIER_INIT(kParties);
+    thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(kParties);
     const int rounds = divided(100);
     std::atomic<int> arrived{0}, last{0};
     crew(kParties - 3, 2, [&](int who) {
@@ -41,7 +41,7 @@ TEST_P(Barrier, OfOneIsOpen) {
 }
 
 TEST_P(Barrier, WhoGivesUpIsNotCounted) {
-    thrum_barrier_t barrier = THRUM_BARRIER_INIT(3);
+    thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(3);
     const auto give_up = [&](int) {
         EXPECT_EQ(thrum_barrier_wait_until(&barrier, in_ms(3), nullptr), ETIMEDOUT);
         EXPECT_EQ(thrum_barrier_wait_until(&barrier, 0, nullptr), ETIMEDOUT);
@@ -63,7 +63,7 @@ TEST_P(Barrier, WhoGivesUpIsNotCounted) {
 // counts for the round; there are as many of those as rounds times parties.
 TEST_P(Barrier, DeadlinesAmongArrivals) {
     constexpr int kParties = 4;
-    thrum_barrier_t barrier = THRUM_BARRIER_INIT(kParties);
+    thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(kParties);
     const int goal = divided(150) * kParties;
     std::atomic<int> through{0}, last{0};
     crew(9, 2, [&](int who) {
@@ -105,10 +105,10 @@ TEST_P(Barrier, ManyMeet) {
 }
 
 TEST_P(Barrier, IsReportedWhileInUse) {
-    thrum_barrier_t barrier = THRUM_BARRIER_INIT(2);
+    thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(2);
     Light light([&] { thrum_barrier_wait(&barrier); });
     ASSERT_TRUE(eventually_waiting(barrier, 1));
-    expect_misuse(EBUSY, "thrum_barrier_destroy: somebody waits at this barrier",
+    expect_misuse(EBUSY, "thrum_barrier_destroy: a thread still waits at this barrier",
                   [&] { return thrum_barrier_destroy(&barrier); });
     EXPECT_TRUE(thrum_barrier_wait(&barrier));
 }

@@ -44,9 +44,9 @@ TEST_P(Channel, InitChecksWhatItIsGiven) {
 
 TEST_P(Channel, StaticOnesAreReady) {
     static int array[3];
-    static thrum_channel_t bounded = THRUM_CHANNEL_INIT(array);
-    static thrum_channel_t unbuffered = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
-    static thrum_channel_t unbounded = THRUM_CHANNEL_UNBOUNDED_INIT(sizeof(int));
+    static thrum_channel_t bounded = THRUM_CHANNEL_INITIALIZER(array);
+    static thrum_channel_t unbuffered = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(int));
+    static thrum_channel_t unbounded = THRUM_CHANNEL_UNBOUNDED_INITIALIZER(sizeof(int));
     for (int i = 0; i < 3; i++)
         EXPECT_EQ(thrum_channel_send(&bounded, &i), 0);
     int value = 9;
@@ -360,7 +360,7 @@ TEST_P(Channel, IsReportedWhileInUse) {
     Made made(0);
     Light light([&] { EXPECT_EQ(thrum_channel_receive(&made.channel, nullptr), EPIPE); });
     ASSERT_TRUE(eventually([&] { return waiting_receivers(made.channel) == 1; }));
-    expect_misuse(EBUSY, "thrum_channel_destroy: somebody waits for this channel",
+    expect_misuse(EBUSY, "thrum_channel_destroy: a thread still waits for this channel",
                   [&] { return thrum_channel_destroy(&made.channel); });
     EXPECT_EQ(thrum_channel_close(&made.channel), 0);
 }

@@ -12,8 +12,8 @@ class Cond : public Ult {
     void lock() { thrum_mutex_lock(&mutex_); }
     void unlock() { thrum_mutex_unlock(&mutex_); }
 
-    thrum_mutex_t mutex_ = THRUM_MUTEX_INIT;
-    thrum_cond_t cond_ = THRUM_COND_INIT, other_ = THRUM_COND_INIT;
+    thrum_mutex_t mutex_ = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t cond_ = THRUM_COND_INITIALIZER, other_ = THRUM_COND_INITIALIZER;
 };
 
 TEST_P(Cond, PingPong) {
@@ -281,7 +281,7 @@ TEST_P(Cond, NoSignalIsLostAmongDeadlines) {
 }
 
 TEST_P(Cond, LetsARecursiveMutexGoAsAWhole) {
-    thrum_mutex_t mutex = THRUM_MUTEX_RECURSIVE_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_RECURSIVE_INITIALIZER;
     Light light([&] {
         thrum_mutex_lock(&mutex);
         thrum_mutex_lock(&mutex);
@@ -304,7 +304,7 @@ TEST_P(Cond, IsReportedWhileInUse) {
         unlock();
     });
     ASSERT_TRUE(eventually_waiting(cond_, 1));
-    expect_misuse(EBUSY, "thrum_cond_destroy: somebody waits for this condition",
+    expect_misuse(EBUSY, "thrum_cond_destroy: a thread still waits for this condition",
                   [&] { return thrum_cond_destroy(&cond_); });
     thrum_cond_signal(&cond_);
 }
@@ -312,7 +312,7 @@ TEST_P(Cond, IsReportedWhileInUse) {
 TEST_P(Cond, IsReportedWithoutTheMutex) {
     if (!library_is_checked())
         GTEST_SKIP() << "only a debug build looks";
-    const char *line = "thrum_cond_wait: the caller does not have this mutex";
+    const char *line = "thrum_cond_wait: the caller does not own this mutex";
     expect_misuse(0, line, [&] { return thrum_cond_wait(&cond_, &mutex_), 0; });
     expect_misuse(0, line, [&] { return thrum_cond_wait_until(&cond_, &mutex_, in_ms(1)); });
     lock();

@@ -11,7 +11,7 @@ namespace {
 
 class Event : public Ult {
   protected:
-    thrum_event_t event_ = THRUM_EVENT_INIT;
+    thrum_event_t event_ = THRUM_EVENT_INITIALIZER;
 };
 
 TEST_P(Event, LetsAllGo) {
@@ -140,7 +140,7 @@ TEST_P(Event, IsGoneAsSoonAsItIsSeen) {
 TEST_P(Event, IsReportedWhileInUse) {
     Light light([&] { thrum_event_wait(&event_); });
     ASSERT_TRUE(eventually_waiting(event_, 1));
-    expect_misuse(EBUSY, "thrum_event_destroy: somebody waits for this event",
+    expect_misuse(EBUSY, "thrum_event_destroy: a thread still waits for this event",
                   [&] { return thrum_event_destroy(&event_); });
     thrum_event_set(&event_);
 }
@@ -154,7 +154,7 @@ class Latch : public Ult {};
 TEST_P(Latch, OpensAtZero) {
     const int rounds = divided(50);
     for (int i = 0; i < rounds; i++) {
-        thrum_latch_t latch = THRUM_LATCH_INIT(13);
+        thrum_latch_t latch = THRUM_LATCH_INITIALIZER(13);
         std::atomic<int> counted{0};
         crew(10, 2, [&](int who) {
             counted++;
@@ -171,7 +171,7 @@ TEST_P(Latch, OpensAtZero) {
 }
 
 TEST_P(Latch, CountsNoFurther) {
-    thrum_latch_t latch = THRUM_LATCH_INIT(5);
+    thrum_latch_t latch = THRUM_LATCH_INITIALIZER(5);
     EXPECT_EQ(thrum_latch_count_down(&latch, 6), EINVAL);
     EXPECT_EQ(thrum_latch_count_down(&latch, 4), 0);
     EXPECT_EQ(thrum_latch_count_down(&latch, 0), 0);
@@ -180,7 +180,7 @@ TEST_P(Latch, CountsNoFurther) {
     EXPECT_EQ(thrum_latch_count_down(&latch, 1), 0);
     EXPECT_EQ(thrum_latch_count_down(&latch, 1), EINVAL);
     thrum_latch_wait(&latch);
-    thrum_latch_t open = THRUM_LATCH_INIT(0);
+    thrum_latch_t open = THRUM_LATCH_INITIALIZER(0);
     thrum_latch_wait(&open);
     thrum_latch_init(&latch, 1);
     EXPECT_EQ(thrum_latch_try_wait(&latch), EBUSY);
@@ -202,10 +202,10 @@ TEST_P(Latch, IsGoneAsSoonAsItIsOpen) {
 }
 
 TEST_P(Latch, IsReportedWhileInUse) {
-    thrum_latch_t latch = THRUM_LATCH_INIT(1);
+    thrum_latch_t latch = THRUM_LATCH_INITIALIZER(1);
     Light light([&] { thrum_latch_wait(&latch); });
     ASSERT_TRUE(eventually_waiting(latch, 1));
-    expect_misuse(EBUSY, "thrum_latch_destroy: somebody waits for this latch",
+    expect_misuse(EBUSY, "thrum_latch_destroy: a thread still waits for this latch",
                   [&] { return thrum_latch_destroy(&latch); });
     EXPECT_EQ(thrum_latch_count_down(&latch, 1), 0);
 }
@@ -217,7 +217,7 @@ ULT_OVER_WORKERS(Latch);
 class Eventual : public Ult {};
 
 TEST_P(Eventual, IsSetOnceAndReadByAll) {
-    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
     for (int i = 0; i < divided(30); i++) {
         int values[12];
         std::atomic<int> winner{-1}, read{0};
@@ -261,11 +261,11 @@ TEST_P(Eventual, InitialisedOverAnything) {
 }
 
 TEST_P(Eventual, IsReportedWhileInUse) {
-    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
     Light light([&] { EXPECT_EQ(thrum_eventual_get(&eventual), this); });
     ASSERT_TRUE(eventually_waiting(eventual, 1));
     for (int (*const end)(thrum_eventual_t *) : {thrum_eventual_destroy, thrum_eventual_reset})
-        expect_misuse(EBUSY, "thrum_eventual_destroy: somebody waits for this eventual",
+        expect_misuse(EBUSY, "thrum_eventual_destroy: a thread still waits for this eventual",
                       [&] { return end(&eventual); });
     EXPECT_EQ(thrum_eventual_set(&eventual, this), 0);
 }
@@ -277,7 +277,7 @@ class Future : public Ult {};
 TEST_P(Future, HasAllValues) {
     constexpr int kValues = 40;
     void *values[kValues];
-    thrum_future_t future = THRUM_FUTURE_INIT(values, kValues);
+    thrum_future_t future = THRUM_FUTURE_INITIALIZER(values, kValues);
     for (int i = 0; i < divided(20); i++) {
         int numbers[kValues];
         std::atomic<int> next{0};
@@ -307,11 +307,11 @@ TEST_P(Future, HasAllValues) {
 
 TEST_P(Future, IsReportedWhileInUse) {
     void *values[1] = {nullptr};
-    thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
+    thrum_future_t future = THRUM_FUTURE_INITIALIZER(values, 1);
     Light light([&] { thrum_future_wait(&future); });
     ASSERT_TRUE(eventually_waiting(future, 1));
     for (int (*const end)(thrum_future_t *) : {thrum_future_destroy, thrum_future_reset})
-        expect_misuse(EBUSY, "thrum_future_destroy: somebody waits for this future",
+        expect_misuse(EBUSY, "thrum_future_destroy: a thread still waits for this future",
                       [&] { return end(&future); });
     EXPECT_EQ(thrum_future_set(&future, this), 0);
 }
@@ -324,7 +324,7 @@ class Once : public Ult {};
 
 TEST_P(Once, RunsOnceBeforeAnyoneGoesOn) {
     for (int i = 0; i < divided(50); i++) {
-        thrum_once_t once = THRUM_ONCE_INIT;
+        thrum_once_t once = THRUM_ONCE_INITIALIZER;
         int runs = 0;
         crew(9, 2, [&](int) {
             thrum_once_call(
@@ -341,7 +341,7 @@ TEST_P(Once, RunsOnceBeforeAnyoneGoesOn) {
 }
 
 TEST_P(Once, IsTriedAgainAfterAnException) {
-    thrum_once_t once = THRUM_ONCE_INIT;
+    thrum_once_t once = THRUM_ONCE_INITIALIZER;
     std::atomic<int> runs{0}, thrown{0};
     crew(6, 2, [&](int) {
         try {
@@ -366,8 +366,8 @@ TEST_P(Once, IsTriedAgainAfterAnException) {
 // Who waits for another's end gives up, who runs it does not.
 TEST_P(Once, IsWaitedForUntilAMoment) {
     struct Calls {
-        thrum_once_t once = THRUM_ONCE_INIT;
-        thrum_event_t begun = THRUM_EVENT_INIT, go_on = THRUM_EVENT_INIT;
+        thrum_once_t once = THRUM_ONCE_INITIALIZER;
+        thrum_event_t begun = THRUM_EVENT_INITIALIZER, go_on = THRUM_EVENT_INITIALIZER;
         int runs = 0;
         static void fn(void *arg) {
             auto *calls = static_cast<Calls *>(arg);
@@ -400,7 +400,7 @@ TEST_P(Once, IsWaitedForUntilAMoment) {
     runner.join();
     EXPECT_EQ(thrum_once_try_call(&calls.once, Calls::fn, &calls), 0);
     EXPECT_EQ(calls.runs, 1);
-    thrum_once_t other = THRUM_ONCE_INIT;
+    thrum_once_t other = THRUM_ONCE_INITIALIZER;
     EXPECT_EQ(thrum_once_try_call(&other, Calls::fn, &calls), 0); // go_on is set
     EXPECT_EQ(calls.runs, 2);
 }
@@ -408,7 +408,7 @@ TEST_P(Once, IsWaitedForUntilAMoment) {
 // By thrum_exit, as by pthread_exit of an external kernel thread.
 TEST_P(Once, IsTriedAgainAfterItsThreadHasEnded) {
     struct Calls {
-        thrum_once_t once = THRUM_ONCE_INIT;
+        thrum_once_t once = THRUM_ONCE_INITIALIZER;
         std::atomic<int> runs{0}, returned{0};
         static void *call(void *arg) {
             auto *calls = static_cast<Calls *>(arg);

@@ -59,7 +59,7 @@ class Gone : public UltInTurn {
         EXPECT_EQ(result, expected);
     }
 
-    thrum_mutex_t mutex_ = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex_ = THRUM_MUTEX_INITIALIZER;
 };
 
 constexpr std::size_t kQueue = 1, kWriters = 4, kSenders = 11, kReceivers = 14;
@@ -183,7 +183,7 @@ TEST_P(Gone, Channel) {
 
 // Of two objects the one that it has not been woken by is gone, too.
 TEST_P(Gone, WaitAny) {
-    thrum_event_t other = THRUM_EVENT_INIT;
+    thrum_event_t other = THRUM_EVENT_INITIALIZER;
     const auto wait = [&](thrum_sem_t *sem, uint64_t moment) {
         thrum_wait_t waits[2] = {};
         waits[0] = {THRUM_WAIT_EVENT, 0, &other, nullptr, {}};
@@ -300,23 +300,22 @@ class NoWaiter : public UltPlain, public testing::WithParamInterface<unsigned> {
         });
         EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
         EXPECT_EQ(said.substr(0, said.find('\n')),
-                  "thrum: misuse: a tasklet or a scheduler must not wait, as it would have to in " +
-                      function);
+                  "thrum: misuse: a tasklet or a scheduler must not wait, but would have to in " + function);
     }
 };
 
 struct Held {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t cond = THRUM_COND_INIT;
-    thrum_sem_t sem = THRUM_SEM_INIT(0);
-    thrum_event_t event = THRUM_EVENT_INIT;
-    thrum_barrier_t barrier = THRUM_BARRIER_INIT(2);
-    thrum_rwlock_t rwlock = THRUM_RWLOCK_INIT;
-    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
-    thrum_latch_t latch = THRUM_LATCH_INIT(1);
-    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t cond = THRUM_COND_INITIALIZER;
+    thrum_sem_t sem = THRUM_SEM_INITIALIZER(0);
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
+    thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(2);
+    thrum_rwlock_t rwlock = THRUM_RWLOCK_INITIALIZER;
+    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(int));
+    thrum_latch_t latch = THRUM_LATCH_INITIALIZER(1);
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
     void *values[1] = {nullptr};
-    thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
+    thrum_future_t future = THRUM_FUTURE_INITIALIZER(values, 1);
 
     void wait_for(int which) {
         int number = 0;
@@ -397,8 +396,8 @@ class FromATasklet : public Ult {};
 
 TEST_P(FromATasklet, DismissesWhoGaveUp) {
     for (int i = 0; i < divided(100); i++) {
-        thrum_cond_t cond = THRUM_COND_INIT;
-        thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+        thrum_cond_t cond = THRUM_COND_INITIALIZER;
+        thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
         const uint64_t moment = in_us(static_cast<uint64_t>(20 + i % 50));
         std::vector<Light> lights;
         for (int k = 0; k < 4; k++)

@@ -7,7 +7,7 @@ namespace {
 
 class Mutex : public Ult {
   protected:
-    thrum_mutex_t mutex_ = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex_ = THRUM_MUTEX_INITIALIZER;
 };
 
 TEST_P(Mutex, Excludes) {
@@ -167,7 +167,7 @@ TEST_P(Mutex, DeadlinesAmongUnlocks) {
 }
 
 TEST_P(Mutex, RecursiveOneIsLockedAgain) {
-    thrum_mutex_t mutex = THRUM_MUTEX_RECURSIVE_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_RECURSIVE_INITIALIZER;
     in_ult([&] {
         thrum_mutex_lock(&mutex);
         EXPECT_EQ(thrum_mutex_try_lock(&mutex), 0);
@@ -185,7 +185,7 @@ TEST_P(Mutex, RecursiveOneIsLockedAgain) {
 }
 
 TEST_P(Mutex, RecursiveOneExcludes) {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     ASSERT_EQ(thrum_mutex_init(&mutex, THRUM_MUTEX_RECURSIVE), 0);
     int inside = 0;
     crew(8, 2, [&](int) {
@@ -227,7 +227,7 @@ void expect_highest_first(thrum_mutex_t &mutex) {
 }
 
 TEST_P(Mutex, PrioritisedGoesToTheHighest) {
-    thrum_mutex_t mutex, initialised = THRUM_MUTEX_PRIORITY_INIT;
+    thrum_mutex_t mutex, initialised = THRUM_MUTEX_PRIORITY_INITIALIZER;
     ASSERT_EQ(thrum_mutex_init(&mutex, THRUM_MUTEX_PRIORITY), 0);
     expect_highest_first(mutex);
     expect_highest_first(initialised);
@@ -253,27 +253,26 @@ TEST_P(Mutex, IsGoneAsSoonAsItIsHad) {
 class MutexMisuse : public UltPlain {};
 
 TEST_F(MutexMisuse, IsReported) {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT, recursive = THRUM_MUTEX_RECURSIVE_INIT;
-    expect_misuse(EPERM, "thrum_mutex_unlock: nobody has this mutex",
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER, recursive = THRUM_MUTEX_RECURSIVE_INITIALIZER;
+    expect_misuse(EPERM, "thrum_mutex_unlock: this mutex is not locked",
                   [&] { return thrum_mutex_unlock(&mutex); });
     std::thread([&] { thrum_mutex_lock(&recursive); }).join();
     expect_misuse(
         EPERM,
-        "thrum_mutex_unlock: another thread has this mutex (a coroutine must not hold it across co_await)",
+        "thrum_mutex_unlock: another thread owns this mutex (a coroutine must not hold it across co_await)",
         [&] { return thrum_mutex_unlock(&recursive); });
     thrum_mutex_lock(&mutex);
-    expect_misuse(EBUSY, "thrum_mutex_destroy: somebody has this mutex or waits for it",
+    expect_misuse(EBUSY, "thrum_mutex_destroy: this mutex is locked or has waiters",
                   [&] { return thrum_mutex_destroy(&mutex); });
     if (!library_is_checked())
         return;
-    expect_misuse(0, "thrum_mutex_lock: the caller has this mutex already, and it is not a recursive one",
-                  [&] {
-                      thrum_mutex_lock(&mutex);
-                      return 0;
-                  });
+    expect_misuse(0, "thrum_mutex_lock: the caller owns this mutex already, and it is not recursive", [&] {
+        thrum_mutex_lock(&mutex);
+        return 0;
+    });
     std::thread([&] {
         expect_misuse(0,
-                      "thrum_mutex_unlock: another thread has this mutex (a coroutine must not hold it "
+                      "thrum_mutex_unlock: another thread owns this mutex (a coroutine must not hold it "
                       "across co_await)",
                       [&] { return thrum_mutex_unlock(&mutex); });
     }).join();

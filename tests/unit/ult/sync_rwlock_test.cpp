@@ -23,7 +23,7 @@ class Rwlock : public Ult {
         thrum_rwlock_unlock(&lock_);
     }
 
-    thrum_rwlock_t lock_ = THRUM_RWLOCK_INIT;
+    thrum_rwlock_t lock_ = THRUM_RWLOCK_INITIALIZER;
 };
 
 TEST_P(Rwlock, ExcludesWriters) {
@@ -114,7 +114,7 @@ TEST_P(Rwlock, TriesAndDeadlines) {
 // A writer that waits keeps new readers out; when it unlocks they come before the next writer.
 TEST_P(Rwlock, ReadersAndWritersTakeTurns) {
     std::vector<std::string> order;
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     const auto note = [&](const char *what) {
         thrum_mutex_lock(&mutex);
         order.emplace_back(what);
@@ -230,22 +230,22 @@ ULT_OVER_WORKERS(Rwlock);
 class RwlockMisuse : public UltPlain {}; // without a runtime: a fork's child is somebody else then
 
 TEST_F(RwlockMisuse, IsReported) {
-    thrum_rwlock_t lock = THRUM_RWLOCK_INIT;
-    expect_misuse(EPERM, "thrum_rwlock_unlock: nobody has this lock",
+    thrum_rwlock_t lock = THRUM_RWLOCK_INITIALIZER;
+    expect_misuse(EPERM, "thrum_rwlock_unlock: this lock is not locked",
                   [&] { return thrum_rwlock_unlock(&lock); });
     thrum_rwlock_read_lock(&lock);
-    expect_misuse(EBUSY, "thrum_rwlock_destroy: somebody has this lock or waits for it",
+    expect_misuse(EBUSY, "thrum_rwlock_destroy: this lock is locked or has waiters",
                   [&] { return thrum_rwlock_destroy(&lock); });
     EXPECT_EQ(thrum_rwlock_unlock(&lock), 0);
     if (!library_is_checked())
         return;
     thrum_rwlock_write_lock(&lock);
-    expect_misuse(0, "thrum_rwlock_write_lock: the caller has this lock for writing already", [&] {
+    expect_misuse(0, "thrum_rwlock_write_lock: the caller holds this lock for writing already", [&] {
         thrum_rwlock_write_lock(&lock);
         return 0;
     });
     std::thread([&] {
-        expect_misuse(0, "thrum_rwlock_unlock: another has this lock for writing",
+        expect_misuse(0, "thrum_rwlock_unlock: another thread holds this lock for writing",
                       [&] { return thrum_rwlock_unlock(&lock); });
     }).join();
     EXPECT_EQ(thrum_rwlock_unlock(&lock), 0);

@@ -7,11 +7,11 @@ namespace {
 
 class Sem : public Ult {
   protected:
-    thrum_sem_t sem_ = THRUM_SEM_INIT(0);
+    thrum_sem_t sem_ = THRUM_SEM_INITIALIZER(0);
 };
 
 TEST_P(Sem, Counts) {
-    thrum_sem_t sem = THRUM_SEM_INIT(2);
+    thrum_sem_t sem = THRUM_SEM_INITIALIZER(2);
     EXPECT_EQ(thrum_sem_count(&sem), 2U);
     thrum_sem_wait(&sem);
     EXPECT_EQ(thrum_sem_try_wait(&sem), 0);
@@ -37,7 +37,7 @@ TEST_P(Sem, HasAMost) {
 
 TEST_P(Sem, GoesToWhoHasWaitedForLongest) {
     std::vector<int> order;
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     std::vector<Light> lights;
     for (int i = 0; i < 5; i++) {
         lights.emplace_back([&, i] {
@@ -133,7 +133,7 @@ TEST_P(Sem, IsGoneAsSoonAsItIsHad) {
 TEST_P(Sem, IsReportedWhileInUse) {
     Light light([&] { thrum_sem_wait(&sem_); });
     ASSERT_TRUE(eventually_waiting(sem_, 1));
-    expect_misuse(EBUSY, "thrum_sem_destroy: somebody waits for this semaphore",
+    expect_misuse(EBUSY, "thrum_sem_destroy: a thread still waits for this semaphore",
                   [&] { return thrum_sem_destroy(&sem_); });
     EXPECT_EQ(thrum_sem_post(&sem_), 0);
 }

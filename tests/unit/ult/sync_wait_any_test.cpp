@@ -19,7 +19,7 @@ class WaitAny : public Ult {
 };
 
 TEST_P(WaitAny, ChecksWhatItIsGiven) {
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     thrum_wait_t wait = item(THRUM_WAIT_EVENT, &event);
     EXPECT_EQ(thrum_wait_any(&wait, 0, kNever, nullptr), EINVAL);
     wait.what = THRUM_WAIT_JOIN + 1;
@@ -32,7 +32,7 @@ TEST_P(WaitAny, ChecksWhatItIsGiven) {
 
 // In debug builds, too.
 TEST_P(WaitAny, RefusesAThreadThatIsNotItsOwnToJoin) {
-    thrum_event_t go = THRUM_EVENT_INIT, left = THRUM_EVENT_INIT;
+    thrum_event_t go = THRUM_EVENT_INITIALIZER, left = THRUM_EVENT_INITIALIZER;
     Light joined([&go] { thrum_event_wait(&go); });
     const thrum_t handle = joined.handle(); // the joiner takes it
     Light joiner([&joined] { joined.join(); });
@@ -48,7 +48,7 @@ TEST_P(WaitAny, RefusesAThreadThatIsNotItsOwnToJoin) {
     ASSERT_EQ(thrum_spawn(&detached, nullptr, wait, &events), 0);
     ASSERT_EQ(thrum_detach(detached), 0);
     for (const thrum_t other : {handle, detached}) {
-        thrum_event_t never = THRUM_EVENT_INIT;
+        thrum_event_t never = THRUM_EVENT_INITIALIZER;
         thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &never), item(THRUM_WAIT_JOIN, other)};
         EXPECT_EQ(thrum_wait_any(waits, 2, kNever, nullptr), EINVAL);
         EXPECT_EQ(waiting(never), 0);
@@ -63,8 +63,8 @@ TEST_P(WaitAny, RefusesAThreadThatIsNotItsOwnToJoin) {
 }
 
 TEST_P(WaitAny, TakesTheFirstThatIsReady) {
-    thrum_event_t event = THRUM_EVENT_INIT;
-    thrum_sem_t one = THRUM_SEM_INIT(1), two = THRUM_SEM_INIT(1);
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
+    thrum_sem_t one = THRUM_SEM_INITIALIZER(1), two = THRUM_SEM_INITIALIZER(1);
     thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &event), item(THRUM_WAIT_SEM, &one),
                             item(THRUM_WAIT_SEM, &two)};
     size_t which = 9;
@@ -93,14 +93,14 @@ TEST_P(WaitAny, EachKind) {
     for (const bool before : {false, true}) {
         for (int heavy : {0, 1}) {
             for (uint32_t what = THRUM_WAIT_EVENT; what <= THRUM_WAIT_JOIN; what++) {
-                thrum_event_t never = THRUM_EVENT_INIT, event = THRUM_EVENT_INIT;
-                thrum_latch_t latch = THRUM_LATCH_INIT(1);
+                thrum_event_t never = THRUM_EVENT_INITIALIZER, event = THRUM_EVENT_INITIALIZER;
+                thrum_latch_t latch = THRUM_LATCH_INITIALIZER(1);
                 void *values[1] = {nullptr};
-                thrum_future_t future = THRUM_FUTURE_INIT(values, 1);
-                thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
-                thrum_sem_t sem = THRUM_SEM_INIT(0);
-                thrum_channel_t out = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(void *));
-                thrum_channel_t in = THRUM_CHANNEL_UNBOUNDED_INIT(sizeof(void *));
+                thrum_future_t future = THRUM_FUTURE_INITIALIZER(values, 1);
+                thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
+                thrum_sem_t sem = THRUM_SEM_INITIALIZER(0);
+                thrum_channel_t out = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(void *));
+                thrum_channel_t in = THRUM_CHANNEL_UNBOUNDED_INITIALIZER(sizeof(void *));
                 std::atomic<bool> end{false};
                 thrum_t thread = nullptr;
                 void *received = nullptr, *to_send = &out, *sent = nullptr;
@@ -172,8 +172,8 @@ TEST_P(WaitAny, EachKind) {
 }
 
 TEST_P(WaitAny, IsToldOfAClosedChannel) {
-    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(int));
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     const auto wait = [&](thrum_wait_what what) {
         int value = 0;
         size_t which = 9;
@@ -194,7 +194,7 @@ TEST_P(WaitAny, IsToldOfAClosedChannel) {
 
 // Its own offer is no partner.
 TEST_P(WaitAny, DoesNotTradeWithItself) {
-    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INIT(sizeof(int));
+    thrum_channel_t channel = THRUM_CHANNEL_UNBUFFERED_INITIALIZER(sizeof(int));
     int in = 0, out = 7;
     thrum_wait_t waits[] = {item(THRUM_WAIT_SEND, &channel, &out), item(THRUM_WAIT_RECEIVE, &channel, &in)};
     EXPECT_EQ(thrum_wait_any(waits, 2, in_ms(2), nullptr), ETIMEDOUT);
@@ -212,7 +212,7 @@ TEST_P(WaitAny, DoesNotTradeWithItself) {
 TEST_P(WaitAny, PermitsAreConserved) {
     constexpr unsigned kSems = 5;
     thrum_sem_t sems[kSems] = {};
-    thrum_event_t stop = THRUM_EVENT_INIT;
+    thrum_event_t stop = THRUM_EVENT_INITIALIZER;
     std::atomic<int> had{0}, posted{0}, posters{4};
     const int each = divided(200);
     crew(10, 3, [&](int who) {
@@ -257,7 +257,7 @@ TEST_P(WaitAny, TradesAmongThemselves) {
     thrum_channel_t channels[kChannels];
     for (thrum_channel_t &channel : channels)
         ASSERT_EQ(thrum_channel_init(&channel, sizeof(long), 0, nullptr), 0);
-    thrum_event_t stop = THRUM_EVENT_INIT;
+    thrum_event_t stop = THRUM_EVENT_INITIALIZER;
     std::atomic<long> sent{0}, received{0};
     std::atomic<int> trades{0};
     const int goal = divided(1500);
@@ -397,9 +397,9 @@ TEST_P(WaitAny, BeginsAnywhereIfAsked) {
 // The flag says how to search, and nothing of what is found: of all kinds.
 TEST_P(WaitAny, AnywhereIsForEachKind) {
     int value = 7, received = 0;
-    thrum_channel_t channel = THRUM_CHANNEL_UNBOUNDED_INIT(sizeof value);
-    thrum_event_t never = THRUM_EVENT_INIT;
-    thrum_eventual_t eventual = THRUM_EVENTUAL_INIT;
+    thrum_channel_t channel = THRUM_CHANNEL_UNBOUNDED_INITIALIZER(sizeof value);
+    thrum_event_t never = THRUM_EVENT_INITIALIZER;
+    thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;
     void *content = nullptr;
     EXPECT_EQ(thrum_eventual_set(&eventual, &value), 0);
     const auto first_of = [&](thrum_wait_what what, void *object, void *place) {

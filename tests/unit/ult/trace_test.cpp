@@ -253,7 +253,7 @@ int hosted() {
 }
 
 int each_kind() {
-    static thrum_event_t event = THRUM_EVENT_INIT;
+    static thrum_event_t event = THRUM_EVENT_INITIALIZER;
     std::array<thrum_t, kWaiters> waiting{};
     for (thrum_t &waiter : waiting)
         waiter = queued(waits, &event);
@@ -294,7 +294,7 @@ TEST_F(TraceFile, HasEachKind) {
         }
         expect(THRUM_TRACE_SPAWN, kWaiters + kTasklets);
         expect(THRUM_TRACE_TASKLET, kTasklets);
-        expect(THRUM_TRACE_BEGET, workers > 1 ? 1 : 0);
+        expect(THRUM_TRACE_CHILD, workers > 1 ? 1 : 0);
         expect(THRUM_TRACE_MOVE, workers > 1 ? 1 : 0);
         expect(THRUM_TRACE_STEAL, workers > 1 ? 1 : 0);
         expect(THRUM_TRACE_HOST, 1);
@@ -302,8 +302,8 @@ TEST_F(TraceFile, HasEachKind) {
         EXPECT_EQ(counts[THRUM_TRACE_MIGRATE], 2u);
         EXPECT_EQ(counts[THRUM_TRACE_PREEMPT], 0u);
         EXPECT_EQ(counts[THRUM_TRACE_TASKLET], counts[THRUM_TRACE_TASKLET_END]);
-        EXPECT_EQ(counts[THRUM_TRACE_BEGIN] + counts[THRUM_TRACE_GO_ON],
-                  counts[THRUM_TRACE_WAIT] + counts[THRUM_TRACE_YIELD] + counts[THRUM_TRACE_BEGET] +
+        EXPECT_EQ(counts[THRUM_TRACE_BEGIN] + counts[THRUM_TRACE_RESUME],
+                  counts[THRUM_TRACE_WAIT] + counts[THRUM_TRACE_YIELD] + counts[THRUM_TRACE_CHILD] +
                       counts[THRUM_TRACE_MOVE] + counts[THRUM_TRACE_HOST] + counts[THRUM_TRACE_END])
             << "who comes leaves, with " << workers << " workers";
     }
@@ -431,7 +431,7 @@ TEST_F(TraceFile, OfThreadsOutside) {
     const std::vector<Section> sections = read_trace(path());
     ASSERT_EQ(sections.size(), 1u);
     const Ring &outside = sections[0].rings.back();
-    EXPECT_EQ(outside.head.worker, THRUM_TRACE_OUTSIDE);
+    EXPECT_EQ(outside.head.worker, THRUM_TRACE_EXTERNAL);
     EXPECT_EQ(outside.events.size(), static_cast<std::size_t>(kThreads));
 }
 
@@ -484,10 +484,8 @@ TEST_F(TraceFile, WithoutMemoryForARing) {
         });
         if (said.empty())
             continue;
-        EXPECT_EQ(
-            said,
-            "thrum: no memory for the trace of a worker, which is left out; THRUM_TRACE_EVENTS makes it "
-            "smaller\n");
+        EXPECT_EQ(said, "thrum: no memory to trace a worker, which the trace leaves out; set a smaller "
+                        "THRUM_TRACE_EVENTS\n");
         const std::vector<Section> sections = read_trace(path());
         ASSERT_EQ(sections.size(), 1u);
         const auto &rings = sections[0].rings;

@@ -14,7 +14,7 @@ class Trim : public Ult {};
 
 // All at once have a stack, of which each has touched some pages.
 void burst(int count, size_t touch) {
-    thrum_event_t go = THRUM_EVENT_INIT;
+    thrum_event_t go = THRUM_EVENT_INITIALIZER;
     std::vector<Light> lights;
     std::atomic<int> waiting{0};
     for (int i = 0; i < count; i++)

@@ -80,8 +80,8 @@ class External {
   private:
     void run(const Light::Work &work);
 
-    thrum_mutex_t mutex_ = THRUM_MUTEX_INIT;
-    thrum_cond_t ended_ = THRUM_COND_INIT;
+    thrum_mutex_t mutex_ = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t ended_ = THRUM_COND_INITIALIZER;
     bool over_ = false;
     std::thread thread_;
 };

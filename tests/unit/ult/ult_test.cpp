@@ -208,8 +208,8 @@ TEST_P(Spawn, Skynet) {
 // --- many that wait ---------------------------------------------------------------------------------------
 
 struct Gate {
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
-    thrum_cond_t opened = THRUM_COND_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_cond_t opened = THRUM_COND_INITIALIZER;
     bool open = false;
     std::atomic<long> waiting{0};
 
@@ -835,7 +835,7 @@ __attribute__((noinline)) void expect_mode(int mode) {
 TEST_P(FloatControl, IsKeptAcrossSwitches) {
     in_ult([] {
         std::vector<std::unique_ptr<Light>> threads;
-        thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+        thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
         for (std::size_t i = 0; i < 8; i++)
             threads.push_back(std::make_unique<Light>([&, i] {
                 const int mode = kModes[i % kModes.size()];

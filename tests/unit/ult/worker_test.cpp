@@ -665,7 +665,7 @@ class WorkerStress : public Ult {};
 TEST_P(WorkerStress, ComeAndGoUnderWork) {
     const uint64_t end = in_ms(kStressDivisor > 1 ? 600 : 400);
     std::atomic<long> sum{0}, expected{0};
-    thrum_mutex_t mutex = THRUM_MUTEX_INIT;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     long locked = 0;
     const thrum_attr_t queued = attr_queued();
     const auto work = [&](int i) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory for what threads are given to run, and for futures: small, and given back soon, often where it was taken. The
- * heap, with a few free blocks kept by each kernel thread in front of it, which makes of its 7 to 18 ns some 2.
+/* Memory for threads' functions and for futures: small, short-lived blocks, often freed where they were allocated. Each
+ * kernel thread caches a few free blocks in front of the heap, which reduces 7 to 18 ns to some 2.
  *
- * The list is thread-local. Nothing here waits, and the two functions that touch it are not inlined, so nobody has its
- * address across a wait; for preemption it is as with malloc's own (<thrum/preempt.h>). A block may be given back on
- * another kernel thread than that which took it. What is kept goes back to the heap when the kernel thread ends; from
- * then on it keeps none. The sanitizers are to see each block come and go: for them it is the heap. */
+ * The list is thread-local. Nothing here waits, and the two functions that touch it are not inlined, so no caller keeps its
+ * address across a wait. Under preemption it behaves like malloc's own caches (<thrum/preempt.h>). A block may be freed on
+ * another kernel thread than the one that allocated it. When the kernel thread ends, cached blocks go back to the heap, and
+ * it caches none from then on. Sanitizers must see each block come and go: with them this is the heap. */
 #ifndef THRUM_HPP_DETAIL_BLOCK_HPP
 #define THRUM_HPP_DETAIL_BLOCK_HPP
 
@@ -37,16 +37,16 @@ struct free_block {
     free_block *next;
 };
 
-/* Of the calling kernel thread. To begin with there is no room: so the first block that is given back comes to where the
- * end is prepared for. */
+/* Of the calling kernel thread. `room` is 0 at first, so that the first block freed takes the path that registers the
+ * destructor. */
 struct free_blocks {
     free_block *first;
-    unsigned room; /* for so many more */
+    unsigned room; /* blocks that still fit */
     bool is_prepared;
 };
 inline constinit thread_local free_blocks blocks_here{nullptr, 0, false};
 
-/* At the kernel thread's end. */
+/* Its destructor runs at the kernel thread's end. */
 struct blocks_end {
     ~blocks_end() {
         blocks_here.room = 0;
@@ -55,7 +55,7 @@ struct blocks_end {
     }
 };
 
-/* False: it keeps as many as it may, or is at its end. */
+/* False: the cache is full, or the kernel thread is ending. */
 [[gnu::noinline, gnu::cold]] inline bool blocks_make_room() {
     if (blocks_here.is_prepared)
         return false;
@@ -84,7 +84,7 @@ struct blocks_end {
     blocks_here.room--;
 }
 
-/* What is derived from this is made in blocks, by new, where it fits. */
+/* A base class whose new takes a block, where the object fits. */
 struct made_in_block {
     static void *operator new(std::size_t size) {
         return keeps_blocks && size <= block_size ? block_take() : ::operator new(size);

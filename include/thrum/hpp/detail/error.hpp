@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Error numbers of the functions in C as exceptions: std::system_error, whose code is the number, and whose text says
- * what was called, what was wrong there, and the number's own words. */
+/* Turns error numbers of the C functions into std::system_error: the code is the number; the text names the function that
+ * was called, says what was wrong, and ends with the number's own message. */
 #ifndef THRUM_HPP_DETAIL_ERROR_HPP
 #define THRUM_HPP_DETAIL_ERROR_HPP
 
@@ -39,7 +39,7 @@ void check(int error, const char *what, const reason (&reasons)[Count]) {
         fail(error, what, reasons, Count);
 }
 
-/* Of functions that have one error. */
+/* For functions with one possible error. */
 inline void check(int error, const char *what, const char *why) {
     if (error != 0) [[unlikely]]
         fail(error, what, why);

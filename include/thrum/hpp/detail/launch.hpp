@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A thread that runs a callable of its own.
+/* Starts a thread that runs a callable which the thread owns.
  *
- * thrum_spawn hands one pointer over. Its maker cannot lend what stands in its own frame: the new thread may not have
- * begun when thrum_spawn returns (the maker is bound to a worker, external, or in a pool: then the new one is
- * queued), or it has, and the maker, stolen, goes on on another worker before the callable has been moved away. So
- * there are two ways, and with both the maker has nothing to do with it any more:
+ * thrum_spawn passes one pointer. The creator cannot lend a callable in its own frame: the new thread may not have begun
+ * when thrum_spawn returns (it is enqueued if the creator is bound to a worker, external, or in a pool). Or it has begun,
+ * and the creator, stolen, continues on another worker before the callable was moved away. So there are two ways, and in
+ * both the creator does not touch the callable afterwards:
  *
- *   What fits into a pointer and can be copied as bytes, as a lambda that captures nothing, `this` or one reference, is
- *   the pointer. No memory is needed.
- *   All else is moved to the heap (block.hpp), and is the new thread's.
+ *   - A trivially copyable callable that fits into a pointer, such as a lambda that captures nothing, `this` or one
+ *     reference, is passed as the pointer. No memory is needed.
+ *   - Any other callable is moved to the heap (block.hpp), and belongs to the new thread.
  *
- * Where a maker stays until the thread has ended it can lend its frame: branch.hpp. */
+ * A creator that stays until the thread has ended can lend its frame: branch.hpp. */
 #ifndef THRUM_HPP_DETAIL_LAUNCH_HPP
 #define THRUM_HPP_DETAIL_LAUNCH_HPP
 
@@ -31,7 +31,7 @@ template <class Work>
 inline constexpr bool fits_a_pointer = sizeof(Work) <= sizeof(void *) &&
                                        alignof(Work) <= alignof(void *) && std::is_trivially_copyable_v<Work>;
 
-/* How it is called: what it throws ends the program. Or as in thrown.hpp. */
+/* How the callable is called: here an exception ends the program; thrown.hpp has the other way. */
 struct throwing_nothing {
     template <class Work>
     static void *call(Work &&work) {
@@ -60,7 +60,7 @@ void *run_from_heap(void *arg) {
     return How::call(std::move(held->work));
 }
 
-/* `handle` and `attr` may be null as in thrum_spawn, whose errors these are. */
+/* `handle` and `attr` may be null, and errors are as in thrum_spawn. */
 template <class How = throwing_nothing, class Callable>
 int launch(thrum_t *handle, const thrum_attr_t *attr, Callable &&callable) {
     using Work = std::decay_t<Callable>;
@@ -78,7 +78,7 @@ int launch(thrum_t *handle, const thrum_attr_t *attr, Callable &&callable) {
     }
 }
 
-/* A callable with its arguments, each copied or moved, as std::thread has it. */
+/* A callable with its arguments, each copied or moved, as in std::thread. */
 template <class F, class... Args>
 auto bind(F &&f, Args &&...args) {
     return [f = std::forward<F>(f), ... args = std::forward<Args>(args)]() mutable -> decltype(auto) {

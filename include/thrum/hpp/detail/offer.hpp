@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values that when_any offers to several receivers, of whom one gets it.
+/* Values that when_any offers to several receivers, one of which gets it.
  *
- * A value that travels by pointer is moved to where that points before anything waits, as a receiver may take it at any
- * moment from then on. So several operands that offer the same value must offer the same pointer: the first of them, in
+ * A value that is passed by pointer is moved to where that points before the wait begins, since a receiver may take it at
+ * any time from then on. So several operands that offer the same value must offer the same pointer: the first of them, in
  * the order of the arguments, moves the value, and the others refer to that one. */
 #ifndef THRUM_HPP_DETAIL_OFFER_HPP
 #define THRUM_HPP_DETAIL_OFFER_HPP
@@ -13,7 +13,7 @@
 
 namespace thrum::detail {
 
-/* Calls it while an exception or the end of the thread unwinds the stack: what it throws itself is dropped. */
+/* Calls `action` while an exception or the end of the thread unwinds the stack; an exception from it is dropped. */
 template <class Action>
 void quietly(Action action) noexcept {
     try {
@@ -40,7 +40,7 @@ class offer {
     offer *next_ = nullptr;
 };
 
-/* Those of one when_any, one for each source. */
+/* The offers of one when_any, one for each source. */
 class offers {
   public:
     template <class Operand>
@@ -64,7 +64,7 @@ class offers {
     offer *list_ = nullptr;
 };
 
-/* How a wait has ended is told to each operand, as far as it wants to know (when_any.hpp). */
+/* These tell each operand how the wait ended, if it has the function for it (when_any.hpp). */
 template <class Operand>
 void tell_sent(Operand &operand, int result) noexcept {
     if constexpr (std::derived_from<Operand, offer>)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What became of a call: nothing yet, a value, or an exception. The place for it that branches, futures and tasks have;
- * who writes it and who reads it take turns by other means. */
+/* The outcome of a call: none yet, a value, or an exception. Branches, futures and tasks store it here; they synchronise
+ * its writer and its reader by other means. */
 #ifndef THRUM_HPP_DETAIL_OUTCOME_HPP
 #define THRUM_HPP_DETAIL_OUTCOME_HPP
 
@@ -42,7 +42,7 @@ class outcome {
 
     void fail(std::exception_ptr thrown) noexcept { thrown_ = std::move(thrown); }
 
-    /* Calls it and keeps what it returns or throws. */
+    /* Calls `work` and stores what it returns or throws. */
     template <class Work>
     void run(Work &&work) {
         try {
@@ -54,7 +54,7 @@ class outcome {
             }
         } catch (...) {
             std::exception_ptr thrown = std::current_exception();
-            if (thrown == nullptr) /* it is none: thrum_exit unwinds, and there is no outcome */
+            if (thrown == nullptr) /* not an exception: thrum_exit unwinds, and there is no outcome */
                 throw;
             fail(std::move(thrown));
         }
@@ -62,7 +62,7 @@ class outcome {
 
     std::exception_ptr thrown() const noexcept { return thrown_; }
 
-    /* Once. Where the thread has ended within (thrum_exit) it is as with a promise that nobody keeps. */
+    /* To be called once. If the thread ended inside the call (thrum_exit), this throws as for a broken promise. */
     T take() {
         if (!has_value_) [[unlikely]]
             throw_what_is_held();

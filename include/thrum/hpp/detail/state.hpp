@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a promise and its future share.
+/* The state that a promise and its future share.
  *
- * `word_` says how far it is:
+ * Values of `word_`:
  *
  *   null       nothing yet
  *   waited()   a thread is about to wait for the event
- *   else       the continuation of the coroutine that awaits it
- *   ready()    the outcome is there, and the future's alone to read
+ *   other      the continuation of the coroutine that awaits it
+ *   ready()    the outcome is written, and only the future reads it
  *
- *   null -> waited() (who waits); null, waited() -> a coroutine (the future); all -> ready() (who has written the
- *   outcome). The last releases the outcome to who sees it, and sets the event unless it found null: then nobody waits
- *   for that. So a result that nobody had to wait for costs one locked instruction.
+ * Transitions: null -> waited() by a waiter; null, waited() -> a coroutine by the future; all -> ready() by the writer of
+ * the outcome. The last one releases the outcome to the thread that sees ready(). It sets the event unless it found null,
+ * when no thread waits for the event. So a result that no thread had to wait for costs one locked instruction.
  *
- * The state is freed by whoever leaves it last. */
+ * The last holder to leave frees the state. */
 #ifndef THRUM_HPP_DETAIL_STATE_HPP
 #define THRUM_HPP_DETAIL_STATE_HPP
 
@@ -30,9 +30,9 @@
 
 namespace thrum::detail {
 
-/* Coroutines that await each other run in turn, in the loop of run_in_turn(), and do not call each other: compilers that
- * do not optimise would let such calls pile up on the stack. Each of them has a place: the variable of its loop that
- * says what that resumes next. It is valid while the coroutine runs. */
+/* Coroutines that await each other run in turn, in the loop of run_in_turn(), and do not call each other: in unoptimised
+ * builds such calls would pile up on the stack. The place of a coroutine is the variable of its loop that says what to
+ * resume next. It is valid while the coroutine runs. */
 struct loop_place {
     std::coroutine_handle<> *next = nullptr;
 };
@@ -45,22 +45,22 @@ loop_place *loop_place_of(std::coroutine_handle<Promise> coroutine) noexcept {
         return nullptr;
 }
 
-/* A coroutine that is to be resumed. Null place: one that has none, of another library. */
+/* A coroutine to resume. `place` is null for a coroutine of another library. */
 struct continuation {
     std::coroutine_handle<> coroutine;
     loop_place *place = nullptr;
 };
 
-/* By one that is suspended, and was in the loop that `place` is of: `other` is resumed next. */
+/* For a coroutine that was suspended in the loop of `place`: that loop resumes `other` next. */
 inline void leave_loop_to(const loop_place &place, const continuation &other) noexcept {
     if (other.place != nullptr)
         other.place->next = place.next;
     *place.next = other.coroutine;
 }
 
-/* Until none is left; or, true, it is the turn of the coroutine at `home`, which has called this and goes on when it
- * returns. One that waits for something else may be resumed elsewhere, in another loop, before it has returned to this
- * one: so only what is ours is looked at. */
+/* Runs coroutines until none is left. Or returns true when the next is the coroutine at `home`, which has called this and
+ * resumes by the return. A coroutine that waits for something else may be resumed in another loop before it has returned to
+ * this one: so only the local variable is read. */
 [[gnu::noinline]] inline bool run_in_turn(const continuation first, const void *home = nullptr) {
     std::coroutine_handle<> next = first.coroutine;
     if (first.place != nullptr)
@@ -73,14 +73,14 @@ inline void leave_loop_to(const loop_place &place, const continuation &other) no
     return false;
 }
 
-/* As a thread's function. The continuation stands in the coroutine's own frame. */
+/* A thread's function. The continuation is in the coroutine's own frame. */
 inline void *resume(void *address) {
     run_in_turn(*static_cast<const continuation *>(address));
     return nullptr;
 }
 
-/* On a thread of its own, behind those that are ready: the thread that sets a value does not wait. Without memory for
- * one, here. */
+/* Resumes it on a new thread, enqueued behind the runnable ones: the thread that sets a value does not wait. If no thread
+ * can be created, resumes it here. */
 inline void resume_on_thread(void *address) {
     if (thrum_spawn(nullptr, attributes().queued().native(), resume, address) != 0)
         resume(address);
@@ -92,13 +92,13 @@ class state_base : public made_in_block {
     state_base(const state_base &) = delete;
 
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
-    void leave() noexcept { /* the only one left has nobody to be told apart from */
+    void leave() noexcept { /* the last holder needs no locked decrement */
         if (holders_.load(std::memory_order_acquire) == 1 ||
             holders_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             delete this;
     }
 
-    /* True for the one that may write the outcome. */
+    /* True for the one caller that may write the outcome. */
     bool claim() noexcept { return !claimed_.exchange(true, std::memory_order_relaxed); }
     void publish() {
         void *before = word_.exchange(ready(), std::memory_order_acq_rel);
@@ -110,7 +110,7 @@ class state_base : public made_in_block {
     }
 
     bool is_ready() const noexcept { return word_.load(std::memory_order_acquire) == ready(); }
-    /* False: it is ready, and the coroutine need not wait. */
+    /* False: it is ready; the coroutine need not wait. */
     bool await(continuation *waiting) noexcept {
         void *before = word_.load(std::memory_order_acquire);
         while (before != ready())
@@ -122,7 +122,7 @@ class state_base : public made_in_block {
         if (need_event())
             event_.wait();
     }
-    /* `wait` waits for an event as long as it likes, and returns whether it has come. */
+    /* `wait` waits for an event, with or without a deadline, and returns whether the event was set. */
     template <class Wait>
     bool wait_by(Wait wait) {
         return !need_event() || wait(event_) || is_ready();
@@ -133,18 +133,18 @@ class state_base : public made_in_block {
         return event_.waiting();
     }
 
-    /* Its thread belonged to a runtime that has ended, and never runs again. */
+    /* Its thread belonged to a runtime that has ended: it never runs again. */
     bool is_lost() const noexcept { return runtime != 0 && runtime != thrum_runtime_id() && !is_ready(); }
 
-    /* Of the thread that async() has made for it, and for which the future waits at its end, since it may use what stands
-     * in the caller's frame; 0: none. The future's own. */
+    /* The runtime of the thread that async() created. The future's destructor waits for that thread, since it may use the
+     * caller's frame. 0: no such thread. Used by the future only. */
     std::uint64_t runtime = 0;
 
   protected:
     virtual ~state_base() = default;
 
   private:
-    /* Addresses that no coroutine has. */
+    /* Addresses that no coroutine can have. */
     void *ready() const noexcept { return const_cast<std::atomic<void *> *>(&word_); }
     void *waited() const noexcept { return const_cast<std::uint64_t *>(&runtime); }
 
@@ -171,12 +171,12 @@ class state : public state_base {
     outcome<T> result;
 };
 
-/* One holder. */
+/* A reference held to a state. */
 template <class State>
 class state_ref {
   public:
     state_ref() noexcept = default;
-    /* Takes over what the caller held. */
+    /* Takes over the caller's reference. */
     explicit state_ref(State *state) noexcept : state_(state) {}
     state_ref(const state_ref &other) noexcept : state_(other.state_) {
         if (state_ != nullptr)

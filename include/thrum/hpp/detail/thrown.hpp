@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exceptions that have left threads, until those are joined: thread.hpp's.
+/* Exceptions that have left threads, kept until the threads are joined; for thread.hpp.
  *
- * A thread that throws nothing has nothing to do with this: its function's result is null. That of one that has thrown
- * is the address of its place in a list. Only what stands there is believed, as thrum_exit and thrum_cancel leave
- * results of their own.
+ * A thread that throws nothing does not use this: its function's result is null. The result of a thread that has thrown is
+ * the address of its entry in a list. Only addresses found in the list are trusted, since thrum_exit and thrum_cancel leave
+ * other results.
  *
- * Either the thread, as it throws, finds that it is detached, or who detaches it finds what it has thrown: both look
- * under the lock. Either ends the program, as nobody would ever hear of it. */
+ * Either the throwing thread finds that it is detached, or the detaching thread finds the exception: both look under the
+ * lock. Either ends the program, since the exception would be lost otherwise. */
 #ifndef THRUM_HPP_DETAIL_THROWN_HPP
 #define THRUM_HPP_DETAIL_THROWN_HPP
 
@@ -22,15 +22,15 @@
 namespace thrum::detail {
 
 struct thrown {
-    std::uint64_t id; /* of the thread, as its handle may be another's once it has been joined */
+    std::uint64_t id; /* of the thread; its handle may be reused once it has been joined */
     std::exception_ptr what;
     thrown *next;
 };
 
-/* One for all of a program, whatever its libraries hide of theirs. */
+/* One list for the whole program, even if its libraries hide their symbols. */
 class [[gnu::visibility("default")]] thrown_list {
   public:
-    /* By the thread, in its catch block. What its function is to return. */
+    /* Called by the thread in its catch block. Returns the result for its function. */
     void *keep() noexcept {
         const thrum_t self = thrum_self();
         auto *place = new (std::nothrow) thrown{thrum_id(self), std::current_exception(), nullptr};
@@ -44,7 +44,7 @@ class [[gnu::visibility("default")]] thrown_list {
         return place;
     }
 
-    /* `result` is that of a thread which has been joined. */
+    /* `result` is the result of a joined thread. */
     [[gnu::cold, gnu::noinline]] void rethrow(const void *result) {
         const std::unique_ptr<thrown> place(take([result](const thrown &one) { return &one == result; }));
         if (place != nullptr)
@@ -64,7 +64,7 @@ class [[gnu::visibility("default")]] thrown_list {
     }
 
   private:
-    /* Where it is linked, or the end. Under the lock. */
+    /* The link to the entry, or to the end of the list. Under the lock. */
     template <class Condition>
     thrown **find(Condition condition) noexcept {
         thrown **at = &first_;
@@ -83,26 +83,26 @@ class [[gnu::visibility("default")]] thrown_list {
         return place;
     }
 
-    thrum_mutex_t lock_ = THRUM_MUTEX_INIT;
+    thrum_mutex_t lock_ = THRUM_MUTEX_INITIALIZER;
     thrown *first_ = nullptr;
 };
 
 [[gnu::visibility("default")]] inline constinit thrown_list thrown_by_threads;
 
-/* Of a thread that has been joined. */
+/* `result` is the result of a joined thread. */
 inline void rethrow(const void *result) {
     if (result != nullptr) [[unlikely]]
         thrown_by_threads.rethrow(result);
 }
 
-/* How launch() calls what a thread is to run: what it throws is kept for who joins it. */
+/* How launch() calls a thread's callable: an exception is kept for the joiner. */
 struct keeping_what_is_thrown {
     template <class Work>
     static void *call(Work &&work) {
         try {
             std::invoke(std::forward<Work>(work));
         } catch (...) {
-            if (std::current_exception() == nullptr) /* it is none: thrum_exit unwinds */
+            if (std::current_exception() == nullptr) /* not an exception: thrum_exit unwinds */
                 throw;
             return thrown_by_threads.keep();
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Moments of any clock, and spans of any type, as those of <thrum/time.h>. All functions _for and _until come through
- * here.
+/* Converts time points of any clock, and durations of any type, to the deadlines of <thrum/time.h>. All functions _for and
+ * _until come through here.
  *
- * Every conversion saturates: what is in the past is 0, "now"; what is too far away is UINT64_MAX, "never". Nothing
- * overflows, whatever the types: time_point::min() does not wait, and time_point::max() waits for ever. A span or
- * moment that is not a number (NaN) does not wait. Fractions of a nanosecond are rounded up. */
+ * Every conversion saturates: the past is 0, "now"; too far away is UINT64_MAX, "never". Nothing overflows, whatever the
+ * types: time_point::min() does not wait, and time_point::max() waits for ever. A duration or time point that is NaN does
+ * not wait. Fractions of a nanosecond are rounded up. */
 #ifndef THRUM_HPP_DETAIL_TIME_HPP
 #define THRUM_HPP_DETAIL_TIME_HPP
 
@@ -24,13 +24,13 @@ namespace thrum::detail {
 
 inline constexpr std::uint64_t never = UINT64_MAX;
 
-/* A count of the standard's as one of the library's, where a larger one is refused. */
+/* Converts a count of the standard's; too large a one saturates, and the library refuses it. */
 inline unsigned count_of(std::ptrdiff_t count) noexcept {
     return count < 0 || count > std::ptrdiff_t{UINT_MAX} ? UINT_MAX : static_cast<unsigned>(count);
 }
 
-/* Time from some point on, in whole seconds and the nanoseconds that follow them, 0 to 999999999. Seconds reach
- * farther than any clock; what does not fit is the first or the last of all. */
+/* Time since some epoch: whole seconds, and nanoseconds from 0 to 999999999. Seconds reach farther than any clock; a value
+ * that does not fit saturates to first() or last(). */
 struct instant {
     std::int64_t seconds, ns;
 
@@ -39,7 +39,7 @@ struct instant {
     static constexpr instant last() noexcept { return {INT64_MAX, second - 1}; }
 };
 
-/* Whole ticks of 1/den or of num seconds. */
+/* Whole ticks of 1/Den or of Num seconds. */
 template <std::intmax_t Num, std::intmax_t Den, class Count>
 constexpr instant instant_of_ticks(Count count) noexcept {
     constexpr Count den = static_cast<Count>(Den);
@@ -56,7 +56,7 @@ constexpr instant instant_of_ticks(Count count) noexcept {
 
 constexpr instant instant_of_ns(long double ns) noexcept {
     constexpr long double most = 9e18L;
-    if (!(ns > -most * instant::second)) /* NaN, too: a moment that has passed */
+    if (!(ns > -most * instant::second)) /* NaN, too: in the past */
         return instant::first();
     if (ns >= most * instant::second)
         return instant::last();
@@ -81,7 +81,7 @@ constexpr instant instant_of(const std::chrono::duration<Rep, Period> &span) {
     }
 }
 
-/* From one to the other, 0 where that is backwards. */
+/* From one to the other; 0 if that is backwards. */
 constexpr std::uint64_t nanoseconds_between(const instant &from, const instant &to) noexcept {
     std::int64_t seconds = 0;
     if (to.seconds < from.seconds || (to.seconds == from.seconds && to.ns <= from.ns))
@@ -101,24 +101,24 @@ constexpr std::uint64_t nanoseconds_of(const std::chrono::duration<Rep, Period> 
     return detail::nanoseconds_between({0, 0}, detail::instant_of(span));
 }
 
-inline std::uint64_t moment_in(std::uint64_t ns) noexcept {
-    std::uint64_t moment = 0;
-    return __builtin_add_overflow(thrum_now(), ns, &moment) ? never : moment;
+inline std::uint64_t deadline_in(std::uint64_t ns) noexcept {
+    std::uint64_t deadline = 0;
+    return __builtin_add_overflow(thrum_now(), ns, &deadline) ? never : deadline;
 }
 
 template <class Rep, class Period>
-std::uint64_t moment_after(const std::chrono::duration<Rep, Period> &span) {
-    return detail::moment_in(detail::nanoseconds_of(span));
+std::uint64_t deadline_after(const std::chrono::duration<Rep, Period> &span) {
+    return detail::deadline_in(detail::nanoseconds_of(span));
 }
 
-/* By the clock that it is of; 0: it has come. */
+/* Measured by its own clock; 0: `end` has come. */
 template <class Clock, class Duration>
 std::uint64_t nanoseconds_until(const std::chrono::time_point<Clock, Duration> &end) {
     const auto now = Clock::now();
     const std::uint64_t left = detail::nanoseconds_between(detail::instant_of(now.time_since_epoch()),
                                                            detail::instant_of(end.time_since_epoch()));
     if constexpr (std::is_same_v<typename decltype(now)::duration, Duration>) {
-        if (!(now < end)) /* both were rounded up, and are not equal as they may have become by that */
+        if (!(now < end)) /* compared exactly: rounding up may have made them equal */
             return 0;
         return left != 0 ? left : 1;
     } else {
@@ -126,8 +126,8 @@ std::uint64_t nanoseconds_until(const std::chrono::time_point<Clock, Duration> &
     }
 }
 
-/* Calls wait(moment), which returns an error number, with the moment that `end` is. Another clock than the steady one
- * may be set while we wait: then it is asked again. */
+/* Calls wait(deadline), which returns an error number, with `end` as a deadline. A clock other than the steady one may be
+ * set during the wait: it is read again at the deadline. */
 template <class Clock, class Duration, class Wait>
 int wait_until(const std::chrono::time_point<Clock, Duration> &end, Wait wait) {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
@@ -136,7 +136,7 @@ int wait_until(const std::chrono::time_point<Clock, Duration> &end, Wait wait) {
         int error;
         std::uint64_t left = detail::nanoseconds_until(end);
         do
-            error = wait(left != 0 ? detail::moment_in(left) : 0);
+            error = wait(left != 0 ? detail::deadline_in(left) : 0);
         while (error == ETIMEDOUT && left != 0 && (left = detail::nanoseconds_until(end)) != 0);
         return error;
     }
