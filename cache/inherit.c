@@ -22,7 +22,7 @@ void inherit_changed_by(enum visit entered, struct kthread *thread, pthread_t ha
     else if (handle == pthread_self())
         kthread_change_lineage_by(call);
     else if (!skipped(ROW_LINEAGE))
-        kthread_stop_keeping("a thread that is not the cache's was changed by another");
+        kthread_stop_keeping("a thread that the cache did not start was changed by another thread");
 }
 
 /* Another process's thread is none of our business. */
@@ -49,7 +49,7 @@ void inherit_changed_tid_by(pid_t tid, because call) {
         break;
     default:
         if (is_in_process(tid) && !skipped(ROW_LINEAGE))
-            kthread_stop_keeping("a thread that is not the cache's was changed by another");
+            kthread_stop_keeping("a thread that the cache did not start was changed by another thread");
     }
 }
 
@@ -133,7 +133,7 @@ INTERPOSE int sched_setparam(pid_t tid, const struct sched_param *param) {
 static int set_priority_of_many(__priority_which_t which, id_t who, int priority) {
     int answer = REAL(setpriority)(which, who, priority);
     if (answer == 0)
-        inherit_changed_many("setpriority for a group or a user");
+        inherit_changed_many("setpriority of a process group or user");
     return answer;
 }
 
@@ -318,7 +318,7 @@ INTERPOSE int prctl(int option, ...) {
         inherit_filter_coming();
     else if (option == PR_SET_TSC && a != PR_TSC_ENABLE && kthread_keeping() && !process_is_sharing() &&
              !skipped(ROW_REGISTERS))
-        kthread_stop_keeping("the time stamp counter was forbidden");
+        kthread_stop_keeping("the time stamp counter was disabled");
     else if (prctl_changes_rights(option))
         inherit_rights_coming();
     const struct unchanged was = unchanged_prctl(option);

@@ -118,8 +118,8 @@ static void read_total(void) {
     /* The command that asked has ended: this process was left behind, and no counters are wanted any more. */
     bool is_over = path != NULL && strncmp(path, "/proc/", 6) == 0 && access(path, F_OK) != 0;
     if (path != NULL && *path != '\0' && !is_over && !total_open(path))
-        complain("THRUM_CACHE_TOTAL", path, "cannot be written, or is not made for it (<thrum/cache.h>)",
-                 "nothing is added to it");
+        complain("THRUM_CACHE_TOTAL", path, "cannot be written, or does not begin as <thrum/cache.h> says",
+                 "adding nothing to it");
     errno = saved;
 }
 
@@ -128,7 +128,7 @@ enum { MAX_AGE_MS = 6000, TRIM_AFTER_MS = 1000 };
 
 static void read_environment(void) {
     verbose = read_switch("THRUM_CACHE_VERBOSE", read_switch("THRUM_VERBOSE", false));
-    program = read_number("THRUM_CACHE_PROGRAM", 0, INT32_MAX, "expected the number of a process");
+    program = read_number("THRUM_CACHE_PROGRAM", 0, INT32_MAX, "expected a process number");
     wanted = read_switch("THRUM_CACHE", true);
     kthread_config.min_rest_ns = UINT64_C(1000000) * read_number("THRUM_CACHE_MIN_REST", 0, 3600000,
                                                                  "expected milliseconds from 0 to 3600000");
@@ -156,7 +156,7 @@ static void read_environment(void) {
 #ifdef THRUM_DEBUG
     const char *rows = getenv("THRUM_SKIP");
     if (rows != NULL && !rows_skip(rows))
-        complain("THRUM_SKIP", rows, "expected names of rows as in docs/soundness.md", use_default);
+        complain("THRUM_SKIP", rows, "expected row names from docs/soundness.md", use_default);
 #endif
 }
 
@@ -243,9 +243,9 @@ static const char *reason_to_stay_off(const char *missing) {
     if (sanitizer_present())
         return "a sanitizer or valgrind is present";
     if (!sandbox_permits())
-        return "a seccomp filter that was there from the start refuses system calls that reuse needs";
+        return "a seccomp filter from before the start refuses system calls that reuse needs";
     if (!kthread_init())
-        return "this C library's record of thread-locals is not known";
+        return "this C library's layout of thread-locals is unknown";
     return NULL;
 }
 
@@ -304,7 +304,7 @@ static void read_environment_and_watch(void) {
         tree_open(program);
     }
     if ((kthread_keeping() || total_wanted()) && !process_watch_forks())
-        kthread_stop_keeping("no memory to watch for forks");
+        kthread_stop_keeping("no memory to handle forks");
 }
 
 void cache_early(void) {

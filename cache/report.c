@@ -110,7 +110,7 @@ static void summary(void) {
 static void say_if_stopped(void) {
     const char *state = kthread_state();
     if (strcmp(state, "on") != 0)
-        text_line("  no longer kept: ", state, NULL);
+        text_line("  reuse stopped: ", state, NULL);
 }
 
 /* Of a process that has made no thread. Only of the one that `thrum run` became, whose user waits for a line: most of

@@ -81,7 +81,7 @@ static void after(long number, const long *a, const struct reach_call *reached, 
         if (!about_many(number, a))
             inherit_changed_reached_by(&reached->target, because_number(number));
         else
-            inherit_changed_many("a call that changes the scheduling of many");
+            inherit_changed_many("a system call changed the scheduling of several threads");
     }
 }
 

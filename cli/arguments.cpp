@@ -24,22 +24,19 @@ struct Number {
 
 constexpr Number kNumbers[] = {
     {"--min-rest", "THRUM_CACHE_MIN_REST", "MS", 3600000,
-     "A terminated thread rests at least MS milliseconds before it is\n"
-     "reused (0 to 3600000; default 0)"},
+     "Reuse a terminated thread only after MS milliseconds\n(0 to 3600000; default 0)"},
     {"--max-idle", "THRUM_CACHE_MAX_IDLE", "N", 1000000,
      "Keep at most N idle threads (0 to 1000000; default: no limit)"},
     {"--max-age", "THRUM_CACHE_MAX_AGE", "MS", 86400000,
-     "End a thread that was not needed for half of MS to MS milliseconds\n"
-     "(0, never, to 86400000; default 6000)"},
+     "End a thread that was not needed for MS/2 to MS milliseconds\n(0: never, to 86400000; default 6000)"},
     {"--thread-seconds", "THRUM_CACHE_THREAD_SECONDS", "S", 1000000000,
-     "End idle threads, the longest idle first, when they have been idle\n"
-     "for S seconds all together (0 to 1000000000; default 0, never)"},
+     "End the longest idle threads when the idle times of all add up to\nS seconds (0 to 1000000000; default "
+     "0: never)"},
     {"--trim-after", "THRUM_CACHE_TRIM_AFTER", "MS", 86400000,
-     "Give an idle thread's stack back to the kernel after MS milliseconds\n"
-     "(0, never, to 86400000; default 1000)"},
+     "Return an idle thread's stack memory to the kernel after MS\nmilliseconds (0: never, to 86400000; "
+     "default 1000)"},
     {"--standby", "THRUM_CACHE_STANDBY", "N", 1000,
-     "In the standby modes at most N threads of a kind wait for their job\n"
-     "(0 to 1000; default 16)"},
+     "In the standby modes, keep at most N threads of each kind ready\n(0 to 1000; default 16)"},
 };
 
 constexpr const char *kMode = "THRUM_CACHE_MODE";
@@ -72,7 +69,7 @@ std::optional<std::string> variable(const char *name) {
 void check_standby(const Command &command) {
     const std::string mode = variable(kMode).value_or("reuse");
     if (command.has("--standby") && mode != "standby" && mode != "standby-helping")
-        throw Failure(kUsage, "--standby is for --mode standby and --mode standby-helping, not for " + mode);
+        throw Failure(kUsage, "--standby needs --mode standby or --mode standby-helping, not " + mode);
 }
 
 } // namespace
@@ -100,7 +97,7 @@ double parse_seconds(const std::string &option, const std::string &text) {
 
 void check_file_name(const std::string &option, const std::string &name) {
     if (name.empty())
-        throw Failure(kUsage, option + " takes the name of a file, not ''");
+        throw Failure(kUsage, option + " takes a file name, not ''");
 }
 
 void add_file(Command &command, const std::string &option, const std::string &help, std::string &name) {
@@ -138,7 +135,7 @@ std::vector<std::string> program_words(const Command &command, const std::vector
     const std::string name = "thrum " + command.name();
     if (left.empty()) {
         if (behind_mark.size() < 2)
-            throw Failure(kUsage, "which program? " + name + " [OPTIONS] -- PROG ARGS...");
+            throw Failure(kUsage, "missing program: " + name + " [OPTIONS] -- PROG ARGS...");
         return {behind_mark.begin() + 1, behind_mark.end()};
     }
     if (left.front().size() > 1 && left.front()[0] == '-')
@@ -156,20 +153,20 @@ void add_cache_options(Command &command) {
                           setenv(number.variable, text.c_str(), 1);
                       });
     command.value("--mode", "MODE",
-                  std::string("How threads are made cheaper: reuse (default), standby, "
-                              "standby-helping,\nstacks; see libthrum-cache(7)\n[") +
+                  std::string("How to make thread creation cheaper: reuse (default), "
+                              "standby,\nstandby-helping, stacks; see libthrum-cache(7)\n[") +
                       kMode + "]",
                   [](const std::string &mode) {
                       check_mode("--mode", mode);
                       setenv(kMode, mode.c_str(), 1);
                   });
     command.flag("--pressure",
-                 std::string("End all idle threads when memory is short (pressure stall information,\n"
-                             "looked at once a second)\n[") +
+                 std::string("End all idle threads when memory is short (pressure stall information,\nread "
+                             "once a second)\n[") +
                      kPressure + "=1]",
                  [] { setenv(kPressure, "1", 1); });
     command.flag("--wipe-stack",
-                 std::string("Give an idle thread's stack back to the kernel before every reuse,\nso that it "
+                 std::string("Return a thread's stack memory to the kernel before every reuse,\nso that it "
                              "reads as zeros\n[") +
                      kWipeStack + "=1]",
                  [] { setenv(kWipeStack, "1", 1); });

@@ -132,7 +132,7 @@ void CommandLine::add_help() {
                 std::cout << command->help();
                 return;
             }
-        throw Failure(kUsage, "there is no command '" + *topic + "'; thrum --help lists those there are");
+        throw Failure(kUsage, "there is no command '" + *topic + "'; thrum --help lists the commands");
     });
 }
 

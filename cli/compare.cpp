@@ -54,7 +54,7 @@ void check_not_switched_off() {
     const char *value = std::getenv("THRUM_CACHE");
     if (value != nullptr && (std::strcmp(value, "off") == 0 || std::strcmp(value, "0") == 0))
         throw Failure(kRefused, std::string("THRUM_CACHE=") + value +
-                                    " is in the environment, so the cache would be off; unset it to compare");
+                                    " is in the environment and turns the cache off; unset it to compare");
 }
 
 std::vector<std::string> cache_variables(const std::vector<std::string> &environment) {
@@ -80,7 +80,7 @@ std::string failure_of(const Pair &pair, const Options &options) {
                how_it_ended(with.status) + " with it";
     if (without.status != 0 && !options.any_status)
         return "the program failed: " + how_it_ended(without.status) +
-               ", both without the cache and with it (-i compares all the same)";
+               ", both without and with the cache (-i compares anyway)";
     return "";
 }
 
@@ -185,7 +185,7 @@ class Comparer {
         const Run done =
             measure(shell, environments_[kWithout], total_, -1, interrupts_, [this] { progress_->draw(); });
         if (done.status != 0 && interrupts_.caught() == 0)
-            throw Failure(kFailed, "what --prepare runs failed: " + how_it_ended(done.status));
+            throw Failure(kFailed, "the --prepare command failed: " + how_it_ended(done.status));
     }
 
     // Again where Ctrl-Z stopped it for a while.
@@ -313,7 +313,7 @@ void check_files(const Options &options) {
     for (const std::string &one : files)
         if (!one.empty() && std::count(std::begin(files), std::end(files), one) > 1)
             throw Failure(kUsage,
-                          "two of --html, --export-csv, --export-markdown and -o are to go to " + one);
+                          "two of --html, --export-csv, --export-markdown and -o name the same file, " + one);
 }
 
 void compare(const Options &options, const std::vector<std::string> &words) {
@@ -348,31 +348,32 @@ void compare(const Options &options, const std::vector<std::string> &words) {
 void add_options(Command &command, Options &options) {
     command.value(
         "-n,--runs", "N",
-        "Make N pairs of runs (1 to 10000; default: 10, or up to 40 while\n"
-        "that takes no longer than 10 seconds)",
+        "Make N pairs of runs (1 to 10000; default: 10, or up to 40 that\nfit into 10 seconds)",
         [&options](const std::string &text) { options.pairs = whole_number("-n", text, 1, 10000); });
     command.value(
         "--warmup", "N",
-        "Run N times without and with the cache first, which is not counted\n"
-        "(0 to 100; default: 1, or 0 where a run takes longer than 5 seconds)",
+        "Make N uncounted pairs of runs first (0 to 100; default: 1, or 0\nif a run takes longer than 5 "
+        "seconds)",
         [&options](const std::string &text) { options.warmups = whole_number("--warmup", text, 0, 100); });
-    command.value("--timeout", "SECONDS", "End a run that takes longer, and give up",
+    command.value("--timeout", "SECONDS", "Kill a run that takes longer, and give up",
                   [&options](const std::string &text) {
                       options.seconds = parse_seconds("--timeout", text);
                       options.time_limit = text;
                   });
     add_file(command, "--input", "What each run reads as its stdin (default: nothing)", options.input);
-    command.flag("--show-output", "Show what the runs print, on stderr (default: it goes to /dev/null)",
+    command.flag("--show-output", "Show what the runs print on stderr (default: discard it)",
                  options.show_output);
-    command.flag("-i,--ignore-failure", "Go on where the program fails, as long as it fails alike both ways",
-                 options.any_status);
-    command.flag("--json", "Print one JSON object in the table's place", options.json);
-    command.value("--prepare", "COMMAND", "Have a shell run COMMAND before each run, in no time of it",
+    command.flag(
+        "-i,--ignore-failure",
+        "Compare even if the program fails, as long as it fails the same way\nwith and without the cache",
+        options.any_status);
+    command.flag("--json", "Print one JSON object instead of the table", options.json);
+    command.value("--prepare", "COMMAND", "Run COMMAND by a shell before each run; its time does not count",
                   [&options](const std::string &text) { options.prepare = text; });
     add_file(command, "-o,--output", "Write the table, or with --json the object, to FILE", options.output);
-    add_file(command, "--html", "Also write a page with the plots to FILE", options.html);
-    add_file(command, "--export-csv", "Also write a line for each pair to FILE", options.csv);
-    add_file(command, "--export-markdown", "Also write a table for a document to FILE", options.markdown);
+    add_file(command, "--html", "Also write an HTML page with plots to FILE", options.html);
+    add_file(command, "--export-csv", "Also write one CSV line per pair to FILE", options.csv);
+    add_file(command, "--export-markdown", "Also write a Markdown table to FILE", options.markdown);
     add_cache_options(command);
 }
 
@@ -381,12 +382,11 @@ void add_options(Command &command, Options &options) {
 void add_compare(CommandLine &line, const std::vector<std::string> &behind_mark) {
     auto options = std::make_shared<Options>();
     Command command =
-        line.add({"compare", "Run a program without and with the cache, and say which is faster",
+        line.add({"compare", "Run a program without and with the cache, and tell which is faster",
                   "thrum compare [OPTIONS] [--] PROG [ARGS...]",
-                  "Ctrl-C ends it early and prints what was seen until then. Exit code: 0 compared,\n"
-                  "1 the program failed or took too long, 2 wrong command line, 125 refused,\n"
-                  "126 not executable, 127 not found; after Ctrl-C it dies of SIGINT. More in\n"
-                  "thrum-compare(1)."});
+                  "Ctrl-C ends it early and prints the results so far. Exit code: 0 compared,\n1 the program "
+                  "failed or took too long, 2 wrong command line, 125 refused,\n126 not executable, 127 not "
+                  "found; after Ctrl-C it dies of SIGINT. More in\nthrum-compare(1)."});
     command.takes_program();
     add_options(command, *options);
     command.then([command, options, behind_mark] {

@@ -106,7 +106,7 @@ std::string summary_table(const Summary &summary) {
                           thread_row("threads reused", none, summary.reused) +
                           row("context switches", summary.switches, count_cell, true)) +
            "<p class=\"legend\">Medians. Behind them: the middle half of the runs, or the interval of the "
-           "ratio's median. Threads are counted with the cache; without it, each is taken to be "
+           "ratio's median. Threads are counted with the cache; without it, every thread counts as "
            "created.</p>\n";
 }
 
@@ -172,7 +172,7 @@ std::string plots(const Comparison &comparison, const Summary &summary) {
     const Interval &ratio = summary.wall.ratio;
     return "<h2>Wall time without / with, pair by pair</h2>\n<div class=\"plot\">" +
            plot_ratios(summary.ratios, ratio) + "</div>\n" +
-           "<p class=\"legend\">Above the dashed line, the run with the cache was the faster one. Line: the "
+           "<p class=\"legend\">Above the dashed line, the run with the cache was faster. Line: the "
            "median, " +
            html_text(three_digits(ratio.median)) + band_text(ratio) +
            ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"plot\">" + plot_times(comparison.pairs) +

@@ -66,7 +66,7 @@ Counters read_counters(pid_t pid) {
         throw process::unreadable(pid, errno);
     if (head.version != THRUM_CACHE_COUNTERS_VERSION || head.size != sizeof counters)
         throw Failure(kFailed, "process " + std::to_string(pid) + " has counters of version " +
-                                   std::to_string(head.version) + ", and this thrum reads version " +
+                                   std::to_string(head.version) + ", but this thrum reads version " +
                                    std::to_string(THRUM_CACHE_COUNTERS_VERSION));
     if (!elf::read_process(pid, address, &counters, sizeof counters))
         throw process::unreadable(pid, errno);
@@ -126,7 +126,7 @@ struct Options {
 
 void show(const Options &options) {
     if (options.pid.empty())
-        throw Failure(kUsage, "which process? thrum counters PID");
+        throw Failure(kUsage, "missing process number: thrum counters PID");
     const pid_t pid = process::parse(options.pid);
     repeat(options.every, [&options, pid] {
         const Counters counters = read_counters(pid);
@@ -141,12 +141,13 @@ void show(const Options &options) {
 
 void add_counters(CommandLine &line) {
     auto options = std::make_shared<Options>();
-    Command command = line.add(
-        {"counters", "Show the counters of a process that runs under thrum", "thrum counters [OPTIONS] PID",
-         "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1))."});
+    Command command = line.add({"counters", "Show the counters of a process that runs under thrum",
+                                "thrum counters [OPTIONS] PID",
+                                "Needs permission to trace the process: as its user or as root (see "
+                                "ptrace_scope in\nthrum-counters(1))."});
     command.word("PID", "The process to look at", options->pid);
     command.flag("--json", "Print one JSON object", options->json);
-    command.value("--watch", "SECONDS", "Show them again so often, until Ctrl-C",
+    command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",
                   [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });
 }

@@ -62,8 +62,13 @@ int main(int argc, char **argv) try {
     hold_standard_streams();
     const int shown = words_before_mark(argc, argv);
     thrum::CommandLine line(
-        {"thrum", "Runs programs with their terminated threads kept and reused.", "thrum COMMAND [OPTIONS]",
-         "thrum help COMMAND explains a command; so do the manual pages, as thrum-run(1)."},
+        {"thrum",
+         "thrum makes threads cheap, and finds out why they are slow:\n  run, compare, counters   unmodified "
+         "programs: their terminated threads are reused\n  ps, trace                programs with libthrum's "
+         "user-level threads\n  stat                     any program: is it slow because of its threads, and "
+         "why",
+         "thrum COMMAND [OPTIONS]",
+         "thrum help COMMAND explains a command; so does its manual page, such as thrum-run(1)."},
         "thrum " THRUM_VERSION);
     const std::vector<std::string> behind_mark(argv + shown, argv + argc);
     thrum::add_run(line, behind_mark);

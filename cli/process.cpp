@@ -62,7 +62,7 @@ pid_t parse(const std::string &text) {
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
     const long pid = digits && text.size() <= 10 ? std::strtol(text.c_str(), nullptr, 10) : 0;
     if (pid < 1 || pid > INT32_MAX)
-        throw Failure(kUsage, "PID is a process number from 1 on, not '" + text + "'");
+        throw Failure(kUsage, "PID is a process number of at least 1, not '" + text + "'");
     return static_cast<pid_t>(pid);
 }
 
@@ -118,7 +118,7 @@ void check_has_program(pid_t pid) {
     fields >> flags;
     const std::string process = "process " + std::to_string(pid) + " (" + terminal_text(name(pid)) + ")";
     if ((flags & kKernelThread) != 0)
-        throw Failure(kFailed, process + " is a thread of the kernel: there is no program in it");
+        throw Failure(kFailed, process + " is a kernel thread: it runs no program");
     if (state == "Z" && count_threads(pid) <= 1)
         throw Failure(kFailed,
                       process + " has ended; its parent, process " + parent + ", has not waited for it yet");
@@ -138,10 +138,9 @@ int ptrace_scope() {
 
 std::string what_would_help(int scope, bool is_root) {
     if (scope >= 3)
-        return "; kernel.yama.ptrace_scope is 3, which lets nobody until the next boot";
+        return "; kernel.yama.ptrace_scope is 3, which forbids it to all users until the next boot";
     if (is_root)
-        return "; root needs CAP_SYS_PTRACE for it, which a container may lack (docker run "
-               "--cap-add=SYS_PTRACE)";
+        return "; root needs CAP_SYS_PTRACE, which a container may lack (docker run --cap-add=SYS_PTRACE)";
     if (scope == 0)
         return "; try as its user or as root";
     return "; kernel.yama.ptrace_scope is " + std::to_string(scope) +
@@ -168,7 +167,7 @@ std::optional<std::uint64_t> find_symbol(pid_t pid, const std::string &library, 
         if (const auto found = image->find_symbol(symbol))
             return found->address;
     throw Failure(kFailed, "the " + library + " in process " + std::to_string(pid) + " has no " + symbol +
-                               "; it is not the one of this thrum");
+                               "; it does not match this thrum command");
 }
 
 } // namespace thrum::process

@@ -178,13 +178,13 @@ std::string secure_mode_refusal(const std::string &path) {
 std::string foreign_refusal(const elf::Identity &identity) {
     const std::string wanted = elf::machine_name(elf::native_machine());
     if (identity.machine != elf::native_machine() && identity.is_64_bit)
-        return "is built for " + elf::machine_name(identity.machine) + ", but this thrum is for " + wanted +
+        return "is built for " + elf::machine_name(identity.machine) + ", but this thrum supports " + wanted +
                " programs; run it without thrum";
     if (!identity.is_64_bit)
         return "is a 32-bit program (" + elf::machine_name(identity.machine) +
-               "), but this thrum is for 64-bit " + wanted +
+               "), but this thrum supports 64-bit " + wanted +
                " programs; build it as 64-bit, or run it without thrum";
-    return "is big-endian, but this thrum is for " + wanted + " programs; run it without thrum";
+    return "is big-endian, but this thrum supports " + wanted + " programs; run it without thrum";
 }
 
 // The loader itself, started as a program ("ld-linux-x86-64.so.2 ./prog"), has no interpreter and yet
@@ -223,13 +223,10 @@ constexpr SanitizerSign kSanitizerLibraries[] = {
 // Run-time libraries linked into the program itself (clang's default), which exports their entry points.
 // gcc's -static-libasan hides those, but not the pthread_create that it puts before any preloaded one.
 constexpr SanitizerSign kSanitizerSymbols[] = {
-    {"__asan_init", "AddressSanitizer"},
-    {"__tsan_init", "ThreadSanitizer"},
-    {"__msan_init", "MemorySanitizer"},
-    {"__lsan_init", "LeakSanitizer"},
-    {"__hwasan_init", "HWAddressSanitizer"},
-    {"__dfsan_init", "DataFlowSanitizer"},
-    {"pthread_create", "a pthread_create of its own"},
+    {"__asan_init", "AddressSanitizer"},          {"__tsan_init", "ThreadSanitizer"},
+    {"__msan_init", "MemorySanitizer"},           {"__lsan_init", "LeakSanitizer"},
+    {"__hwasan_init", "HWAddressSanitizer"},      {"__dfsan_init", "DataFlowSanitizer"},
+    {"pthread_create", "its own pthread_create"},
 };
 
 std::string exclusive_part(const elf::Image &image) {

@@ -171,7 +171,7 @@ void Look::print_text() {
     }
     std::cout << "process " << pid_ << " (" << terminal_text(process::name(pid_)) << "), ";
     if (!inspect_print(&source_, &report))
-        throw Failure(kFailed, "process " + std::to_string(pid_) + " has ended its runtime meanwhile");
+        throw Failure(kFailed, "process " + std::to_string(pid_) + " has ended its runtime since");
 }
 
 // --- JSON -------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ void Look::print_json() {
 
 void show(const Options &options) {
     if (options.pid.empty())
-        throw Failure(kUsage, "which process? thrum ps PID");
+        throw Failure(kUsage, "missing process number: thrum ps PID");
     Options wanted = options;
     if (wanted.most == 0)
         wanted.most = UINT64_MAX;
@@ -314,20 +314,19 @@ void show(const Options &options) {
 
 void add_ps(CommandLine &line) {
     auto options = std::make_shared<Options>();
-    Command command = line.add(
-        {"ps", "Show the user-level threads of a process that uses libthrum", "thrum ps [OPTIONS] PID",
-         "Needs the right to trace the process: its user, or root (see ptrace_scope in thrum-counters(1))."});
+    Command command = line.add({"ps", "Show the user-level threads of a process that uses libthrum",
+                                "thrum ps [OPTIONS] PID",
+                                "Needs permission to trace the process: as its user or as root (see "
+                                "ptrace_scope in\nthrum-counters(1))."});
     command.word("PID", "The process to look at", options->pid);
-    command.flag("-b,--backtrace", "With who called whom; stops running threads for a moment",
-                 options->backtrace);
-    command.value("-n,--most", "N", "Show so many threads at most (default: 1000); 0: all",
+    command.flag("-b,--backtrace", "Add backtraces; stops running threads briefly", options->backtrace);
+    command.value("-n,--most", "N", "Show at most N threads (default: 1000; 0: all)",
                   [options](const std::string &text) {
                       options->most = whole_number("-n", text, 0, std::numeric_limits<unsigned long>::max());
                   });
-    command.flag("-w,--wide", "Whole rows on a terminal too, which are cut to its width otherwise",
-                 options->wide);
+    command.flag("-w,--wide", "Do not cut rows to the width of the terminal", options->wide);
     command.flag("--json", "Print one JSON object", options->json);
-    command.value("--watch", "SECONDS", "Show them again so often, until Ctrl-C",
+    command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",
                   [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });
 }

@@ -33,8 +33,9 @@ struct Flag {
 
 constexpr Flag kFlags[] = {
     {"-v,--verbose", "THRUM_CACHE_VERBOSE", "1",
-     "Print a summary on stderr when the program ends, and why the cache\nis off if it is"},
-    {"--off", "THRUM_CACHE", "off", "Load the library, but make every thread a real one (to compare)"},
+     "Print a summary on stderr when the program ends, and if the cache\nis off, why"},
+    {"--off", "THRUM_CACHE", "off",
+     "Load the library, but create a kernel thread for every thread\n(to compare)"},
 };
 
 // As the library reads it.
@@ -81,12 +82,12 @@ void run(const std::vector<std::string> &words) {
 } // namespace
 
 void add_run(CommandLine &line, const std::vector<std::string> &behind_mark) {
-    Command command = line.add(
-        {"run", "Run a program with its terminated threads reused", "thrum run [OPTIONS] [--] PROG [ARGS...]",
-         "In brackets: the environment variable that an option sets. Children inherit it, and it\n"
-         "may be set without the option. Exit code: the program's, or 2 wrong command line,\n"
-         "125 refused (static, set-user-ID, musl or 32-bit program), 126 not executable,\n"
-         "127 not found. More in thrum-run(1)."});
+    Command command = line.add({"run", "Run a program faster: its terminated threads are reused",
+                                "thrum run [OPTIONS] [--] PROG [ARGS...]",
+                                "In brackets: the environment variable that an option sets. Child processes "
+                                "inherit it;\nit can be set instead of the option. Exit code: the program's, "
+                                "or 2 wrong command line,\n125 refused (static, set-user-ID, musl or 32-bit "
+                                "program), 126 not executable,\n127 not found. More in thrum-run(1)."});
     command.takes_program();
     for (const Flag &flag : kFlags)
         command.flag(flag.option, std::string(flag.help) + "\n[" + flag.variable + "=" + flag.value + "]",

@@ -36,9 +36,8 @@ using namespace stat;
 void check_process_options(const Options &options) {
     if (!options.sweep.empty() || options.telling.any() || options.runs || options.exact || options.rate ||
         options.show_output || !options.input.empty() || options.time_limit > 0)
-        throw Failure(kUsage,
-                      "-p looks at a process as it is; of the other options it takes --seconds, --json, "
-                      "--html, --trace, --folded, -o, --no-profile and --no-follow");
+        throw Failure(kUsage, "-p observes a running process; it combines only with --seconds, --json, "
+                              "--html, --trace, --folded, -o, --no-profile and --no-follow");
 }
 
 void check_affinity(const Options &options, unsigned processors) {
@@ -53,7 +52,8 @@ void check_files(const Options &options) {
     for (std::size_t i = 0; i < files.size(); i++)
         for (std::size_t j = i + 1; j < files.size(); j++)
             if (!files[i].empty() && files[i] == files[j])
-                throw Failure(kUsage, "two of --html, --trace, --folded and -o are to go to " + files[i]);
+                throw Failure(kUsage,
+                              "two of --html, --trace, --folded and -o name the same file, " + files[i]);
 }
 
 // What the command line leaves to be found out: whether {} is meant, and which numbers of threads to try.
@@ -61,11 +61,10 @@ void complete(Options &options, const std::vector<std::string> &words, unsigned 
     const bool wanted = !options.sweep.empty();
     options.telling.braces = wanted && has_braces(words);
     if (options.rate != nullptr && !wanted && !options.telling.any())
-        throw Failure(kUsage, "--rate compares runs: it takes a --sweep");
+        throw Failure(kUsage, "--rate compares runs, so it needs --sweep");
     if (wanted && !options.telling.any())
-        throw Failure(kUsage,
-                      "how is the program told the number of threads? Write {} in its place among the "
-                      "arguments, or give --threads-env NAME or --by-affinity");
+        throw Failure(kUsage, "--sweep needs a way to tell the program the number of threads: write {} in "
+                              "its arguments, or give --threads-env NAME or --by-affinity");
     check_affinity(options, processors);
     if (!wanted && options.telling.any())
         options.sweep = default_sweep(processors);
@@ -73,7 +72,7 @@ void complete(Options &options, const std::vector<std::string> &words, unsigned 
 
 std::string check_variable(const std::string &name) {
     if (name.empty() || name.find('=') != std::string::npos)
-        throw Failure(kUsage, "--threads-env takes the name of a variable, not '" + name + "'");
+        throw Failure(kUsage, "--threads-env takes a variable name, not '" + name + "'");
     return name;
 }
 
@@ -155,58 +154,56 @@ void stat_either(const Command &command, const Options &options,
     const bool has_program = !command.words().empty() || behind_mark.size() > 1;
     check_files(options);
     if (options.pid == 0 && options.seconds)
-        throw Failure(kUsage, "--seconds is for -p; a program is looked at until it ends");
+        throw Failure(kUsage, "--seconds needs -p; a program is observed until it ends");
     if (options.pid == 0)
         stat_program(options, program_words(command, behind_mark));
     else if (has_program)
-        throw Failure(kUsage, "either -p a process or run a program, not both");
+        throw Failure(kUsage, "-p PID and a program exclude each other");
     else
         stat_process(options);
 }
 
 void add_sweep_options(Command &command, Options &options) {
-    command.value("--sweep", "LIST",
-                  "Run with these numbers of threads, as 1,2,4 or 1-4; {} in\n"
-                  "the arguments stands for the number",
-                  [&options](const std::string &text) { options.sweep = parse_sweep(text); });
-    command.value("--threads-env", "NAME", "Tell the number by this variable, as OMP_NUM_THREADS",
+    command.value(
+        "--sweep", "LIST",
+        "Run with these numbers of threads, such as 1,2,4 or 1-4; {}\nin the arguments stands for the number",
+        [&options](const std::string &text) { options.sweep = parse_sweep(text); });
+    command.value("--threads-env", "NAME", "Pass the number in this variable, such as OMP_NUM_THREADS",
                   [&options](const std::string &name) { options.telling.variable = check_variable(name); });
-    command.flag("--by-affinity", "Run on that many CPUs, for a program that counts them",
+    command.flag("--by-affinity", "Run on that many CPUs, for a program that counts CPUs",
                  options.telling.by_affinity);
     command.value("--rate", "REGEX",
-                  "Take speed from what the program prints, for one that runs for\n"
-                  "a fixed time: a number in the last match, or in its first group",
+                  "Read the speed from the program's output, if it runs for a fixed\ntime: the number in the "
+                  "last match, or in its first group",
                   [&options](const std::string &regex) { options.rate = std::make_shared<Rate>(regex); });
     command.value("-n,--runs", "N",
-                  "Bare runs of each number (1 to 1000; default: as many as\n"
-                  "fit into 12 seconds, 1 to 5; without a sweep none)",
+                  "Bare runs of each number (1 to 1000; default: as many as\nfit into 12 seconds, 1 to 5; "
+                  "without --sweep none)",
                   [&options](const std::string &text) { options.runs = whole_number("-n", text, 1, 1000); });
 }
 
 void add_options(Command &command, Options &options) {
     add_sweep_options(command, options);
-    command.flag("--exact", "In one more run, count every wait for a lock", options.exact);
-    command.flag("--no-profile", "Make no profile of CPU time", options.no_profile);
-    command.flag("--no-follow", "Do not look at the processes that the program starts",
+    command.flag("--exact", "Count every wait for a lock, in one more run", options.exact);
+    command.flag("--no-profile", "Do not profile CPU time", options.no_profile);
+    command.flag("--no-follow", "Do not observe processes that the program starts",
                  [&options] { options.follow = false; });
     add_file(command, "--input", "What each run reads as its stdin", options.input);
     command.flag("--show-output", "Show what all runs print, not only the first", options.show_output);
-    command.flag("--json",
-                 "Print one JSON object on stdout; what the program prints\n"
-                 "there goes to stderr",
+    command.flag("--json", "Print one JSON object on stdout; the program's own stdout\ngoes to stderr",
                  options.json);
-    add_file(command, "-o,--output", "Write the report to FILE, the text or with --json the object",
+    add_file(command, "-o,--output", "Write the report (text, or with --json the object) to FILE",
              options.output);
     command.value(
-        "--timeout", "SECONDS", "End a run that takes longer, and give up",
+        "--timeout", "SECONDS", "Kill a run that takes longer, and give up",
         [&options](const std::string &text) { options.time_limit = parse_seconds("--timeout", text); });
-    add_file(command, "--html", "Also write a page with the plots to FILE", options.html);
-    add_file(command, "--trace", "Also write what the threads did, for ui.perfetto.dev", options.trace);
-    add_file(command, "--folded", "Also write the stacks, for flame graphs", options.folded);
-    command.value("-p,--pid", "PID", "Look at a process that runs already",
+    add_file(command, "--html", "Also write an HTML page with plots to FILE", options.html);
+    add_file(command, "--trace", "Also write a trace of the threads, for ui.perfetto.dev", options.trace);
+    add_file(command, "--folded", "Also write folded stacks, for flame graphs", options.folded);
+    command.value("-p,--pid", "PID", "Observe a running process",
                   [&options](const std::string &text) { options.pid = process::parse(text); });
     command.value(
-        "--seconds", "S", "With -p: for how long (default: 10)",
+        "--seconds", "S", "With -p: observe for this long (default: 10)",
         [&options](const std::string &text) { options.seconds = parse_seconds("--seconds", text); });
 }
 
@@ -215,13 +212,13 @@ void add_options(Command &command, Options &options) {
 void add_stat(CommandLine &line, const std::vector<std::string> &behind_mark) {
     auto options = std::make_shared<Options>();
     Command command =
-        line.add({"stat", "Say whether a program is slower because of its threads, and why",
+        line.add({"stat", "Tell whether a program is slow because of its threads, and why",
                   "thrum stat [OPTIONS] [--] PROG [ARGS...]\n"
                   "       thrum stat [OPTIONS] -p PID",
-                  "The report goes to stderr. Ctrl-C ends the program, and what was seen until then\n"
-                  "is printed; a second one kills it, or ends all at once. Exit code: the program's, or\n"
-                  "1 something cannot be read or written, 2 wrong command line, 125 refused\n"
-                  "(--exact), 126 not executable, 127 not found. More in thrum-stat(1)."});
+                  "The report goes to stderr. Ctrl-C ends the program and prints what was seen so far;\na "
+                  "second Ctrl-C kills it, or ends everything at once. Exit code: the program's, or\n1 "
+                  "something cannot be read or written, 2 wrong command line, 125 refused\n(--exact), 126 "
+                  "not executable, 127 not found. More in thrum-stat(1)."});
     command.takes_program();
     add_options(command, *options);
     command.then([command, options, behind_mark] { stat_either(command, *options, behind_mark); });

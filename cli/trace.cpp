@@ -62,8 +62,8 @@ class Output {
         if (path != kStandardOutput && is_file && flock(fileno(file_), LOCK_EX | LOCK_NB) != 0 &&
             errno == EWOULDBLOCK) {
             std::fclose(file_);
-            throw Failure(kFailed,
-                          "another trace is being written to " + path + "; -o FILE names another file");
+            throw Failure(kFailed, "another process is writing a trace to " + path +
+                                       "; choose another file with -o FILE");
         }
     }
     ~Output() {
@@ -124,9 +124,9 @@ class Folder {
                 : std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") + "/-";
         path_ = std::filesystem::absolute(beside).parent_path().string() + "/.thrum-trace.XXXXXX";
         if (path_.find("%p") != std::string::npos)
-            throw Failure(kUsage, "the folder of '" + beside + "' must not have a %p in its name");
+            throw Failure(kUsage, "the folder of '" + beside + "' must not contain %p");
         if (mkdtemp(path_.data()) == nullptr)
-            throw Failure(kFailed, "cannot make a folder beside " + beside + ": " + std::strerror(errno));
+            throw Failure(kFailed, "cannot create a folder beside " + beside + ": " + std::strerror(errno));
     }
     ~Folder() {
         std::error_code ignored;
@@ -208,12 +208,12 @@ int run_program(const std::string &path, const std::vector<std::string> &words, 
     const Deaf deaf;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        throw Failure(kFailed, std::string("cannot make a pipe: ") + std::strerror(errno));
+        throw Failure(kFailed, std::string("cannot create a pipe: ") + std::strerror(errno));
     const Descriptor trouble(ends[0]);
     Descriptor other_end(ends[1]);
     const pid_t pid = fork();
     if (pid < 0)
-        throw Failure(kFailed, std::string("cannot make a process: ") + std::strerror(errno));
+        throw Failure(kFailed, std::string("cannot create a process: ") + std::strerror(errno));
     if (pid == 0) {
         deaf.restore();
         be_program(path, words, other_end.get(), has_output);
@@ -262,10 +262,10 @@ std::vector<TraceSection> read_all(const std::vector<std::string> &files) {
 Failure nothing_to_show(const std::string &program, const std::vector<std::string> &files, int status) {
     const int code = code_of(status) != 0 ? code_of(status) : static_cast<int>(kFailed);
     if (files.empty())
-        return {code, program + " used no libthrum: it is not linked with it, or spawned no thread; it " +
+        return {code, program + " did not use libthrum: it is not linked with it, or spawned no thread; it " +
                           end_of_program(status)};
-    return {code, program + " left no trace, which is written by thrum_fini() or exit(); it " +
-                      end_of_program(status)};
+    return {code,
+            program + " wrote no trace (thrum_fini() or exit() writes it); it " + end_of_program(status)};
 }
 
 void trace(const Options &options, const std::vector<std::string> &words) {
@@ -300,7 +300,7 @@ void trace_or_convert(const Command &command, const Options &options,
     if (options.raw.empty())
         trace(options, program_words(command, behind_mark));
     else if (has_program)
-        throw Failure(kUsage, "either --convert a file or run a program, not both");
+        throw Failure(kUsage, "--convert FILE and a program exclude each other");
     else
         convert(options);
 }
@@ -310,12 +310,12 @@ void trace_or_convert(const Command &command, const Options &options,
 void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
     auto options = std::make_shared<Options>();
     Command command =
-        line.add({"trace", "Run a program of libthrum's and show what its threads did",
+        line.add({"trace", "Run a program that uses libthrum, and show what its threads did",
                   "thrum trace [OPTIONS] [--] PROG [ARGS...]\n"
                   "       thrum trace [OPTIONS] --convert RAW",
-                  "Exit code: the program's, 128 + N where signal N ended it (of Ctrl-C it dies as the\n"
-                  "program does); 1 there is no trace, or it cannot be written, 2 wrong command line, 126\n"
-                  "not executable, 127 not found. More in thrum-trace(1)."});
+                  "Exit code: the program's, or 128 + N if signal N ended it (after Ctrl-C it dies of "
+                  "SIGINT\nas the program does); 1 no trace, or it cannot be written, 2 wrong command line, "
+                  "126\nnot executable, 127 not found. More in thrum-trace(1)."});
     command.takes_program();
     command.value("-o,--output", "FILE",
                   "Write to FILE, for https://ui.perfetto.dev (default: trace.json);\n-: to standard output",
@@ -329,7 +329,7 @@ void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
         [options](const std::string &text) {
             options->events = whole_number("--events", text, 16, 1000000000);
         });
-    command.value("--convert", "RAW", "Run nothing: convert RAW, a file that a program wrote for THRUM_TRACE",
+    command.value("--convert", "RAW", "Convert RAW, which a program wrote for THRUM_TRACE; run nothing",
                   [options](const std::string &name) {
                       check_file_name("--convert", name);
                       options->raw = name;

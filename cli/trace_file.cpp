@@ -19,7 +19,7 @@ class Reader {
             (left_ = std::ftell(file_.get())) < 0 || std::fseek(file_.get(), 0, SEEK_SET) != 0)
             throw Failure(kFailed, "cannot read " + path + ": " + std::strerror(errno));
         if (left_ == 0)
-            refuse("is empty: the process was ended by a signal or by _exit(), or is still running");
+            refuse("is empty: a signal or _exit() ended the process, or it is still running");
     }
 
     bool at_end() const { return left_ == 0; }
@@ -35,7 +35,7 @@ class Reader {
     }
     void check_left(std::uint64_t times, std::size_t size) const {
         if (times > static_cast<std::uint64_t>(left_) / size)
-            refuse("is cut short: the disk was full, or it is still being written");
+            refuse("is truncated: the disk was full, or it is still being written");
     }
     [[noreturn]] void refuse(const std::string &why) const { throw Failure(kFailed, path_ + " " + why); }
 
@@ -55,14 +55,13 @@ thrum_trace_header read_header(Reader &reader) {
     if (reader.has(sizeof header.magic))
         reader.read(header.magic, sizeof header.magic);
     if (std::memcmp(header.magic, THRUM_TRACE_MAGIC, sizeof header.magic) != 0)
-        reader.refuse(
-            "is not a trace: expected is a file that libthrum wrote for THRUM_TRACE, which begins with "
-            "'" THRUM_TRACE_MAGIC "'");
+        reader.refuse("is not a trace: expected a file that libthrum wrote for THRUM_TRACE, which begins "
+                      "with '" THRUM_TRACE_MAGIC "'");
     reader.read(reinterpret_cast<char *>(&header) + sizeof header.magic, sizeof header - sizeof header.magic);
     if (header.version != THRUM_TRACE_VERSION || header.header_bytes != sizeof header ||
         header.event_bytes != sizeof(thrum_trace_event))
         reader.refuse("is a trace of version " + std::to_string(header.version) +
-                      ", and this thrum reads version " + std::to_string(THRUM_TRACE_VERSION));
+                      ", but this thrum reads version " + std::to_string(THRUM_TRACE_VERSION));
     return header;
 }
 

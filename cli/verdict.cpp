@@ -53,7 +53,7 @@ std::string threads_line(const Summary &summary) {
     if (summary.reused.value_or(0) >= 0.5)
         return line;
     if (!summary.reuses_threads)
-        return line + ", whose stacks alone are reused in this mode";
+        return line + ", and this mode reuses only their stacks";
     line += ", and none could be reused";
     return summary.not_reused.empty() ? line : line + " (" + summary.not_reused + ")";
 }
@@ -179,7 +179,7 @@ Verdict judge_wall(const Summary &summary, const Load &load, unsigned processors
     Verdict verdict{
         Verdict::kInconclusive, "inconclusive: " + why_inconclusive(summary, load, processors), {}, {}, {}};
     if (summary.threads && *summary.threads < kFewThreads)
-        verdict.notes.push_back(threads_line(summary) + ", so there should be little to see");
+        verdict.notes.push_back(threads_line(summary) + ", so little difference is to be expected");
     return verdict;
 }
 

@@ -480,19 +480,18 @@ void SampledRun::summarise() {
         for (std::size_t i = sampler_.is_attached ? 0 : 1; i < sampler_.threads.size(); i++)
             report_.threads_created += sampler_.threads[i].was_there ? 0 : 1;
     }
-    add_once(
-        report_.how_known,
-        {"Sampled " + counted(static_cast<double>(sampler_.threads.size()), "thread") + " " +
-         three_digits(report_.rate) +
-         " times a second from /proc and their stacks; nothing was stopped or put into the program; waits "
-         "that are shorter than that are seen by chance only"});
+    add_once(report_.how_known,
+             {"Sampled " + counted(static_cast<double>(sampler_.threads.size()), "thread") + " " +
+              three_digits(report_.rate) +
+              " times a second from /proc and their stacks; nothing was stopped or loaded into the program; "
+              "shorter waits are seen only by chance"});
     add_once(report_.how_known, sampler_.how_known);
     add_once(report_.warnings, sampler_.warnings);
     places_.say_missing(report_.warnings);
     if (sampler_.samples.empty())
         add_once(report_.warnings,
-                 {sampler_.is_attached ? "no look at a thread of the process came about"
-                                       : "the program ended before its threads could be looked at"});
+                 {sampler_.is_attached ? "no thread of the process could be sampled"
+                                       : "the program ended before its threads could be sampled"});
     if (sampler_.threads.size() > kThreadsMost)
         add_once(report_.warnings, {"the timeline has the first " +
                                     counted(static_cast<double>(kThreadsMost), "thread") + " only"});

@@ -164,7 +164,7 @@ std::string ProbeFile::trouble() const {
     const std::string error = at_->error != 0 ? std::string(": ") + std::strerror(at_->error) : "";
     if (loaded() == 0)
         return kLibrary +
-               std::string(" was not loaded into the program (it may have an environment of its own)");
+               std::string(" was not loaded into the program (it may have set its own environment)");
     switch (__atomic_load_n(&at_->trouble, __ATOMIC_ACQUIRE)) {
     case PROBE_NO_TROUBLE: return "";
     case PROBE_NO_FILTER: return "a seccomp filter was refused" + error;
@@ -172,10 +172,10 @@ std::string ProbeFile::trouble() const {
     case PROBE_NO_SIGNAL: return "the program uses all real-time signals";
     case PROBE_NO_TIMER: return "timers for threads were refused" + error;
     case PROBE_OWN_CALLS:
-        return "the program makes system calls in its own code, as Go's runtime does, and as it is linked to "
-               "a "
-               "fixed address (with -no-pie) these cannot be told from those of programs that it executes";
-    default: return "for a reason that is not known here";
+        return "the program makes system calls in its own code, as Go's runtime does, and is linked to a "
+               "fixed address (with -no-pie), so that its calls cannot be told from those of programs that "
+               "it executes";
+    default: return "for an unknown reason";
     }
 }
 
@@ -211,7 +211,7 @@ std::string preload_refusal(const std::string &program) {
         return inspection.refusal;
     if (!inspection.exclusive.empty())
         return program + " is built with " + inspection.exclusive +
-               ", which wants the thread functions for itself";
+               ", which needs the thread functions for itself";
     return "";
 }
 

@@ -23,9 +23,8 @@ namespace thrum::stat {
 namespace {
 
 constexpr const char *kSwitchesKnown =
-    "Times on and off CPUs and context switches are the kernel's notes of each switch, of some with its "
-    "stack "
-    "(sched:sched_switch); processes that the program starts are left out.";
+    "Times on and off CPUs and context switches come from the kernel's record of each switch "
+    "(sched:sched_switch), some with stacks; processes that the program starts are left out.";
 
 // What the kernel counted, if it does so for us.
 void take_switches(Switches &switches, ExactLayer &into) {
@@ -138,52 +137,50 @@ std::string path_in(const char (&path)[PROBE_PATH]) {
 
 // A process may execute one program after the other.
 void Trapped::tell_of_programs() {
-    const std::string why =
-        " in its place, and libthrum-stat.so was not loaded into that (it is static, gains rights, "
-        "or was given an environment of its own): ";
+    const std::string why = " in its place, and libthrum-stat.so was not loaded into that one (it is static, "
+                            "gains privileges, or got an environment of its own): ";
     if (probe_.loaded() > 1)
-        how_known.emplace_back("The program executed another one in its place: exact waits are those of the "
-                               "last that could be counted, system calls those of all of them.");
+        how_known.emplace_back("The program executed another one in its place: exact waits are of the last "
+                               "program that could be counted, system calls of all of them.");
     if (const std::string unseen = path_in(probe_->unseen); !unseen.empty())
         warnings.push_back("the program executed " + unseen + why +
-                           "what it did was not counted, up to its executing another one");
+                           "what it did before it executed another one was not counted");
     if (probe_->held_back > 0)
-        warnings.push_back(
-            path_in(probe_->first_held_back) +
-            " did not gain the rights that it has outside of this run, as NO_NEW_PRIVS is set in it: "
-            "the program may have done something else");
+        warnings.push_back(path_in(probe_->first_held_back) +
+                           " did not gain the privileges that it has outside of this run, since NO_NEW_PRIVS "
+                           "is set: the program may have behaved differently");
     if (is_unseen())
         warnings.push_back("the program executed " + path_in(probe_->executed) + why +
-                           "what was counted is what it did before that, and nothing since");
+                           "only what it did before that was counted");
 }
 
 void Trapped::tell() {
     how_known.push_back(
-        "Exact waits: a seccomp filter traps each futex call of the program and of its libraries, where a "
-        "preloaded library counts it, and times those that wait; that costs each call 1 to 4 us. Not counted "
-        "are calls in libraries loaded later and in code made at run time that do not go through libc.");
+        "Exact waits: a seccomp filter traps each futex call of the program and of its libraries; a "
+        "preloaded library counts them, and times those that wait. This costs 1 to 4 us per call. Calls that "
+        "bypass libc in libraries loaded later, or in code generated at run time, are not counted.");
     how_known.push_back(
         std::string("System calls by kind: trapped and counted are futex, by operation, sched_yield, "
                     "rt_sigprocmask, rt_sigaction; ") +
-        (has_events_ ? "some 30 others are counted by tracepoints of the kernel's, those of processes that "
-                       "the program starts included. The rest is not counted."
-                     : "others are not counted: tracepoints, which could, are for root and CAP_PERFMON."));
+        (has_events_ ? "kernel tracepoints count some 30 others, including those of processes that the "
+                       "program starts. The rest is not counted."
+                     : "others are not counted: that takes tracepoints, which need root or CAP_PERFMON."));
     if (switches_)
         how_known.emplace_back(kSwitchesKnown);
     if (probe_->no_new_privileges != 0)
-        how_known.push_back("NO_NEW_PRIVS was set for this run: set-user-ID programs that it starts, such "
-                            "as sudo, gain no rights in it.");
+        how_known.push_back("NO_NEW_PRIVS was set for this run: set-user-ID programs that it starts, such as "
+                            "sudo, gain no privileges.");
     tell_of_programs();
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
         warnings.push_back("futex waits were not counted: " + trouble);
     if (probe_->untrapped > 0)
-        warnings.push_back(
-            "not counted is what " + std::to_string(probe_->untrapped) +
-            " threads did that libraries had made before the program began, and what those "
-            "made: there is one among them that blocks SIGSYS, which the filter must not meet");
+        warnings.push_back("not counted: what " + std::to_string(probe_->untrapped) +
+                           " threads did that libraries had created before the program began, and their own "
+                           "threads: one of them blocks SIGSYS, which the filter needs");
     if (probe_->unplaced > 0)
-        warnings.push_back(std::to_string(probe_->unplaced) +
-                           " futex waits came from more places than are kept apart, and are in the sum only");
+        warnings.push_back(
+            std::to_string(probe_->unplaced) +
+            " futex waits came from more places than can be told apart, and are in the sum only");
 }
 
 // --- by tracepoints -----------------------------------------------------------------------------------
@@ -212,13 +209,12 @@ void Traced::finish() {
     estimates_waits = true;
     other_calls = events_.counts();
     how_known.push_back(
-        "Exact waits: the kernel counts calls of futex that wait by a tracepoint, of some with the "
-        "stack, which stand for the rest (" +
-        why_ + "). How long they waited is estimated from the time that threads were off their CPUs there.");
+        "Exact waits: a kernel tracepoint counts the futex calls that wait, some with stacks, which stand "
+        "for the rest (" +
+        why_ + "). Their waiting times are estimated from the time that threads were off CPU there.");
     if (has_events_)
-        how_known.emplace_back(
-            "System calls by kind: some 30 are counted by tracepoints of the kernel's, those of "
-            "processes that the program starts included. The rest is not counted.");
+        how_known.emplace_back("System calls by kind: kernel tracepoints count some 30, including those of "
+                               "processes that the program starts. The rest is not counted.");
     how_known.emplace_back(kSwitchesKnown);
 }
 
@@ -235,7 +231,7 @@ std::string trap_refusal(const std::string &program) {
     if (!refusal.empty() || is_randomized())
         return refusal;
     return "exact counts need address-space randomization, which is off here (kernel.randomize_va_space, or "
-           "setarch -R): a program that this one executes could not be told from it";
+           "setarch -R): without it a program that this one executes cannot be told from it";
 }
 
 } // namespace
@@ -246,9 +242,10 @@ std::unique_ptr<ExactLayer> make_exact(const std::string &program) {
     if (refusal.empty())
         return std::make_unique<Trapped>();
     if (!Switches::are_allowed(why_not))
-        throw Failure(kRefused, geteuid() == 0
-                                    ? refusal + ". Root's way to count its waits is closed too: " + why_not
-                                    : refusal);
+        throw Failure(kRefused,
+                      geteuid() == 0
+                          ? refusal + ". Counting its waits as root is not possible either: " + why_not
+                          : refusal);
     return std::make_unique<Traced>(refusal);
 }
 

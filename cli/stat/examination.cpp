@@ -70,14 +70,14 @@ void Examination::look_at_host() {
     report_.cores = std::min(physical_cores(), seen);
     if (report_.cores > 0 && report_.cores < seen)
         know(counted(seen, "CPU") + " are hyper-threads of " + counted(report_.cores, "core") +
-             "; speedups are held against cores.");
+             "; speedups are relative to cores.");
     const std::optional<double> quota = cpu_quota();
     if (!quota || *quota >= seen)
         return;
     report_.machine.processors = static_cast<unsigned>(std::max(1.0, std::ceil(*quota)));
     report_.cores = std::min(report_.cores, report_.machine.processors);
     warn("the control group allows " + fixed(*quota, 1) + " of " + counted(seen, "CPU") +
-         "; what it holds back looks like other programs' load");
+         "; its throttling looks like other programs' load");
 }
 
 void Examination::prepare(const std::vector<std::string> &words) {
@@ -92,7 +92,7 @@ void Examination::prepare(const std::vector<std::string> &words) {
     if (options_.exact)
         exact_ = make_exact(launch_.path);
     if (options_.sweep.empty() && has_braces(words))
-        warn("the {} was handed to the program as it is: there is no --sweep");
+        warn("the {} was passed to the program as it is: there is no --sweep");
     report_.switch_cost = measure_switch_cost();
 }
 
@@ -122,10 +122,9 @@ bool Examination::take_status(const Launch &launch, const Measured &measured) {
     if (measured.incomplete)
         return false;
     if (measured.stopped)
-        warn("the program was stopped for a while: times include that");
+        warn("the program was stopped for some time, which is included in the times");
     if (measured.left_behind)
-        warn("the program left processes behind: they are in no number here, and disturb the runs that "
-             "follow");
+        warn("the program left processes running: no number here includes them, and they disturb later runs");
     const std::string with = launch.threads > 0 ? " with " + counted(launch.threads, "thread") : "";
     if (measured.timed_out)
         failure_ = "a run took longer than " + three_digits(options_.time_limit) + " s and was ended" + with;
@@ -146,15 +145,15 @@ bool Examination::take_status(const Launch &launch, const Measured &measured) {
 void Examination::compare_status(const std::string &which, const Measured &measured) {
     if (!measured.incomplete && first_status_ && measured.status != *first_status_)
         warn(which + " ended differently: " + how_it_ended(measured.status) + " instead of " +
-             how_it_ended(*first_status_) + "; what it shows may not hold for the others");
+             how_it_ended(*first_status_) + "; its results may not hold for the others");
 }
 
 // Of a run with a library of ours in it.
 void Examination::warn_of_filter(const Measured &measured, const std::string &way_out) {
     if (WIFSIGNALED(measured.status) && WTERMSIG(measured.status) == SIGSYS)
-        warn("SIGSYS ends a program that makes a system call which a seccomp filter forbids. If it does not "
-             "end so by itself, the library that thrum stat preloads made that call: " +
-             way_out + " it is left alone");
+        warn("SIGSYS ends a program that makes a system call which a seccomp filter forbids. If the program "
+             "does not end so by itself, the library that thrum stat preloads made that call: " +
+             way_out + " the program runs without that library");
 }
 
 // Working out what a run has shown may take a while. One interrupt then keeps further runs from being made, and the next ends
@@ -222,7 +221,7 @@ void Examination::one_number() {
         take_status(launch_, measured);
         runs_.back().measured.push_back(measured);
         report_.is_bare = false;
-        know("The program was run once, and looked at meanwhile: its times have what that costs in them.");
+        know("The program was run once, and observed meanwhile: its times include the cost of that.");
     }
     if (exact_ && may_go_on())
         count_exactly(launch_);
@@ -246,7 +245,7 @@ bool Examination::warm_up() {
     struct stat input;
     if (options_.input.empty() && fstat(STDIN_FILENO, &input) == 0 &&
         (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode)))
-        warn("standard input is a pipe, which only the first run could read; --input FILE is read by all");
+        warn("standard input is a pipe, which only the first run could read; use --input FILE for all runs");
     if (!take_status(runs_.front().launch, measured) || measured.wall < kLong || measured.stopped)
         return false;
     runs_.front().measured.push_back(measured);
@@ -312,7 +311,7 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
     std::string why_not;
     std::unique_ptr<CpuProfile> profile;
     if (options_.no_profile)
-        know("There is no CPU profile, as --no-profile asks.");
+        know("There is no CPU profile (--no-profile).");
     else if ((profile = make_cpu_profile(launch.path, kRate, why_not)) == nullptr)
         warn("no CPU profile: " + why_not);
     HardwareCounters hardware;
@@ -331,7 +330,7 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
         take_processes(measured, tree);
     compare_status(whole ? "the sampled run" : "the profiled run", measured);
     if (measured.stopped)
-        warn("the run that was looked at was stopped for a while: what it shows includes that");
+        warn("the observed run was stopped for some time, which is included in its results");
     if (profile && !profile->environment().empty())
         warn_of_filter(measured, "with --no-profile");
     if (progress_)
@@ -368,9 +367,8 @@ void Examination::take_processes(const Measured &measured, const ProcessTree &tr
     if (!report_.processes.empty())
         report_.processes.front().cpu = std::max(report_.processes.front().cpu, measured.own_cpu);
     if (report_.processes.size() > 1)
-        know("Processes that the program started were looked for in /proc twenty times a second at most: of "
-             "those that "
-             "are over sooner only their CPU time is known, where their parent has waited for them.");
+        know("Processes that the program started were looked for in /proc at most twenty times a second: of "
+             "shorter ones only the CPU time is known, if their parent waited for them.");
 }
 
 void Examination::take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured) {
@@ -400,7 +398,7 @@ void Examination::count_exactly(const Launch &launch) {
     add_exact(report_, *exact_);
     take_notes(*exact_);
     if (report_.exact)
-        know("Waits were counted in a run of their own, whose times are not reported.");
+        know("Waits were counted in a separate run, whose times are not reported.");
 }
 
 // Who makes threads all the time is hardly ever asleep, so the sampler does not see it.
@@ -408,11 +406,12 @@ void Examination::look_for_makers(const Launch &launch) {
     std::string why_not;
     const std::unique_ptr<MakersLayer> layer = make_makers(launch.path, why_not);
     if (layer == nullptr) {
-        warn("where threads are made was not seen: " + why_not);
+        warn("where threads are created is unknown: " + why_not);
         return;
     }
-    show_progress("who makes threads");
-    compare_status("the run that showed who makes threads", run_once(launch, streams(false), {layer.get()}));
+    show_progress("threads' creators");
+    compare_status("the run that recorded threads' creators",
+                   run_once(launch, streams(false), {layer.get()}));
     layer->finish();
     take_notes(*layer);
     add_makers(report_, layer->maps, layer->makers);
@@ -429,13 +428,13 @@ void Examination::watch_process() {
     std::string why_not;
     std::unique_ptr<CpuProfile> profile;
     if (options_.no_profile)
-        know("There is no CPU profile, as --no-profile asks.");
+        know("There is no CPU profile (--no-profile).");
     else if ((profile = make_attached_profile(options_.pid, kRate, why_not)) == nullptr)
         know("There is no CPU profile of the process: " + why_not + ".");
     else
         layers.push_back(profile.get());
     report_.switch_cost = measure_switch_cost();
-    show_progress("looking at process " + std::to_string(options_.pid));
+    show_progress("observing process " + std::to_string(options_.pid));
     runs_.push_back({});
     ProcessTree tree;
     if (options_.follow) {
@@ -462,7 +461,7 @@ void Examination::watch_process() {
         report_.profile_source = profile->source;
         add_profile(report_.burns, *profile);
     }
-    know("The process was looked at from outside for " + duration(measured.wall) + ".");
+    know("The process was observed from outside for " + duration(measured.wall) + ".");
     conclude_all();
 }
 
@@ -474,17 +473,15 @@ void Examination::conclude_all() {
         throw Interrupted(interrupts_.caught(), "interrupted before the first run was complete");
     report_.points = points_of(runs_);
     if (report_.interrupted)
-        warn("interrupted: this is what was seen until then");
+        warn("interrupted: these are the results so far");
     if (const std::string unheeded = unheeded_text(report_.points, options_.telling); !unheeded.empty())
         warn(unheeded);
     if (!options_.sweep.empty() || options_.runs)
-        know("Times are medians of bare runs: nothing was loaded into them, and /proc was looked at ten "
-             "times a second "
-             "for threads and run-queue delays.");
+        know("Times are medians of bare runs: nothing was loaded into them, and /proc was read ten times a "
+             "second for threads and run-queue delays.");
     if (options_.rate != nullptr)
-        know("Times and counts of the bare runs are for one amount of work, that of the first: each run's "
-             "are scaled by the "
-             "rate that it printed (--rate).");
+        know("Times and counts of the bare runs are scaled to the amount of work of the first run, by the "
+             "rate that each run printed (--rate).");
     report_.signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
     report_.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;
     add_scaling(report_);

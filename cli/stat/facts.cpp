@@ -76,7 +76,7 @@ void name_unlisted(Culprit &culprit, const Frame &frame) {
     culprit.kind = Culprit::kHidden;
     culprit.name = public_name(frame.function) + "()";
     culprit.module = frame.module;
-    culprit.fix = "Call it less often, or from one thread: it takes a lock that is one for all threads.";
+    culprit.fix = "Call it less often, or from one thread: it takes a lock that all threads share.";
     culprit.key = culprit.name;
 }
 

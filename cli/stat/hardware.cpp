@@ -59,13 +59,12 @@ void HardwareCounters::finish() {
         *counters.*one.into = read_scaled(one.event.get());
     open_.clear();
     if (!counters)
-        how_known.push_back(std::string("There are no counters of the hardware here (") +
-                            std::strerror(refusal_) +
-                            "): instructions per cycle and cache misses are not known.");
+        how_known.push_back(std::string("There are no hardware counters here (") + std::strerror(refusal_) +
+                            "): instructions per cycle and cache misses are unknown.");
     else
         how_known.push_back(std::string("Instructions, cycles and cache misses are the processor's counts ") +
-                            (with_kernel_ ? "of the program and of the kernel's work for it."
-                                          : "of the program, without the kernel's work for it."));
+                            (with_kernel_ ? "of the program, and of the kernel on its behalf."
+                                          : "of the program, without the kernel on its behalf."));
 }
 
 } // namespace thrum::stat

@@ -15,30 +15,27 @@ const HiddenLock kHiddenLocks[] = {
     {"random srandom initstate setstate", "", "Use random_r() with per-thread state.", false},
     {"rand srand", "", "Use rand_r() or random_r() with per-thread state.", false},
     {"localtime localtime_r gmtime gmtime_r ctime ctime_r", "",
-     "Ask for the time zone's offset once and calculate; localtime_r() takes the same lock.", false},
+     "Get the time zone's offset once and calculate; localtime_r() takes the same lock.", false},
     {"tz_convert", "localtime() or gmtime()",
-     "Ask for the time zone's offset once and calculate; localtime_r() takes the same lock.", false},
+     "Get the time zone's offset once and calculate; localtime_r() takes the same lock.", false},
     {"mktime timelocal strftime strftime_l wcsftime tzset", "",
-     "Format times with an offset that was asked for once; the time zone's lock is one for all threads.",
-     false},
+     "Format times with an offset that was read once; all threads share the time zone's lock.", false},
     {"setenv putenv unsetenv clearenv", "",
-     "Read the environment once, before there are threads, and keep what is needed in variables.", false},
+     "Read the environment once, before there are threads, and keep it in variables.", false},
     {"add_to_environ", "setenv() or putenv()",
-     "Read the environment once, before there are threads, and keep what is needed in variables.", false},
+     "Read the environment once, before there are threads, and keep it in variables.", false},
     {"vfprintf_internal vfwprintf_internal", "printf() and its like",
-     "Give each thread a buffer or stream of its own, or lock once (flockfile) around *_unlocked calls.",
-     false},
+     "Give each thread its own buffer or stream, or lock once (flockfile) around *_unlocked calls.", false},
     {"putc putchar fputc puts fputs fwrite printf fprintf vprintf vfprintf dprintf fputwc "
      "putwc "
      "fwprintf wprintf perror",
-     "", "Give each thread a buffer or stream of its own, or lock once (flockfile) around *_unlocked calls.",
+     "", "Give each thread its own buffer or stream, or lock once (flockfile) around *_unlocked calls.",
      false},
     {"getc getchar fgetc fgets gets fread getline getdelim ungetc scanf fscanf vfscanf fgetwc getwc", "",
      "Read large blocks, or lock once (flockfile) around getc_unlocked().", false},
     {"fflush fseek fseeko ftell ftello rewind fclose fopen fopen64 freopen fdopen fmemopen open_memstream "
      "fopencookie",
-     "", "Keep streams open and to one thread each: opening and closing takes the lock of the list of all.",
-     false},
+     "", "Keep streams open, one thread for each: opening and closing locks the list of all streams.", false},
     {"dl_iterate_phdr", "",
      "Use _dl_find_object() (glibc 2.35), which takes no lock, or keep the list of files.", false},
     {"Unwind_Find_FDE Unwind_RaiseException Unwind_Resume Unwind_Resume_or_Rethrow "
@@ -49,18 +46,17 @@ const HiddenLock kHiddenLocks[] = {
      false},
     {"strerror strerror_l strsignal gettext dgettext dcgettext ngettext dcngettext dcigettext", "",
      "Keep translated messages; strerrordesc_np() takes no lock.", false},
-    {"syslog vsyslog openlog closelog", "", "Hand messages to one thread that logs for all.", false},
+    {"syslog vsyslog openlog closelog", "", "Pass messages to one thread that logs for all.", false},
     {"getaddrinfo gethostbyname gethostbyname_r gethostbyaddr getnameinfo getservbyname getpwnam getpwnam_r "
      "getpwuid "
      "getpwuid_r getgrnam getgrnam_r getgrgid getgrgid_r initgroups nss_database_lookup",
-     "", "Keep the answers: each question takes the locks of the name service switch.", false},
-    {"setlocale newlocale duplocale freelocale", "", "Make each locale once and keep it.", false},
-    {"regexec", "",
-     "Compile the expression once for each thread: whoever matches against it holds a lock in it.", false},
-    {"readdir readdir_r readdir64 rewinddir", "", "Let each thread open the directory for itself.", false},
-    {"atexit cxa_atexit on_exit cxa_thread_atexit_impl", "", "Register once, not for each object.", false},
-    {"internal_atexit", "atexit()", "Register once, not for each object.", false},
-    {"tmpfile popen pclose system", "", "Start helpers and make files ahead of time.", false},
+     "", "Cache the answers: each query takes the locks of the name service switch.", false},
+    {"setlocale newlocale duplocale freelocale", "", "Create each locale once and keep it.", false},
+    {"regexec", "", "Compile the expression once per thread: matching holds a lock inside it.", false},
+    {"readdir readdir_r readdir64 rewinddir", "", "Open the directory separately in each thread.", false},
+    {"atexit cxa_atexit on_exit cxa_thread_atexit_impl", "", "Register once, not per object.", false},
+    {"internal_atexit", "atexit()", "Register once, not per object.", false},
+    {"tmpfile popen pclose system", "", "Start helper processes and create files ahead of time.", false},
     {"malloc calloc realloc reallocarray free cfree memalign aligned_alloc posix_memalign valloc "
      "malloc_trim int_malloc int_free int_realloc arena_get2 arena_get_retry sysmalloc systrim "
      "malloc_consolidate "
@@ -143,7 +139,7 @@ std::string allocator_fix(const std::string &module) {
             others += (others.empty() ? "" : ", ") + std::string(name);
     }
     others += " by LD_PRELOAD";
-    return has_caches ? "Reuse blocks, or ask for several at once; another allocator (" + others +
+    return has_caches ? "Reuse blocks, or allocate several at once; another allocator (" + others +
                             ") may share less."
                       : "Use an allocator with per-thread caches (" + others + "), or reuse blocks.";
 }

@@ -153,14 +153,14 @@ unsigned physical_cores(const std::string &root) {
 
 // From 2 on children are refused as well.
 std::string why_hidden(int ptrace_scope) {
-    const char *why =
-        "the program runs with other rights than its caller (it is set-user-ID, or its file may "
-        "not be read)";
+    const char *why = "the program runs with other privileges than its caller (it is set-user-ID, or its "
+                      "file is not readable)";
     if (ptrace_scope == 2)
-        why = "kernel.yama.ptrace_scope is 2, which lets only root (CAP_SYS_PTRACE) look into a program";
+        why = "kernel.yama.ptrace_scope is 2, which allows only root (CAP_SYS_PTRACE) to inspect a program";
     else if (ptrace_scope > 2)
-        why = "kernel.yama.ptrace_scope is 3, which lets nobody look into a program until the next boot";
-    return why + std::string(": what its threads waited for could not be seen");
+        why =
+            "kernel.yama.ptrace_scope is 3, which forbids all users to inspect a program until the next boot";
+    return why + std::string(": what its threads waited for is unknown");
 }
 
 double measure_switch_cost() {

@@ -28,9 +28,9 @@ void Makers::finish() {
     maps_.finish();
     makers = makers_of(probe_.get());
     how_known.push_back(
-        "Threads come and go: in a run of its own a preloaded library noted where they are made.");
+        "Threads come and go: in a separate run a preloaded library recorded where they are created.");
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
-        warnings.push_back("where threads are made was not seen: " + trouble);
+        warnings.push_back("where threads are created is unknown: " + trouble);
 }
 
 } // namespace

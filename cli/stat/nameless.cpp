@@ -62,9 +62,8 @@ std::vector<std::string> nameless_libraries(const Report &report) {
             continue;
         const bool waits = !module.has_names && module.waiting >= module.burning;
         sentences.push_back("no debugging information: " + name +
-                            ", a library of the system; functions in it, which " + fixed(100 * share, 0) +
-                            " % of " + (waits ? "waits for locks" : "CPU time") +
-                            " went through, are not known");
+                            ", a system library; functions in it, which " + fixed(100 * share, 0) + " % of " +
+                            (waits ? "waits for locks" : "CPU time") + " went through, are unknown");
     }
     return sentences;
 }

@@ -11,19 +11,17 @@ namespace thrum::stat {
 namespace {
 
 constexpr const char *kCollect =
-    "Use a reduction clause or `#pragma omp atomic`, or collect per thread and enter it once.";
-constexpr const char *kShareEvenly =
-    "Share the work evenly (schedule(dynamic, N)), put nowait where nobody needs the barrier; with "
-    "OMP_WAIT_POLICY=passive threads sleep there.";
-constexpr const char *kLargerTasks = "Make fewer and larger tasks: all go through one queue.";
+    "Use a reduction clause or `#pragma omp atomic`, or collect per thread and merge once.";
+constexpr const char *kShareEvenly = "Balance the work (schedule(dynamic, N)); add nowait where no thread "
+                                     "needs the barrier; with OMP_WAIT_POLICY=passive threads sleep there.";
+constexpr const char *kLargerTasks = "Create fewer and larger tasks: all go through one queue.";
 
 // The first whose functions fit counts.
 const OpenmpConstruct kConstructs[] = {
     {"GOMP_critical_ kmpc_critical kmpc_end_critical", "OpenMP critical section (#pragma omp critical)",
      kCollect, OpenmpConstruct::kLock},
     {"GOMP_atomic_ kmpc_atomic_", "OpenMP atomic that takes a lock (#pragma omp atomic)",
-     "Use a type that the processor has atomic operations for, or collect per thread.",
-     OpenmpConstruct::kLock},
+     "Use a type with atomic operations of the processor, or collect per thread.", OpenmpConstruct::kLock},
     {"GOMP_ordered_ GOMP_doacross_ kmpc_ordered kmpc_doacross_",
      "OpenMP ordered section (#pragma omp ordered)",
      "Make the ordered part smaller, or put results in order afterwards.", OpenmpConstruct::kLock},
@@ -33,9 +31,8 @@ const OpenmpConstruct kConstructs[] = {
      "OpenMP barrier (#pragma omp barrier, or the end of a loop)", kShareEvenly, OpenmpConstruct::kBarrier},
     {"GOMP_single_ kmpc_single", "OpenMP single section (#pragma omp single)", kShareEvenly,
      OpenmpConstruct::kBarrier},
-    {"GOMP_loop_ GOMP_sections_ kmpc_dispatch_", "OpenMP's sharing of a loop (schedule clause)",
-     "Hand out more iterations at a time: schedule(dynamic, N), or schedule(static).",
-     OpenmpConstruct::kLock},
+    {"GOMP_loop_ GOMP_sections_ kmpc_dispatch_", "OpenMP's loop scheduling (schedule clause)",
+     "Use larger chunks of iterations: schedule(dynamic, N), or schedule(static).", OpenmpConstruct::kLock},
     {"GOMP_taskwait GOMP_taskgroup_end kmpc_omp_taskwait kmpc_end_taskgroup",
      "OpenMP wait for tasks (#pragma omp taskwait)", kLargerTasks, OpenmpConstruct::kBarrier},
     {"GOMP_task kmpc_omp_task", "OpenMP's queue of tasks (#pragma omp task)", kLargerTasks,

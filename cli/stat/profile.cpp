@@ -155,7 +155,7 @@ bool PerfProfile::attach(pid_t pid, std::string &why_not) {
         std::max<std::size_t>(1, kEventsMost / static_cast<std::size_t>(std::max(1L, cpus)));
     if (threads.size() > most) {
         warnings.push_back("the CPU profile is of " + std::to_string(most) + " of " +
-                           std::to_string(threads.size()) + " threads, and of those that they make");
+                           std::to_string(threads.size()) + " threads, and of those that they create");
         threads.resize(most);
     }
     child_ = pid;
@@ -171,7 +171,7 @@ bool PerfProfile::attach(pid_t pid, std::string &why_not) {
     if (!has_any)
         why_not = std::strerror(error != 0 ? error : ESRCH);
     else if (error != 0)
-        warnings.push_back(std::string("the CPU profile is not of all threads and CPUs: ") +
+        warnings.push_back(std::string("the CPU profile does not cover all threads and CPUs: ") +
                            std::strerror(error));
     return has_any;
 }
@@ -256,17 +256,16 @@ void PerfProfile::add_sample(Fields fields) {
 void PerfProfile::finish() {
     look(seconds_now() - began_, true);
     how_known.push_back(std::string("CPU profile: a perf event every ") + std::to_string(period_ / 1000000) +
-                        " ms of a thread's time on a CPU (threads that run for less are not seen), " +
-                        (with_kernel_ ? "the kernel's work for the program included."
-                                      : "outside the kernel only: what the kernel does is not in it."));
+                        " ms of a thread's CPU time (threads that run for less are not seen), " +
+                        (with_kernel_ ? "including the kernel on behalf of the program."
+                                      : "user space only, without the kernel."));
     python_.finish();
     if (lost_ > 0)
         warnings.push_back("the CPU profile lost " + std::to_string(lost_) + " samples");
     if (!is_attached_ &&
         std::any_of(others_.begin(), others_.end(), [](const auto &other) { return other.second > 0; }))
-        warnings.push_back(
-            "processes that the program started went on when it ended, as those of a daemon do: "
-            "they were not looked at (-p PID does that)");
+        warnings.push_back("processes that the program started kept running when it ended, as a daemon's do: "
+                           "they were not observed (use -p PID)");
     if (elsewhere_ > 0)
         warnings.push_back(std::to_string(elsewhere_) +
                            " CPU samples were in processes that the program started, and are left out");

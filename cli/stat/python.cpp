@@ -123,7 +123,7 @@ std::optional<Python> Python::find(pid_t pid, const std::vector<Mapping> &mappin
             continue;
         if (number >> 16 == kVersion)
             return Python(runtime->address, module, std::move(read));
-        why_not = "the functions of the Python program are not known: they can be read in Python 3.11 only, "
+        why_not = "the functions of the Python program are unknown: they can be read in Python 3.11 only, "
                   "this is " +
                   (number != 0 ? std::to_string(number >> 24) + "." + std::to_string(number >> 16 & 0xff)
                                : "an older one");

@@ -77,8 +77,8 @@ void PythonOfSamples::add(std::size_t first) {
 
 void PythonOfSamples::finish() {
     if (!profile_.observed.python.empty())
-        profile_.how_known.push_back("Python functions in the CPU profile are those that the thread was in "
-                                     "up to 10 ms after a sample.");
+        profile_.how_known.push_back(
+            "Python functions in the CPU profile were read up to 10 ms after their sample.");
 }
 
 } // namespace thrum::stat

@@ -18,10 +18,9 @@ Rate::Rate(const std::string &regex) : regex_(regex) {
     try {
         compiled_ = std::make_unique<Compiled>(Compiled{std::regex(regex)});
     } catch (const std::regex_error &) {
-        throw Failure(kUsage,
-                      "--rate takes a regular expression whose first group is a number, as 'events per "
-                      "second: *([0-9.]+)', not '" +
-                          regex + "'");
+        throw Failure(kUsage, "--rate takes a regular expression whose first group is a number, such as "
+                              "'events per second: *([0-9.]+)', not '" +
+                                  regex + "'");
     }
 }
 

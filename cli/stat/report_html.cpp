@@ -135,7 +135,7 @@ std::string term(const char *name, const std::string &html) {
 std::string how_it_ended(const Report &report) {
     std::string text;
     if (report.interrupted)
-        text += "interrupted: this is what was seen until then; ";
+        text += "interrupted: these are the results so far; ";
     if (report.signal != 0)
         text += "the program was ended by signal " + std::to_string(report.signal) + "; ";
     else if (report.exit_code != 0)
@@ -201,8 +201,8 @@ std::string point_row(const Report &report, const Point &point, const Unit &unit
 }
 
 std::string sweep_legend(const Report &report) {
-    std::string text = "Dots: measured, shaded the interval that the median lies in. Dashed: ideal, as many "
-                       "times as fast as there are times as many threads, up to " +
+    std::string text = "Dots: measured; shaded: the interval of the median. Dashed: ideal, the speedup equal "
+                       "to the number of threads, up to " +
                        counted(report.machine.processors, "CPU") + ".";
     if (report.scaling)
         text += " Dotted: the Universal Scalability Law with contention " +
@@ -231,11 +231,10 @@ std::string sweep(const Report &report) {
            note(std::string(report.is_bare
                                 ? "Medians of runs in which nothing was injected or sampled; behind "
                                   "the wall time its interval. "
-                                : "Of the run that was looked at, with what that costs. ") +
-                "Parallel: CPU time / wall time. Without a CPU: threads that wanted to run and could not, "
-                "added up. Switches: voluntary / involuntary. In the kernel: of less than 0.1 s of CPU time "
-                "the "
-                "kernel's accounts do not tell.");
+                                : "From the observed run, including the cost of observing. ") +
+                "Parallel: CPU time / wall time. Without a CPU: the time that runnable threads waited for a "
+                "CPU, in sum. Switches: voluntary / involuntary. In the kernel: unknown for less than 0.1 s "
+                "of CPU time.");
 }
 
 // --- where time went -----------------------------------------------------------------------------------
@@ -265,13 +264,13 @@ std::string where_time_went(const Report &report) {
     std::vector<Part> doing;
     for (const Doing one : kOrder)
         doing.push_back({key_of(one), name_of(one), report.doing[static_cast<int>(one)]});
-    std::string text = parts("All threads' time, added up, as sampled", doing);
+    std::string text = parts("The time of all threads, in sum, as sampled", doing);
     if (!report.points.empty()) {
         const Point &last = report.points.back();
         std::vector<Part> used = {{"user", "in the program", last.user},
                                   {"kernel", "in the kernel", last.system}};
         if (!kernel_share(last))
-            used = {{"user", "in the program and the kernel (too little to tell them apart)", last.cpu()}};
+            used = {{"user", "in the program and the kernel (too little to tell apart)", last.cpu()}};
         text += parts(std::string(report.is_bare ? "CPU time of the bare runs" : "CPU time of the run") +
                           (last.threads > 0 ? " with " + counted(last.threads, "thread") : ""),
                       used);
@@ -323,7 +322,7 @@ std::string icicle(const std::string &what, const std::vector<Site> &sites) {
                                  [](const Site &site) { return site.stack.size() > kIcicleRows; });
     return wide("wide", picture) +
            keys(key("own", "the program's own code") + key("library", "a library's")) +
-           (cut ? note("Of the deepest stacks only the innermost " + std::to_string(kIcicleRows) +
+           (cut ? note("Of the deepest stacks, only the innermost " + std::to_string(kIcicleRows) +
                        " functions are shown.")
                 : "");
 }
@@ -363,8 +362,8 @@ std::string locks(const Report &report) {
     for (std::size_t i = 0; i < std::min(report.locks.size(), kRows); i++)
         rows += lock_row(report.locks[i]);
     return html_table("", rows) + more(report.locks.size(), kRows) +
-           note("Waited: by all threads together. At once: threads that waited for it, mean / most, while "
-                "there was one.");
+           note("Waited: by all threads in sum. At once: threads that waited for it at the same time, mean / "
+                "maximum, while one did.");
 }
 
 // --- CPU time ------------------------------------------------------------------------------------------
@@ -421,9 +420,9 @@ std::string profile(const Report &report) {
     const std::string stacks = (both ? icicle("CPU time, " + one, report.burns_one) + "<br>\n" : "") +
                                icicle("CPU time, " + most, report.burns);
     return html_table("", rows) + more(burns.size(), kRows) +
-           note("Shares of the CPU time, each function without what it calls. Sampled by: " +
-                report.profile_source + ", " +
-                counted(static_cast<double>(samples_of(report.burns)), "sample") + ".") +
+           note(
+               "Shares of CPU time, each function without its callees. Sampled by: " + report.profile_source +
+               ", " + counted(static_cast<double>(samples_of(report.burns)), "sample") + ".") +
            "<details><summary>Stacks</summary>\n" + stacks + "</details>\n";
 }
 
@@ -466,8 +465,8 @@ std::string machine(const Report &report) {
     for (const Point &point : report.points)
         noise += load_row(report, point);
     return text + html_element("h3", "Meanwhile") + "\n" + html_table("", noise) +
-           note("CPU pressure: the share of the time in which something was runnable without a CPU, the "
-                "program's own threads included.");
+           note("CPU pressure: the share of the time in which a task was runnable without a CPU, including "
+                "the program's own threads.");
 }
 
 std::string system_calls(const Report &report) {
@@ -556,8 +555,7 @@ std::string html_of(const Report &report) {
         section("Processor's counters", counters(report)) +
         section("Context switches" + which, switches(report)) +
         section("System calls" + which, system_calls(report)) +
-        section("How we know", list(report.how_known)) +
-        section("What could not be seen", list(report.warnings)) +
+        section("How we know", list(report.how_known)) + section("What is unknown", list(report.warnings)) +
         section("Machine and noise", machine(report)) + threads_table(report);
     return html_page(report.verdict + " - " + command, kStyle, body);
 }

@@ -254,7 +254,7 @@ std::string others_text(const Report &report, const Facts &facts) {
     double all = 0;
     for (const Site &site : report.others)
         all += site.seconds;
-    std::string text = "\nWHERE threads waited (for no lock that is known)\n";
+    std::string text = "\nWHERE threads waited (for no known lock)\n";
     for (std::size_t i = 0; i < std::min(kSites, report.others.size()); i++) {
         const Site &site = report.others[i];
         const std::string what = std::string(name_of(site.doing)) + ": ";
@@ -356,7 +356,7 @@ std::string lost_text(const Report &report, const Facts &facts) {
                 counted(facts.few->threads, "thread") + "; ";
     }
     first += facts.kernel_share ? fixed(100 * *facts.kernel_share, 0) + " % of CPU is in the kernel;"
-                                : "the kernel's share: not known;";
+                                : "the kernel's share: unknown;";
     std::string text = labelled("LOST", first) + labelled("", switches_text(report, facts));
     const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
     if (facts.active > 0)

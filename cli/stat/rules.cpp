@@ -210,10 +210,10 @@ std::string stuck_text(const Report &report, const Stuck &stuck) {
                        (has_lock ? exact_name(report.locks[site->lock].lock) : "a lock") + at_place(place) +
                        source_of(place);
     if (report.deadlock.kind == Deadlock::kOwnerEnded)
-        return text + ", which " + thread_text(stuck.holder) + " had when it ended";
+        return text + ", which " + thread_text(stuck.holder) + " held when it ended";
     if (stuck.holder > 0)
         text += ", which " +
-                (stuck.holder == stuck.thread ? "it has itself" : thread_text(stuck.holder) + " has");
+                (stuck.holder == stuck.thread ? "it holds itself" : thread_text(stuck.holder) + " holds");
     return text;
 }
 
@@ -229,16 +229,16 @@ DeadlockText deadlock_text(const Deadlock &deadlock) {
     const std::size_t threads = deadlock.threads.size();
     switch (deadlock.kind) {
     case Deadlock::kOwnerEnded:
-        return {"who had the lock has ended with it",
-                "Give it back on every way out; a robust mutex tells the next one."};
+        return {"a thread ended while it held the lock",
+                "Unlock it on every way out; a robust mutex reports this to the next thread."};
     case Deadlock::kAll:
-        return {"all threads wait, and nobody is left to give a lock back",
-                "Give locks back on every way out, and take them in one order everywhere."};
+        return {"all threads wait, and none is left to release a lock",
+                "Release locks on every way out, and take them in one order everywhere."};
     default: break;
     }
     if (threads == 1)
-        return {"the thread has the lock already that it waits for",
-                "Take it once: split off what is called with the lock held, or make it recursive."};
+        return {"the thread already holds the lock that it waits for",
+                "Lock it once: split off the code that runs with the lock held, or make the lock recursive."};
     return {counted(static_cast<double>(threads), "thread") + " wait for each other", kInOrder};
 }
 
@@ -258,8 +258,7 @@ Findings deadlock(const Facts &facts) {
         found.evidence.push_back(stuck_text(report, threads[i]));
     if (threads.size() > kTold)
         found.evidence.push_back("and " + std::to_string(threads.size() - kTold) + " more");
-    found.evidence.push_back("none of them was seen to run for " + duration(report.deadlock.seconds) +
-                             ", to the last");
+    found.evidence.push_back("none of them ran for " + duration(report.deadlock.seconds) + ", up to the end");
     return {found};
 }
 
@@ -276,7 +275,7 @@ Findings children(const Facts &facts) {
         "children",
         "The work is in processes that the program started: " + percent(facts.children_share) +
             " of CPU time",
-        "Look at one of them: thrum stat -p PID, or start that program by thrum stat.", Confidence::kHigh);
+        "Examine one of them: thrum stat -p PID, or run that program under thrum stat.", Confidence::kHigh);
     found.evidence.push_back(duration(report.children_cpu) + " of CPU time in processes that it started, " +
                              duration(report.own_cpu) + " in its own");
     for (std::size_t i = 1; i <= std::min(kTold, seen); i++) {
@@ -314,7 +313,7 @@ Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rul
         std::max(culprit.wait_share * std::max(facts.lock_share, facts.exact_share), culprit.burned);
     if (!culprit.place.code.empty())
         found.evidence.push_back("at " + culprit.place.code +
-                                 ": without debugging information no function and line are known");
+                                 ": without debugging information its function and line are unknown");
     return found;
 }
 
@@ -424,10 +423,10 @@ Finding asleep_finding(const Facts &facts, const Culprit &culprit) {
     Finding found = lock_finding(facts, culprit, "held-asleep",
                                  std::string("A lock is held while its holder ") +
                                      sleeping_text(holder.doing) + named(culprit) + at_place(place),
-                                 "Give the lock back before that, and take it again for what is shared.");
+                                 "Release the lock before that, and take it again for the shared data.");
     add_place_evidence("threads wait for it", culprit.place, found);
-    found.evidence.push_back("its holder slept itself in " + percent(holder.asleep) + " of " +
-                             counted(static_cast<double>(holder.looks), "look") + " at who waited for it");
+    found.evidence.push_back("its holder itself slept in " + percent(holder.asleep) + " of " +
+                             counted(static_cast<double>(holder.looks), "look") + " at its waiters");
     found.function = place.function;
     found.file = place.file;
     found.line = place.line;
@@ -435,11 +434,10 @@ Finding asleep_finding(const Facts &facts, const Culprit &culprit) {
 }
 
 Finding calm_finding(const Facts &facts, const Culprit &culprit) {
-    Finding found =
-        lock_finding(facts, culprit, "held-asleep",
-                     "A lock is held while hardly anything runs" + named(culprit) + at_place(culprit.place),
-                     "Find out who has it, and what for: another process, or a thread that waits for "
-                     "something else.");
+    Finding found = lock_finding(
+        facts, culprit, "held-asleep",
+        "A lock is held while hardly anything runs" + named(culprit) + at_place(culprit.place),
+        "Find out what holds it, and why: another process, or a thread that waits for something else.");
     found.confidence = std::min(found.confidence, Confidence::kMedium);
     found.evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used");
     return found;
@@ -461,10 +459,9 @@ Findings one_lock(const Facts &facts) {
             facts, *culprit, "one-lock",
             python ? culprit->name + ": one thread runs Python code at a time"
                    : "One lock around everything" + named(*culprit) + at_place(culprit->place),
-            python ? "Use processes (multiprocessing), or leave the work to code that gives the GIL "
-                     "up meanwhile."
-                   : "Hold it only where data is shared, or split the data and give each part a lock "
-                     "of its own."));
+            python
+                ? "Use processes (multiprocessing), or do the work in code that releases the GIL."
+                : "Hold it only where data is shared, or split the data and give each part its own lock."));
         found.back().evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used by " +
                                         counted(facts.threads, "thread"));
     }
@@ -474,14 +471,13 @@ Findings one_lock(const Facts &facts) {
 Findings convoy(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_convoy)) {
-        found.push_back(lock_finding(
-            facts, *culprit, "convoy", "Lock convoy" + named(*culprit) + at_place(culprit->place),
-            "Take it less often, for more at a time; without priority inheritance or fairness "
-            "it is not handed to a thread that sleeps."));
+        found.push_back(lock_finding(facts, *culprit, "convoy",
+                                     "Lock convoy" + named(*culprit) + at_place(culprit->place),
+                                     "Take it less often, for more work at a time; without priority "
+                                     "inheritance or fairness it is not handed to a sleeping thread."));
         found.back().evidence.push_back(
             fixed(facts.voluntary_rate, 0) +
-            " voluntary context switches for each second of CPU time: the lock goes from thread to "
-            "thread with a switch each");
+            " voluntary context switches per second of CPU time: every hand-over of the lock costs a switch");
     }
     return found;
 }
@@ -493,7 +489,7 @@ Findings hot_mutex(const Facts &facts) {
             facts, *culprit, "hot-mutex",
             (culprit->is_openmp ? "Hot " + culprit->name : "Hot mutex" + named(*culprit)) +
                 at_place(culprit->place),
-            "Collect per thread and merge now and then; or split the data, and with it the lock."));
+            "Collect per thread and merge occasionally; or split the data, and the lock with it."));
     return found;
 }
 
@@ -554,10 +550,11 @@ Findings thread_churn(const Facts &facts) {
     const auto created = static_cast<double>(report.threads_created);
     const Origins origins = origins_of(report);
     const Place &maker = origins.made;
-    Finding found = finding(
-        "thread-churn", "Threads are made and ended all the time" + (maker.is_known() ? at_place(maker) : ""),
-        "Keep a pool of threads; `thrum compare` tells what reuse gains without a change.",
-        report.creations_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
+    Finding found =
+        finding("thread-churn",
+                "Threads are created and end all the time" + (maker.is_known() ? at_place(maker) : ""),
+                "Keep a pool of threads; `thrum compare` measures what reuse gains without a change.",
+                report.creations_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
     found.explains = std::min(1.0, share_of_making(report).value_or(1));
     const double look = report.rate > 0 ? 1 / report.rate : 0;
     found.evidence.push_back(
@@ -567,8 +564,8 @@ Findings thread_churn(const Facts &facts) {
                           : "; half of those seen lived less than " + duration(std::max(churn.life, look))));
     if (facts.kernel_share)
         found.evidence.push_back(percent(*facts.kernel_share) + " of CPU time in the kernel");
-    add_place_evidence("they are made", maker, found);
-    add_place_evidence("they are waited for", origins.joined, found);
+    add_place_evidence("they are created", maker, found);
+    add_place_evidence("they are joined", origins.joined, found);
     add_place_evidence("they begin", origins.begun, found);
     return {found};
 }
@@ -673,13 +670,13 @@ Findings busy_wait(const Facts &facts) {
     if (!found && !switches)
         return {};
     if (!found)
-        found = finding("busy-wait", "Threads wait by giving their CPU up again and again (sched_yield)",
+        found = finding("busy-wait", "Threads wait by yielding their CPU again and again (sched_yield)",
                         "Wait with a mutex and a condition variable, or run no more threads than cores.",
                         Confidence::kMedium, place_of_yielding(facts));
     if (facts.inflation > 0)
         found->evidence.push_back(cpu_evidence(facts));
     found->evidence.push_back(fixed(facts.involuntary_rate, 0) +
-                              " involuntary context switches for each second of CPU time");
+                              " involuntary context switches per second of CPU time");
     found->evidence.push_back(counted(facts.threads, "thread") + " on " + counted(facts.cores, "core"));
     return {*found};
 }
@@ -704,8 +701,8 @@ Findings fixed_time(const Facts &facts) {
     if (!has_fixed_time(facts))
         return {};
     Finding found = finding(
-        "fixed-time", "The program seems to run for a fixed time, whatever its threads get done",
-        "Give it a fixed amount of work instead, or have its speed read: --rate REGEX.", Confidence::kMedium);
+        "fixed-time", "The program seems to run for a fixed time, however much its threads get done",
+        "Give it a fixed amount of work instead, or let --rate REGEX read its speed.", Confidence::kMedium);
     found.evidence.push_back(
         duration(facts.few->wall.median) + " with " + counted(facts.few->threads, "thread") + " and " +
         duration(facts.most->wall.median) + " with " + std::to_string(facts.most->threads) + ", at " +
@@ -738,7 +735,7 @@ void add_memory_evidence(const Facts &facts, Finding &found) {
         found.evidence.push_back(percent(burner->share) + " of CPU time" + at_place(burner->place));
     if (facts.slowed > 0)
         found.evidence.push_back("by the processor's counters " + fixed(facts.slowed, 1) +
-                                 "x the cycles for each instruction, and " + fixed(facts.misses_grown, 1) +
+                                 "x the cycles per instruction, and " + fixed(facts.misses_grown, 1) +
                                  "x the cache misses");
 }
 
@@ -749,7 +746,7 @@ Findings coherency(const Facts &facts) {
         return {};
     const Burner *burner = hottest_own(facts);
     Finding found =
-        finding("coherency", "Threads keep taking the same memory from each other",
+        finding("coherency", "Threads write to the same memory all the time",
                 "Write to shared variables less often: per-thread copies that are merged, or batches.",
                 facts.core_inflation >= kShared ? Confidence::kMedium : Confidence::kLow,
                 burner == nullptr ? Place{} : burner->place);
@@ -768,14 +765,14 @@ Findings false_sharing(const Facts &facts) {
         "false-sharing",
         "Threads write to the same cache lines" + (burner == nullptr ? "" : at_place(burner->place)) +
             (is_counted ? "" : " (a hint)"),
-        "Give each thread's data cache lines of its own (alignas(64)), and shared counters a copy "
-        "per thread.",
+        "Give each thread's data its own cache lines (alignas(64)), and each thread its own copy of shared "
+        "counters.",
         is_counted ? Confidence::kMedium : Confidence::kLow, burner == nullptr ? Place{} : burner->place);
     add_memory_evidence(facts, found);
     found.evidence.push_back(
         std::string("not told apart") + (is_counted ? "" : " without hardware counters") +
-        ": variables that stand side by side, one that all write to, memory that is too slow for "
-        "all, and CPUs that share one core where a virtual machine does not say so");
+        ": variables side by side in one cache line, a variable that all write, too little memory bandwidth, "
+        "and CPUs that share a core without the virtual machine saying so");
     return {found};
 }
 
@@ -797,10 +794,10 @@ Findings sequential(const Facts &facts) {
     if (!many || has_little_to_do || facts.is_short || facts.alone < kAlone || facts.threads < 2)
         return {};
     const Place place = place_of_main(facts);
-    Finding found = finding("sequential", "A part of the work is done by one thread alone" + at_place(place),
-                            "Share that part out, or do it while the other threads already work.",
+    Finding found = finding("sequential", "One thread alone does a part of the work" + at_place(place),
+                            "Parallelise that part, or overlap it with the other threads' work.",
                             facts.is_busy ? Confidence::kMedium : Confidence::kHigh, place);
-    found.evidence.push_back(percent(facts.alone) + " of the time a single thread had something to do");
+    found.evidence.push_back(percent(facts.alone) + " of the time only one thread had work");
     if (facts.speedup > 0 && !facts.is_busy && facts.ideal > 1) {
         const double part = (facts.ideal / facts.speedup - 1) / (facts.ideal - 1);
         found.evidence.push_back("a speedup of " + fixed(facts.speedup, 2) +
@@ -844,8 +841,8 @@ Findings oversubscribed(const Facts &facts) {
         finding("oversubscribed",
                 "More threads than cores: " + fixed(facts.wanting, 1) + " want to run, on " +
                     counted(facts.cores, "core"),
-                "Run " + number + ", one for each core.", worse ? Confidence::kMedium : Confidence::kLow);
-    found.evidence.push_back(percent(without) + " of the time that threads wanted a CPU they had none");
+                "Run " + number + ", one per core.", worse ? Confidence::kMedium : Confidence::kLow);
+    found.evidence.push_back(percent(without) + " of the time that threads were runnable they had no CPU");
     if (worse)
         found.evidence.push_back(counted(facts.threads, "thread") + " take " +
                                  fixed(facts.most->wall.median / best, 2) +
@@ -868,7 +865,7 @@ Findings io_bound(const Facts &facts) {
     const Place place = place_of_input(facts.report);
     Finding found =
         finding("io-bound", "Threads wait for input and output" + at_place(place),
-                "More threads or CPUs do not help beyond what the device or the other side gives.",
+                "More threads or CPUs do not help beyond the speed of the device or the other side.",
                 facts.io_share >= 0.8 ? Confidence::kHigh : Confidence::kMedium, place);
     found.evidence.push_back(percent(facts.io_share) + " of the threads' active time; " +
                              fixed(facts.parallelism, 2) + " CPUs used");
@@ -882,7 +879,7 @@ Findings scales(const Facts &facts) {
     if (outcome == Outcome::kScales || outcome == Outcome::kScalesSome) {
         const bool well = outcome == Outcome::kScales;
         Finding found =
-            finding("scales", well ? "Nothing: the threads do what they are for" : "Nothing that stands out",
+            finding("scales", well ? "Nothing: the threads scale" : "Nothing that stands out",
                     well ? "None needed." : "See where the CPU time goes: thrum stat --html FILE.",
                     well ? Confidence::kHigh : Confidence::kLow);
         found.evidence.push_back(fixed(facts.speedup, 2) + "x as fast, of " + fixed(facts.ideal, 2) +
@@ -892,11 +889,11 @@ Findings scales(const Facts &facts) {
     const double usable = std::min(facts.threads, facts.cores);
     if (outcome != Outcome::kOneRun || facts.threads < 2 || facts.parallelism < 0.8 * usable)
         return {};
-    Finding found = finding("scales", "Nothing that one run can tell",
+    Finding found = finding("scales", "Nothing that one run can show",
                             "To be sure: thrum stat --sweep 1,2,... -- PROG {}", Confidence::kLow);
     found.evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used by " +
                              counted(facts.threads, "thread") +
-                             "; whether one thread would need less CPU time, one run cannot tell");
+                             "; one run cannot tell whether one thread would need less CPU time");
     return {found};
 }
 
@@ -913,24 +910,23 @@ Findings inconclusive(const Facts &facts) {
     };
     if (facts.is_too_short)
         return say("The runs are too short: " + duration(report.points.back().wall.median) + " each",
-                   "Give it more to do: some tenths of a second, at least.");
+                   "Give it more work: at least some tenths of a second.");
     const bool hazy = report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kOneRun;
     if (hazy && facts.is_busy) {
-        Findings found =
-            say("The machine was busy", "Try again on a quiet machine; what is said of times may be wrong.");
+        Findings found = say("The machine was busy", "Try again on a quiet machine; the times may be wrong.");
         found.front().evidence.push_back(busy_text(facts));
         return found;
     }
     if (report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kNoDifference)
-        return say("The runs do not tell", "Try again, with more --runs.");
+        return say("The runs are inconclusive", "Try again, with more --runs.");
     if (!report.points.empty() && facts.parallelism < kIdle && facts.io_share < kInputOutput)
         return say("The threads have little to do: " + fixed(facts.parallelism, 2) + " CPUs used",
-                   "Look at it while it has work.");
+                   "Observe it while it has work.");
     if (facts.is_compared() && facts.is_short)
         return say("The runs are too short: " + duration(report.points.back().cpu()) + " of CPU time",
-                   "Give it more to do.");
+                   "Give it more work.");
     if (facts.is_compared())
-        return say("Not found: no rule explains what is lost",
+        return say("Not found: no rule explains the loss",
                    "See where CPU time and waiting go: thrum stat --html FILE.");
     return {};
 }
@@ -1023,7 +1019,7 @@ void conclude(Report &report, const std::string &failure) {
             report.findings.push_back(std::move(one));
     for (Finding &one : report.findings)
         if (!failure.empty() && one.rule == "inconclusive")
-            one = finding("inconclusive", "The program failed", "See why: times of it say nothing.",
+            one = finding("inconclusive", "The program failed", "Find out why first: its times mean nothing.",
                           Confidence::kLow);
     report.verdict = verdict_text(facts, failure);
     for (std::string &sentence : nameless_libraries(report))

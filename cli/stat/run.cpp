@@ -150,10 +150,10 @@ Child::Child(const Launch &launch, const Streams &streams, const std::vector<std
     const StreamFiles files(streams);
     const std::optional<cpu_set_t> processors = first_processors(launch.processors);
     if (pipe2(gate_, O_CLOEXEC) != 0 || pipe2(word_, O_CLOEXEC) != 0)
-        throw failed("cannot make a pipe");
+        throw failed("cannot create a pipe");
     pid_ = fork();
     if (pid_ < 0)
-        throw failed("cannot make a process");
+        throw failed("cannot create a process");
     if (pid_ == 0)
         be(files, streams, interrupts, processors ? &*processors : nullptr);
     close(gate_[0]);

@@ -208,9 +208,8 @@ void Sampler::State::begin_program(double now) {
     const auto identity = file.is_open() ? elf::identify(file.get()) : std::nullopt;
     is_foreign = identity && !identity->is_native();
     if (is_foreign)
-        say_once("the program is made for " + elf::machine_name(identity->machine) +
-                 (identity->is_64_bit ? "" : ", 32 bits") +
-                 ": what its threads waited for could not be seen");
+        say_once("the program is built for " + elf::machine_name(identity->machine) +
+                 (identity->is_64_bit ? "" : ", 32 bits") + ": what its threads waited for is unknown");
     load_maps(now);
 }
 
@@ -270,8 +269,8 @@ void Sampler::State::keep_stack(Watched &thread, const SleepingCall &call, const
     sample.python = functions;
     sample.stack = stacks.add(std::move(stack));
     if (sample.stack == SIZE_MAX)
-        say_once(
-            "the program waits in more different ways than are kept: of some waits it is not known where");
+        say_once("the program waits at more different places than can be kept: the places of some waits are "
+                 "unknown");
 }
 
 void Sampler::State::find_python() {
@@ -377,7 +376,7 @@ void Sampler::State::look(Watched &thread, double now) {
             threads.note_end(thread, error, now);
             return;
         }
-        say_once("the kernel tells no run times (schedstat): waiting for a CPU could not be seen");
+        say_once("the kernel reports no run times (schedstat): waiting for a CPU is unknown");
     }
     bool may_read = true;
     if (!threads.read_file(thread, thread.system_call, "syscall", text)) {
@@ -439,7 +438,7 @@ void Sampler::State::read_status(Watched &thread, double now) {
         return;
     fd = Descriptor(threads.open_file(thread.id, "children"));
     if (fd.is_open() && read_text(fd.get(), children))
-        say_once("the program started other processes: these were not looked at");
+        say_once("the program started other processes, which were not observed");
 }
 
 // Of each thread every second sample, and from now on half as many.

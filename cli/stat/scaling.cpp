@@ -98,9 +98,9 @@ const Point *best_of(const Report &report) {
 
 std::string why_not(const Report &report, const std::vector<Speedup> &points) {
     if (report.points.front().threads != 1)
-        return "No scaling model fitted: it takes the time of 1 thread.";
+        return "No scaling model fitted: that needs the time of 1 thread.";
     if (points.size() < kFewestPoints)
-        return "No scaling model fitted: it takes 4 points up to the number of cores (" +
+        return "No scaling model fitted: that needs 4 points up to the number of cores (" +
                std::to_string(cores_of(report)) + ").";
     return "No scaling model fitted: neither Amdahl's law nor the Universal Scalability\nLaw describes these "
            "times.";

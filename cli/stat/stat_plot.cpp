@@ -408,7 +408,7 @@ std::string plot_sweep(const Report &report) {
     if (report.points.size() < 2 || report.points.front().threads == 0 ||
         report.points.front().threads >= report.points.back().threads)
         return "";
-    return svg_picture(kWidth, kSweepHeight, "Times as fast, by number of threads", Sweep(report).all());
+    return svg_picture(kWidth, kSweepHeight, "Speedup by number of threads", Sweep(report).all());
 }
 
 std::string plot_parts(const std::string &title, const std::vector<Part> &parts) {

@@ -196,8 +196,8 @@ std::string unheeded_text(const std::vector<Point> &points, const Telling &telli
     for (const std::string &way :
          {telling.variable, std::string(telling.by_affinity ? "the CPUs that it may use" : "")})
         ways += (ways.empty() || way.empty() ? "" : " or ") + way;
-    return "the program was seen with " + counted(first.most_threads, "thread") +
-           " at most, whatever number was asked for: it may not heed " + ways;
+    return "the program had " + counted(first.most_threads, "thread") +
+           " at most, whatever number was requested: it may ignore " + ways;
 }
 
 unsigned rounds_for(double seconds) {

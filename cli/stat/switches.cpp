@@ -129,7 +129,7 @@ void Switches::forked(pid_t child) {
     const long cpus = sysconf(_SC_NPROCESSORS_CONF);
     for (int cpu = 0; cpu < cpus; cpu++)
         if (!add_sources(cpu)) {
-            warnings.push_back("context switches were not counted on all CPUs: " +
+            warnings.push_back("context switches could not be counted on all CPUs: " +
                                std::string(std::strerror(errno)));
             break;
         }
@@ -365,7 +365,7 @@ void Switches::finish() {
             {observed.stacks[place.first], place.second, whole(sum.times * wait), sum.seconds * asleep});
     if (lost_ > 0)
         warnings.push_back(std::to_string(lost_) +
-                           " notes of context switches were lost: times on and off CPUs are too small");
+                           " records of context switches were lost: times on and off CPUs are too small");
     sources_.clear();
 }
 

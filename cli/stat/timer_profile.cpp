@@ -20,8 +20,7 @@ namespace {
 constexpr const char *kSideEffect = "";
 #else
 constexpr const char *kSideEffect =
-    " On this architecture calls that wait for events or time, such as poll, may end "
-    "with EINTR by it.";
+    " On this architecture it can interrupt calls that wait for events or time, such as poll, with EINTR.";
 #endif
 
 class TimerProfile : public CpuProfile {
@@ -94,18 +93,17 @@ void TimerProfile::finish() {
     maps_.finish();
     makers = makers_of(probe_.get());
     threads_created = probe_->created;
-    how_known.push_back(
-        "CPU profile: " + why_ + ", so a timer in each thread of the program (" +
-        std::to_string(probe_->period / 1000000) +
-        " ms of its CPU time) takes the samples; threads that run for less than a tick of the "
-        "kernel's clock at a time (1 to 10 ms) are seldom seen." +
-        kSideEffect);
+    how_known.push_back("CPU profile: " + why_ + ", so a timer in each thread of the program (" +
+                        std::to_string(probe_->period / 1000000) +
+                        " ms of its CPU time) takes the samples; threads that run for less than a tick of "
+                        "the kernel's clock at a time (1 to 10 ms) are rarely seen." +
+                        kSideEffect);
     python_.finish();
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
-        warnings.push_back("the CPU profile is not complete: " + trouble);
+        warnings.push_back("the CPU profile is incomplete: " + trouble);
     if (probe_->untimed > 0)
-        warnings.push_back("the CPU profile is without " + std::to_string(probe_->untimed) +
-                           " threads that could not be given a timer");
+        warnings.push_back("the CPU profile leaves out " + std::to_string(probe_->untimed) +
+                           " threads that could not get a timer");
     if (probe_->lost > 0)
         warnings.push_back("the CPU profile lost " + std::to_string(probe_->lost) + " samples");
 }

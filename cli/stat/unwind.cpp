@@ -345,7 +345,7 @@ Lock Unwinder::State::static_lock(const Symbol &symbol, std::uint64_t futex) con
     } else if (!is_system) { // as a debugger would take it
         lock.kind = LockKind::kGlobal;
         lock.text = lock.module + "+" + hexadecimal(lock.offset) + " (" + (at.empty() ? "" : at + ", ") +
-                    "a global of the program; its name is not known)";
+                    "a global of the program of unknown name)";
         return lock;
     } else {
         at += "+" + hexadecimal(lock.offset);
@@ -393,7 +393,7 @@ Lock Unwinder::lock(std::uint64_t futex) const {
     lock.address = futex;
     const Mapping *mapping = mapping_at(state_->mappings, futex);
     if (mapping == nullptr) {
-        lock.text = "memory that is no longer known";
+        lock.text = "memory that is no longer mapped";
     } else if (mapping->path == "[heap]" || state_->is_arena(*mapping)) {
         lock.kind = LockKind::kHeap;
         lock.text = "heap";
@@ -414,11 +414,11 @@ std::vector<std::string> Unwinder::missing() const {
         if (!known.lines)
             sentences.push_back("no debugging information: " + module + "; " +
                                 (known.names ? "lines of its own code" : "functions and lines") +
-                                " are not known");
+                                " are unknown");
     for (const std::string &path : state_->others)
-        sentences.push_back("the file that is mapped as " + path +
-                            " could not be found (it was replaced, or is a container's): functions and lines "
-                            "in it are not known");
+        sentences.push_back("the file mapped as " + path +
+                            " was not found (it was replaced, or belongs to a container): functions and "
+                            "lines in it are unknown");
     return sentences;
 }
 

@@ -66,7 +66,7 @@ bool accuses(const Finding &finding) {
 // What a sweep is to tell: threads that are not there, or are not needed, get in nobody's way.
 std::string suspicion_text(const Finding &finding) {
     if (finding.rule == "sequential")
-        return "for a part of the time one thread alone had something to do; whether more would be faster";
+        return "one thread alone had work for a part of the time; whether more would be faster";
     if (finding.rule == "children")
         return "the processes that it started did the work; whether more would be faster";
     if (finding.rule == "oversubscribed")
@@ -80,22 +80,22 @@ std::string one_run_text(const Facts &facts) {
     if (report.points.empty())
         return "Nothing was measured.";
     if (report.interrupted && report.sampled_wall <= 0)
-        return "Interrupted before threads were looked at: one run used " + used + ".";
+        return "Interrupted before threads were observed: one run used " + used + ".";
     const std::string hazy = facts.is_busy ? " (The machine was busy.)" : "";
     const bool guilty = !report.findings.empty() && accuses(report.findings.front());
     constexpr double kOneThread = 1.02; // CPUs, with what a time's rounding makes of one
     const bool is_alone = report.points.front().most_threads <= 1 && report.threads_created == 0 &&
                           report.processes.size() <= 1 && facts.parallelism <= kOneThread;
     if (is_alone && !guilty)
-        return "One run, and one thread alone was seen in it: it used " + used + ".";
+        return "One run, with a single thread: it used " + used + ".";
     if (guilty)
-        return "One run: " + suspicion_text(report.findings.front()) + ", a --sweep tells." + hazy;
+        return "One run: " + suspicion_text(report.findings.front()) + ", a --sweep can tell." + hazy;
     const std::string begin = std::string("One run: its ") +
                               (report.processes.size() > 1 ? "processes" : "threads") + " used " + used +
                               ", and ";
     if (!report.waits.empty())
-        return begin + "were seen waiting for locks; whether that costs anything a --sweep tells." + hazy;
-    return begin + "nothing stands in their way that one run can tell." + hazy;
+        return begin + "waited for locks; a --sweep can tell whether that costs anything." + hazy;
+    return begin + "one run shows nothing that hinders them." + hazy;
 }
 
 } // namespace
@@ -104,7 +104,7 @@ std::string busy_text(const Facts &facts) {
     const Report &report = facts.report;
     const Point &point = *facts.hindered;
     const std::string load = point.load.others ? load_line(point.load, report.machine.processors)
-                                               : "other programs waited for CPUs as well";
+                                               : "other programs waited for CPUs too";
     return load + ", and " + (point.threads > 0 ? threads_text(point) : "the program") + " got " +
            fixed(point.parallelism(), 2) + " of the " + fixed(facts.hindered_wanted, 2) +
            (point.threads == 1  ? " that it wanted"
@@ -143,7 +143,7 @@ std::string verdict_text(const Facts &facts, const std::string &failure) {
         if (facts.is_busy)
             return "Threads make this program SLOWER: " + threads_text(*facts.most) + " need " +
                    times(facts.inflation) + " the CPU time of " + std::to_string(facts.few->threads) +
-                   ". (The machine was busy: times tell less.)";
+                   ". (The machine was busy: times are less reliable.)";
         return "Threads make this program SLOWER: " + ratio_text(facts) + best_text(facts) + ".";
     case Outcome::kNoFaster:
         return "Threads do not make this program faster: " + ratio_text(facts) + best_text(facts) + ".";
@@ -156,13 +156,13 @@ std::string verdict_text(const Facts &facts, const std::string &failure) {
                threads_text(*facts.few) + " and " + duration(facts.most->wall.median) + " with " +
                std::to_string(facts.most->threads) + ".";
     case Outcome::kNoDifference:
-        return "No difference that these runs can tell: " + threads_text(*facts.most) +
+        return "No difference that these runs can show: " + threads_text(*facts.most) +
                (facts.most->threads == 1 ? " is " : " are ") + times(facts.gain.low) + " to " +
                times(facts.gain.high) + " as fast as " + std::to_string(facts.few->threads) + ".";
     case Outcome::kStuck: {
         const std::size_t threads = report.deadlock.threads.size();
         return "The program is stuck: " + counted(static_cast<double>(threads), "thread") +
-               (threads == 1 ? " waits" : " wait") + " for what will never come.";
+               (threads == 1 ? " waits" : " wait") + " for something that will never happen.";
     }
     default: break;
     }
@@ -171,8 +171,8 @@ std::string verdict_text(const Facts &facts, const std::string &failure) {
     if (facts.is_busy)
         return "Inconclusive: the machine was busy (" + busy_text(facts) + ").";
     if (facts.is_compared() && facts.ideal <= 1)
-        return "Inconclusive: there is one core for all these numbers of threads.";
-    return "Inconclusive: there are not enough runs to tell.";
+        return "Inconclusive: there is only one core.";
+    return "Inconclusive: there are too few runs.";
 }
 
 } // namespace thrum::stat

@@ -202,7 +202,7 @@ TEST(Compare, RefusesWhereTheCacheWouldBeOff) {
                        " is built with AddressSanitizer (linked in), so it runs "
                        "without the cache and there is nothing to compare");
     expect_refused(compare({kProbe}, with({{"THRUM_CACHE", "off"}})), 125,
-                   "THRUM_CACHE=off is in the environment, so the cache would be off; unset it to compare");
+                   "THRUM_CACHE=off is in the environment and turns the cache off; unset it to compare");
 }
 
 TEST(Compare, RefusesFilesThatItCannotOpen) {
@@ -215,13 +215,11 @@ TEST(Compare, RefusesFilesThatItCannotOpen) {
 // --- programs that fail --------------------------------------------------------------------------------------
 
 TEST(Compare, AProgramThatFailsIsNotCompared) {
-    expect_refused(
-        compare({kProbe, "exit", "3"}), 1,
-        "the program failed: exit code 3, both without the cache and with it (-i compares all the same)");
-    expect_refused(
-        compare({kProbe, "die", "11"}), 1,
-        "the program failed: signal 11 (Segmentation fault), both without the cache and with it (-i "
-        "compares all the same)");
+    expect_refused(compare({kProbe, "exit", "3"}), 1,
+                   "the program failed: exit code 3, both without and with the cache (-i compares anyway)");
+    expect_refused(compare({kProbe, "die", "11"}), 1,
+                   "the program failed: signal 11 (Segmentation fault), both without and with the cache (-i "
+                   "compares anyway)");
 }
 
 TEST(Compare, ItsLastWordsAreShown) {
@@ -308,7 +306,7 @@ TEST(Compare, APreparationBeforeEachRun) {
     EXPECT_EQ(read_file(count).size(), 6U) << "two runs to warm up, and two pairs";
     const Ended failed = compare({"-n", "1", "--prepare", "exit 3", "--", kProbe, "exit", "0"});
     EXPECT_EQ(failed.code(), 1);
-    EXPECT_EQ(failed.err, "thrum compare: what --prepare runs failed: exit code 3\n");
+    EXPECT_EQ(failed.err, "thrum compare: the --prepare command failed: exit code 3\n");
 }
 
 // --- Ctrl-C --------------------------------------------------------------------------------------------------
@@ -374,7 +372,7 @@ TEST(Compare, AFileThatIsNotMadeForTheTotalIsLeftAlone) {
     const std::string text(sizeof(struct thrum_cache_total), 'x');
     const std::string file = real.write("not-a-total", text, 0644);
     const std::string words =
-        ": cannot be written, or is not made for it (<thrum/cache.h>); nothing is added to it\n";
+        ": cannot be written, or does not begin as <thrum/cache.h> says; adding nothing to it\n";
     for (const std::string &path : {file, std::string("/no/such/file"), std::string("/dev/null")}) {
         const Ended ended = real.run({kProbe, "hold", "3"}, with({{"THRUM_CACHE_TOTAL", path}}));
         EXPECT_EQ(ended.err, "thrum: THRUM_CACHE_TOTAL=" + path + words);

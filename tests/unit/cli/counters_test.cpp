@@ -126,7 +126,7 @@ TEST(Counters, AnotherLibraryOfThatName) {
     Running running({mine.thrum(), "run", kProbe, "hold"});
     expect_failed(counters(running.pid()),
                   "the libthrum-cache.so in process " + std::to_string(running.pid()) +
-                      " has no thrum_cache_counters; it is not the one of this thrum");
+                      " has no thrum_cache_counters; it does not match this thrum command");
 }
 
 TEST(Counters, CountersOfAnotherVersion) {
@@ -140,7 +140,7 @@ TEST(Counters, CountersOfAnotherVersion) {
     mine.write("lib/libthrum-cache.so", library, 0644);
     Running running({mine.thrum(), "run", kProbe, "hold"});
     expect_failed(counters(running.pid()), "process " + std::to_string(running.pid()) +
-                                               " has counters of version 77, and this thrum reads version " +
+                                               " has counters of version 77, but this thrum reads version " +
                                                std::to_string(THRUM_CACHE_COUNTERS_VERSION));
 }
 

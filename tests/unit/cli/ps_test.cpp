@@ -60,7 +60,8 @@ TEST(Ps, FunctionPointers) {
     const std::string out = ps(running.pid()).out;
     for (const char *name : {"plain", "with_argument", "with_token", "with_result", "in_group", "in_branch",
                              "main::\\{lambda\\(\\)#1\\}", "main::\\{lambda\\(\\)#2\\}"})
-        EXPECT_TRUE(has(out, std::string(" of 65536 +") + name + "( +event [^\n]*)?\n")) << name << '\n' << out;
+        EXPECT_TRUE(has(out, std::string(" of 65536 +") + name + "( +event [^\n]*)?\n")) << name << '\n'
+                                                                                         << out;
     EXPECT_EQ(out.find("(*)"), std::string::npos) << out;
     EXPECT_EQ(running.finish(), 0);
 }
@@ -179,7 +180,7 @@ TEST(Ps, AgainAndAgain) {
 TEST(Ps, EverythingWaits) {
     Running running({kUlts, "wait"});
     const std::string out = ps(running.pid()).out;
-    EXPECT_TRUE(has(out, "\nHINT: all threads wait, and none for a moment")) << out;
+    EXPECT_TRUE(has(out, "\nHINT: all threads wait, and none for a time")) << out;
     EXPECT_TRUE(has(ps(running.pid(), {"--json"}).out, "\"all_wait\": true"));
 }
 
@@ -221,8 +222,8 @@ TEST(Ps, WhatCannotBeLookedAt) {
     expect_failed(ps(gone.pid), "there is no process " + std::to_string(gone.pid));
     Running running({CLI_PROBE, "hold"});
     expect_failed(ps(running.pid()), "process " + std::to_string(running.pid()) + " does not use libthrum");
-    expect_failed(spawn({CLI_THRUM, "ps"}), "which process? thrum ps PID", 2);
-    expect_failed(spawn({CLI_THRUM, "ps", "x"}), "PID is a process number from 1 on, not 'x'", 2);
+    expect_failed(spawn({CLI_THRUM, "ps"}), "missing process number: thrum ps PID", 2);
+    expect_failed(spawn({CLI_THRUM, "ps", "x"}), "PID is a process number of at least 1, not 'x'", 2);
 }
 
 TEST(Ps, NoPermission) {

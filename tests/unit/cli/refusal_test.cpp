@@ -144,20 +144,20 @@ TEST(Refusal, AnotherMachine) {
                           header.e_machine = EM_386;
                       }));
     expect_refused(place().run({small}), 125,
-                   small + " is a 32-bit program (x86), but this thrum is for 64-bit " + machine +
+                   small + " is a 32-bit program (x86), but this thrum supports 64-bit " + machine +
                        " programs; build it as 64-bit, or run it without thrum");
     const std::string foreign = place().write(
         "foreign",
         forge([](std::string &, Elf64_Ehdr &header, Elf64_Phdr *) { header.e_machine = kForeign; }));
     expect_refused(place().run({foreign}), 125,
-                   foreign + " is built for " + kForeignMachine + ", but this thrum is for " + machine +
+                   foreign + " is built for " + kForeignMachine + ", but this thrum supports " + machine +
                        " programs; run it without thrum");
     const std::string big = place().write("big", forge([](std::string &, Elf64_Ehdr &header, Elf64_Phdr *) {
                                               header.e_ident[EI_DATA] = ELFDATA2MSB;
                                               header.e_machine = __builtin_bswap16(header.e_machine);
                                           }));
     expect_refused(place().run({big}), 125,
-                   big + " is big-endian, but this thrum is for " + machine +
+                   big + " is big-endian, but this thrum supports " + machine +
                        " programs; run it without thrum");
 }
 

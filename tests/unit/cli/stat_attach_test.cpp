@@ -157,7 +157,7 @@ Session look_for_long(pid_t pid) {
 // The line on the terminal comes before it begins, and again and again while it goes on.
 void until_it_looks(Session &session) {
     for (int i = 0; i < 2; i++)
-        ASSERT_TRUE(session.until("looking at process ")) << session.screen();
+        ASSERT_TRUE(session.until("observing process ")) << session.screen();
 }
 
 void expect_text(const Ended &ended, int code) {
@@ -227,8 +227,7 @@ TEST_F(StatAttach, AThreadOfTheKernelAndAZombie) {
     if (getuid() == 0 && access("/proc/2/exe", F_OK) != 0 && read_file("/proc/2/comm") == "kthreadd\n") {
         const Ended kernel = look(2, {"--seconds", "0.1"});
         EXPECT_EQ(kernel.code(), 1);
-        EXPECT_EQ(kernel.err,
-                  "thrum stat: process 2 (kthreadd) is a thread of the kernel: there is no program in it\n");
+        EXPECT_EQ(kernel.err, "thrum stat: process 2 (kthreadd) is a kernel thread: it runs no program\n");
     }
     const pid_t child = fork();
     if (child == 0)
@@ -252,8 +251,7 @@ TEST_F(StatAttach, CtrlCEndsItEarly) {
     session.type("\x03");
     const Ended ended = session.finish();
     expect_text(ended, 0);
-    EXPECT_NE(ended.out.find("interrupted: this is what was seen until then"), std::string::npos)
-        << ended.out;
+    EXPECT_NE(ended.out.find("interrupted: these are the results so far"), std::string::npos) << ended.out;
     expect_served(running);
 }
 

@@ -302,10 +302,12 @@ TEST(StatHolders, ADeadlockIsAllThatIsSaid) {
     EXPECT_EQ(found.function, "pay");
     EXPECT_EQ(found.line, 21);
     ASSERT_EQ(found.evidence.size(), 3U);
-    EXPECT_EQ(found.evidence[0], "thread 11 waits for first_lock in pay() (prog.c:21), which thread 12 has");
-    EXPECT_EQ(found.evidence[1], "thread 12 waits for locks+0x28 in earn() (prog.c:31), which thread 11 has");
-    EXPECT_EQ(found.evidence[2], "none of them was seen to run for 1.50 s, to the last");
-    EXPECT_EQ(report.verdict, "The program is stuck: 2 threads wait for what will never come.");
+    EXPECT_EQ(found.evidence[0],
+              "thread 11 waits for first_lock in pay() (prog.c:21), which thread 12 holds");
+    EXPECT_EQ(found.evidence[1],
+              "thread 12 waits for locks+0x28 in earn() (prog.c:31), which thread 11 holds");
+    EXPECT_EQ(found.evidence[2], "none of them ran for 1.50 s, up to the end");
+    EXPECT_EQ(report.verdict, "The program is stuck: 2 threads wait for something that will never happen.");
     const std::string text = text_of(report);
     EXPECT_NE(text.find("         thread 11 waits for first_lock in pay() (prog.c:21), which thread 12\n"
                         "         has\n"),
@@ -325,8 +327,8 @@ TEST(StatHolders, ADeadlockIsSaidOfASweepAsWell) {
     ASSERT_EQ(report.findings.size(), 1U);
     EXPECT_EQ(report.findings.front().rule, "deadlock");
     EXPECT_EQ(report.findings.front().cause,
-              "Deadlock in pay(): the thread has the lock already that it waits for");
-    EXPECT_EQ(report.verdict, "The program is stuck: 1 thread waits for what will never come.");
+              "Deadlock in pay(): the thread already holds the lock that it waits for");
+    EXPECT_EQ(report.verdict, "The program is stuck: 1 thread waits for something that will never happen.");
 }
 
 TEST(StatHolders, EachKindOfDeadlockHasItsAdvice) {
@@ -337,17 +339,17 @@ TEST(StatHolders, EachKindOfDeadlockHasItsAdvice) {
         return report.findings.front();
     };
     const Finding ended = told({Deadlock::kOwnerEnded, {{11, false, 0, 12}}, 1.5});
-    EXPECT_NE(ended.cause.find("who had the lock has ended with it"), std::string::npos) << ended.cause;
+    EXPECT_NE(ended.cause.find("a thread ended while it held the lock"), std::string::npos) << ended.cause;
     EXPECT_NE(ended.fix.find("every way out"), std::string::npos) << ended.fix;
-    EXPECT_NE(ended.evidence.front().find("which thread 12 had when it ended"), std::string::npos);
+    EXPECT_NE(ended.evidence.front().find("which thread 12 held when it ended"), std::string::npos);
     const Finding joins = told({Deadlock::kRing, {{11, false, 0, 10}, {10, true, SIZE_MAX, 11}}, 1.5});
     EXPECT_EQ(joins.evidence[1], "thread 10 waits for thread 11 to end");
     const Finding dropped =
         told({Deadlock::kRing, {{11, false, SIZE_MAX, 12}, {12, false, SIZE_MAX, 11}}, 1.5});
     EXPECT_EQ(dropped.cause, "Deadlock: 2 threads wait for each other"); // at one of too many places
-    EXPECT_EQ(dropped.evidence[0], "thread 11 waits for a lock, which thread 12 has");
+    EXPECT_EQ(dropped.evidence[0], "thread 11 waits for a lock, which thread 12 holds");
     const Finding all = told({Deadlock::kAll, {{11, false, 0, 0}, {12, false, 1, 0}}, 1.5});
-    EXPECT_NE(all.cause.find("nobody is left"), std::string::npos) << all.cause;
+    EXPECT_NE(all.cause.find("none is left"), std::string::npos) << all.cause;
     EXPECT_EQ(all.confidence, Confidence::kMedium);
     EXPECT_EQ(all.evidence.front(), "thread 11 waits for first_lock in pay() (prog.c:21)");
 }
@@ -369,7 +371,7 @@ TEST(StatHolders, ALockThatIsHeldAsleep) {
                          "threads wait for it in pay() (prog.c:21)"),
               1);
     EXPECT_EQ(std::count(found->evidence.begin(), found->evidence.end(),
-                         "its holder slept itself in 90 % of 100 looks at who waited for it"),
+                         "its holder itself slept in 90 % of 100 looks at its waiters"),
               1);
     report.locks[0].holder.looks = 19; // too few to tell
     conclude(report, "");

@@ -90,7 +90,7 @@ TEST(StatLooks, ProcessesThatHaveEndedDidNotGoOn) {
     const Ended ended = spawn({CLI_THRUM, "stat", "--", "/bin/sh", "-c",
                                "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i + 1)); done"});
     EXPECT_EQ(ended.code(), 0) << ended.err;
-    EXPECT_EQ(ended.err.find("went on when"), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.err.find("kept running when"), std::string::npos) << ended.err;
 }
 
 // How often this process has read from files; 0 where the kernel does not tell.

@@ -65,7 +65,7 @@ TEST(StatVerdict, OneLongRunIsEnoughToTellAShortOne) {
 TEST(StatVerdict, RunsThatDifferAmongThemselvesTellNoDifference) {
     const Report slower = swept({{1, 1.3}, {1.2, 1.1}, {0.9, 1.2}, {1, 1.2}, {1.1, 1}});
     EXPECT_EQ(outcome_of(slower), "no_difference") << slower.verdict;
-    EXPECT_EQ(slower.verdict.find("No difference that these runs can tell"), 0U) << slower.verdict;
+    EXPECT_EQ(slower.verdict.find("No difference that these runs can show"), 0U) << slower.verdict;
     const Report faster = swept({{1.3, 1}, {1.1, 1.2}, {1.2, 0.9}, {1.2, 1}, {1, 1.1}});
     EXPECT_EQ(outcome_of(faster), "no_difference") << faster.verdict;
     const Report same = swept({{1, 1.6}, {1.6, 1}, {1, 1}, {1, 1}, {1, 1}});

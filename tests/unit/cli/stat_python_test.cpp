@@ -148,7 +148,7 @@ TEST(PythonStacks, OfAProgram) {
         spawn({kPython, "-c", "import sys; print('%d.%d' % sys.version_info[:2], end='')"}).out;
     const Report report = sampled(version == "3.11" ? 30 : 2);
     if (version != "3.11") {
-        EXPECT_TRUE(has_warning(report, "functions of the Python program are not known")) << version;
+        EXPECT_TRUE(has_warning(report, "functions of the Python program are unknown")) << version;
         return;
     }
     double share = 0;

@@ -124,7 +124,7 @@ TEST(StatReport, ThePageShowsAll) {
                   "<span class=\"chip\">hidden-lock</span>"});
     expect_parts(page, "How we know",
                  {"<li>Times: 5 bare runs", "<li>Waits: /proc was read", "<li>CPU time: a perf"});
-    expect_parts(page, "What could not be seen", {"<li>no debugging information: libc.so.6"});
+    expect_parts(page, "What is unknown", {"<li>no debugging information: libc.so.6"});
     EXPECT_EQ(page.find("class=\"model\""), std::string::npos);
     EXPECT_EQ(page.find("System calls"), std::string::npos);
 }

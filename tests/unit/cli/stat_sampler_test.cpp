@@ -433,7 +433,7 @@ TEST(Sampler, WithoutDebuggingInformation) {
     EXPECT_EQ(lock.symbol, "");
     EXPECT_NE(lock.offset, 0U);
     EXPECT_EQ(lock.text.find("cli-sampled-stripped+0x"), 0U) << lock.text;
-    EXPECT_TRUE(has_warning(report, "functions and lines are not known")) << text_of_report(report);
+    EXPECT_TRUE(has_warning(report, "functions and lines are unknown")) << text_of_report(report);
     // What is blamed, and that it is not known by name, is said.
     Report whole = report;
     Point point;
@@ -448,7 +448,7 @@ TEST(Sampler, WithoutDebuggingInformation) {
     EXPECT_NE(found.cause.find(" at cli-sampled-stripped+0x"), std::string::npos) << found.cause;
     EXPECT_EQ(found.function, "");
     EXPECT_TRUE(std::any_of(found.evidence.begin(), found.evidence.end(), [](const std::string &line) {
-        return line.find("no function and line are known") != std::string::npos;
+        return line.find("its function and line are unknown") != std::string::npos;
     }));
 }
 
@@ -466,8 +466,7 @@ TEST(Sampler, AProgramThatWasReplaced) {
     ASSERT_EQ(rename(place().copy(CLI_SAMPLED_O0, "stat-replacing").c_str(), program.c_str()), 0);
     Report report;
     add_samples(report, sampler, wall);
-    EXPECT_TRUE(has_warning(report, "mapped as " + program + " could not be found"))
-        << text_of_report(report);
+    EXPECT_TRUE(has_warning(report, "mapped as " + program + " was not found")) << text_of_report(report);
     for (const Site &site : report.waits)
         for (const Frame &frame : site.stack)
             if (frame.module == "stat-replaced") {
@@ -493,7 +492,7 @@ TEST(Sampler, AProgramThatWasReplacedAndStillRuns) {
     const std::vector<std::string> expected = {"pthread_mutex_lock", "take", "inner", "middle", "outer",
                                                "take_for_ever"};
     EXPECT_EQ(functions(report.waits.front()), expected) << text_of_report(report);
-    EXPECT_FALSE(has_warning(report, "could not be found")) << text_of_report(report);
+    EXPECT_FALSE(has_warning(report, "was not found")) << text_of_report(report);
 }
 
 // --- waits that were counted --------------------------------------------------------------------------------
@@ -804,8 +803,10 @@ TEST(Sampler, ARunThatEndsLikeNoOther) {
 TEST(Sampler, WhyAProgramCannotBeLookedAt) {
     for (const int scope : {0, 1})
         EXPECT_NE(why_hidden(scope).find("set-user-ID"), std::string::npos);
-    EXPECT_EQ(why_hidden(2).find("kernel.yama.ptrace_scope is 2, which lets only root"), 0U) << why_hidden(2);
-    EXPECT_EQ(why_hidden(3).find("kernel.yama.ptrace_scope is 3, which lets nobody"), 0U) << why_hidden(3);
+    EXPECT_EQ(why_hidden(2).find("kernel.yama.ptrace_scope is 2, which allows only root"), 0U)
+        << why_hidden(2);
+    EXPECT_EQ(why_hidden(3).find("kernel.yama.ptrace_scope is 3, which forbids all users"), 0U)
+        << why_hidden(3);
 }
 
 // --- a process that runs already ----------------------------------------------------------------------------

@@ -73,8 +73,7 @@ TEST(StatTerminal, CtrlCReachesTheProgramAsItWouldWithoutTheTool) {
     EXPECT_EQ(bare, "ready\nSIGINT of the terminal\n1 came\n");
     EXPECT_EQ(looked_at.compare(0, bare.size(), bare), 0) << looked_at;
     EXPECT_EQ(count(looked_at, "VERDICT "), 1U) << looked_at;
-    EXPECT_NE(looked_at.find("interrupted: this is what was seen until then"), std::string::npos)
-        << looked_at;
+    EXPECT_NE(looked_at.find("interrupted: these are the results so far"), std::string::npos) << looked_at;
 }
 
 // What was seen of threads that were at work is told; the end is that of the program, by the same signal.
@@ -87,8 +86,7 @@ TEST(StatTerminal, CtrlCGivesTheReportOfWhatWasSeen) {
     EXPECT_EQ(ended.signal(), SIGINT) << ended.out;
     EXPECT_EQ(count(ended.out, "VERDICT "), 1U) << ended.out;
     EXPECT_NE(ended.out.find("One run"), std::string::npos) << ended.out;
-    EXPECT_NE(ended.out.find("interrupted: this is what was seen until then"), std::string::npos)
-        << ended.out;
+    EXPECT_NE(ended.out.find("interrupted: these are the results so far"), std::string::npos) << ended.out;
     EXPECT_EQ(ended.out.find(kClear), std::string::npos)
         << "no line for one run, whose output it would disturb\n"
         << ended.out;
@@ -108,8 +106,7 @@ TEST(StatTerminal, CtrlCInALaterRunEndsThatRun) {
     session.type(kCtrlC);
     const Ended ended = session.finish();
     EXPECT_EQ(ended.signal(), SIGINT) << ended.out;
-    EXPECT_NE(ended.out.find("interrupted: this is what was seen until then"), std::string::npos)
-        << ended.out;
+    EXPECT_NE(ended.out.find("interrupted: these are the results so far"), std::string::npos) << ended.out;
     expect_erased(ended.out);
 }
 
@@ -124,8 +121,7 @@ TEST(StatTerminal, ASecondCtrlCKillsTheProgram) {
     const Ended ended = session.finish();
     EXPECT_EQ(ended.signal(), SIGINT) << ended.out;
     EXPECT_EQ(ended.out.rfind("ready\n", 0), 0U) << ended.out;
-    EXPECT_NE(ended.out.find("interrupted: this is what was seen until then"), std::string::npos)
-        << ended.out;
+    EXPECT_NE(ended.out.find("interrupted: these are the results so far"), std::string::npos) << ended.out;
 }
 
 // Who waits after the first one is told that there is a second.

@@ -38,12 +38,10 @@ struct Wrong {
     std::string line;
 };
 
-const std::string kPidOnly =
-    "thrum stat: -p looks at a process as it is; of the other options it takes --seconds, "
-    "--json, --html, --trace, --folded, -o, --no-profile and --no-follow";
-const std::string kTold =
-    "thrum stat: how is the program told the number of threads? Write {} in its place among the "
-    "arguments, or give --threads-env NAME or --by-affinity";
+const std::string kPidOnly = "thrum stat: -p observes a running process; it combines only with --seconds, "
+                             "--json, --html, --trace, --folded, -o, --no-profile and --no-follow";
+const std::string kTold = "thrum stat: --sweep needs a way to tell the program the number of threads: write "
+                          "{} in its arguments, or give --threads-env NAME or --by-affinity";
 
 std::string bad_sweep(const std::string &text) {
     return "thrum stat: --sweep takes numbers of threads from 1 to 100000, as 1,2,4 or 1-4, not '" + text +
@@ -51,12 +49,12 @@ std::string bad_sweep(const std::string &text) {
 }
 
 const Wrong kWrong[] = {
-    {{}, "thrum stat: which program? thrum stat [OPTIONS] -- PROG ARGS..."},
-    {{"--json", "--"}, "thrum stat: which program? thrum stat [OPTIONS] -- PROG ARGS..."},
+    {{}, "thrum stat: missing program: thrum stat [OPTIONS] -- PROG ARGS..."},
+    {{"--json", "--"}, "thrum stat: missing program: thrum stat [OPTIONS] -- PROG ARGS..."},
     {{"--bogus", "true"}, "thrum stat: unknown option '--bogus'; see thrum stat --help"},
     {{"--exact=1", "true"}, "thrum stat: --exact takes no value; see thrum stat --help"},
     {{"--html", "x", "--folded", "x", "--", "true"},
-     "thrum stat: two of --html, --trace, --folded and -o are to go to x"},
+     "thrum stat: two of --html, --trace, --folded and -o name the same file, x"},
     {{"--sweep"}, "thrum stat: --sweep needs a value; see thrum stat --help"},
     {{"--sweep", "", "--", "true", "{}"}, bad_sweep("")},
     {{"--sweep", "1,x", "--", "true", "{}"}, bad_sweep("1,x")},
@@ -68,19 +66,17 @@ const Wrong kWrong[] = {
     {{"--sweep", "1,2", "--", "true"}, kTold},
     {{"--sweep", "1,2", "--", "{}", "x"}, kTold},
     {{"--sweep", "1,100000", "--by-affinity", "--", "true"}, ""},
-    {{"--threads-env", "", "--", "true"}, "thrum stat: --threads-env takes the name of a variable, not ''"},
-    {{"--threads-env", "A=1", "--", "true"},
-     "thrum stat: --threads-env takes the name of a variable, not 'A=1'"},
+    {{"--threads-env", "", "--", "true"}, "thrum stat: --threads-env takes a variable name, not ''"},
+    {{"--threads-env", "A=1", "--", "true"}, "thrum stat: --threads-env takes a variable name, not 'A=1'"},
     {{"-n", "0", "--", "true"}, "thrum stat: -n takes a whole number from 1 to 1000, not '0'"},
     {{"--runs", "x", "--", "true"}, "thrum stat: -n takes a whole number from 1 to 1000, not 'x'"},
-    {{"--html", "", "--", "true"}, "thrum stat: --html takes the name of a file, not ''"},
-    {{"--trace", "", "--", "true"}, "thrum stat: --trace takes the name of a file, not ''"},
-    {{"--folded", "", "--", "true"}, "thrum stat: --folded takes the name of a file, not ''"},
-    {{"--seconds", "1", "--", "true"},
-     "thrum stat: --seconds is for -p; a program is looked at until it ends"},
+    {{"--html", "", "--", "true"}, "thrum stat: --html takes a file name, not ''"},
+    {{"--trace", "", "--", "true"}, "thrum stat: --trace takes a file name, not ''"},
+    {{"--folded", "", "--", "true"}, "thrum stat: --folded takes a file name, not ''"},
+    {{"--seconds", "1", "--", "true"}, "thrum stat: --seconds needs -p; a program is observed until it ends"},
     {{"--seconds", "x", "-p", "1"}, "thrum stat: --seconds takes seconds from 0.001 to 86400, not 'x'"},
-    {{"-p", "abc"}, "thrum stat: PID is a process number from 1 on, not 'abc'"},
-    {{"-p", "1", "--", "true"}, "thrum stat: either -p a process or run a program, not both"},
+    {{"-p", "abc"}, "thrum stat: PID is a process number of at least 1, not 'abc'"},
+    {{"-p", "1", "--", "true"}, "thrum stat: -p PID and a program exclude each other"},
     {{"-p", "1", "--exact"}, kPidOnly},
     {{"-p", "1", "--timeout", "3"}, kPidOnly},
     {{"-p", "1", "--sweep", "1,2"}, kPidOnly},
@@ -184,7 +180,7 @@ TEST(StatUsage, RunsThatAreAskedForWithoutASweep) {
 
 TEST(StatUsage, BracesWithoutASweepAreTheProgramsOwn) {
     const Script script("");
-    const std::string note = "the {} was handed to the program as it is: there is no --sweep";
+    const std::string note = "the {} was passed to the program as it is: there is no --sweep";
     for (const bool asked : {false, true}) {
         const Ended ended = asked
                                 ? thrum_stat({"-n", "1", "--no-profile", "--json", "--", script.path, "x={}"})
@@ -228,10 +224,11 @@ TEST(StatUsage, HowToDoWithoutTheLibraryIsSaid) {
     const std::string said =
         json_value(spawn({CLI_THRUM, "stat", "--no-profile", "--exact", "--json", "--", script.path}).out,
                    "[w for w in d['warnings'] if w.startswith('" + begin + "')]");
-    EXPECT_NE(said.find("without --exact it is left alone"), std::string::npos) << said;
+    EXPECT_NE(said.find("without --exact the program runs without that library"), std::string::npos) << said;
     EXPECT_NE(exact.err.find("next: thrum stat --html\n"), std::string::npos) << exact.err;
     const Ended timer = spawn({CLI_SAMPLED_O2, "confined", CLI_THRUM, "stat", "--json", "--", script.path});
-    EXPECT_NE(json_value(timer.out, "d['warnings']").find("with --no-profile it is left alone"),
+    EXPECT_NE(json_value(timer.out, "d['warnings']")
+                  .find("with --no-profile the program runs without that library"),
               std::string::npos)
         << timer.out;
     const Ended bare =
@@ -454,14 +451,14 @@ TEST(StatUsage, ADaemonIsLeftAlone) {
     EXPECT_NE(ended.err.find("VERDICT"), std::string::npos) << ended.err;
     const bool is_told =
         ended.err.find("perf events are refused") == std::string::npos; // of processes, by the kernel
-    EXPECT_EQ(ended.err.find("went on when it ended") != std::string::npos, is_told) << ended.err;
+    EXPECT_EQ(ended.err.find("kept running when it ended") != std::string::npos, is_told) << ended.err;
     const Script script("sleep 60 </dev/null >/dev/null 2>&1 & echo $! >>$0.left\n");
     std::filesystem::remove(script.path + ".left");
     const Ended swept =
         thrum_stat({"--sweep", "1", "-n", "1", "--no-profile", "--threads-env", "T", "--", script.path});
     EXPECT_EQ(swept.code(), 0);
     kill_all(read_file(script.path + ".left"));
-    EXPECT_NE(swept.err.find("left processes behind"), std::string::npos) << swept.err;
+    EXPECT_NE(swept.err.find("left processes running"), std::string::npos) << swept.err;
 }
 
 // Names that mean something else there: numbers of processes, users, mounts.

@@ -140,8 +140,7 @@ TEST(TraceCommand, KilledOrLeft) {
     EXPECT_EQ(killed.ended.code(), 128 + SIGKILL);
     EXPECT_EQ(killed.ended.err,
               "thrum trace: " + kTraced +
-                  " left no trace, which is written by thrum_fini() or exit(); it was ended by "
-                  "signal 9 (Killed)\n");
+                  " wrote no trace (thrum_fini() or exit() writes it); it was ended by signal 9 (Killed)\n");
     EXPECT_FALSE(std::filesystem::exists(killed.out));
     const Traced left = trace({kTraced, "leave"}, 2);
     EXPECT_EQ(left.ended.code(), 7);
@@ -182,11 +181,11 @@ TEST(TraceCommand, ConvertsWhatAProgramWrote) {
     const Ended refused = spawn({place().thrum(), "trace", "--convert", cut});
     EXPECT_EQ(refused.code(), 1);
     EXPECT_EQ(refused.err,
-              "thrum trace: " + cut + " is cut short: the disk was full, or it is still being written\n");
+              "thrum trace: " + cut + " is truncated: the disk was full, or it is still being written\n");
     std::string newer = whole;
     newer[8] = 99;
     const Ended unknown = spawn({place().thrum(), "trace", "--convert", place().write("newer", newer)});
-    EXPECT_NE(unknown.err.find(" is a trace of version 99, and this thrum reads version 1\n"),
+    EXPECT_NE(unknown.err.find(" is a trace of version 99, but this thrum reads version 1\n"),
               std::string::npos)
         << unknown.err;
 }
@@ -219,15 +218,13 @@ void expect_refused(const Words &words, int code, const std::string &line) {
 
 TEST(TraceCommand, NotOfLibthrum) {
     const std::string out = place().path("none.json");
-    expect_refused(
-        {"-o", out, kProbe, "exit", "0"}, 1,
-        kProbe + " used no libthrum: it is not linked with it, or spawned no thread; it ended with exit "
-                 "code 0");
+    expect_refused({"-o", out, kProbe, "exit", "0"}, 1,
+                   kProbe + " did not use libthrum: it is not linked with it, or spawned no thread; it ended "
+                            "with exit code 0");
     EXPECT_FALSE(std::filesystem::exists(out));
-    expect_refused(
-        {"-o", out, kProbe, "exit", "3"}, 3,
-        kProbe + " used no libthrum: it is not linked with it, or spawned no thread; it ended with exit "
-                 "code 3");
+    expect_refused({"-o", out, kProbe, "exit", "3"}, 3,
+                   kProbe + " did not use libthrum: it is not linked with it, or spawned no thread; it ended "
+                            "with exit code 3");
     const std::string old = place().write("old.json", "something else\n");
     spawn({place().thrum(), "trace", "-o", old, kProbe, "exit", "0"});
     EXPECT_EQ(read_file(old), "something else\n") << "there is nothing new to put in its place";
@@ -238,29 +235,28 @@ TEST(TraceCommand, TwoToOneFile) {
     const std::string out = place().path("shared.json");
     Running first({place().thrum(), "trace", "-o", out, "--", "/bin/sh", "-c", "echo ready; read line"});
     expect_refused({"-o", out, kProbe}, 1,
-                   "another trace is being written to " + out + "; -o FILE names another file");
+                   "another process is writing a trace to " + out + "; choose another file with -o FILE");
     EXPECT_TRUE(std::filesystem::exists(out)) << "the first one's";
     first.finish();
 }
 
 TEST(TraceCommand, SaysWhatIsWrong) {
     const std::string text = place().write("text", "twelve words\n");
-    expect_refused(
-        {"--convert", text}, 1,
-        text + " is not a trace: expected is a file that libthrum wrote for THRUM_TRACE, which begins with "
-               "'thrumtrc'");
+    expect_refused({"--convert", text}, 1,
+                   text + " is not a trace: expected a file that libthrum wrote for THRUM_TRACE, which "
+                          "begins with 'thrumtrc'");
     const std::string empty = place().write("empty", "");
     expect_refused({"--convert", empty}, 1,
-                   empty + " is empty: the process was ended by a signal or by _exit(), or is still running");
+                   empty + " is empty: a signal or _exit() ended the process, or it is still running");
     expect_refused({"--convert", "/nowhere/at-all"}, 1,
                    "cannot read /nowhere/at-all: No such file or directory");
     expect_refused({"-o", "/nowhere/out", kProbe}, 1, "cannot write /nowhere/out: No such file or directory");
-    expect_refused({"-o", "", kProbe}, 2, "-o takes the name of a file, not ''");
+    expect_refused({"-o", "", kProbe}, 2, "-o takes a file name, not ''");
     expect_refused({"--events", "few", kProbe}, 2,
                    "--events takes a whole number from 16 to 1000000000, not 'few'");
-    expect_refused({"--convert", text, kProbe}, 2, "either --convert a file or run a program, not both");
+    expect_refused({"--convert", text, kProbe}, 2, "--convert FILE and a program exclude each other");
     expect_refused({"/nowhere/program"}, 127, "/nowhere/program: No such file or directory");
-    expect_refused({}, 2, "which program? thrum trace [OPTIONS] -- PROG ARGS...");
+    expect_refused({}, 2, "missing program: thrum trace [OPTIONS] -- PROG ARGS...");
 }
 
 // --- names ------------------------------------------------------------------------------------------------

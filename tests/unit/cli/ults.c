@@ -17,7 +17,7 @@
 #include <thrum/worker.h>
 #include <unistd.h>
 
-static thrum_mutex_t first = THRUM_MUTEX_INIT, second = THRUM_MUTEX_INIT;
+static thrum_mutex_t first = THRUM_MUTEX_INITIALIZER, second = THRUM_MUTEX_INITIALIZER;
 static int have_both, yielding, spinning;
 static thrum_t one, two, third, fourth, fifth;
 
@@ -118,7 +118,7 @@ static void *look_from_outside(void *unused) {
 }
 
 static void wait_for_ever(void) {
-    thrum_event_t event = THRUM_EVENT_INIT;
+    thrum_event_t event = THRUM_EVENT_INITIALIZER;
     pthread_t outside;
     if (pthread_create(&outside, NULL, look_from_outside, NULL) == 0)
         thrum_event_wait(&event);

@@ -124,7 +124,7 @@ TEST(Verdict, InconclusiveAndWhy) {
               "fast");
     EXPECT_EQ(noted(busy), "");
     EXPECT_EQ(noted(judged(pairs(around(1.05, 0.3), {1, 3, 0}))),
-              "it creates 4 threads, so there should be little to see\n");
+              "it creates 4 threads, so little difference is to be expected\n");
 }
 
 TEST(Verdict, FewPairsTellNothing) {
@@ -163,8 +163,7 @@ TEST(Verdict, OnlyWhereTheRunsWereHindered) {
 TEST(Verdict, AModeThatReusesStacksIsNotBlamedForThreads) {
     const std::vector<Pair> list = pairs(around(0.8, 0.02), {50, 0, 0});
     const Verdict verdict = judge(thrum::summarize(list, {"THRUM_CACHE_MODE=stacks"}), load(0), 2);
-    EXPECT_EQ(verdict.line,
-              "slower: 1.25x (it creates 50 threads, whose stacks alone are reused in this mode)");
+    EXPECT_EQ(verdict.line, "slower: 1.25x (it creates 50 threads, and this mode reuses only their stacks)");
 }
 
 TEST(Verdict, CpuTimeIsMentionedWhereItDiffers) {
