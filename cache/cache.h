@@ -32,10 +32,11 @@ void cache_ready(void);
 /* The part of it that every process pays for. */
 void cache_early(void);
 bool cache_verbose(void);
-bool cache_off_from_start(void);    /* and that has been said, with --verbose */
-const char *cache_off_unsaid(void); /* why it will be off with the first thread, NULL if it is not known to */
-bool cache_is_the_program(void);    /* this process is the one that `thrum run` became */
-long cache_pid(void);               /* the process that this memory belongs to: not a vfork's child */
+bool cache_off_from_start(void); /* and that has been said, with --verbose */
+const char *
+cache_off_pending(void);         /* why it will be off with the first thread, NULL if it is not known to */
+bool cache_is_the_program(void); /* this process is the one that `thrum run` became */
+long cache_pid(void);            /* the process that this memory belongs to: not a vfork's child */
 
 bool cache_in_main(void); /* the caller is the process's main thread; no system call if nothing is kept */
 

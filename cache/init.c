@@ -45,7 +45,7 @@ bool cache_is_the_program(void) {
     return program == (uint64_t)pid;
 }
 
-const char *cache_off_unsaid(void) {
+const char *cache_off_pending(void) {
     return wanted || off_from_start ? NULL : not_wanted;
 }
 

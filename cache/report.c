@@ -116,7 +116,7 @@ static void say_if_stopped(void) {
 /* Of a process that has made no thread. Only of the one that `thrum run` became, whose user waits for a line: most of
  * what a shell or a make starts has no threads. */
 static void say_of_none(void) {
-    const char *why = cache_off_unsaid();
+    const char *why = cache_off_pending();
     if (!cache_is_the_program())
         return;
     if (why != NULL)

@@ -30,7 +30,7 @@ enum {
 
 /* What SA_RESTART does not make the kernel go on with: signal(7), "Interruption of system calls", and io_uring. These wait
  * for events, for time, or for signals, of which ours is none to the program; */
-static bool never_goes_on(uint32_t number) {
+static bool never_restarts(uint32_t number) {
     switch (number) {
     case SYS_poll:
     case SYS_ppoll:
@@ -57,7 +57,7 @@ static bool never_goes_on(uint32_t number) {
 
 /* these where a socket or the call has a limit of time. With EINTR nothing has been sent or received, and a connection
  * that is being made goes on being made. */
-static bool goes_on_without_limit(uint32_t number) {
+static bool restarts_without_limit(uint32_t number) {
     switch (number) {
     case SYS_futex:
     case SYS_accept:
@@ -136,7 +136,7 @@ void interrupted_again_sigsafe(ucontext_t *context) {
     if (!memory_is_readable_sigsafe((uintptr_t)call - FURTHEST - 1, FURTHEST + 1) ||
         !find_number(call, &number))
         return; /* code may begin there */
-    if (!never_goes_on(number) && !goes_on_without_limit(number))
+    if (!never_restarts(number) && !restarts_without_limit(number))
         return;
     r[REG_RAX] = (greg_t)number;
     r[REG_RIP] -= CALL;

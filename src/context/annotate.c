@@ -117,7 +117,7 @@ void annotate_leave(struct annotate_left *left, const struct annotate_thread *th
         __sanitizer_start_switch_fiber(&left->fake_stack, to.low, to.size);
 }
 
-void annotate_come_back(const struct annotate_left *left) {
+void annotate_resume(const struct annotate_left *left) {
     if (asan)
         __sanitizer_finish_switch_fiber(left->fake_stack, NULL, NULL);
     if (tsan && left->fiber != __tsan_get_current_fiber())

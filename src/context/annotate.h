@@ -70,7 +70,7 @@ struct annotate_left {
  * its entry on one fiber and its exit on another. */
 void annotate_leave(struct annotate_left *left, const struct annotate_thread *thread,
                     struct annotate_stack to);
-void annotate_come_back(const struct annotate_left *left);
+void annotate_resume(const struct annotate_left *left);
 
 /* Before the switch to a unit that begins: in TSan's reports the caller is where it was made. */
 void annotate_make(struct annotate_thread *thread);

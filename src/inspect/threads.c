@@ -154,7 +154,7 @@ bool inspect_workers(const struct inspect_source *source,
 
 /* --- threads ------------------------------------------------------------------------------------------ */
 
-static int32_t who_runs(const struct view *view, uint64_t handle) {
+static int32_t worker_running(const struct view *view, uint64_t handle) {
     for (uint32_t i = 0; i < view->workers; i++)
         if (current_of(view, i) == handle)
             return (int32_t)i;
@@ -197,7 +197,7 @@ static void describe_state(const struct view *view, const struct thrum_unit *uni
         told->state = INSPECT_ENDED;
     else if (awaits_kind(unit->awaits) != AWAITS_NOTHING)
         describe_wait(view, unit, told);
-    else if (told->is_external || (told->worker = who_runs(view, told->handle)) != INSPECT_NOWHERE)
+    else if (told->is_external || (told->worker = worker_running(view, told->handle)) != INSPECT_NOWHERE)
         told->state = INSPECT_RUNS;
     else
         told->state = unit->sp == UNIT_NEW ? INSPECT_NEW : INSPECT_READY;
@@ -319,21 +319,21 @@ static bool tell_of(struct telling *telling, uint64_t handle, const struct thrum
 
 /* The units of a chunk lie one behind the other. */
 static bool tell_of_chunk(struct telling *telling, uint64_t chunk, const struct depot_shape *shape,
-                          bool *go_on) {
+                          bool *keep_going) {
     struct thrum_unit units[UNITS_AT_ONCE];
-    for (unsigned at = 0; at < shape->per_chunk && *go_on; at += UNITS_AT_ONCE) {
+    for (unsigned at = 0; at < shape->per_chunk && *keep_going; at += UNITS_AT_ONCE) {
         unsigned count = shape->per_chunk - at < UNITS_AT_ONCE ? shape->per_chunk - at : UNITS_AT_ONCE;
         uint64_t first = chunk + shape->size * (at + 1);
         if (!memory_get(telling->view.source, first, units, count * sizeof *units))
             return false;
-        for (unsigned i = 0; i < count && *go_on; i++)
-            *go_on = tell_of(telling, first + i * sizeof *units, &units[i]);
+        for (unsigned i = 0; i < count && *keep_going; i++)
+            *keep_going = tell_of(telling, first + i * sizeof *units, &units[i]);
     }
     return true;
 }
 
 /* False: a chunk went while it was looked at, and with it the way to the rest. */
-static bool tell_of_all(struct telling *telling, bool *go_on) {
+static bool tell_of_all(struct telling *telling, bool *keep_going) {
     const struct inspect_source *source = telling->view.source;
     struct depot_shape shape;
     struct depot_chunk header;
@@ -343,9 +343,9 @@ static bool tell_of_all(struct telling *telling, bool *go_on) {
         return false;
     if (shape.size != sizeof(struct thrum_unit) || shape.per_chunk > shape.chunk / shape.size)
         return false;
-    for (unsigned i = 0; chunk != 0 && *go_on && i < CHUNKS_MAX; i++) {
+    for (unsigned i = 0; chunk != 0 && *keep_going && i < CHUNKS_MAX; i++) {
         if (!memory_get(source, chunk, &header, sizeof header) ||
-            !tell_of_chunk(telling, chunk, &shape, go_on))
+            !tell_of_chunk(telling, chunk, &shape, keep_going))
             return false;
         chunk = (uintptr_t)header.next;
     }
@@ -371,12 +371,12 @@ bool inspect_threads(const struct inspect_source *source, struct inspect_summary
     memcpy(telling.summary->version, telling.view.image.version, sizeof telling.summary->version);
     telling.summary->workers = count_workers(&telling.view);
     struct thrum_unit primary;
-    bool go_on = true;
+    bool keep_going = true;
     if (memory_field(source, telling.view.image.scheduler, struct scheduler, primary, &primary))
-        go_on =
+        keep_going =
             tell_of(&telling, (uintptr_t)telling.view.image.scheduler + offsetof(struct scheduler, primary),
                     &primary);
-    telling.summary->is_whole = tell_of_all(&telling, &go_on);
+    telling.summary->is_whole = tell_of_all(&telling, &keep_going);
     return true;
 }
 

@@ -104,7 +104,7 @@ static void let_go(struct carrier *self, const struct worker *worker) {
 
 /* ... but `to`. */
 static void send_on(struct carrier *self, struct worker *worker, struct carrier *to) {
-    tick_go_on(worker);
+    tick_resume(worker);
     store_seq_cst(&to->is_sent, 1);
     store_relaxed(&worker->tick.alarm.id, to->alarm.id);
     tick_has_moved(worker);
@@ -189,7 +189,7 @@ static bool carry(struct carrier *self) {
         lay_down(self, worker);
         send_on(self, worker, to);
     } else {
-        tick_go_on(worker);
+        tick_resume(worker);
         let_go(self, worker);
         worker_end(self, worker);
     }

@@ -55,7 +55,7 @@ static uint64_t slice_of(const struct worker *worker, const struct thrum_unit *u
 static void put_back(struct worker *worker, struct thrum_unit *self, enum unit_kind place) {
     enum { BY_ITSELF = 4 };
     bool to_all = load_relaxed(&worker->counters.preemptions) % BY_ITSELF == 0;
-    unit_give_way(worker, self, place, to_all);
+    unit_requeue(worker, self, place, to_all);
 }
 
 static void change_to(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
@@ -96,7 +96,7 @@ static uint32_t *away(bool counts) {
     return counts ? &preempt.away : &preempt.away_in_pools;
 }
 
-static void come_back(bool counts) {
+static void preempt_exit(bool counts) {
     fetch_sub_release(away(counts), 1U);
 }
 
@@ -108,12 +108,12 @@ static bool is_closed_to(const struct worker *worker) {
 }
 
 /* Either the primary, which closes, sees one more away, or this sees that it does. False: `next` is put back. */
-static bool go_away(struct worker *worker, struct thrum_unit *next, bool counts) {
+static bool preempt_enter(struct worker *worker, struct thrum_unit *next, bool counts) {
     fetch_add_seq_cst(away(counts), 1U);
     watch_tell();
     if (!is_closed_to(worker))
         return true;
-    come_back(counts);
+    preempt_exit(counts);
     if (next != worker->loop)
         unit_wake(worker, next);
     return false;
@@ -152,10 +152,10 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     struct tcb *spare = NULL;
     thrum_assert(regions_open() == 1 && unit_is_thread(self) && self != worker->loop &&
                  runs_on_its_block(worker, self));
-    if (!go_away(worker, next, counts))
+    if (!preempt_enter(worker, next, counts))
         return false;
-    if (keeps && (preempt.lends || carries) && (next = lend_whom(worker, next, &spare)) == NULL) {
-        come_back(counts);
+    if (keeps && (preempt.lends || carries) && (next = lend_choose_next(worker, next, &spare)) == NULL) {
+        preempt_exit(counts);
         store_release(&worker->tick.starved, 1);
         donors_ask();
         return false;
@@ -173,7 +173,7 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
         if (context != NULL)
             keep_signal_out();
     }
-    come_back(counts);
+    preempt_exit(counts);
     if (lends)
         lend_bring_back(worker_here(), self);
     thrum_assert(worker_here()->current == self && runs_on_its_block(worker_here(), self));
@@ -200,7 +200,7 @@ static void look_at_loop(struct worker *worker) {
 }
 
 /* At a tick: for whom the present unit is to be preempted, which is then the caller's to run; NULL: it goes on. Inside. */
-static struct thrum_unit *for_whom(struct worker *worker) {
+static struct thrum_unit *pick_successor(struct worker *worker) {
     struct thrum_unit *self = worker->current, *next = NULL;
     count_one(&worker->counters.ticks);
     if (is_closed_to(worker))
@@ -219,7 +219,7 @@ static struct thrum_unit *for_whom(struct worker *worker) {
         return NULL;
     }
     if (others)
-        next = unit_give_way_to(worker, self, true);
+        next = unit_pick_for_yield(worker, self, true);
     if (next == NULL && !tick_has_others_behind(worker))
         tick_rest(worker);
     return next;
@@ -321,8 +321,8 @@ static uint64_t sum_below(const ucontext_t *context) {
 }
 
 static bool has_not_moved(const struct tick *tick, const ucontext_t *context) {
-    return tick->stands && tick->patience.sp == arch_fault_sp(context) &&
-           tick->patience.sum == sum_below(context);
+    return tick->stands && tick->kernel_wait.sp == arch_fault_sp(context) &&
+           tick->kernel_wait.sum == sum_below(context);
 }
 
 /* It goes on with its call, and waits perhaps for long: is it to be asked soon whether it still does? One that answers EINTR the
@@ -363,10 +363,10 @@ static void preempt_here(ucontext_t *context, int error) {
         worker = worker_here();
         worker->tick.late = true; /* for a tick that came meanwhile: it has not gone on yet */
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) &&
-             (next = for_whom(worker)) != NULL);
+             (next = pick_successor(worker)) != NULL);
     if (is_to_be_asked_soon(worker, context)) {
-        worker->tick.patience.sp = here == NULL ? arch_fault_sp(context) : 0;
-        worker->tick.patience.sum = here == NULL ? sum_below(context) : 0;
+        worker->tick.kernel_wait.sp = here == NULL ? arch_fault_sp(context) : 0;
+        worker->tick.kernel_wait.sum = here == NULL ? sum_below(context) : 0;
         tick_look_soon(worker);
     }
     worker->tick.resumed = arch_fault_pc(context);
@@ -421,7 +421,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     store_relaxed(&worker->tick.came, load_relaxed(&worker->tick.came) + 1);
     store_relaxed(&worker->tick.held, 0);
     worker->tick.came_early = load_relaxed(&worker->tick.early);
-    tick_go_on(worker); /* it may have been the only one that was asked for */
+    tick_resume(worker); /* it may have been the only one that was asked for */
     worker->tick.late = take_signal(worker, info);
     worker->tick.stands = worker->tick.resumed == arch_fault_pc(context);
     worker->tick.resumed = 0;
@@ -446,12 +446,12 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     }
     enter();
     worker->tick.in_kernel = worker->tick.again != 0 && arch_signal_in_call(context);
-    worker->tick.patience.has_not_moved = worker->tick.in_kernel && has_not_moved(&worker->tick, context);
+    worker->tick.kernel_wait.has_not_moved = worker->tick.in_kernel && has_not_moved(&worker->tick, context);
     char *frame = arch_signal_frame(context);
     size_t size = (size_t)((char *)context->uc_stack.ss_sp + context->uc_stack.ss_size - frame);
     free_left(&worker->tick);
     char *place = place_for(worker, context, frame, size);
-    struct thrum_unit *next = place != NULL ? for_whom(worker) : NULL;
+    struct thrum_unit *next = place != NULL ? pick_successor(worker) : NULL;
     if (next == NULL) {
         if (worker->tick.frame_stack != NULL)
             frame_stack_give(worker->tick.frame_stack);
@@ -482,7 +482,7 @@ static bool may_preempt_here(struct worker *worker) {
     if (is_at_loop(worker) || (signals_mask_get() == worker->tick.mask &&
                                !is_on_handlers_frame(worker, (uintptr_t)__builtin_frame_address(0))))
         return true;
-    tick_go_on(worker);
+    tick_resume(worker);
     return false;
 }
 
@@ -491,7 +491,7 @@ void preempt_pending(void) {
     for (;;) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         struct worker *worker = worker_here();
-        struct thrum_unit *next = worker != NULL && may_preempt_here(worker) ? for_whom(worker) : NULL;
+        struct thrum_unit *next = worker != NULL && may_preempt_here(worker) ? pick_successor(worker) : NULL;
         if (next != NULL) {
             (void)preempt_for(worker, worker->current, next, NULL);
             worker_here()->tick.late = true; /* as in preempt_here */
@@ -528,7 +528,7 @@ void thrum_safepoint(void) {
         return;
     }
     struct thrum_unit *self = worker->current;
-    struct thrum_unit *next = unit_is_thread(self) ? unit_give_way_to(worker, self, true) : NULL;
+    struct thrum_unit *next = unit_is_thread(self) ? unit_pick_for_yield(worker, self, true) : NULL;
     if (next != NULL)
         change_to(worker, self, unit_place(self), next, THRUM_TRACE_YIELD);
     leave();

@@ -122,7 +122,7 @@ static struct thrum_unit *note_debt(struct worker *worker, struct thrum_unit *ne
     return next;
 }
 
-struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
+struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *next, struct tcb **spare) {
     if (!preempt_is_armed()) {
         if (next != worker->loop)
             unit_wake(worker, next);

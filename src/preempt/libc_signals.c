@@ -284,7 +284,7 @@ static void on_set_ids(int signal, siginfo_t *info, void *context) {
         libc_set_ids.fn(signal, info, context);
 }
 
-static bool is_somebody_else_at_home(const struct worker *worker) {
+static bool is_other_worker_at_home(const struct worker *worker) {
     return is_at_home(worker) && worker != load_relaxed(&scheduler.primary.bound);
 }
 
@@ -294,7 +294,7 @@ static void on_cancel(int signal, siginfo_t *info, void *context) {
     if (donor != DONORS_MAX && !donors.of[donor].works)
         return;
     const struct worker *worker = worker_really_here();
-    if (worker == NULL || is_somebody_else_at_home(worker) || primary_takes_cancel(worker))
+    if (worker == NULL || is_other_worker_at_home(worker) || primary_takes_cancel(worker))
         libc_cancel.fn(signal, info, context);
 }
 
@@ -319,7 +319,7 @@ static void *sleep_until_told(void *told) {
 }
 
 /* Makes libc set its handler. That thread does nothing for which it could be ended, and is nobody's. */
-static int cancel_somebody(void) {
+static int cancel_helper_thread(void) {
     pthread_t handle;
     uint32_t told = 0;
     int error = thread_make_quiet(&handle, 64 * 1024, sleep_until_told, &told);
@@ -354,7 +354,7 @@ static void unwrap(int signal, handler *fn, const struct kernel_action *libc) {
 int libc_signals_wrap(void) {
     struct kernel_action cancel;
     if (action_get(SIGNAL_CANCEL, &cancel) && !is_there(&cancel)) {
-        int error = cancel_somebody();
+        int error = cancel_helper_thread();
         if (error != 0)
             return error;
     }

@@ -18,7 +18,7 @@ static void *run(void *arg) {
     struct thrum_unit *self = worker->current;
     self->tcb = donor->tcb;
     self->extras = true; /* it is to come to own_end() */
-    take_own_up(worker, self);
+    install_tcb(worker, self);
     self->fn = donor->fn; /* as src/inspect knows it from here on */
     fetch_add_relaxed(&preempt.owners, 1U);
     leave();
@@ -59,7 +59,7 @@ void own_end(struct thrum_unit *self) {
         leave();
         return;
     }
-    put_own_down(worker);
+    restore_tcb(worker);
     self->tcb = NULL;
     fetch_sub_relaxed(&preempt.owners, 1U);
     leave();

@@ -189,7 +189,7 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
 
 /* May the present unit of `worker` be preempted in favour of `next`? Else whom it may be preempted for; NULL: nobody. `next`
  * is put back then. *spare is for lend_take_along, if it has no block of its own. */
-struct thrum_unit *lend_whom(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
+struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
 
 /* The unit takes its worker's block along, and that goes on with another; and the other way round. Inside. */
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare);

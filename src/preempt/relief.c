@@ -134,7 +134,7 @@ static void wait_until_asked(void) {
 void relief_loop(struct worker *worker) {
     while (wait_until_asked(), !load_acquire(&scheduler.stopping)) {
         enter();
-        worker->obeys = true; /* who waits or yields leaves it to its loop */
+        worker->has_scheduler = true; /* who waits or yields leaves it to its loop */
         worker->until_slow = 1;
         while (relieve(worker) && !load_acquire(&scheduler.stopping)) {
         }

@@ -87,7 +87,7 @@ void tick_end(struct worker *worker) {
     leave_rest(worker, TICK_OFF);
 }
 
-void tick_go_on(struct worker *worker) {
+void tick_resume(struct worker *worker) {
     if (leave_rest(worker, TICK_ON))
         ask(worker);
 }
@@ -103,7 +103,7 @@ void tick_has_deadline(struct worker *worker, uint64_t deadline) {
 void tick_wake_resting(void) {
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
         if (load_relaxed(&scheduler.workers[i]->tick.state) == TICK_REST)
-            tick_go_on(scheduler.workers[i]);
+            tick_resume(scheduler.workers[i]);
 }
 
 /* What is in the hands of a scheduler of the program's, or in the pools of one that is stacked, it alone knows. Timers that
@@ -157,7 +157,7 @@ void tick_rest(struct worker *worker) {
     else
         membarrier_expedited();
     if (is_needed(worker))
-        tick_go_on(worker);
+        tick_resume(worker);
 }
 
 /* Who has come on since the last tick may have done nothing yet: this one is late, as the kernel thread was not running, or
@@ -186,13 +186,13 @@ static const uint64_t shortest = THRUM_SLICE_MIN * UINT64_C(1000);
 void tick_look_soon(struct worker *worker) {
     struct tick *tick = &worker->tick;
     uint64_t period = load_relaxed(&preempt.period);
-    uint64_t moment = tick->patience.moment > shortest ? tick->patience.moment : shortest;
+    uint64_t span = tick->kernel_wait.span > shortest ? tick->kernel_wait.span : shortest;
     if (load_relaxed(&tick->state) != TICK_ON || period <= 2 * shortest)
         return;
     tick->again = load_relaxed(&worker->counters.switches) + 1;
     store_relaxed(&tick->period, period);
     store_relaxed(&tick->early, true);
-    set(worker, timer_now() + moment, period);
+    set(worker, timer_now() + span, period);
 }
 
 /* Queued where this worker looks. */
@@ -202,29 +202,29 @@ static uint64_t count_queued(const struct worker *worker) {
            (yielded > 0 ? (uint64_t)yielded : 0);
 }
 
-static void be_impatient(struct tick *tick) {
-    tick->patience.moment = 0;
-    tick->patience.turns = 0;
+static void kernel_wait_reset(struct tick *tick) {
+    tick->kernel_wait.span = 0;
+    tick->kernel_wait.turns = 0;
 }
 
 static void has_waited_through(struct worker *worker, uint64_t switches) {
     enum { ROUND_MS = 50 };
     struct tick *tick = &worker->tick;
-    if (!tick->patience.has_not_moved) {
-        be_impatient(tick);
+    if (!tick->kernel_wait.has_not_moved) {
+        kernel_wait_reset(tick);
         return;
     }
-    bool in_a_row = switches - tick->patience.switches <= 1;
-    tick->patience.switches = switches;
-    tick->patience.turns = in_a_row ? tick->patience.turns + 1 : 1;
+    bool in_a_row = switches - tick->kernel_wait.switches <= 1;
+    tick->kernel_wait.switches = switches;
+    tick->kernel_wait.turns = in_a_row ? tick->kernel_wait.turns + 1 : 1;
     uint64_t queued = count_queued(worker), period = load_relaxed(&preempt.period);
-    if (tick->patience.turns <= queued)
+    if (tick->kernel_wait.turns <= queued)
         return;
-    uint64_t longest = ROUND_MS * UINT64_C(1000000) / (queued + 1), moment = tick->patience.moment;
+    uint64_t longest = ROUND_MS * UINT64_C(1000000) / (queued + 1), span = tick->kernel_wait.span;
     longest = longest < period / 2 ? longest : period / 2;
-    moment = moment > shortest ? 2 * moment : 2 * shortest;
-    tick->patience.moment = moment < longest ? moment : longest;
-    tick->patience.turns = 0;
+    span = span > shortest ? 2 * span : 2 * shortest;
+    tick->kernel_wait.span = span < longest ? span : longest;
+    tick->kernel_wait.turns = 0;
 }
 
 static bool waits_again(struct worker *worker, uint64_t switches) {
@@ -284,7 +284,7 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     tick->switches = switches;
     bool is_over = tick->ran * period >= slice;
     if (is_over && !waits)
-        be_impatient(tick);
+        kernel_wait_reset(tick);
     return urgent || is_over;
 }
 

@@ -16,7 +16,7 @@
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/places.h"
-#include "sched/patience.h"
+#include "sched/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/worker.h"
 
@@ -41,7 +41,7 @@ struct server {
 struct call {
     struct work work;
     struct server *server; /* under lock, once it is at work; NULL: it has taken its leave, and may be gone */
-    struct patience patience;
+    struct timed_wait timed_wait;
     bool is_given_up;
 };
 
@@ -155,7 +155,7 @@ static bool do_work(struct server *self) {
     if (call != NULL) {
         call->work = work;
         enter();
-        unit_wake(NULL, call->patience.unit);
+        unit_wake(NULL, call->timed_wait.unit);
         leave();
     }
     return true;
@@ -230,8 +230,8 @@ static __attribute__((noinline)) void set_error_here(int error) {
     errno = error;
 }
 
-static bool give_up(struct patience *patience) {
-    struct call *call = container_of(patience, struct call, patience);
+static bool give_up(struct timed_wait *timed_wait) {
+    struct call *call = container_of(timed_wait, struct call, timed_wait);
     lock_acquire(&pool.lock);
     struct server *server = call->server;
     if (server != NULL) {
@@ -246,23 +246,23 @@ static bool give_up(struct patience *patience) {
 /* A new thread is made where the caller may still be preempted, so before it announces itself. */
 static int call_elsewhere(struct call *call, uint64_t deadline) {
     struct worker *worker = enter();
-    call->patience.unit = unit_self(worker);
-    call->patience.give_up = give_up;
-    call->patience.timer.deadline = deadline;
-    unit_await_until(call->patience.unit, AWAITS_CALL, NULL, deadline);
+    call->timed_wait.unit = unit_self(worker);
+    call->timed_wait.give_up = give_up;
+    call->timed_wait.timer.deadline = deadline;
+    unit_await_until(call->timed_wait.unit, AWAITS_CALL, NULL, deadline);
     if (!send_to_newest(call)) {
-        unit_await_no_more(call->patience.unit);
+        unit_await_no_more(call->timed_wait.unit);
         leave();
         int error = thread_new(call);
         if (error != 0)
             return error;
         worker = enter();
-        unit_await_until(call->patience.unit, AWAITS_CALL, NULL, deadline);
+        unit_await_until(call->timed_wait.unit, AWAITS_CALL, NULL, deadline);
         struct server *server = call->server;
         store_release(&server->held, 0);
         futex_wake(&server->held, 1);
     }
-    unit_block_patiently(worker, &call->patience);
+    unit_block_timed(worker, &call->timed_wait);
     leave();
     return call->is_given_up ? ETIMEDOUT : 0;
 }

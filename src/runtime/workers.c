@@ -20,7 +20,7 @@
 #include "runtime/overflow.h"
 #include "runtime/places.h"
 #include "sched/exit.h"
-#include "sched/patience.h"
+#include "sched/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/sync.h"
 #include "thrum/worker.h"
@@ -138,7 +138,7 @@ static struct thrum_unit *take_leave(struct member *member) {
     return exchange_acq_rel(&member->waiting, HAS_LEFT);
 }
 
-static void wake_who_waits(struct thrum_unit *waiting) {
+static void wake_waiter(struct thrum_unit *waiting) {
     if (waiting != NULL)
         unit_wake(NULL, waiting);
 }
@@ -157,7 +157,7 @@ static void *worker_thread(void *arg) {
     preempt_worker_end(&member->worker);
     thread_end(&member->worker);
     if (leaves)
-        wake_who_waits(take_leave(member));
+        wake_waiter(take_leave(member));
     leave();
     return NULL;
 }
@@ -176,7 +176,7 @@ void workers_is_over(struct worker *worker) {
     struct member *member = (struct member *)(void *)worker;
     struct thrum_unit *waiting =
         worker_is_leaving(worker) && !worker_relieves(worker) ? take_leave(member) : NULL;
-    wake_who_waits(waiting); /* first: it reads other workers, who may be gone as soon as all are over */
+    wake_waiter(waiting); /* first: it reads other workers, who may be gone as soon as all are over */
     store_release(&member->over, 1); /* from here on this one may be */
     futex_wake(&member->over, 1);
 }
@@ -487,14 +487,14 @@ static int add(unsigned *number) {
 /* member->waiting: NULL -> the unit that waits, by itself; -> NULL, by who ends its wait at its deadline (both cas);
  * -> HAS_LEFT by the worker as its last, which wakes the unit that it finds there. Under the mutex, so one at a time. */
 struct seeing_off {
-    struct patience patience;
+    struct timed_wait timed_wait;
     struct member *member;
     bool is_given_up;
 };
 
-static bool give_up(struct patience *patience) {
-    struct seeing_off *see = container_of(patience, struct seeing_off, patience);
-    struct thrum_unit *self = patience->unit;
+static bool give_up(struct timed_wait *timed_wait) {
+    struct seeing_off *see = container_of(timed_wait, struct seeing_off, timed_wait);
+    struct thrum_unit *self = timed_wait->unit;
     see->is_given_up = cas_acq_rel(&see->member->waiting, &self, NULL);
     return see->is_given_up;
 }
@@ -513,9 +513,9 @@ static bool ask_to_leave(struct worker *worker, const struct worker *here) {
 static int see_off(struct member *member, uint64_t deadline) {
     struct worker *here = enter();
     struct thrum_unit *self = unit_self(here), *nobody = NULL;
-    struct seeing_off see = {.patience = {.unit = self, .give_up = give_up}, .member = member};
+    struct seeing_off see = {.timed_wait = {.unit = self, .give_up = give_up}, .member = member};
     int error = 0;
-    see.patience.timer.deadline = deadline;
+    see.timed_wait.timer.deadline = deadline;
     unit_await_until(self, AWAITS_WORKER, &member->worker, deadline);
     bool waits = cas_acq_rel(&member->waiting, &nobody, self); /* or it has left */
     if (!worker_is_leaving(&member->worker) && !ask_to_leave(&member->worker, here)) {
@@ -523,7 +523,7 @@ static int see_off(struct member *member, uint64_t deadline) {
         error = EBUSY;
     }
     if (waits && error == 0)
-        unit_block_patiently(here, &see.patience);
+        unit_block_timed(here, &see.timed_wait);
     else
         unit_await_no_more(self);
     leave();

@@ -38,7 +38,7 @@ static bool wake_where(struct idle *idle, uint32_t keeper, uint8_t node, bool ne
 void idle_wake_one(struct idle *idle) {
     const struct worker *self = worker_here();
     uint8_t node = self != NULL ? load_relaxed(&scheduler.node_of[self->id]) : 0;
-    uint32_t keeper = timekeeper_who();
+    uint32_t keeper = timekeeper_current();
     if (wake_where(idle, keeper, node, true) ||
         (scheduler.nodes > 1 && wake_where(idle, keeper, node, false)))
         return;
@@ -115,17 +115,17 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
     store_relaxed(&parking->state, PARKING_PARKED);
     fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_PARKED - IDLE_SEARCHING));
     fence(idle);
-    bool go_on = work_somewhere();
+    bool stay_awake = work_somewhere();
     for (;;) {
         uint32_t state = load_acquire(&parking->state);
         if (state == PARKING_WOKEN)
             break; /* whoever woke it has counted it as searching */
-        if (go_on && cas_acq_rel(&parking->state, &state, PARKING_AWAKE)) {
+        if (stay_awake && cas_acq_rel(&parking->state, &state, PARKING_AWAKE)) {
             fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_SEARCHING - IDLE_PARKED));
             return;
         }
-        if (!go_on && (state == PARKING_PARKED || cas_acq_rel(&parking->state, &state, PARKING_PARKED)))
-            go_on = !sleep_until(parking, until());
+        if (!stay_awake && (state == PARKING_PARKED || cas_acq_rel(&parking->state, &state, PARKING_PARKED)))
+            stay_awake = !sleep_until(parking, until());
     }
     store_relaxed(&parking->state, PARKING_AWAKE);
 }

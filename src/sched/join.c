@@ -4,7 +4,7 @@
 
 #include "base/container_of.h"
 #include "sched/life.h"
-#include "sched/patience.h"
+#include "sched/timed_wait.h"
 #include "thrum/thrum.h"
 
 /* A handle that is used up: a second join or detach finds a detached thread. Once the descriptor has become another
@@ -166,15 +166,15 @@ int thrum_try_join(thrum_t unit, void **result) {
 }
 
 struct join_wait {
-    struct patience patience;
+    struct timed_wait timed_wait;
     struct thrum_unit *unit;
     bool timed_out;
 };
 
 /* `unit` is still there: the joiner does not give it back before it has stopped the timer. */
-static bool stop_joining(struct patience *patience) {
-    struct join_wait *wait = container_of(patience, struct join_wait, patience);
-    struct thrum_unit *timed = join_timed(patience->unit);
+static bool stop_joining(struct timed_wait *timed_wait) {
+    struct join_wait *wait = container_of(timed_wait, struct join_wait, timed_wait);
+    struct thrum_unit *timed = join_timed(timed_wait->unit);
     if (!cas_acq_rel(&wait->unit->join, &timed, JOIN_NONE))
         return false;
     wait->timed_out = true;
@@ -191,11 +191,11 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
         return EPERM;
     struct worker *worker = enter();
     struct thrum_unit *self = unit_self(worker), *nobody = JOIN_NONE;
-    struct join_wait wait = {.patience = {.unit = self, .give_up = stop_joining}, .unit = unit};
+    struct join_wait wait = {.timed_wait = {.unit = self, .give_up = stop_joining}, .unit = unit};
     unit_await_until(self, AWAITS_END, unit, deadline);
     if (cas_acq_rel(&unit->join, &nobody, join_timed(self))) {
-        wait.patience.timer.deadline = cancel_point(worker, deadline);
-        unit_block_patiently(worker, &wait.patience);
+        wait.timed_wait.timer.deadline = cancel_point(worker, deadline);
+        unit_block_timed(worker, &wait.timed_wait);
         worker = worker_here();
     } else if (nobody != JOIN_ENDED) {
         unit_await_no_more(self);

@@ -78,7 +78,7 @@ bool order_units_are_read(void) {
     return are_read;
 }
 
-static struct worker *whom_to_interrupt(const struct thrum_pool *pool, unsigned priority) {
+static struct worker *worker_to_interrupt(const struct thrum_pool *pool, unsigned priority) {
     struct worker *last = NULL;
     unsigned place_of_last = RUNS_BEFORE_ALL;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
@@ -98,7 +98,7 @@ static struct worker *whom_to_interrupt(const struct thrum_pool *pool, unsigned 
 void order_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
     struct worker *self = worker_here();
     look_begin(self);
-    struct worker *last = whom_to_interrupt(pool, priority);
+    struct worker *last = worker_to_interrupt(pool, priority);
     look_end(self);
     if (last != NULL)
         tick_interrupt(last);

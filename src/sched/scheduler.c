@@ -133,20 +133,20 @@ bool thrum_sched_stopping(thrum_sched_t sched) {
  * its function was alone: of what that has in hand, and of the pools of one that is stacked, a tick knows nothing. Nor has what
  * such a one chooses a place in the order of the worker's own, which it would be interrupted for at each turn. */
 static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
-    bool obeyed = worker->obeys;
-    worker->obeys = true;
+    bool had_scheduler = worker->has_scheduler;
+    worker->has_scheduler = true;
     worker->in_order = in_order && ticks_are_possible && !is_stacked(worker);
     worker->until_slow = 1;
     if (load_relaxed(&worker->tick.state) == TICK_REST)
-        tick_go_on(worker);
+        tick_resume(worker);
     worker_run(worker, unit);
     worker = worker_here();
-    worker->obeys = obeyed;
+    worker->has_scheduler = had_scheduler;
     worker->in_order = false;
 }
 
 /* Who waits in the kernel for a lock may come before who has it, in the order of the scheduler, time and again. */
-static void run_who_has_a_lock(struct worker *worker) {
+static void run_lock_holder(struct worker *worker) {
     worker->tick.waited = false;
     struct thrum_unit *unit = preempted_take(worker, worker, scheduler_of_loop(worker));
     if (unit != NULL)
@@ -169,7 +169,7 @@ void thrum_run(thrum_t unit) {
     if (bound != NULL)
         run(worker_here(), bound, false);
     if (__builtin_expect(worker_here()->tick.waited, 0))
-        run_who_has_a_lock(worker_here());
+        run_lock_holder(worker_here());
     bool give_way = is_stacked(worker_here()); /* now and then */
     leave();
     if (give_way)
@@ -227,7 +227,7 @@ bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool
 
 /* (1) and (2) of idle.h, with all workers that look at this pool in the place of the count. */
 static bool wake_worker_for(const struct thrum_pool *pool) {
-    bool somebody_looks = false;
+    bool is_searched = false;
     if (load_relaxed(&scheduler.idle.count) == 0)
         return false;
     for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
@@ -236,19 +236,19 @@ static bool wake_worker_for(const struct thrum_pool *pool) {
             continue;
         if (idle_wake_this(&scheduler.idle, &worker->parking))
             return true;
-        somebody_looks = true;
+        is_searched = true;
     }
-    return somebody_looks;
+    return is_searched;
 }
 
 bool scheduler_wake_for(const struct thrum_pool *pool) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (load_relaxed(&scheduler.idle.resting) != 0)
         tick_wake_resting();
-    bool somebody_looks = wake_worker_for(pool);
-    if (!somebody_looks)
+    bool is_searched = wake_worker_for(pool);
+    if (!is_searched)
         stacked_wake_for(pool);
-    return somebody_looks;
+    return is_searched;
 }
 
 void scheduler_wake(const struct thrum_sched *sched) {
@@ -270,17 +270,17 @@ void scheduler_run(struct worker *worker) {
     leave();
     if (sched == NULL)
         return;
-    worker->obeys = true;
+    worker->has_scheduler = true;
     worker->until_slow = 1;
     worker->tick.waited = false;
     tick_can_preempt(THRUM_PREEMPT_DEFAULT, load_relaxed(&sched->slice));
     enter();
-    tick_go_on(worker); /* the one before may have left it at rest */
+    tick_resume(worker); /* the one before may have left it at rest */
     worker_wants_ticks(worker);
     leave();
     sched->run(sched, sched->data);
     enter();
-    worker->obeys = false;
+    worker->has_scheduler = false;
     pass_on_the_rest(worker);
     lock_acquire(&worker->sched_lock);
     store_relaxed(&worker->sched, NULL);

@@ -59,11 +59,11 @@ void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
 }
 
 /* Is `next`, which we have just taken from our own queue, the parent that was left there for `self`, and has it not
- * run since? Then nobody has our handle yet, and nobody else can look at `join`. `begetting` alone does not say so: it
+ * run since? Then nobody has our handle yet, and nobody else can look at `join`. `called_child` alone does not say so: it
  * may be left from a child that had the same descriptor. */
 static bool is_unborn_to_others(const struct thrum_unit *self, const struct thrum_unit *next,
                                 const struct thrum_unit *maker) {
-    return next != NULL && next == maker && next->begetting == self && !self->escaped;
+    return next != NULL && next == maker && next->called_child == self && !self->escaped;
 }
 
 /* Publishes, and says who runs next; NULL for the loop. `successor`, unless NULL, is to: a joiner that can go on here is first. */
@@ -194,7 +194,7 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
     if (__builtin_expect(watch_on, 0))
         tell_begin(worker, self, fresh);
     if (parent != NULL) {
-        parent->begetting = self;
+        parent->called_child = self;
         run_queue_push(worker, parent);
     }
     const struct thrum_unit *maker = parent;
@@ -261,7 +261,7 @@ static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, st
     unit->fn = fn;
     unit->arg = arg;
     store_relaxed(&unit->join, join);
-    unit->begetting = NULL;
+    unit->called_child = NULL;
     if (__builtin_expect(unit->extras, 0))
         clear_extras(unit);
     unit->kind = UNIT_ULT; /* from here eight bytes that are written at once */
@@ -340,7 +340,7 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
  * a spawn 3 ns with gcc 12: it is not folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had
  * come a moment later.) */
 static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
-    if (worker->current->kind != UNIT_ULT || worker->obeys || is_in_region())
+    if (worker->current->kind != UNIT_ULT || worker->has_scheduler || is_in_region())
         return false;
     if (__builtin_expect(worker->queues != 0, 0)) {
         bool was_stolen = worker->current == worker->stolen;
@@ -366,7 +366,7 @@ static inline __attribute__((always_inline)) int spawn_now(struct worker *worker
     }
     struct thrum_unit *self = worker->current;
     run_child(worker, self, unit, self);
-    self->begetting = NULL;
+    self->called_child = NULL;
     leave();
     if (thread != NULL)
         *thread = unit;
@@ -513,7 +513,7 @@ int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
         unit->deadline = deadline;
         unit->fn = fn;
         unit->arg = arg;
-        unit->begetting = NULL;
+        unit->called_child = NULL;
         unit->escaped = true;
         unit->extras = slice != 0 || deadline != 0;
         unit->at_cancel_point = false;

@@ -15,8 +15,8 @@
 
 #include "base/container_of.h"
 #include "sched/cancel.h"
-#include "sched/patience.h"
 #include "sched/suspend.h"
+#include "sched/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -24,26 +24,26 @@ enum { PERMIT_NONE, PERMIT_GIVEN, PERMIT_SUSPENDED };
 
 /* On the stack of who is suspended. */
 struct suspension {
-    struct patience patience;
+    struct timed_wait timed_wait;
     bool given_up; /* nobody resumed it in time */
 };
 
-static bool give_up(struct patience *patience) {
+static bool give_up(struct timed_wait *timed_wait) {
     uint32_t suspended = PERMIT_SUSPENDED;
-    if (!cas_acq_rel(&patience->unit->permit, &suspended, PERMIT_NONE))
+    if (!cas_acq_rel(&timed_wait->unit->permit, &suspended, PERMIT_NONE))
         return false;
-    container_of(patience, struct suspension, patience)->given_up = true;
+    container_of(timed_wait, struct suspension, timed_wait)->given_up = true;
     return true;
 }
 
 /* 0 or ETIMEDOUT. */
 static int suspend(struct worker *worker, struct thrum_unit *self, uint64_t deadline) {
-    struct suspension suspension = {.patience = {.unit = self, .give_up = give_up}};
+    struct suspension suspension = {.timed_wait = {.unit = self, .give_up = give_up}};
     uint32_t permit = PERMIT_NONE;
     unit_await(self, AWAITS_RESUME, NULL);
     if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED)) {
-        suspension.patience.timer.deadline = cancel_point(worker, deadline);
-        unit_block_patiently(worker, &suspension.patience);
+        suspension.timed_wait.timer.deadline = cancel_point(worker, deadline);
+        unit_block_timed(worker, &suspension.timed_wait);
     } else {
         unit_await_no_more(self);
         exchange_acq_rel(&self->permit, (uint32_t)PERMIT_NONE);
@@ -136,7 +136,7 @@ static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
     if (!unit_follow(worker, self, unit))
         return;
     unit_announce(self);
-    unit_give_way(worker, self, unit_place(self), false);
+    unit_requeue(worker, self, unit_place(self), false);
     switch_as(worker, self, unit, THRUM_TRACE_YIELD);
 }
 

@@ -55,13 +55,13 @@ struct tick {
     uint64_t resumed;       /* where the present unit goes on that was preempted; 0: it has */
     uint64_t again; /* the present unit was preempted there, and goes on with its call: switches + 1 */
     struct {
-        uint64_t moment;    /* ns: so long such a unit keeps its worker; 0: the shortest slice */
+        uint64_t span;      /* ns: so long such a unit keeps its worker; 0: the shortest slice */
         uint64_t switches;  /* the worker's, at the last turn that such a unit has waited through */
         uint32_t turns;     /* these in a row */
         bool has_not_moved; /* the present one stands where it went on, and has called nothing meanwhile */
         uintptr_t sp;       /* ... its stack pointer then, and a sum of what was below */
         uint64_t sum;
-    } patience;                   /* tick_look_soon */
+    } kernel_wait;                /* tick_look_soon */
     uint64_t slack, slack_before; /* ns: of timers that its kernel thread sleeps by; 0: not changed */
     bool own_wait;                /* the library waits there, for one that is not preempted (os/own_wait.h) */
     bool waited;     /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
@@ -95,7 +95,7 @@ void tick_begin(struct worker *worker);
 void tick_end(struct worker *worker);
 
 /* If it rests it has ticks again: there is something to do, or to be found out. By anybody, signal handlers too. */
-void tick_go_on(struct worker *worker);
+void tick_resume(struct worker *worker);
 
 /* A timer was started that goes off before all others of this worker. Inside. */
 void tick_has_deadline(struct worker *worker, uint64_t deadline);

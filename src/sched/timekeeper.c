@@ -14,7 +14,7 @@ void timekeeper_init(void) {
     timekeeper.until = TIMER_NEVER;
 }
 
-uint32_t timekeeper_who(void) {
+uint32_t timekeeper_current(void) {
     return load_relaxed(&timekeeper.keeper) - 1;
 }
 
@@ -31,7 +31,7 @@ void timekeeper_tell(uint64_t deadline) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (deadline >= load_relaxed(&timekeeper.until))
         return;
-    uint32_t keeper = timekeeper_who();
+    uint32_t keeper = timekeeper_current();
     if (keeper < load_acquire(&scheduler.count))
         idle_look_again(&scheduler.workers[keeper]->parking);
     else

@@ -47,6 +47,6 @@ void timekeeper_wakes(struct worker *worker);
 void timekeeper_leave(struct worker *worker);
 
 /* The keeper's id, UINT32_MAX for none: a hint. */
-uint32_t timekeeper_who(void);
+uint32_t timekeeper_current(void);
 
 #endif

@@ -97,7 +97,7 @@ void timer_start(struct worker *worker, struct timer *timer) {
     if (worker->until_slow > LOOK_SOON)
         worker->until_slow = LOOK_SOON;
     if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_REST, 0))
-        tick_go_on(worker);
+        tick_resume(worker);
     else
         tick_has_deadline(worker, deadline);
     timekeeper_tell(deadline);

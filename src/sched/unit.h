@@ -75,8 +75,9 @@ struct thrum_unit {
     struct thrum_unit *next; /* in at most one list: a free list, a shared queue, a waiter list */
     char *stack_top;
     union {
-        uint64_t awaits;              /* awaits.h; its kind is AWAITS_NOTHING while the other is meant */
-        struct thrum_unit *begetting; /* while it waits in the run queue for the child that it was left for:
+        uint64_t awaits; /* awaits.h; its kind is AWAITS_NOTHING while the other is meant */
+        struct thrum_unit
+            *called_child; /* while it waits in the run queue for the child that it was left for:
                                          that child */
     };
     uint8_t kind;        /* enum unit_kind; of a living one changed by migrate.c alone */

@@ -3,16 +3,16 @@
 #include "sched/wait.h"
 
 #include "base/container_of.h"
-#include "sched/patience.h"
+#include "sched/timed_wait.h"
 #include "sched/worker.h"
 
 struct claim_wait {
-    struct patience patience;
+    struct timed_wait timed_wait;
     struct wait *wait;
 };
 
-static bool give_up(struct patience *patience) {
-    struct wait *wait = container_of(patience, struct claim_wait, patience)->wait;
+static bool give_up(struct timed_wait *timed_wait) {
+    struct wait *wait = container_of(timed_wait, struct claim_wait, timed_wait)->wait;
     uint32_t waiting = WAIT_WAITING;
     return cas_acq_rel(&wait->claim, &waiting, WAIT_TIMED_OUT);
 }
@@ -22,8 +22,8 @@ bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadlin
         unit_block(worker, wait->unit);
         return true;
     }
-    struct claim_wait claim = {.patience = {.unit = wait->unit, .give_up = give_up}, .wait = wait};
-    claim.patience.timer.deadline = deadline;
-    unit_block_patiently(worker, &claim.patience);
+    struct claim_wait claim = {.timed_wait = {.unit = wait->unit, .give_up = give_up}, .wait = wait};
+    claim.timed_wait.timer.deadline = deadline;
+    unit_block_timed(worker, &claim.timed_wait);
     return load_relaxed(&wait->claim) != WAIT_TIMED_OUT;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waiting in a list, until a waker claims the waiter or something else ends the wait (patience.h). */
+/* Waiting in a list, until a waker claims the waiter or something else ends the wait (timed_wait.h). */
 #ifndef THRUM_SCHED_WAIT_H
 #define THRUM_SCHED_WAIT_H
 

@@ -79,12 +79,12 @@ static struct thrum_unit *pick_preempted(struct worker *worker) {
 struct thrum_unit *pick_slow(struct worker *worker) {
     uint32_t picks = FAIR_EVERY;
     if (__builtin_expect(is_called_away(worker, NULL), 0))
-        worker->obeys = true; /* back to the loop */
+        worker->has_scheduler = true; /* back to the loop */
     if (__builtin_expect(!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans), 0))
         picks = timers_look(worker);
     trim_look(worker);
-    worker->until_slow = worker->obeys ? 1 : picks;
-    if (worker->obeys)
+    worker->until_slow = worker->has_scheduler ? 1 : picks;
+    if (worker->has_scheduler)
         return NULL;
     if (__builtin_expect(worker->owes, 0)) {
         struct thrum_unit *preempted = pick_preempted(worker);
@@ -119,7 +119,7 @@ static struct thrum_unit *steal_from(struct worker *victim) {
 /* Of one who waited for a child that it had made there will be more. If it makes many that do little, each would be made
  * elsewhere than the one before, at the price of going there. So the next ones wait to be stolen instead. */
 static void note_theft(struct worker *worker, const struct thrum_unit *unit) {
-    if (unit->begetting != NULL) {
+    if (unit->called_child != NULL) {
         worker->stolen = unit;
         worker->queues = QUEUED_AFTER_THEFT;
     }
@@ -152,7 +152,7 @@ static struct thrum_unit *steal(struct worker *worker) {
 static struct thrum_unit *look_around(struct worker *worker) {
     trim_look(worker);
     timers_look_everywhere(worker);
-    struct thrum_unit *unit = worker->obeys ? pick_starving(worker) : pick(worker);
+    struct thrum_unit *unit = worker->has_scheduler ? pick_starving(worker) : pick(worker);
     if (unit == NULL)
         unit = fifo_pop(&scheduler.shared);
     return unit != NULL ? unit : steal(worker);
@@ -163,8 +163,8 @@ struct thrum_unit *pick_fairly(struct worker *worker) {
         timers_look(worker);
     trim_look(worker);
     if (is_called_away(worker, NULL))
-        worker->obeys = true;
-    if (worker->obeys)
+        worker->has_scheduler = true;
+    if (worker->has_scheduler)
         return NULL;
     struct thrum_unit *unit = pick_starving(worker);
     return unit != NULL ? unit : steal(worker);
@@ -234,7 +234,7 @@ static inline __attribute__((always_inline)) void depart(struct worker *worker, 
 static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self,
                                                          const struct annotate_left *left) {
     if (annotate_on)
-        annotate_come_back(left);
+        annotate_resume(left);
     annotate_happens_after(self);
     trace_run(worker_here(), self, THRUM_TRACE_RESUME);
     struct exception_globals *exceptions = worker_here()->exceptions;
@@ -245,11 +245,11 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
 static void leave_own(struct worker *worker, const struct thrum_unit *self) {
     if (self->is_primary)
         primary_leaves(worker);
-    put_own_down(worker);
+    restore_tcb(worker);
 }
 
-static void go_on_with_own(struct worker *worker, const struct thrum_unit *self) {
-    take_own_up(worker, self);
+static void resume_with_own(struct worker *worker, const struct thrum_unit *self) {
+    install_tcb(worker, self);
     if (self->is_primary)
         primary_comes(worker);
 }
@@ -268,7 +268,7 @@ __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_u
     arch_switch(&self->sp, next);
     arrive(self, &left);
     if (has_own)
-        go_on_with_own(worker_here(), self);
+        resume_with_own(worker_here(), self);
 }
 
 __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_unit *self,
@@ -289,7 +289,7 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     arch_call(child, parent, &self->sp, unit_first_frame(child));
     arrive(self, &left);
     if (has_own)
-        go_on_with_own(worker_here(), self);
+        resume_with_own(worker_here(), self);
 }
 
 struct thrum_unit *unit_external(void) {
@@ -404,7 +404,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
 }
 
 /* On the loop: what another unit left for it. */
-static void see_to_what_was_left(struct worker *worker) {
+static void run_leftovers(struct worker *worker) {
     if (worker->ended != NULL) {
         struct thrum_unit *ended = worker->ended;
         worker->ended = NULL;
@@ -425,14 +425,14 @@ static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct t
         worker->kept = NULL;
         worker_wants_ticks(worker);
         carrier_go_to(worker, self, kept);
-        see_to_what_was_left(worker_here());
+        run_leftovers(worker_here());
     }
 }
 
 /* Goes back to the loop `self`, which the caller is, when the unit waits, yields or ends. Inside. */
 void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
-    see_to_what_was_left(worker); /* the loop may be new, and have been gone to for that */
+    run_leftovers(worker); /* the loop may be new, and have been gone to for that */
     if (__builtin_expect(worker->is_short, 0)) {
         worker->in_order = false;
         if ((unit = tcb_instead(worker, unit)) == NULL)
@@ -448,17 +448,17 @@ void worker_run(struct worker *worker, struct thrum_unit *unit) {
     switch_as(worker, self, unit, THRUM_TRACE_HOST);
     worker = worker_here();
     if (__builtin_expect(worker->kept != NULL, 0)) {
-        see_to_what_was_left(worker);
+        run_leftovers(worker);
         go_to_kept(worker, self);
         worker = worker_here();
     }
     worker->loop = outer;
-    see_to_what_was_left(worker);
+    run_leftovers(worker);
 }
 
 static void loop_by_default(struct worker *worker) {
     while (!is_called_away(worker, NULL)) {
-        worker->obeys = false; /* it may have been called away, and called back before it got here */
+        worker->has_scheduler = false; /* it may have been called away, and called back before it got here */
         enter();
         struct thrum_unit *unit = worker_search(worker, NULL);
         if (unit != NULL)
@@ -469,7 +469,7 @@ static void loop_by_default(struct worker *worker) {
 
 void worker_loop(struct worker *worker) {
     enter();
-    see_to_what_was_left(worker); /* gone to for that, it begins only now */
+    run_leftovers(worker); /* gone to for that, it begins only now */
     go_to_kept(worker, &worker->base);
     leave();
     while (!load_relaxed(&scheduler.stopping) && !worker_is_leaving(worker)) {
@@ -497,7 +497,7 @@ int worker_init(struct worker *worker, uint32_t id) {
 
 void worker_ready(struct worker *worker) {
     worker->until_slow = FAIR_EVERY;
-    worker->obeys = false;
+    worker->has_scheduler = false;
     worker->current = worker->loop = &worker->base;
     worker->exceptions = watch_on ? &worker->no_exceptions : NULL;
     store_release(&worker->stay, WORKER_CLOSED);

@@ -51,7 +51,7 @@ struct worker {
     uint32_t turn;       /* pick_slow's, as the next */
     uint64_t fair_since; /* ticks */
     uint32_t until_slow; /* picks until the next that looks further, or 1: each does */
-    bool obeys;          /* a scheduler chooses: pick() gives nothing */
+    bool has_scheduler;  /* a scheduler chooses: pick() gives nothing */
     uint8_t queues;      /* so many of the next spawns of `stolen` are queued (spawn.c) */
     uint32_t id;         /* r/o */
     int32_t tid;         /* of the kernel thread that it is, or was */
@@ -197,12 +197,12 @@ static inline bool switch_is_slow(const struct worker *worker) {
 }
 
 /* Between a unit's own block and its worker's (tcb.h). */
-static inline __attribute__((always_inline)) void put_own_down(struct worker *worker) {
+static inline __attribute__((always_inline)) void restore_tcb(struct worker *worker) {
     tcb_install(worker, worker->tcb);
     worker->exceptions = worker->tcb->exceptions;
 }
 
-static inline __attribute__((always_inline)) void take_own_up(struct worker *worker,
+static inline __attribute__((always_inline)) void install_tcb(struct worker *worker,
                                                               const struct thrum_unit *self) {
     tcb_install(worker, self->tcb);
     worker->exceptions = &tcb_own_exceptions;
@@ -219,13 +219,13 @@ uint64_t worker_random(struct worker *worker);
 
 /* yield.c: where it goes that could go on. It has announced itself. `place` is unit_place's, of a moment ago. `to_all`: where
  * all workers look, if it may run on any. */
-void unit_give_way(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);
+void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);
 
 /* It is bound to another worker now. */
 bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self);
 
 /* To whom; NULL: there is nobody else. `fairly`: even those that would have to be looked for. */
-struct thrum_unit *unit_give_way_to(struct worker *worker, struct thrum_unit *self, bool fairly);
+struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly);
 
 /* The lowest byte of its stack; it has one. */
 char *unit_stack_low(const struct thrum_unit *unit);

@@ -10,11 +10,11 @@ bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit
 
 /* While some are in the shared queue, which did not fit into a ring, others go behind them: else those that had got into
  * the ring would take turns, and the rest would wait. */
-void unit_give_way(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all) {
+void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all) {
     if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker) {
         fifo_push(&worker->inbox, self);
         if (load_relaxed(&worker->tick.state) == TICK_REST)
-            tick_go_on(worker); /* nobody else looks there, whoever is woken */
+            tick_resume(worker); /* nobody else looks there, whoever is woken */
     } else if (place == UNIT_POOLED)
         pool_push_behind(load_relaxed(&self->pool), self); /* unit_place has acquired it */
     else if (place != UNIT_ULT)
@@ -24,14 +24,14 @@ void unit_give_way(struct worker *worker, struct thrum_unit *self, enum unit_kin
     idle_wake_check(&scheduler.idle);
 }
 
-/* A scheduler that obeys nobody has nobody to give way to but others. Who is to run on another worker goes there. */
-struct thrum_unit *unit_give_way_to(struct worker *worker, struct thrum_unit *self, bool fairly) {
+/* A scheduler that has_scheduler nobody has nobody to give way to but others. Who is to run on another worker goes there. */
+struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly) {
     struct thrum_unit *next = fairly ? pick_fairly(worker) : pick(worker);
-    if (next == NULL && !worker->obeys && !fifo_is_empty(&scheduler.shared))
+    if (next == NULL && !worker->has_scheduler && !fifo_is_empty(&scheduler.shared))
         next = fifo_pop(&scheduler.shared);
     if (next != NULL)
         return next;
-    bool leaves = (worker->obeys && self != worker->loop) || unit_belongs_elsewhere(worker, self);
+    bool leaves = (worker->has_scheduler && self != worker->loop) || unit_belongs_elsewhere(worker, self);
     return leaves ? worker->loop : NULL;
 }
 
@@ -40,10 +40,10 @@ void thrum_yield(void) {
     struct worker *worker = enter();
     if (worker != NULL && !is_in_region() && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
         load_relaxed(&worker->current->kind) != UNIT_TASKLET) {
-        struct thrum_unit *self = worker->current, *next = unit_give_way_to(worker, self, false);
+        struct thrum_unit *self = worker->current, *next = unit_pick_for_yield(worker, self, false);
         if (next != NULL) {
             unit_announce(self);
-            unit_give_way(worker, self, unit_place(self), false);
+            unit_requeue(worker, self, unit_place(self), false);
             switch_as(worker, self, next, THRUM_TRACE_YIELD);
         }
     }

@@ -43,7 +43,7 @@ static void open_for_all(struct barrier *barrier, uint32_t word) {
 /* True: it was too late to give up. */
 static bool give_up(struct barrier *barrier, struct waiter *waiter) {
     uint32_t word;
-    if (!waiter_come_back(waiter, &barrier->queue.word, &word))
+    if (!waiter_return(waiter, &barrier->queue.word, &word))
         return true;
     if (barrier->generation != waiter->tag) { /* between two batches of open_for_all */
         waiter_stay(waiter, &barrier->queue.word, word);

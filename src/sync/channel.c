@@ -31,7 +31,7 @@ void channel_unlock(struct channel *channel, uint32_t word) {
 
 void channel_leave(struct channel *channel, struct waiters *list, struct waiter *waiter) {
     uint32_t word;
-    if (!waiter_come_back(waiter, &channel->word, &word))
+    if (!waiter_return(waiter, &channel->word, &word))
         return;
     waiters_remove(list, waiter);
     word_unlock(&channel->word, word);

@@ -74,7 +74,7 @@ int thrum_cond_wait_until(thrum_cond_t *cond, thrum_mutex_t *mutex, uint64_t dea
 
 /* Who signals after having changed the condition under the mutex sees whoever waits for that: the waiter put itself
  * on the list before it let the mutex go. So a word that says "nobody" is nobody whom this must wake. */
-static bool nobody_waits(const struct cond *cond) {
+static bool has_no_waiters(const struct cond *cond) {
     return load_relaxed(&cond->queue.word) == 0;
 }
 
@@ -82,7 +82,7 @@ void thrum_cond_signal(thrum_cond_t *object) {
     if (is_null(object))
         misuse_null(__func__);
     struct cond *cond = cond_of(object);
-    if (nobody_waits(cond))
+    if (has_no_waiters(cond))
         return;
     struct worker *worker = enter();
     uint32_t word = word_lock(&cond->queue.word);
@@ -98,7 +98,7 @@ void thrum_cond_broadcast(thrum_cond_t *object) {
     if (is_null(object))
         misuse_null(__func__);
     struct cond *cond = cond_of(object);
-    if (nobody_waits(cond))
+    if (has_no_waiters(cond))
         return;
     enter();
     struct waiters taken = {.first = NULL};

@@ -4,7 +4,7 @@
 
 void queue_leave(struct queue *queue, struct waiter *waiter) {
     uint32_t word;
-    if (!waiter_come_back(waiter, &queue->word, &word))
+    if (!waiter_return(waiter, &queue->word, &word))
         return;
     waiters_remove(&queue->waiters, waiter);
     word_unlock(&queue->word, queue_word(queue, word));

@@ -47,7 +47,7 @@ static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *
 
 static void forget_reader(struct rwlock *lock, struct waiter *waiter) {
     uint32_t word;
-    if (!waiter_come_back(waiter, &lock->word, &word))
+    if (!waiter_return(waiter, &lock->word, &word))
         return;
     waiters_remove(&lock->readers, waiter);
     word_unlock(&lock->word, with_waiters(lock, word));
@@ -57,7 +57,7 @@ static void forget_reader(struct rwlock *lock, struct waiter *waiter) {
  * batches all may change. */
 static void forget_writer(struct rwlock *lock, struct waiter *waiter) {
     uint32_t word;
-    if (!waiter_come_back(waiter, &lock->word, &word))
+    if (!waiter_return(waiter, &lock->word, &word))
         return;
     waiters_remove(&lock->writers, waiter);
     for (bool more = true; more;) {

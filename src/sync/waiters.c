@@ -10,7 +10,7 @@ void waiter_hold(struct waiter *waiter) {
     uint32_t fate = FATE_LISTED;
     if (cas_acq_rel(&waiter->fate, &fate, FATE_GONE))
         return;
-    store_release(&waiter->fate, FATE_CALLED); /* pairs with waiter_come_back */
+    store_release(&waiter->fate, FATE_CALLED); /* pairs with waiter_return */
     for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_GONE; tries++)
         backoff(tries); /* its last look at the object comes before the caller's */
 }
@@ -30,7 +30,7 @@ static void wait_for_dismissal(const struct waiter *waiter) {
     }
 }
 
-bool waiter_come_back(struct waiter *waiter, uint32_t *word, uint32_t *now) {
+bool waiter_return(struct waiter *waiter, uint32_t *word, uint32_t *now) {
     uint32_t fate = FATE_LISTED;
     if (cas_acq_rel(&waiter->fate, &fate, FATE_BACK)) {
         for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_CALLED; backoff(tries++))

@@ -111,7 +111,7 @@ void waiter_dismiss(struct waiter *waiter);
 
 /* By a waiter that gives up, or that another object has woken. True: it has SPIN, its node is in the list, and the word
  * is in *now. False: it was dismissed. Inside, perhaps on another worker when it returns. */
-bool waiter_come_back(struct waiter *waiter, uint32_t *word, uint32_t *now);
+bool waiter_return(struct waiter *waiter, uint32_t *word, uint32_t *now);
 
 /* It has come back, and found that a waker is about to dismiss it: gives SPIN back and waits for that. Likewise. */
 void waiter_stay(struct waiter *waiter, uint32_t *word, uint32_t now);

@@ -32,7 +32,7 @@ byte away, ended, left = SLICES, reliefs = 1;
 
 #define over (ended == UNITS)
 
-/* preempt_for: go_away with watch_tell. Who takes it counts it out. */
+/* preempt_for: preempt_enter with watch_tell. Who takes it counts it out. */
 inline preempt(u) {
     away++;
     if

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Workers that go from one kernel thread to another (src/sched/carrier.h): src/preempt/carrier.c, with preempt_for() and
- * change_kernel_thread() of handler.c, lend_whom() of lend.c, and go_to_kept() of src/sched/worker.c. Run by run-spin.sh;
+ * change_kernel_thread() of handler.c, lend_choose_next() of lend.c, and go_to_kept() of src/sched/worker.c. Run by run-spin.sh;
  * README.md says what is covered and what is left out.
  *
  * A process is a carrier. What runs on it, a unit or a worker's loop, is a value: one that is not kept can go on anywhere.
@@ -26,7 +26,7 @@
  *   NO_SPARE         the primary is preempted though there is no spare to be the next reserve
  *   NO_KEEP          the last spare is for anybody
  *   TAKEN_TWICE      who goes on with the reserve, without a spare for its place, keeps it as the reserve, too
- *   ORDER_STAYS      an order is not taken back by who obeys
+ *   ORDER_STAYS      an order is not taken back by who has_scheduler
  *   BLIND_WAIT       who wakes up takes it for an order
  *   ALWAYS_BACK      more than is promised: who waits when there is no spare can be changed to as well
  */
@@ -381,7 +381,7 @@ end_loop:
     }
     atomic { on[next] == NONE -> on[next] = me; self = next; next = NOBODY; goto running }
 
-tick: /* preempt_for: lend_whom */
+tick: /* preempt_for: lend_choose_next */
     atomic {
         if
         :: reserve[w] == NONE -> take(reserve[w], (w == 0 -> 0 : KEEP))
@@ -490,7 +490,7 @@ end_wait:
 } /* unreached: fine */
 
 #if ASKS > 0
-/* tick_go_on, by whoever has something for a worker at rest */
+/* tick_resume, by whoever has something for a worker at rest */
 active proctype asker() {
 end_asks:
     do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How preemption ends (src/preempt): preempt_close() in preempt.c against go_away(), come_back() and preempt_for() in
+/* How preemption ends (src/preempt): preempt_close() in preempt.c against preempt_enter(), preempt_exit() and preempt_for() in
  * handler.c; donors_close(), donors_stop() and leave_behind() in donors.c against donors_ask(), the provider, and kernel
  * threads that were kept or are spares (wait_for_order(), carrier_keep() with abandon(), carrier_serve() in carrier.c,
  * donor_main()). Run by run-spin.sh; README.md says what is covered and what is left out.
@@ -25,14 +25,14 @@
  *   ONE_LOOK       the primary does not look at `away` again when it has closed
  *   EARLY_BACK     it is no longer counted when it is in the queue
  *   NO_BACK        who finds that it closes stays counted
- *   NOBODY_ELSE    likewise who finds that there is no block for it to take along (lend_whom)
+ *   NOBODY_ELSE    likewise who finds that there is no block for it to take along (lend_choose_next)
  *   PLACE_AGAIN    who goes on asks again whether it counts
  *   POOLED_COUNT   who has a pool counts
  *   MOVED_BETWEEN  it is given a pool, or taken out of it, when it has looked whether it counts and is not in the queue yet
  *   ASK_STORES     who asks the provider does not look whether it is to end
- *   ASK_STAYS      the provider takes an order off when it has obeyed it
+ *   ASK_STAYS      the provider takes an order off when it has had_scheduler it
  *   STOPS_EARLY    the primary does not wait for the workers' end
- *   END_GOES       an order to end is taken back by who obeys, as others are
+ *   END_GOES       an order to end is taken back by who has_scheduler, as others are
  *   FREE_LATE      a spare learns that it is one when it has been told to end
  *   FREE_UNASKED   it does not ask
  *   NOT_LEFT       nobody waits until the stack of one that is lost has been left
@@ -69,7 +69,7 @@ bool provider_is_over, is_over;
 
 #define has_pool (me == UNITS && pooled)
 
-inline go_away() {
+inline preempt_enter() {
     if
     :: relieves = true /* it may be on any worker */
     :: relieves = false
@@ -159,7 +159,7 @@ running:
 #endif
         between = between || me == UNITS
     }
-    go_away();
+    preempt_enter();
     if
     :: atomic { no -> no = false } goto stays
     :: !no

@@ -8,7 +8,7 @@
  * may come (`signal`), unless the signal is blocked. A unit that is preempted may take its block along or leave it; with
  * OWN, unit 0 has one for life.
  *
- * Ghost: `owed`, since a tick has found a region open, until for_whom() runs, which finds out whose turn it is.
+ * Ghost: `owed`, since a tick has found a region open, until pick_successor() runs, which finds out whose turn it is.
  * Checked: where no region is open any more nothing is owed, and the word says that none is open and nothing pending.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
@@ -150,13 +150,13 @@ about:
     assert(!blocked);
     do
     :: here = NOT_PENDING + 1;
-        owed = false; /* for_whom */
+        owed = false; /* pick_successor */
         if
         :: true -> how[u] = PENDING;
             goto preempted
         :: true
         fi;
-go_on_pending:
+resume_pending:
         decrement();
         if
 #ifdef ONCE
@@ -170,7 +170,7 @@ go_on_pending:
 
 handler:
     increment();
-    owed = false; /* for_whom */
+    owed = false; /* pick_successor */
     if
     :: true -> how[u] = HANDLER;
         here = NOT_PENDING + 1;
@@ -193,7 +193,7 @@ preempted: /* preempt_for; lend_take_along or not */
     }
     blocked = false;
 
-change: /* put_own_down; arch_switch; take_own_up, lend_bring_back */
+change: /* restore_tcb; arch_switch; install_tcb, lend_bring_back */
     if
     :: tcb[u] != NONE -> install(present)
     :: tcb[u] == NONE
@@ -219,13 +219,13 @@ change: /* put_own_down; arch_switch; take_own_up, lend_bring_back */
     }
     if
     :: how[u] == LEAVES -> goto leave
-    :: atomic { how[u] == PENDING -> how[u] = LEAVES } goto go_on_pending
+    :: atomic { how[u] == PENDING -> how[u] = LEAVES } goto resume_pending
     :: atomic { how[u] == HANDLER -> how[u] = LEAVES }
     fi;
     /* preempt_here */
 #ifndef HANDLER_ONCE
     if
-    :: here < NOT_PENDING -> owed = false; /* for_whom */
+    :: here < NOT_PENDING -> owed = false; /* pick_successor */
         if
         :: true -> here = NOT_PENDING + 1;
             how[u] = HANDLER;

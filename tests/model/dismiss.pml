@@ -55,7 +55,7 @@ active [WAITERS] proctype waiter() {
     :: atomic { woken[me] -> part = true; goto out }
     :: atomic { claim[me] == WAITING -> claim[me] = TIMED_OUT } /* the deadline has come */
     fi;
-    /* waiter_come_back */
+    /* waiter_return */
 #ifdef BLIND_BACK
     fate[me] = BACK;
 #else

@@ -71,7 +71,7 @@
 
 byte sp[UNITS], on[UNITS], at[UNITS];
 bool queued[UNITS];
-byte begetting[UNITS]; /* of makers */
+byte called_child[UNITS]; /* of makers */
 byte called_by[UNITS]; /* of children that were called by it: a variable of unit_main's */
 byte kid[UNITS], kid_life[UNITS];
 byte join[UNITS]; /* of children, as these */
@@ -88,11 +88,11 @@ byte finished;
 #if defined(END_STORES)
 #define is_unborn_to_others true
 #elif defined(ESCAPED_UNSEEN)
-#define is_unborn_to_others (next < MAKERS && next == called_by[u] && begetting[next] == u)
+#define is_unborn_to_others (next < MAKERS && next == called_by[u] && called_child[next] == u)
 #elif defined(ANY_MAKER)
-#define is_unborn_to_others (next < MAKERS && begetting[next] == u && !escaped[u])
+#define is_unborn_to_others (next < MAKERS && called_child[next] == u && !escaped[u])
 #else
-#define is_unborn_to_others (next < MAKERS && next == called_by[u] && begetting[next] == u && !escaped[u])
+#define is_unborn_to_others (next < MAKERS && next == called_by[u] && called_child[next] == u && !escaped[u])
 #endif
 
 #define touch(c, l) assert(used[c] && life[c] == l)
@@ -259,7 +259,7 @@ maker:
             fi;
             c = u;
             save(SPAWNED);
-            atomic { u = kid[c]; on[u] = _pid + 1; begetting[c] = u; called_by[u] = c }
+            atomic { u = kid[c]; on[u] = _pid + 1; called_child[c] = u; called_by[u] = c }
             enqueue(c);
             c = 0;
             goto child
@@ -273,7 +273,7 @@ maker:
 
 spawned:
 #ifndef STILL_BEGETTING
-    begetting[u] = LOOP;
+    called_child[u] = LOOP;
 #endif
     if
     :: atomic { tells[kid[u]] && life[kid[u]] == kid_life[u] -> goto maker }

@@ -74,9 +74,9 @@ bool asked;
 #define may_change(w, u) (((u) != 0 || (w) == 0) && enough_for(u))
 
 #if WORKERS > 1
-#define nobody_else_goes_on (stable[1 - me] && !may_change(1 - me, lock))
+#define no_other_resumes (stable[1 - me] && !may_change(1 - me, lock))
 #else
-#define nobody_else_goes_on true
+#define no_other_resumes true
 #endif
 
 /* donors_give */
@@ -184,7 +184,7 @@ resume: /* wait_and_take */
 #ifdef PUT_DOWN_LATE
     installed[me] = present[me];
 #endif
-    atomic { /* take_own_up, lend_bring_back; who looks at this one looks when it runs */
+    atomic { /* install_tcb, lend_bring_back; who looks at this one looks when it runs */
         if
         :: tcb[self] != NONE -> installed[me] = tcb[self]
         :: tcb[self] == NONE -> goto running
@@ -232,7 +232,7 @@ again:
     :: !has_own
     fi;
 
-    /* lend_whom */
+    /* lend_choose_next */
 #ifdef WAITS
     enough_for(next);
 #endif
@@ -251,7 +251,7 @@ again:
 #else
         :: spare == NONE && !took[next] ->
 #endif
-            assert(next != lock || !nobody_else_goes_on || at[self] != WANTS);
+            assert(next != lock || !no_other_resumes || at[self] != WANTS);
             queued[next] = true;
             next = 0;
             has_own = false;
@@ -285,7 +285,7 @@ again:
         }
     fi;
 
-change: /* unit_announce, unit_give_way; switch_slow with put_own_down; arch_switch */
+change: /* unit_announce, unit_requeue; switch_slow with restore_tcb; arch_switch */
     queued[self] = true;
 #if !defined(NOT_PUT_DOWN) && !defined(PUT_DOWN_LATE)
     if

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Ticks of a worker whose scheduler's function waits in the kernel for what a preempted thread has: look_at_loop() and
- * look_if_stuck() in src/preempt/handler.c, tick_rest() and tick_go_on() in tick.c, relieve() in relief.c, take_from_pool() in
+ * look_if_stuck() in src/preempt/handler.c, tick_rest() and tick_resume() in tick.c, relieve() in relief.c, take_from_pool() in
  * src/sched/preempted.c, and who pushes to a pool (pool_push_behind(), scheduler_wake_for()). Run by run-spin.sh; README.md
  * says what is covered and what is left out.
  *
@@ -60,7 +60,7 @@ short resting;
 bool sleeps = SLEEPS; /* there is a timer */
 bool is_begun, is_elsewhere;
 
-/* tick_go_on */
+/* tick_resume */
 inline go_on(w) {
     if
     :: atomic { state[w] == REST -> state[w] = ON }

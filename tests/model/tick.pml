@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Workers that get no ticks while there is nobody else to run (src/sched/tick.h, src/preempt/tick.c, for_whom() in
+/* Workers that get no ticks while there is nobody else to run (src/sched/tick.h, src/preempt/tick.c, pick_successor() in
  * src/preempt/handler.c), against who makes something to run, who searches and who parks (src/sched/idle.h, idle.c). Run by
  * run-spin.sh; README.md says what is covered and what is left out.
  *
@@ -147,7 +147,7 @@ inline fence_of_push(place) {
 
 /* --- ticks -------------------------------------------------------------------------------------------- */
 
-/* tick_go_on */
+/* tick_resume */
 inline go_on(w) {
     if
 #ifdef ASK_FIRST
@@ -272,7 +272,7 @@ active [WORKERS] proctype worker() {
 #endif
     }
 search:
-    if /* a tick was pending when the loop went on, or is so now: tick_go_on, tick_off */
+    if /* a tick was pending when the loop went on, or is so now: tick_resume, tick_off */
     :: atomic {
             alarm[me] != NEVER -> alarm[me] = NEVER;
             if
@@ -429,7 +429,7 @@ next: /* pick_own, or the loop */
         fi
     }
 
-give_way: /* unit_give_way, when it has put the unit there */
+give_way: /* unit_requeue, when it has put the unit there */
     if
     :: atomic { rest -> rest = false }
 #ifndef GIVE_WAY_UNTOLD
@@ -447,7 +447,7 @@ end_hogging:
 hogging:
     atomic { alarm[me] != NEVER -> once = (alarm[me] == ONCE); alarm[me] = (once -> NEVER : PERIODIC) }
 
-tick: /* for_whom */
+tick: /* pick_successor */
 #ifndef NO_GO_ON
     go_on(me);
 #endif

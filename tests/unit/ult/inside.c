@@ -38,6 +38,6 @@ int inside_is_fenced(void) {
     return scheduler.fenced;
 }
 
-unsigned long inside_patience(unsigned worker) {
-    return load_relaxed(&scheduler.workers[worker]->tick.patience.moment);
+unsigned long inside_kernel_wait(unsigned worker) {
+    return load_relaxed(&scheduler.workers[worker]->tick.kernel_wait.span);
 }

@@ -23,7 +23,7 @@ int inside_worker_blocks(int signal);
 int inside_is_fenced(void);
 
 /* How long the worker lets a unit wait in the kernel at a later turn of its (struct tick); 0: the shortest slice. */
-unsigned long inside_patience(unsigned worker);
+unsigned long inside_kernel_wait(unsigned worker);
 
 #ifdef __cplusplus
 }

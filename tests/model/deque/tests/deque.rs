@@ -100,7 +100,7 @@ fn one_thief() {
 }
 
 #[test]
-fn one_thief_who_comes_often() {
+fn one_thief_that_comes_often() {
     let steps = &[Push, Push, Pop, Push, Pop, Pop];
     search(Scene { steps, steals: 3, preemptions: Some(2), ..ONE }, Weak::default());
 }

@@ -4,8 +4,8 @@
  * Whoever ends a wait, a waker, the timer or the canceller, first takes the waiter from where it stands, by one atomic
  * step that only one of them can make; that one wakes it. What the step is depends on where it stands: `claim` for
  * those in a list (wait.h), the `join` word of the thread for joiners (unit.h). */
-#ifndef THRUM_SCHED_PATIENCE_H
-#define THRUM_SCHED_PATIENCE_H
+#ifndef THRUM_SCHED_TIMED_WAIT_H
+#define THRUM_SCHED_TIMED_WAIT_H
 
 #include <stdbool.h>
 
@@ -13,19 +13,19 @@
 #include "sched/timer.h"
 
 /* On the waiter's own stack. */
-struct patience {
-    struct timer timer; /* its deadline: the caller's to set; the rest is patience.c's */
+struct timed_wait {
+    struct timer timer; /* its deadline: the caller's to set; the rest is timed_wait.c's */
     struct cancel_watch watch;
     struct thrum_unit *unit;
     /* Takes the waiter from where it stands. False: somebody has, and wakes it. By the timer, under its lock; by the
      * canceller; by the waiter itself. */
-    bool (*give_up)(struct patience *patience);
+    bool (*give_up)(struct timed_wait *timed_wait);
 };
 
-/* Blocks patience->unit, which has announced itself and stands where a waker finds it, until it is woken or has been
+/* Blocks timed_wait->unit, which has announced itself and stands where a waker finds it, until it is woken or has been
  * given up, at once if its deadline is over, and not at all if that is TIMER_NEVER; which of the two is for the caller to
  * find out. On a worker, inside, and inside again, perhaps on another
  * one, when it returns; or external (`worker` NULL). */
-void unit_block_patiently(struct worker *worker, struct patience *patience);
+void unit_block_timed(struct worker *worker, struct timed_wait *timed_wait);
 
 #endif
