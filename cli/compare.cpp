@@ -125,7 +125,7 @@ class Comparer {
         progress_ = std::make_unique<Progress>(!program_.show_output);
         Pair pair;
         const bool begun = warm_up(pair);
-        if (may_go_on())
+        if (may_continue())
             measure_pairs(pair, begun);
         comparison_.interrupt = interrupts_.caught();
         comparison_.load = load_between(begin_, moment_now());
@@ -168,7 +168,7 @@ class Comparer {
         comparison_.variables = cache_variables(environments_[kWith]);
     }
 
-    bool may_go_on() const { return interrupts_.caught() == 0 && comparison_.failure.empty(); }
+    bool may_continue() const { return interrupts_.caught() == 0 && comparison_.failure.empty(); }
 
     static Run ended_early() {
         Run none;
@@ -205,7 +205,7 @@ class Comparer {
     // True: the first run of the first pair is in `pair`, for the program runs too long to be run for nothing.
     bool warm_up(Pair &pair) {
         begin_ = moment_now();
-        for (unsigned done = 0; done < comparison_.warmups && may_go_on(); done++) {
+        for (unsigned done = 0; done < comparison_.warmups && may_continue(); done++) {
             if (warm_up_pair(pair))
                 return true;
             check(pair);
@@ -237,13 +237,13 @@ class Comparer {
             comparison_.failure = failure_of(pair, options_);
         if (comparison_.failure.empty())
             last_words_.clear(); // of a program that may fail, or was interrupted
-        return may_go_on();
+        return may_continue();
     }
 
     void measure_pairs(Pair pair, bool begun) {
         choose_number(pair);
         progress_->set_done(begun ? 1 : 0, seconds_each(pair), "");
-        while (may_go_on() && (comparison_.wanted == 0 || comparison_.pairs.size() < comparison_.wanted)) {
+        while (may_continue() && (comparison_.wanted == 0 || comparison_.pairs.size() < comparison_.wanted)) {
             if (!begun)
                 pair = Pair();
             pair.first = comparison_.pairs.size() % 2 == 0 ? kWithout : kWith;

@@ -73,8 +73,8 @@ struct Present {
     std::vector<Slice> running;        // a thread, and on its stack tasklets
     std::optional<Slice> idle;         // searching or parked
     std::optional<std::size_t> before; // the slice of the last that ran, once it has left
-    std::size_t last = kNobody;        // the life of the last event
-    std::size_t begetter = kNobody;    // who has just left for the one that it spawned
+    std::size_t last = kNoLife;        // the life of the last event
+    std::size_t spawner = kNoLife;     // who has just left for the one that it spawned
 };
 
 struct Source {
@@ -111,11 +111,11 @@ class Maker {
             take(kind, step.event->argument);
     }
     void take(unsigned kind, std::uint64_t argument) {
-        const std::size_t begetter = std::exchange(here().begetter, kNobody);
+        const std::size_t spawner = std::exchange(here().spawner, kNoLife);
         switch (kind) {
-        case THRUM_TRACE_BEGIN: begin(Slice::kThread, argument, begetter); break;
-        case THRUM_TRACE_TASKLET: begin(Slice::kTasklet, argument, kNobody); break;
-        case THRUM_TRACE_RESUME: go_on(argument); break;
+        case THRUM_TRACE_BEGIN: begin(Slice::kThread, argument, spawner); break;
+        case THRUM_TRACE_TASKLET: begin(Slice::kTasklet, argument, kNoLife); break;
+        case THRUM_TRACE_RESUME: resume(argument); break;
         case THRUM_TRACE_WAIT:
         case THRUM_TRACE_YIELD:
         case THRUM_TRACE_PREEMPT:
@@ -142,15 +142,15 @@ class Maker {
 
     std::size_t find() const {
         const auto found = lives_.find(unit_);
-        return found == lives_.end() ? kNobody : found->second;
+        return found == lives_.end() ? kNoLife : found->second;
     }
     std::size_t new_life(std::uint64_t function) {
-        timeline_.lives.push_back({function, "", kNobody, false, false});
+        timeline_.lives.push_back({function, "", kNoLife, false, false});
         lives_[unit_] = timeline_.lives.size() - 1;
         return lives_[unit_];
     }
     // Who runs here, or on whose behalf something happens.
-    std::size_t who() { return here().running.empty() ? kNobody : here().running.back().life; }
+    std::size_t who() { return here().running.empty() ? kNoLife : here().running.back().life; }
 
     // --- running ---
 
@@ -159,21 +159,21 @@ class Maker {
         here().last = life;
         arrive(life);
     }
-    void begin(Slice::What what, std::uint64_t function, std::size_t begetter) {
+    void begin(Slice::What what, std::uint64_t function, std::size_t spawner) {
         std::size_t life = find();
-        if (life == kNobody || timeline_.lives[life].begun)
+        if (life == kNoLife || timeline_.lives[life].begun)
             life = new_life(function);
         Life &begun = timeline_.lives[life];
         begun.begun = true;
         begun.is_primary = function == 0;
-        if (begetter != kNobody)
-            begun.maker = begetter;
+        if (spawner != kNoLife)
+            begun.maker = spawner;
         open(what, life, true);
     }
     // Its beginning may be lost.
-    void go_on(std::uint64_t function) {
+    void resume(std::uint64_t function) {
         std::size_t life = find();
-        if (life == kNobody)
+        if (life == kNoLife)
             life = new_life(function);
         timeline_.lives[life].begun = true;
         open(Slice::kThread, life, false);
@@ -184,7 +184,7 @@ class Maker {
         else
             close_running(how_it_left(kind));
         if (kind == THRUM_TRACE_CHILD)
-            here().begetter = here().last;
+            here().spawner = here().last;
         if (kind == THRUM_TRACE_END || kind == THRUM_TRACE_TASKLET_END)
             lives_.erase(unit_);
     }
@@ -201,7 +201,7 @@ class Maker {
         char text[2 * sizeof event.ticks + 1] = {};
         std::memcpy(text, &event.ticks, sizeof event.ticks);
         std::memcpy(text + sizeof event.ticks, &event.argument, sizeof event.argument);
-        if (here().last != kNobody)
+        if (here().last != kNoLife)
             timeline_.lives[here().last].name = text;
     }
 
@@ -235,7 +235,7 @@ class Maker {
     // A thread that was taken from a queue and put back before it began comes here a second time.
     void spawn(std::uint64_t function) {
         std::size_t life = find();
-        if (life != kNobody && !timeline_.lives[life].begun)
+        if (life != kNoLife && !timeline_.lives[life].begun)
             return;
         life = new_life(function);
         timeline_.lives[life].maker = who();
@@ -244,10 +244,10 @@ class Maker {
     // Who is not known waits on a kernel thread of its own.
     void wake() {
         const std::size_t life = find();
-        if (life != kNobody)
+        if (life != kNoLife)
             depart(life, false);
         else
-            mark(Mark::kWake, kNobody, 0);
+            mark(Mark::kWake, kNoLife, 0);
     }
     void mark(Mark::What what, std::size_t life, std::uint64_t argument) {
         timeline_.marks.push_back({what, track_, life, at_, argument});
@@ -257,7 +257,7 @@ class Maker {
 
     void idle(Slice::What what) {
         end_idle();
-        here().idle = Slice{what, track_, kNobody, at_, at_, false, ""};
+        here().idle = Slice{what, track_, kNoLife, at_, at_, false, ""};
     }
     void end_idle() {
         if (!here().idle)

@@ -13,13 +13,13 @@
 
 namespace thrum {
 
-constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoLife = static_cast<std::size_t>(-1);
 
 // A thread or a tasklet, from its making to its end; of several that had one descriptor, one.
 struct Life {
     std::uint64_t function = 0; // 0: what called thrum_init, or not known
     std::string name;           // as thrum_set_name gave it
-    std::size_t maker = kNobody;
+    std::size_t maker = kNoLife;
     bool is_primary = false; // what called thrum_init
     bool begun = false;
 };
@@ -28,7 +28,7 @@ struct Life {
 struct Slice {
     enum What { kThread, kTasklet, kSearching, kParked, kWakes, kSpawns } what;
     std::size_t track;
-    std::size_t life; // of the last two: who is woken, or made; kNobody: it is not known
+    std::size_t life; // of the last two: who is woken, or made; kNoLife: it is not known
     std::uint64_t begin, end;
     bool begins; // the life does
     // How it left: "waits", "yields", "is preempted", "spawns", "migrates", "schedules", "ends", "runs on".

@@ -167,16 +167,16 @@ class Writer {
             text(",\"begins\":true");
         if (slice.begins && life.function != 0)
             text(",\"function\":" + function(life.function).place);
-        if (slice.begins && life.maker != kNobody)
+        if (slice.begins && life.maker != kNoLife)
             text(",\"spawned by\":" + number_of(life.maker));
         text(",\"then\":\"" + std::string(slice.then) + "\"}}");
     }
     void write_call(const char *what, std::size_t life) {
         text(",\"cat\":\"call\",\"name\":\"" + std::string(what) + "\"");
-        write_whom(life);
+        write_unit(life);
     }
-    void write_whom(std::size_t life, const std::string &more = "") {
-        std::string whom = life == kNobody ? "" : "\"thread\":" + number_of(life);
+    void write_unit(std::size_t life, const std::string &more = "") {
+        std::string whom = life == kNoLife ? "" : "\"thread\":" + number_of(life);
         text(",\"args\":{" + whom + (whom.empty() || more.empty() ? "" : ",") + more + "}}");
     }
     void write_mark(const Mark &mark) {
@@ -190,7 +190,7 @@ class Writer {
             more = mark.argument == ~0ULL   ? "\"to\":\"any worker\""
                    : mark.argument == ~1ULL ? "\"to\":\"a pool\""
                                             : "\"to worker\":" + std::to_string(mark.argument);
-        write_whom(mark.life, more);
+        write_unit(mark.life, more);
     }
     // Bound to the slices that the two moments lie in ("bp": the one that encloses the second, not the next).
     void write_arrow(const Arrow &arrow) {

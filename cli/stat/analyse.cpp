@@ -403,7 +403,7 @@ pid_t SampledRun::awaited(const ProcSample &sample, const Seen &seen) const {
         return sample.holder;
     const bool is_private =
         sample.system_call == SYS_futex && (sample.arguments[1] & FUTEX_PRIVATE_FLAG) != 0;
-    return is_private && call != Call::kCondition ? 0 : kNobodyKnown;
+    return is_private && call != Call::kCondition ? 0 : kHolderUnknown;
 }
 
 std::vector<Life> SampledRun::lives(const std::vector<Samples> &samples) {

@@ -193,7 +193,7 @@ Measured Examination::run_bare(const Launch &launch, Streams streams) {
 // Again where Ctrl-Z stopped it for a while; the first run, whose output is shown, is made once only.
 bool Examination::measure_bare(Runs &runs, const Streams &streams) {
     Measured measured = run_bare(runs.launch, streams);
-    while (measured.stopped && !streams.in_foreground() && may_go_on())
+    while (measured.stopped && !streams.in_foreground() && may_continue())
         measured = run_bare(runs.launch, streams);
     if (!take_status(runs.launch, measured))
         return false;
@@ -207,13 +207,13 @@ bool Examination::measure_bare(Runs &runs, const Streams &streams) {
 // Looked at from outside in its only run, unless there are to be more.
 void Examination::one_number() {
     runs_.push_back({launch_, {}});
-    for (unsigned long done = 0; done < options_.runs.value_or(0) && may_go_on(); done++) {
+    for (unsigned long done = 0; done < options_.runs.value_or(0) && may_continue(); done++) {
         if (done > 0)
             show_progress("bare runs");
         if (!measure_bare(runs_.back(), streams(done == 0)))
             break;
     }
-    if (!may_go_on())
+    if (!may_continue())
         return;
     const bool only = !options_.runs;
     const Measured measured = observe(launch_, streams(only), true);
@@ -223,7 +223,7 @@ void Examination::one_number() {
         report_.is_bare = false;
         know("The program was run once, and observed meanwhile: its times include the cost of that.");
     }
-    if (exact_ && may_go_on())
+    if (exact_ && may_continue())
         count_exactly(launch_);
 }
 
@@ -233,9 +233,9 @@ void Examination::sweep() {
     for (const unsigned threads : options_.sweep)
         runs_.push_back({with_threads(launch_, options_.telling, threads), {}});
     const bool has_first = warm_up();
-    if (may_go_on())
+    if (may_continue())
         measure_rounds(has_first);
-    if (may_go_on())
+    if (may_continue())
         look_closer();
 }
 
@@ -259,7 +259,7 @@ bool Examination::measure_round(bool backwards, bool has_first) {
         if (has_first && &runs == &runs_.front())
             continue;
         show_progress("bare, " + counted(runs.launch.threads, "thread"));
-        if (!measure_bare(runs, streams(false)) || !may_go_on())
+        if (!measure_bare(runs, streams(false)) || !may_continue())
             return false;
     }
     return true;

@@ -76,7 +76,7 @@ class Examination {
     void compare_status(const std::string &which, const Measured &measured);
     void warn_of_filter(const Measured &measured, const std::string &way_out);
     bool profiles_both() const { return runs_.size() > 1 && !options_.no_profile; }
-    bool may_go_on() const { return interrupts_.caught() == 0 && failure_.empty(); }
+    bool may_continue() const { return interrupts_.caught() == 0 && failure_.empty(); }
     Streams streams(bool first) const;
     std::function<void()> on_tick() {
         return [this] {

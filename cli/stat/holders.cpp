@@ -140,7 +140,7 @@ Waits Waiters::ring_through(const Wait &first, std::set<const Wait *> &known) co
 Waits Waiters::all() const {
     Waits everyone, found;
     for (const auto &[id, wait] : waits_) {
-        if (wait.last->awaited == kNobodyKnown)
+        if (wait.last->awaited == kHolderUnknown)
             return {};
         everyone.push_back(&wait);
         if (wait.is_for_lock())

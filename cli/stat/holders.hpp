@@ -15,7 +15,7 @@
 
 namespace thrum::stat {
 
-constexpr pid_t kNobodyKnown = -1; // another process may have it, or it may be no lock after all
+constexpr pid_t kHolderUnknown = -1; // another process may have it, or it may be no lock after all
 
 // A sample of a thread, and what it has become.
 struct Look {
