@@ -208,7 +208,7 @@ void on_tick(int, siginfo_t *, void *) {
     errno = error;
 }
 
-void on_go_on(int, siginfo_t *, void *) {}
+void on_continue(int, siginfo_t *, void *) {}
 
 // --- kernel threads --------------------------------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ std::uint64_t run(const Form &of, const std::vector<int> &cpus, std::size_t unit
     slice = static_cast<std::uint64_t>(slice_us * 1e3);
     the_body = body;
     preempt::handle(kTick, on_tick);
-    preempt::handle(kGoOn, on_go_on);
+    preempt::handle(kGoOn, on_continue);
     sigset_t both;
     sigemptyset(&ticks);
     sigaddset(&ticks, kTick);

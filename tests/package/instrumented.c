@@ -12,7 +12,7 @@
 enum { THREADS = 200 };
 
 static thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
-static long under_mutex, by_nobody;
+static long under_mutex, unlocked_count;
 static int *passed[4];
 static thrum_channel_t numbers = THRUM_CHANNEL_INITIALIZER(passed);
 static int arrived;
@@ -72,7 +72,7 @@ static void *race(void *arg) {
     __atomic_fetch_add(&arrived, 1, __ATOMIC_RELAXED);
     while (__atomic_load_n(&arrived, __ATOMIC_RELAXED) < 2)
         thrum_yield();
-    by_nobody++;
+    unlocked_count++;
     return arg;
 }
 

@@ -288,7 +288,7 @@ class Turns : public Torture {
     }
 
     // Others had a turn if the worker has switched, even if they have done nothing that is seen here.
-    void go_on_after_tick(Turn &turn) {
+    void resume_after_tick(Turn &turn) {
         const std::uint64_t switches = switches_here();
         if (switches != turn.switches)
             turn.went_on = 0;
@@ -328,7 +328,7 @@ class Turns : public Torture {
         if (ticks != turn.ticks) {
             turn.ticks = ticks;
             if (times_around(word) > 0)
-                go_on_after_tick(turn);
+                resume_after_tick(turn);
         }
         turn.longest = std::max(turn.longest, turn.length);
         if (turn.times_long < 2 && (turn.times_long == 0 ? turn.length : turn.unbroken) >

@@ -84,7 +84,7 @@ struct Leaving {
     std::uint64_t seed;
 };
 
-void *leave_to_heir(void *arg) {
+void *leave_to_successor(void *arg) {
     const Leaving leaving = *static_cast<Leaving *>(arg);
     count.ran++;
     thrum_exit_to(as_result(result_of(leaving.seed)), leaving.successor);
@@ -401,7 +401,7 @@ void Program::leave_to_another() {
     attributes(&attr);
     thrum_t thread = nullptr;
     count.spawned++;
-    CHECK(thrum_spawn(&thread, &attr, leave_to_heir, &leaving) == 0);
+    CHECK(thrum_spawn(&thread, &attr, leave_to_successor, &leaving) == 0);
     void *result = nullptr;
     CHECK(thrum_join(thread, &result) == 0);
     CHECK(number(result) == result_of(leaving.seed));

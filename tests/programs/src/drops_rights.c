@@ -14,7 +14,7 @@
 enum { ENDED = 8, RUNNING = 3 };
 
 static pthread_barrier_t together;
-static volatile int go_on;
+static volatile int is_released;
 
 static void *meet(void *arg) {
     pthread_barrier_wait(&together);
@@ -23,7 +23,7 @@ static void *meet(void *arg) {
 
 static void *wait_and_look(void *arg) {
     (void)arg;
-    while (!go_on)
+    while (!is_released)
         usleep(1000);
     return (void *)(long)prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
 }
@@ -75,7 +75,7 @@ int main(void) {
         }
     printf("%d tasks, %d with rights\n", tasks, rights);
 
-    go_on = 1;
+    is_released = 1;
     for (int i = 0; i < RUNNING; i++) {
         void *dropped;
         pthread_join(running[i], &dropped);

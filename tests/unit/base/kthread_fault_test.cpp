@@ -126,7 +126,7 @@ TEST_F(KthreadFault, DescriptorsAreNewEachTime) {
     registry_free(again);
 }
 
-TEST_F(KthreadFault, RegistryKnowsWhoIsLeft) {
+TEST_F(KthreadFault, RegistryKnowsTheRemainingThreads) {
     kthread *all[4];
     for (kthread *&one : all)
         one = registry_new();

@@ -238,7 +238,7 @@ TEST_F(KthreadReuse, IdleThreadsBlockAllSignalsButLibcs) {
 
 std::atomic<int> handled;
 
-TEST_F(KthreadReuse, SignalsSentToAnIdleThreadReachNobody) {
+TEST_F(KthreadReuse, SignalsSentToAnIdleThreadReachNoThread) {
     struct sigaction action = {}, before;
     action.sa_handler = [](int) { handled++; };
     sigaction(SIGUSR1, &action, &before);
@@ -273,7 +273,7 @@ TEST_F(KthreadReuse, CullEndsAllIdleThreadsAndWaitsForThem) {
     EXPECT_EQ(thrum_cache_counters.culled, before + 5);
 }
 
-TEST_F(KthreadReuse, IdleThreadsThatNobodyWantsGrowColdAndAreEnded) {
+TEST_F(KthreadReuse, UnneededIdleThreadsGrowColdAndAreEnded) {
     constexpr uint64_t kSpare = 64; // documented in libthrum-cache(7)
     make_idle(kSpare + 4, {2 * kStackSize, kGuardSize, 0, {}});
     const uint64_t before = thrum_cache_counters.culled;

@@ -388,7 +388,7 @@ TEST_F(ModeStacks, OfADetachedThreadIsNotUsedWhileItRuns) {
     EXPECT_TRUE(eventually([&] { return gone.load(); }));
 }
 
-TEST_F(ModeStacks, ALateDetachOfSomebodyElsesIsIgnored) {
+TEST_F(ModeStacks, ALateDetachOfAnotherThreadsIsIgnored) {
     pthread_t handle;
     create(&handle, return_at_once, nullptr);
     const stack_held held = stack_cache_hold(handle);

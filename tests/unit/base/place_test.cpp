@@ -406,7 +406,7 @@ TEST_F(Place, SpinningIsPassedUpAfterItWasForNothing) {
     EXPECT_EQ(job.descriptor.notes.fails, 0u) << "the next job came";
 }
 
-TEST_F(Place, NobodySpinsOnTheCreatorsCpuNorWhereThereIsOnlyOne) {
+TEST_F(Place, NoThreadSpinsOnTheCreatorsCpuNorWhereThereIsOnlyOne) {
     as_creator([] {
         PastJob job(0);
         job.descriptor.notes.order.creator_cpu = sched_getcpu();

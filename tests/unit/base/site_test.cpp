@@ -23,7 +23,7 @@ TEST(Site, AStartRoutineIsAPlaceWhateverItsArgument) {
     EXPECT_EQ(site_of(one, nullptr)->id, reinterpret_cast<uintptr_t>(one));
 }
 
-TEST(Site, ANewcomerKnowsNothingOfWhoHadItsSlot) {
+TEST(Site, ANewcomerKnowsNothingOfItsSlotsFormerOwner) {
     site *place = site_of(one, nullptr);
     for (int i = 0; i < 10; i++)
         site_score(&place->brief, true);

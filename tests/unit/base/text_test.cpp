@@ -65,7 +65,7 @@ TEST(Text, WrittenByOneCall) {
     faults_clear();
 }
 
-TEST(Text, GoesOnAfterInterruptionsAndShortWrites) {
+TEST(Text, ContinuesAfterInterruptionsAndShortWrites) {
     text line;
     text_start(&line);
     text_add(&line, "in pieces");
@@ -75,7 +75,7 @@ TEST(Text, GoesOnAfterInterruptionsAndShortWrites) {
     EXPECT_TRUE(faults.write.empty());
 }
 
-TEST(Text, GivesUpWhereNobodyListensAndKeepsErrno) {
+TEST(Text, GivesUpWithoutAReaderAndKeepsErrno) {
     for (int answer : {-EBADF, 0}) {
         text line;
         text_start(&line);

@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr uid_t kNobody = 65534;
+constexpr uid_t kNoLife = 65534;
 constexpr int kServed = 9; // the exit code of `watched serve`, once all of its threads have gone on
 
 // Where any user may execute it.
@@ -110,14 +110,14 @@ TEST_F(StatAttach, AnOrdinaryUsers) {
         GTEST_SKIP() << "only root can become another user";
     if (is_forbidden())
         GTEST_SKIP() << "kernel.yama.ptrace_scope lets ordinary users not look at a process";
-    look_at_own(as(kNobody));
+    look_at_own(as(kNoLife));
 }
 
 TEST_F(StatAttach, AnotherUsersIsRefusedInALine) {
     if (!can_become_others())
         GTEST_SKIP() << "only root can become another user";
     Running running(serve());
-    const Ended ended = look(running.pid(), {"--seconds", "1"}, as(kNobody));
+    const Ended ended = look(running.pid(), {"--seconds", "1"}, as(kNoLife));
     EXPECT_EQ(ended.code(), 1);
     EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
     EXPECT_NE(ended.err.find("process " + std::to_string(running.pid())), std::string::npos) << ended.err;
@@ -184,7 +184,7 @@ TEST_F(StatAttach, AProcessThatEndsAndIsNotWaitedFor) {
 }
 
 // That looks the same in some of the kernel's files.
-TEST_F(StatAttach, AProcessWhoseFirstThreadHasEndedGoesOn) {
+TEST_F(StatAttach, AProcessWhoseFirstThreadHasEndedContinues) {
     Running running({program(), "headless", "4"});
     const Ended ended = look(running.pid(), {"--seconds", "1", "--json"});
     EXPECT_EQ(ended.code(), 0) << ended.err;

@@ -104,12 +104,12 @@ TEST(StatHolders, TwoThatWaitForEachOther) {
     EXPECT_NEAR(found.seconds, 0.85, 0.1); // the end is left out
 }
 
-TEST(StatHolders, WhoWaitsForOneInTheRingIsNotInIt) {
+TEST(StatHolders, AWaiterForOneInTheRingIsNotInIt) {
     EXPECT_EQ(threads_of(deadlock_of({from(0, 9, 0, 11), from(0, 11, 0, 12), from(0, 12, 1, 11)})),
               (Ids{11, 12}));
 }
 
-TEST(StatHolders, WhoJoinsOneThatWantsItsLock) {
+TEST(StatHolders, AJoinerOfAThreadThatWantsItsLock) {
     const Deadlock found = deadlock_of({from(0, 10, 2, 11), from(0, 11, 0, 10), running(12)});
     ASSERT_EQ(threads_of(found), (Ids{11, 10}));
     EXPECT_TRUE(found.threads[1].is_join);
@@ -139,7 +139,7 @@ TEST(StatHolders, TheLockOfOneThatHasEnded) {
 }
 
 // When a process ends its threads do, one after another.
-TEST(StatHolders, WhoEndsWithTheProcessDidNotEndBefore) {
+TEST(StatHolders, AThreadThatEndsWithTheProcessDidNotEndBefore) {
     std::vector<Life> lives = {from(0, 10, 0, 11), from(0, 11, 3)};
     lives[1].gone = 1.95;
     EXPECT_EQ(threads_of(deadlock_of(lives)), Ids{});
@@ -175,7 +175,7 @@ TEST(StatHolders, ALongQueueBeforeARing) {
 }
 
 // Not one that goes on, waits for work, or has just begun to wait.
-TEST(StatHolders, WhoMayGoOnIsNotStuck) {
+TEST(StatHolders, ARunnableThreadIsNotStuck) {
     EXPECT_EQ(threads_of(deadlock_of({})), Ids{});
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), running(11)})), Ids{});
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), from(0, 11, 4)})), Ids{});
@@ -193,7 +193,7 @@ TEST(StatHolders, AllWait) {
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)})), (Ids{11, 12}));
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(1.4, 12, 1)})), Ids{});
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 4)})), Ids{});
-    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0, kNobodyKnown)})), Ids{});
+    EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0, kHolderUnknown)})), Ids{});
     const Deadlock found = deadlock_of({from(0, 10, 0, 11), from(0, 11, 1)});
     EXPECT_EQ(found.kind, Deadlock::kAll); // although the owner of one is known
     EXPECT_EQ(threads_of(found), (Ids{10, 11}));

@@ -128,7 +128,7 @@ TEST(StatListing, ManyThreadsAreListedInPortions) {
 }
 
 // Who ends while the list is read, where it was read already, moves those behind: some of them are passed over then.
-TEST(StatListing, WhoIsThereStaysWhileOthersEnd) {
+TEST(StatListing, APresentThreadStaysWhileOthersEnd) {
     constexpr std::size_t kFirst = 10, kEnded = 1600;
     Sleepers sleepers(3500);
     Sampler sampler(100, kBudget);

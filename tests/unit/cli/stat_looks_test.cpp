@@ -32,7 +32,7 @@ int status_of(int (*body)()) {
     return status;
 }
 
-TEST(StatLooks, WhileNobodyWaitsForThemTheSecondInterruptEndsAll) {
+TEST(StatLooks, WithoutAWaiterTheSecondInterruptEndsAll) {
     const int ended = status_of([] {
         thrum::Interrupts interrupts;
         interrupts.release_second();
@@ -44,7 +44,7 @@ TEST(StatLooks, WhileNobodyWaitsForThemTheSecondInterruptEndsAll) {
     EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGINT) << ended;
 }
 
-TEST(StatLooks, WhatCameWhileNobodyWaitedIsToldToWhoDoesNext) {
+TEST(StatLooks, SignalsBetweenWaitsAreToldToTheNextWaiter) {
     const int ended = status_of([] {
         thrum::Interrupts interrupts;
         interrupts.release_second();
@@ -86,7 +86,7 @@ TEST(StatLooks, ASecondInterruptEndsTheWorkingOutOfAProcess) {
 // --- runs that are looked at --------------------------------------------------------------------------------
 
 // Their beginnings and ends are told on several CPUs, and so in any order.
-TEST(StatLooks, ProcessesThatHaveEndedDidNotGoOn) {
+TEST(StatLooks, ProcessesThatHaveEndedDidNotContinue) {
     const Ended ended = spawn({CLI_THRUM, "stat", "--", "/bin/sh", "-c",
                                "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i + 1)); done"});
     EXPECT_EQ(ended.code(), 0) << ended.err;

@@ -161,7 +161,7 @@ TEST(Preload, MakesNoCallsThatTheProgramForbids) {
     });
 }
 
-TEST(Preload, WhoOnlyAsksForFiltersIsNotConfined) {
+TEST(Preload, AskingForFiltersDoesNotConfine) {
     const Words words{CLI_PRELOADED, "unconfined", "300"};
     with_timers([&words] {
         const Timed timed(words);

@@ -267,11 +267,11 @@ TEST(Exact, SaysWhatItDidNotSeeInBetween) {
 }
 #endif
 
-constexpr uid_t kNobody = 65534;
+constexpr uid_t kNoLife = 65534;
 
 // An ordinary user, where this is root.
-bool become_nobody() {
-    return getuid() != 0 || (setuid(kNobody) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
+bool drop_privileges() {
+    return getuid() != 0 || (setuid(kNoLife) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
 }
 
 // A copy of the program that whoever executes it has its owner's rights in.
@@ -296,7 +296,7 @@ struct ProgramWithRights {
 TEST(Exact, SaysThatItDidNotSeeAProgramThatGainsRights) {
     if (getuid() != 0)
         GTEST_SKIP() << "only root can make one";
-    const ProgramWithRights program(kNobody);
+    const ProgramWithRights program(kNoLife);
     const Words arguments{"become", program.path, "vain", "9"};
     const Counted counted = count(arguments);
     expect_same_end(arguments, counted);
@@ -310,7 +310,7 @@ TEST(Exact, SaysThatAProgramDidNotGainRights) {
         GTEST_SKIP() << "only root can make one";
     const ProgramWithRights program(0);
     apart([&program] {
-        ASSERT_TRUE(become_nobody());
+        ASSERT_TRUE(drop_privileges());
         const Counted counted = count({"become", program.path, "vain", "9"});
         EXPECT_EQ(counted.total, 9u);
         EXPECT_NE(counted.said().find(program.path + " did not gain"), std::string::npos) << counted.said();
@@ -396,7 +396,7 @@ bool become_watcher() {
     __user_cap_data_struct rights[2] = {};
     rights[0].permitted = rights[0].effective = rights[0].inheritable = 1U << CAP_DAC_READ_SEARCH;
     rights[1].permitted = rights[1].effective = rights[1].inheritable = 1U << (kPerfmon - 32);
-    return prctl(PR_SET_KEEPCAPS, 1) == 0 && setuid(kNobody) == 0 &&
+    return prctl(PR_SET_KEEPCAPS, 1) == 0 && setuid(kNoLife) == 0 &&
            syscall(SYS_capset, &header, rights) == 0 &&
            prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0) == 0 &&
            prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kPerfmon, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
@@ -420,7 +420,7 @@ void expect_refusal(const std::string &program, const std::string &piece) {
 #ifdef CLI_STATIC_PROGRAM
 TEST(Exact, RefusesAStaticProgram) {
     apart([] {
-        ASSERT_TRUE(become_nobody());
+        ASSERT_TRUE(drop_privileges());
         expect_refusal(CLI_STATIC_PROGRAM, "statically linked");
     });
 }
@@ -428,7 +428,7 @@ TEST(Exact, RefusesAStaticProgram) {
 
 TEST(Exact, RefusesWithoutRandomization) {
     apart([] {
-        ASSERT_TRUE(become_nobody());
+        ASSERT_TRUE(drop_privileges());
         personality(ADDR_NO_RANDOMIZE);
         expect_refusal(CLI_WAITS, "address-space randomization");
     });
@@ -439,7 +439,7 @@ TEST(Exact, SaysThatPrivilegesAreGivenUp) {
         EXPECT_FALSE(tells(*count({"vain", "1"}).layer, "NO_NEW_PRIVS"));
     }
     apart([] {
-        ASSERT_TRUE(become_nobody());
+        ASSERT_TRUE(drop_privileges());
         const Counted counted = count({"vain", "10"});
         EXPECT_EQ(counted.total, 10u) << counted.said();
         EXPECT_TRUE(tells(*counted.layer, "NO_NEW_PRIVS"));
@@ -514,12 +514,12 @@ TEST(Tracepoints, CountWaitsOfAStaticProgram) {
 }
 #endif
 
-TEST(Tracepoints, ForWhoHasCapPerfmon) {
+TEST(Tracepoints, WithCapPerfmon) {
     if (getuid() != 0 || !has_tracepoints())
         GTEST_SKIP() << "only root can give that right away";
     apart([] {
         ASSERT_TRUE(become_watcher());
-        EXPECT_EQ(getuid(), kNobody);
+        EXPECT_EQ(getuid(), kNoLife);
         const Counted counted = count({"lock", "20"});
         ASSERT_TRUE(counted.layer->switched.has_value());
         EXPECT_GE(counted.layer->switched->voluntary, 20u);
@@ -527,7 +527,7 @@ TEST(Tracepoints, ForWhoHasCapPerfmon) {
         EXPECT_EQ(counted.said(), "");
     });
     apart([] {
-        ASSERT_TRUE(become_nobody());
+        ASSERT_TRUE(drop_privileges());
         std::string why_not;
         EXPECT_FALSE(Switches::are_allowed(why_not));
         EXPECT_NE(why_not.find("tracepoint"), std::string::npos);
@@ -551,7 +551,7 @@ TEST(Hardware, AddsUpWhatThreadsCount) {
 
 TEST(Hardware, CountsForOrdinaryUsers) {
     apart([] {
-        ASSERT_TRUE(become_nobody());
+        ASSERT_TRUE(drop_privileges());
         HardwareCounters layer({{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, &HardwareCounts::cycles}});
         run(waits_program({"burn", "100"}), &layer);
         layer.finish();
@@ -687,7 +687,7 @@ TEST(PerfProfile, CountsThreads) {
 
 TEST(PerfProfile, SeesItWithoutPrivileges) {
     apart([] {
-        ASSERT_TRUE(become_nobody());
+        ASSERT_TRUE(drop_privileges());
         const Profiled profiled = profile({"burn", "600"});
         ASSERT_NE(profiled.layer, nullptr) << profiled.why_not;
         expect_burning(profiled);

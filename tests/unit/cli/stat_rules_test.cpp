@@ -412,7 +412,7 @@ TEST(StatRules, AHotMutexInOneRun) {
 }
 
 // It is all that they do, and hardly anybody sleeps for it.
-TEST(StatRules, AHotMutexInOneRunThatNobodyWaitsForLong) {
+TEST(StatRules, AHotMutexInOneRunWithoutLongWaits) {
     const auto made = [](double taking, std::uint64_t samples) {
         Case one;
         one.point(0, 3.4, 3.6, 3.05, 2708).lock(LockKind::kHeap, "heap (0x5605342a6d80)", 0.1);
@@ -1013,7 +1013,7 @@ TEST(StatRules, MoreThreadsThanTheCoresThatMayBeUsed) {
     EXPECT_EQ(rules_of(made.concluded()).find("oversubscribed"), std::string::npos);
 }
 
-TEST(StatRules, WhoKeepsWaitingIsNotSequential) {
+TEST(StatRules, AThreadThatKeepsWaitingIsNotSequential) {
     Case made;
     made.point(1, 1, 0.03, 0.01, 800).point(4, 1, 0.03, 0.01, 820).doing(Doing::kRunning, 0.04);
     made.thread(0, 0.5, Doing::kRunnable);
@@ -1068,7 +1068,7 @@ TEST(StatRules, ABusyMachineByItsPressure) {
     EXPECT_EQ(made(0.6, 8), Outcome::kSlower) << "its own threads wait for each other";
 }
 
-TEST(StatRules, OthersThatAreInNobodysWay) {
+TEST(StatRules, HarmlessLoadOfOthers) {
     Case made;
     made.point(1, 1, 1, 0).point(2, 0.52, 1, 0).others(0.3).doing(Doing::kRunning, 1);
     EXPECT_EQ(made.concluded().outcome, Outcome::kScales);

@@ -963,7 +963,7 @@ TEST(Sampler, PythonsLock) {
 }
 
 // Without the words of a function's own, and of modules that have locks of their own.
-TEST(Sampler, PythonsLockIsNobodyElses) {
+TEST(Sampler, PythonsLockIsNoOtherLock) {
     const auto is_pythons = [](std::vector<Frame> stack, const std::vector<std::string> &modules) {
         for (std::size_t i = 0; i < stack.size(); i++)
             stack[i].module = modules[i];

@@ -281,7 +281,7 @@ TEST(StatSweep, APointIsMadeOfMedians) {
     EXPECT_NEAR(*point.load.others, (1.5 * 3 + 0.5 * 1 + 1 * 2) / 6, 1e-12);
 }
 
-TEST(StatSweep, WhoDoesNotHeedTheNumberIsNoticed) {
+TEST(StatSweep, AProgramThatIgnoresTheNumberIsNoticed) {
     const auto seen = [](unsigned threads, unsigned most_threads, double wall, double cpu) {
         Point point;
         point.threads = threads;

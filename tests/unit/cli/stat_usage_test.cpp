@@ -147,7 +147,7 @@ std::string default_lines() {
     return lines + std::to_string(numbers.back()) + "\n";
 }
 
-TEST(StatUsage, WhoSaysHowTheNumberIsToldWantsASweep) {
+TEST(StatUsage, AWayToPassTheNumberNeedsASweep) {
     const Script variable("echo $T >>$0.told\n");
     std::filesystem::remove(variable.path + ".told");
     const Ended ended =
@@ -525,9 +525,9 @@ const Place &place_with_probe() {
 
 // Before anything is run, in one line.
 void expect_refusal(const std::string &program, const std::string &why) {
-    constexpr uid_t kNobody = 65534;
+    constexpr uid_t kNoLife = 65534;
     World world;
-    world.user = getuid() == 0 ? kNobody : 0;
+    world.user = getuid() == 0 ? kNoLife : 0;
     const Place &here = place_with_probe();
     for (const Words &options :
          {Words{"--exact"}, Words{"--exact", "--sweep", "1,2", "--threads-env", "T"}}) {

@@ -163,7 +163,7 @@ TEST(StatVerdict, OneRunDoesNotDenyWhatItShows) {
     EXPECT_NE(without.verdict.find("one run shows nothing"), std::string::npos) << without.verdict;
 }
 
-TEST(StatVerdict, WhoInterruptsBeforeTheFirstLookHasNoVerdict) {
+TEST(StatVerdict, AnInterruptBeforeTheFirstSampleHasNoVerdict) {
     Report report = report_of({point(1, 1, 1, 2)});
     report.sampled_wall = 0;
     report.interrupted = true;
@@ -173,7 +173,7 @@ TEST(StatVerdict, WhoInterruptsBeforeTheFirstLookHasNoVerdict) {
         << report.verdict;
 }
 
-TEST(StatVerdict, OneThreadAtWorkGetsInNobodysWay) {
+TEST(StatVerdict, OneThreadAtWorkDisturbsNoOther) {
     Report report = report_of({point(0, 1, 1, 2)});
     time_of(report, Doing::kRunning) = 1;
     time_of(report, Doing::kIdleWait) = 1;
@@ -225,7 +225,7 @@ Report server(double lock_waits, bool for_messages) {
     return made;
 }
 
-TEST(StatVerdict, WhoWaitsForMessagesIsNotHeldAgainstLocks) {
+TEST(StatVerdict, WaitsForMessagesAreNotHeldAgainstLocks) {
     Report report = server(1, true);
     EXPECT_GT(Facts(report).lock_share, 0.75);
     conclude(report, "");
@@ -241,7 +241,7 @@ TEST(StatVerdict, NorWhereTheMachineIsBusy) {
     EXPECT_NE(first_rule(report), "io-bound");
 }
 
-TEST(StatVerdict, WhoReadsFilesIs) {
+TEST(StatVerdict, ReadersOfFilesAre) {
     Report report = server(1, false);
     EXPECT_LT(Facts(report).lock_share, 0.05);
     conclude(report, "");

@@ -190,7 +190,7 @@ static void send_to_all_others(void) {
             syscall(SYS_tgkill, getpid(), atoi(entry->d_name), SIGUSR1);
     closedir(tasks);
 }
-static void signals_meant_for_nobody(void) {
+static void signals_for_no_thread(void) {
     signal(SIGUSR1, hear);
     make_ready();
     send_to_all_others();
@@ -337,7 +337,7 @@ static const struct check_case cases[] = {
     {"stacks_come_back", stacks_come_back, HOLDS_WHEN_SKIPPED},
     {"address_space_is_bounded", address_space_is_bounded, HOLDS_WHEN_SKIPPED},
     {"attributes_of_a_thread", attributes_of_a_thread, HOLDS_WHEN_SKIPPED},
-    {"signals_meant_for_nobody", signals_meant_for_nobody, HOLDS_WHEN_SKIPPED},
+    {"signals_for_no_thread", signals_for_no_thread, HOLDS_WHEN_SKIPPED},
     {"locale_set_meanwhile", locale_set_meanwhile, HOLDS_WHEN_SKIPPED},
     {"forked", forked, HOLDS_WHEN_SKIPPED},
     {"nothing_under_a_limit", nothing_under_a_limit, HOLDS_WHEN_SKIPPED},

@@ -98,19 +98,19 @@ static void threads_before_and_after(void) {
 }
 
 // Threads that began before the filter and end after it.
-static volatile int go_on;
-static void *wait_to_go_on(void *arg) {
-    while (!go_on)
+static volatile int is_released;
+static void *wait_for_release(void *arg) {
+    while (!is_released)
         usleep(1000);
     return arg;
 }
 static void threads_across(void) {
     pthread_t threads[3];
     for (int i = 0; i < 3; i++)
-        CHECK_OK(pthread_create(&threads[i], NULL, wait_to_go_on, NULL));
+        CHECK_OK(pthread_create(&threads[i], NULL, wait_for_release, NULL));
     CHECK_OK(pthread_detach(threads[2]));
     enter_sandbox(NULL);
-    go_on = 1;
+    is_released = 1;
     CHECK_OK(pthread_join(threads[0], NULL));
     CHECK_OK(pthread_join(threads[1], NULL));
     use_threads();

@@ -307,7 +307,7 @@ void expect_in_time() {
     EXPECT_EQ(reading.ends, 1);
 }
 
-TEST_P(Blocking, IsWaitedForUntilAMoment) {
+TEST_P(Blocking, IsWaitedForUntilADeadline) {
     expect_given_up();
     expect_in_time();
     in_ult(expect_given_up);
@@ -379,7 +379,7 @@ TEST_F(BlockingPlain, WithoutARuntimeItIsAPlainCall) {
 }
 
 // There is no one who ends the thread but the thread itself, and it may be gone before its caller looks again.
-TEST_F(BlockingPlain, IsWaitedForUntilAMomentWithoutARuntime) {
+TEST_F(BlockingPlain, IsWaitedForUntilADeadlineWithoutARuntime) {
     blocking_keep_ns = THRUM_MS;
     const std::size_t threads = threads_of_process();
     for (int round = 0; round < 2; round++) {

@@ -190,7 +190,7 @@ TEST_P(Dump, SaysWhatThreadsWaitFor) {
 }
 
 // Of two callers one runs the function, whichever, and the other waits for that.
-TEST_P(Dump, SaysWhoWaitsForTheFirstCaller) {
+TEST_P(Dump, NamesTheWaiterForTheFirstCaller) {
     static thrum_once_t once;
     static thrum_event_t event;
     once = THRUM_ONCE_INITIALIZER;
@@ -209,7 +209,7 @@ TEST_P(Dump, SaysWhoWaitsForTheFirstCaller) {
 }
 
 // Its thread, that is no longer bound to it, does not leave it yet.
-TEST_P(Dump, SaysWhoWaitsForAWorkersEnd) {
+TEST_P(Dump, NamesTheWaiterForAWorkersEnd) {
     unsigned number = 0;
     ASSERT_EQ(thrum_worker_add(&number), 0);
     thrum_attr_t bound = attr_queued();

@@ -112,7 +112,7 @@ TEST_P(UltFork, ChildOfTheMainThreadCanHaveANewRuntime) {
     EXPECT_EQ(hundred_run(), 0);
 }
 
-TEST_P(UltFork, ChildOfAUltGoesOnAsAnExternalThread) {
+TEST_P(UltFork, ChildOfAUltContinuesAsAnExternalThread) {
     if (ULT_EMULATED && workers() > 1)
         GTEST_SKIP() << "the emulator's child of a fork among threads can start none";
     in_ult([] {

@@ -106,7 +106,7 @@ thrum::task<Number> awaits_those(int count) {
     co_return sum;
 }
 
-TEST_P(HppAwait, WhatGoesOnElsewhere) {
+TEST_P(HppAwait, CoroutinesThatResumeElsewhere) {
     everywhere([] { EXPECT_EQ(thrum::async(awaits_those(10)).get().value, 60); });
 }
 
@@ -350,7 +350,7 @@ struct Fire {
     };
 };
 
-Fire somebody_elses(thrum::future<void> go, thrum::promise<long> result) {
+Fire coroutine_of_another_library(thrum::future<void> go, thrum::promise<long> result) {
     const long before = (co_await ready(20)).value;
     co_await go;
     result.set_value(before + (co_await depth(20)).value + (co_await goes_elsewhere()).value);
@@ -363,7 +363,7 @@ Fire awaits_a_million(long count, thrum::promise<long> result) {
     result.set_value(sum);
 }
 
-TEST_P(HppAwait, AMillionByACoroutineOfSomebodyElses) {
+TEST_P(HppAwait, AMillionByAForeignCoroutine) {
     const long count = 1000000 / kStressDivisor;
     in_ult([count] {
         thrum::promise<long> result;
@@ -373,12 +373,12 @@ TEST_P(HppAwait, AMillionByACoroutineOfSomebodyElses) {
     });
 }
 
-TEST_P(HppAwait, ByACoroutineOfSomebodyElses) {
+TEST_P(HppAwait, ByAForeignCoroutine) {
     everywhere([] {
         thrum::promise<long> result;
         thrum::promise<void> go;
         thrum::future<long> sum = result.get_future();
-        somebody_elses(go.get_future(), std::move(result));
+        coroutine_of_another_library(go.get_future(), std::move(result));
         go.set_value();
         EXPECT_EQ(sum.get(), 45);
     });

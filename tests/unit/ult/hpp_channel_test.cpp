@@ -158,7 +158,7 @@ TEST_P(HppChannel, WhatIsLeftIsDestroyed) {
     EXPECT_EQ(Counted::alive, 0);
 }
 
-TEST_P(HppChannel, ClosingEndsWhoSends) {
+TEST_P(HppChannel, ClosingEndsSenders) {
     everywhere([] {
         thrum::channel<Counted> nobody;
         thrum::thread sends([&] { EXPECT_FALSE(nobody.send(Counted())); });

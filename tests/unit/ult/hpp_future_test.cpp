@@ -214,7 +214,7 @@ thrum::task<bool> waits_after(thrum::future<int> first, thrum::mutex &mutex) {
     co_return thrum_self() != nullptr;
 }
 
-TEST_P(HppTask, GoOnOnAThreadOfTheirOwn) {
+TEST_P(HppTask, ResumeOnAThreadOfTheirOwn) {
     thrum::mutex mutex;
     everywhere([&] {
         std::vector<thrum::promise<int>> promises(10);

@@ -476,7 +476,7 @@ std::uint64_t left(Rep now, Rep end) {
     return thrum::detail::nanoseconds_until(typename Clock::time_point(typename Clock::duration(end)));
 }
 
-TEST(HppTime, MomentsSaturate) {
+TEST(HppTime, DeadlinesSaturate) {
     using std::chrono::time_point;
     constexpr auto most = std::numeric_limits<std::int64_t>::max(),
                    least = std::numeric_limits<std::int64_t>::min();

@@ -55,7 +55,7 @@ TEST_P(HppThread, TakesMoveOnlyFunctionsAndArguments) {
 }
 
 // The maker's frame is overwritten at once, and what the thread has must be its own.
-TEST_P(HppThread, OwnsItsFunctionWhenItsMakerGoesOn) {
+TEST_P(HppThread, OwnsItsFunctionWhenItsCreatorContinues) {
     std::atomic<int> wrong{0};
     everywhere([&] {
         for (int round = 0; round < 200 / kStressDivisor + 1; round++) {
@@ -562,7 +562,7 @@ int status_of(const Body &body) {
     });
 }
 
-TEST_F(HppTerminate, WhereNobodyWouldHearOfAnException) {
+TEST_F(HppTerminate, WhereAnExceptionWouldBeLost) {
     const auto terminates = [](int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 77; };
     EXPECT_FALSE(
         terminates(status_of([] { EXPECT_THROW(thrum::thread([] { throw Thrown(); }).join(), Thrown); })));

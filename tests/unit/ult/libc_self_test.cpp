@@ -147,7 +147,7 @@ TEST_P(OwnStack, MayBeTheUsers) {
 }
 
 // Another's handle names that one; a kernel thread that runs no ULT its own.
-TEST_P(OwnStack, IsNobodyElses) {
+TEST_P(OwnStack, IsOfOneThreadOnly) {
     const pthread_t first = pthread_self();
     const int here = 0;
     in_ult([&] {

@@ -142,7 +142,7 @@ class Places : public UltPlain {
     Folder folder_;
 };
 
-TEST_F(Places, NobodyIsBoundUnlessTold) {
+TEST_F(Places, NoWorkerIsBoundByDefault) {
     for (const char *value : {"", "none"}) {
         setenv("THRUM_BIND", value, 1);
         ASSERT_EQ(init(2), 0);

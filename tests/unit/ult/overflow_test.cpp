@@ -282,7 +282,7 @@ TEST_F(StackOverflow, APointerThatGoesAstrayIntoTheGuardIsNone) {
     EXPECT_TRUE(says_nothing(end)) << end.said;
 }
 
-TEST_F(StackOverflow, ASegvThatSomebodySendsEndsTheProcessToo) {
+TEST_F(StackOverflow, ASegvThatIsSentEndsTheProcessToo) {
     const End end = end_of([] {
         kill(getpid(), SIGSEGV);
         _exit(1);
@@ -291,7 +291,7 @@ TEST_F(StackOverflow, ASegvThatSomebodySendsEndsTheProcessToo) {
     EXPECT_TRUE(says_nothing(end)) << end.said;
 }
 
-TEST_F(StackOverflow, ASegvThatSomebodySendsIsIgnoredIfTheProgramDoes) {
+TEST_F(StackOverflow, ASegvThatIsSentIsIgnoredIfTheProgramDoes) {
     if (ULT_ASAN || ULT_TSAN)
         GTEST_SKIP() << "they do not let go of it";
     signal(SIGSEGV, SIG_IGN);

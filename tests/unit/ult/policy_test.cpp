@@ -305,7 +305,7 @@ TEST_P(SchedOrder, RoundRobinTakesOneOfEach) {
     EXPECT_EQ(trace.run(THRUM_SCHED_ROUND_ROBIN, workers() - 1), "adgbhc");
 }
 
-TEST_P(SchedOrder, ExhaustGoesOnWhenOneIsEmpty) {
+TEST_P(SchedOrder, ExhaustTakesTheNextWhenOneIsEmpty) {
     std::atomic<bool> ran_first{false}, ran_second{false};
     std::string first, second;
     Trace trace(3);

@@ -148,7 +148,7 @@ TEST_P(PoolInTurn, DequeIsStolenFromOldestFirst) {
 }
 
 // Else two that wait for each other with thrum_yield would have a deque to themselves.
-TEST_P(PoolInTurn, WhoYieldsIsTheOldestOfADeque) {
+TEST_P(PoolInTurn, AYieldedThreadIsTheOldestOfADeque) {
     const PoolOf pool(THRUM_POOL_DEQUE);
     const thrum_attr_t attr = pool.attr();
     std::atomic<int> ran{0};

@@ -131,7 +131,7 @@ TEST_P(Blocked, WhileItSleepsInALoop) {
     });
 }
 
-TEST_P(Blocked, WhileItGivesWayInALoop) {
+TEST_P(Blocked, WhileItYieldsInALoop) {
     expect_progress(GetParam(), 1, hold_nothing, [](const Held &held) {
         while (held.is_held())
             sched_yield();

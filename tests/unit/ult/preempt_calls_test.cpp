@@ -977,7 +977,7 @@ Call sleep_(By by) {
 
 constexpr IsTimed kTimed = true, kUntimed = false;
 
-const Kind kGoOn[] = {
+const Kind kRestart[] = {
     {"Read", read_},
     {"Readv", readv_},
     {"Write", write_},
@@ -1084,17 +1084,17 @@ class Calls : public Interrupted, public testing::WithParamInterface<Case> {
     static Call prepare(By by) { return std::get<1>(GetParam()).prepare(by); }
 };
 
-class CallsThatGoOn : public Calls {};
+class CallsThatRestart : public Calls {};
 class CallsThatEnd : public Calls {};
 class CallsElsewhere : public Calls {};
 
-INSTANTIATE_TEST_SUITE_P(Modes, CallsThatGoOn, testing::Combine(kSafeModes, testing::ValuesIn(kGoOn)),
+INSTANTIATE_TEST_SUITE_P(Modes, CallsThatRestart, testing::Combine(kSafeModes, testing::ValuesIn(kRestart)),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Modes, CallsThatEnd, testing::Combine(kSafeModes, testing::ValuesIn(kEnd)),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(ForSignals, CallsThatEnd,
                          testing::Combine(kSafeModes, testing::ValuesIn(kWaitForSignals)), name_of_case);
-INSTANTIATE_TEST_SUITE_P(GoOn, CallsElsewhere, testing::Combine(kSafeModes, testing::ValuesIn(kGoOn)),
+INSTANTIATE_TEST_SUITE_P(GoOn, CallsElsewhere, testing::Combine(kSafeModes, testing::ValuesIn(kRestart)),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(End, CallsElsewhere, testing::Combine(kSafeModes, testing::ValuesIn(kEnd)),
                          name_of_case);
@@ -1102,7 +1102,7 @@ INSTANTIATE_TEST_SUITE_P(End, CallsElsewhere, testing::Combine(kSafeModes, testi
 } // namespace
 
 // The wait is ended when it has been interrupted some times.
-TEST_P(CallsThatGoOn, AreMadeAgain) {
+TEST_P(CallsThatRestart, AreMadeAgain) {
     const Call call = prepare(By::ITSELF);
     if (!call.make)
         GTEST_SKIP() << "the system has none";

@@ -106,7 +106,7 @@ void look_where(int, siginfo_t *, void *context) {
 
 } // namespace
 
-TEST_P(ProgramsHandlers, RunOnTheStackOfWhomTheyInterruptToTheirEnd) {
+TEST_P(ProgramsHandlers, RunToTheirEndOnTheInterruptedStack) {
     constexpr int kTimes = 20;
     on_threads = elsewhere = moved = 0;
     handle(look_where);

@@ -500,7 +500,7 @@ TEST_P(PreemptLibc, ThreadsOfTheProgramsAreCancelled) {
         EXPECT_EQ(in_child([=] { return units_cancel_threads(workers); }, LIMIT), 0) << workers;
 }
 
-TEST_P(PreemptLibc, WhoeverRunsInPlaceOfWhoIsCancelledIsNot) {
+TEST_P(PreemptLibc, ThePreemptorOfACancelledThreadIsNotCancelled) {
     EXPECT_EQ(in_child(the_primary_is_cancelled, LIMIT), 0);
 }
 

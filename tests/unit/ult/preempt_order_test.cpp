@@ -69,7 +69,7 @@ uint64_t ticks_of(unsigned worker) {
 
 // It blocks all signals, and makes somebody go before it by a call of the library. It is not preempted in that: it would go on
 // elsewhere, and leave a worker behind that no tick reaches.
-TEST_P(InOrder, WhoBlocksSignalsStaysInCallsAsWell) {
+TEST_P(InOrder, AThreadThatBlocksSignalsStaysInCallsAsWell) {
     const OnePool pool(GetParam(), 2, THRUM_POOL_PRIORITY, kSlice);
     thrum_sem_t sem;
     ASSERT_EQ(thrum_sem_init(&sem, 0), 0);
@@ -111,7 +111,7 @@ TEST_P(InOrder, WhoBlocksSignalsStaysInCallsAsWell) {
 
 // The other one has been alone for so long that there are no ticks any more, and its slice is over: the tick at the deadline is all
 // that it takes. The primary's worker is kept from looking at the deadlines of others, and sees when there are none.
-TEST_P(InOrder, WhoHasSleptRunsAtTheFirstTick) {
+TEST_P(InOrder, AWokenSleeperRunsAtTheFirstTick) {
     constexpr unsigned kLong = 50000, kTimes = 5;
     const OnePool pool(GetParam(), 1, THRUM_POOL_FIFO, kLong);
     std::atomic<uint64_t> deadline{0}, ran_at{0};

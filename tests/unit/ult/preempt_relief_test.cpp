@@ -292,7 +292,7 @@ void in_a_pool(unsigned mode, const std::function<void()> &work) {
 }
 
 // The pools are empty, and the holder is where such a worker looks then.
-TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsInNoPool) {
+TEST_P(Relief, ThreadInAPoolWithHolderInNoPool) {
     Contended lock;
     in_a_pool(GetParam(), [&] {
         Thread holder([&] { lock.hold(); });
@@ -304,7 +304,7 @@ TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsInNoPool) {
 }
 
 // ... or where such a worker would steal it: behind a thread that does not give way.
-TEST_P(Relief, OfAPoolsThreadWhereTheHolderIsAnotherWorkers) {
+TEST_P(Relief, ThreadInAPoolWithHolderOfAnotherWorker) {
     const Preempting runtime(2, GetParam());
     Contended lock;
     std::atomic<bool> runs{false}, go{false}, over{false};
@@ -450,7 +450,7 @@ TEST_P(Relief, WhereOthersAreInTheWay) {
 }
 
 // A region is where a thread is alone on its worker: it is relieved in a wait only.
-TEST_P(Relief, NotOfWhoComputes) {
+TEST_P(Relief, NotForComputingThreads) {
     const Preempting runtime(1, GetParam());
     std::atomic<bool> stop{false};
     std::atomic<int> turns{0};

@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, SafeMode, kSafeModes, name_of_mode);
 
 } // namespace
 
-TEST_P(SafeMode, WhoNeverYieldsDoesNotKeepOthersFromRunning) {
+TEST_P(SafeMode, AThreadThatNeverYieldsLetsOthersRun) {
     const Preempting runtime(1, GetParam());
     wait_for_each_other();
     EXPECT_GE(preemptions(), 1U);
@@ -416,7 +416,7 @@ TEST_P(SafeMode, ARegionPutsItOff) {
 }
 
 // The count of regions is the kernel thread's: who left it in one would leave that behind, too.
-TEST_P(SafeMode, InARegionNobodyElseRuns) {
+TEST_P(SafeMode, InARegionNoOtherThreadRuns) {
     const Preempting runtime(2, GetParam());
     std::atomic<bool> over{false};
     std::atomic<thrum_t> suspended{nullptr};
@@ -448,7 +448,7 @@ TEST_P(SafeMode, InARegionNobodyElseRuns) {
     stays.join();
 }
 
-TEST_P(SafeMode, WhoIsMadeInARegionComesAfterIt) {
+TEST_P(SafeMode, ASpawnInARegionRunsAfterIt) {
     const Preempting runtime(1, GetParam());
     Thread makes([] {
         std::atomic<bool> has_run{false};
@@ -468,7 +468,7 @@ TEST_P(SafeMode, WhoIsMadeInARegionComesAfterIt) {
 }
 
 // A scheduler's function too: what it would run goes back to its pool.
-TEST_P(SafeMode, InARegionASchedulerRunsNobody) {
+TEST_P(SafeMode, InARegionASchedulerRunsNoThread) {
     const Preempting runtime(1, GetParam());
     thrum_pool_t pool;
     ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);
@@ -517,7 +517,7 @@ TEST_P(SafeMode, InARegionASchedulerRunsNobody) {
     EXPECT_EQ(thrum_pool_destroy(pool), 0);
 }
 
-TEST_P(SafeMode, WhoIsAloneIsLeftAlone) {
+TEST_P(SafeMode, AThreadThatIsAloneIsNotInterrupted) {
     const Preempting runtime(2, GetParam(), kShort);
     uint64_t before = 0, after = 0;
     Thread alone([&] {
@@ -539,7 +539,7 @@ TEST_P(SafeMode, WhoIsAloneIsLeftAlone) {
 // --- ... and is not, when there is something to do ----------------------------------------------------------
 
 // A pool that keeps a thread back, whose worker has another one that computes.
-TEST_P(SafeMode, APoolIsLookedAtWhenItSaysSoBesideWhoComputes) {
+TEST_P(SafeMode, APoolIsAskedWhenItSaysSoBesideComputingThreads) {
     const Preempting runtime(1, GetParam());
     KeepingPool keeps = KeepingPool::for_a_time(30 * THRUM_MS);
     const PoolOf other(THRUM_POOL_FIFO);
@@ -550,7 +550,7 @@ TEST_P(SafeMode, APoolIsLookedAtWhenItSaysSoBesideWhoComputes) {
     Light coming([&] { came = true; }, &waits);
 }
 
-TEST_P(SafeMode, ATimerGoesOffBesideWhoComputes) {
+TEST_P(SafeMode, ATimerFiresBesideComputingThreads) {
     const Preempting runtime(1, GetParam());
     std::atomic<bool> flag{false};
     Thread sleeps([&] {
@@ -560,7 +560,7 @@ TEST_P(SafeMode, ATimerGoesOffBesideWhoComputes) {
     Thread waits([&] { wait_for(flag); });
 }
 
-TEST_P(SafeMode, WorkFromOutsideIsRunBesideWhoComputes) {
+TEST_P(SafeMode, ExternalWorkIsRunBesideComputingThreads) {
     const Preempting runtime(1, GetParam());
     std::atomic<bool> flag{false};
     std::thread outside([&] {
@@ -754,7 +754,7 @@ long signals_queued() {
 
 // Of signals that are queued only so many may be; and each would be one tick more. How many others of this user have is
 // counted, too.
-TEST_P(SafeMode, WhoIsToBeInterruptedIsSentOneSignal) {
+TEST_P(SafeMode, AThreadToInterruptIsSentOneSignal) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
     long fewest = LONG_MAX;
     for (int round = 0; round < 5; round++) {
@@ -876,7 +876,7 @@ void tick_behind(int lost) {
 
 // Where the CPU was away for a while it may be back for a microsecond when the next tick comes. A tick of the worker's own
 // that comes meanwhile is no part of this.
-TEST_P(SafeMode, WhoIsFoundByALateTickIsNotSentOffByTheOneBehindIt) {
+TEST_P(SafeMode, AThreadFoundByALateTickIsNotPreemptedByTheNext) {
     constexpr uint64_t kPeriod = 100 * THRUM_MS;
     const Preempting runtime(1, GetParam(), kPeriod / THRUM_US);
     std::atomic<unsigned> turns_of_other{0};
@@ -911,7 +911,7 @@ TEST_P(SafeMode, WhoIsFoundByALateTickIsNotSentOffByTheOneBehindIt) {
 }
 
 // The one that makes it is what it takes the place of.
-TEST_P(SafeMode, OneThatGoesBeforeItsMakerRunsBeforeThatGoesOn) {
+TEST_P(SafeMode, AChildAheadOfItsCreatorRunsBeforeThatResumes) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_PRIORITY);
     Light maker = ranked.spawn(0, 1, [&] {
         bool higher = false, lower = false;
@@ -1003,7 +1003,7 @@ TEST_P(SafeMode, AWorkerThatIsAddedPreempts) {
     EXPECT_EQ(thrum_worker_stop(number), 0);
 }
 
-TEST_P(SafeMode, AChildOfForkGoesOn) {
+TEST_P(SafeMode, AChildOfForkContinues) {
     const Preempting runtime(2, GetParam(), kShort);
     std::vector<Thread> threads;
     for (int id = 0; id < 4; id++)
@@ -1082,7 +1082,7 @@ TEST_F(Interrupted, ATaskletThatIsUsedAgainHasNoThreadLocalsOfItsOwn) {
 }
 
 // By itself, too: what it names is the worker's, or a donor.
-TEST_P(SafeMode, WhoCancelsItselfAsAKernelThreadGoesOn) {
+TEST_P(SafeMode, AThreadThatCancelsItsKernelThreadContinues) {
     const Preempting runtime(2, GetParam());
     Thread cancels([] {
         pthread_cancel(pthread_self());

@@ -122,7 +122,7 @@ TEST_P(TickTimers, OneForEachKernelThreadThatCarriesAWorker) {
 }
 
 // Whose thread is lost in a pool sleeps on, in mode klt, but does not tick.
-TEST_P(TickTimers, NobodyTicksForAThreadThatIsLost) {
+TEST_P(TickTimers, NoTicksForALostThread) {
     ASSERT_EQ(init(kSlice), 0);
     thrum_pool_t pool = nullptr;
     ASSERT_EQ(thrum_pool_create(&pool, THRUM_POOL_FIFO), 0);

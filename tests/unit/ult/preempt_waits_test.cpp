@@ -86,7 +86,7 @@ class HeldByAnother {
 
 } // namespace
 
-TEST_P(KernelWaits, WhoReadsDoesNotKeepTheWriterFromRunning) {
+TEST_P(KernelWaits, AReaderLetsTheWriterRun) {
     const Preempting runtime(1, GetParam());
     const Pipe pipe;
     std::atomic<bool> reads{false};
@@ -113,7 +113,7 @@ TEST_P(KernelWaits, NeitherDoesThePrimary) {
     EXPECT_GE(preemptions(), 1U);
 }
 
-TEST_P(KernelWaits, WhoWantsALockOfAFileDoesNotKeepItsHolderFromRunning) {
+TEST_P(KernelWaits, AWaiterForAFileLockLetsItsHolderRun) {
     const Preempting runtime(1, GetParam());
     const int theirs = memfd_create("lock", MFD_CLOEXEC);
     const int ours = open(("/proc/self/fd/" + std::to_string(theirs)).c_str(), O_RDWR | O_CLOEXEC);
@@ -141,7 +141,7 @@ TEST_P(KernelWaits, WhoWantsALockOfAFileDoesNotKeepItsHolderFromRunning) {
 }
 
 // The holder is none of the runtime's, and is told to let go by one that has had many turns meanwhile.
-TEST_P(KernelWaits, WhoWantsAMutexDoesNotKeepOthersFromRunning) {
+TEST_P(KernelWaits, AWaiterForAMutexLetsOthersRun) {
     const Preempting runtime(1, GetParam());
     HeldByAnother lock;
     std::atomic<bool> wants{false}, in_turn{false};
@@ -161,7 +161,7 @@ TEST_P(KernelWaits, WhoWantsAMutexDoesNotKeepOthersFromRunning) {
 }
 
 // All the time, and each of those who compute.
-TEST_P(KernelWaits, AllWhoComputeGoOnBesideWhoWaits) {
+TEST_P(KernelWaits, ComputingThreadsRunBesideWaiters) {
     constexpr int kThreads = 4, kSteps = 10;
     const Preempting runtime(1, GetParam());
     const Pipe pipe;
@@ -193,7 +193,7 @@ TEST_P(KernelWaits, AllWhoComputeGoOnBesideWhoWaits) {
 }
 
 // By slices: ten that wait would have ten of them in each round.
-TEST_P(KernelWaits, WhoWaitsOnHasAMomentOfEachRound) {
+TEST_P(KernelWaits, AThreadThatKeepsWaitingGetsAShortTurnOfEachRound) {
     constexpr unsigned kLong = ULT_EMULATED ? 100000 : 20000;
     constexpr std::size_t kReaders = 10, kRounds = 11;
     const Preempting runtime(1, GetParam(), kLong);
@@ -235,7 +235,7 @@ bool asleep_until(const std::function<bool()> &condition) {
 }
 
 // Threads that all wait in the kernel are asked less and less often; as often as before when one of them has something to do.
-TEST_P(KernelWaits, AllWhoWaitAreAskedMoreSeldom) {
+TEST_P(KernelWaits, WaitersAreAskedLessOften) {
     constexpr std::size_t kReaders = 8;
     const Preempting runtime(1, GetParam(), ULT_EMULATED ? 100000 : 10000);
     const Pipe pipe;
@@ -246,11 +246,11 @@ TEST_P(KernelWaits, AllWhoWaitAreAskedMoreSeldom) {
             while (pipe.get() == 'x')
                 reads++;
         });
-    const auto is_patient = [] { return inside_patience(0) > kShort * 8000UL; };
+    const auto is_patient = [] { return inside_kernel_wait(0) > kShort * 8000UL; };
     EXPECT_TRUE(asleep_until(is_patient));
     std::atomic<bool> over{false};
     Thread computes([&] { wait_for(over); });
-    EXPECT_TRUE(asleep_until([] { return inside_patience(0) == 0; }));
+    EXPECT_TRUE(asleep_until([] { return inside_kernel_wait(0) == 0; }));
     over = true;
     computes.join();
     EXPECT_TRUE(asleep_until(is_patient));
@@ -350,7 +350,7 @@ TEST_P(KernelWaits, TwoThatTalkToEachOther) {
 }
 
 // It goes on where another worker is free, and with the lock.
-TEST_P(KernelWaits, WhoHasWaitedForAMutexHasItWhereverItGoesOn) {
+TEST_P(KernelWaits, AWaiterOwnsItsMutexWhereverItResumes) {
     constexpr int kThreads = 6, kTimes = 30;
     const Preempting runtime(2, GetParam(), kShort);
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -92,7 +92,7 @@ TEST_P(ProgramTimer, StoppingWaitsForTheCall) {
     }
 }
 
-TEST_P(ProgramTimer, CanBeStoppedBeforeItsMomentAndStartedAgain) {
+TEST_P(ProgramTimer, CanBeStoppedBeforeItsExpiryAndStartedAgain) {
     Calls never(thrum_now() + 3600 * THRUM_S);
     thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
     for (int round = 0; round < 5; round++) {
@@ -139,7 +139,7 @@ ULT_OVER_WORKERS(ProgramTimer);
 
 class SuspendUntil : public Ult {};
 
-TEST_P(SuspendUntil, EndsWhenTheMomentHasComeAndNotBefore) {
+TEST_P(SuspendUntil, EndsAtTheDeadlineAndNotBefore) {
     in_ult([] {
         const std::uint64_t until = thrum_now() + 2 * THRUM_MS;
         EXPECT_EQ(thrum_suspend_until(until), ETIMEDOUT);

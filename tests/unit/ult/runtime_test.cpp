@@ -213,7 +213,7 @@ TEST_F(Runtime, IsThereOnce) {
     ASSERT_EQ(thrum_fini(), 0);
 }
 
-TEST_F(Runtime, IsStoppedByWhoStartedIt) {
+TEST_F(Runtime, IsStoppedByItsStarter) {
     EXPECT_EQ(thrum_fini(), EPERM); // there is none
     for (const unsigned workers : {1U, 2U, 8U}) {
         ASSERT_EQ(init(workers), 0);
@@ -365,7 +365,7 @@ int calls_of(Failing *what, unsigned workers) {
     return what->calls;
 }
 
-void expect_life_goes_on() {
+void expect_runtime_works() {
     faults_clear();
     EXPECT_EQ(thrum_workers(), 0U);
     const Outcome after = whole_life(2);
@@ -387,7 +387,7 @@ TEST_F(Faulty, AnyOneMmap) {
             const int needed = ULT_ASAN ? 1 : 2;
             EXPECT_TRUE(i < needed || i >= needed + 3 || outcome.init != 0) << "at call " << i;
         }
-        expect_life_goes_on();
+        expect_runtime_works();
     }
 }
 
@@ -399,7 +399,7 @@ TEST_F(Faulty, SeveralMmapsInARow) {
             faults.mmap.after(i, 30, ENOMEM);
             whole_life(workers);
         }
-        expect_life_goes_on();
+        expect_runtime_works();
     }
 }
 
@@ -431,18 +431,18 @@ TEST_F(Faulty, AnyOneThread) {
             EXPECT_EQ(thrum_workers(), 0U);
             EXPECT_EQ(thrum_self(), nullptr);
         }
-    expect_life_goes_on();
+    expect_runtime_works();
 }
 
 // If it can be had, says `auto`.
-TEST_F(Faulty, WithoutThreadsForPreemptionNobodyIsPreempted) {
+TEST_F(Faulty, WithoutThreadsForPreemptionNoThreadIsPreempted) {
     setenv("THRUM_PREEMPT", "auto", 1);
     faults.create.after(0, INT_MAX, EAGAIN);
     EXPECT_EQ(init(1), 0);
     unsetenv("THRUM_PREEMPT");
     in_ult([] {});
     EXPECT_EQ(thrum_fini(), 0);
-    expect_life_goes_on();
+    expect_runtime_works();
 }
 
 // vm.max_map_count: no guard page by either way.
@@ -454,7 +454,7 @@ TEST_F(Faulty, NoGuards) {
         EXPECT_TRUE(outcome.init == 0 || outcome.init == ENOMEM || outcome.init == EAGAIN) << outcome.init;
         EXPECT_TRUE(well > 0 || outcome.init != 0);
     }
-    expect_life_goes_on();
+    expect_runtime_works();
 }
 
 // One line says why, however often it is so.

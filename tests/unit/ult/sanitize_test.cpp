@@ -254,7 +254,7 @@ TEST_F(SanitizeThread, ARaceIsReported) {
     EXPECT_TRUE(contains(said, "WARNING: ThreadSanitizer: data race")) << said;
 }
 
-TEST_F(SanitizeThread, ARaceWithWhoMadeItIsReported) {
+TEST_F(SanitizeThread, ARaceWithItsCreatorIsReported) {
     const std::string said = said_by(2, [] {
         static long plain;
         static std::atomic<int> here;

@@ -88,7 +88,7 @@ TEST_P(SchedLife, AWorkersCanBeStopped) {
 }
 
 // An order to stop is for who has it, not for who gets it next.
-TEST_P(SchedLife, StoppingOneThatNobodyHasIsNothing) {
+TEST_P(SchedLife, StoppingAnUnusedOneIsNothing) {
     const Served served(1);
     thrum_sched_stop(served.scheds[0]);
     ASSERT_EQ(thrum_worker_set_sched(workers() - 1, served.scheds[0]), 0);
@@ -178,7 +178,7 @@ TEST_P(SchedLife, AStackedOneIsNoTasklet) {
 
 class SchedRuntimes : public UltPlain {};
 
-TEST_F(SchedRuntimes, NobodyHasItWhenTheRuntimeHasEnded) {
+TEST_F(SchedRuntimes, ItIsUnusedWhenTheRuntimeHasEnded) {
     for (const unsigned workers : {1U, 2U, 4U}) {
         thrum_pool_t pool = nullptr;
         thrum_sched_t first = nullptr, last = nullptr, stacked = nullptr;

@@ -346,7 +346,7 @@ TEST_P(Stack, MemoryGoesBackAfterABurst) {
 }
 
 // Trimmed all the time while others take and give back.
-TEST_P(Stack, TrimDisturbsNobody) {
+TEST_P(Stack, TrimDisturbsNoThread) {
     std::atomic<bool> over{false};
     External trimmer([&] {
         while (!over)

@@ -48,7 +48,7 @@ uint64_t switches_of(unsigned worker) {
 
 } // namespace
 
-TEST_P(Stacked, WhoFindsNothingKeepsNobodyFromTheWorkersOwn) {
+TEST_P(Stacked, AnIdleOneLetsTheWorkersOwnThreadsRun) {
     const PoolOf below(THRUM_POOL_FIFO), above(THRUM_POOL_FIFO);
     const SchedOn on(workers() - 1, sched_of(THRUM_SCHED_FIRST, {below.pool}));
     const thrum_attr_t attr = below.attr();
@@ -112,7 +112,7 @@ TEST_P(Stacked, AnotherRunsWhatComesMeanwhile) {
 }
 
 // Who waited last is the first that a push finds, and its worker computes.
-TEST_P(Stacked, WhoHasNoTurnDoesNotKeepAnother) {
+TEST_P(Stacked, OneWithoutATurnDoesNotKeepAnother) {
     if (workers() < 2)
         GTEST_SKIP() << "needs a worker that is free";
     const PoolOf pool(THRUM_POOL_FIFO);
@@ -143,7 +143,7 @@ TEST_P(Stacked, WhoHasNoTurnDoesNotKeepAnother) {
 
 // Its function runs two at a time, and is asked while there is one. Nobody is preempted, for one of two that comes back, since it
 // was, is left there alone.
-TEST_P(Stacked, WhoLeavesWhatIsThereGivesWay) {
+TEST_P(Stacked, OneThatLeavesItsThreadsYields) {
     const PoolOf pool(THRUM_POOL_FIFO);
     const auto run = [](thrum_sched_t sched, void *) {
         const thrum_pool_t mine = thrum_sched_pool(sched, 0);

@@ -142,7 +142,7 @@ TEST_P(SwitchTo, IsDirectOnOneWorker) {
     in_ult([] { expect_next_in_all(attr_queued()); });
 }
 
-TEST_P(SwitchTo, IsDirectAmongThoseWhoAreBoundToOne) {
+TEST_P(SwitchTo, IsDirectAmongThreadsBoundToOneWorker) {
     thrum_attr_t attr;
     thrum_attr_init(&attr);
     ASSERT_EQ(thrum_attr_set_worker(&attr, workers() - 1), 0);

@@ -40,7 +40,7 @@ TEST_P(Barrier, OfOneIsOpen) {
     EXPECT_EQ(thrum_barrier_wait_until(&barrier, 0, nullptr), 0);
 }
 
-TEST_P(Barrier, WhoGivesUpIsNotCounted) {
+TEST_P(Barrier, AWaiterThatGivesUpIsNotCounted) {
     thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(3);
     const auto give_up = [&](int) {
         EXPECT_EQ(thrum_barrier_wait_until(&barrier, in_ms(3), nullptr), ETIMEDOUT);

@@ -201,7 +201,7 @@ TEST_P(Channel, NothingIsLostAmongDeadlines) {
     }
 }
 
-TEST_P(Channel, CloseWakesAllWhoWait) {
+TEST_P(Channel, CloseWakesAllWaiters) {
     for (const bool timed : {false, true}) {
         const int count = divided(150);
         const uint64_t moment = timed ? in_ms(60000) : kNever;

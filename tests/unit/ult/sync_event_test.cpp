@@ -322,7 +322,7 @@ ULT_OVER_WORKERS(Future);
 
 class Once : public Ult {};
 
-TEST_P(Once, RunsOnceBeforeAnyoneGoesOn) {
+TEST_P(Once, RunsOnceBeforeAnyCallerReturns) {
     for (int i = 0; i < divided(50); i++) {
         thrum_once_t once = THRUM_ONCE_INITIALIZER;
         int runs = 0;
@@ -364,7 +364,7 @@ TEST_P(Once, IsTriedAgainAfterAnException) {
 }
 
 // Who waits for another's end gives up, who runs it does not.
-TEST_P(Once, IsWaitedForUntilAMoment) {
+TEST_P(Once, IsWaitedForUntilADeadline) {
     struct Calls {
         thrum_once_t once = THRUM_ONCE_INITIALIZER;
         thrum_event_t begun = THRUM_EVENT_INITIALIZER, go_on = THRUM_EVENT_INITIALIZER;

@@ -394,7 +394,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, NoWaiter, ULT_WORKERS, name_of_workers);
 // What may not wait may do all the rest.
 class FromATasklet : public Ult {};
 
-TEST_P(FromATasklet, DismissesWhoGaveUp) {
+TEST_P(FromATasklet, DismissesAWaiterThatGaveUp) {
     for (int i = 0; i < divided(100); i++) {
         thrum_cond_t cond = THRUM_COND_INITIALIZER;
         thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;

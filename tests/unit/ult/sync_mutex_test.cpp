@@ -56,7 +56,7 @@ TEST_P(Mutex, TryLockTakesAFreeOneOfAnyKind) {
     }
 }
 
-TEST_P(Mutex, IsHandedToWhoHasWaitedForLongest) {
+TEST_P(Mutex, IsHandedToTheLongestWaiter) {
     constexpr int kLights = 6, kHeavies = 2;
     std::vector<int> order;
     const auto wait = [&](int who) {

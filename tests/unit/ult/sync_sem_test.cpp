@@ -35,7 +35,7 @@ TEST_P(Sem, HasAMost) {
     EXPECT_EQ(thrum_sem_count(&sem_), THRUM_SEM_MAX);
 }
 
-TEST_P(Sem, GoesToWhoHasWaitedForLongest) {
+TEST_P(Sem, GoesToTheLongestWaiter) {
     std::vector<int> order;
     thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     std::vector<Light> lights;

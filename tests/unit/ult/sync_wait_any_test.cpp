@@ -294,7 +294,7 @@ TEST_P(WaitAny, TradesAmongThemselves) {
 }
 
 // Each of several threads is joined once, in the order of their ends, by one who waits for all that are left.
-TEST_P(WaitAny, JoinsWhoeverEndsFirst) {
+TEST_P(WaitAny, JoinsTheFirstToEnd) {
     for (int round = 0; round < divided(40); round++) {
         constexpr int kThreads = 8;
         struct Job {

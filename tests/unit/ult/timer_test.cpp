@@ -81,7 +81,7 @@ TEST_P(Sleep, OnExternalKernelThreads) {
     in_ult(sleep_for_many_times);
 }
 
-TEST_P(Sleep, APastMomentLetsOthersRun) {
+TEST_P(Sleep, APastDeadlineLetsOthersRun) {
     std::atomic<bool> stop{false}, ran{false};
     Light loop([&] {
         while (!stop)
@@ -109,7 +109,7 @@ TEST_P(Sleep, ManyAtATime) {
     EXPECT_EQ(woken, kSleepers);
 }
 
-TEST_P(Sleep, ManyForTheSameMoment) {
+TEST_P(Sleep, ManyForTheSameDeadline) {
     std::vector<Light> lights;
     std::atomic<int> woken{0};
     const uint64_t moment = thrum_now() + 100 * THRUM_MS;
@@ -146,7 +146,7 @@ TEST_P(Sleep, AgainAndAgainBesideOthersThatYield) {
 }
 
 // Each of all workers but one runs one that gives way to nobody until those have woken that sleep on its worker.
-TEST_P(Sleep, ALongThreadDelaysNobodyWhileAnotherWorkerIsIdle) {
+TEST_P(Sleep, ALongThreadDelaysNoOtherWhileAnotherWorkerIsIdle) {
     if (workers() == 1)
         GTEST_SKIP() << "there is no other worker";
     for (int round = 0; round < 3; round++) {
@@ -172,7 +172,7 @@ TEST_P(Sleep, ALongThreadDelaysNobodyWhileAnotherWorkerIsIdle) {
 }
 
 // All are asleep. Who is the first to be woken, by the only worker that watches the time, runs until the next one has.
-TEST_P(Sleep, WhoeverWatchesTheTimeIsReplaced) {
+TEST_P(Sleep, TheTimekeeperIsReplaced) {
     if (workers() == 1)
         GTEST_SKIP() << "there is no other worker";
     const unsigned count = std::min(workers(), 8U);
@@ -649,7 +649,7 @@ TEST_P(Timers, ClaimRacesWithTheDeadline) {
     EXPECT_GT(timed_out, 0);
 }
 
-TEST_P(Timers, AMomentThatHasPassedAndNever) {
+TEST_P(Timers, ADeadlineThatHasPassedAndNever) {
     in_ult([] {
         struct wait wait = {};
         struct worker *worker = inside_enter();

@@ -332,7 +332,7 @@ void expect_not_joinable(thrum_t thread) {
     EXPECT_EQ(thrum_detach(thread), EINVAL);
 }
 
-TEST_P(Join, OfOneThatSomebodyJoins) {
+TEST_P(Join, OfAThreadThatIsBeingJoined) {
     for (const bool timed : {false, true}) {
         Gate gate;
         const thrum_t waiter = spawn(pass, &gate);
@@ -599,7 +599,7 @@ TEST_P(Detach, ByItself) {
     });
 }
 
-TEST_P(Detach, OfOneThatSomebodyJoins) {
+TEST_P(Detach, OfAThreadThatIsBeingJoined) {
     in_ult([] {
         Gate gate;
         const thrum_t waiter = spawn(pass, &gate);

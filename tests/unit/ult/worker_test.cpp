@@ -201,7 +201,7 @@ struct BusyWorker {
 
 class WorkerInTurn : public UltInTurn {}; // which is busy as long as nobody is preempted
 
-TEST_P(WorkerInTurn, IsWaitedForUntilAMoment) {
+TEST_P(WorkerInTurn, IsWaitedForUntilADeadline) {
     const unsigned number = add();
     External waiter([number] {
         BusyWorker busy(number);
@@ -225,7 +225,7 @@ TEST_P(WorkerInTurn, IsWaitedForUntilAMoment) {
 }
 
 // Nobody waits for it any more when it has stopped: who wants the number does, or the runtime's end.
-TEST_P(WorkerInTurn, WhoWasNotWaitedForIsJoinedByTheNext) {
+TEST_P(WorkerInTurn, AWorkerNotWaitedForIsJoinedByTheNext) {
     const unsigned number = add();
     External([number] {
         BusyWorker busy(number);
@@ -430,7 +430,7 @@ TEST_P(WorkerSched, IsFreeBeforeItEverRan) {
 }
 
 // A scheduler that is a thread itself, and finds nothing, stands on the worker's way out.
-TEST_P(WorkerSched, StackedGoesOnElsewhere) {
+TEST_P(WorkerSched, StackedResumesElsewhere) {
     const unsigned number = add();
     thrum_t thread = nullptr;
     in_ult([&] {
