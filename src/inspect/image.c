@@ -6,7 +6,7 @@ __attribute__((visibility("default"))) const struct inspect_image thrum_image = 
     .magic = INSPECT_MAGIC,
     .version = THRUM_VERSION,
     .shape = INSPECT_SHAPE,
-    .scheduler = &scheduler,
+    .runtime = &runtime,
     .units = &unit_depot,
     .stacks = stack_depots,
 };

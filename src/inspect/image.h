@@ -20,7 +20,7 @@
             offsetof(struct thrum_unit, kind), offsetof(struct thrum_unit, pool),                            \
             offsetof(struct thrum_unit, name), offsetof(struct worker, deque), offsetof(struct worker, tid), \
             offsetof(struct worker, stay), offsetof(struct worker, counters),                                \
-            offsetof(struct scheduler, count), offsetof(struct scheduler, primary),                          \
+            offsetof(struct runtime, count), offsetof(struct runtime, primary),                              \
             offsetof(struct depot, chunks), sizeof(struct depot_chunk), offsetof(struct mutex, owner),       \
             offsetof(struct rwlock, writer), UNIT_EXTERNAL, AWAITS_KINDS, STACK_CLASSES, WORKERS_MAX,        \
             offsetof(struct carrier, tid)                                                                    \
@@ -30,7 +30,7 @@ struct inspect_image {
     char magic[8];
     char version[16];
     uint32_t shape[21];
-    const struct scheduler *scheduler;
+    const struct runtime *runtime;
     const struct depot *units;
     const struct depot *stacks; /* STACK_CLASSES of them */
 };

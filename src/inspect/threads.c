@@ -37,7 +37,7 @@ const char *inspect_check(const struct inspect_source *source) {
     const char *wrong = read_image(source, &image);
     if (wrong != NULL)
         return wrong;
-    if (!memory_field(source, image.scheduler, struct scheduler, open, &open))
+    if (!memory_field(source, image.runtime, struct runtime, open, &open))
         return "its memory cannot be read";
     return open ? NULL : "it has no running libthrum runtime now";
 }
@@ -47,8 +47,7 @@ const char *inspect_check(const struct inspect_source *source) {
 static uint64_t worker_at(const struct view *view, uint32_t number) {
     uint64_t worker = 0;
     memory_get(view->source,
-               (uintptr_t)view->image.scheduler + offsetof(struct scheduler, workers) +
-                   number * sizeof(void *),
+               (uintptr_t)view->image.runtime + offsetof(struct runtime, workers) + number * sizeof(void *),
                &worker, sizeof worker);
     return worker;
 }
@@ -66,8 +65,8 @@ static bool open_view(struct view *view, const struct inspect_source *source) {
     view->source = source;
     view->current = NULL;
     if (read_image(source, &view->image) != NULL ||
-        !memory_field(source, view->image.scheduler, struct scheduler, open, &open) || !open ||
-        !memory_field(source, view->image.scheduler, struct scheduler, count, &view->workers))
+        !memory_field(source, view->image.runtime, struct runtime, open, &open) || !open ||
+        !memory_field(source, view->image.runtime, struct runtime, count, &view->workers))
         return false;
     if (view->workers > WORKERS_MAX)
         view->workers = WORKERS_MAX;
@@ -372,10 +371,9 @@ bool inspect_threads(const struct inspect_source *source, struct inspect_summary
     telling.summary->workers = count_workers(&telling.view);
     struct thrum_unit primary;
     bool keep_going = true;
-    if (memory_field(source, telling.view.image.scheduler, struct scheduler, primary, &primary))
-        keep_going =
-            tell_of(&telling, (uintptr_t)telling.view.image.scheduler + offsetof(struct scheduler, primary),
-                    &primary);
+    if (memory_field(source, telling.view.image.runtime, struct runtime, primary, &primary))
+        keep_going = tell_of(
+            &telling, (uintptr_t)telling.view.image.runtime + offsetof(struct runtime, primary), &primary);
     telling.summary->is_whole = tell_of_all(&telling, &keep_going);
     return true;
 }

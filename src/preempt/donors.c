@@ -315,7 +315,7 @@ static void wait_for_ended(uint32_t most) {
 
 /* Blocks of the workers, of that which relieves others, and for the first that are preempted, are there in any case. */
 static bool is_below_least(void) {
-    return load_relaxed(&donors.alive) < 4 * (load_acquire(&scheduler.count) + 1);
+    return load_relaxed(&donors.alive) < 4 * (load_acquire(&runtime.count) + 1);
 }
 
 /* The kernel threads that the system allows are the program's as well. Without a further spare those run that have been
@@ -411,8 +411,8 @@ static void retire_surplus(void) {
 
 static void interrupt_starved(void) {
     enter();
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        struct worker *worker = scheduler.workers[i];
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        struct worker *worker = runtime.workers[i];
         if (load_relaxed(&worker->tick.starved) != 0 && exchange_acquire(&worker->tick.starved, 0U) != 0)
             tick_interrupt(worker);
     }

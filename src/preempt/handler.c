@@ -183,7 +183,7 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
 }
 
 static void look_at_timers(struct worker *worker) {
-    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
+    if (!timers_are_empty(&worker->timers) || load_relaxed(&runtime.orphans))
         timers_look(worker);
 }
 

@@ -53,7 +53,7 @@ static bool may_change_to(struct worker *worker, const struct thrum_unit *next, 
 
 /* The primary's worker needs one to go back to that. */
 static struct tcb *new_reserve(const struct worker *worker) {
-    bool is_primarys = preempt.carries && load_relaxed(&scheduler.primary.bound) == worker;
+    bool is_primarys = preempt.carries && load_relaxed(&runtime.primary.bound) == worker;
     return donors_take(is_primarys ? 0 : preempt_owners_at_once());
 }
 
@@ -61,7 +61,7 @@ static struct thrum_unit *next_of_search(struct worker *worker) {
     struct thrum_unit *unit = fifo_pop(&worker->inbox);
     if (unit == NULL)
         unit = yield_ring_pop(&worker->yields);
-    return unit != NULL ? unit : fifo_pop(&scheduler.shared);
+    return unit != NULL ? unit : fifo_pop(&runtime.shared);
 }
 
 static bool is_at_home(const struct worker *worker, const struct thrum_unit *unit) {
@@ -78,7 +78,7 @@ static void put_back(struct worker *worker, struct thrum_unit *unit) {
     if (is_at_home(worker, unit))
         fifo_push_front(&worker->inbox, unit);
     else if (unit_place(unit) == UNIT_ULT)
-        fifo_push_front(&scheduler.shared, unit);
+        fifo_push_front(&runtime.shared, unit);
     else
         unit_wake_elsewhere(NULL, unit);
 }
@@ -90,7 +90,7 @@ static void put_back(struct worker *worker, struct thrum_unit *unit) {
 static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passed, struct tcb **spare) {
     enum { FAR = 4096 };
     uint32_t count =
-        load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&scheduler.shared.count);
+        load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&runtime.shared.count);
     struct thrum_unit *unit, *found = NULL;
     for (uint32_t i = 0; found == NULL && i < count && (unit = next_of_search(worker)) != NULL; i++) {
         if (may_change_to(worker, unit, spare))
@@ -106,7 +106,7 @@ static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passe
         put_back(worker, unit);
     }
     if (some_are_back)
-        idle_wake_check(&scheduler.idle); /* who parked meanwhile did not see them */
+        idle_wake_check(&runtime.idle); /* who parked meanwhile did not see them */
     return found;
 }
 

@@ -285,7 +285,7 @@ static void on_set_ids(int signal, siginfo_t *info, void *context) {
 }
 
 static bool is_other_worker_at_home(const struct worker *worker) {
-    return is_at_home(worker) && worker != load_relaxed(&scheduler.primary.bound);
+    return is_at_home(worker) && worker != load_relaxed(&runtime.primary.bound);
 }
 
 /* Libc's handler may not return, and unwinds the stack from here on. */

@@ -93,8 +93,8 @@ static uint64_t look_at(struct worker *worker, uint64_t now) {
 
 static uint64_t look_at_all(void) {
     uint64_t now = timer_now(), earliest = TIMER_NEVER;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        uint64_t next = look_at(scheduler.workers[i], now);
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        uint64_t next = look_at(runtime.workers[i], now);
         if (next < earliest)
             earliest = next;
     }

@@ -39,15 +39,15 @@ bool preempt_carries(enum thrum_preempt_mode mode) {
 }
 
 uint32_t preempt_owners_at_once(void) {
-    uint32_t owners = load_relaxed(&preempt.owners), workers = load_acquire(&scheduler.count);
+    uint32_t owners = load_relaxed(&preempt.owners), workers = load_acquire(&runtime.count);
     return owners < workers ? owners : workers;
 }
 
 /* A worker runs on one; armed it has a reserve, and there is the one that relieves others. */
-static int start_keeping(const struct preempt_runtime *runtime) {
-    uint32_t workers = runtime->workers;
+static int start_keeping(const struct preempt_callbacks *callbacks) {
+    uint32_t workers = callbacks->workers;
     uint32_t count = preempt_is_armed() ? 2 * (workers + 1) + OTHER_BLOCKS : workers;
-    int error = donors_start(count, exceptions_here, runtime->arm, runtime->add_relief);
+    int error = donors_start(count, exceptions_here, callbacks->arm, callbacks->add_relief);
     if (error == 0 && preempt.lends && (error = libc_signals_wrap()) != 0)
         donors_stop();
     if (error == 0 && preempt_is_armed() && (error = monitor_start()) != 0) {
@@ -59,7 +59,7 @@ static int start_keeping(const struct preempt_runtime *runtime) {
 }
 
 /* Under a tool that nobody can be preempted under, threads give way at safepoints. */
-int preempt_start(const struct preempt_settings *settings, const struct preempt_runtime *runtime) {
+int preempt_start(const struct preempt_settings *settings, const struct preempt_callbacks *callbacks) {
     bool wanted = settings->mode != THRUM_PREEMPT_NONE, on = wanted && !annotate_holds_signals;
     preempt = (struct preempt){.settings = *settings,
                                .on = on,
@@ -68,20 +68,20 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
                                .carries = on && preempt_carries(settings->mode),
                                .armed = on && !settings->is_lazy,
                                .period = settings->slice,
-                               .place = runtime->place};
-    exceptions_here = runtime->exceptions_here;
+                               .place = callbacks->place};
+    exceptions_here = callbacks->exceptions_here;
     if (!preempt.on)
         return 0;
     tcb_is_cheap = arch_tcb_is_cheap();
     relief_start();
     int error = settings->is_lazy && handler_would_intrude() ? EAGAIN : handler_install();
-    if (error == 0 && preempt_has_spares() && (error = start_keeping(runtime)) != 0) {
+    if (error == 0 && preempt_has_spares() && (error = start_keeping(callbacks)) != 0) {
         monitor_stop(); /* the first carriers may have asked for it */
         handler_remove();
     }
     preempt.on = error == 0;
     if (preempt.on && preempt.carries)
-        carriers_start(runtime->is_over);
+        carriers_start(callbacks->is_over);
     own_is_possible = preempt.on && preempt.lends;
     own_is_default = own_is_possible && preempt.settings.mode == THRUM_PREEMPT_OWN_TLS;
     ticks_are_possible = preempt.on;
@@ -99,7 +99,7 @@ void preempt_close(void) {
     } while (load_seq_cst(&preempt.away) != 0); /* the relief's worker preempted meanwhile */
     preempt_make_no_more();
     if (preempt_relieves())
-        relief_close(load_relaxed(&scheduler.primary.bound));
+        relief_close(load_relaxed(&runtime.primary.bound));
 }
 
 void preempt_make_no_more(void) {
@@ -267,7 +267,7 @@ void preempt_worker_end(struct worker *worker) {
         signals_block(signals_bit(preempt.settings.signal));
     if (!preempt_has_spares())
         return;
-    if (preempt.lends && worker->current == &scheduler.primary) {
+    if (preempt.lends && worker->current == &runtime.primary) {
         libc_signals_unfollow();
         primary_end();
     }

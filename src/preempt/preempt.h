@@ -33,7 +33,7 @@ struct tick;
 struct exception_globals;
 
 /* What preemption has to know of the layer above. */
-struct preempt_runtime {
+struct preempt_callbacks {
     uint32_t workers; /* that there will be */
     struct exception_globals *(*exceptions_here)(
         void);                      /* of the calling kernel thread; NULL: the program has no C++ */
@@ -89,7 +89,7 @@ static inline bool preempt_has_spares(void) {
 /* --- life --------------------------------------------------------------------------------------------- */
 
 /* Before there are workers. 0, EAGAIN, EINVAL. */
-int preempt_start(const struct preempt_settings *settings, const struct preempt_runtime *runtime);
+int preempt_start(const struct preempt_settings *settings, const struct preempt_callbacks *callbacks);
 /* A runtime that nobody told to preempt makes what nobody needs who is not preempted when that is needed first: spares,
  * reserves, and the worker that relieves others. Until then nobody is preempted that would take a block along; so none of
  * them has a lock for which whoever makes these would wait. _make_spares: for so many workers; EAGAIN: the system has none.

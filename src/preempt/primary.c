@@ -61,7 +61,7 @@ bool primary_takes_cancel(const struct worker *here) {
     if (primary.base == 0 || (primary.base == arch_tcb() && at == here))
         return primary.base != 0;
     store_relaxed(&primary.is_cancelled, 1);
-    if (scheduler.fenced)
+    if (runtime.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else
         membarrier_expedited();
@@ -85,7 +85,7 @@ static __attribute__((noinline)) void take_note(const struct worker *worker) {
 /* --- its signal mask ---------------------------------------------------------------------------------- */
 
 static bool is_home(const struct worker *worker) {
-    return worker == load_relaxed(&scheduler.primary.bound);
+    return worker == load_relaxed(&runtime.primary.bound);
 }
 
 static sigbits change_mask(struct worker *worker, sigbits mask) {
@@ -97,7 +97,7 @@ static sigbits change_mask(struct worker *worker, sigbits mask) {
 /* That of its kernel thread is what the last tick there found. */
 static __attribute__((noinline)) void bring_mask(struct worker *worker) {
     if (!primary.brings)
-        primary.mask = load_relaxed(&load_relaxed(&scheduler.primary.bound)->tick.other);
+        primary.mask = load_relaxed(&load_relaxed(&runtime.primary.bound)->tick.other);
     if (is_home(worker))
         primary.brings = false;
     else
@@ -109,7 +109,7 @@ void primary_comes(struct worker *worker) {
     if (__builtin_expect(!is_home(worker) || primary.brings, 0))
         bring_mask(worker);
     store_relaxed(&primary.at, worker);
-    if (scheduler.fenced)
+    if (runtime.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (__builtin_expect(load_relaxed(&primary.is_cancelled), 0))

@@ -112,8 +112,8 @@ void relief_close(struct worker *home) {
 /* True: there is more to do at once. What is held no tick says so of again. */
 static bool relieve(struct worker *worker) {
     bool again = false;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        struct worker *stuck = scheduler.workers[i];
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        struct worker *stuck = runtime.workers[i];
         bool is_to_run = stuck != worker && (is_stuck(stuck) || is_held(stuck));
         struct thrum_unit *unit = is_to_run ? preempted_take(worker, stuck, NULL) : NULL;
         if (unit != NULL) {
@@ -126,17 +126,17 @@ static bool relieve(struct worker *worker) {
 }
 
 static void wait_until_asked(void) {
-    while (!load_acquire(&scheduler.stopping) && exchange_acquire(&asked, 0U) == 0)
+    while (!load_acquire(&runtime.stopping) && exchange_acquire(&asked, 0U) == 0)
         futex_wait(&asked, 0);
 }
 
 /* A tick that comes while it waits is its last. One that leaves wakes the next: the word may have been reset in between. */
 void relief_loop(struct worker *worker) {
-    while (wait_until_asked(), !load_acquire(&scheduler.stopping)) {
+    while (wait_until_asked(), !load_acquire(&runtime.stopping)) {
         enter();
         worker->has_scheduler = true; /* who waits or yields leaves it to its loop */
         worker->until_slow = 1;
-        while (relieve(worker) && !load_acquire(&scheduler.stopping)) {
+        while (relieve(worker) && !load_acquire(&runtime.stopping)) {
         }
         leave();
     }

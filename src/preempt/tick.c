@@ -17,7 +17,7 @@
 /* Workers tick one after another: when many signals come at one time their kernel threads wait for each other in the
  * kernel. */
 static uint64_t next_phase(const struct worker *worker, uint64_t period) {
-    uint32_t count = load_acquire(&scheduler.count);
+    uint32_t count = load_acquire(&runtime.count);
     uint64_t phase = period * worker->id / (count > worker->id ? count : worker->id + 1);
     uint64_t now = timer_now();
     return now - (now - phase) % period + period;
@@ -79,7 +79,7 @@ static bool leave_rest(struct worker *worker, enum tick_state to) {
     uint32_t resting = TICK_REST;
     if (!cas_acq_rel(&worker->tick.state, &resting, to))
         return false;
-    fetch_sub_relaxed(&scheduler.idle.resting, 1U);
+    fetch_sub_relaxed(&runtime.idle.resting, 1U);
     return true;
 }
 
@@ -101,9 +101,9 @@ void tick_has_deadline(struct worker *worker, uint64_t deadline) {
 }
 
 void tick_wake_resting(void) {
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
-        if (load_relaxed(&scheduler.workers[i]->tick.state) == TICK_REST)
-            tick_resume(scheduler.workers[i]);
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
+        if (load_relaxed(&runtime.workers[i]->tick.state) == TICK_REST)
+            tick_resume(runtime.workers[i]);
 }
 
 /* What is in the hands of a scheduler of the program's, or in the pools of one that is stacked, it alone knows. Timers that
@@ -112,7 +112,7 @@ void tick_wake_resting(void) {
 bool tick_has_others(const struct worker *worker) {
     const struct thrum_sched *sched = worker->sched;
     return worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
-           load_relaxed(&scheduler.orphans) ||
+           load_relaxed(&runtime.orphans) ||
            (sched != NULL && (sched->may_hold || scheduler_has_work(sched))) ||
            ((sched == NULL || unit_place(worker->current) != UNIT_POOLED) && work_for_anybody());
 }
@@ -122,7 +122,7 @@ bool tick_has_others_behind(const struct worker *worker) {
 }
 
 bool tick_holds_others_up(const struct worker *worker) {
-    return worker->sched != NULL && (!fifo_is_empty(&worker->inbox) || load_relaxed(&scheduler.orphans) ||
+    return worker->sched != NULL && (!fifo_is_empty(&worker->inbox) || load_relaxed(&runtime.orphans) ||
                                      scheduler_has_work(worker->sched) || work_for_anybody());
 }
 
@@ -149,10 +149,10 @@ void tick_rest(struct worker *worker) {
     set(worker, deadline == TIMER_NEVER ? 0 : not_over(deadline), 0);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what it says to the monitor is seen before that it rests */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
-        return;                                     /* still: another signal had come while it came to rest */
-    fetch_add_seq_cst(&scheduler.idle.resting, 1U); /* first: who ends the rest counts it out */
+        return;                                   /* still: another signal had come while it came to rest */
+    fetch_add_seq_cst(&runtime.idle.resting, 1U); /* first: who ends the rest counts it out */
     store_relaxed(&worker->tick.state, TICK_REST);
-    if (scheduler.fenced)
+    if (runtime.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else
         membarrier_expedited();
@@ -198,7 +198,7 @@ void tick_look_soon(struct worker *worker) {
 /* Queued where this worker looks. */
 static uint64_t count_queued(const struct worker *worker) {
     int64_t yielded = load_relaxed(&worker->yields.tail) - load_relaxed(&worker->yields.head);
-    return load_relaxed(&worker->inbox.count) + load_relaxed(&scheduler.shared.count) +
+    return load_relaxed(&worker->inbox.count) + load_relaxed(&runtime.shared.count) +
            (yielded > 0 ? (uint64_t)yielded : 0);
 }
 
@@ -292,9 +292,9 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
 
 /* Those whose next tick is an old period away. One that asks at this moment by itself, for the old one, does so again then. */
 static void ask_all(void) {
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
-        if (load_relaxed(&scheduler.workers[i]->tick.state) == TICK_ON)
-            ask(scheduler.workers[i]);
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
+        if (load_relaxed(&runtime.workers[i]->tick.state) == TICK_ON)
+            ask(runtime.workers[i]);
 }
 
 /* Also where a tool keeps all from being preempted. */

@@ -89,13 +89,13 @@ static uint64_t span_now(void) {
 }
 
 static void look_at_all(uint64_t now) {
-    uint32_t count = load_acquire(&scheduler.count);
+    uint32_t count = load_acquire(&runtime.count);
     uint64_t span = span_now();
     unsigned asked = 0;
     bool some_relieve = false, some_stand_still = false;
     watch.first++;
     for (uint32_t i = 0; i < count; i++) {
-        struct worker *worker = scheduler.workers[(watch.first + i) % count];
+        struct worker *worker = runtime.workers[(watch.first + i) % count];
         if (is_stuck(worker, now, span, &asked))
             relief_ask_held(worker);
         some_stand_still |= relief_is_wanted(worker) || (load_relaxed(&worker->tick.state) == TICK_ON &&

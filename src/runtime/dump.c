@@ -49,7 +49,7 @@ int thrum_dump(int file, size_t most) {
                                           .stack_pointer = stack_pointer_of,
                                           .context = &output,
                                           .most = most != 0 ? most : UINT64_MAX};
-    if (!load_acquire(&scheduler.open))
+    if (!load_acquire(&runtime.open))
         output.error = ESRCH;
     else if (!inspect_print(&source, &report))
         output.error = EPERM;

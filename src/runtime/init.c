@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Starting and stopping the runtime. The thread that calls thrum_init becomes the first of the workers: what ran on it
+/* Starting and stopping the startup. The thread that calls thrum_init becomes the first of the workers: what ran on it
  * goes on as a ULT that is bound to it. */
 #include <errno.h>
 #include <pthread.h>
@@ -31,12 +31,12 @@ enum state { STOPPED, CHANGING, RUNNING };
 
 static struct {
     uint32_t state; /* enum state; by cas from STOPPED or RUNNING to CHANGING */
-    bool joined_in; /* there is a scheduler.primary */
-} runtime;
+    bool joined_in; /* there is a runtime.primary */
+} startup;
 
 /* When there are no workers. */
 static void forget(void) {
-    store_relaxed(&scheduler.gone, 1);
+    store_relaxed(&runtime.gone, 1);
     preempt_stop();
     keys_fini();
     scheduler_forget();
@@ -61,14 +61,14 @@ static int start(const struct settings *settings, bool join_in) {
         error = trace_file_configure();
     if (error != 0)
         return error;
-    scheduler.fenced = !membarrier_register();
-    scheduler.idle = (struct idle){.fenced = scheduler.fenced};
+    runtime.fenced = !membarrier_register();
+    runtime.idle = (struct idle){.fenced = runtime.fenced};
     timekeeper_init();
-    scheduler.shared = (struct fifo){.count = 0};
-    scheduler.orphans = 0;
-    scheduler.primary.kind = UNIT_FREE; /* unless the caller is to be it */
-    store_relaxed(&scheduler.gone, 0);
-    store_relaxed(&scheduler.stopping, 0);
+    runtime.shared = (struct fifo){.count = 0};
+    runtime.orphans = 0;
+    runtime.primary.kind = UNIT_FREE; /* unless the caller is to be it */
+    store_relaxed(&runtime.gone, 0);
+    store_relaxed(&runtime.stopping, 0);
     ticks_per_us();
     annotate_init();
     trace_file_start();
@@ -77,15 +77,15 @@ static int start(const struct settings *settings, bool join_in) {
     stack_init(settings->stack_size);
     overflow_start();
     places_start(settings->workers);
-    const struct preempt_runtime runtime_below = {.workers = settings->workers,
-                                                  .exceptions_here = workers_exceptions(),
-                                                  .place = places_are_bound() ? places_enter : NULL,
-                                                  .arm = workers_arm,
-                                                  .add_relief = workers_add_relief,
-                                                  .is_over = workers_is_over};
+    const struct preempt_callbacks runtime_below = {.workers = settings->workers,
+                                                    .exceptions_here = workers_exceptions(),
+                                                    .place = places_are_bound() ? places_enter : NULL,
+                                                    .arm = workers_arm,
+                                                    .add_relief = workers_add_relief,
+                                                    .is_over = workers_is_over};
     error = preempt_start(&settings->preempt, &runtime_below);
     if (error == 0)
-        error = workers_start(settings->workers, join_in ? &scheduler.primary : NULL);
+        error = workers_start(settings->workers, join_in ? &runtime.primary : NULL);
     if (error != 0)
         forget();
     return error;
@@ -94,14 +94,14 @@ static int start(const struct settings *settings, bool join_in) {
 /* --- a child of fork ---------------------------------------------------------------------------------- */
 
 /* The caller is the only thread. It may have been a unit: it goes on, on its unit's stack, as an external kernel thread
- * of a process without a runtime. What the others held is lost; nothing of it is unmapped, the caller may stand on it. */
+ * of a process without a startup. What the others held is lost; nothing of it is unmapped, the caller may stand on it. */
 static void fork_child(void) {
     const struct worker *worker = worker_here();
     ARCH_TLS_STORE(thrum_worker, NULL);
     trace_file_fork_child();
-    store_relaxed(&scheduler.open, 0);
-    store_relaxed(&scheduler.count, 0);
-    lock_reset(&scheduler.shared.lock);
+    store_relaxed(&runtime.open, 0);
+    store_relaxed(&runtime.count, 0);
+    lock_reset(&runtime.shared.lock);
     migrate_fork_child();
     workers_fork_child();
     preempt_fork_child(worker);
@@ -111,7 +111,7 @@ static void fork_child(void) {
     keys_fork_child();
     pool_fork_child();
     scheduler_fork_child();
-    store_release(&runtime.state, STOPPED);
+    store_release(&startup.state, STOPPED);
     children_let_signals_in(worker);
     children_fork_child();
 }
@@ -137,9 +137,9 @@ static int change_to_running(const struct settings *settings, bool join_in) {
         without.preempt = (struct preempt_settings){.mode = THRUM_PREEMPT_NONE};
         error = start(&without, join_in);
     }
-    runtime.joined_in = join_in;
-    store_release(&scheduler.open, error == 0);
-    store_release(&runtime.state, error == 0 ? RUNNING : STOPPED);
+    startup.joined_in = join_in;
+    store_release(&runtime.open, error == 0);
+    store_release(&startup.state, error == 0 ? RUNNING : STOPPED);
     return error;
 }
 
@@ -149,7 +149,7 @@ int thrum_init(const struct thrum_config *config) {
     int error = config_read(config, &settings);
     if (error != 0)
         return error;
-    if (!cas_acq_rel(&runtime.state, &state, CHANGING))
+    if (!cas_acq_rel(&startup.state, &state, CHANGING))
         return EBUSY;
     return change_to_running(&settings, true);
 }
@@ -159,8 +159,8 @@ int scheduler_start_default(void) {
     struct settings settings;
     uint32_t state;
     int error = config_read(NULL, &settings);
-    while (error == 0 && (state = load_acquire(&runtime.state)) != RUNNING) {
-        if (state == STOPPED && cas_acq_rel(&runtime.state, &state, CHANGING))
+    while (error == 0 && (state = load_acquire(&startup.state)) != RUNNING) {
+        if (state == STOPPED && cas_acq_rel(&startup.state, &state, CHANGING))
             error = change_to_running(&settings, false);
         else
             sched_yield(); /* another thread is at it */
@@ -170,29 +170,29 @@ int scheduler_start_default(void) {
 
 int thrum_fini(void) {
     const struct worker *worker = enter();
-    bool is_primary = worker != NULL && runtime.joined_in && worker->current == &scheduler.primary;
+    bool is_primary = worker != NULL && startup.joined_in && worker->current == &runtime.primary;
     leave();
     if (!is_primary)
         return EPERM;
     workers_close();
-    trace_run(enter(), &scheduler.primary, THRUM_TRACE_END);
+    trace_run(enter(), &runtime.primary, THRUM_TRACE_END);
     leave();
-    store_release(&runtime.state, CHANGING);
-    store_release(&scheduler.open, 0);
+    store_release(&startup.state, CHANGING);
+    store_release(&runtime.open, 0);
     preempt_close();
     workers_stop();
     blocking_stop();
     trace_file_write();
     workers_delete();
     forget();
-    store_release(&runtime.state, STOPPED);
+    store_release(&startup.state, STOPPED);
     return 0;
 }
 
 uint64_t thrum_runtime_id(void) {
-    return load_acquire(&runtime.state) == RUNNING ? scheduler_runtime() : 0;
+    return load_acquire(&startup.state) == RUNNING ? scheduler_runtime() : 0;
 }
 
 unsigned thrum_workers(void) {
-    return load_acquire(&runtime.state) == RUNNING ? load_relaxed(&scheduler.running) : 0;
+    return load_acquire(&startup.state) == RUNNING ? load_relaxed(&runtime.running) : 0;
 }

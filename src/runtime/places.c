@@ -37,8 +37,8 @@ int places_configure(void) {
 
 void places_start(uint32_t workers) {
     const struct topology *topology = topology_machine();
-    scheduler.nodes = topology->nodes;
-    memset(scheduler.node_of, 0, sizeof scheduler.node_of);
+    runtime.nodes = topology->nodes;
+    memset(runtime.node_of, 0, sizeof runtime.node_of);
     if (places.bind == BIND_NONE)
         return;
     places.workers = workers;
@@ -74,8 +74,8 @@ void places_enter(uint32_t worker) {
         struct cpus cpus = cpus_of(worker);
         cpus_allow(&cpus);
     }
-    if (scheduler.nodes > 1)
-        store_relaxed(&scheduler.node_of[worker], topology_here());
+    if (runtime.nodes > 1)
+        store_relaxed(&runtime.node_of[worker], topology_here());
 }
 
 void places_leave(void) {

@@ -244,13 +244,13 @@ static struct maps read_maps(void) {
 static int write_rings(long fd, uint32_t workers) {
     int error = 0;
     for (uint32_t i = 0; i < workers && error == 0; i++)
-        error = write_ring(fd, i, worker_relieves(scheduler.workers[i]), &scheduler.workers[i]->trace);
+        error = write_ring(fd, i, worker_relieves(runtime.workers[i]), &runtime.workers[i]->trace);
     return error != 0 ? error : write_ring(fd, THRUM_TRACE_EXTERNAL, false, trace_outside());
 }
 
 static int write_section(long fd, const struct maps *maps) {
     struct ticks_moment end = ticks_now();
-    uint32_t workers = load_acquire(&scheduler.count);
+    uint32_t workers = load_acquire(&runtime.count);
     struct thrum_trace_header header = {
         .version = THRUM_TRACE_VERSION,
         .header_bytes = sizeof header,

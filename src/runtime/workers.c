@@ -61,7 +61,7 @@ static char *memory_of(struct worker *worker) {
 }
 
 static struct member *member_of(uint32_t slot) {
-    return (struct member *)(void *)scheduler.workers[slot];
+    return (struct member *)(void *)runtime.workers[slot];
 }
 
 /* In the slot behind the last, which does not count yet. */
@@ -74,7 +74,7 @@ static bool member_new(uint32_t slot) {
         munmap(memory, member_bytes());
         return false;
     }
-    scheduler.workers[slot] = &member->worker;
+    runtime.workers[slot] = &member->worker;
     return true;
 }
 
@@ -262,11 +262,11 @@ static int become_first(struct worker *worker, struct thrum_unit *primary) {
 void workers_stop(void) {
     if (worker_here() != NULL)
         preempt_worker_end(worker_here());
-    store_release(&scheduler.stopping, 1);
-    for (uint32_t i = 0; i < scheduler.count; i++)
-        idle_wake_this(&scheduler.idle, &scheduler.workers[i]->parking);
+    store_release(&runtime.stopping, 1);
+    for (uint32_t i = 0; i < runtime.count; i++)
+        idle_wake_this(&runtime.idle, &runtime.workers[i]->parking);
     relief_wake();
-    for (uint32_t i = 0; i < scheduler.count; i++)
+    for (uint32_t i = 0; i < runtime.count; i++)
         thread_join(member_of(i));
     preempt_workers_over();
     if (worker_here() != NULL)
@@ -275,11 +275,11 @@ void workers_stop(void) {
 
 static void delete_slots(uint32_t end) {
     preempt_make_no_more(); /* who makes them looks for workers that lack some */
-    store_relaxed(&scheduler.count, 0);
+    store_relaxed(&runtime.count, 0);
     for (uint32_t i = 0; i < end; i++) {
-        worker_destroy(scheduler.workers[i]);
-        munmap(memory_of(scheduler.workers[i]), member_bytes());
-        scheduler.workers[i] = NULL;
+        worker_destroy(runtime.workers[i]);
+        munmap(memory_of(runtime.workers[i]), member_bytes());
+        runtime.workers[i] = NULL;
     }
 }
 
@@ -290,13 +290,13 @@ static void change_renew(void) {
 }
 
 void workers_delete(void) {
-    delete_slots(scheduler.count);
+    delete_slots(runtime.count);
     change_renew();
 }
 
 static int start_threads(uint32_t first) {
     int error = 0;
-    for (uint32_t i = first; i < scheduler.count && error == 0; i++)
+    for (uint32_t i = first; i < runtime.count && error == 0; i++)
         error = thread_new(member_of(i));
     return error;
 }
@@ -314,13 +314,13 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
     if (error == 0 && slots > count)
         make_relief(member_of(count));
     if (error == 0 && primary != NULL)
-        error = become_first(scheduler.workers[0], primary);
+        error = become_first(runtime.workers[0], primary);
     if (error != 0) {
         delete_slots(made);
         return error;
     }
-    if (primary != NULL && !thread_begin(scheduler.workers[0], primary)) {
-        preempt_worker_unready(scheduler.workers[0]);
+    if (primary != NULL && !thread_begin(runtime.workers[0], primary)) {
+        preempt_worker_unready(runtime.workers[0]);
         delete_slots(made);
         return EAGAIN;
     }
@@ -328,17 +328,17 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
         trace_run(enter(), primary, THRUM_TRACE_BEGIN);
         leave();
     }
-    scheduler.running = count;
-    store_release(&scheduler.count, slots);
+    runtime.running = count;
+    store_release(&runtime.count, slots);
     preempt_workers_made();
     error = start_threads(primary != NULL);
     if (error != 0) {
         workers_stop();
-        delete_slots(scheduler.count);
+        delete_slots(runtime.count);
         return error;
     }
     for (uint32_t i = 0; i < count; i++)
-        worker_open(scheduler.workers[i]);
+        worker_open(runtime.workers[i]);
     thrum_mutex_lock(&change.mutex); /* external threads may be asking for a worker already */
     thrum_mutex_lock(&change.slots);
     change.open = true;
@@ -355,22 +355,22 @@ void workers_fork_child(void) {
 
 /* It may be there from an attempt that failed. NULL: no memory, or no room. */
 static struct member *relief_slot(void) {
-    uint32_t count = scheduler.count;
+    uint32_t count = runtime.count;
     for (uint32_t i = 0; i < count; i++)
-        if (worker_relieves(scheduler.workers[i]) && !member_of(i)->has_thread)
+        if (worker_relieves(runtime.workers[i]) && !member_of(i)->has_thread)
             return member_of(i);
     if (count == WORKERS_MAX || !member_new(count))
         return NULL;
     make_relief(member_of(count));
-    store_release(&scheduler.count, count + 1);
+    store_release(&runtime.count, count + 1);
     return member_of(count);
 }
 
 static bool relief_is_there(void) {
-    for (uint32_t i = 0; i < scheduler.count; i++)
-        if (worker_relieves(scheduler.workers[i]) && member_of(i)->has_thread)
+    for (uint32_t i = 0; i < runtime.count; i++)
+        if (worker_relieves(runtime.workers[i]) && member_of(i)->has_thread)
             return true;
-    return scheduler.count == WORKERS_MAX; /* it has to do without */
+    return runtime.count == WORKERS_MAX; /* it has to do without */
 }
 
 static bool add_relief(void) {
@@ -380,11 +380,11 @@ static bool add_relief(void) {
 
 /* Nobody is added meanwhile. */
 static bool arm(void) {
-    if (preempt_make_spares(scheduler.count) != 0 || !(relief_is_there() || add_relief()))
+    if (preempt_make_spares(runtime.count) != 0 || !(relief_is_there() || add_relief()))
         return false;
-    for (uint32_t i = 0; i < scheduler.count; i++)
-        if (worker_relieves(scheduler.workers[i]) || !worker_is_leaving(scheduler.workers[i]))
-            preempt_give_reserve(scheduler.workers[i]);
+    for (uint32_t i = 0; i < runtime.count; i++)
+        if (worker_relieves(runtime.workers[i]) || !worker_is_leaving(runtime.workers[i]))
+            preempt_give_reserve(runtime.workers[i]);
     if (monitor_start() != 0)
         return false;
     preempt_armed();
@@ -413,12 +413,12 @@ bool workers_add_relief(void) {
 
 /* Under the mutex as long as it is added to or taken from. It may be leaving still. */
 static bool is_vacant(uint32_t slot) {
-    return worker_is_leaving(scheduler.workers[slot]);
+    return worker_is_leaving(runtime.workers[slot]);
 }
 
 /* Whose end nobody has waited for, though somebody once did. */
 static bool is_unattended(uint32_t slot) {
-    return is_vacant(slot) && member_of(slot)->has_thread && !worker_relieves(scheduler.workers[slot]);
+    return is_vacant(slot) && member_of(slot)->has_thread && !worker_relieves(runtime.workers[slot]);
 }
 
 /* One that nobody has waited for to its end: at once, if that has come. */
@@ -433,29 +433,28 @@ static bool is_free(uint32_t slot) {
 
 /* The lowest that is free, or a new one. */
 static int find_slot(uint32_t *slot) {
-    for (*slot = 0; *slot < scheduler.count; ++*slot)
+    for (*slot = 0; *slot < runtime.count; ++*slot)
         if (is_free(*slot)) {
-            worker_ready(scheduler.workers[*slot]);
+            worker_ready(runtime.workers[*slot]);
             return 0;
         }
     if (*slot == WORKERS_MAX)
         return EAGAIN;
     if (!member_new(*slot))
         return ENOMEM;
-    store_release(&scheduler.count, *slot + 1); /* pairs with all who go through the slots */
+    store_release(&runtime.count, *slot + 1); /* pairs with all who go through the slots */
     return 0;
 }
 
 /* A vacant slot's timers are its next worker's. */
 static void count_orphans(void) {
     bool are_left = false;
-    exchange_acquire(&scheduler.orphans,
-                     0U); /* first: the one that relieves others may leave some meanwhile */
-    for (uint32_t i = 0; i < scheduler.count; i++)
-        are_left |= is_vacant(i) && !timers_are_empty(&scheduler.workers[i]->timers);
+    exchange_acquire(&runtime.orphans, 0U); /* first: the one that relieves others may leave some meanwhile */
+    for (uint32_t i = 0; i < runtime.count; i++)
+        are_left |= is_vacant(i) && !timers_are_empty(&runtime.workers[i]->timers);
     if (!are_left)
         return;
-    store_release(&scheduler.orphans, 1);
+    store_release(&runtime.orphans, 1);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     enter();
     tick_wake_resting(); /* who looked in between */
@@ -470,12 +469,12 @@ static int add(unsigned *number) {
     error = thread_new(member_of(slot));
     if (error != 0) {
         enter();
-        worker_close(scheduler.workers[slot]);
+        worker_close(runtime.workers[slot]);
         leave();
         return error;
     }
-    worker_open(scheduler.workers[slot]);
-    fetch_add_relaxed(&scheduler.running, 1U);
+    worker_open(runtime.workers[slot]);
+    fetch_add_relaxed(&runtime.running, 1U);
     count_orphans();
     if (number != NULL)
         *number = slot;
@@ -502,7 +501,7 @@ static bool give_up(struct timed_wait *timed_wait) {
 static bool ask_to_leave(struct worker *worker, const struct worker *here) {
     if (!worker_ask_to_leave(worker))
         return false;
-    fetch_sub_relaxed(&scheduler.running, 1U);
+    fetch_sub_relaxed(&runtime.running, 1U);
     if (here == worker)
         worker->until_slow = 1; /* it is to look at once */
     return true;
@@ -531,10 +530,10 @@ static int see_off(struct member *member, uint64_t deadline) {
 }
 
 static int stop(unsigned number, uint64_t deadline) {
-    if (number >= scheduler.count || (is_vacant(number) && !is_unattended(number)))
+    if (number >= runtime.count || (is_vacant(number) && !is_unattended(number)))
         return EINVAL;
     struct member *member = member_of(number);
-    if (!is_vacant(number) && (!member->has_thread || load_relaxed(&scheduler.running) == 1))
+    if (!is_vacant(number) && (!member->has_thread || load_relaxed(&runtime.running) == 1))
         return EBUSY;
     int error = see_off(member, deadline);
     if (error == 0)
@@ -570,7 +569,7 @@ int thrum_worker_stop(unsigned number) {
 /* Whoever is at it is waited for, and nobody begins. */
 void workers_close(void) {
     thrum_mutex_lock(&change.mutex);
-    for (uint32_t i = 0; i < scheduler.count; i++)
+    for (uint32_t i = 0; i < runtime.count; i++)
         if (is_unattended(i))
             stop(i, TIMER_NEVER);
     thrum_mutex_lock(&change.slots);
@@ -580,9 +579,9 @@ void workers_close(void) {
 int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *counters) {
     if (is_null(counters))
         return EINVAL;
-    if (number >= load_acquire(&scheduler.count))
+    if (number >= load_acquire(&runtime.count))
         return EINVAL;
-    const struct worker *worker = scheduler.workers[number];
+    const struct worker *worker = runtime.workers[number];
     *counters = (struct thrum_worker_counters){.switches = load_relaxed(&worker->counters.switches),
                                                .steals = load_relaxed(&worker->counters.steals),
                                                .parks = load_relaxed(&worker->counters.parks),

@@ -41,7 +41,7 @@ void workers_fork_child(void);
 struct exception_globals;
 struct exception_globals *(*workers_exceptions(void))(void);
 
-/* struct preempt_runtime's. */
+/* struct preempt_callbacks's. */
 struct worker;
 bool workers_arm(void);
 bool workers_add_relief(void);

@@ -26,9 +26,9 @@ static bool claim(struct idle *idle, struct parking *parking) {
 
 /* Of those on this NUMA node, or of the others. */
 static bool wake_where(struct idle *idle, uint32_t keeper, uint8_t node, bool near) {
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
-        if (i != keeper && (load_relaxed(&scheduler.node_of[i]) == node) == near &&
-            claim(idle, &scheduler.workers[i]->parking))
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
+        if (i != keeper && (load_relaxed(&runtime.node_of[i]) == node) == near &&
+            claim(idle, &runtime.workers[i]->parking))
             return true;
     return false;
 }
@@ -37,12 +37,11 @@ static bool wake_where(struct idle *idle, uint32_t keeper, uint8_t node, bool ne
  * to take its place. One whose waker has not counted it out yet may be at rest by now. */
 void idle_wake_one(struct idle *idle) {
     const struct worker *self = worker_here();
-    uint8_t node = self != NULL ? load_relaxed(&scheduler.node_of[self->id]) : 0;
+    uint8_t node = self != NULL ? load_relaxed(&runtime.node_of[self->id]) : 0;
     uint32_t keeper = timekeeper_current();
-    if (wake_where(idle, keeper, node, true) ||
-        (scheduler.nodes > 1 && wake_where(idle, keeper, node, false)))
+    if (wake_where(idle, keeper, node, true) || (runtime.nodes > 1 && wake_where(idle, keeper, node, false)))
         return;
-    if (keeper < load_acquire(&scheduler.count) && claim(idle, &scheduler.workers[keeper]->parking))
+    if (keeper < load_acquire(&runtime.count) && claim(idle, &runtime.workers[keeper]->parking))
         return;
     if (load_relaxed(&idle->resting) != 0)
         tick_wake_resting();
@@ -73,7 +72,7 @@ bool idle_wake_this(struct idle *idle, struct parking *parking) {
 
 bool idle_search(struct idle *idle) {
     uint32_t others = fetch_add_seq_cst(&idle->count, (uint32_t)IDLE_SEARCHING) / IDLE_SEARCHING;
-    return others == 0 || others * 2 < load_relaxed(&scheduler.running);
+    return others == 0 || others * 2 < load_relaxed(&runtime.running);
 }
 
 /* Makes up for the pushers' missing fence. */

@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, v
     if (__builtin_expect(unit == NULL, 0))
         return EINVAL;
     struct worker *worker = enter();
-    if (__builtin_expect(worker == NULL, 0) && load_relaxed(&scheduler.gone)) {
+    if (__builtin_expect(worker == NULL, 0) && load_relaxed(&runtime.gone)) {
         leave();
         return ESRCH;
     }
@@ -112,7 +112,7 @@ static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, v
             leave();
             return join_until(unit, result, CANCEL_FAR, keep);
         }
-        if (worker == NULL && !load_acquire(&scheduler.open)) {
+        if (worker == NULL && !load_acquire(&runtime.open)) {
             leave();
             return ESRCH;
         }
@@ -155,7 +155,7 @@ static int try_join(struct thrum_unit *unit, void **result, bool keep) {
     error = joiner == JOIN_NONE ? EBUSY : EINVAL;
     if (worker != NULL && unit == worker->current)
         error = EDEADLK;
-    else if (worker == NULL && !load_acquire(&scheduler.open))
+    else if (worker == NULL && !load_acquire(&runtime.open))
         error = ESRCH;
     leave();
     return error;

@@ -20,9 +20,9 @@ static struct lock change;
 #define TRACE_POOL     (~UINT64_C(1))
 
 static struct worker *bind_worker(uint32_t id) {
-    if (id >= load_acquire(&scheduler.count))
+    if (id >= load_acquire(&runtime.count))
         return NULL;
-    struct worker *worker = scheduler.workers[id];
+    struct worker *worker = runtime.workers[id];
     return worker_bind(worker) ? worker : NULL;
 }
 
@@ -70,7 +70,7 @@ static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct
     if (from != NULL)
         worker_unbind(from);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (error == 0 && load_relaxed(&scheduler.idle.resting) != 0)
+    if (error == 0 && load_relaxed(&runtime.idle.resting) != 0)
         tick_wake_resting(); /* it may run on one, and is to leave that */
     return error;
 }

@@ -54,7 +54,7 @@ static void look_begin(struct worker *self) {
         store_relaxed(&self->looks, 1);
     else
         fetch_add_seq_cst(&externals_look, 1U);
-    if (scheduler.fenced)
+    if (runtime.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -68,21 +68,21 @@ static void look_end(struct worker *self) {
 }
 
 bool order_units_are_read(void) {
-    if (scheduler.fenced)
+    if (runtime.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     else
         membarrier_expedited();
     bool are_read = load_acquire(&externals_look) != 0;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count) && !are_read; i++)
-        are_read = load_acquire(&scheduler.workers[i]->looks) != 0;
+    for (uint32_t i = 0; i < load_acquire(&runtime.count) && !are_read; i++)
+        are_read = load_acquire(&runtime.workers[i]->looks) != 0;
     return are_read;
 }
 
 static struct worker *worker_to_interrupt(const struct thrum_pool *pool, unsigned priority) {
     struct worker *last = NULL;
     unsigned place_of_last = RUNS_BEFORE_ALL;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        struct worker *worker = scheduler.workers[i];
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        struct worker *worker = runtime.workers[i];
         const struct thrum_sched *sched = load_relaxed(&worker->sched);
         if (!scheduler_looks_at(sched, pool))
             continue;

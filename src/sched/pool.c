@@ -26,7 +26,7 @@ static void *get(struct slab *slab) {
 
 /* What is in it are threads of a runtime that has ended. */
 static bool is_of_the_past(void) {
-    return load_relaxed(&scheduler.gone);
+    return load_relaxed(&runtime.gone);
 }
 
 static void put(struct slab *slab, void *object) {

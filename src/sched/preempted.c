@@ -48,9 +48,9 @@ static struct thrum_unit *take_from_rings(struct worker *from) {
 /* It would steal from them, and they may compute without giving way. */
 static struct thrum_unit *take_from_others(const struct worker *from, uint32_t drawn) {
     struct thrum_unit *unit = NULL;
-    uint32_t count = load_acquire(&scheduler.count);
+    uint32_t count = load_acquire(&runtime.count);
     for (uint32_t i = 0; i < count && unit == NULL; i++) {
-        struct worker *other = scheduler.workers[(drawn + i) % count];
+        struct worker *other = runtime.workers[(drawn + i) % count];
         if (other != from)
             unit = take_from_rings(other);
     }
@@ -129,7 +129,7 @@ struct thrum_unit *preempted_take(struct worker *worker, struct worker *from, co
         switch ((drawn + i) % queues) {
         case 0: unit = take_from_fifo(&from->inbox); break;
         case 1: unit = take_from_rings(from); break;
-        case 2: unit = take_from_fifo(&scheduler.shared); break;
+        case 2: unit = take_from_fifo(&runtime.shared); break;
         case QUEUES: unit = take_from_others(from, rest); break;
         default:
             unit = own != NULL ? take_from_pools(own, true, rest) : take_from_pools_of(from, rest);

@@ -77,8 +77,8 @@ int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice) {
 
 /* Who had it in an earlier runtime is gone. */
 bool scheduler_claim(struct thrum_sched *sched) {
-    uint32_t runtime = load_acquire(&runtimes), used = load_relaxed(&sched->used);
-    if (used == runtime || !cas_acq_rel(&sched->used, &used, runtime))
+    uint32_t number = load_acquire(&runtimes), used = load_relaxed(&sched->used);
+    if (used == number || !cas_acq_rel(&sched->used, &used, number))
         return false;
     store_relaxed(&sched->stopping, 0);
     return true;
@@ -123,7 +123,7 @@ bool thrum_sched_stopping(thrum_sched_t sched) {
     if (is_null(sched))
         misuse_null(__func__);
     const struct worker *worker = enter();
-    bool stopping = load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping) ||
+    bool stopping = load_acquire(&sched->stopping) || load_acquire(&runtime.stopping) ||
                     (worker->sched == sched && load_acquire(&worker->wanted_sched) != sched);
     leave();
     return stopping;
@@ -228,13 +228,13 @@ bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool
 /* (1) and (2) of idle.h, with all workers that look at this pool in the place of the count. */
 static bool wake_worker_for(const struct thrum_pool *pool) {
     bool is_searched = false;
-    if (load_relaxed(&scheduler.idle.count) == 0)
+    if (load_relaxed(&runtime.idle.count) == 0)
         return false;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        struct worker *worker = scheduler.workers[i];
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        struct worker *worker = runtime.workers[i];
         if (!scheduler_looks_at(load_acquire(&worker->idle_sched), pool))
             continue;
-        if (idle_wake_this(&scheduler.idle, &worker->parking))
+        if (idle_wake_this(&runtime.idle, &worker->parking))
             return true;
         is_searched = true;
     }
@@ -243,7 +243,7 @@ static bool wake_worker_for(const struct thrum_pool *pool) {
 
 bool scheduler_wake_for(const struct thrum_pool *pool) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (load_relaxed(&scheduler.idle.resting) != 0)
+    if (load_relaxed(&runtime.idle.resting) != 0)
         tick_wake_resting();
     bool is_searched = wake_worker_for(pool);
     if (!is_searched)
@@ -252,10 +252,10 @@ bool scheduler_wake_for(const struct thrum_pool *pool) {
 }
 
 void scheduler_wake(const struct thrum_sched *sched) {
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        struct worker *worker = scheduler.workers[i];
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        struct worker *worker = runtime.workers[i];
         if (load_acquire(&worker->idle_sched) == sched)
-            idle_wake_this(&scheduler.idle, &worker->parking);
+            idle_wake_this(&runtime.idle, &worker->parking);
     }
 }
 
@@ -299,11 +299,11 @@ void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched) {
 }
 
 int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
-    if (number >= load_acquire(&scheduler.count))
+    if (number >= load_acquire(&runtime.count))
         return EINVAL;
     if (sched != NULL && !scheduler_claim(sched))
         return EBUSY;
-    struct worker *worker = scheduler.workers[number];
+    struct worker *worker = runtime.workers[number];
     enter();
     lock_acquire(&worker->sched_lock);
     bool leaves = worker_is_leaving(worker);
@@ -312,7 +312,7 @@ int thrum_worker_set_sched(unsigned number, thrum_sched_t sched) {
     else if (sched != NULL)
         scheduler_release(sched);
     lock_release(&worker->sched_lock);
-    idle_wake_this(&scheduler.idle, &worker->parking);
+    idle_wake_this(&runtime.idle, &worker->parking);
     leave();
     return leaves ? EINVAL : 0;
 }

@@ -434,7 +434,7 @@ static __attribute__((noinline)) int spawn_tasklet(struct worker *worker, thrum_
 static inline __attribute__((always_inline)) int spawn(thrum_t *thread, const thrum_attr_t *attr,
                                                        void *(*fn)(void *), void *arg) {
     struct worker *worker = enter();
-    if (__builtin_expect(worker == NULL && !load_acquire(&scheduler.open), 0)) {
+    if (__builtin_expect(worker == NULL && !load_acquire(&runtime.open), 0)) {
         leave();
         int error = scheduler_start_default();
         return error != 0 ? error : thrum_spawn(thread, attr, fn, arg);

@@ -51,7 +51,7 @@ static void remove_own(const struct stacked_wait *wait) {
 }
 
 static bool has_something_to_do(const struct thrum_sched *sched) {
-    return scheduler_has_work(sched) || load_acquire(&sched->stopping) || load_acquire(&scheduler.stopping);
+    return scheduler_has_work(sched) || load_acquire(&sched->stopping) || load_acquire(&runtime.stopping);
 }
 
 /* Until it is woken or the deadline comes; the worker may be another one then. False: there is something already. */

@@ -20,10 +20,10 @@ uint32_t timekeeper_current(void) {
 
 /* Whoever is parked: one that finds no keeper becomes it. */
 static void tell_anybody(void) {
-    if (load_relaxed(&scheduler.idle.count) % IDLE_SEARCHING == 0)
+    if (load_relaxed(&runtime.idle.count) % IDLE_SEARCHING == 0)
         return;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
-        if (idle_look_again(&scheduler.workers[i]->parking))
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
+        if (idle_look_again(&runtime.workers[i]->parking))
             return;
 }
 
@@ -32,8 +32,8 @@ void timekeeper_tell(uint64_t deadline) {
     if (deadline >= load_relaxed(&timekeeper.until))
         return;
     uint32_t keeper = timekeeper_current();
-    if (keeper < load_acquire(&scheduler.count))
-        idle_look_again(&scheduler.workers[keeper]->parking);
+    if (keeper < load_acquire(&runtime.count))
+        idle_look_again(&runtime.workers[keeper]->parking);
     else
         tell_anybody();
 }

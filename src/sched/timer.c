@@ -155,15 +155,15 @@ static uint32_t next_stride(const struct timers *timers, uint64_t now) {
 /* Those of workers that were stopped: nobody is left who would fire them while all are busy. */
 static void fire_orphans(struct worker *worker, uint64_t now) {
     bool some_are_left = false;
-    exchange_acquire(&scheduler.orphans, 0U); /* first: who leaves some meanwhile says so again */
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
-        if (worker_is_leaving(scheduler.workers[i])) {
-            fire_expired(worker, &scheduler.workers[i]->timers, now);
-            some_are_left |= !timers_are_empty(&scheduler.workers[i]->timers);
+    exchange_acquire(&runtime.orphans, 0U); /* first: who leaves some meanwhile says so again */
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
+        if (worker_is_leaving(runtime.workers[i])) {
+            fire_expired(worker, &runtime.workers[i]->timers, now);
+            some_are_left |= !timers_are_empty(&runtime.workers[i]->timers);
         }
     if (!some_are_left)
         return;
-    store_release(&scheduler.orphans, 1);
+    store_release(&runtime.orphans, 1);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     tick_wake_resting(); /* who looked in between */
 }
@@ -172,7 +172,7 @@ uint32_t timers_look(struct worker *worker) {
     struct timers *timers = &worker->timers;
     uint64_t now = timer_now();
     fire_expired(worker, timers, now);
-    if (load_acquire(&scheduler.orphans))
+    if (load_acquire(&runtime.orphans))
         fire_orphans(worker, now);
     timers->stride = next_stride(timers, now);
     timers->looked = now;
@@ -186,16 +186,16 @@ void timers_look_everywhere(struct worker *worker) {
     uint64_t now = timer_now();
     if (next > now)
         return;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++)
-        fire_expired(worker, &scheduler.workers[i]->timers, now);
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
+        fire_expired(worker, &runtime.workers[i]->timers, now);
 }
 
 uint64_t timers_next(void) {
     uint64_t next = TIMER_NEVER;
     if (!timers_were_used())
         return next;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        uint64_t there = load_relaxed(&scheduler.workers[i]->timers.next);
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        uint64_t there = load_relaxed(&runtime.workers[i]->timers.next);
         if (there < next)
             next = there;
     }

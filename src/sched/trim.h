@@ -27,7 +27,7 @@ static inline bool trim_is_wanted(void) {
  * be parked: this is a push (idle.h). Inside. */
 static inline void trim_tell(void) {
     if (__builtin_expect(trim_is_wanted(), 0))
-        idle_wake_check(&scheduler.idle);
+        idle_wake_check(&runtime.idle);
 }
 
 #endif

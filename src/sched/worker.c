@@ -24,7 +24,7 @@ bool carriers_are_used;
 bool ticks_are_possible;
 struct exception_globals tcb_own_exceptions = {.caught = &tcb_own_exceptions};
 
-struct scheduler scheduler;
+struct runtime runtime;
 
 enum { SEARCH_US = 100, RELAX = 32, FAIR_US = 100, QUEUED_AFTER_THEFT = 64 };
 
@@ -38,7 +38,7 @@ static struct thrum_unit *pick_starving(struct worker *worker) {
     for (unsigned i = 0; i < 4 && unit == NULL; i++) {
         switch ((worker->turn + i) % 4) {
         case 0: unit = fifo_pop(&worker->inbox); break;
-        case 1: unit = fifo_pop(&scheduler.shared); break;
+        case 1: unit = fifo_pop(&runtime.shared); break;
         case 2: unit = deque_pop_oldest(&worker->deque); break;
         default: unit = yield_ring_pop(&worker->yields); break;
         }
@@ -48,7 +48,7 @@ static struct thrum_unit *pick_starving(struct worker *worker) {
 
 /* Whoever called worker_search has something else to do; the loop itself has, with `sched` NULL. */
 static bool is_called_away(const struct worker *worker, const struct thrum_sched *sched) {
-    return load_relaxed(&scheduler.stopping) || worker_is_leaving(worker) ||
+    return load_relaxed(&runtime.stopping) || worker_is_leaving(worker) ||
            load_acquire(&worker->wanted_sched) != worker->sched ||
            (sched != NULL && (scheduler_has_work(sched) || load_acquire(&sched->stopping)));
 }
@@ -80,7 +80,7 @@ struct thrum_unit *pick_slow(struct worker *worker) {
     uint32_t picks = FAIR_EVERY;
     if (__builtin_expect(is_called_away(worker, NULL), 0))
         worker->has_scheduler = true; /* back to the loop */
-    if (__builtin_expect(!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans), 0))
+    if (__builtin_expect(!timers_are_empty(&worker->timers) || load_relaxed(&runtime.orphans), 0))
         picks = timers_look(worker);
     trim_look(worker);
     worker->until_slow = worker->has_scheduler ? 1 : picks;
@@ -96,7 +96,7 @@ struct thrum_unit *pick_slow(struct worker *worker) {
 }
 
 void run_queue_overflow(struct thrum_unit *unit) {
-    fifo_push(&scheduler.shared, unit);
+    fifo_push(&runtime.shared, unit);
 }
 
 uint64_t worker_random(struct worker *worker) { /* Marsaglia's xorshift64 */
@@ -128,11 +128,11 @@ static void note_theft(struct worker *worker, const struct thrum_unit *unit) {
 
 /* Of those on its own NUMA node, or of the others. */
 static struct thrum_unit *steal_where(struct worker *worker, bool near) {
-    uint32_t count = load_acquire(&scheduler.count), at = (uint32_t)(worker_random(worker) % count);
-    uint8_t node = load_relaxed(&scheduler.node_of[worker->id]);
+    uint32_t count = load_acquire(&runtime.count), at = (uint32_t)(worker_random(worker) % count);
+    uint8_t node = load_relaxed(&runtime.node_of[worker->id]);
     for (uint32_t i = 0; i < count; i++, at = at + 1 == count ? 0 : at + 1) {
-        struct worker *victim = scheduler.workers[at];
-        if (victim == worker || (load_relaxed(&scheduler.node_of[at]) == node) != near)
+        struct worker *victim = runtime.workers[at];
+        if (victim == worker || (load_relaxed(&runtime.node_of[at]) == node) != near)
             continue;
         struct thrum_unit *unit = steal_from(victim);
         if (unit != NULL) {
@@ -146,7 +146,7 @@ static struct thrum_unit *steal_where(struct worker *worker, bool near) {
 
 static struct thrum_unit *steal(struct worker *worker) {
     struct thrum_unit *unit = steal_where(worker, true);
-    return unit != NULL || scheduler.nodes <= 1 ? unit : steal_where(worker, false);
+    return unit != NULL || runtime.nodes <= 1 ? unit : steal_where(worker, false);
 }
 
 static struct thrum_unit *look_around(struct worker *worker) {
@@ -154,12 +154,12 @@ static struct thrum_unit *look_around(struct worker *worker) {
     timers_look_everywhere(worker);
     struct thrum_unit *unit = worker->has_scheduler ? pick_starving(worker) : pick(worker);
     if (unit == NULL)
-        unit = fifo_pop(&scheduler.shared);
+        unit = fifo_pop(&runtime.shared);
     return unit != NULL ? unit : steal(worker);
 }
 
 struct thrum_unit *pick_fairly(struct worker *worker) {
-    if (!timers_are_empty(&worker->timers) || load_relaxed(&scheduler.orphans))
+    if (!timers_are_empty(&worker->timers) || load_relaxed(&runtime.orphans))
         timers_look(worker);
     trim_look(worker);
     if (is_called_away(worker, NULL))
@@ -330,24 +330,24 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
     } else if (place == UNIT_BOUND) {
         struct worker *home = load_relaxed(&unit->bound);
         fifo_push(&home->inbox, unit);
-        idle_wake_this(&scheduler.idle, &home->parking);
+        idle_wake_this(&runtime.idle, &home->parking);
     } else if (pool != NULL) {
         pool_push(pool, unit);
     } else if (worker != NULL) {
         run_queue_push(worker, unit);
     } else {
-        fifo_push(&scheduler.shared, unit);
-        idle_wake_check(&scheduler.idle);
+        fifo_push(&runtime.shared, unit);
+        idle_wake_check(&runtime.idle);
     }
 }
 
 /* --- the loop ----------------------------------------------------------------------------------------- */
 
 bool work_for_anybody(void) {
-    if (!fifo_is_empty(&scheduler.shared) || trim_is_wanted())
+    if (!fifo_is_empty(&runtime.shared) || trim_is_wanted())
         return true;
-    for (uint32_t i = 0; i < load_acquire(&scheduler.count); i++) {
-        const struct worker *worker = scheduler.workers[i];
+    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
+        const struct worker *worker = runtime.workers[i];
         if (!deque_is_empty(&worker->deque) || !yield_ring_is_empty(&worker->yields))
             return true;
     }
@@ -357,7 +357,7 @@ bool work_for_anybody(void) {
 /* For whoever is about to park: is there something that it would run? */
 static bool work_somewhere(void) {
     const struct worker *self = worker_here();
-    if (load_acquire(&scheduler.stopping) || worker_is_leaving(self) || !fifo_is_empty(&self->inbox))
+    if (load_acquire(&runtime.stopping) || worker_is_leaving(self) || !fifo_is_empty(&self->inbox))
         return true;
     if (self->idle_sched != NULL &&
         (scheduler_has_work(self->idle_sched) || load_acquire(&self->idle_sched->stopping)))
@@ -373,9 +373,9 @@ static uint64_t park_until(void) {
 
 /* The caller's CPU may be taken while it searches: it has nothing that others wait for. */
 struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched) {
-    if (__builtin_expect(scheduler.nodes > 1, 0))
-        store_relaxed(&scheduler.node_of[worker->id], topology_here());
-    bool spin = idle_search(&scheduler.idle);
+    if (__builtin_expect(runtime.nodes > 1, 0))
+        store_relaxed(&runtime.node_of[worker->id], topology_here());
+    bool spin = idle_search(&runtime.idle);
     if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_REST, 0))
         tick_end(worker);
     trace_worker(worker, THRUM_TRACE_SEARCH);
@@ -385,7 +385,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
         if (unit != NULL || is_called_away(worker, sched)) {
             store_relaxed(&worker->idle_sched, NULL);
             timekeeper_leave(worker);
-            idle_found(&scheduler.idle, work_for_anybody);
+            idle_found(&runtime.idle, work_for_anybody);
             trace_worker(worker, THRUM_TRACE_FOUND);
             return unit;
         }
@@ -396,7 +396,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
         count_one(&worker->counters.parks);
         trace_worker(worker, THRUM_TRACE_PARK);
         deque_shrink(&worker->deque);
-        idle_park(&scheduler.idle, &worker->parking, work_somewhere, park_until);
+        idle_park(&runtime.idle, &worker->parking, work_somewhere, park_until);
         trace_worker(worker, THRUM_TRACE_UNPARK);
         timekeeper_wakes(worker);
         since = arch_ticks();
@@ -472,7 +472,7 @@ void worker_loop(struct worker *worker) {
     run_leftovers(worker); /* gone to for that, it begins only now */
     go_to_kept(worker, &worker->base);
     leave();
-    while (!load_relaxed(&scheduler.stopping) && !worker_is_leaving(worker)) {
+    while (!load_relaxed(&runtime.stopping) && !worker_is_leaving(worker)) {
         if (load_acquire(&worker->wanted_sched) != NULL)
             scheduler_run(worker);
         else
@@ -489,7 +489,7 @@ int worker_init(struct worker *worker, uint32_t id) {
     worker->base.kind = UNIT_LOOP;
     timers_init(&worker->timers);
     worker_ready(worker);
-    int error = deque_init(&worker->deque, scheduler.fenced);
+    int error = deque_init(&worker->deque, runtime.fenced);
     if (error == 0)
         trace_ring_init(&worker->trace);
     return error;
@@ -512,7 +512,7 @@ void worker_close(struct worker *worker) {
     store_release(&worker->stay, WORKER_LEAVING);
     scheduler_want_locked(worker, NULL);
     lock_release(&worker->sched_lock);
-    idle_wake_this(&scheduler.idle, &worker->parking);
+    idle_wake_this(&runtime.idle, &worker->parking);
 }
 
 /* Either this sees a thread that is bound there, or worker_bind sees CLOSED. */
@@ -545,8 +545,8 @@ static void worker_flush(struct worker *worker) {
 }
 
 static void give_away(struct thrum_unit *unit) {
-    fifo_push(&scheduler.shared, unit);
-    idle_wake_check(&scheduler.idle);
+    fifo_push(&runtime.shared, unit);
+    idle_wake_check(&runtime.idle);
 }
 
 /* Thieves are at it meanwhile: one that is faster has what there is. */
@@ -560,7 +560,7 @@ void worker_hand_over(struct worker *worker) {
     worker_flush(worker);
     trim_tell();
     if (!timers_are_empty(&worker->timers)) {
-        store_release(&scheduler.orphans, 1);
+        store_release(&runtime.orphans, 1);
         __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before it is seen who rests */
         tick_wake_resting();
     }

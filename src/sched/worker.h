@@ -107,7 +107,7 @@ _Static_assert(offsetof(struct worker, aside) == 0, "context.S");
 /* Workers are added and stopped while others look at all of them. So a slot below `count` is for good, until the
  * runtime ends: who has stopped has empty queues, is never parked, and its slot waits for the next. Only its timers are
  * still there, for everybody to fire. */
-extern struct scheduler {
+extern struct runtime {
     struct worker *workers[WORKERS_MAX]; /* r/o below count */
     uint32_t count;                      /* grows, by a release */
     uint32_t open;                       /* there is a runtime, and external threads may use it */
@@ -121,7 +121,7 @@ extern struct scheduler {
     struct fifo shared; /* from outside, and what rings could not take */
     struct idle idle;
     struct thrum_unit primary; /* what ran on the thread that called thrum_init */
-} scheduler;
+} runtime;
 
 extern struct depot unit_depot;
 
@@ -159,7 +159,7 @@ void run_queue_overflow(struct thrum_unit *unit);
 static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit) {
     if (__builtin_expect(!deque_push(&worker->deque, unit), 0))
         run_queue_overflow(unit);
-    idle_wake_check(&scheduler.idle);
+    idle_wake_check(&runtime.idle);
 }
 
 /* One of its counters: its own to write, anybody's to read. */
@@ -273,7 +273,7 @@ static inline void switch_to(struct worker *worker, struct thrum_unit *self, str
 static inline int handle_check(const struct thrum_unit *unit) {
     if (__builtin_expect(unit == NULL, 0))
         return EINVAL;
-    return __builtin_expect(load_relaxed(&scheduler.gone), 0) ? ESRCH : 0;
+    return __builtin_expect(load_relaxed(&runtime.gone), 0) ? ESRCH : 0;
 }
 
 /* --- waiting and waking ------------------------------------------------------------------------------- */

@@ -19,16 +19,16 @@ void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind
         pool_push_behind(load_relaxed(&self->pool), self); /* unit_place has acquired it */
     else if (place != UNIT_ULT)
         unit_wake_elsewhere(NULL, self);
-    else if (to_all || !fifo_is_empty(&scheduler.shared) || !yield_ring_push(&worker->yields, self))
-        fifo_push(&scheduler.shared, self);
-    idle_wake_check(&scheduler.idle);
+    else if (to_all || !fifo_is_empty(&runtime.shared) || !yield_ring_push(&worker->yields, self))
+        fifo_push(&runtime.shared, self);
+    idle_wake_check(&runtime.idle);
 }
 
 /* A scheduler that has_scheduler nobody has nobody to give way to but others. Who is to run on another worker goes there. */
 struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly) {
     struct thrum_unit *next = fairly ? pick_fairly(worker) : pick(worker);
-    if (next == NULL && !worker->has_scheduler && !fifo_is_empty(&scheduler.shared))
-        next = fifo_pop(&scheduler.shared);
+    if (next == NULL && !worker->has_scheduler && !fifo_is_empty(&runtime.shared))
+        next = fifo_pop(&runtime.shared);
     if (next != NULL)
         return next;
     bool leaves = (worker->has_scheduler && self != worker->loop) || unit_belongs_elsewhere(worker, self);

@@ -35,9 +35,9 @@ int inside_worker_blocks(int signal) {
 }
 
 int inside_is_fenced(void) {
-    return scheduler.fenced;
+    return runtime.fenced;
 }
 
 unsigned long inside_kernel_wait(unsigned worker) {
-    return load_relaxed(&scheduler.workers[worker]->tick.kernel_wait.span);
+    return load_relaxed(&runtime.workers[worker]->tick.kernel_wait.span);
 }

@@ -18,9 +18,9 @@ void nodes_pretend(const char *folder) {
 }
 
 unsigned nodes_known(void) {
-    return scheduler.nodes;
+    return runtime.nodes;
 }
 
 unsigned nodes_of_worker(unsigned number) {
-    return load_relaxed(&scheduler.node_of[number]);
+    return load_relaxed(&runtime.node_of[number]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The library's own schedulers: in which order each looks at its pools. They call nothing that one of the program's could
+/* The kinds of scheduler that the library has: in which order each serves its pools. They call nothing that a user's could
  * not. */
 #include <errno.h>
 
