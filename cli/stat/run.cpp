@@ -132,8 +132,8 @@ class Child {
 
   private:
     // Between fork and exec: system calls alone.
-    [[noreturn]] void be(const StreamFiles &files, const Streams &streams, const Interrupts &interrupts,
-                         const cpu_set_t *processors);
+    [[noreturn]] void exec_program(const StreamFiles &files, const Streams &streams,
+                                   const Interrupts &interrupts, const cpu_set_t *processors);
     [[noreturn]] void give_up(int error) const;
 
     std::string path_;
@@ -155,7 +155,7 @@ Child::Child(const Launch &launch, const Streams &streams, const std::vector<std
     if (pid_ < 0)
         throw failed("cannot create a process");
     if (pid_ == 0)
-        be(files, streams, interrupts, processors ? &*processors : nullptr);
+        exec_program(files, streams, interrupts, processors ? &*processors : nullptr);
     close(gate_[0]);
     close(word_[1]);
     gate_[0] = word_[1] = -1;
@@ -171,8 +171,8 @@ Child::~Child() {
     }
 }
 
-void Child::be(const StreamFiles &files, const Streams &streams, const Interrupts &interrupts,
-               const cpu_set_t *processors) {
+void Child::exec_program(const StreamFiles &files, const Streams &streams, const Interrupts &interrupts,
+                         const cpu_set_t *processors) {
     if (!streams.in_foreground())
         setsid();
     for (int i = 0; i < 3; i++)

@@ -63,7 +63,7 @@ static int wait_cancellably(struct kthread *thread, clockid_t clock, const struc
 #pragma GCC diagnostic pop
 
 /* The kernel thread is leaving or about to read that it must: until it has left, the descriptor stays. */
-static void see_off(struct kthread *thread) {
+static void wait_for_stop(struct kthread *thread) {
     int state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     libc.pthread_join(thread->handle, NULL);
@@ -80,7 +80,7 @@ static void reap(struct kthread *thread) {
         kthread_release(thread);
         return;
     }
-    see_off(thread);
+    wait_for_stop(thread);
 }
 
 /* Two that wait for each other would wait for ever, unless one has been cancelled. */

@@ -317,7 +317,7 @@ void kthread_main_exits(void) {
  * the lists and the slab instead of reading them, which costs it a few kilobytes.
  *
  * Only the caller is left. Whoever waited for it or was about to reach it is gone. */
-static void survive(struct kthread *self) {
+static void become_sole_thread(struct kthread *self) {
     kthread_adopt_tid(self);
     store_relaxed(&self->gate, load_relaxed(&self->gate) & GATE_CLOSED);
     store_relaxed(&self->joiner, 0);
@@ -338,7 +338,7 @@ void kthread_fork_child(bool by_main) {
         kept = false;
     }
     if (self != NULL)
-        survive(self);
+        become_sole_thread(self);
     idle_fork_child();
     place_fork_child();
     kthread_fork_crowd();

@@ -154,7 +154,7 @@ void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_
 /* --- a carrier's own loop ----------------------------------------------------------------------------- */
 
 /* It carries nobody from here on, and may be asked to at once. Inside. */
-static void lay_down(struct carrier *self, struct worker *worker) {
+static void leave_worker(struct carrier *self, struct worker *worker) {
     if (worker->reserve == NULL)
         worker->reserve = &self->tcb;
     else
@@ -186,7 +186,7 @@ static bool carry(struct carrier *self) {
     next = worker->current;
     if (next != NULL) {
         struct carrier *to = carrier_of(next->tcb);
-        lay_down(self, worker);
+        leave_worker(self, worker);
         send_on(self, worker, to);
     } else {
         tick_resume(worker);

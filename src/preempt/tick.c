@@ -114,16 +114,16 @@ bool tick_has_others(const struct worker *worker) {
     return worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
            load_relaxed(&runtime.orphans) ||
            (sched != NULL && (sched->may_hold || scheduler_has_work(sched))) ||
-           ((sched == NULL || unit_place(worker->current) != UNIT_POOLED) && work_for_anybody());
+           ((sched == NULL || unit_place(worker->current) != UNIT_POOLED) && has_work_for_any());
 }
 
 bool tick_has_others_behind(const struct worker *worker) {
-    return worker->sched != NULL && work_for_anybody();
+    return worker->sched != NULL && has_work_for_any();
 }
 
 bool tick_holds_others_up(const struct worker *worker) {
     return worker->sched != NULL && (!fifo_is_empty(&worker->inbox) || load_relaxed(&runtime.orphans) ||
-                                     scheduler_has_work(worker->sched) || work_for_anybody());
+                                     scheduler_has_work(worker->sched) || has_work_for_any());
 }
 
 static bool is_needed(const struct worker *worker) {

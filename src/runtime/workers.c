@@ -35,7 +35,7 @@ struct member {
     void *
         dtv; /* its kernel thread's (arch_tcb_dtv). libc's own pointer is to the inside, which Valgrind takes for a leak
                   where the process ends before the thread does */
-    struct thrum_unit *waiting; /* who waits for its end: see see_off */
+    struct thrum_unit *waiting; /* who waits for its end: see wait_for_stop */
 };
 
 enum begun { NOT_YET, BEGUN, FAILED };
@@ -134,7 +134,7 @@ static void run_loop(struct worker *worker) {
 }
 
 /* The worker, which was asked to leave, waits for nobody any more. Returns who waits for it, or NULL. */
-static struct thrum_unit *take_leave(struct member *member) {
+static struct thrum_unit *retire_member(struct member *member) {
     return exchange_acq_rel(&member->waiting, HAS_LEFT);
 }
 
@@ -157,7 +157,7 @@ static void *worker_thread(void *arg) {
     preempt_worker_end(&member->worker);
     thread_end(&member->worker);
     if (leaves)
-        wake_waiter(take_leave(member));
+        wake_waiter(retire_member(member));
     leave();
     return NULL;
 }
@@ -175,7 +175,7 @@ static void *carried_loop(void *arg) {
 void workers_is_over(struct worker *worker) {
     struct member *member = (struct member *)(void *)worker;
     struct thrum_unit *waiting =
-        worker_is_leaving(worker) && !worker_relieves(worker) ? take_leave(member) : NULL;
+        worker_is_leaving(worker) && !worker_relieves(worker) ? retire_member(member) : NULL;
     wake_waiter(waiting); /* first: it reads other workers, who may be gone as soon as all are over */
     store_release(&member->over, 1); /* from here on this one may be */
     futex_wake(&member->over, 1);
@@ -485,14 +485,14 @@ static int add(unsigned *number) {
 
 /* member->waiting: NULL -> the unit that waits, by itself; -> NULL, by who ends its wait at its deadline (both cas);
  * -> HAS_LEFT by the worker as its last, which wakes the unit that it finds there. Under the mutex, so one at a time. */
-struct seeing_off {
+struct stop_wait {
     struct timed_wait timed_wait;
     struct member *member;
     bool is_given_up;
 };
 
 static bool give_up(struct timed_wait *timed_wait) {
-    struct seeing_off *see = container_of(timed_wait, struct seeing_off, timed_wait);
+    struct stop_wait *see = container_of(timed_wait, struct stop_wait, timed_wait);
     struct thrum_unit *self = timed_wait->unit;
     see->is_given_up = cas_acq_rel(&see->member->waiting, &self, NULL);
     return see->is_given_up;
@@ -509,10 +509,10 @@ static bool ask_to_leave(struct worker *worker, const struct worker *here) {
 
 /* The caller waits until the worker's kernel thread has done its last; it may have been asked before, by one who has given
  * up waiting. 0, ETIMEDOUT, EBUSY: it must stay. */
-static int see_off(struct member *member, uint64_t deadline) {
+static int wait_for_stop(struct member *member, uint64_t deadline) {
     struct worker *here = enter();
     struct thrum_unit *self = unit_self(here), *nobody = NULL;
-    struct seeing_off see = {.timed_wait = {.unit = self, .give_up = give_up}, .member = member};
+    struct stop_wait see = {.timed_wait = {.unit = self, .give_up = give_up}, .member = member};
     int error = 0;
     see.timed_wait.timer.deadline = deadline;
     unit_await_until(self, AWAITS_WORKER, &member->worker, deadline);
@@ -535,7 +535,7 @@ static int stop(unsigned number, uint64_t deadline) {
     struct member *member = member_of(number);
     if (!is_vacant(number) && (!member->has_thread || load_relaxed(&runtime.running) == 1))
         return EBUSY;
-    int error = see_off(member, deadline);
+    int error = wait_for_stop(member, deadline);
     if (error == 0)
         thread_join(member);
     return error;

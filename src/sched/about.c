@@ -33,7 +33,7 @@ uint64_t thrum_id(thrum_t unit) {
     return id;
 }
 
-/* Two words, each written as a whole: who reads meanwhile gets a half of each name at worst, and an end of it. */
+/* Two words, each written as a whole: a concurrent reader gets at worst half of each name, and it is terminated. */
 int thrum_set_name(thrum_t unit, const char *name) {
     uint64_t words[2] = {0, 0};
     int error = name == NULL ? EINVAL : handle_check(unit);
@@ -106,7 +106,7 @@ int thrum_stack_used(thrum_t unit, size_t *used, size_t *size) {
     }
     char *low = unit_stack_low(unit), *touched = lowest_touched(low, top);
     if (touched == NULL)
-        return ENOMEM; /* somebody unmaps it */
+        return ENOMEM; /* another thread unmaps it */
     *size = (size_t)(top - low);
     *used = (size_t)(top - (touched < low ? low : touched));
     return 0;

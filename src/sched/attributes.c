@@ -40,7 +40,7 @@ int thrum_attr_set_stack_size(thrum_attr_t *attr, size_t size) {
     return 0;
 }
 
-/* What its last bytes say of it is there when the thread begins, and nobody else writes to it before. */
+/* What its last bytes say is written before the thread begins, and no other thread writes there before. */
 int thrum_attr_set_stack(thrum_attr_t *attr, void *memory, size_t size) {
     if (is_null(attr))
         return EINVAL;

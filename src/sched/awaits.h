@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a unit waits for, written down for those who look at a program from outside (src/inspect); nothing here decides by
- * it.
+/* What a unit waits for, recorded for inspection from outside (src/inspect); nothing here decides by it.
  *
- * `awaits` of a unit: one of these in the uppermost byte, with AWAITS_TIMED if the wait has a deadline, and below it the
- * address of what it waits for. Written by the
- * unit before it announces itself; cleared by whoever wakes it (unit_wake, thrum_switch_to), or by itself where it does not wait after
- * all, or where who ended had it go on directly (join.c). So it is set while the unit waits, and for a moment before.
- * Who is moved from one object to another (sync/mutex.h) gets it changed by whom it has been claimed by; a deadline is none
- * of that wait's any more. */
+ * `awaits` of a unit: one of these in the topmost byte, with AWAITS_TIMED if the wait has a deadline, and below it
+ * the address of the object. The unit writes it before it announces itself. The waker clears it (unit_wake,
+ * thrum_switch_to); the unit itself does if it does not wait after all, or if an ending unit switched to it directly
+ * (join.c). So it is set while the unit waits, and briefly before.
+ *
+ * When a unit is moved from one object to another (sync/mutex.h), the thread that claimed it changes the word; the
+ * deadline does not apply to the second wait. */
 #ifndef THRUM_SCHED_AWAITS_H
 #define THRUM_SCHED_AWAITS_H
 

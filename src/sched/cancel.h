@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Cancellation, deferred: a thread that is asked to end does so where it waits, or at thrum_testcancel.
+/* Deferred cancellation: a thread that is asked to end does so where it waits, or at thrum_testcancel.
  *
- * Representation. `cancel` of a unit: flags, and while it waits at a cancellation point the address of its cancel_watch.
- *   CANCEL_REQUESTED  set once, by whoever cancels first
+ * Representation. `cancel` of a unit: flags, and while it waits at a cancellation point the address of its
+ * cancel_watch.
+ *   CANCEL_REQUESTED  set once, by the first canceller
  *   CANCEL_DISABLED   by the unit itself; then it leaves no watch
- *   CANCEL_HELD       the canceller is with the watch, which stays where it is as long
- *   Only a unit that was made cancellable has a watch, or looks at this word at all: the others pay for nothing.
+ *   CANCEL_HELD       the canceller uses the watch, which stays where it is meanwhile
+ *   Only a unit that was created cancellable has a watch, or reads this word at all: the others pay nothing.
  * Linearization. A request: the cas that sets CANCEL_REQUESTED. A wait that can be ended: the cas that puts the watch
  *   there, which fails when there is a request. So either sees the other.
- * Reclamation. A watch lies on the waiter's stack. The waiter takes it out before it goes on (cancel_unwatch), and waits
- *   for CANCEL_HELD to go first. What ends the wait, the object's waker or the canceller, is decided by give_up, by the
- *   wait's own claim; whoever wins wakes it.
+ * Reclamation. A watch lies on the waiter's stack. The waiter removes it before it continues (cancel_unwatch), and
+ * waits
+ *   until CANCEL_HELD is clear first. Either the object's waker or the canceller ends the wait: give_up decides, by the
+ *   wait's own claim; the winner wakes the unit.
  *
  * Modelled in tests/model/cancel.pml. */
 #ifndef THRUM_SCHED_CANCEL_H
@@ -24,14 +26,14 @@
 enum { CANCEL_REQUESTED = 1, CANCEL_DISABLED = 2, CANCEL_HELD = 4, CANCEL_FLAGS = 7 };
 
 struct cancel_watch {
-    /* Ends the wait and wakes the unit, unless somebody else is about that. `worker` is the caller's, or NULL. */
+    /* Ends the wait and wakes the unit, unless another thread already does. `worker` is the caller's, or NULL. */
     void (*give_up)(struct worker *worker, struct cancel_watch *watch);
 } __attribute__((aligned(8)));
 
 /* Of a wait that has no deadline but may be cancelled: it is contested, and has no timer. */
 #define CANCEL_FAR (TIMER_NEVER - 1)
 
-/* Right before a wait that may be cancelled: the deadline that it is to have. */
+/* Right before a wait that may be cancelled: returns the deadline to wait with. */
 static inline uint64_t cancel_point(const struct worker *worker, uint64_t deadline) {
     if (__builtin_expect(worker == NULL || !worker->current->cancellable, 1) ||
         load_relaxed(&worker->current->cancel) & CANCEL_DISABLED)

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Carriers: kernel threads that run workers, one after another (mode KLT). Defined by src/preempt/carrier.c.
  *
- * Where threads are preempted with their kernel threads, a worker is not one kernel thread, but goes from one to another.
- * A unit that is preempted keeps the kernel thread under it, and the worker goes on with another; whoever goes on with
- * the unit sends his worker there. The unit that the thread that called thrum_init goes on as keeps its own for life:
- * a worker that leaves it goes elsewhere, each time.
+ * Where threads are preempted with their kernel threads, a worker is not tied to one kernel thread, but moves from
+ * one to another. A preempted unit keeps the kernel thread under it, and the worker continues on another one. A
+ * worker that resumes the unit moves to the unit's kernel thread. The primary (the unit of the thread that called
+ * thrum_init) keeps its own kernel thread for life: a worker that leaves it moves elsewhere, each time.
  *
- * A carrier stands in one of four places:
+ * A carrier is in one of four states:
  *
  *   at rest      on its own stack, waiting for an order; a spare (donors.h), or a worker's reserve
  *   with a worker
- *   kept         it waits for an order on the stack of the unit that keeps it, as the last that this unit has done
+ *   kept         it waits for an order on the stack of the unit that keeps it; this was the unit's last act
  *   ended
  *
- * One order at a time: who gives it has taken the carrier from the spares, from the reserve of a worker that is his,
- * or has taken the unit that keeps it from where it waited; so there is no other. A worker is at any moment one
- * carrier's: that which it was sent to, from the moment at which `order` is written. Nothing of it is touched by the
- * one before from there on.
+ * One order at a time. The sender has taken the carrier from the spares, or from the reserve of its own worker, or it
+ * has taken the unit that keeps the carrier from its queue; so there is no other sender. A worker belongs to one
+ * carrier at any time: to the one it was sent to, from the moment at which `order` is written. The previous carrier
+ * touches nothing of the worker from then on.
  *
- * A unit that keeps one says so by its sp, UNIT_KEPT, before it is put where others find it. So who means to go on with
- * it comes to unit_make_frame, which leaves it to the loop; that is what is switched away from, and the carrier under it
- * goes back to its own stack to send the worker on. Who preempts sends the worker directly.
+ * A unit that keeps a carrier says so by its sp, UNIT_KEPT, before it is published. A worker that picks it comes to
+ * unit_make_frame, which leaves it to the loop. The worker switches to the loop, and the carrier under it returns to
+ * its own stack to send the worker on. A preempting handler sends the worker directly.
  *
  * Modelled in tests/model/carrier.pml. */
 #ifndef THRUM_SCHED_CARRIER_H
@@ -41,27 +41,27 @@ struct carrier {
     struct worker *worker; /* of the order */
     int32_t tid;           /* r/o, as the next */
     struct alarm alarm;
-    sigbits mask, other;    /* signals that it blocks, and while it carries nobody the same of struct tick */
-    uint32_t seen;          /* likewise */
-    uint64_t slack;         /* likewise */
-    char *stack;            /* alternate; NULL: it had one */
-    uint32_t is_sent;       /* whoever sends it a worker is about to set its timer, or has */
-    bool is_stopped;        /* ... which it may have stopped since; its own */
-    uint32_t place;         /* whose worker's CPUs it has been given: 1 + its number; 0: nobody's. Its own */
-    struct thrum_unit idle; /* what it goes back to when it carries nobody any more */
+    sigbits mask, other; /* signals that it blocks, and while it carries no worker the same of struct tick */
+    uint32_t seen;       /* likewise */
+    uint64_t slack;      /* likewise */
+    char *stack;         /* alternate; NULL: it had one */
+    uint32_t is_sent;    /* the sender of a worker is about to set its timer, or has */
+    bool is_stopped;     /* ... which it may have stopped since; its own */
+    uint32_t place; /* the worker whose CPUs it was given: 1 + its number; 0: none. Written by itself only */
+    struct thrum_unit idle; /* what it returns to when it carries no worker any more */
 };
 
 /* r/o while there are workers */
 extern bool carriers_are_used;
 
-/* The worker goes on with `next` elsewhere, at once, while `self` keeps the present kernel thread. It has announced itself
- * by UNIT_KEPT, or is the primary. If `next` keeps none, the worker goes on with its reserve, and has `spare`, or none, in
- * the place of that. Returns when somebody goes on with `self`, inside. */
+/* The worker continues elsewhere with `next`, at once, while `self` keeps the present kernel thread. `self` has
+ * announced itself by UNIT_KEPT, or is the primary. If `next` keeps no kernel thread, the worker continues on its
+ * reserve, and gets `spare`, which may be NULL, as the new reserve. Returns when a worker resumes `self`, inside. */
 void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next, struct tcb *spare,
                   enum thrum_trace_kind why);
 
-/* The worker leaves its loop `self` and the present kernel thread for that which `unit` keeps. Returns when the loop is
- * gone on with. Inside. */
+/* The worker leaves its loop `self` and the present kernel thread for the one that `unit` keeps. Returns when the
+ * loop is resumed. Inside. */
 void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit);
 
 #endif

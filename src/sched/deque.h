@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A worker's run queue: the owner pushes and pops at the tail (newest first), thieves take at the head (oldest
  * first). Chase and Lev's deque in the form of Lê, Pop, Cohen and Zappa Nardelli ("Correct and efficient
- * work-stealing for weak memory models", PPoPP 2013), whose one fence on the owner's path is left out while nobody
+ * work-stealing for weak memory models", PPoPP 2013). Its one fence on the owner's path is left out while no thread
  * steals.
  *
  * Representation. Entries are slots[head .. tail) of a ring whose size is a power of two; head and tail only grow,
@@ -12,13 +12,13 @@
  *   the others to the kernel: a thief that has read head before then finds that it has moved, for the last entry is
  *   taken by a cas on head wherever a thief is at work.
  * Callers. push, pop, pop_oldest, shrink: the owner, in a non-preemptible region. steal: any other kernel thread.
- *   is_empty: anybody.
+ *   is_empty: any thread.
  * Linearization. push: the store to tail. pop: the store to tail; in shared mode, of the last entry, the cas on head.
  *   steal, pop_oldest: the cas on head. The cas on head also rules out ABA: head never goes back.
  *
  * The fence. Owner: lowers tail, then reads head. Thief: reads head, then tail. Without a full fence on both sides
  *   both can miss the other's write and take the same entry. So there are two modes:
- *     shared == 0  the owner has no fence, and takes the last entry as any other: nobody is stealing. A thief first
+ *     shared == 0  the owner has no fence, and takes the last entry as any other: no thread is stealing. A thief first
  *                  takes `changing`, sets shared, and runs membarrier(2), after which the owner has either seen
  *                  `shared` or had its earlier store of tail made visible, so that the thief does not find what was
  *                  popped; and every later pop has its fence. Then it steals.
@@ -94,7 +94,7 @@ static inline struct thrum_unit *deque_pop(struct deque *deque) {
     return load_relaxed(&deque->ring->slots[last & deque->ring->mask]);
 }
 
-/* The oldest, by the owner. Against thieves the cas on head decides, as between them; tail is nobody else's. */
+/* The oldest entry, for the owner. The cas on head arbitrates with thieves; only the owner writes tail. */
 static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
     int64_t head = load_acquire(&deque->head);
     if (head >= load_relaxed(&deque->tail))

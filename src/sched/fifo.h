@@ -10,7 +10,7 @@
 
 struct fifo {
     struct lock lock;
-    uint32_t count; /* changed under lock, read by anybody: a hint */
+    uint32_t count; /* changed under lock, read by any thread: a hint */
     struct thrum_unit *first, *last;
 };
 

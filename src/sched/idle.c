@@ -33,8 +33,8 @@ static bool wake_where(struct idle *idle, uint32_t keeper, uint8_t node, bool ne
     return false;
 }
 
-/* Near first: what was pushed lies there. The timekeeper only if there is nobody else: another would have to be woken
- * to take its place. One whose waker has not counted it out yet may be at rest by now. */
+/* Near workers first: pushed units lie there. The timekeeper only if no other worker is parked: another would have to
+ * be woken to replace it. A worker that its waker has not counted out yet may be at rest by now. */
 void idle_wake_one(struct idle *idle) {
     const struct worker *self = worker_here();
     uint8_t node = self != NULL ? load_relaxed(&runtime.node_of[self->id]) : 0;
@@ -118,7 +118,7 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
     for (;;) {
         uint32_t state = load_acquire(&parking->state);
         if (state == PARKING_WOKEN)
-            break; /* whoever woke it has counted it as searching */
+            break; /* its waker has counted it as searching */
         if (stay_awake && cas_acq_rel(&parking->state, &state, PARKING_AWAKE)) {
             fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_SEARCHING - IDLE_PARKED));
             return;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Workers without work: they search for a while, then park on a futex word of their own; a push wakes one if nobody
- * searches.
+/* Workers without work: they search for a while, then park on a futex word of their own; a push wakes one parked
+ * worker if none is searching.
  *
- * `count` holds the number of parked workers in its low half and of searching ones in its high half, which has a sign:
- * one that was woken may have found something before its waker has counted it as searching. A worker's word:
+ * `count` holds the number of parked workers in its low half and of searching ones in its high half, which is signed:
+ * a woken worker may have found something before its waker has counted it as searching. A worker's word:
  *
  *   AWAKE  -> PARKED  the worker, before it counts itself as parked
- *   PARKED -> LOOK    whoever wants it to find out anew until when to sleep (cas): a timer came, or the timekeeper left
- *   LOOK   -> PARKED  the worker itself (cas), before it does
- *   PARKED, LOOK -> WOKEN  whoever wakes it (cas), who also moves its count from parked to searching
+ *   PARKED -> LOOK    a thread that wants it to recompute how long to sleep (cas): a timer came, or the timekeeper left
+ *   LOOK   -> PARKED  the worker itself (cas), before it recomputes
+ *   PARKED, LOOK -> WOKEN  the waker (cas), which also moves the worker's count from parked to searching
  *   PARKED, LOOK -> AWAKE  the worker itself (cas), when it found work after all or its deadline has come
  *   WOKEN  -> AWAKE   the worker
  *
@@ -16,9 +16,9 @@
  * parked and not searching any more, (4) looks everywhere once more. If (2) does not see (3), then (4) sees (1): that
  * needs a full fence between (1) and (2), and between (3) and (4). The frequent side, the pusher, has a compiler
  * barrier only; the parker's fence is membarrier(2), which makes up for both (os/membarrier.h). If (2) sees a worker
- * searching, that one does (3) and (4) later, or finds work, not necessarily this: therefore the last searcher that
- * leaves, with what it has found or since its worker is stopped, while others are parked, looks everywhere once more,
- * with (3) and its fence as a parker, and wakes another for what it sees (idle_found).
+ * searching, that worker does (3) and (4) later, or finds work, not necessarily this. Therefore the last searcher
+ * looks everywhere once more when it leaves while others are parked, because it found work or its worker is stopped.
+ * It does so after (3) and its fence, like a parker, and wakes another worker for what it sees (idle_found).
  *
  * Modelled in tests/model/idle.pml; with timers in timekeeper.pml. */
 #ifndef THRUM_SCHED_IDLE_H
@@ -44,7 +44,7 @@ struct parking {
 };
 
 void idle_wake_one(struct idle *idle);
-/* Nobody is there who would run it soon, unless somebody searches. */
+/* No worker would run it soon, unless one is searching. */
 void idle_wake_resting(struct idle *idle);
 
 /* After a push. */
@@ -62,7 +62,7 @@ static inline void idle_wake_check(struct idle *idle) {
 /* A worker begins to search. False: enough others do, it had better look once and park. */
 bool idle_search(struct idle *idle);
 
-/* It found work, and searches no longer. If nobody else does, and work_is_there() sees more, another is woken. */
+/* It found work, and stops searching. If no other worker searches, and work_is_there() sees more, another is woken. */
 void idle_found(struct idle *idle, bool (*work_is_there)(void));
 
 /* A searching worker parks until it is woken or until until() (ns, CLOCK_MONOTONIC; TIMER_NEVER: no deadline; asked

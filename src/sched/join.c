@@ -40,7 +40,7 @@ static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, st
     do {
         if (*next == unit) {
             tasklet_call(worker, unit);
-            store_relaxed(&unit->join, JOIN_ENDED); /* nobody else may look at it: we join it */
+            store_relaxed(&unit->join, JOIN_ENDED); /* no other thread may read it: we join it */
             return true;
         }
         tasklet_run(worker, *next);
@@ -51,7 +51,7 @@ static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, st
     return false;
 }
 
-/* 0, or EINVAL: somebody else joins it, or has detached it. */
+/* 0, or EINVAL: another thread joins it, or has detached it. */
 static int join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                            struct thrum_unit *unit) {
     struct thrum_unit *nobody = JOIN_NONE;
@@ -70,7 +70,7 @@ static int join_by_waiting(struct worker *worker, struct thrum_unit *self, struc
     return 0;
 }
 
-/* It has ended: its result, and its descriptor back unless its handle is to be kept. Leaves. */
+/* It has ended: takes its result, and frees its descriptor unless the handle stays valid. Leaves. */
 static inline __attribute__((always_inline)) void collect(struct worker *worker, struct thrum_unit *unit,
                                                           void **result, bool keep) {
     annotate_happens_after(unit);

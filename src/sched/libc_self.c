@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the C library says of the calling thread, where that is a ULT. The C library knows kernel threads alone, so of three of
- * its functions libthrum has its own for the whole program, as of pthread_exit (exit.c):
+/* What the C library says about the calling thread, where that is a ULT. The C library knows only kernel threads, so
+ * libthrum replaces three of its functions for the whole program, as it does with pthread_exit (exit.c):
  *
  *   pthread_getattr_np     of pthread_self(): the stack that the caller stands on. Collectors and language runtimes look for
  *                          its bounds there.
- *   clock_gettime          of CLOCK_THREAD_CPUTIME_ID: goes on where the ULT last read it, when it has come to another kernel
- *                          thread meanwhile. So it never runs backwards. It is still the kernel thread's: others' time on the
- *                          same worker counts, and time that passed between the last reading and the move does not.
+ *   clock_gettime          of CLOCK_THREAD_CPUTIME_ID: continues from the ULT's last reading when the ULT has moved to another
+ *                          kernel thread since. So it never runs backwards. It is still the kernel thread's clock: the time
+ *                          of other threads on the same worker counts, and time between the last reading and the move does
+ *                          not.
  *   pthread_getcpuclockid  of pthread_self(): that clock. The C library would name the kernel thread whose thread control block
  *                          the caller has (tcb.h), which may sleep.
  *
- * Everything else is the C library's: also for external kernel threads, and for handles other than the caller's. */
+ * All else is left to the C library: also external kernel threads, and handles other than the caller's. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>

@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void unit_free(struct worker *worke
     }
 }
 
-/* Runs the child now, on a call. `parent` is `self` if it is to be in the queue meanwhile, else NULL. */
+/* Runs the child now, on a call. `parent` is `self` if it must be enqueued meanwhile, else NULL. */
 static inline __attribute__((always_inline)) void run_child(struct worker *worker, struct thrum_unit *self,
                                                             struct thrum_unit *child,
                                                             struct thrum_unit *parent) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Moving threads: to a worker, to a pool, or to wherever there is room.
+/* Moving threads: to a worker, to a pool, or to any worker.
  *
- * Where a unit goes when it can run is said by `kind`, `bound` and `pool`, which whoever wakes it reads. Anybody may give
- * it a place: `bound` or `pool` is written before the `kind` that says it counts. Who read the old kind puts it where it
- * was; the next time it goes where it is to. Only itself, while it runs, can leave the worker that it is bound to, since
- * that must stay for those who are about to wake it there. */
+ * `kind`, `bound` and `pool` say where a unit is enqueued when it becomes runnable; its waker reads them. Any thread
+ * may give it a place: `bound` or `pool` is written before the `kind` that makes it valid. A waker that read the old
+ * kind enqueues the unit at the old place; the next time it goes to the new one. Only the unit itself, while it runs,
+ * can leave the worker that it is bound to, since that worker must remain for wakers that are about to enqueue it
+ * there. */
 #include <errno.h>
 
 #include "os/lock.h"
@@ -12,7 +13,7 @@
 #include "sched/worker.h"
 #include "thrum/pool.h"
 
-/* Changes of place: under this, one at a time. Who wakes looks without it. */
+/* Changes of place are made under this lock, one at a time. Wakers read without it. */
 static struct lock change;
 
 /* In the place of a worker's number (<thrum/trace.h>). */
@@ -71,7 +72,7 @@ static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct
         worker_unbind(from);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (error == 0 && load_relaxed(&runtime.idle.resting) != 0)
-        tick_wake_resting(); /* it may run on one, and is to leave that */
+        tick_wake_resting(); /* it may run on one, and must leave that */
     return error;
 }
 
@@ -89,7 +90,7 @@ void migrate_fork_child(void) {
     lock_reset(&change);
 }
 
-/* It goes to where it belongs from now on; from within a region of its own when it next gives way. */
+/* Moves to its new place; from within a region of its own when it next gives up the worker. */
 static void move_now(struct worker *worker, struct thrum_unit *self) {
     if (is_in_region())
         return;

@@ -32,8 +32,8 @@ static unsigned place_of(const struct thrum_sched *sched, const struct thrum_poo
     return COMES_AFTER_ALL;
 }
 
-/* Of what the worker runs. What is from no pool came as there was nothing in the pools; who is bound there runs nowhere
- * else, and a loop or a tasklet is not interrupted. What is looked at may be out of date. */
+/* The rank of what the worker runs. A unit from no pool was picked because the pools were empty; a unit bound there
+ * runs nowhere else, and a loop or a tasklet is not interrupted. The values read may be out of date. */
 static unsigned place_of_present(const struct worker *worker, const struct thrum_sched *sched) {
     const struct thrum_unit *unit = load_relaxed(&worker->current);
     if (unit == NULL)
@@ -45,10 +45,10 @@ static unsigned place_of_present(const struct worker *worker, const struct thrum
     }
 }
 
-/* So that a unit that it reads stays where it is, though it may have ended: (1) who looks says so, (2) it reads who runs;
- * who would unmap units (1) sees that nobody looks, (2) takes of those that have lain idle, current nowhere (a worker forgets
- * its own before its end is known), since long before. As for parking (idle.h) the rare side's fence makes up for the frequent
- * one's. External kernel threads have a count. */
+/* Keeps a unit that is read here mapped, though it may have ended. The reader (1) says that it reads, (2) reads which
+ * unit runs. A thread that would unmap units (1) sees that no thread reads, (2) takes only units that have been idle,
+ * and no worker's current, since long before (a worker clears its own before the end is published). As with parking
+ * (idle.h) the rare side's fence makes up for the frequent one's. External kernel threads have a count. */
 static void look_begin(struct worker *self) {
     if (self != NULL)
         store_relaxed(&self->looks, 1);
@@ -110,8 +110,9 @@ static bool is_drawn(const struct thrum_sched *sched, unsigned i) {
     return levels > 0 && i >= levels;
 }
 
-/* Only what the scheduler would take first indeed, or whom it chooses then would be interrupted time and again: of other pools
- * where it goes by their order, and of kinds of which it is known that what is there can be taken. */
+/* Only what the scheduler would really take first; otherwise the unit that it then chooses would be interrupted again
+ * and again. So: for other pools, where the scheduler goes by their order, and only kinds of pool whose contents are
+ * known to be available. */
 static bool has_before(const struct thrum_sched *sched, const struct thrum_pool *own, unsigned place) {
     for (unsigned i = 0; i < sched->count; i++) {
         const struct thrum_pool *pool = sched->pools[i];
@@ -123,9 +124,9 @@ static bool has_before(const struct thrum_sched *sched, const struct thrum_pool 
     return false;
 }
 
-/* Who pushes while the loop chooses finds nobody whom to interrupt, or who ran before. So (1) the worker says whom it has chosen,
- * and (2) looks at the pools once more; who pushes does so and (2) looks whom it runs. With a fence between each, one of them
- * sees the other. Modelled in tests/model/choose.pml. */
+/* A push while the loop chooses finds no unit to interrupt, or the previous one. So (1) the worker publishes the unit
+ * that it has chosen, and (2) looks at the pools once more; a pusher pushes and (2) reads which unit runs. With a
+ * fence between the steps, one of them sees the other. Modelled in tests/model/choose.pml. */
 void order_look_back(struct worker *worker, struct thrum_unit *chosen) {
     const struct thrum_sched *sched = worker->sched;
     store_relaxed(&worker->current, chosen);

@@ -21,9 +21,9 @@ static inline bool own_is_wanted(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_DEFAULT ? own_is_default : mode == THRUM_PREEMPT_OWN_TLS && own_is_possible;
 }
 
-/* Makes what it runs on, and changes what is to be called into what installs that. 0 or EAGAIN. Not inside. */
+/* Creates what it runs on, and changes the function to be called into one that installs it. 0 or EAGAIN. Not inside. */
 int own_make(void *(**fn)(void *), void **arg);
-/* What the thread, which has not ended, was made to run. For those who ask. */
+/* The function that the thread, which has not ended, was created to run. For inspection. */
 void *(*own_function(const struct thrum_unit *unit))(void *);
 /* It was not spawned, after all. Not inside. */
 void own_unmake(void *arg);

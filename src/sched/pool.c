@@ -25,7 +25,7 @@ static void *get(struct slab *slab) {
 }
 
 /* What is in it are threads of a runtime that has ended. */
-static bool is_of_the_past(void) {
+static bool is_of_ended_runtime(void) {
     return load_relaxed(&runtime.gone);
 }
 
@@ -98,7 +98,7 @@ static bool is_to_come(const void *object, const void *pool) {
 /* A look at each descriptor, which is only taken where one may have this pool: to count its threads as they begin and end
  * would cost each of them two atomic operations on the pool. */
 static bool has_threads(struct thrum_pool *pool) {
-    if (!load_relaxed(&pool->was_used) || is_of_the_past())
+    if (!load_relaxed(&pool->was_used) || is_of_ended_runtime())
         return false;
     enter();
     bool found = depot_find(&unit_depot, is_to_come, pool);
@@ -106,7 +106,7 @@ static bool has_threads(struct thrum_pool *pool) {
     return found;
 }
 
-/* Nobody else uses it any more: `destroy` is called outside, as the user's own may well call free(). */
+/* No other thread uses it any more: `destroy` is called outside, as the user's own may well call free(). */
 int thrum_pool_destroy(thrum_pool_t pool) {
     if (is_null(pool))
         return EINVAL;
@@ -119,7 +119,7 @@ int thrum_pool_destroy(thrum_pool_t pool) {
 }
 
 size_t thrum_pool_size(thrum_pool_t pool) {
-    if (is_null(pool) || is_of_the_past())
+    if (is_null(pool) || is_of_ended_runtime())
         return 0;
     enter();
     size_t size = pool->ops.size(pool->data);
@@ -134,7 +134,7 @@ thrum_t *thrum_link(thrum_t thread) {
 }
 
 thrum_t thrum_pool_pop(thrum_pool_t pool) {
-    if (is_null(pool) || is_of_the_past())
+    if (is_null(pool) || is_of_ended_runtime())
         return NULL;
     enter();
     struct thrum_unit *unit = pool->ops.pop(pool->data);
@@ -143,7 +143,7 @@ thrum_t thrum_pool_pop(thrum_pool_t pool) {
 }
 
 thrum_t thrum_pool_steal(thrum_pool_t pool) {
-    if (is_null(pool) || is_of_the_past())
+    if (is_null(pool) || is_of_ended_runtime())
         return NULL;
     enter();
     struct thrum_unit *unit = (pool->steal != NULL ? pool->steal : pool->ops.pop)(pool->data);
@@ -152,7 +152,7 @@ thrum_t thrum_pool_steal(thrum_pool_t pool) {
 }
 
 size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
-    if (is_null(pool) || is_null(threads) || is_of_the_past())
+    if (is_null(pool) || is_null(threads) || is_of_ended_runtime())
         return 0;
     size_t count = 0;
     enter();
@@ -186,7 +186,7 @@ void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit) {
 void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
     if (is_null(pool) || is_null(thread))
         misuse_null(__func__);
-    if (is_of_the_past())
+    if (is_of_ended_runtime())
         misuse_end("thrum_pool_push: the thread's runtime ended with thrum_fini()");
     enter();
     unit_set_pool(thread, pool);

@@ -20,7 +20,7 @@ struct thrum_pool {
 
 /* The unit can run: puts it there and sees that one of the workers whose scheduler looks there is awake. */
 void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
-/* ... but gives way to the others. */
+/* ... but yields to the others. */
 void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit);
 
 static inline bool pool_is_empty(const struct thrum_pool *pool) {

@@ -8,7 +8,7 @@
 
 struct heap {
     struct lock lock;
-    uint32_t count;          /* changed under lock, read by anybody */
+    uint32_t count;          /* changed under lock, read by any thread */
     struct thrum_unit *root; /* under lock, as below */
     uint64_t arrivals;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The deque pool: who takes what is its own pops the newest, who helps (thrum_pool_steal) the oldest. A list in both
- * directions under a lock, since anybody may push who wakes a thread: the deques of deque.h have one owner. Who has yielded
- * goes to the old end, behind those who have not had a turn. */
+/* The deque pool: an owner pops the newest, a helper (thrum_pool_steal) takes the oldest. It is a doubly linked list
+ * under a lock, since any waker may push; the deques of deque.h have one owner. A unit that has yielded goes to the
+ * old end, behind those that have not run. */
 #include <errno.h>
 
 #include "os/lock.h"
@@ -10,7 +10,7 @@
 /* `next` leads to the older, `child` to the newer. */
 struct ends {
     struct lock lock;
-    uint32_t count;                     /* changed under lock, read by anybody */
+    uint32_t count;                     /* changed under lock, read by any thread */
     struct thrum_unit *newest, *oldest; /* under lock */
 };
 

@@ -9,7 +9,7 @@ enum { LEVELS = THRUM_PRIORITY_MAX + 1 };
 
 struct levels {
     struct lock lock;
-    uint32_t count;  /* changed under lock, read by anybody */
+    uint32_t count;  /* changed under lock, read by any thread */
     uint64_t filled; /* likewise; bit i: list i is not empty */
     /* under lock */
     struct {

@@ -7,7 +7,7 @@
 
 struct queue {
     struct lock lock;
-    uint32_t count; /* changed under lock, read by anybody */
+    uint32_t count; /* changed under lock, read by any thread */
     bool newest_first;
     struct thrum_unit *first, *last; /* under lock */
 };

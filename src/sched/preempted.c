@@ -22,7 +22,7 @@ static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
     for (uint32_t i = 0; i < count && i < FAR && (unit = fifo_pop(fifo)) != NULL; i++) {
         if (was_preempted(unit))
             return unit;
-        unit_wake_elsewhere(NULL, unit); /* who parked meanwhile did not see it */
+        unit_wake_elsewhere(NULL, unit); /* a worker that parked meanwhile did not see it */
     }
     return NULL;
 }
@@ -57,7 +57,7 @@ static struct thrum_unit *take_from_others(const struct worker *from, uint32_t d
     return unit;
 }
 
-/* What has been popped from a pool, in the order in which it is to go back. */
+/* Units popped from a pool, in the order in which they go back. */
 struct popped {
     struct thrum_unit *first, *last;
     uint32_t preempted; /* so many were */
@@ -82,8 +82,8 @@ static struct popped pop_all(struct thrum_pool *pool) {
     return popped;
 }
 
-/* Number `which` of those who were preempted, counted in a circle. All others go back: into the same order, but that in a pool
- * with more than are looked at the first of a rank go behind the rest of it. */
+/* Number `which` of the preempted units, counted in a circle. All others go back in the same order, except that in a
+ * pool with more units than are examined the first of a rank go behind the rest of that rank. */
 static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
     struct popped popped = pop_all(pool);
     uint32_t skip = popped.preempted > 0 ? which % popped.preempted : 0;
@@ -93,7 +93,7 @@ static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which
         if (taken == NULL && was_preempted(unit) && skip-- == 0)
             taken = unit;
         else
-            pool->ops.push(pool->data, unit); /* as ever: nobody is interrupted for it once more */
+            pool->ops.push(pool->data, unit); /* as always: it does not interrupt a worker once more */
     }
     if (popped.first != NULL)
         scheduler_wake_for(pool);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Finding one of those who were preempted. Only they can have a lock of libc's, or of the program's, for which somebody waits
- * in the kernel; and only they can be gone on with where thread control blocks are short (preempt/lend.c).
+/* Finding a preempted unit. Only a preempted unit can hold a lock of libc's, or of the program's, that another thread
+ * waits for in the kernel; and only preempted units can be resumed when thread control blocks are short
+ * (preempt/lend.c).
  *
- * Nobody is passed over for ever: which queue is first is drawn, others go to the end of theirs, and in pools, which have an
- * order of their own, one of those who were preempted is drawn, as far as it looks. By turns there would be some that never
- * come together, since it is called from several places that take turns themselves. */
+ * No unit is passed over for ever: the first queue is drawn at random, skipped units go to the end of their queue,
+ * and in pools, which have an order of their own, one of the preempted units is drawn among those examined. Strict
+ * turns would let some never meet, since this is called from several places that take turns themselves. */
 #ifndef THRUM_SCHED_PREEMPTED_H
 #define THRUM_SCHED_PREEMPTED_H
 
@@ -12,10 +13,10 @@ struct thrum_sched;
 struct thrum_unit;
 struct worker;
 
-/* By `worker`: one of them, from where worker `from` would find it, and if that is another also from where it would steal
- * it; NULL: there is none. `own`: the scheduler whose loop the caller is, which may be stacked, or NULL; then its pools are
- * looked at. Of its pools of the program's kinds, of which the functions are called as that scheduler would, it is whoever
- * comes first, and may not have been preempted. Inside. */
+/* For `worker`: a preempted unit from where worker `from` would find one, and if that is another worker, also from
+ * where it would steal one; NULL: none. `own`: the scheduler whose loop the caller is, which may be stacked, or NULL;
+ * then its pools are searched. In pools of the program's kinds, whose functions are called as that scheduler would,
+ * this is the first unit, and may not have been preempted. Inside. */
 struct thrum_unit *preempted_take(struct worker *worker, struct worker *from, const struct thrum_sched *own);
 
 #endif

@@ -75,7 +75,7 @@ int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice) {
     return 0;
 }
 
-/* Who had it in an earlier runtime is gone. */
+/* Its user in an earlier runtime is gone. */
 bool scheduler_claim(struct thrum_sched *sched) {
     uint32_t number = load_acquire(&runtimes), used = load_relaxed(&sched->used);
     if (used == number || !cas_acq_rel(&sched->used, &used, number))
@@ -145,7 +145,8 @@ static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
     worker->in_order = false;
 }
 
-/* Who waits in the kernel for a lock may come before who has it, in the order of the scheduler, time and again. */
+/* A unit that waits in the kernel for a lock may precede the lock holder in the order of the scheduler, again and
+ * again. */
 static void run_lock_holder(struct worker *worker) {
     worker->tick.waited = false;
     struct thrum_unit *unit = preempted_take(worker, worker, scheduler_of_loop(worker));
@@ -153,7 +154,8 @@ static void run_lock_holder(struct worker *worker) {
         run(worker, unit, false); /* those that want the lock may go before */
 }
 
-/* One after another, with none in hand meanwhile: who runs might wait for a lock that the other has. In a region nobody runs. */
+/* One after another, with none in hand meanwhile: the unit that runs might wait for a lock that the other holds. In a
+ * region no unit runs. */
 void thrum_run(thrum_t unit) {
     if (is_null(unit))
         misuse_null(__func__);
@@ -259,8 +261,8 @@ void scheduler_wake(const struct thrum_sched *sched) {
     }
 }
 
-/* A scheduler that is wanted but not run yet is let go by who wants another, one that runs by the worker. If it is still
- * wanted when its function returns it was stopped, or the runtime stops. */
+/* A scheduler that is wanted but not run yet is released by the thread that wants another; a running one by the
+ * worker. If it is still wanted when its function returns it was stopped, or the runtime stops. */
 void scheduler_run(struct worker *worker) {
     enter();
     lock_acquire(&worker->sched_lock);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Schedulers, from inside; the public side is <thrum/pool.h>.
  *
- * A worker with a scheduler runs its function in the place of the default loop's choosing: the function is called on
- * the worker's loop, pops units and runs each with thrum_run; a unit that waits comes back there, since pick() gives
- * nothing on such a worker. When the function finds nothing it calls thrum_sched_idle, which helps with what is
- * nobody's in particular (run queues of others, what came from outside), so that no unit is stuck because all workers
- * have schedulers, and parks where a push to one of the scheduler's pools wakes it.
+ * A worker with a scheduler runs its function instead of the default loop's choosing. The function is called on the
+ * worker's loop, pops units and runs each with thrum_run; a unit that waits returns there, since pick() gives nothing
+ * on such a worker. When the function finds nothing it calls thrum_sched_idle. That helps with units that are in no
+ * pool (run queues of others, external pushes), so that no unit is stuck because all workers have schedulers; and it
+ * parks where a push to one of the scheduler's pools wakes it.
  *
- * A push wakes one worker, for which there may have been something else meanwhile: another scheduler, an order to stop,
- * or what it found on its way. So that the push is not lost, whoever leaves the search and does not run what it was
- * woken for wakes another for each of its pools that is not empty; who has run one of them does, too, since it may not
- * have been that one. */
+ * A push wakes one worker, which may have found something else meanwhile: another scheduler, an order to stop, or a
+ * unit on its way. So that the push is not lost, a worker that leaves the search without running what it was woken
+ * for wakes another one for each of its pools that is not empty. A worker that has run a unit of them does so too,
+ * since it may have been another unit. */
 #ifndef THRUM_SCHED_SCHEDULER_H
 #define THRUM_SCHED_SCHEDULER_H
 
@@ -30,7 +30,7 @@ struct thrum_sched {
         levels; /* that it steals by: the first pools are its own, then come the others' of each level; 0: it does not */
     uint32_t slice;    /* us, of what it runs; 0: the runtime's */
     uint32_t used;     /* the number of the runtime in which a worker or a thread has it; by cas */
-    uint32_t stopping; /* its function is to return; 0 again when somebody else gets it */
+    uint32_t stopping; /* its function must return; 0 again when another worker or thread gets it */
     uint64_t random;
 };
 
@@ -50,23 +50,23 @@ bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool
 /* Is there something in one of its pools? */
 bool scheduler_has_work(const struct thrum_sched *sched);
 
-/* When one of its pools is to be looked at again though nothing was pushed; TIMER_NEVER. Inside. */
+/* When to look at one of its pools again though nothing was pushed; TIMER_NEVER. Inside. */
 uint64_t scheduler_wait_until(const struct thrum_sched *sched);
 
-/* Whose function the worker's present loop, which calls, has; NULL: nobody's. */
+/* The scheduler whose function the worker's present loop, the caller, runs; NULL: none. */
 const struct thrum_sched *scheduler_of_loop(const struct worker *worker);
 
 /* The number of the runtime that there is, or of the next one. */
 uint32_t scheduler_runtime(void);
 
-/* There is no runtime any more: nobody has any of them. */
+/* There is no runtime any more: no worker or thread has a scheduler. */
 void scheduler_forget(void);
 void scheduler_fork_child(void);
 
-/* Under the worker's sched_lock: it is to go over to this one; NULL: the default. */
+/* Under the worker's sched_lock: the worker must switch to this one; NULL: the default. */
 void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched);
 
-/* Runs the worker's scheduler until it is to have another, or none since this one was stopped. */
+/* Runs the worker's scheduler until another is wanted, or none since this one was stopped. */
 void scheduler_run(struct worker *worker);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sleeping: waiting with a deadline for what nobody will say. */
+/* Sleeping: waiting with a deadline for a wake-up that never comes. */
 #include "sched/cancel.h"
 #include "sched/wait.h"
 #include "sched/worker.h"

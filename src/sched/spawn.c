@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The life of a unit.
  *
- *   1. thrum_spawn takes a descriptor and a stack. The child runs at once, on a call: its parent waits in the run
- *      queue, where a thief may take it (work first: what is in flight stays as little as on a stack). Where the parent
- *      may not leave its worker, or the caller asks for it, or the parent has just been taken by a thief, the child is
- *      queued instead.
+ *   1. thrum_spawn takes a descriptor and a stack. The child runs at once, on a call: its parent is enqueued in the run
+ *      queue, where a thief may take it (work first: what is in flight stays as little as on a stack). If the parent may
+ *      not leave its worker, or the caller asks for it, or the parent has just been stolen, the child is enqueued instead.
  *   2. unit_main runs fn(arg) on the child's stack.
- *   3. finish: the end is published in `join`, the stack goes back to the worker, and the worker goes on with the
- *      parent, if it is still there, by a plain return; else with what pick finds. A thread that ends within comes here
- *      by unit_ended instead (exit.c).
- *   4. The joiner reads the result and gives the descriptor back (join.c).
+ *   3. finish: the end is published in `join`, the stack goes back to the worker, and the worker resumes the parent, if it
+ *      is still there, by a plain return; else it runs what pick finds. A thread that ends from within comes here by
+ *      unit_ended instead (exit.c).
+ *   4. The joiner reads the result and frees the descriptor (join.c).
  *
- * The stack is given back while it is still stood on. That is safe as only this worker takes from its magazine, and
- * nothing does until the next unit runs; and a new unit of the same class takes exactly this stack over (run's
- * loop). */
+ * The stack is freed while the worker still stands on it. That is safe because only this worker takes from its
+ * magazine, and nothing does until the next unit runs; and a new unit of the same class takes over exactly this stack
+ * (run's loop). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,14 +42,15 @@ struct depot unit_depot = {.shape = {.chunk = 64 * 1024,
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 
-/* From here the descriptor is the joiner's. Who is detached stays so: nobody else changes that word any more. */
+/* From here the descriptor belongs to the joiner. A detached unit stays so: no other thread changes that word any
+ * more. */
 void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *joiner = load_acquire(&self->join);
     if (joiner != JOIN_DETACHED)
         joiner = exchange_acq_rel(&self->join, JOIN_ENDED);
     if (joiner == JOIN_DETACHED) {
         if (MISUSE_IS_WATCHED)
-            store_relaxed(&self->join, JOIN_DETACHED); /* who joins it nevertheless is told so */
+            store_relaxed(&self->join, JOIN_DETACHED); /* a thread that joins it nevertheless gets an error */
         unit_free(worker, self);
     } else if (__builtin_expect(join_watch_of(joiner) != NULL, 0))
         join_watch_of(joiner)->ended(worker, join_watch_of(joiner));
@@ -58,15 +58,16 @@ void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
         unit_wake(worker, join_unit(joiner));
 }
 
-/* Is `next`, which we have just taken from our own queue, the parent that was left there for `self`, and has it not
- * run since? Then nobody has our handle yet, and nobody else can look at `join`. `called_child` alone does not say so: it
- * may be left from a child that had the same descriptor. */
-static bool is_unborn_to_others(const struct thrum_unit *self, const struct thrum_unit *next,
+/* Is `next`, just taken from our own queue, the parent that was enqueued for `self`, and has it not run since? Then
+ * no other thread has our handle yet, and none can read `join`. `called_child` alone does not say so: it may be left
+ * from an earlier child with the same descriptor. */
+static bool is_unseen_by_others(const struct thrum_unit *self, const struct thrum_unit *next,
                                 const struct thrum_unit *maker) {
     return next != NULL && next == maker && next->called_child == self && !self->escaped;
 }
 
-/* Publishes, and says who runs next; NULL for the loop. `successor`, unless NULL, is to: a joiner that can go on here is first. */
+/* Publishes the end and returns the unit to run next; NULL for the loop. That is `successor`, unless NULL; but a
+ * joiner that can run here precedes it. */
 static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(struct worker *worker,
                                                                              struct thrum_unit *self,
                                                                              const struct thrum_unit *maker,
@@ -80,7 +81,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
         return joiner;
     }
     struct thrum_unit *next = successor != NULL ? successor : pick(worker);
-    if (joiner == JOIN_NONE && is_unborn_to_others(self, next, maker)) {
+    if (joiner == JOIN_NONE && is_unseen_by_others(self, next, maker)) {
         store_relaxed(&self->join, JOIN_ENDED);
     } else {
         store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (order.c) */
@@ -134,9 +135,10 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *w
     annotate_end(&worker->annotate, unit_stack(worker, self));
 }
 
-/* `self` has ended, its result is in `arg`, and it stands on its stack still; `maker`, unless NULL, was left in the queue
- * for it; `successor`, unless NULL, follows it (end_and_pick). Whom its worker goes on with; *again: on this very stack. The
- * user's own memory may be gone as soon as the end is known: it is left first, for the loop. */
+/* `self` has ended, its result is in `arg`, and the worker still stands on its stack. `maker`, unless NULL, was
+ * enqueued for it; `successor`, unless NULL, follows it (end_and_pick). Returns the unit that the worker resumes;
+ * *again: on this very stack. The user's own memory may be gone as soon as the end is known: it is left first, for
+ * the loop. */
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *maker,
        struct thrum_unit *successor, bool *again) {
@@ -160,8 +162,8 @@ finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *
     return next;
 }
 
-/* Runs `self`, and those new ones after it that can have its stack. Called on the stack of the first by arch_call or
- * arch_begin; returns whom they go on with. */
+/* Runs `self`, and the new units after it that can have its stack. Called on the stack of the first by arch_call or
+ * arch_begin; returns the unit to resume. */
 struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) __attribute__((used));
 /* The same after an end within (exit.c), of which nothing is left on the stack: called there by arch_end. */
 struct thrum_unit *unit_ended(struct thrum_unit *self) __attribute__((used));
@@ -321,8 +323,8 @@ static bool unit_set_attributes(struct thrum_unit *unit, const struct attributes
     return unit->kind == UNIT_ULT && unit_bind(unit, attributes->worker - 1);
 }
 
-/* To be begun by whoever takes it from a queue. A tasklet has no floating-point control state of its own: to read the
- * maker's and the host's would take longer than all the rest. */
+/* Begun by the worker that takes it from a queue. A tasklet has no floating-point control state of its own: reading
+ * the creator's and the host's would take longer than all the rest. */
 static inline void prepare(struct thrum_unit *unit) {
     if (unit->stack_class != STACK_CLASS_USER)
         unit->stack_top = NULL;
@@ -336,9 +338,9 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
     unit_wake(worker, unit);
 }
 
-/* Where the maker may wait in the run queue meanwhile, which it may not in a region of its own. (An atomic load of `kind` costs
- * a spawn 3 ns with gcc 12: it is not folded into the comparison. Who moves the maker meanwhile is seen or not, as if he had
- * come a moment later.) */
+/* True if the creator may wait in the run queue meanwhile, which it may not in a region of its own. (An atomic load
+ * of `kind` costs a spawn 3 ns with gcc 12: it is not folded into the comparison. A concurrent move of the creator is
+ * seen or not, as if it had come a little later.) */
 static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
     if (worker->current->kind != UNIT_ULT || worker->has_scheduler || is_in_region())
         return false;
@@ -373,8 +375,8 @@ static inline __attribute__((always_inline)) int spawn_now(struct worker *worker
     return 0;
 }
 
-/* One that is queued gets its stack when it begins, mostly that of the one before it. Is there one to be had at all?
- * Else it might wait for ever. */
+/* A queued unit gets its stack when it begins, mostly that of the unit before it. Can a stack be had at all?
+ * Otherwise it might wait for ever. */
 static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) {
     if (unit->stack_class >= STACK_CLASSES)
         return true; /* it needs none */
@@ -390,7 +392,7 @@ static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) 
     return top != NULL;
 }
 
-/* One that nobody joins. */
+/* A unit that is never joined. */
 static inline struct thrum_unit *tasklet_new(struct worker *worker, void *(*fn)(void *), void *arg) {
     struct thrum_unit *tasklet = unit_new(worker);
     if (tasklet == NULL)

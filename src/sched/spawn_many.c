@@ -79,7 +79,7 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
         return EINVAL;
     if (!unit_here_may_wait())
         return EPERM;
-    int enabled = thrum_set_cancel(0); /* those who make them write to our stack until they are joined */
+    int enabled = thrum_set_cancel(0); /* helpers write to our stack until they are joined */
     make(&batch);
     if (batch.error != 0)
         join_some(&batch);

@@ -15,7 +15,7 @@
 struct stacked_wait {
     struct wait wait;
     struct thrum_sched *sched; /* r/o */
-    struct stacked_wait *next; /* under lock; then by who has claimed it */
+    struct stacked_wait *next; /* under lock; then written by the thread that has claimed it */
 };
 
 static struct {
@@ -39,7 +39,7 @@ static void take_off(struct stacked_wait **place) {
     store_relaxed(&waiting.count, waiting.count - 1);
 }
 
-/* Nobody has claimed it, or will. */
+/* No thread has claimed it, or will. */
 static void remove_own(const struct stacked_wait *wait) {
     lock_acquire(&waiting.lock);
     for (struct stacked_wait **place = &waiting.first; *place != NULL; place = &(*place)->next)
@@ -71,7 +71,7 @@ static bool has_waited(struct worker *worker, struct thrum_sched *sched, uint64_
     return !is_mine;
 }
 
-/* Its function may leave what is there: it gives way all the same. */
+/* Its function may leave threads in its pools: it yields all the same. */
 void stacked_wait(struct worker *worker, struct thrum_sched *sched) {
     uint64_t deadline = scheduler_wait_until(sched);
     bool is_over = deadline != TIMER_NEVER && deadline <= timer_now();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waiting without an object: suspend, resume, and going straight to a thread that is suspended.
+/* Waiting without an object: suspend, resume, and switching directly to a suspended thread.
  *
  * `permit` of a unit:
  *   PERMIT_NONE       -> SUSPENDED (itself, about to wait), GIVEN (resume came first)
  *   PERMIT_GIVEN      -> NONE (itself: it does not wait)
- *   PERMIT_SUSPENDED  -> NONE (who resumes it, its deadline, or who cancels it: that one then wakes it; itself)
+ *   PERMIT_SUSPENDED  -> NONE (the resumer, its deadline, or the canceller, which then wakes it; itself)
  * A descriptor with `extras` gets PERMIT_NONE again when it is used for another thread.
  *
  * So a resume that comes before the suspend is not lost, and two before it count as one. Each is a read-modify-write,
@@ -22,10 +22,10 @@
 
 enum { PERMIT_NONE, PERMIT_GIVEN, PERMIT_SUSPENDED };
 
-/* On the stack of who is suspended. */
+/* On the stack of the suspended unit. */
 struct suspension {
     struct timed_wait timed_wait;
-    bool given_up; /* nobody resumed it in time */
+    bool given_up; /* no resume came in time */
 };
 
 static bool give_up(struct timed_wait *timed_wait) {
@@ -64,7 +64,7 @@ int thrum_suspend_until(uint64_t deadline) {
         return EPERM;
     }
     struct thrum_unit *self = worker->current;
-    self->escaped = true; /* who resumes it has its handle */
+    self->escaped = true; /* the resumer has its handle */
     store_relaxed(&self->extras, true);
     bool is_over = deadline != TIMER_NEVER && deadline <= timer_now();
     int error = is_over ? take_permit(self) : suspend(worker, self, deadline);
@@ -73,7 +73,7 @@ int thrum_suspend_until(uint64_t deadline) {
     return error;
 }
 
-/* Who is cancelled but does not end at once goes on as if it had been resumed. */
+/* A unit that is cancelled but does not end at once continues as if it had been resumed. */
 int thrum_suspend(void) {
     int error = thrum_suspend_until(TIMER_NEVER);
     return error == ETIMEDOUT ? 0 : error;
@@ -100,7 +100,7 @@ int thrum_resume(thrum_t unit) {
     return 0;
 }
 
-/* Whoever runs `self` may run it, too. A pool's are for those who have the pool, and for nobody else. */
+/* A unit that `self`'s worker or scheduler may run in its place. A pool's units are only for schedulers of that pool. */
 static bool may_follow(const struct worker *worker, const struct thrum_unit *self,
                        const struct thrum_unit *unit) {
     switch (unit_place(unit)) {
@@ -130,7 +130,7 @@ static bool can_be_followed(const struct worker *worker) {
     return kind != UNIT_LOOP && kind != UNIT_TASKLET;
 }
 
-/* It was suspended, and is to run in the place of the caller's unit. */
+/* It was suspended, and runs next in the place of the caller's unit. */
 static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current;
     if (!unit_follow(worker, self, unit))
@@ -140,8 +140,8 @@ static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
     switch_as(worker, self, unit, THRUM_TRACE_YIELD);
 }
 
-/* Nobody is kept waiting by it for ever: who is to be gone to has suspended itself, and others were looked for there. In a
- * region nobody goes to another. */
+/* This makes no thread wait for ever: the target has suspended itself, and the others were searched for there. In a
+ * region no unit switches to another. */
 int thrum_switch_to(thrum_t unit) {
     int error = handle_check(unit);
     if (error != 0)

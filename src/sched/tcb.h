@@ -2,15 +2,15 @@
 /* Thread control blocks (arch_tcb.h) as things that units keep and workers change.
  *
  * Where threads are preempted with their thread-locals (mode LEND), a worker does not run on its kernel thread's own
- * block, but on one that a donor, a kernel thread that sleeps, has lent (preempt/donors.h). All units that have none of
- * their own run on their worker's. One that is preempted takes it along, and the worker goes on with another; the unit that
- * the thread that called thrum_init goes on as has its own for life, and the worker's lies idle while it runs. Whoever leaves a unit that has a block of its
- * own installs the worker's before it, and its own again when it is gone on with: so nobody who switches to it needs to
- * know.
+ * block, but on one that a donor, a sleeping kernel thread, has lent (preempt/donors.h). All units that have no block
+ * of their own run on their worker's. A preempted unit keeps it, and the worker continues with another one. The
+ * primary has its own block for life, and the worker's is unused while it runs. A worker that leaves a unit with its
+ * own block installs the worker's before it, and the unit's again when it is resumed: so a thread that switches to it
+ * does not need to know.
  *
- * Invariants. A block is at any moment: installed on one kernel thread, or a worker's while a unit with its own runs
+ * Invariants. A block is at any time: installed on one kernel thread, or a worker's while a unit with its own runs
  * there, or kept by one unit that does not run, or a worker's reserve, or in the list of spares. Each has its own
- * thrum_worker and thrum_nopreempt; who installs a block writes both first.
+ * thrum_worker and thrum_nopreempt; the thread that installs a block writes both first.
  *
  * Modelled in tests/model/lend.pml, tcb_install in defer.pml. */
 #ifndef THRUM_SCHED_TCB_H
@@ -37,23 +37,24 @@ struct tcb {
     uintptr_t base;
     struct exception_globals *exceptions; /* there, or `none` if the program has no C++ */
     struct exception_globals none;
-    struct tcb *next; /* in the list of spares; itself: somebody has it */
+    struct tcb *next; /* in the list of spares; itself: in use */
 };
 
 /* r/o */
 extern bool tcb_is_cheap;
 
-/* Whom the worker, which is short of a block in reserve, runs instead of `unit`: that one, or, if it has none still and
- * `unit` would need it if it were preempted, another, while that is put back; NULL: nobody. Inside. Defined by
- * src/preempt/lend.c. */
+/* The unit that the worker, which is short of a block in reserve, runs instead of `unit`: `unit` itself; or, if the
+ * worker still has no block and `unit` would need one if it were preempted, another one, and `unit` is put back;
+ * NULL: none. Inside. Defined by src/preempt/lend.c. */
 struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit);
 
-/* The primary, which has its block for life, goes on on this worker, or leaves it. Inside. Defined by src/preempt/primary.c. */
+/* The primary, which has its block for life, resumes on this worker, or leaves it. Inside. Defined by
+ * src/preempt/primary.c. */
 void primary_comes(struct worker *worker);
 void primary_leaves(struct worker *worker);
 
-/* What a worker takes for its exceptions while its unit has a block of its own: it says that some are in flight, so that
- * the switch is a slow one (worker.h). Nobody writes to it. */
+/* What a worker takes for its exceptions while its unit has a block of its own. It says that some are in flight, so
+ * that the switch is a slow one (worker.h). No thread writes to it. */
 extern struct exception_globals tcb_own_exceptions;
 
 /* Inside, which stays so: the count goes with the caller. A tick that comes meanwhile is pending on the one block or the

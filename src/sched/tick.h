@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ticks: what interrupts a worker once a slice, as long as it has somebody else to run. Defined by src/preempt.
+/* Ticks interrupt a worker once a slice, while another unit is runnable. Defined by src/preempt.
  *
  *   state  meaning                                               left
- *   NEVER  the runtime preempts nobody
- *   OFF    no tick is asked for: the worker searches or sleeps   -> ON by the worker, when it begins to run a unit
+ *   NEVER  the runtime has no preemption
+ *   OFF    no tick is requested: the worker searches or sleeps   -> ON by the worker, when it begins to run a unit
  *   ON     one comes each period, where threads have ranks at    -> OFF by the handler, which finds its loop there
  *          the next deadline of a timer, and soon after a unit
- *          has gone on with a call in the kernel                 -> REST by the handler, which finds nobody else to run, in
- *                                                                   the function of a scheduler, too
- *   REST   none comes, unless at the next deadline of a timer    -> ON (cas) by whoever has made something to run, or
- *                                                                   the handler at that deadline
+ *          has resumed a call in the kernel                      -> REST by the handler, which finds no other unit to run,
+ *                                                                   in the function of a scheduler, too
+ *   REST   none comes, unless at the next deadline of a timer    -> ON (cas) by the thread that has made a unit runnable,
+ *                                                                   or the handler at that deadline
  *                                                                -> OFF (cas) by the worker, when it searches
  *
- * No push is missed: who rests (1) asks for no more ticks, (2) is counted in idle.resting and says REST, (3) looks
- * everywhere once more; who pushes does so and then reads idle.resting. As for parking (idle.h) the rare side's fence,
- * between (2) and (3), makes up for the pushers'. In (2) the count is first: who ends a rest counts it out. Whoever leaves
- * REST by a cas to ON asks for ticks again, nobody else. While somebody searches or is parked there is nothing to do: that
- * one will run what was pushed, and looks again when it is the last who ceases to search (idle_found).
+ * No push is missed: a worker that rests (1) cancels its ticks, (2) is counted in idle.resting and says REST, (3)
+ * looks everywhere once more; a pusher pushes and then reads idle.resting. As with parking (idle.h) the rare side's
+ * fence, between (2) and (3), makes up for the pushers'. In (2) the count is first: the thread that ends a rest
+ * counts it out. Only the thread that changes REST to ON, by a cas, requests ticks again. While a worker searches or
+ * is parked no tick is needed: that worker will run what was pushed, and looks again if it is the last to stop
+ * searching (idle_found).
  *
  * Modelled in tests/model/tick.pml. */
 #ifndef THRUM_SCHED_TICK_H
@@ -42,23 +43,25 @@ struct watched {
 };
 
 struct tick {
-    uint32_t state;  /* enum tick_state */
-    uint32_t urgent; /* the present unit's slice is over, whatever is left of it; by anybody, as the next */
+    uint32_t state; /* enum tick_state */
+    /* the present unit's slice is over, whatever is left of it; by any thread, as the next */
+    uint32_t urgent;
     uint32_t interrupted; /* a signal says so that has not come yet: more would be queued */
     uint32_t starved;     /* ... could not be preempted for lack of a block (donors.h) */
-    uint64_t stuck; /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by anybody */
+    /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by any thread */
+    uint64_t stuck;
     uint64_t
         held; /* no tick comes, as it blocks the signal: switches + 1; by the monitor, 0 by the handler */
     uint32_t came;          /* ticks; by the handler */
     struct watched watched; /* the monitor's */
     uint64_t in_call;       /* the last one found it in the kernel: switches + 1 */
-    uint64_t resumed;       /* where the present unit goes on that was preempted; 0: it has */
-    uint64_t again; /* the present unit was preempted there, and goes on with its call: switches + 1 */
+    uint64_t resumed;       /* where the present, preempted unit resumes; 0: it has resumed */
+    uint64_t again;         /* the present unit was preempted there, and resumes its call: switches + 1 */
     struct {
         uint64_t span;      /* ns: so long such a unit keeps its worker; 0: the shortest slice */
         uint64_t switches;  /* the worker's, at the last turn that such a unit has waited through */
         uint32_t turns;     /* these in a row */
-        bool has_not_moved; /* the present one stands where it went on, and has called nothing meanwhile */
+        bool has_not_moved; /* the present unit is still where it resumed, and has called nothing since */
         uintptr_t sp;       /* ... its stack pointer then, and a sum of what was below */
         uint64_t sum;
     } kernel_wait;                /* tick_look_soon */
@@ -66,9 +69,9 @@ struct tick {
     bool own_wait;                /* the library waits there, for one that is not preempted (os/own_wait.h) */
     bool waited;     /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
     bool wanted;     /* a slice of one that is not preempted is over: for safepoints */
-    bool stands;     /* the last one found the unit where it had gone on; a loop may have come there again */
-    bool late;       /* ticks were lost before the last, or it came before its unit had gone on */
-    bool early;      /* the next one is for a timer's deadline, or to look again; by who asks */
+    bool stands;     /* the last tick found the unit where it had resumed; a loop may have come there again */
+    bool late;       /* ticks were lost before the last, or it came before its unit had resumed */
+    bool early;      /* the next is for a timer's deadline, or to look again; by its requester */
     bool came_early; /* the present one did */
     bool in_kernel;  /* ... found the unit there, in a call that waits, and `again` is of interest */
     bool blocked;    /* the kernel thread had the signal blocked; r/o */
@@ -94,7 +97,7 @@ void tick_begin(struct worker *worker);
 /* It searches: its state is REST. */
 void tick_end(struct worker *worker);
 
-/* If it rests it has ticks again: there is something to do, or to be found out. By anybody, signal handlers too. */
+/* If it rests it gets ticks again: there is something to do, or to find out. By any thread, signal handlers too. */
 void tick_resume(struct worker *worker);
 
 /* A timer was started that goes off before all others of this worker. Inside. */
@@ -109,8 +112,7 @@ extern bool ticks_are_possible;
 /* There is something that goes before what this worker runs. Inside. */
 void tick_interrupt(struct worker *worker);
 
-/* Somebody asks for this mode, DEFAULT if he does not care, and a slice (us; 0: no matter which). False: the runtime cannot
- * do that. */
+/* A thread requests this mode (DEFAULT: any) and a slice (us; 0: any). False: the runtime does not have it. */
 bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice);
 
 #endif

@@ -15,7 +15,7 @@ static void time_out(struct worker *worker, struct timer *timer) {
     end(worker, container_of(timer, struct timed_wait, timer));
 }
 
-static void be_cancelled(struct worker *worker, struct cancel_watch *watch) {
+static void end_by_cancel(struct worker *worker, struct cancel_watch *watch) {
     end(worker, container_of(watch, struct timed_wait, watch));
 }
 
@@ -45,13 +45,13 @@ void unit_block_timed(struct worker *worker, struct timed_wait *timed_wait) {
     struct thrum_unit *self = timed_wait->unit;
     bool is_point = cancel_is_point(self), has_timer = deadline < CANCEL_FAR;
     timed_wait->timer.fire = time_out;
-    timed_wait->watch.give_up = be_cancelled;
+    timed_wait->watch.give_up = end_by_cancel;
     if (is_point && !cancel_watch(self, &timed_wait->watch)) {
         if (timed_wait->give_up(timed_wait)) {
             unit_await_no_more(self);
             return;
         }
-        is_point = has_timer = false; /* somebody else is about to wake us */
+        is_point = has_timer = false; /* another thread is about to wake us */
     }
     if (has_timer)
         timer_start(worker, &timed_wait->timer);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What may end a wait besides a wake-up: a deadline, or a request to cancel.
  *
- * Whoever ends a wait, a waker, the timer or the canceller, first takes the waiter from where it stands, by one atomic
- * step that only one of them can make; that one wakes it. What the step is depends on where it stands: `claim` for
- * those in a list (wait.h), the `join` word of the thread for joiners (unit.h). */
+ * The thread that ends a wait, a waker, the timer or the canceller, first takes the waiter from where it stands, by
+ * one atomic step that only one of them can make; that one wakes it. What the step is depends on where the waiter
+ * stands: `claim` for waiters in a list (wait.h), the `join` word of the thread for joiners (unit.h). */
 #ifndef THRUM_SCHED_TIMED_WAIT_H
 #define THRUM_SCHED_TIMED_WAIT_H
 
@@ -17,8 +17,8 @@ struct timed_wait {
     struct timer timer; /* its deadline: the caller's to set; the rest is timed_wait.c's */
     struct cancel_watch watch;
     struct thrum_unit *unit;
-    /* Takes the waiter from where it stands. False: somebody has, and wakes it. By the timer, under its lock; by the
-     * canceller; by the waiter itself. */
+    /* Takes the waiter from where it stands. False: another thread has, and wakes it. By the timer, under its lock;
+     * by the canceller; by the waiter itself. */
     bool (*give_up)(struct timed_wait *timed_wait);
 };
 

@@ -18,8 +18,8 @@ uint32_t timekeeper_current(void) {
     return load_relaxed(&timekeeper.keeper) - 1;
 }
 
-/* Whoever is parked: one that finds no keeper becomes it. */
-static void tell_anybody(void) {
+/* A parked worker: one that finds no keeper becomes it. */
+static void tell_a_parked_worker(void) {
     if (load_relaxed(&runtime.idle.count) % IDLE_SEARCHING == 0)
         return;
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
@@ -35,7 +35,7 @@ void timekeeper_tell(uint64_t deadline) {
     if (keeper < load_acquire(&runtime.count))
         idle_look_again(&runtime.workers[keeper]->parking);
     else
-        tell_anybody();
+        tell_a_parked_worker();
 }
 
 static bool become_keeper(struct worker *worker) {
@@ -76,5 +76,5 @@ void timekeeper_leave(struct worker *worker) {
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (timers_next() != TIMER_NEVER)
-        tell_anybody();
+        tell_a_parked_worker();
 }

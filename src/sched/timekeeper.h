@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who of the idle workers wakes up for timers: one of the parked, the keeper, sleeps until the earliest deadline of
- * all; the others sleep until they are woken. Whoever searches for work looks at all timers (timers_look_everywhere),
- * so a keeper that is awake need not be replaced before it leaves the search to run something.
+/* Which idle worker wakes up for timers. One of the parked workers, the keeper, sleeps until the earliest deadline of
+ * all; the others sleep until they are woken. A worker that searches looks at all timers (timers_look_everywhere), so
+ * an awake keeper need not be replaced before it leaves the search to run something.
  *
- *   keeper  its id + 1; 0: nobody. Taken by a cas from 0 by a worker that is about to sleep and has found timers; given
- *           up by a store of the keeper's own when it leaves the search.
- *   until   written by the keeper alone. Who starts a timer with an earlier deadline tells the keeper.
+ *   keeper  its id + 1; 0: none. Taken by a cas from 0 by a worker that is about to sleep and has found timers; given up by a
+ *           store of the keeper's own when it leaves the search.
+ *   until   written by the keeper only. A starter of a timer with an earlier deadline tells the keeper.
  *             0            it is awake, and will look before it sleeps
  *             a deadline   it sleeps until then
  *             TIMER_NEVER  it sleeps for good; or there is no keeper
  *
- * No deadline is slept through while somebody is parked. Each of these writes, has a full fence, then reads:
+ * No deadline is slept through while a worker is parked. Each of these writes, has a full fence, then reads:
  *
  *   starter   next of its store      until, keeper; without a keeper the words of the parked
  *   sleeper   its own word, PARKED   next of all stores, keeper
  *   keeper    until                  next of all stores, again
  *   leaver    keeper = 0             next of all stores, the words of the parked
  *
- * So of any two that concern each other one sees the other's write. Starter and leaver make the word of whom they found
- * LOOK, and the sleeper starts again from the top. One that was told and then woken for work (LOOK -> WOKEN) may be
- * gone without having looked: therefore everybody who leaves the search, not only a keeper, sees to it that there is a
- * keeper if there are timers.
+ * So of any two that concern each other one sees the other's write. Starter and leaver change the word of a parked
+ * worker that they found to LOOK, and the sleeper starts again from the top. A worker that was told and then woken
+ * for work (LOOK -> WOKEN) may be gone without having looked. Therefore every worker that leaves the search, not only
+ * a keeper, ensures that there is a keeper if there are timers.
  *
  * Modelled in tests/model/timekeeper.pml. */
 #ifndef THRUM_SCHED_TIMEKEEPER_H

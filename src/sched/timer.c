@@ -7,12 +7,12 @@
 #include "sched/worker.h"
 
 enum {
-    BATCH = 64,      /* fired in one go: so long somebody who stops a timer has to wait */
+    BATCH = 64,      /* fired in one go: so long a thread that stops a timer may wait */
     LOOK_NS = 50000, /* about so often a worker looks that runs units all the time */
     LOOK_SOON = 8,   /* picks after which it looks for the first time */
 };
 
-static uint32_t used; /* from the first timer on; before, nobody who searches or parks looks for any */
+static uint32_t used; /* from the first timer on; before, no searching or parking worker looks for any */
 
 /* --- the heap ----------------------------------------------------------------------------------------- */
 
@@ -136,7 +136,7 @@ static void fire_batch_locked(struct worker *worker, struct timers *timers, uint
     }
 }
 
-/* Where somebody else has the lock he is about this, or will be followed by somebody who looks again. */
+/* If another thread holds the lock it fires them, or a later one will look again. */
 static void fire_expired(struct worker *worker, struct timers *timers, uint64_t now) {
     if (load_relaxed(&timers->next) > now || !lock_try(&timers->lock))
         return;
@@ -152,10 +152,10 @@ static uint32_t next_stride(const struct timers *timers, uint64_t now) {
     return (uint32_t)(stride > most ? most : stride != 0 ? stride : 1);
 }
 
-/* Those of workers that were stopped: nobody is left who would fire them while all are busy. */
+/* Those of stopped workers: no worker is left that would fire them while all are busy. */
 static void fire_orphans(struct worker *worker, uint64_t now) {
     bool some_are_left = false;
-    exchange_acquire(&runtime.orphans, 0U); /* first: who leaves some meanwhile says so again */
+    exchange_acquire(&runtime.orphans, 0U); /* first: a worker that leaves some meanwhile sets it again */
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
         if (worker_is_leaving(runtime.workers[i])) {
             fire_expired(worker, &runtime.workers[i]->timers, now);
@@ -165,7 +165,7 @@ static void fire_orphans(struct worker *worker, uint64_t now) {
         return;
     store_release(&runtime.orphans, 1);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    tick_wake_resting(); /* who looked in between */
+    tick_wake_resting(); /* a worker may have looked in between */
 }
 
 uint32_t timers_look(struct worker *worker) {

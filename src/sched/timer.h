@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Timers: something to be done when a moment has come, and units that wait until then at the longest.
+/* Timers: functions to call at a deadline, and units that wait at most until one.
  *
  * Representation. Each worker has a store of its own: a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3), linked
  *   through the timers, so that starting one cannot fail, and each operation touches at most 2 log2(n) of them.
  * Callers. A timer is started on the worker's own store, fired from there by any worker, stopped by any worker.
- * Who fires. The owner, now and then (timers_look), and whoever searches for work, for all. Who of the parked sleeps
- *   until the next deadline is the timekeeper's concern (timekeeper.h).
+ * Firing. The owner fires its own now and then (timers_look); a worker that searches fires all
+ * (timers_look_everywhere). The
+ *   timekeeper is the parked worker that sleeps until the next deadline (timekeeper.h).
  * Invariants, under the store's lock: parent->deadline <= timer->deadline; rank(right) <= rank(left);
  *   rank = rank(right) + 1; next = the root's deadline, or TIMER_NEVER.
- * Linearization. start, stop: when the lock is let go. fire() is called *under the lock*, so whoever has come to have
- *   the lock knows that it has returned; it must therefore not start or stop a timer, nor take a lock that somebody
- *   may hold who does.
- * Reclamation. A timer lies where its starter wants, mostly on the stack of who waits. From the beginning of its
- *   fire() on nobody but that touches it, so it may be gone when fire()'s last act, the wake-up, is done.
+ * Linearization. start, stop: the release of the lock. fire() is called *under the lock*, so the next holder of the
+ * lock knows
+ *   that it has returned. fire() must therefore not start or stop a timer, nor take a lock that a thread may hold while it does.
+ * Reclamation. A timer lies where its starter wants, mostly on the waiter's stack. From the beginning of its fire()
+ * on only
+ *   that call touches it, so it may be gone when fire()'s last act, the wake-up, is done.
  *
  * Modelled in tests/model/timekeeper.pml. */
 #ifndef THRUM_SCHED_TIMER_H
@@ -45,7 +47,7 @@ struct timer {
 
 /* A worker's. */
 struct timers {
-    _Alignas(64) uint64_t next; /* the earliest deadline; changed under lock, read by anybody */
+    _Alignas(64) uint64_t next; /* the earliest deadline; changed under lock, read by any thread */
     struct timer *root;         /* under lock */
     struct lock lock;
     uint32_t stride; /* the owner's, as the next: timers_look */
@@ -55,7 +57,7 @@ struct timers {
 /* The caller is on `worker`, inside. */
 void timer_start(struct worker *worker, struct timer *timer);
 
-/* True: it has not fired and never will. False: it fired, and fire() has returned. By anybody, once. */
+/* True: it has not fired and never will. False: it fired, and fire() has returned. By any thread, once. */
 bool timer_stop(struct worker *worker, struct timer *timer);
 
 /* --- the clock ---------------------------------------------------------------------------------------- */
@@ -85,12 +87,11 @@ static inline bool timers_are_empty(const struct timers *timers) {
     return load_relaxed(&timers->next) == TIMER_NEVER;
 }
 
-/* The owner, which has timers, or whom those of stopped workers concern: fires what has expired. Returns after how
- * many picks it is to look again: so many that a deadline is missed by LOOK_NS or so, at the rate at which it has
- * picked since the last time. */
+/* For the owner of timers, or the worker that fires those of stopped workers: fires what has expired. Returns after
+ * how many picks to look again: so many that a deadline is missed by about LOOK_NS, at the present rate of picks. */
 uint32_t timers_look(struct worker *worker);
 
-/* Somebody who searches: fires what has expired anywhere, a batch of each worker's. */
+/* For a searching worker: fires what has expired anywhere, a batch of each worker's. */
 void timers_look_everywhere(struct worker *worker);
 
 #endif

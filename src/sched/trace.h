@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The event trace: what units and workers did and when, kept in memory while the runtime runs and written to a file at
- * its end (runtime/trace_file.h). For those who ask for it; the events are in <thrum/trace.h>.
+/* The event trace: what units and workers did and when, kept in memory while the runtime runs and written to a file
+ * at its end (runtime/trace_file.h). On request only; the events are in <thrum/trace.h>.
  *
- * It costs nothing where it is off: `watch_on` (context/annotate.h), which the scheduler's fast paths test for the sake of
- * the tools, stands for the trace as well, and what is called then tells both.
+ * It costs nothing where it is off: `watch_on` (context/annotate.h), which the fast paths test for the sake of the
+ * tools, stands for the trace as well, and what is called then tells both.
  *
  * Each worker has a ring, written by itself, inside; the newest event overwrites the oldest. External kernel threads
- * share one, under a lock. `count` is stored last, by a release, so that whoever writes the file finds that many whole
- * events. At the process's exit workers run on meanwhile: trace_stop() lets none begin, but each may be in the middle of
- * one, that is of the oldest if the ring is full (trace_file.c leaves that one out). */
+ * share one, under a lock. `count` is stored last, by a release, so that the writer of the file finds that many
+ * complete events. At the process's exit workers still run: trace_stop() lets no event begin, but each worker may be
+ * in the middle of one, which overwrites the oldest if the ring is full (trace_file.c leaves that one out). */
 #ifndef THRUM_SCHED_TRACE_H
 #define THRUM_SCHED_TRACE_H
 
@@ -52,7 +52,7 @@ const struct trace_ring *trace_outside(void);
 void trace_unit(struct worker *worker, const struct thrum_unit *unit, enum thrum_trace_kind kind,
                 uint64_t argument);
 
-/* It begins here, goes on, leaves or ends, as `kind` says. Loops are none of the trace's. */
+/* It begins here, resumes, leaves or ends, as `kind` says. Loops are not traced. */
 void trace_run(struct worker *worker, const struct thrum_unit *unit, enum thrum_trace_kind kind);
 
 /* It is about to be put where others find it, for the first time or again. `worker` may be NULL. */

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Giving memory back while the runtime runs.
  *
- * A worker keeps two magazines of each kind of object; what is more lies in the depots (context/depot.h). When something
- * has come there, `depot_surplus` says so, the next worker that looks starts a timer, and when that fires a tasklet gives
- * back what has lain there for all that time: a part, lets others run, and so on. Nothing lies in the depots for long,
- * and a runtime whose depots are empty has no timer.
+ * A worker keeps two magazines of each kind of object; more lies in the depots (context/depot.h). When something has
+ * come there, `depot_surplus` says so, and the next worker that looks starts a timer. When that fires, a tasklet
+ * gives back what has lain there for all that time: a part, then it lets others run, and so on. Nothing lies in the
+ * depots for long, and a runtime whose depots are empty has no timer.
  *
  *   depot_surplus: NONE -> SURPLUS (depot.c: something has come)
  *                  SURPLUS, LACKING -> ARMED (trim_look: the timer is started)
  *                  ARMED -> LACKING (trim_look: there was no memory for it; the next look tries again)
  *                  ARMED -> NONE (the tasklet, before it looks: what comes from then on is seen)
  *
- * A worker looks before it parks, and does not park on SURPLUS; who gives and does not look wakes one (trim_tell). */
+ * A worker looks before it parks, and does not park on SURPLUS; a thread that gives but does not look wakes one
+ * (trim_tell). */
 #include "sched/trim.h"
 
 #include "context/stack.h"

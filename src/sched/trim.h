@@ -23,8 +23,8 @@ static inline bool trim_is_wanted(void) {
     return load_relaxed(&depot_surplus) == DEPOT_SURPLUS;
 }
 
-/* Something was given to a depot by who does not look: an external kernel thread, or a worker that ends. All others may
- * be parked: this is a push (idle.h). Inside. */
+/* A thread that does not look has given something to a depot: an external kernel thread, or a worker that ends. All
+ * other workers may be parked: this is a push (idle.h). Inside. */
 static inline void trim_tell(void) {
     if (__builtin_expect(trim_is_wanted(), 0))
         idle_wake_check(&runtime.idle);

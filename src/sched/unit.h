@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is scheduled: a ULT (user-level thread), a tasklet (runs to its end on whatever stack there is), a worker's
- * own loop, or an external kernel thread that waits for one of the others. Everything that can wait is a unit, so
- * that synchronisation objects know one kind of waiter.
+/* What is scheduled: a ULT (user-level thread), a tasklet (runs to completion on whatever stack is current), a
+ * worker's own loop, or an external kernel thread that waits for one of the others. Everything that can wait is a
+ * unit, so that synchronisation objects know one kind of waiter.
  *
  * `sp` says where a unit is:
  *
- *   value        meaning                                                            who may write it
+ *   value        meaning                                                            written by
  *   UNIT_ON_CPU  it runs, or is just leaving: it has announced itself somewhere     the unit itself, before it
  *   (NULL)       (a run queue, a waiter list) but its registers are not saved yet   announces itself
- *   UNIT_NEW     it never ran; it has no stack, but one of the user's own           who creates it
- *   UNIT_KEPT    it keeps its kernel thread, which has to go on (carrier.h)         the unit itself, before it
+ *   UNIT_NEW     it never ran; it has no stack, but one of the user's own           its creator
+ *   UNIT_KEPT    it keeps its kernel thread, which must resume it (carrier.h)       the unit itself, before it
  *                                                                                   announces itself
- *   else         its saved stack pointer: it may be gone on with                    arch_switch, off its stack
+ *   other        its saved stack pointer: it can be resumed                         arch_switch, off its stack
  *
- * A unit that announces itself sets UNIT_ON_CPU first. arch_switch stores the real stack pointer when the registers are saved
- * and the worker has left that stack. A worker that resumes the unit waits for that store, in arch_switch too, but never
- * while its own unit is not published. So nothing has to run "after the switch" and no lock is held across one.
+ * A unit that announces itself sets UNIT_ON_CPU first. arch_switch stores the real stack pointer when the registers
+ * are saved and the worker has left that stack. A worker that resumes the unit waits for that store, in arch_switch
+ * too, but never while its own unit is not published. So nothing has to run "after the switch" and no lock is held
+ * across one.
  *
- * `join` says who may free it:
+ * `join` says which thread may free it:
  *
- *   JOIN_NONE      it has not ended and nobody waits for its end
- *   JOIN_DETACHED  nobody will: it frees itself
+ *   JOIN_NONE      it has not ended and no thread waits for its end
+ *   JOIN_DETACHED  it is never joined: it frees itself
  *   JOIN_ENDED     it has ended, the result is in `arg`; the joiner frees it
  *   > 0, signed    the unit that waits for its end
- *   < 0            the unit that waits for its end until a deadline, marked by JOIN_TIMED. It may cease to wait at any
- *                  moment, and be gone: nobody looks at it before he has taken it from here
+ *   < 0            the unit that waits for its end until a deadline, marked by JOIN_TIMED. It may stop waiting at any time,
+ *                  and be gone: no thread reads it before having taken it from here
  *
- *   JOIN_NONE -> joiner (cas by the joiner; a plain store where it alone can run the thread), DETACHED (cas by who detaches), ENDED (exchange by itself; a plain store
- *   where nobody else can have its handle yet); joiner -> ENDED (itself, exchange or, if it is not a timed one, store);
- *   timed joiner -> JOIN_NONE (cas by its timer, or by itself if it is external).
- *   Who takes a joiner from here wakes it, or is it. */
+ *   JOIN_NONE -> joiner (cas by the joiner; a plain store where it alone can run the thread), DETACHED (cas by the detacher),
+ *   ENDED (exchange by itself; a plain store where no other thread can have its handle yet); joiner -> ENDED (itself, exchange
+ *   or, if it is not a timed one, store); timed joiner -> JOIN_NONE (cas by its timer, or by itself if it is external).
+ *   The thread that takes a joiner from here wakes it, or is it. */
 #ifndef THRUM_SCHED_UNIT_H
 #define THRUM_SCHED_UNIT_H
 
@@ -45,7 +46,7 @@ struct worker;
 struct thrum_pool;
 
 enum unit_kind {
-    UNIT_FREE, /* nobody's; what new memory says */
+    UNIT_FREE, /* unused; what new memory says */
     UNIT_ULT,
     UNIT_BOUND,   /* a ULT that runs on one worker only */
     UNIT_POOLED,  /* a ULT that has a pool */
@@ -69,7 +70,7 @@ struct thrum_unit {
     struct thrum_unit *join;
     union {
         void *(*fn)(void *);
-        struct thrum_unit *successor; /* once it ends by exit.c: who is to run in its place, or NULL */
+        struct thrum_unit *successor; /* once it ends by exit.c: the unit to run in its place, or NULL */
     };
     void *arg;               /* the result, once it has ended */
     struct thrum_unit *next; /* in at most one list: a free list, a shared queue, a waiter list */
@@ -82,11 +83,12 @@ struct thrum_unit {
     };
     uint8_t kind;        /* enum unit_kind; of a living one changed by migrate.c alone */
     uint8_t stack_class; /* r/o while it has a stack */
-    bool escaped;        /* somebody but its creator may have its handle */
+    bool escaped;        /* a thread other than its creator may have its handle */
     uint8_t priority;
-    bool extras; /* some of those below may not be as empty as a new thread must find them; set by anybody */
+    /* some of those below may not be as empty as a new thread must find them; set by any thread */
+    bool extras;
     bool cancellable : 1; /* r/o */
-    bool measured : 1;    /* its stack is to begin untouched; r/o */
+    bool measured : 1;    /* its stack must begin untouched; r/o */
     bool at_cancel_point; /* its next wait may be ended by thrum_cancel (cancel.h); its own */
     uint8_t preempt;      /* enum thrum_preempt_mode; r/o */
     /* --- second cache line: not touched by spawn, switch and join --- */
@@ -112,14 +114,14 @@ struct thrum_unit {
         struct thrum_cleanup *cleanups; /* exit.c; from when it runs, if has_cleanups */
     };
     uintptr_t cancel; /* cancel.h */
-    uint64_t id;      /* 0: nobody has asked for it yet */
+    uint64_t id;      /* 0: not asked for yet */
     uint64_t name[2]; /* about.c */
     struct tcb
         *tcb; /* tcb.h: its own, or NULL: its worker's; its own to write. carrier.h: its kernel thread's */
     uint32_t slice; /* us; 0: the runtime's; its own to write */
     bool has_cleanups;
     bool is_primary;     /* what ran on the thread that called thrum_init; r/o */
-    bool took_tcb;       /* `tcb` was its worker's; it gives it back when it goes on */
+    bool took_tcb;       /* `tcb` was its worker's; it gives it back when it resumes */
     bool blocks_sigchld; /* besides what its worker blocks: it waits in system(); its own to write */
 } __attribute__((aligned(64)));
 
@@ -156,8 +158,8 @@ static inline struct thrum_unit *join_unit(struct thrum_unit *joiner) {
     return (struct thrum_unit *)((uintptr_t)joiner & ~JOIN_TIMED);
 }
 
-/* What waits for a thread's end among other things (sync/wait_any.c), as it stands in `join`. Whoever has taken it from
- * there calls ended(); nobody is gone before. */
+/* A waiter for a thread's end among other things (sync/wait_any.c), as it stands in `join`. The thread that has taken
+ * it from there calls ended(); it does not go away before. */
 struct join_watch {
     void (*ended)(struct worker *worker, struct join_watch *watch);
 };
@@ -176,7 +178,8 @@ static inline bool join_is_untimed(const struct thrum_unit *joiner) {
     return (intptr_t)joiner > (intptr_t)JOIN_DETACHED;
 }
 
-/* Where it goes when it can run, as whoever wakes it finds it: what the kind says it has, bound or pool, is there. */
+/* Where the unit is enqueued when it becomes runnable, as its waker finds it: what the kind implies, bound or pool,
+ * is set. */
 static inline enum unit_kind unit_place(const struct thrum_unit *unit) {
     return (enum unit_kind)load_acquire(&unit->kind);
 }

@@ -13,9 +13,10 @@ struct worker;
 
 enum wait_state { WAIT_WAITING, WAIT_WOKEN, WAIT_TIMED_OUT };
 
-/* One that waits, on its own stack; wakers find it in a list. Who changes `claim` from WAIT_WAITING wakes the unit;
- * until it has, the waiter stays where it is. Who fails to may not touch this any more, unless something else keeps
- * it there: a list's lock, under which wakers claim and the waiter that has timed out takes itself off. */
+/* A waiter, on its own stack; wakers find it in a list. The thread that changes `claim` from WAIT_WAITING wakes the
+ * unit; until it has, the waiter stays where it is. A thread that fails to change it must not touch this any more,
+ * unless something else keeps it there: a list's lock, under which wakers claim and a timed-out waiter takes itself
+ * off. */
 struct wait {
     struct thrum_unit *unit; /* r/o */
     uint32_t claim;          /* enum wait_state */
@@ -27,9 +28,9 @@ static inline bool wait_claim(struct wait *wait) {
     return cas_acq_rel(&wait->claim, &waiting, WAIT_WOKEN);
 }
 
-/* Blocks the caller's unit, wait->unit, which has announced itself, until somebody has claimed it and calls unit_wake,
- * or until the deadline (TIMER_NEVER: none). False: the deadline came first; no waker has claimed it or will.
- * On a worker, inside, and inside again, perhaps on another one, when it returns; or external (`worker` NULL). */
+/* Blocks the caller's unit, wait->unit, which has announced itself, until a thread has claimed it and calls
+ * unit_wake, or until the deadline (TIMER_NEVER: none). False: the deadline came first; no waker has claimed it or
+ * will. On a worker, inside, and inside again, perhaps on another one, when it returns; or external (`worker` NULL). */
 bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadline);
 
 #endif

@@ -30,8 +30,8 @@ enum { SEARCH_US = 100, RELAX = 32, FAIR_US = 100, QUEUED_AFTER_THEFT = 64 };
 
 /* --- choosing ----------------------------------------------------------------------------------------- */
 
-/* Oldest first, from where LIFO order would let them starve; each of the four is first in turn. The
- * oldest of the deque waits for thieves, who may be busy or none. */
+/* Oldest first, from where LIFO order would let them starve; each of the four is first in turn. The oldest of the
+ * deque waits for thieves, which may be busy or absent. */
 static struct thrum_unit *pick_starving(struct worker *worker) {
     struct thrum_unit *unit = NULL;
     worker->turn++;
@@ -46,7 +46,7 @@ static struct thrum_unit *pick_starving(struct worker *worker) {
     return unit;
 }
 
-/* Whoever called worker_search has something else to do; the loop itself has, with `sched` NULL. */
+/* The caller of worker_search has something else to do; the loop itself has, with `sched` NULL. */
 static bool is_called_away(const struct worker *worker, const struct thrum_sched *sched) {
     return load_relaxed(&runtime.stopping) || worker_is_leaving(worker) ||
            load_acquire(&worker->wanted_sched) != worker->sched ||
@@ -116,8 +116,9 @@ static struct thrum_unit *steal_from(struct worker *victim) {
     return unit;
 }
 
-/* Of one who waited for a child that it had made there will be more. If it makes many that do little, each would be made
- * elsewhere than the one before, at the price of going there. So the next ones wait to be stolen instead. */
+/* A stolen unit that waited for a child created there will create more. If it creates many that do little, each would
+ * be created on another worker than the one before, at the price of moving there. So the next ones are queued to be
+ * stolen instead. */
 static void note_theft(struct worker *worker, const struct thrum_unit *unit) {
     if (unit->called_child != NULL) {
         worker->stolen = unit;
@@ -149,7 +150,7 @@ static struct thrum_unit *steal(struct worker *worker) {
     return unit != NULL || runtime.nodes <= 1 ? unit : steal_where(worker, false);
 }
 
-static struct thrum_unit *look_around(struct worker *worker) {
+static struct thrum_unit *search_round(struct worker *worker) {
     trim_look(worker);
     timers_look_everywhere(worker);
     struct thrum_unit *unit = worker->has_scheduler ? pick_starving(worker) : pick(worker);
@@ -172,8 +173,8 @@ struct thrum_unit *pick_fairly(struct worker *worker) {
 
 /* --- units -------------------------------------------------------------------------------------------- */
 
-/* Who is just leaving is waited for there (context.S), but for the primary on carriers, which then keeps its kernel thread: it
- * may be leaving the worker that relieved its own (preempt/relief.c). */
+/* A unit that is just leaving is waited for there (context.S). The exception is the primary on carriers, which then
+ * keeps its kernel thread: it may be leaving the worker that relieved its own (preempt/relief.c). */
 static void *sp_of(const struct thrum_unit *unit) {
     void *sp = load_relaxed(&unit->sp);
     if (sp == UNIT_ON_CPU && carriers_are_used && unit->tcb != NULL)
@@ -323,8 +324,8 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_pool *pool =
         place == UNIT_POOLED || place == UNIT_TASKLET ? load_acquire(&unit->pool) : NULL;
     if (place == UNIT_EXTERNAL) {
-        /* From the store on it may be gone, the word with it: a futex on memory that is no longer there is an error
-         * that nobody sees, and one on memory that is something else now wakes somebody who looks again. */
+        /* From the store on it may be gone, the word with it. A futex on memory that is not mapped any more is an
+         * error that is ignored; one on memory that is used for something else now wakes a thread that looks again. */
         store_release(&unit->wake, 1);
         futex_wake(&unit->wake, 1);
     } else if (place == UNIT_BOUND) {
@@ -343,7 +344,7 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
 
 /* --- the loop ----------------------------------------------------------------------------------------- */
 
-bool work_for_anybody(void) {
+bool has_work_for_any(void) {
     if (!fifo_is_empty(&runtime.shared) || trim_is_wanted())
         return true;
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
@@ -354,7 +355,7 @@ bool work_for_anybody(void) {
     return false;
 }
 
-/* For whoever is about to park: is there something that it would run? */
+/* For a worker that is about to park: is there something that it would run? */
 static bool work_somewhere(void) {
     const struct worker *self = worker_here();
     if (load_acquire(&runtime.stopping) || worker_is_leaving(self) || !fifo_is_empty(&self->inbox))
@@ -362,7 +363,7 @@ static bool work_somewhere(void) {
     if (self->idle_sched != NULL &&
         (scheduler_has_work(self->idle_sched) || load_acquire(&self->idle_sched->stopping)))
         return true;
-    return load_acquire(&self->wanted_sched) != self->sched || work_for_anybody();
+    return load_acquire(&self->wanted_sched) != self->sched || has_work_for_any();
 }
 
 static uint64_t park_until(void) {
@@ -381,11 +382,11 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
     trace_worker(worker, THRUM_TRACE_SEARCH);
     store_release(&worker->idle_sched, sched);
     for (uint64_t since = arch_ticks();;) {
-        struct thrum_unit *unit = look_around(worker);
+        struct thrum_unit *unit = search_round(worker);
         if (unit != NULL || is_called_away(worker, sched)) {
             store_relaxed(&worker->idle_sched, NULL);
             timekeeper_leave(worker);
-            idle_found(&runtime.idle, work_for_anybody);
+            idle_found(&runtime.idle, has_work_for_any);
             trace_worker(worker, THRUM_TRACE_FOUND);
             return unit;
         }
@@ -561,7 +562,7 @@ void worker_hand_over(struct worker *worker) {
     trim_tell();
     if (!timers_are_empty(&worker->timers)) {
         store_release(&runtime.orphans, 1);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before it is seen who rests */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the resting workers are read */
         tick_wake_resting();
     }
 }

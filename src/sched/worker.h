@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker: a kernel thread, or one after another (carrier.h), that runs units one after another. Everything here is touched by the worker itself, in
- * non-preemptible regions, but for what says otherwise.
+/* A worker: a kernel thread, or one after another (carrier.h), that runs units one after another. Only the worker
+ * itself touches what is here, in non-preemptible regions, unless it says otherwise.
  *
  * How a unit waits: it sets sp to UNIT_ON_CPU, announces itself where others find it (a waiter list, a `join` word),
- * and calls unit_block. How it goes on: whoever takes it from there calls unit_wake, exactly once. */
+ * and calls unit_block. How it resumes: the thread that takes it from there calls unit_wake, exactly once. */
 #ifndef THRUM_SCHED_WORKER_H
 #define THRUM_SCHED_WORKER_H
 
@@ -34,13 +34,12 @@
 
 struct thrum_sched;
 
-/* OPEN -> CLOSED -> LEAVING by who stops it, or back to OPEN if threads are bound to it. LEAVING -> CLOSED -> OPEN by
- * who makes a new worker of the slot, or back to LEAVING without a kernel thread for it. RELIEVES from its beginning. One at a
- * time
- * (runtime/workers.h). */
+/* OPEN -> CLOSED -> LEAVING by the thread that stops it, or back to OPEN if threads are bound to it. LEAVING ->
+ * CLOSED -> OPEN by the creator of a new worker in the slot, or back to LEAVING without a kernel thread for it.
+ * RELIEVES from its beginning. One at a time (runtime/workers.h). */
 enum worker_stay {
     WORKER_OPEN,
-    WORKER_CLOSED,   /* nobody can be bound to it */
+    WORKER_CLOSED,   /* no thread can be bound to it */
     WORKER_LEAVING,  /* it is on its way out, or gone; no scheduler is wanted any more */
     WORKER_RELIEVES, /* none that others see: it is there for those that are stuck (preempt/relief.c) */
 };
@@ -62,27 +61,27 @@ struct worker {
     struct depot_cache stacks[STACK_CLASSES];
     struct deque deque;         /* thieves too */
     struct yield_ring yields;   /* thieves too */
-    struct fifo inbox;          /* anybody pushes; units that run nowhere else */
+    struct fifo inbox;          /* any thread pushes; units that run nowhere else */
     struct parking parking;     /* wakers too */
-    struct timers timers;       /* whoever fires or stops them, too */
+    struct timers timers;       /* threads that fire or stop them, too */
     bool keeps_time;            /* timekeeper.h */
     struct thrum_unit *loop;    /* what runs when nothing else does: base, or a scheduler that runs units */
     struct thrum_unit base;     /* its own loop, on a stack of its own or its kernel thread's */
-    struct thrum_unit *tasklet; /* for the loop to run: whoever left for the loop could not */
+    struct thrum_unit *tasklet; /* for the loop to run: the unit that switched to the loop could not */
     struct thrum_unit *ended;   /* ... to say so of, once it has left its stack, which is the user's own */
     struct thrum_unit *kept;    /* ... to go to its kernel thread for */
     struct thrum_sched *sched;  /* whose function runs on `base`; NULL: the default */
     struct lock sched_lock;
-    struct thrum_sched *wanted_sched; /* written under sched_lock, read by anybody */
+    struct thrum_sched *wanted_sched; /* written under sched_lock, read by any thread */
     uint32_t stay;                    /* enum worker_stay; likewise */
     uint32_t bound_units;             /* threads that run nowhere else; worker_bind, worker_unbind */
-    bool in_order;                    /* its scheduler runs whom it has chosen (order_look_back) */
+    bool in_order;                    /* its scheduler runs the unit that it has chosen (order_look_back) */
     struct thrum_sched *idle_sched;   /* while it searches for that one; wakers read it */
     uint32_t looks;                   /* it reads what others run (order_interrupt_for) */
     uint64_t random;
     struct {
         uint64_t switches, steals, parks;
-        uint64_t migrations; /* threads that thrum_migrate sent here; by anybody */
+        uint64_t migrations; /* threads that thrum_migrate sent here; by any thread */
         uint64_t preemptions, ticks;
     } counters;
     struct exception_globals no_exceptions;
@@ -91,10 +90,9 @@ struct worker {
     struct trace_ring trace;
     const struct thrum_unit *stolen; /* the last maker that it has stolen: to be compared with, no more */
     struct tcb
-        *tcb; /* what units run on that have none of their own; NULL: nobody takes one along. Where there
-                            are carriers: that of its carrier */
+        *tcb; /* for units without a block of their own; NULL: none is kept. With carriers: its carrier's */
     struct tcb *reserve; /* to go on with when one does (preempt/lend.c) */
-    bool is_short;       /* it went on with that, and has none since */
+    bool is_short;       /* it uses the reserve, and has had none since */
     bool owes; /* no spare was left for a unit that has a block for life: next runs one that was preempted */
     struct tcb home; /* its kernel thread's own */
     struct tick tick;
@@ -104,9 +102,9 @@ enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
 
 _Static_assert(offsetof(struct worker, aside) == 0, "context.S");
 
-/* Workers are added and stopped while others look at all of them. So a slot below `count` is for good, until the
- * runtime ends: who has stopped has empty queues, is never parked, and its slot waits for the next. Only its timers are
- * still there, for everybody to fire. */
+/* Workers are added and stopped while others read all of them. So a slot below `count` is permanent until the runtime
+ * ends: a stopped worker has empty queues, is never parked, and its slot waits for the next one. Only its timers
+ * remain, for every worker to fire. */
 extern struct runtime {
     struct worker *workers[WORKERS_MAX]; /* r/o below count */
     uint32_t count;                      /* grows, by a release */
@@ -115,8 +113,8 @@ extern struct runtime {
     uint32_t running;                    /* of them: those that have not been stopped */
     uint32_t orphans;                    /* timers of one that was stopped may be left */
     uint32_t nodes;                      /* r/o: of NUMA */
-    uint8_t node_of[WORKERS_MAX]; /* where each began its last search; the worker's own, read by anybody */
-    bool fenced;                  /* r/o: no membarrier */
+    uint8_t node_of[WORKERS_MAX];        /* where each began its last search; by the worker itself */
+    bool fenced;                         /* r/o: no membarrier */
     uint32_t stopping;
     struct fifo shared; /* from outside, and what rings could not take */
     struct idle idle;
@@ -133,9 +131,9 @@ struct thrum_unit *pick_slow(struct worker *worker);
 struct thrum_unit *pick_fairly(struct worker *worker);
 
 /* Is there something that any worker would run, or see to? */
-bool work_for_anybody(void);
+bool has_work_for_any(void);
 
-/* Its loop is to do something else than run units; it is stopped, or another scheduler is wanted. */
+/* Its loop must do something else than run units: it is stopped, or another scheduler is wanted. */
 bool worker_is_called_away(const struct worker *worker);
 
 static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct worker *worker) {
@@ -162,7 +160,7 @@ static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit
     idle_wake_check(&runtime.idle);
 }
 
-/* One of its counters: its own to write, anybody's to read. */
+/* One of its counters: written by itself only, read by any thread. */
 static inline void count_one(uint64_t *counter) {
     store_relaxed(counter, load_relaxed(counter) + 1);
 }
@@ -182,14 +180,14 @@ static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
     return __builtin_expect((intptr_t)load_relaxed(&unit->sp) > 0, 1) || unit_make_frame(worker, unit);
 }
 
-/* ... or is who is left, and was woken meanwhile. */
+/* ... or is the unit that leaves, woken meanwhile. */
 static inline bool unit_ready_to_follow(struct worker *worker, const struct thrum_unit *self,
                                         struct thrum_unit *unit) {
     return __builtin_expect((intptr_t)load_relaxed(&unit->sp) > 0, 1) || unit == self ||
            unit_make_frame(worker, unit);
 }
 
-/* Is there more to it than registers: exceptions in flight, or somebody to be told (annotate.h, trace.h)? */
+/* Is there more to switch than registers: exceptions in flight, or tools to notify (annotate.h, trace.h)? */
 static inline bool switch_is_slow(const struct worker *worker) {
     const struct exception_globals *exceptions = worker->exceptions;
     return __builtin_expect(
@@ -224,7 +222,8 @@ void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind
 /* It is bound to another worker now. */
 bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self);
 
-/* To whom; NULL: there is nobody else. `fairly`: even those that would have to be looked for. */
+/* Picks the unit to switch to on a yield; NULL: no other is runnable. `fairly`: also units that take a search to
+ * find. */
 struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly);
 
 /* The lowest byte of its stack; it has one. */
@@ -236,8 +235,8 @@ void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
 /* The stack that it stands on: its own, or its kernel thread's. For annotations. */
 struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit);
 
-/* The caller is inside, once (the count is the kernel thread's, and whoever goes on leaves once), has announced itself,
- * and is inside again, perhaps on another worker, when it returns. `why` is looked at where there is a trace. */
+/* The caller is inside, once (the count is the kernel thread's, and the unit that resumes leaves once), has announced
+ * itself, and is inside again, perhaps on another worker, when it returns. `why` is read where there is a trace. */
 static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                              enum thrum_trace_kind why) {
     thrum_assert(regions_open() == 1);
@@ -285,9 +284,9 @@ static inline struct thrum_unit *unit_self(struct worker *worker) {
     return __builtin_expect(worker != NULL, 1) ? worker->current : unit_external();
 }
 
-/* For those who ask what a program is at: the caller's unit, but NULL on an external kernel thread, whose is not to be had
- * for nothing, and where it is preempted in between. (Moved away and back again between two of these loads it would
- * get another's: nothing but a report depends on it.) */
+/* For inspection: the caller's unit, but NULL on an external kernel thread, for which it is not free, and where it is
+ * preempted in between. (Moved away and back again between two of these loads it would get another unit's: only a
+ * report depends on it.) */
 static inline struct thrum_unit *unit_to_note(void) {
     const struct worker *worker = worker_here();
     struct thrum_unit *self = worker != NULL ? load_relaxed(&worker->current) : NULL;
@@ -313,13 +312,13 @@ static inline void unit_await_until(struct thrum_unit *self, enum awaits kind, c
     unit_announce(self);
 }
 
-/* It does not wait, or nobody will have said that it does no longer. */
+/* It does not wait, or no thread has announced the end of its wait. */
 static inline void unit_await_no_more(struct thrum_unit *self) {
     store_relaxed(&self->awaits, 0);
 }
 
 void unit_block_external(struct thrum_unit *self);
-/* False: nobody has woken it when the deadline (ns, CLOCK_MONOTONIC) came. */
+/* False: it was not woken before the deadline (ns, CLOCK_MONOTONIC). */
 bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline);
 
 static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
@@ -351,7 +350,7 @@ bool unit_bind(struct thrum_unit *unit, uint32_t worker);
 /* migrate.c's, in a child of fork. */
 void migrate_fork_child(void);
 
-/* True: it was suspended and is the caller's to run. False: it goes on when it next means to wait. */
+/* True: it was suspended and the caller must run it. False: it continues when it next means to wait. */
 bool unit_take_suspended(struct thrum_unit *unit);
 
 /* Defined by src/runtime: starts a runtime where there is none. 0 or an errno. */
@@ -369,11 +368,10 @@ void worker_ready(struct worker *worker);
 void worker_open(struct worker *worker);
 void worker_close(struct worker *worker);
 
-/* The caller becomes this worker and runs units until the scheduler stops, or this one is to leave. */
+/* The caller becomes this worker and runs units until the runtime stops, or this worker must leave. */
 void worker_loop(struct worker *worker);
 
-/* It is to leave: goes on when what runs on it waits, yields or ends. False: there are threads that run nowhere
- * else. */
+/* Asks it to leave when the unit that it runs waits, yields or ends. False: there are threads that run nowhere else. */
 bool worker_ask_to_leave(struct worker *worker);
 
 /* Its loop is over: what is in its queues, and what it has kept for later use, goes to all. */
@@ -395,7 +393,7 @@ static inline bool worker_relieves(const struct worker *worker) {
 /* The caller is a loop or a scheduler: runs the unit until it waits, yields or ends. Inside. */
 void worker_run(struct worker *worker, struct thrum_unit *unit);
 
-/* A tasklet that nobody joins, for the caller to wake; NULL without memory. Inside. */
+/* A tasklet that is never joined, for the caller to wake; NULL without memory. Inside. */
 struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *));
 
 /* On whatever stack there is: the caller's. Inside; outside while it runs. */
@@ -404,8 +402,8 @@ void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);
 /* The same without saying that it has ended. */
 void tasklet_call(struct worker *worker, struct thrum_unit *tasklet);
 
-/* Something to run that is nobody's in particular. NULL: the scheduler stops, or `sched` (NULL: none) has work again or
- * is to stop. Searches, parks, searches. Inside. */
+/* Something to run that is in no pool. NULL: the runtime stops, or `sched` (NULL: none) has work again or must stop.
+ * Searches, parks, searches. Inside. */
 struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched);
 
 #endif

@@ -14,7 +14,7 @@ void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind
     if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker) {
         fifo_push(&worker->inbox, self);
         if (load_relaxed(&worker->tick.state) == TICK_REST)
-            tick_resume(worker); /* nobody else looks there, whoever is woken */
+            tick_resume(worker); /* no other worker looks there, whichever is woken */
     } else if (place == UNIT_POOLED)
         pool_push_behind(load_relaxed(&self->pool), self); /* unit_place has acquired it */
     else if (place != UNIT_ULT)
@@ -24,7 +24,8 @@ void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind
     idle_wake_check(&runtime.idle);
 }
 
-/* A scheduler that has_scheduler nobody has nobody to give way to but others. Who is to run on another worker goes there. */
+/* A scheduler that runs on the worker's own loop has only others' units to yield to. A unit that must run on another
+ * worker switches to the loop. */
 struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly) {
     struct thrum_unit *next = fairly ? pick_fairly(worker) : pick(worker);
     if (next == NULL && !worker->has_scheduler && !fifo_is_empty(&runtime.shared))

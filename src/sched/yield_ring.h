@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where units wait that have yielded: oldest first, after what is in the deque. The owner pushes; the owner and
- * thieves pop by a cas on `head`, so the queue needs no fence. What does not fit goes to the shared queue.
+ * thieves pop by a cas on `head`, so the queue needs no fence. Overflow goes to the shared queue.
  *
- * Linearization: push at the store to tail, pop at the cas on head. head and tail only grow, so the cas rules out ABA;
- * a slot is written again only when head has passed it, and who read it before fails in its cas. */
+ * Linearization: push at the store to tail, pop at the cas on head. head and tail only grow, so the cas rules out
+ * ABA; a slot is written again only when head has passed it, and a thief that read it before fails in its cas. */
 #ifndef THRUM_SCHED_YIELD_RING_H
 #define THRUM_SCHED_YIELD_RING_H
 

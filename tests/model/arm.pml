@@ -278,7 +278,7 @@ active proctype primary() {
 
     do
     :: atomic { n < CHANGES && !leaving[1] -> n++; leaving[1] = true }
-        has_left[1] /* see_off: without the slots */
+        has_left[1] /* wait_for_stop: without the slots */
     :: atomic { n < CHANGES && leaving[1] -> n++ }
 #ifndef ADD_UNLOCKED
         atomic { slots == FREE -> slots = PRIMARY }

@@ -213,7 +213,7 @@ inline send_on(to) {
     }
 }
 
-inline lay_down() {
+inline leave_worker() {
     atomic {
         assert(owner[w] == me);
         if
@@ -450,9 +450,9 @@ keep: /* carrier_keep */
 carried: /* carry, after arch_switch */
 #ifdef LAY_DOWN_LATE
     send_on(there);
-    lay_down();
+    leave_worker();
 #else
-    lay_down();
+    leave_worker();
     send_on(there);
 #endif
 

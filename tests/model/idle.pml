@@ -144,7 +144,7 @@ inline wake_check() {
     fi
 }
 
-/* work_for_anybody, with one's own eyes. */
+/* has_work_for_any, with one's own eyes. */
 inline look_for_anybody() {
     sees = (seen[SHARED] > 0);
     i = 0;
@@ -161,7 +161,7 @@ active [WORKERS] proctype worker() {
 search:
     add(S); /* idle_search */
 around:
-    /* look_around: its own first. Stealing may fail though there is something: another thief is at it. */
+    /* search_round: its own first. Stealing may fail though there is something: another thief is at it. */
     atomic {
         if
         :: late[me] > 0 -> late[me]--; goto found

@@ -86,13 +86,13 @@ byte finished;
 #define is_timed(j) ((j) >= TIMED && (j) < TIMED + MAKERS)
 /* The child u has picked `next`. Nobody else can look at `join`, then. */
 #if defined(END_STORES)
-#define is_unborn_to_others true
+#define is_unseen_by_others true
 #elif defined(ESCAPED_UNSEEN)
-#define is_unborn_to_others (next < MAKERS && next == called_by[u] && called_child[next] == u)
+#define is_unseen_by_others (next < MAKERS && next == called_by[u] && called_child[next] == u)
 #elif defined(ANY_MAKER)
-#define is_unborn_to_others (next < MAKERS && called_child[next] == u && !escaped[u])
+#define is_unseen_by_others (next < MAKERS && called_child[next] == u && !escaped[u])
 #else
-#define is_unborn_to_others (next < MAKERS && next == called_by[u] && called_child[next] == u && !escaped[u])
+#define is_unseen_by_others (next < MAKERS && next == called_by[u] && called_child[next] == u && !escaped[u])
 #endif
 
 #define touch(c, l) assert(used[c] && life[c] == l)
@@ -412,9 +412,9 @@ child:
 #endif
         pick();
         if
-        :: joiner == NONE && is_unborn_to_others ->
+        :: joiner == NONE && is_unseen_by_others ->
             atomic { touch(u, c); join[u] = ENDED; joiner = NONE }
-        :: joiner != NONE || !is_unborn_to_others ->
+        :: joiner != NONE || !is_unseen_by_others ->
             atomic { touch(u, c); joiner = join[u]; join[u] = ENDED } /* unit_publish_end */
             if
             :: joiner == NONE

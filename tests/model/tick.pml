@@ -226,7 +226,7 @@ inline wake_check() {
 
 /* --- what a worker sees ------------------------------------------------------------------------------- */
 
-/* work_for_anybody, with one's own eyes. One step: nothing moves from one queue to another. */
+/* has_work_for_any, with one's own eyes. One step: nothing moves from one queue to another. */
 #if WORKERS > 2
 #define for_anybody (seen[SHARED] + seen[0] + seen[1] + seen[2] + late[me] > 0)
 #else
@@ -294,7 +294,7 @@ around:
     fire(0);
     fire(1);
 #endif
-    /* look_around; others may be at it, and be first */
+    /* search_round; others may be at it, and be first */
     atomic {
         if
         :: late[me] > 0 -> late[me]--

@@ -83,7 +83,7 @@ inline timers_next() {
 #endif
 
 /* The first that is parked, by number. */
-inline tell_anybody() {
+inline tell_a_parked_worker() {
     if
     :: atomic { word[0] == PARKED -> look_again(0) }
     :: word[0] == LOOK
@@ -150,7 +150,7 @@ go:
 #ifdef TELL_KEEPER_ONLY
     :: k == 0
 #else
-    :: k == 0 -> tell_anybody()
+    :: k == 0 -> tell_a_parked_worker()
 #endif
     fi;
     atomic { k = 0; goto go }
@@ -246,7 +246,7 @@ leave: /* timekeeper_leave */
 #endif
 #ifndef NO_HANDOVER
     if
-    :: atomic { m != NEVER -> m = 0 } tell_anybody()
+    :: atomic { m != NEVER -> m = 0 } tell_a_parked_worker()
     :: m == NEVER
     fi;
 #endif

@@ -24,7 +24,7 @@ int open_for_program(int terminal) {
 }
 
 // In the child: nothing but system calls.
-[[noreturn]] void be(int fd, char *const *words, char *const *variables) {
+[[noreturn]] void exec_program(int fd, char *const *words, char *const *variables) {
     if (setsid() < 0 || ioctl(fd, TIOCSCTTY, 0) != 0)
         _exit(96);
     for (int i = 0; i < 3; i++)
@@ -48,7 +48,7 @@ Session::Session(const Words &words, const World &world, unsigned short columns)
     if (pid_ < 0)
         fail("fork");
     if (pid_ == 0)
-        be(other_end, arguments.data(), variables.data());
+        exec_program(other_end, arguments.data(), variables.data());
     close(other_end);
 }
 
