@@ -30,12 +30,12 @@ bench: all ## the benchmarks, as tables, and the figure of spawn: build/<preset>
 bench-check: all ## the benchmarks that have targets to reach; fails if one is missed
 	@scripts/bench-check.sh build/$(PRESET)
 
-casestudy: ## the experiments of docs/casestudy.md, with figures: build/casestudy
+casestudy: ## the experiments of docs/studies/casestudy.md, with figures: build/casestudy
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET) --target bench-casestudy
 	@scripts/casestudy.sh build/$(PRESET)
 
-growth:    ## how cost grows (docs/growth.md): measured, simulated, figures: build/growth
+growth:    ## how cost grows (docs/studies/growth.md): measured, simulated, figures: build/growth
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET) --target bench-growth bench-growth-peers
 	@scripts/growth.sh build/$(PRESET)
@@ -45,15 +45,15 @@ applications: ## preemption at work: the next three
 	@cmake --build --preset $(PRESET) --target bench-applications
 	@scripts/applications.sh build/$(PRESET)
 
-cholesky:  ## nested parallelism with a busy-waiting library (docs/cholesky.md), with figures: build/applications
-insitu:    ## a simulation that is analysed on the way (docs/insitu.md), likewise
-tail:      ## short requests beside long ones (docs/tail-latency.md), likewise
+cholesky:  ## nested parallelism with a busy-waiting library (docs/studies/cholesky.md), with figures: build/applications
+insitu:    ## a simulation that is analysed on the way (docs/studies/insitu.md), likewise
+tail:      ## short requests beside long ones (docs/studies/tail-latency.md), likewise
 cholesky insitu tail:
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET) --target bench-applications
 	@scripts/applications.sh build/$(PRESET) $@
 
-bench-preempt: ## what preemption costs (docs/preemption-cost.md), with figures: build/preempt
+bench-preempt: ## what preemption costs (docs/internals/preemption-cost.md), with figures: build/preempt
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET) --target bench-preempt
 	@scripts/preempt-cost.sh build/$(PRESET)

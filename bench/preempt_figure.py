@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of docs/preemption-cost.md; bench/plot.py calls this with what the benchmarks of preemption measured, and
+"""The figures of docs/internals/preemption-cost.md; bench/plot.py calls this with what the benchmarks of preemption measured, and
 bench/ult with --armed."""
 from series import COLORS, MARKERS, chosen, finish, from_zero, line, measured, names, panels, reach
 

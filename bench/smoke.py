@@ -461,7 +461,7 @@ def check_tables(result):
 
 
 def check_preempt_plots(folder, name):
-    """Makes the tables and draws the figures of docs/preemption-cost.md."""
+    """Makes the tables and draws the figures of docs/internals/preemption-cost.md."""
     with tempfile.TemporaryDirectory() as scratch:
         for benchmark, options in SMALLEST.items():
             measured, figure = os.path.join(scratch, "measured.json"), os.path.join(scratch, benchmark)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/cholesky.md, docs/insitu.md and docs/tail-latency.md, those of docs/benchmarks.md that set the same
-beside the paper's, and those of docs/preemption-cost.md and docs/cpp.md, as Markdown, from what the benchmarks say with --json:
+"""The tables of docs/studies/cholesky.md, docs/studies/insitu.md and docs/studies/tail-latency.md, those of docs/reference/benchmarks.md that set the same
+beside the paper's, and those of docs/internals/preemption-cost.md and docs/guide/cpp.md, as Markdown, from what the benchmarks say with --json:
 
     build/release/bench/cholesky --json >build/cholesky.json
     bench/tables.py build/cholesky.json                                          # prints them
-    bench/tables.py build/cholesky.json docs/cholesky.md docs/benchmarks.md      # puts them in the place of the old ones
+    bench/tables.py build/cholesky.json docs/studies/cholesky.md docs/reference/benchmarks.md      # puts them in the place of the old ones
 
 In a document a table is found by its first line. "The paper" is Shiina, Iwasaki, Taura and Balaji, PPoPP 2021, whose
 slides have curves for these experiments, and sentences, but no numbers.

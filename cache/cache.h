@@ -3,7 +3,7 @@
  *
  * libthrum-cache.so stands before libc in the search order and defines the names of the calls that make, end and
  * reach threads, or that change what a thread is. Each definition either serves the call from src/kthread or
- * passes it to libc, and keeps the notes that the reuse of a thread depends on. docs/soundness.md lists which
+ * passes it to libc, and keeps the notes that the reuse of a thread depends on. docs/internals/soundness.md lists which
  * call belongs to which row.
  *
  * Exported definitions are marked INTERPOSE and named in libthrum-cache.map. */

@@ -4,7 +4,7 @@
  * of that lineage, that is its own children, serve its creations. Rows inherit, lineage.
  *
  * The same calls made through syscall() arrive here from syscall.c; made by inline assembly they are not seen
- * (docs/soundness.md). */
+ * (docs/internals/soundness.md). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

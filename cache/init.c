@@ -156,7 +156,7 @@ static void read_environment(void) {
 #ifdef THRUM_DEBUG
     const char *rows = getenv("THRUM_SKIP");
     if (rows != NULL && !rows_skip(rows))
-        complain("THRUM_SKIP", rows, "expected row names from docs/soundness.md", use_default);
+        complain("THRUM_SKIP", rows, "expected row names from docs/internals/soundness.md", use_default);
 #endif
 }
 

@@ -7,7 +7,7 @@
  * (gate.h): what the call changes can then not reach the kernel thread's next job. The caller's signals are blocked
  * meanwhile, so a call that may sleep only looks.
  *
- * Not reached: calls by inline assembly, calls of other processes, and ids in files of /proc (docs/soundness.md). */
+ * Not reached: calls by inline assembly, calls of other processes, and ids in files of /proc (docs/internals/soundness.md). */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>

@@ -53,7 +53,7 @@ void name_the_program() {
         setenv("THRUM_CACHE_PROGRAM", std::to_string(getpid()).c_str(), 1);
 }
 
-// Debug builds: THRUM_SKIP=row[,row...] leaves a row of docs/soundness.md out, to see its test fail.
+// Debug builds: THRUM_SKIP=row[,row...] leaves a row of docs/internals/soundness.md out, to see its test fail.
 bool is_skipped([[maybe_unused]] const char *row) {
 #ifdef THRUM_DEBUG
     if (const char *rows = std::getenv("THRUM_SKIP"))

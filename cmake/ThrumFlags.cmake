@@ -125,7 +125,7 @@ function(thrum_sanitize target)
         target_compile_options(${target} PRIVATE
             "-fsanitize=${THRUM_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
         if(THRUM_SANITIZE MATCHES "thread" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
-            # That TSan does not see stand-alone fences is known (docs/building.md), no news per file.
+            # That TSan does not see stand-alone fences is known (docs/reference/building.md), no news per file.
             target_compile_options(${target} PRIVATE -Wno-tsan)
         endif()
         if(CMAKE_C_COMPILER_ID STREQUAL "GNU")

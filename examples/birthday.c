@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that threads make slower: how many of a group of 23 share a birthday, in the mean of many attempts, which are
 // shared out among threads (after Marc Brooker, "Make Your Program Slower With Threads"). The threads have nothing to do
-// with each other. Or have they? docs/birthday.md measures it; `thrum stat --sweep 1,2,4 -- ./birthday {}` tells why.
+// with each other. Or have they? docs/studies/birthday.md measures it; `thrum stat --sweep 1,2,4 -- ./birthday {}` tells why.
 // cc -O2 -g birthday.c -pthread -o birthday && ./birthday [THREADS [ATTEMPTS [random|random_r]]]
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -2,7 +2,7 @@
 // A library that waits busily, on user-level threads. Its kernels are done by teams of four whose members meet at a barrier
 // that only looks, as libraries have it that take each thread to have a CPU. Here two workers run them: whoever looks
 // keeps his worker for himself, and those that are waited for would never come. Preemption gives them their turn; nothing
-// in the library has to know. docs/cholesky.md measures the same with BLAS.
+// in the library has to know. docs/studies/cholesky.md measures the same with BLAS.
 // cc cholesky.c -lm $(pkg-config --cflags --libs thrum)
 #include <math.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
  *     insitu                one worker; the analysis is interrupted
  *     insitu cooperative    it is not: then the simulation waits until an analysis is over
  *
- * docs/insitu.md measures a larger one. */
+ * docs/studies/insitu.md measures a larger one. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  *     requests cooperative    not preempted: the long one has the worker until it is done. The one that never ends is left
  *                             out, since nobody else would ever run again
  *
- * docs/tail-latency.md measures such a server. */
+ * docs/studies/tail-latency.md measures such a server. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make applications, make cholesky, make insitu, make tail: the benchmarks of docs/cholesky.md, docs/insitu.md and
-# docs/tail-latency.md, one after the other; the results as JSON, the documents' tables as Markdown and the figures, in
+# make applications, make cholesky, make insitu, make tail: the benchmarks of docs/studies/cholesky.md, docs/studies/insitu.md and
+# docs/studies/tail-latency.md, one after the other; the results as JSON, the documents' tables as Markdown and the figures, in
 # build/applications. Twenty-five minutes for all at the usual size. What this machine lacks (LAMMPS, Go, a BLAS,
 # matplotlib) is left out. Usage: scripts/applications.sh BUILD_FOLDER [cholesky] [insitu] [tail] [-- options for each]
 set -euo pipefail

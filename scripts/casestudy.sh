@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make casestudy: the experiments of docs/casestudy.md, one after the other, for what it shows: the results as JSON and
+# make casestudy: the experiments of docs/studies/casestudy.md, one after the other, for what it shows: the results as JSON and
 # the figures, in build/casestudy. Twelve minutes at full size. What this machine lacks (Go, matplotlib) is left out.
 # Usage: scripts/casestudy.sh [BUILD_FOLDER, build/release unless told] [options for each, --full unless told]
 set -euo pipefail

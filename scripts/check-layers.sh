@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A ctest: a folder includes only folders listed before it in docs/architecture.md. The order stands
+# A ctest: a folder includes only folders listed before it in docs/internals/architecture.md. The order stands
 # here a second time, as numbers; the command may use the public headers, and of src/inspect two of its own.
 # Usage: check-layers.sh SOURCE_FOLDER
 set -euo pipefail
@@ -56,5 +56,5 @@ awk '
     }
     END { exit bad > 0 }
 ' "${files[@]}" ||
-    { echo "these includes go against the order of folders in docs/architecture.md" >&2; exit 1; }
+    { echo "these includes go against the order of folders in docs/internals/architecture.md" >&2; exit 1; }
 echo "${#files[@]} files, each includes only what is listed before it"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make growth: what docs/growth.md shows: how cost grows as measured, the simulation that is made of it, and the figures;
+# make growth: what docs/studies/growth.md shows: how cost grows as measured, the simulation that is made of it, and the figures;
 # the results as JSON and the figures in build/growth. Ten minutes or so. Without matplotlib there are no figures.
 # Usage: scripts/growth.sh [BUILD_FOLDER, build/release unless told] [options for bench/growth, --full --peers unless told]
 set -euo pipefail

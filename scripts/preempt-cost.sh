@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench-preempt: what docs/preemption-cost.md shows: the benchmarks of preemption one after the other, and bench/ult
+# make bench-preempt: what docs/internals/preemption-cost.md shows: the benchmarks of preemption one after the other, and bench/ult
 # with preemption and without; the results as JSON and the figures, in build/preempt. A quarter of an hour at the usual
 # size. Without matplotlib there are no figures.
 # Usage: scripts/preempt-cost.sh [BUILD_FOLDER, build/release unless told] [options for each benchmark]

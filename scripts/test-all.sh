@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make test-all: ./test and everything that is too heavy for a first visit. Compiler warnings are
-# errors. Ends, like ./test, with "N passed, N failed, N skipped"; the steps in docs/building.md.
+# errors. Ends, like ./test, with "N passed, N failed, N skipped"; the steps in docs/reference/building.md.
 # Usage: scripts/test-all.sh [STEP...], the steps being those named below; all of them unless told.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,7 +26,7 @@ step_heavy() {
     done
 }
 
-# The instrumented part is what links the core; the preloaded library cannot be (docs/building.md). Benchmarks run in no unit test.
+# The instrumented part is what links the core; the preloaded library cannot be (docs/reference/building.md). Benchmarks run in no unit test.
 step_asan() { if built asan -DTHRUM_BUILD_BENCH=OFF; then run_tests asan -L unit -LE heavy; fi; }
 
 # TSan of Debian 12's compilers cannot place its shadow where the kernel randomises more than 28 bits.

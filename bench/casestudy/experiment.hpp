@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the experiments of the case study share: trials that are measured in turns, each in a process of its own that is
-// watched meanwhile, and a table of them beside the case study's own figures. docs/casestudy.md is the story.
+// watched meanwhile, and a table of them beside the case study's own figures. docs/studies/casestudy.md is the story.
 #ifndef THRUM_BENCH_CASESTUDY_EXPERIMENT_HPP
 #define THRUM_BENCH_CASESTUDY_EXPERIMENT_HPP
 

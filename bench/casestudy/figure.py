@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of an experiment of the case study (docs/casestudy.md); bench/plot.py calls it. A line for each row of the
+"""The figure of an experiment of the case study (docs/studies/casestudy.md); bench/plot.py calls it. A line for each row of the
 table, and beside it, from left to right: the time, with the case study's own figure where it has one; the CPU time; the
 states in which threads were seen."""
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Nested parallelism with a library that waits busily: a tiled Cholesky factorisation whose tasks call kernels that teams
-// of threads do together, and that end with a barrier which does nothing but look (docs/cholesky.md). By size of the
+// of threads do together, and that end with a barrier which does nothing but look (docs/studies/cholesky.md). By size of the
 // matrix, with OS threads and with user-level threads that cooperate, that are preempted, and that come in gangs. Those
 // that cooperate never end, which is seen at a time limit. Results are compared with LAPACK's. After Shiina, Iwasaki,
 // Taura and Balaji, "Lightweight Preemptive User-Level Threads", PPoPP 2021.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of docs/cholesky.md; bench/plot.py calls this with what bench/cholesky measured: speed by size of the matrix,
+"""The figure of docs/studies/cholesky.md; bench/plot.py calls this with what bench/cholesky measured: speed by size of the matrix,
 or, of one size, by arm. From left to right the arms of the paper, the other modes of preemption, and gangs; nested OS
 threads in all three."""
 from series import chosen, finish, from_zero, line, measured, names, panels, reach

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of docs/growth.md; bench/plot.py calls this with what bench/growth measured, or simulation.py computed."""
+"""The figures of docs/studies/growth.md; bench/plot.py calls this with what bench/growth measured, or simulation.py computed."""
 from series import chosen, finish, from_zero, legend_beside, line, names, panels
 
 BENCHMARKS = ("growth", "growth-simulation")

@@ -3,7 +3,7 @@
 // How the cost of libthrum's operations grows: with the number of threads, with the number of workers, of which there may
 // be more than CPUs, and with how short tasks are; and what the scheduler's parts cost, from which simulation.py computes
 // what more CPUs would do. Every number is measured in a process of its own, in turns: programs/growth/ults and costs,
-// peers/NAME. docs/growth.md has the results.
+// peers/NAME. docs/studies/growth.md has the results.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -382,7 +382,7 @@ class OverLengths : public Part {
 
 // --- what the scheduler's parts cost ----------------------------------------------------------------------
 
-// docs/growth.md and simulation.py say what each does there.
+// docs/studies/growth.md and simulation.py say what each does there.
 const std::vector<std::array<const char *, 3>> kCosts = {{
     {"spawn_ns", "a spawn that nobody disturbs, with the child's run and end", "ns"},
     {"join_ns", "a join of one that has ended", "ns"},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A simulation of libthrum's default scheduler, event by event, for more CPUs than a machine has. What an operation costs
-is what bench/growth measured here (the table "costs" of its --json); docs/growth.md says what is in it and what is not.
+is what bench/growth measured here (the table "costs" of its --json); docs/studies/growth.md says what is in it and what is not.
 
     build/release/bench/growth --json >build/growth.json
     bench/growth/simulation.py build/growth.json >build/simulation.json     # efficiency, 1 to 64 CPUs
@@ -27,7 +27,7 @@ LENGTHS = (100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6)
 CPUS = (1, 2, 4, 8, 16, 32, 64)
 TASKS, FEW_TASKS = 8192, 1024
 # How far off a simulated time of 1 or 2 workers may be, as a share of the measured one: the test sees to it with
-# example.json. docs/growth.md has the errors. Whether a theft comes in time for one creator's next task is a matter of ten
+# example.json. docs/studies/growth.md has the errors. Whether a theft comes in time for one creator's next task is a matter of ten
 # ns where tasks are shorter than SHORTEST: two workers with those are not predicted, and the document says so.
 BAND = {1: 0.15, 2: 0.35}
 SHORTEST = 500

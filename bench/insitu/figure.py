@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of docs/insitu.md; bench/plot.py calls this with what bench/insitu_md or insitu_lammps measured: what an
+"""The figure of docs/studies/insitu.md; bench/plot.py calls this with what bench/insitu_md or insitu_lammps measured: what an
 analysis costs the simulation, by how often it looks, and how much of it is done by then."""
 from series import chosen, finish, legend_beside, line, measured, names, panels
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of docs/tail-latency.md; bench/plot.py calls this with what bench/tail_latency measured: by load, what a
+"""The figure of docs/studies/tail-latency.md; bench/plot.py calls this with what bench/tail_latency measured: by load, what a
 request takes in the median, and what one in a thousand short ones and one in a hundred long ones takes at least."""
 from series import COLORS, chosen, finish, legend_beside, line, measured, names, panels
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A server whose requests take 10 us or 10 ms: how long the short ones wait for the long ones, without and with
-// preemption, and beside one request that never ends. docs/tail-latency.md is the story.
+// preemption, and beside one request that never ends. docs/studies/tail-latency.md is the story.
 #include <sched.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --json: the report as one JSON object on one line, with the names of report.hpp's fields. docs/stat-json.md tells what each
+// --json: the report as one JSON object on one line, with the names of report.hpp's fields. docs/reference/stat-json.md tells what each
 // is, and changes with this file. Times in seconds.
 #include <cstdio>
 

@@ -2,7 +2,7 @@
 //
 // From the numbers of a report to its verdict and its findings: the one table of rules, each with what it takes, what it
 // shows as evidence, what it advises and how sure it is. Nothing but the report is looked at, and of its times only where
-// the machine was free; shares and counts hold on a busy machine as well. docs/stat.md shows the table to the user.
+// the machine was free; shares and counts hold on a busy machine as well. docs/guide/stat.md shows the table to the user.
 #pragma once
 
 #include <string>

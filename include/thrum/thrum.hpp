@@ -16,7 +16,7 @@
  * Names, arguments and exceptions follow the standard library where it has an equivalent. All of it is inline code over
  * the functions of <thrum/thrum.h>. That header says in which contexts a function may be called, and what happens to
  * thread-local variables: use them between two waits, not across one. Each header below can be included by itself;
- * docs/cpp.md shows them together. */
+ * docs/guide/cpp.md shows them together. */
 #ifndef THRUM_THRUM_HPP
 #define THRUM_THRUM_HPP
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The rows of docs/soundness.md, by name, and the debug switch that leaves one out.
+/* The rows of docs/internals/soundness.md, by name, and the debug switch that leaves one out.
  *
  * THRUM_SKIP=<row>[,<row>...] exists so that a suite can show that each row's test fails without the row's
  * code; release builds have neither the variable nor the branches. Read once, before the first thread. */

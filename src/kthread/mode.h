@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The other ways to make threads cheaper, beside reuse: what the paper weighs against it (margin note, appendix),
- * kept to be measured in the same program and under the same conditions. docs/alternatives.md has the numbers.
+ * kept to be measured in the same program and under the same conditions. docs/internals/alternatives.md has the numbers.
  *
  *   REUSE            terminated kernel threads get new work (kthread.h)
  *   STANDBY          new kernel threads wait for their one job; a filler thread makes more (standby.h)

@@ -13,7 +13,7 @@
  *   PLAIN  everything else (nothing known, long jobs, detached threads, a creator that goes on working): the
  *          kernel chooses the CPU, as it does for a new thread.
  *
- * docs/placement.md tells how these came about, what they cost and what else was tried.
+ * docs/internals/placement.md tells how these came about, what they cost and what else was tried.
  *
  * What is learned is kept per call site (site.h), in the creator (thread-local) and in the descriptor. The
  * functions are called in this order, C by the creator, J by the joiner, T by the thread itself:

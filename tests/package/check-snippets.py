@@ -180,7 +180,7 @@ def main():
                 good = False
             for block in blocks:
                 check_example(without_commands(block), path.name, "c++" if is_cxx else "c")
-        for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
+        for path in [source / "README.md", *sorted((source / "docs").rglob("*.md"))]:
             for block in of_document(path.read_text()):
                 is_cxx = "std::" in block or "thrum::" in block
                 check_example(block, path.name, "c++" if is_cxx else "c")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Making a used kernel thread indistinguishable from a new one: what the creator hands on, what is remembered
  * of the thread, and the pieces in the order in which kthread.c calls them. One file a row or a few of
- * docs/soundness.md. `kthread.h` includes this header; the pieces take what they need, not the descriptor.
+ * docs/internals/soundness.md. `kthread.h` includes this header; the pieces take what they need, not the descriptor.
  */
 #ifndef THRUM_KTHREAD_FRESH_FRESH_H
 #define THRUM_KTHREAD_FRESH_FRESH_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Asking the kernel, at a job's end, about what a program may have done by system calls of its own making, which the
- * front end does not see. Only what is cheap to ask is asked; docs/soundness.md lists the rest. Row unseen. */
+ * front end does not see. Only what is cheap to ask is asked; docs/internals/soundness.md lists the rest. Row unseen. */
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <sys/syscall.h>

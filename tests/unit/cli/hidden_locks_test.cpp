@@ -2,7 +2,7 @@
 //
 // The list of functions with hidden locks (cli/stat/hidden_locks.cpp), function by function: where one of them stands in the
 // stack of a lock wait below the program's code, it is what the report names, with its advice. The list is read from its
-// source, so that none that is added to it is left out here; docs/stat.md has to show no more than there is in it.
+// source, so that none that is added to it is left out here; docs/guide/stat.md has to show no more than there is in it.
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -225,7 +225,7 @@ TEST(HiddenLocks, TheAdviceIsForTheFunction) {
 
 // "| `random`, `rand` | `random_r` |": all that stands on the left.
 TEST(HiddenLocks, WhatTheDocumentShowsIsInTheList) {
-    const std::string text = read_file(CLI_DOCS "/stat.md");
+    const std::string text = read_file(CLI_DOCS "/guide/stat.md");
     const std::size_t begin = text.find("\n## Hidden locks"), end = text.find("\n## ", begin + 1);
     std::istringstream lines(text.substr(begin, end - begin));
     const std::regex name(R"(`(\w+)(\(NULL\))?`)");

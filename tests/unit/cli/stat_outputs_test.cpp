@@ -274,7 +274,7 @@ TEST(StatOutputs, AHundredTimesASecond) {
     }
 }
 
-// --- docs/stat-json.md ---------------------------------------------------------------------------------------
+// --- docs/reference/stat-json.md ---------------------------------------------------------------------------------------
 
 // Each line of the input is a report. A table of the page has a row for each member of something, with its name in the first
 // column; what is in an object of a member's own stands in its row. Prints what is in one and not in the other.
@@ -343,7 +343,7 @@ TEST(StatOutputs, ThePageOfTheJsonHasEachMember) {
 #ifdef CLI_STAT
     add({CLI_THRUM, "stat", "--json", "--exact", "--", CLI_WATCHED, "share", "4", "100"});
 #endif
-    EXPECT_EQ(python(kCheckPage, reports, std::string(CLI_DOCS) + "/stat-json.md"), "");
+    EXPECT_EQ(python(kCheckPage, reports, std::string(CLI_DOCS) + "/reference/stat-json.md"), "");
 }
 
 // What was there goes when there is something to take its place.

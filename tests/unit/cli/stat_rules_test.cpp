@@ -1616,7 +1616,7 @@ TEST(StatRules, ALockOfAPythonModulesOwn) {
 // --- the document -------------------------------------------------------------------------------------------
 
 TEST(StatRules, TheDocumentHasThemAll) {
-    const std::string document = read_file(CLI_DOCS "/stat.md");
+    const std::string document = read_file(CLI_DOCS "/guide/stat.md");
     for (const std::string &name : thrum::stat::rule_names())
         EXPECT_NE(document.find("`" + name + "`"), std::string::npos) << name;
 }

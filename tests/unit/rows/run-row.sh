@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the test programs of one row of docs/soundness.md, every case a process of its own. Called by ctest.
+# Runs the test programs of one row of docs/internals/soundness.md, every case a process of its own. Called by ctest.
 #
 #   run-row.sh plain   ROW LIBRARY PROGRAM...   without thrum: every case passes (glibc is the oracle)
 #   run-row.sh thrum   ROW LIBRARY PROGRAM...   under the cache: every case passes
