@@ -157,8 +157,7 @@ const char *name_of(Confidence confidence);
 
 // What a rule concluded (rules.cpp); the first of Report::findings is the CAUSE.
 struct Finding {
-    std::string
-        rule; // its name, as docs/guide/stat.md and --json have it: "hidden-lock", "oversubscribed", ...
+    std::string rule;  // its name in docs/guide/stat.md and --json: "hidden-lock", "oversubscribed", ...
     std::string cause; // one line: "Hidden lock in libc: random()"
     std::string fix;   // one line
     Confidence confidence = Confidence::kLow;
