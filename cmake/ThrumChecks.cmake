@@ -3,7 +3,9 @@
 # Tests of the sources' order and of the build's products, as opposed to of what they do (tests/).
 add_test(NAME build.layers
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-layers.sh" "${PROJECT_SOURCE_DIR}")
-set_tests_properties(build.layers PROPERTIES LABELS unit)
+add_test(NAME build.docs
+         COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-docs.sh" "${PROJECT_SOURCE_DIR}")
+set_tests_properties(build.layers build.docs PROPERTIES LABELS unit)
 
 foreach(name cache stat)
     if(TARGET thrum-${name})

@@ -4,7 +4,8 @@
 # make lint: clang-format (differences are errors), clang-tidy over what is delivered (src, cache,
 # cli), shellcheck. make format: lint.sh --format, which rewrites the files as clang-format wants them.
 # make check: lint.sh --changed, the same for the files that differ from the last commit, or that it changed where nothing
-# differs; a tool that is not installed is left out. With it go the order of folders (check-layers.sh).
+# differs; a tool that is not installed is left out. With it goes the order of folders (check-layers.sh). All of them check the
+# words and links of the documents, and count dialect elsewhere, in the files at hand (check-docs.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -65,4 +66,9 @@ if ((${#scripts[@]})) && has shellcheck; then
     shellcheck -x -e SC2015 "${scripts[@]}" || status=1
 fi
 [[ $mode != --changed ]] || scripts/check-layers.sh . || status=1
+
+scripts/check-docs.sh . || status=1
+mapfile -t prose < <({ printf '%s\n' "${sources[@]}"; find docs tests ./*.md -name '*.md'; } | only_changed)
+dialect=$(scripts/check-docs.sh --count "${prose[@]}")
+[[ -z $dialect ]] || printf 'lines of dialect (CONTRIBUTING.md, "Words"), by file:\n%s\n' "$dialect"
 exit $status
