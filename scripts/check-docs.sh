@@ -9,6 +9,7 @@
 #
 #   check-docs.sh [SOURCE_FOLDER]          the test
 #   check-docs.sh --count FILE...          the number of lines with dialect in each file that has some; never fails
+# shellcheck disable=SC2016 # backticks in patterns
 set -euo pipefail
 
 # A place moves from one line to the next when it is clean: files and folders, whole or only the string literals in them.
@@ -81,7 +82,6 @@ for document in "${documents[@]}"; do
     while read -r target; do
         count=$((count + 1))
         [[ -e $target ]] || { echo "$document: there is no $target" >&2; failed=1; }
-    # shellcheck disable=SC2016 # backticks
     done < <(grep -oE '`(include|src|cache|stat|cli|tests|examples|scripts|cmake|docs)/[A-Za-z0-9_./-]+`' "$document" |
         tr -d '`' || true) # bench/NAME is a program
 done
