@@ -28,10 +28,10 @@
  * the event) may destroy and free it at once, even if the call that told it so has not returned yet.
  *
  * WAITING is first come, first served, unless it says otherwise. Most functions x that wait have two variants:
- *   - try_x returns EBUSY where x would wait (a channel's: EAGAIN). Conditions and barriers have none.
- *   - x_until returns ETIMEDOUT when its deadline comes first (ns on CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never);
- *     then it has had no effect. A wait for a condition always waits. At a barrier a deadline of 0 is a try: a caller that
- *     is not the last is not counted.
+ * - try_x returns EBUSY where x would wait (a channel's: EAGAIN). Conditions and barriers have none.
+ * - x_until returns ETIMEDOUT when its deadline comes first (ns on CLOCK_MONOTONIC, <thrum/time.h>; UINT64_MAX: never);
+ *   then it has had no effect. A wait for a condition always waits. At a barrier a deadline of 0 is a try: a caller that
+ *   is not the last is not counted.
  *
  * MISUSE (unlocking another thread's lock, destroying an object in use) returns the error documented below where detecting
  * it costs nothing, and is undefined otherwise. Debug builds of the library print one line and abort. NULL in the place

@@ -300,10 +300,10 @@ void thrum_cleanup_leave(int run); /* the innermost */
 #define thrum_cleanup_named_(line) thrum_cleanup_##line
 
 /* Asks a thread to end with the result THRUM_CANCELED, as by thrum_exit. It does so at cancellation points:
- *   - thrum_testcancel;
- *   - where it waits in thrum_join, thrum_sleep or thrum_suspend;
- *   - where it waits for a condition (with the mutex locked again), an event, a latch, an eventual, a future, a semaphore,
- *     a channel, or any of several; each also with a deadline.
+ * - thrum_testcancel;
+ * - where it waits in thrum_join, thrum_sleep or thrum_suspend;
+ * - where it waits for a condition (with the mutex locked again), an event, a latch, an eventual, a future, a semaphore,
+ *   a channel, or any of several; each also with a deadline.
  * Waits for mutexes, rwlocks and barriers are none, nor are calls that do not have to wait. This call does not wait for
  * the thread's end.
  *
