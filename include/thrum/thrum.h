@@ -57,10 +57,10 @@ extern "C" {
 
 /* A field that is 0 takes the value of its environment variable, or else the default. */
 struct thrum_config {
-    unsigned
-        workers; /* THRUM_WORKERS; default: the CPUs that the process may use (affinity, control group) */
-    size_t
-        stack_size; /* bytes; THRUM_STACK_SIZE; default 64 KiB. For threads whose attributes do not set one; rounded as there */
+    /* THRUM_WORKERS; default: the CPUs that the process may use (affinity, control group). */
+    unsigned workers;
+    /* Bytes; THRUM_STACK_SIZE; default 64 KiB. For threads whose attributes do not set one; rounded as there. */
+    size_t stack_size;
     struct thrum_preempt_config preempt; /* <thrum/preempt.h> */
     uint64_t reserved[4];                /* must be 0; later versions read 0 as today's behaviour */
 };
