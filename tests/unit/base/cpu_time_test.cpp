@@ -117,7 +117,7 @@ TEST(CpuTime, WaitsForAThreadThatIsStarting) {
     const uint32_t starting = GATE_STARTING;
     cpu_time_end(&state);
     EXPECT_EQ(cpu_time_base(&state, nullptr), 0u);
-    std::thread begins([&] {
+    Plain begins([&] {
         cpu_time_ask(&state);
         cpu_time_begin(&state);
     });

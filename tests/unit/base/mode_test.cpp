@@ -281,10 +281,10 @@ TEST_F(Mode, StandbyUnderManyCreatorsAndCulls) {
         std::atomic<long> ran{0};
         long started = 0;
         {
-            std::vector<std::thread> creators;
+            std::vector<std::unique_ptr<Plain>> creators; // not on stacks of 8 MB, which libc would keep
             std::atomic<long> all{0};
             for (int i = 0; i < 4; i++)
-                creators.emplace_back([&, i] {
+                creators.push_back(std::make_unique<Plain>([&, i] {
                     Job job = [&] { ran++; };
                     for (int n = 0; n < 2000 / kStressDivisor; n++, all++) {
                         pthread_t handle;
@@ -292,15 +292,15 @@ TEST_F(Mode, StandbyUnderManyCreatorsAndCulls) {
                                kthread_kind{kStackSize + (n + i) % 5 * 65536u, kGuardSize, 0, {}});
                         pthread_join(handle, nullptr);
                     }
-                });
-            std::thread culler([&] {
+                }));
+            Plain culler([&] {
                 while (!stop) {
                     mode_cull();
                     usleep(300);
                 }
             });
-            for (std::thread &creator : creators)
-                creator.join();
+            for (const auto &creator : creators)
+                creator->join();
             stop = true;
             culler.join();
             started = all;
