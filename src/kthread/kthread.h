@@ -64,10 +64,10 @@ struct kthread {
     /* The job: written by the creator while it owns the descriptor. */
     _Alignas(64) void *(*start)(void *);
     void *argument;
-    struct kthread_own_stack user; /* the job's */
-    pthread_t joiner;              /* who joins it, 0 if nobody: a second joiner is refused (cas) */
+    pthread_t joiner; /* who joins it, 0 if nobody: a second joiner is refused (cas) */
     struct place_order order;
     struct fresh_creator creator;
+    struct kthread_own_stack user; /* the job's; not written where this kind has none */
 
     /* The thread's own, for the length of one job: it resets them before its gate opens (other threads set the flags
      * atomically). */

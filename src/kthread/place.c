@@ -402,7 +402,7 @@ void place_joined(struct kthread *thread, bool slept) {
 void place_init(void) {
     unsigned long bits[FRESH_CPU_WORDS];
     long length = sys(SYS_sched_getaffinity, 0, sizeof bits, bits);
-    struct fresh_affinity mask = {length > 0 ? (uint32_t)length : 0, bits};
+    struct fresh_affinity mask = {.length = length > 0 ? (uint32_t)length : 0, .bits = bits};
     unsigned cpus = mask_count(&mask);
     store_relaxed(&spinners.most, cpus > 1 ? cpus - 1 : 0);
     crowd_init();

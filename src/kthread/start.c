@@ -16,7 +16,8 @@
 static void prepare(struct kthread *thread, const struct kthread_kind *kind, sigbits mask, bool detached,
                     void *(*fn)(void *), void *arg) {
     thread->start = fn;
-    thread->user = kind->user;
+    if (kind->user.low != NULL)
+        thread->user = kind->user;
     thread->argument = arg;
     store_relaxed(&thread->joiner, 0);
     store_relaxed(&thread->gate, GATE_STARTING);

@@ -2,6 +2,7 @@
 /* What a new thread has from its creator: signal mask, floating-point environment, protection key rights, CPU
  * affinity, name, further registers. Captured when the thread is asked for, applied by the reused thread before user code runs.
  * Rows sigmask (in part), fpenv, pkeys, registers, inherit. */
+#include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -35,24 +36,33 @@ void creator_pkeys_used(void) {
 
 static arch_registers_known registers_known; /* r/o after creator_init */
 
-static uint32_t mask_room; /* bytes of a mask on this machine, as the kernel says; r/o after creator_init */
+static uint32_t mask_room; /* bytes of a mask on this machine; r/o after creator_init */
 
-/* The kernel's length of a mask depends on the CPUs that the machine can have, not on those that it has now. */
+/* The kernel refuses (EINVAL) what is too short for the CPUs that the machine can have, which are more than it has now. If
+ * there is more room it may give more, which says nothing. */
 static void find_mask_room(void) {
     unsigned long bits[FRESH_CPU_WORDS];
-    long length = sys(SYS_sched_getaffinity, 0, sizeof bits, bits);
-    mask_room = length > 0 ? (uint32_t)length : 0;
+    long length = -EINVAL;
+    for (size_t size = sizeof *bits; size <= sizeof bits && length == -EINVAL; size *= 2)
+        length = sys(SYS_sched_getaffinity, 0, size, bits);
+    bool whole = length > 0 && (size_t)length <= sizeof bits && (size_t)length % sizeof *bits == 0;
+    mask_room = whole ? (uint32_t)length : 0; /* a filter that traps may have anything returned */
+}
+
+static bool is_short(void) {
+    return mask_room <= sizeof(unsigned long);
 }
 
 size_t creator_masks_size(void) {
-    return (2 * (size_t)mask_room + 63) & ~(size_t)63;
+    return is_short() ? 0 : (2 * (size_t)mask_room + 63) & ~(size_t)63;
 }
 
 void creator_masks_place(struct fresh_creator *creator, struct fresh_state *state, void *memory) {
     if (mask_room == 0)
         return;
-    creator->affinity.bits = memory;
-    state->affinity.bits = creator->affinity.bits + mask_room / sizeof *creator->affinity.bits;
+    creator->affinity.bits = is_short() ? &creator->affinity.few : memory;
+    state->affinity.bits =
+        is_short() ? &state->affinity.few : creator->affinity.bits + mask_room / sizeof(unsigned long);
 }
 
 void creator_init(void) {
@@ -132,7 +142,7 @@ static uint32_t affinity_ask(unsigned long *bits, size_t size) {
     uint32_t epoch = load_relaxed(&affinity_epoch);
     uint64_t asked = arch_ticks();
     long answer = sys(SYS_sched_getaffinity, 0, size, bits);
-    uint32_t length = answer > 0 ? (uint32_t)answer : 0;
+    uint32_t length = answer > 0 && (size_t)answer <= size ? (uint32_t)answer : 0;
     own_affinity.epoch = 0; /* a signal handler may create a thread in between */
     if (length != 0 && !is_mask(own_affinity.mask, bits, length))
         own_affinity.mask = mask_find(bits, length);

@@ -24,18 +24,20 @@ enum { FRESH_NAME = 16, FRESH_CPU_WORDS = 128 };
  * to room for as many as this machine can have: creator_masks_place. */
 struct fresh_affinity {
     uint32_t length;
-    unsigned long *bits; /* r/o: where they are */
+    unsigned long few;   /* that is here, where one word is enough */
+    unsigned long *bits; /* r/o */
 };
 
-/* What a new thread has from its creator, as it is when the creator asks for the thread. */
+/* What a new thread has from its creator, as it is when the creator asks for the thread. What is written each time comes
+ * first: it is in two cache lines of struct kthread, with the job. */
 struct fresh_creator {
     sigbits mask;
     struct arch_fpenv fpenv;
     arch_pkeys pkeys;
-    struct arch_registers registers;
     bool has_name;
-    char name[FRESH_NAME];
+    struct arch_registers registers;
     struct fresh_affinity affinity;
+    char name[FRESH_NAME];
 };
 
 /* Policy, nice value and priority; policy UINT32_MAX when unknown. */
@@ -69,8 +71,9 @@ struct fresh_state {
 
 void creator_init(void); /* once, before the first thread */
 
-/* The masks of a creator and of a state stand together outside the two, in memory of this size in bytes (a multiple of
- * 64, r/o after creator_init) and alignment 64. Without a place, or before creator_init, every mask is unknown. */
+/* The masks of a creator and of a state that are longer than a word stand together outside the two, in memory of this size in
+ * bytes (a multiple of 64, r/o after creator_init) and alignment 64. Without a place, or before creator_init, every mask
+ * is unknown. */
 size_t creator_masks_size(void);
 void creator_masks_place(struct fresh_creator *creator, struct fresh_state *state, void *memory);
 

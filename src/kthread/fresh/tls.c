@@ -76,10 +76,12 @@ struct walk {
 enum { LARGE = 64 * 1024 };
 
 static bool give_back(char *low, size_t size) {
+    if (size < LARGE) /* first: this is asked for each module before each job */
+        return false;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     char *first = low + (-(uintptr_t)low & (page - 1)),
          *end = low + size - (((uintptr_t)low + size) & (page - 1));
-    return size >= LARGE && sys(SYS_madvise, first, end - first, MADV_DONTNEED) == 0;
+    return sys(SYS_madvise, first, end - first, MADV_DONTNEED) == 0;
 }
 
 static void zero_ends(char *low, size_t size) {
