@@ -38,7 +38,7 @@ extern "C" {
     X(CROWD, "too many wait to be joined")                                                                   \
     X(MEMORY, "address space limited")                                                                       \
     X(OFF, "cache off")                                                                                      \
-    X(UNJOINED, "not joined for long")
+    X(UNJOINED, "not joined when idle threads were ended")
 
 /* Why a creation was left to the C library. */
 #define THRUM_CACHE_PASS_REASONS(X)                                                                          \

@@ -34,8 +34,10 @@ int kthread_attributes(pthread_attr_t *attributes, const struct kthread_kind *ki
 bool keeping(void);                             /* seq_cst: see kthread_stop_keeping */
 bool may_be_kept(const struct kthread *thread); /* and has no rights that main has given up; likewise */
 enum kthread_retire keeping_retire(void);       /* why not */
-enum kthread_retire idle_full_retire(void);     /* which limit idle_push met */
-uint64_t keeping_bound(void);                   /* so many may be kept, however many are of use */
+/* Why a thread that ended and is not joined is told to leave (POST_LAST). */
+enum kthread_retire expelled_retire(const struct kthread *thread);
+enum kthread_retire idle_full_retire(void); /* which limit idle_push met */
+uint64_t keeping_bound(void);               /* so many may be kept, however many are of use */
 bool mappings_are_many(void); /* of the process: a share that would matter to it is taken by live threads */
 /* Tells a parked thread that the caller owns to leave, and waits until it has. */
 void kthread_end(struct kthread *thread);

@@ -52,6 +52,11 @@ enum kthread_retire keeping_retire(void) {
     return load_relaxed(&main_has_exited) ? RETIRE_LAST : RETIRE_OFF;
 }
 
+/* Where nothing speaks against keeping it, its kernel thread was in the way: of a limit, of an unshare, of a copy. */
+enum kthread_retire expelled_retire(const struct kthread *thread) {
+    return may_be_kept(thread) ? RETIRE_UNJOINED : keeping_retire();
+}
+
 const char *kthread_state(void) {
     return load_relaxed(&state);
 }

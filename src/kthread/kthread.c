@@ -511,7 +511,7 @@ void *kthread_main(void *argument) {
         case POST_LEAVE: return depart(thread, keeping() ? SIGBITS_ALL & ~SIGBITS_LIBC : mask);
         case POST_UNJOINED:
             return leave_published(keeping() ? SIGBITS_ALL & ~SIGBITS_LIBC : mask, RETIRE_UNJOINED, result);
-        case POST_LAST: return leave(thread, keeping_retire());
+        case POST_LAST: return leave(thread, expelled_retire(thread));
         default: begin_job(thread);
         }
     }
