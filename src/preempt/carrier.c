@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See sched/carrier.h.
  *
- * A handoff costs what the kernel takes to wake one thread and to put another to sleep. The timer that makes a worker's
- * ticks belongs to a kernel thread: who sends the worker sets that of the other one first, and then stops its own. Both go
- * off next at the same moment, so the kernel has no reason to tell the hardware of another one, which on a virtual machine
- * takes longer than all the rest. (But one that has only just been left may be sent a worker before it stops its timer: who
- * sends says so before he sets it, and who stops it looks afterwards, and sets it again where it takes the worker on.) */
+ * A handoff costs what the kernel takes to wake one thread and to put another to sleep. The timer that makes a
+ * worker's ticks belongs to a kernel thread: the sender of the worker sets the timer of the receiving one first, and
+ * then stops its own. Both expire next at the same time, so the kernel need not program the hardware again, which on
+ * a virtual machine takes longer than all the rest. (But a carrier that was only just left may be sent a worker
+ * before it has stopped its timer. The sender says so before it sets the timer; the carrier looks after it has
+ * stopped it, and sets it again if it takes the worker on.) */
 #include "preempt/carrier.h"
 
 #include <stddef.h>
@@ -91,7 +92,7 @@ static void send(struct worker *worker, struct carrier *to) {
     give_order(to, ORDER_CARRY);
 }
 
-/* The caller's kernel thread `self` carries it no longer. Where nobody rests nobody sets its timer meanwhile. */
+/* The caller's kernel thread `self` no longer carries it. While no carrier rests, no thread sets its timer meanwhile. */
 static void let_go(struct carrier *self, const struct worker *worker) {
     self->mask = worker->tick.mask; /* as it was found to be, and in what is found instead (handler.c) */
     self->other = load_relaxed(&worker->tick.other);
@@ -153,7 +154,7 @@ void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_
 
 /* --- a carrier's own loop ----------------------------------------------------------------------------- */
 
-/* It carries nobody from here on, and may be asked to at once. Inside. */
+/* It carries no worker from here on, and may be asked to at once. Inside. */
 static void leave_worker(struct carrier *self, struct worker *worker) {
     if (worker->reserve == NULL)
         worker->reserve = &self->tcb;

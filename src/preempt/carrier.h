@@ -14,9 +14,9 @@ struct worker;
 void carriers_start(void (*is_over)(struct worker *worker));
 void carriers_stop(void);
 
-/* By the kernel thread that is to be one. False: the system has no timer or no memory for it. */
+/* By the kernel thread that becomes the carrier. False: the system has no timer or no memory for it. */
 bool carrier_begin(struct carrier *self);
-/* Until it is to end. False: a unit that it was kept by is lost. */
+/* Serves until it must end. False: a unit that keeps it is lost. */
 bool carrier_serve(struct carrier *self);
 void carrier_finish(struct carrier *self);
 /* By another. */

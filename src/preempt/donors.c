@@ -31,7 +31,7 @@ enum {
     ROOM_MS = 50,    /* for so long, and so many new ones, the limits are as they were found */
     ROOM_COUNT = 32,
     REFUSED_MS = 1000, /* for so long after the system has refused one there are fewer */
-    ENDING_MAX = 64,   /* private ones that are about to end: with more, who makes one waits for some */
+    ENDING_MAX = 64,   /* private ones that are about to end: with more, their creators wait for some */
 };
 
 struct donor {
@@ -80,12 +80,12 @@ static struct {
     } ended;
     uint32_t ending; /* of these, those that are not joined yet; futex */
     uint32_t low;    /* fewer spares than that are few; r/o */
-    uint32_t asked;  /* futex, the provider's: what it is to do */
+    uint32_t asked;  /* futex, the provider's: what it must do */
     pthread_t provider;
     bool has_provider;
     struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
     bool (*arm)(void);
-    uint32_t wanted;          /* a unit was to be preempted, and nothing is armed */
+    uint32_t wanted;          /* a unit could not be preempted, since nothing is armed */
     bool (*add_relief)(void); /* r/o */
     uint32_t relief;          /* one more worker that relieves others is wanted */
 } donors;
@@ -187,7 +187,7 @@ static void *donor_main(void *arg) {
         (struct donor){.carrier = {.tcb.base = arch_tcb(), .idle.kind = UNIT_LOOP}, .handle = pthread_self()};
     struct tcb *tcb = self->private.tcb = &self->carrier.tcb;
     tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* who runs on it names it by pthread_self() */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* units that run on it name it by pthread_self() */
     if (preempt.lends) {
         rseq_give_up(tcb->base);
         libc_signals_follow(false);
@@ -203,14 +203,14 @@ static void *donor_main(void *arg) {
         sleep_for_ever(self);
     if (!preempt.lends)
         carrier_finish(&self->carrier);
-    ARCH_TLS_STORE(thrum_worker, NULL); /* what is left of the last who ran on it; destructors come now */
+    ARCH_TLS_STORE(thrum_worker, NULL); /* left by the last unit that ran on it; destructors run now */
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING);
     if (preempt.lends)
         libc_signals_unfollow();
     return NULL;
 }
 
-/* NULL: there is none to be had. */
+/* NULL: none is available. */
 static struct donor *make_one(bool is_private) {
     pthread_t handle;
     struct birth birth = {.donor = new_record(), .is_private = is_private};
@@ -449,7 +449,7 @@ static void provide(void) {
     join_ended(); /* the program's destructors of thread-locals: they may take their time */
 }
 
-/* Where there are to be no more threads it is asked again by the next that lacks one. */
+/* If no more threads may be made, the next worker that lacks one asks again. */
 static void *provider_main(void *unused) {
     uint64_t look = 0;
     for (;;) {
@@ -472,7 +472,8 @@ static void *provider_main(void *unused) {
     }
 }
 
-/* The provider says first that nobody asks, and then looks who lacks what: either that one sees it, or this asks again. */
+/* The provider first clears the request, and then looks which worker lacks what: either that worker sees it, or this
+ * asks again. */
 void donors_ask(void) {
     uint32_t nobody = NOBODY_ASKS;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -490,7 +491,7 @@ void donors_ask_for_relief(void) {
     donors_ask();
 }
 
-/* --- for those who borrow ----------------------------------------------------------------------------- */
+/* --- for borrowers ------------------------------------------------------------------------------------ */
 
 int donors_make(uint32_t count) {
     while (load_relaxed(&donors.count) < count)

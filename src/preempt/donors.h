@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Donors: kernel threads that sleep until the runtime ends, and lend their thread control blocks meanwhile; or themselves,
- * as carriers (sched/carrier.h), which are spares and borrowed as blocks are.
+/* Donors: kernel threads that sleep until the runtime ends, and lend their thread control blocks meanwhile; or
+ * themselves, as carriers (sched/carrier.h), which are spares and borrowed as blocks are.
  *
- * A block is lent to one at a time. Those that nobody has are spares, in a list under a lock. When few are left one more
- * kernel thread, the provider, makes more: pthread_create takes locks of libc, which a preempted unit may hold, so nobody
- * who runs units may wait for it. There are as many as units were preempted at one time, and some.
+ * A block is lent to one borrower at a time. Unused ones are spares, in a list under a lock. When few are left one
+ * more kernel thread, the provider, makes more: pthread_create takes locks of libc, which a preempted unit may hold,
+ * so no thread that runs units may wait for it. There are as many as units were preempted at one time, and some.
  *
- * The kernel writes the number of the CPU beside a block (os/rseq.h), of the CPU on which its own kernel thread runs: that
- * is not true of who has borrowed it, so a donor gives up its registration.
+ * The kernel writes the number of the CPU beside a block (os/rseq.h): the CPU on which the block's own kernel thread
+ * runs. That would be wrong for a borrower, so a donor gives up its registration.
  *
- * A thread's block is on its stack, which goes with it: they end when nobody runs on a block of theirs.
+ * A thread's block is on its stack, which goes with it: donors end when no thread runs on a block of theirs.
  *
  * Modelled in tests/model: arm.pml, lend.pml, closing.pml. */
 #ifndef THRUM_PREEMPT_DONORS_H
@@ -21,14 +21,15 @@
 struct exception_globals;
 struct tcb;
 
-/* The provider is to look whether there are enough; if so, workers that starve are interrupted anew. */
+/* The provider must check whether there are enough; if so, it interrupts starving workers anew. */
 void donors_ask(void);
-/* ... and to have it armed first (preempt.h): somebody is to be preempted. */
+/* ... and must arm preemption first (preempt.h): a unit could not be preempted. */
 void donors_ask_to_arm(void);
 /* ... or to have one worker more that relieves others. */
 void donors_ask_for_relief(void);
 
-/* `count` of them at once, and the provider, which is to call arm() and add_relief(). 0 or EAGAIN, then there are none. */
+/* Makes `count` of them at once, and the provider, which calls arm() and add_relief(). 0 or EAGAIN, then there are
+ * none. */
 int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void),
                  bool (*add_relief)(void));
 /* The provider ends, before the workers do; then the others. */
@@ -40,8 +41,8 @@ void donors_fork_child(void);
  * EAGAIN. */
 int donors_make(uint32_t count);
 
-/* One that nobody has had, and nobody else will have, for a thread that calls fn(arg); its own to write. NULL: the system has
- * none. The caller is not inside. */
+/* A donor that was never lent, and never will be to another, for a thread that calls fn(arg); its own to write. NULL:
+ * the system grants none. The caller is not inside. */
 struct private_donor {
     struct tcb *tcb; /* r/o */
     void *(*fn)(void *);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The handler, and what it does later if it came in a non-preemptible region.
  *
- * It runs on the alternate stack of the kernel thread: the present stack may have no room for it. A unit that is to be
- * preempted waits in the middle of its handler, and may be resumed with another kernel thread under it. So the handler first
- * moves to that unit's stack, with the frame to which it will return. The signal is blocked as long as a handler runs, and
- * let in for whatever runs in between, so that there is room for one frame on each stack. At its end the kernel installs
- * the signal mask and the alternate stack that it found at the beginning, which may be another kernel thread's: they are
- * replaced by the present ones. That mask is not what the handler finds where the signal ended a call
- * that has one of its own (sigsuspend, ppoll): nobody else may run with this.
+ * It runs on the alternate stack of the kernel thread: the present stack may have no room for it. A preempted unit
+ * waits in the middle of its handler, and may be resumed with another kernel thread under it. So the handler first
+ * moves to that unit's stack, with the frame to which it will return. The signal is blocked while a handler runs, and
+ * unblocked for the units that run in between, so that each stack needs room for one frame. At its end the kernel
+ * installs the signal mask and the alternate stack that it found at the beginning, which may be another kernel
+ * thread's: they are replaced by the present ones. That mask is not what the handler finds where the signal ended a
+ * call that has one of its own (sigsuspend, ppoll): no other unit may run with it.
  *
- * Libc's thread-locals are the unit's before and after, so errno is saved as any handler has to; nothing here may touch
+ * Libc's thread-locals are the unit's before and after, so errno is saved as in any handler; nothing here may touch
  * them in between. */
 #include <errno.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static struct sigaction before;
 /* Of carriers, which stay on their own block. */
 static __thread uint32_t has_dropped __attribute__((tls_model("initial-exec")));
 
-/* --- whom, and how ------------------------------------------------------------------------------------ */
+/* --- which unit, and how ------------------------------------------------------------------------------ */
 
 static enum thrum_preempt_mode mode_of(const struct thrum_unit *unit) {
     return unit->preempt != THRUM_PREEMPT_DEFAULT ? (enum thrum_preempt_mode)unit->preempt
@@ -84,8 +84,8 @@ static void keep_signal_out(void) {
     signals_block(signals_bit(preempt.settings.signal));
 }
 
-/* The kernel thread may be another than that which took the signal, and others have run on it since: the frame says what
- * it is to have. */
+/* The kernel thread may not be the one that took the signal, and others have run on it since: the frame is given its
+ * mask and alternate stack. */
 static void make_frame_ours(const struct thrum_unit *self, ucontext_t *context) {
     sigbits mask = (signals_mask_get() & ~signals_bit(preempt.settings.signal)) | own_block(self);
     memcpy(&context->uc_sigmask, &mask, sizeof mask);
@@ -140,8 +140,9 @@ static bool runs_on_its_block(const struct worker *worker, const struct thrum_un
     return !preempt_has_spares() || arch_tcb() == tcb->base;
 }
 
-/* `self` is the present unit, which goes on when this returns; `context`: in the handler, that of its frame, else NULL. False:
- * it was not preempted, as there is nothing for who would run in its place to run on, or somebody closes. */
+/* `self` is the present unit, which resumes when this returns; `context`: in the handler, that of its frame, else
+ * NULL. False: it was not preempted, because there is no block or kernel thread for the unit that would run in its
+ * place, or preemption closes. */
 static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                         ucontext_t *context) {
     bool owns = self->tcb != NULL; /* for life */
@@ -187,19 +188,20 @@ static void look_at_timers(struct worker *worker) {
         timers_look(worker);
 }
 
-/* In its loop. The function of a scheduler may wait for a lock that a preempted thread has: who puts that back, after a turn
- * elsewhere, wakes who rests. */
+/* In its loop. The function of a scheduler may wait for a lock that a preempted unit holds: a thread that enqueues
+ * that unit again wakes resting workers. */
 static void look_at_loop(struct worker *worker) {
     if (worker->sched == NULL) {
         tick_off(worker);
         return;
     }
-    look_at_timers(worker); /* who rests has the next tick when one is due */
+    look_at_timers(worker); /* a resting worker gets its next tick when a timer is due */
     if (!tick_holds_others_up(worker))
         tick_rest(worker);
 }
 
-/* At a tick: for whom the present unit is to be preempted, which is then the caller's to run; NULL: it goes on. Inside. */
+/* At a tick: the unit for which the present one is preempted, which the caller must then run; NULL: it continues.
+ * Inside. */
 static struct thrum_unit *pick_successor(struct worker *worker) {
     struct thrum_unit *self = worker->current, *next = NULL;
     count_one(&worker->counters.ticks);
@@ -210,7 +212,7 @@ static struct thrum_unit *pick_successor(struct worker *worker) {
             look_at_loop(worker);
         return NULL;
     }
-    look_at_timers(worker); /* first: who comes out of a sleep may be urgent */
+    look_at_timers(worker); /* first: a unit whose sleep ends may be urgent */
     if (!tick_ends_slice(worker, self, slice_of(worker, self)))
         return NULL;
     bool others = tick_has_others(worker) || unit_belongs_elsewhere(worker, self);
@@ -240,8 +242,8 @@ static bool is_on(const stack_t *stack, uintptr_t address) {
     return address - (uintptr_t)stack->ss_sp < stack->ss_size;
 }
 
-/* The stack pointer is sp, and the present unit goes on with the mask that its worker has. A handler may have that, too: of a
- * signal that the thread itself has let in. */
+/* The stack pointer is sp, and the present unit continues with the mask that its worker has. A handler may have that,
+ * too: of a signal that the thread itself has unblocked. */
 static bool is_on_handlers_frame(const struct worker *worker, uintptr_t sp) {
     uintptr_t top = own_stack_top(worker->current, sp);
     return top != 0 && own_stack_has_handler(sp, top, worker->tick.mask);
@@ -277,7 +279,7 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     return mask != tick->mask;
 }
 
-/* Where its frame goes on the unit's own stack; NULL: there is no room, or it stands on another one. */
+/* Where its frame fits on the unit's own stack; NULL: there is no room, or it stands on another stack. */
 static char *place_on_own_stack(const struct thrum_unit *unit, const ucontext_t *context, const char *frame,
                                 size_t size) {
     enum { FUNCTIONS = 4096 }; /* that are called on top of it */
@@ -307,8 +309,8 @@ static void free_left(struct tick *tick) {
         frame_stack_give(left);
 }
 
-/* Of the stack below, where the frame was that the present unit went on with. What it calls, other than a wait that it has not
- * left, overwrites some of that. The unit's own stack. */
+/* A checksum of the stack below the frame with which the present unit resumed. Calls overwrite some of that, other
+ * than a wait that it has not left. On the unit's own stack. */
 static uint64_t sum_below(const ucontext_t *context) {
     enum { WORDS = 64 };
     const char *end = (const char *)arch_fault_sp(context) - ARCH_RED_ZONE;
@@ -325,8 +327,9 @@ static bool has_not_moved(const struct tick *tick, const ucontext_t *context) {
            tick->kernel_wait.sum == sum_below(context);
 }
 
-/* It goes on with its call, and waits perhaps for long: is it to be asked soon whether it still does? One that answers EINTR the
- * program makes again, and its timeout, if that is relative, begins anew: it comes to its end in a turn of a whole slice only. */
+/* It resumes its call, and may wait for long: must it be asked soon whether it still does? A call that answers EINTR
+ * is made again by the program, and its timeout, if relative, begins anew: such a call ends only in a turn of a whole
+ * slice. */
 static bool is_to_be_asked_soon(struct worker *worker, const ucontext_t *context) {
     enum { TURNS = 8 }; /* of which one is whole, on average */
     return arch_signal_calls_again(context) ||
@@ -359,9 +362,9 @@ static void preempt_here(ucontext_t *context, int error) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         if (!preempt_for(worker, worker->current, next, context))
             look_if_stuck(worker, context,
-                          true); /* who could run in its place may be the one that it waits for */
+                          true); /* the unit that could run in its place may be the one that it waits for */
         worker = worker_here();
-        worker->tick.late = true; /* for a tick that came meanwhile: it has not gone on yet */
+        worker->tick.late = true; /* for a tick that came meanwhile: it has not resumed yet */
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) &&
              (next = pick_successor(worker)) != NULL);
     if (is_to_be_asked_soon(worker, context)) {
@@ -378,8 +381,8 @@ static void preempt_here(ucontext_t *context, int error) {
     set_error_here(error);
 }
 
-/* It has come: the monitor may send the next. Were ticks lost before it, and is it not the second that comes in a region?
- * Whoever is there then was there at the first. */
+/* It has come: the monitor may send the next. Were ticks lost before it, and is it not the second that comes in a
+ * region? Then the present unit was there at the first one. */
 static bool take_signal(struct worker *worker, const siginfo_t *info) {
     store_relaxed(&worker->tick.sent, 0);
     bool lost =
@@ -456,7 +459,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         if (worker->tick.frame_stack != NULL)
             frame_stack_give(worker->tick.frame_stack);
         look_if_stuck(worker, context, place == NULL || tick_has_others_behind(worker));
-        /* Who was woken here and is to go first has gone elsewhere. */
+        /* A unit that was woken here and goes first has gone elsewhere. */
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         leave();
         set_error_here(error);
@@ -545,7 +548,7 @@ void thrum_nopreempt_end(void) {
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-/* Who blocks it may wait for it. */
+/* A thread that blocks the signal may wait for it. */
 bool handler_would_intrude(void) {
     struct sigaction now;
     return sigaction(preempt.settings.signal, NULL, &now) != 0 ||

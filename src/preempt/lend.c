@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lending: a preempted unit takes its thread control block along, and its worker goes on with a spare one.
+/* Lending: a preempted unit keeps its thread control block, and its worker continues with a spare one.
  *
- * Spares may run out, and who makes new ones (donors.h) may wait for a lock of libc's that a preempted unit has. So nothing
- * waits for a spare, and whoever was preempted gets its turn:
+ * Spares may run out, and the thread that makes new ones (donors.h) may wait for a lock of libc's that a preempted
+ * unit holds. So nothing waits for a spare, and every preempted unit gets its turn:
  *
- *   - Each worker has one in reserve, besides that which it runs on. To change to a unit that has taken one along needs
- *     no more: the reserve is what it is switched to on, and is free again when that has its own back.
- *   - To change to a unit that has one for life needs one that stays behind it: for each such unit, but at most for each
- *     worker, one spare is kept back, which comes free again when one of the first kind goes on.
- *   - To change to any other needs one of the rest. Without, it waits in the queue. From a unit that has one for life it
- *     takes none; but that one's must be there, or nobody could change back to it.
- *     From it, when it waits or yields, the worker runs one of the first kind where there are no more spares than that.
- *   - To change to the loop, which may find whom it has not looked at, needs none of those; but then that runs nobody of
- *     the last kind before there is a reserve again (tcb_instead).
+ *   - Each worker has one in reserve, besides the one that it runs on. Changing to a unit that keeps a block needs no more:
+ *     the worker switches to the reserve, and has it back when that unit has its own back.
+ *   - Changing to a unit that has one for life needs one that stays behind: for each such unit, but at most for each
+ *     worker, one spare is kept back, which is free again when a unit of the first kind resumes.
+ *   - Changing to any other unit needs one of the rest. Without, it waits in the queue. From a unit that has one for life it
+ *     takes none; but that one's must be there, or nothing could change back to it.
+ *     From it, when it waits or yields, the worker runs one of the first kind if there are no more spares than that.
+ *   - Changing to the loop, which may find a unit that was not examined, needs none of those; but then that loop runs no unit
+ *     of the last kind before there is a reserve again (tcb_instead).
  *
- * With kernel threads (carrier.h) it is the same, but that to change to a unit that has taken one along takes nothing at all,
- * and that to change to the primary, which has its own for life, takes the reserve that it will be left for when it waits.
+ * With kernel threads (carrier.h) it is the same, with two exceptions. Changing to a unit that keeps its kernel
+ * thread takes nothing at all. Changing to the primary, which has its own for life, takes the reserve that the worker
+ * needs when the primary waits.
  *
  * Modelled in tests/model/lend.pml. */
 #include <sched.h>
@@ -83,10 +84,10 @@ static void put_back(struct worker *worker, struct thrum_unit *unit) {
         unit_wake_elsewhere(NULL, unit);
 }
 
-/* Who is passed over is the first again. At the end of the queue it would be behind those that have taken a block along,
- * and come to the front time and again when there is no spare: never, while those take turns. `passed`: one that is passed
- * over already, or NULL. Those that are far behind go to the end: so what one tick has gone through the next ones have not
- * before them again. */
+/* A unit that is passed over stays first. At the end of the queue it would be behind units that keep a block, and
+ * would come to the front again and again when there is no spare: never, while those take turns. `passed`: a unit
+ * that is passed over already, or NULL. Units far behind go to the end, so that the next ticks do not examine the
+ * same ones again. */
 static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passed, struct tcb **spare) {
     enum { FAR = 4096 };
     uint32_t count =
@@ -106,7 +107,7 @@ static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passe
         put_back(worker, unit);
     }
     if (some_are_back)
-        idle_wake_check(&runtime.idle); /* who parked meanwhile did not see them */
+        idle_wake_check(&runtime.idle); /* a worker that parked meanwhile did not see them */
     return found;
 }
 
@@ -146,7 +147,7 @@ struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *ne
     return note_debt(worker, search(worker, passed, spare));
 }
 
-/* The order of a scheduler might choose the same one time and again: so it is not left to that who comes first. */
+/* The order of a scheduler might choose the same unit again and again: so the scheduler does not choose here. */
 struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
     if (worker->reserve == NULL)
         worker->reserve = new_reserve(worker);

@@ -1,53 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Libc's two internal signals where workers run on lent blocks; for preempt.c and donors.c.
  *
- * Their handlers take the thread control block that is installed for that of the kernel thread that got the signal. On a
+ * Their handlers take the installed thread control block for that of the kernel thread that got the signal. On a
  * worker it is a donor's. So both are wrapped, by raw system calls: sigaction() denies that these signals exist.
  *
- * SET IDS (33). In Linux setuid() and its like are for one kernel thread; libc has each of the process make the call:
+ * SET IDS (33). In Linux setuid() and its like affect one kernel thread; libc makes each thread of the process call
+ * it:
  *
  *   1. The caller takes a lock, marks all threads in libc's list but the one whose block it runs on, and sends each the
  *      signal, to the number that is in the block.
- *   2. The handler makes the call, takes the mark off the block that is installed, and counts the thread as done.
- *   3. The caller waits for all, looks whether a mark is left (then 1 again), and makes the call itself, last.
+ *   2. The handler makes the call, takes the mark off the installed block, and counts the thread as done.
+ *   3. The caller waits for all, checks whether a mark is left (then 1 again), and makes the call itself, last.
  *
- * A worker on a lent block would take the mark off a donor's, and its own would stay for ever: 3 would not end. Wrapped,
- * the handler runs with the worker's home block. A donor sleeps on its own.
+ * A worker on a lent block would take the mark off a donor's, and its own would stay for ever: 3 would not end.
+ * Wrapped, the handler runs with the worker's home block. A donor sleeps on its own.
  *
- * One thread is left out wrongly: when a unit on a lent block calls, it passes for the donor, who is not told. (Its
- * worker is, and makes the call twice, which is as good as once.) The donor must not keep its old ids: it could do what
- * nobody else in the process may, and at the first setuid() that ends there in another way than elsewhere libc aborts.
- * Who it is nobody can tell, for the unit may go from worker to worker in between. So each worker that is done compares
- * its ids with those that the runtime knew of; if they are others it writes them down and sends all donors the same
- * signal, with a value by which they know it, to follow. To do so twice, or late, does no harm, and nobody waits for it.
- * But a donor must have followed when the next setuid() comes to it:
+ * One thread is left out wrongly: a unit that calls on a lent block passes for the donor, which is not told. (Its
+ * worker is, and makes the call twice, which is as good as once.) The donor must not keep its old ids: it would have
+ * privileges that no other thread of the process has, and libc aborts at the first setuid() that ends there
+ * differently than elsewhere. Which donor it is cannot be known, for the unit may move from worker to worker in
+ * between. So each worker that is done compares its ids with those that the runtime knew; if they differ it records
+ * them and sends all donors the same signal, with a value by which they know it, to follow. Doing so twice, or late,
+ * does no harm, and no thread waits for it. But a donor must have followed when the next setuid() comes to it:
  *
  *   worker: busy++; libc's handler (when it returns the next setuid() may begin); ids, generation++; message; busy--
  *   donor:  waits for busy == 0; follows if there is a new generation; libc's handler
  *
- * When the next begins all are done with the last: each worker that may still have to write is counted by then. Who
- * writes waits for no donor.
+ * When the next begins all are done with the last: each worker that may still have to write is counted by then. A
+ * writer waits for no donor.
  *
- * The primary unit keeps the block of the kernel thread that it began on. When it is preempted it may go on elsewhere
- * (relief.c), and call there: then that kernel thread is the one who is left out. So it follows as donors do, before it
- * does what a worker does. It may follow a call of its own, too, which it makes last: again twice.
+ * The primary keeps the block of the kernel thread that it began on. When it is preempted it may resume elsewhere
+ * (relief.c), and call there: then its first kernel thread is the one that is left out. So that one follows as donors
+ * do, before it does what a worker does. It may follow a call of its own, too, which it makes last: again twice.
  *
- * CANCEL (32). pthread_cancel() sends it to a thread that may end at any instruction, in libc 2.34 and 2.35 to any. One
- * of the program's own stands on its own block. But on a worker that is not at home some unit stands, which nobody
- * meant: there it is dropped. So it is by donors, whom a unit names by pthread_self(), for somebody else may run on
- * their blocks by then. But if the primary was meant, it is sent after it, or kept until it goes on (primary.c).
+ * CANCEL (32). pthread_cancel() sends it to a thread that may end at any instruction, in libc 2.34 and 2.35 to any
+ * thread. A thread of the program's own stands on its own block. But on a worker that is not at home stands a unit
+ * that was not meant: there the signal is dropped. Donors drop it too, which a unit names by pthread_self(), since
+ * another unit may run on their blocks by then. But if the primary was meant, the signal is sent after it, or kept
+ * until it resumes (primary.c).
  *
- * At any instant the block that is installed says which worker runs on it: tcb_install writes that first. A donor's says so
- * while its owner sleeps on it, too, so kernel threads are told apart by their numbers. A worker whose home is not known
- * has not left it.
+ * At any instant the installed block says which worker runs on it: tcb_install writes that first. A donor's says so
+ * while its owner sleeps on it, too, so kernel threads are told apart by their numbers. A worker whose home is not
+ * known has not left it.
  *
- * All signals are blocked in 33's handler: nothing of the program's runs on a block that is not its unit's. Nothing here
- * touches errno, which may be somebody else's. A tick's handler may be interrupted by these anywhere: they return to the
+ * All signals are blocked in 33's handler: no code of the program's runs on a block that is not its unit's. Nothing
+ * here touches errno, which may be another unit's. These may interrupt a tick's handler anywhere: they return to the
  * kernel thread that they came on.
  *
- * Libc sets its handlers when the process begins (up to 2.33), or 33's when it makes the first thread, and again in a
- * child of fork, and 32's at the first pthread_cancel(), once (2.34 to 2.42). So donors are made before, and somebody is
- * cancelled. */
+ * Libc sets its handlers when the process begins (up to 2.33), or 33's when it creates the first thread, and again in
+ * a child of fork, and 32's at the first pthread_cancel(), once (2.34 to 2.42). So donors are created before, and a
+ * helper thread is cancelled. */
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -72,12 +74,12 @@ struct kernel_action {
     sigbits mask;
 };
 
-/* Libc's; r/o while they are wrapped, and kept afterwards for whoever is in the wrapper still. */
+/* Libc's; r/o while they are wrapped, and kept afterwards for threads that are still in the wrapper. */
 static struct kernel_action libc_cancel, libc_set_ids;
 
 /* --- donors ------------------------------------------------------------------------------------------- */
 
-/* Never freed: a handler may look at any time. Who finds no room does not follow. */
+/* Never freed: a handler may read it at any time. A thread that finds no room does not follow. */
 enum { DONORS_MAX = 32768 };
 
 static struct {
@@ -111,7 +113,7 @@ static void count_up_to(uint32_t end) {
     }
 }
 
-/* What a donor is created with is what its creator has, whom libc has told. */
+/* A donor is created with what its creator has, which libc has told. */
 void libc_signals_follow(bool works) {
     for (uint32_t i = 0; i < DONORS_MAX; i++)
         if (claim(i, (int32_t)sys(SYS_gettid))) {
@@ -186,9 +188,9 @@ static void tell_followers(void) {
     }
 }
 
-/* By a worker: if its ids are no longer what is known, they are now. Whoever finds that they are may count on that all have
- * been sent the message: a worker that calls setuid() and is done has the primary's kernel thread, which runs code of the
- * program's, told when the call returns. */
+/* By a worker: if its ids differ from the known ones, they are known now. A worker that finds them known may rely on
+ * all having been sent the message: the primary's kernel thread, which runs code of the program's, is told when a
+ * worker's call of setuid() returns. */
 static void say_ids(void) {
     struct ids now;
     lock_blocked(&known.lock);
@@ -318,7 +320,7 @@ static void *sleep_until_told(void *told) {
     return NULL;
 }
 
-/* Makes libc set its handler. That thread does nothing for which it could be ended, and is nobody's. */
+/* Makes libc set its handler. The helper thread does nothing for which it could be ended, and belongs to no worker. */
 static int cancel_helper_thread(void) {
     pthread_t handle;
     uint32_t told = 0;

@@ -26,11 +26,11 @@ static struct {
     pthread_t thread;
     bool runs;         /* under lock */
     uint32_t stopping; /* to the monitor */
-    uint32_t word;     /* changes when it is to look */
+    uint32_t word;     /* changes when it must look */
     uint64_t until;    /* ns; when it does so by itself */
 } monitor = {.until = TIMER_NEVER};
 
-/* --- who asks ----------------------------------------------------------------------------------------- */
+/* --- for requesters ----------------------------------------------------------------------------------- */
 
 void monitor_look_again(void) {
     fetch_add_seq_cst(&monitor.word, 1U);
@@ -77,7 +77,7 @@ static uint64_t look_at(struct worker *worker, uint64_t now) {
     struct tick *tick = &worker->tick;
     uint64_t due = load_seq_cst(&tick->due);
     if (due != 0 &&
-        load_relaxed(&tick->state) == TICK_NEVER) { /* somebody ended its rest as it ended itself */
+        load_relaxed(&tick->state) == TICK_NEVER) { /* another thread ended its rest as it ended itself */
         cas_acq_rel(&tick->due, &due, UINT64_C(0));
         return TIMER_NEVER;
     }
@@ -110,7 +110,7 @@ static void *watch(void *unused) {
     sys(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (;;) {
         store_seq_cst(&monitor.until, TIMER_NEVER);
-        uint32_t seen = load_seq_cst(&monitor.word); /* first: who stops it changes that last */
+        uint32_t seen = load_seq_cst(&monitor.word); /* first: the thread that stops it changes that last */
         if (load_acquire(&monitor.stopping))
             return unused;
         uint64_t earliest = look_at_all(), watch_again = watch_look(timer_now());

@@ -17,7 +17,7 @@ static void *run(void *arg) {
     struct worker *worker = enter();
     struct thrum_unit *self = worker->current;
     self->tcb = donor->tcb;
-    self->extras = true; /* it is to come to own_end() */
+    self->extras = true; /* it must come to own_end() */
     install_tcb(worker, self);
     self->fn = donor->fn; /* as src/inspect knows it from here on */
     fetch_add_relaxed(&preempt.owners, 1U);

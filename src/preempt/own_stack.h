@@ -30,7 +30,7 @@ static inline sigbits frame_mask(const ucontext_t *context) {
     return frame_whole_mask(context) & ~signals_bit(preempt.settings.signal);
 }
 
-/* By the thread that is to be the primary: its kernel thread's stack. */
+/* By the thread that becomes the primary: its kernel thread's stack. */
 void own_stack_find_primary(void);
 
 struct own_stack {

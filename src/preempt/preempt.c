@@ -58,7 +58,7 @@ static int start_keeping(const struct preempt_callbacks *callbacks) {
     return error;
 }
 
-/* Under a tool that nobody can be preempted under, threads give way at safepoints. */
+/* Under a tool that rules preemption out, threads yield at safepoints. */
 int preempt_start(const struct preempt_settings *settings, const struct preempt_callbacks *callbacks) {
     bool wanted = settings->mode != THRUM_PREEMPT_NONE, on = wanted && !annotate_holds_signals;
     preempt = (struct preempt){.settings = *settings,
@@ -130,8 +130,8 @@ void preempt_stop(void) {
     preempt.on = false;
 }
 
-/* On a lent block it goes on as the donor, as far as libc is concerned, which unmaps the worker's home block sooner or
- * later; the kernel would still write the number of the CPU there. */
+/* On a lent block it continues as the donor, as far as libc is concerned, which unmaps the worker's home block sooner
+ * or later; the kernel would still write the number of the CPU there. */
 void preempt_fork_child(const struct worker *worker) {
     if (preempt.lends) {
         if (worker != NULL && worker->home.base != 0 && worker->home.base != arch_tcb())

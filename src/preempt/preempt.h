@@ -3,16 +3,17 @@
  *
  *   1. A tick (tick.c) interrupts the kernel thread of a worker: handler.c. If a non-preemptible region is open there
  *      (sched/current.h) it is noted in the word that counts them, and takes place when the last is left.
- *   2. Whose slice is over, and who else is to run, is found out. If nobody is, the worker rests: no more ticks.
+ *   2. The handler finds out whether the slice is over and which unit runs next. If none is runnable, the worker rests: no more
+ *      ticks.
  *   3. By the unit's mode: it keeps nothing, or its thread control block (lend.c), or the kernel thread under it
- *      (carrier.c). It goes where one goes that yields, in the middle of the handler, whose frame lies on its stack.
- *   4. Somebody goes on with it, as with any other: it takes back what it kept, and returns from the handler.
+ *      (carrier.c). It is enqueued as if it yielded, in the middle of the handler, whose frame lies on its stack.
+ *   4. A worker resumes it like any other: it takes back what it kept, and returns from the handler.
  *
- * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to go on with: that of
- * a unit that takes its own along is replaced first, and who cannot replace it does not preempt (lend.c).
+ * Invariants. Nothing is preempted that is inside, a loop or a tasklet. A worker always has a block to continue with:
+ * that of a unit that keeps its own is replaced first, and a worker that cannot replace it does not preempt (lend.c).
  *
- * Modelled in tests/model: tick.pml, monitor.pml, defer.pml, interrupt.pml, choose.pml, lend.pml, arm.pml, primary.pml,
- * carrier.pml, blocked.pml, relief.pml and relief_rest.pml, and how it ends in closing.pml. */
+ * Modelled in tests/model: tick.pml, monitor.pml, defer.pml, interrupt.pml, choose.pml, lend.pml, arm.pml,
+ * primary.pml, carrier.pml, blocked.pml, relief.pml and relief_rest.pml, and how it ends in closing.pml. */
 #ifndef THRUM_PREEMPT_PREEMPT_H
 #define THRUM_PREEMPT_PREEMPT_H
 
@@ -38,10 +39,10 @@ struct preempt_callbacks {
     struct exception_globals *(*exceptions_here)(
         void);                      /* of the calling kernel thread; NULL: the program has no C++ */
     void (*place)(uint32_t worker); /* as in struct preempt */
-    /* By the provider, when somebody is to be preempted for the first time: makes what preempt_make_spares says, for all
-     * workers and the one that relieves others. False: it is not to be had, or not now. */
+    /* By the provider, at the first preemption: makes what preempt_make_spares says, for all workers and the relief
+     * worker. False: not available, or not now. */
     bool (*arm)(void);
-    /* By the provider: makes one worker more that relieves others. False: it is not to be had, or not now. */
+    /* By the provider: makes one more relief worker. False: not available, or not now. */
     bool (*add_relief)(void);
     void (*is_over)(struct worker *worker); /* by a kernel thread that runs nothing any more: a worker that
                                                preempt_worker_start started is. Inside; the worker may be gone when this
@@ -49,9 +50,9 @@ struct preempt_callbacks {
 };
 
 struct preempt_settings {
-    enum thrum_preempt_mode mode; /* not DEFAULT */
-    bool is_lazy; /* LEND: what only preemption needs is made when somebody is to be preempted first */
-    enum thrum_tick_source source; /* DEFAULT: a timer, or where there is none to be had the monitor */
+    enum thrum_preempt_mode mode;  /* not DEFAULT */
+    bool is_lazy;                  /* LEND: what only preemption needs is made at the first preemption */
+    enum thrum_tick_source source; /* DEFAULT: a timer, or the monitor if none is available */
     uint64_t slice;                /* ns */
     int signal;
 };
@@ -66,22 +67,21 @@ enum preempt_closing {
 /* r/o while there are workers, but for what is said to change. */
 extern struct preempt {
     struct preempt_settings settings;
-    bool on; /* mode is not NONE */
-    bool
-        by_safepoints; /* ... but a tool is in the way (context/annotate.h): threads give way where they say so */
-    bool lends;        /* workers run on blocks that donors have lent */
-    bool carries;      /* workers run on carriers (sched/carrier.h) */
-    uint32_t armed;  /* there is what it takes to preempt one that takes its block along; becomes 1 */
-    uint64_t period; /* ns: of ticks, the shortest slice that anybody asked for; changes, as the next three */
-    uint32_t owners; /* units that have a block for life */
-    uint32_t closing;       /* enum preempt_closing; of the primary, which writes it */
-    uint32_t away;          /* units that were, and have not gone on since; not those in pools */
+    bool on;            /* mode is not NONE */
+    bool by_safepoints; /* ... but a tool is in the way (context/annotate.h): threads yield at safepoints */
+    bool lends;         /* workers run on blocks that donors have lent */
+    bool carries;       /* workers run on carriers (sched/carrier.h) */
+    uint32_t armed;     /* there is what it takes to preempt one that takes its block along; becomes 1 */
+    uint64_t period;    /* ns: of ticks, the shortest slice requested; changes, as the next three */
+    uint32_t owners;    /* units that have a block for life */
+    uint32_t closing;   /* enum preempt_closing; of the primary, which writes it */
+    uint32_t away;      /* units that were, and have not resumed since; not those in pools */
     uint32_t away_in_pools; /* those */
     void (*place)(
         uint32_t worker); /* the caller's kernel thread is that worker now; NULL: all may run anywhere; r/o */
 } preempt;
 
-/* Who is preempted may keep what its worker runs on, a block or its kernel thread: there are spare ones. */
+/* A preempted unit may keep what its worker runs on, a block or its kernel thread: there are spare ones. */
 static inline bool preempt_has_spares(void) {
     return preempt.lends || preempt.carries;
 }
@@ -90,21 +90,21 @@ static inline bool preempt_has_spares(void) {
 
 /* Before there are workers. 0, EAGAIN, EINVAL. */
 int preempt_start(const struct preempt_settings *settings, const struct preempt_callbacks *callbacks);
-/* A runtime that nobody told to preempt makes what nobody needs who is not preempted when that is needed first: spares,
- * reserves, and the worker that relieves others. Until then nobody is preempted that would take a block along; so none of
- * them has a lock for which whoever makes these would wait. _make_spares: for so many workers; EAGAIN: the system has none.
- * _give_reserve: to each. Then _armed. Not inside; workers are not added meanwhile. */
+/* A runtime with preemption by default makes what only preemption needs at the first use: spares, reserves, and the
+ * relief worker. Until then no unit is preempted that would keep a block; so none of them holds a lock for which the
+ * maker of these would wait. _make_spares: for so many workers; EAGAIN: the system has none. _give_reserve: to each.
+ * Then _armed. Not inside; workers are not added meanwhile. */
 int preempt_make_spares(uint32_t workers);
 void preempt_give_reserve(struct worker *worker);
 void preempt_armed(void);
-/* Not inside; nobody makes any more from here on. */
+/* Not inside; no thread makes any more from here on. */
 void preempt_make_no_more(void);
 static inline bool preempt_is_armed(void) {
     return load_acquire(&preempt.armed) != 0;
 }
 
-/* By the primary unit, while all workers run still: lets whoever was preempted, perhaps with a lock of libc's in its hands,
- * go on to where it waits, yields or ends. */
+/* By the primary unit, while all workers still run: lets every preempted unit, which may hold a lock of libc's, run
+ * until it waits, yields or ends. */
 void preempt_close(void);
 /* There are workers, or more than before; and when none of them runs any more. */
 void preempt_workers_made(void);
@@ -114,12 +114,13 @@ void preempt_stop(void);
 /* `worker`: what the kernel thread was that called fork, or NULL. */
 void preempt_fork_child(const struct worker *worker);
 
-/* Before a worker's kernel thread is made, or `worker` of that which calls thrum_init. False: nothing to be had for it. */
+/* Before a worker's kernel thread is created, or `worker` of the thread that calls thrum_init. False: nothing
+ * available for it. */
 bool preempt_worker_ready(struct worker *worker);
 /* It is not to be, after all. */
 void preempt_worker_unready(struct worker *worker);
-/* By the kernel thread that is to be the worker; `primary`: what runs on it goes on as that unit, else NULL. False: there
- * is nothing to interrupt it, or no memory. And at its end, when it runs nothing any more. */
+/* By the kernel thread that becomes the worker; `primary`: what runs on it continues as that unit, else NULL. False:
+ * there is nothing to interrupt it, or no memory. And at its end, when it runs nothing any more. */
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
 void preempt_worker_end(struct worker *worker);
 
@@ -147,15 +148,15 @@ void handler_remove(void);
 
 /* --- tick.c ------------------------------------------------------------------------------------------- */
 
-/* What is to interrupt a kernel thread: a timer of its own, or none, and the monitor does it (monitor.h). False: neither is
- * to be had. */
+/* What interrupts a kernel thread: a timer of its own, or none, and the monitor does it (monitor.h). False: neither
+ * is available. */
 bool tick_source(struct alarm *alarm, int32_t tid);
 
-/* False: nothing is to be had that would interrupt it. */
+/* False: nothing is available to interrupt it. */
 bool tick_thread_begin(struct worker *worker);
 void tick_thread_end(struct worker *worker);
 
-/* Is there somebody else that it could run? */
+/* Is there another unit that it could run? */
 bool tick_has_others(const struct worker *worker);
 /* ... that it does not run as long as the present unit, which is from a pool, does not wait: it may wait in the kernel for a
  * lock that one of these has. */
@@ -172,11 +173,11 @@ void tick_has_moved(struct worker *worker);
 /* It is on another one, whose handler finds it there: what was sent, and went to where it has been or came here too early, is
  * sent once more; also what came there in a region, and was noted on that one's block. On the worker. */
 void tick_has_arrived(struct worker *worker);
-/* It has ended, and its kernel thread goes on as something else. */
+/* It has ended, and its kernel thread continues as something else. */
 void tick_end_for_good(struct worker *worker);
 
-/* The present unit goes on with a call in the kernel, in which it was preempted: if it still waits there a moment from now its
- * slice is over. On the worker, inside. */
+/* The present unit resumes a call in the kernel, in which it was preempted: if it still waits there shortly after,
+ * its slice is over. On the worker, inside. */
 void tick_look_soon(struct worker *worker);
 
 /* In a child of fork, whose thread was on the worker of `tick`: it sleeps as precisely as before. */
@@ -187,26 +188,26 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
 
 /* --- lend.c ------------------------------------------------------------------------------------------- */
 
-/* May the present unit of `worker` be preempted in favour of `next`? Else whom it may be preempted for; NULL: nobody. `next`
- * is put back then. *spare is for lend_take_along, if it has no block of its own. */
+/* May the present unit of `worker` be preempted in favour of `next`? Else returns another unit for which it may be,
+ * NULL: none, and `next` is put back. *spare is for lend_take_along, if it has no block of its own. */
 struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
 
-/* The unit takes its worker's block along, and that goes on with another; and the other way round. Inside. */
+/* The unit keeps its worker's block, and the worker continues with another; and the other way round. Inside. */
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
 void lend_bring_back(struct worker *worker, struct thrum_unit *self);
 
 /* --- relief.c ----------------------------------------------------------------------------------------- */
 
-/* There is to be a worker for that. */
+/* A worker for relief is needed. */
 bool preempt_relieves(void);
 /* Before it is there. */
 void relief_start(void);
 /* In its loop's place, by each of them: until the scheduler stops, and it is woken. */
 void relief_loop(struct worker *worker);
 void relief_wake(void);
-/* By the primary, which it may have run: nobody is relieved any more, and the caller is at home. */
+/* By the primary, which it may have run: no worker is relieved any more, and the caller is at home. */
 void relief_close(struct worker *home);
-/* By the handler: who runs on `stuck` waits in the kernel and cannot be preempted. */
+/* By the handler: the unit on `stuck` waits in the kernel and cannot be preempted. */
 void relief_ask(struct worker *stuck);
 /* By the monitor: no tick comes to what runs there, as it blocks the signal. Until one does, or it switches. */
 void relief_ask_held(struct worker *held);
@@ -228,14 +229,15 @@ bool primary_takes_cancel(const struct worker *here);
 
 /* --- libc_signals.c ----------------------------------------------------------------------------------- */
 
-/* Libc's handlers of its own signals find the block of the kernel thread that they are sent to, until _unwrap. When there
- * are donors, and before anybody runs on what they lend. 0 or EAGAIN. */
+/* Libc's handlers of its own signals find the block of the kernel thread that they are sent to, until _unwrap. To be
+ * called when there are donors, and before a unit runs on a lent block. 0 or EAGAIN. */
 int libc_signals_wrap(void);
 void libc_signals_unwrap(void);
 void libc_signals_fork_child(void);
 
-/* By each donor: before its block can be lent, and when nobody runs on it any more and it is nobody's. By the kernel thread
- * whose block the primary has, which is a worker (`works`): before that can be preempted, and when it cannot any more. */
+/* By each donor: before its block can be lent, and when no unit runs on it any more and no thread has it. By the
+ * kernel thread whose block the primary has, which is a worker (`works`): before that can be preempted, and when it
+ * cannot any more. */
 void libc_signals_follow(bool works);
 void libc_signals_unfollow(void);
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is the primary's kernel thread's, and has to be right where the primary goes on on another (modes LEND and OWN_TLS;
- * relief.c). Its thread control block goes with it, so:
+/* What belongs to the primary's kernel thread, and must be right when the primary resumes on another one (modes LEND
+ * and OWN_TLS; relief.c). Its thread control block goes with it, so:
  *
  *   - The kernel no longer writes the number of the CPU there, which would be that of its kernel thread.
  *   - It has the signal mask there that its kernel thread has: what it starts inherits that, and the worker's own blocks
- *     SIGTERM. If it changes it there it brings it home.
- *   - Libc's signal to cancel it comes to its kernel thread, and is sent after it. While it waits that is noted, for when it
- *     goes on: it may have been preempted in a call of libc's that does not return before the signal has come.
+ *     SIGTERM. If it changes the mask there it brings the change home.
+ *   - Libc's signal to cancel it comes to its kernel thread, and is sent after it. While the primary waits that is noted, for
+ *     when it resumes: it may have been preempted in a call of libc's that does not return before the signal has come.
  *
- * Either who notes that sees it run, or it sees the note: who notes (1) stores is_cancelled, (2) has all kernel threads pass a
- * fence, (3) reads `at`; the primary (1) stores `at`, (2) reads is_cancelled.
+ * Either the noting thread sees it run, or it sees the note. The noting thread (1) stores is_cancelled, (2) has all
+ * kernel threads pass a fence, (3) reads `at`; the primary (1) stores `at`, (2) reads is_cancelled.
  *
  * Modelled in tests/model/primary.pml. */
 #include <stddef.h>
@@ -27,7 +27,7 @@ static struct {
     sigbits theirs;    /* the mask of the kernel thread that it has gone to */
     bool brings;       /* it has changed its mask there */
     struct worker *at; /* where it runs; NULL: it waits, or is just leaving */
-    uint32_t is_cancelled; /* it was to be told while it waited */
+    uint32_t is_cancelled; /* the signal came while it waited */
 } primary;
 
 void primary_begin(uintptr_t base) {
@@ -43,7 +43,7 @@ void primary_end(void) {
     primary.base = 0;
 }
 
-/* Its kernel thread, or a copy of that which it went on on, is the only one. */
+/* Its kernel thread, or a copy of the one that it resumed on, is the only one. */
 void primary_fork_child(void) {
     if (primary.base == arch_tcb())
         rseq_take_up(primary.base, primary.rseq);
@@ -71,7 +71,7 @@ bool primary_takes_cancel(const struct worker *here) {
     return false;
 }
 
-/* The handler may not return. Then it goes on from there, outside. */
+/* The handler may not return. Then it continues from there, outside. */
 static __attribute__((noinline)) void take_note(const struct worker *worker) {
     sigbits tick = signals_bit(preempt.settings.signal);
     store_relaxed(&primary.is_cancelled, 0);

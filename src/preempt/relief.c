@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Relief for workers that are stuck.
  *
- * A preempted thread may have a lock of libc's, or of the program's that kernel threads share. Who comes to that lock waits
- * for it in the kernel. A thread is preempted there at the next tick, and the holder gets its turn. But what is not
- * preempted holds its worker up: a tasklet, the function of a scheduler, a thread of mode NONE, a region; and if the holder
- * can only go on where that worker looks, it never does.
+ * A preempted thread may hold a lock of libc's, or of the program's that kernel threads share. A thread that wants
+ * that lock waits for it in the kernel. It is preempted there at the next tick, and the lock holder gets its turn.
+ * But what is not preempted holds its worker up: a tasklet, the function of a scheduler, a thread of mode NONE, a
+ * region. If the lock holder can only resume where that worker looks, it never does.
  *
- * So there is one worker more, which nobody sees: it sleeps, nothing is bound to it, and it looks for nothing. The second tick in
- * a row that finds such a wait (by the instruction at which it came) asks it: then it runs one of those who were preempted, from
- * where the stuck worker would have found it, until that waits, yields, ends or is preempted; and so on at each tick, as
- * long as the wait lasts, and there are such; when there are again the worker has ticks again (sched/tick.h). It looks for
- * nobody else: only these can have such a lock, and a tasklet or a newcomer of mode NONE might get stuck as well. (Who waits for the end of one that ends there goes on there, of whatever mode.) It does not
- * jump in for who only computes: programs may count on what is not preempted being alone on its worker; a moment after a
- * wait it may not be.
+ * So there is one more, hidden worker: it sleeps, no thread is bound to it, and it searches for nothing. The second
+ * tick in a row that finds such a wait (by the instruction at which it came) asks it. Then it runs one of the
+ * preempted units, from where the stuck worker would have found it, until that waits, yields, ends or is preempted.
+ * This repeats at each tick, as long as the wait lasts and there are such units; when there are again the worker has
+ * ticks again (sched/tick.h). It runs no others: only these can hold such a lock, and a tasklet or a new thread of
+ * mode NONE might get stuck as well. (A joiner of a unit that ends there resumes there, of whatever mode.) It does
+ * not relieve a worker that only computes: programs may rely on an unpreempted thread being alone on its worker;
+ * shortly after a wait it may not be.
  *
- * In pools that have an order of their own it may be asked for although who waits can be preempted: by a thread that comes
- * before the one that has the lock, so that its scheduler chooses it time and again. Each tick that preempts one of a pool in
- * such a wait asks; and it has the worker itself run one of those who were preempted (scheduler.c), which may be in a
+ * In pools that have an order of their own it may be asked for although the waiting thread can be preempted: a thread
+ * that precedes the lock holder is chosen by its scheduler again and again. Each tick that preempts a pool's thread
+ * in such a wait asks; and it makes the worker itself run one of the preempted units (scheduler.c), which may be in a
  * pool of the program's own kind.
  *
- * A thread that blocks the signal of the ticks is not preempted either, and no tick asks. The monitor does (watch.h), and the
- * worker that relieves runs one thread after another then, until the other takes a tick or switches. What it runs may block the
- * signal itself, and get stuck there: so there is one worker more of this kind whenever all are.
+ * A thread that blocks the ticks' signal is not preempted either, and no tick asks. The monitor does (watch.h), and
+ * the relief worker then runs one thread after another, until the other worker takes a tick or switches. What it runs
+ * may block the signal itself, and get stuck there: so there is one more relief worker whenever all are.
  *
- * Invariants. Nobody is passed over for ever (sched/preempted.h). What it has left of its own goes to all before it sleeps. It
- * does not look at pools of the program's kinds: their functions might wait for the same lock, inside.
+ * Invariants. No unit is passed over for ever (sched/preempted.h). What it has left of its own goes to all before it
+ * sleeps. It does not look at pools of the program's kinds: their functions might wait for the same lock, inside.
  *
- * Modelled in tests/model/relief.pml; with the monitor in blocked.pml; with ticks that end meanwhile in relief_rest.pml. */
+ * Modelled in tests/model/relief.pml; with the monitor in blocked.pml; with ticks that end meanwhile in
+ * relief_rest.pml. */
 #include "os/futex.h"
 #include "os/own_wait.h"
 #include "preempt/preempt.h"
@@ -35,10 +37,10 @@
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
-#define ANYWAY UINT64_MAX /* in `stuck`: whoever runs there now */
+#define ANYWAY UINT64_MAX /* in `stuck`: whatever unit runs there now */
 
 static uint32_t asked; /* futex, of all that relieve */
-static uint32_t over;  /* nobody is relieved any more */
+static uint32_t over;  /* no worker is relieved any more */
 
 bool preempt_relieves(void) {
     return preempt.on && preempt_has_spares();
@@ -49,7 +51,7 @@ void relief_start(void) {
     store_relaxed(&over, 0);
 }
 
-/* A region of its own: who is preempted in between would leave the note behind, on a worker that waits for nothing. */
+/* A region of its own: a unit preempted in between would leave the note behind, on a worker that waits for nothing. */
 void own_wait(bool begins) {
     struct worker *worker = begins ? enter() : worker_here();
     if (worker != NULL)
@@ -134,7 +136,7 @@ static void wait_until_asked(void) {
 void relief_loop(struct worker *worker) {
     while (wait_until_asked(), !load_acquire(&runtime.stopping)) {
         enter();
-        worker->has_scheduler = true; /* who waits or yields leaves it to its loop */
+        worker->has_scheduler = true; /* a unit that waits or yields switches to the loop */
         worker->until_slow = 1;
         while (relieve(worker) && !load_acquire(&runtime.stopping)) {
         }

@@ -39,8 +39,8 @@ static bool has_ranks(const struct worker *worker) {
     return load_relaxed(&worker->sched) != NULL;
 }
 
-/* A deadline that is over has not been seen by the tick that was asked for then, or not yet. Where somebody else is about to fire
- * the timer ticks do not come one upon the other meanwhile. */
+/* A deadline that has passed was not seen by the tick requested for it, or not yet. If another thread is about to
+ * fire the timer, ticks do not follow each other at once meanwhile. */
 static uint64_t not_over(uint64_t deadline) {
     uint64_t now = timer_now();
     return deadline > now ? deadline : now + THRUM_SLICE_MIN * UINT64_C(1000);
@@ -69,7 +69,7 @@ void tick_begin(struct worker *worker) {
 
 void tick_off(struct worker *worker) {
     uint32_t state = load_relaxed(&worker->tick.state);
-    if (state != TICK_ON && state != TICK_OFF) /* OFF: somebody asked a moment too late */
+    if (state != TICK_ON && state != TICK_OFF) /* OFF: the request came too late */
         return;
     set(worker, 0, 0);
     store_relaxed(&worker->tick.state, TICK_OFF);
@@ -106,9 +106,9 @@ void tick_wake_resting(void) {
             tick_resume(runtime.workers[i]);
 }
 
-/* What is in the hands of a scheduler of the program's, or in the pools of one that is stacked, it alone knows. Timers that
- * nobody has any more are for all to fire. One with pools runs what is in no pool when these are empty: not in the place
- * of one that would come back to a pool. */
+/* A scheduler of the program's alone knows what it holds, or what is in the pools of a stacked one. All workers fire
+ * timers without an owner. A scheduler with pools runs units that are in no pool when its pools are empty: not in the
+ * place of one that would return to a pool. */
 bool tick_has_others(const struct worker *worker) {
     const struct thrum_sched *sched = worker->sched;
     return worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
@@ -150,7 +150,7 @@ void tick_rest(struct worker *worker) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what it says to the monitor is seen before that it rests */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
         return;                                   /* still: another signal had come while it came to rest */
-    fetch_add_seq_cst(&runtime.idle.resting, 1U); /* first: who ends the rest counts it out */
+    fetch_add_seq_cst(&runtime.idle.resting, 1U); /* first: the thread that ends the rest counts it out */
     store_relaxed(&worker->tick.state, TICK_REST);
     if (runtime.fenced)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -160,11 +160,12 @@ void tick_rest(struct worker *worker) {
         tick_resume(worker);
 }
 
-/* Who has come on since the last tick may have done nothing yet: this one is late, as the kernel thread was not running, or
- * it has the next one at its heels; or a handoff from one carrier to another has taken until now. Who was sent off then
- * would be so time and again, where the kernel takes turns as regularly as ticks do. Behind one that is late the next may come
- * at once, as ticks have their moments: it begins with the late one. From the shortest periods an interrupt takes half, so
- * who still stands where it went on is believed to have done nothing for longer. */
+/* A unit that started since the last tick may have done nothing yet: this tick is late, as the kernel thread was not
+ * running, or the next one follows closely; or a handoff from one carrier to another has taken until now. A unit
+ * preempted then would be so again and again, where the kernel takes turns as regularly as ticks do. Behind a late
+ * tick the next may come at once, as ticks have fixed times: the slice begins with the late one. With the shortest
+ * periods an interrupt takes half, so a unit that still stands where it resumed is taken to have done nothing for
+ * longer. */
 static bool has_just_begun(struct tick *tick, uint64_t period, bool is_first) {
     uint64_t now = timer_now();
     bool is_late = is_first && tick->late;
@@ -288,7 +289,7 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     return urgent || is_over;
 }
 
-/* --- who asks ----------------------------------------------------------------------------------------- */
+/* --- for requesters ----------------------------------------------------------------------------------- */
 
 /* Those whose next tick is an old period away. One that asks at this moment by itself, for the old one, does so again then. */
 static void ask_all(void) {
@@ -330,8 +331,8 @@ static void ring(struct worker *worker) {
         store_relaxed(&worker->tick.interrupted, 0);
 }
 
-/* To itself it is as a tick that comes in a region. Who sees that a signal is on its way has been seen by who takes it: both
- * change `interrupted` atomically. Modelled in tests/model/interrupt.pml. */
+/* To itself it is like a tick that comes in a region. A sender that sees that a signal is on its way has been seen by
+ * the one that takes it: both change `interrupted` atomically. Modelled in tests/model/interrupt.pml. */
 void tick_interrupt(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER)
         return;
@@ -344,7 +345,8 @@ void tick_interrupt(struct worker *worker) {
 
 /* --- its kernel thread -------------------------------------------------------------------------------- */
 
-/* A timer has room for its signal from the beginning; others take of what may be queued. One tick that nobody asked for. */
+/* A timer has room for its signal from the beginning; others use the limit of queued signals. This sends one tick
+ * that was not requested. */
 static bool can_be_sent(int32_t tid) {
     return alarm_ring(tid, preempt.settings.signal) == 0;
 }

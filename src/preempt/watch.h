@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Looking after workers that no tick reaches, as the thread that runs there blocks the signal.
+/* Looking after workers that no tick reaches, because the thread that runs there blocks the signal.
  *
- * A program may block signals for a moment (pthread_sigmask(3), posix_spawn(3), a Go function that is called from C), and wait in it
- * for what a preempted thread has or is to do. On kernel threads that thread runs meanwhile. Here it may be in the queue of the
- * very worker that waits, and no tick comes that would let it run, or that would ask for relief.
+ * A program may block signals briefly (pthread_sigmask(3), posix_spawn(3), a Go function that is called from C), and
+ * wait meanwhile for what a preempted thread holds or must do. On kernel threads that thread would run. Here it may
+ * be in the queue of the very worker that waits, and no tick comes that would let it run, or that would ask for
+ * relief.
  *
- * So while threads are preempted the monitor (monitor.h) looks now and then. A worker whose ticks are on, that has neither taken
- * one nor switched for a while, and whose kernel thread has the signal blocked, is relieved (relief.c) as long as that lasts.
- * Where all workers that relieve are stuck themselves one more is made: as many threads may block signals at one time as there are.
+ * So while threads are preempted the monitor (monitor.h) looks now and then. A worker whose ticks are on, that has
+ * neither taken one nor switched for a while, and whose kernel thread has the signal blocked, is relieved (relief.c)
+ * as long as that lasts. If all relief workers are stuck themselves one more is made: any number of threads may block
+ * signals at one time.
  *
- * Asleep: with no thread preempted nothing is looked at. A worker that preempts a thread (1) counts it in preempt.away or
- * preempt.away_in_pools, (2) reads `asleep`, and wakes the monitor if it is set. The monitor (1) sets `asleep`, (2) reads both
- * counts, and looks again if one is not 0. All four are seq_cst: either sees the other.
+ * Asleep: with no thread preempted nothing is looked at. A worker that preempts a thread (1) counts it in
+ * preempt.away or preempt.away_in_pools, (2) reads `asleep`, and wakes the monitor if it is set. The monitor (1) sets
+ * `asleep`, (2) reads both counts, and looks again if one is not 0. All four are seq_cst: either sees the other.
  *
  * Modelled in tests/model/blocked.pml. */
 #ifndef THRUM_PREEMPT_WATCH_H
@@ -27,7 +29,7 @@ extern uint32_t watch_asleep;
 
 void watch_start(void);
 
-/* By the monitor: when it is to look next; TIMER_NEVER: when it is told. */
+/* By the monitor: when it looks next; TIMER_NEVER: when it is told. */
 uint64_t watch_look(uint64_t now);
 
 void watch_wake(void);
