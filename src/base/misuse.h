@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a program must not do with an object: unlock what is not its own, destroy what is in use. Debug builds say so in
- * one line and abort; release builds answer with the error where they can tell. What nobody could go on from is
- * misuse_end()'s, in any build. */
+/* Misuse of an object: unlocking what another thread owns, destroying what is in use. Debug builds print one line and
+ * abort; release builds return the error where they can tell. misuse_end() is for misuse after which no caller could
+ * continue, in any build. */
 #ifndef THRUM_BASE_MISUSE_H
 #define THRUM_BASE_MISUSE_H
 

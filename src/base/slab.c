@@ -110,8 +110,8 @@ void slab_give_back_locked(struct slab *slab) {
             }
 }
 
-/* Not by memset: where the program is instrumented and this is not, ThreadSanitizer sees that, but not the callers' lock, and
- * takes it for a race with who had the object before. */
+/* Not by memset: if the program is instrumented and this is not, ThreadSanitizer sees that, but not the callers'
+ * lock, and reports a race with the previous owner of the object. */
 static void clear(void *object, size_t size) {
     volatile uint64_t *words = object;
     for (size_t i = 0; i < size / sizeof(uint64_t); i++)

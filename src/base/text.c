@@ -68,7 +68,7 @@ void text_finish(struct text *text) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            break; /* nobody listens: there is nowhere else to say it */
+            break; /* no reader: there is nowhere else to report it */
         done += (size_t)n;
     }
     errno = saved;

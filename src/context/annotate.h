@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Telling AddressSanitizer, LeakSanitizer, ThreadSanitizer and Valgrind about stacks of our own, when one of them is
  * in the process: libthrum itself is the same for all programs. Whether one is, is found out once (annotate_init).
- * Called by the scheduler, around each switch.
+ * Called around each switch.
  *
  *   ASan      must know on which stack it is, and keeps a stack of fake frames with each.
  *   LSan      looks for pointers on stacks that wait, and on those of kernel threads that run a unit.
  *   TSan      keeps a "fiber" with each unit that has begun: its call stack and its vector clock. A fiber may be in use
- *             on one kernel thread at a time, and a unit that has announced itself may be gone on with elsewhere as
- *             soon as its registers are saved. So who leaves a unit goes to the fiber of the kernel thread before
- *             that, and who comes back takes its own fiber after it.
+ *             on one kernel thread at a time, and a unit that has announced itself may be resumed elsewhere as soon as
+ *             its registers are saved. So a worker that leaves a unit switches to the kernel thread's fiber before that,
+ *             and takes the unit's own fiber after it when it resumes the unit.
  *   Valgrind  takes a change of the stack pointer for a switch if both stacks are registered.
  *
- * To TSan all that happens on one kernel thread is in order. It is, as thread-locals (errno) go; but a race between two
- * units is only seen when they ran on different workers. What else orders units, TSan learns from
+ * To TSan all that happens on one kernel thread is in order. It is, as thread-locals (errno) go; but a race between
+ * two units is only seen when they ran on different workers. TSan learns of other ordering between units from
  * annotate_happens_before(object), which pairs with a later annotate_happens_after(object). */
 #ifndef THRUM_CONTEXT_ANNOTATE_H
 #define THRUM_CONTEXT_ANNOTATE_H
@@ -24,11 +24,11 @@
 /* Some tool wants to be told about switches; r/o after annotate_init. */
 extern bool annotate_on __attribute__((visibility("hidden")));
 
-/* Some tool holds signals back, or has records of its own in thread-locals: nobody can be preempted. Likewise. */
+/* A tool delays signals, or has its own records in thread-locals: no unit can be preempted. Likewise. */
 extern bool annotate_holds_signals __attribute__((visibility("hidden")));
 
-/* Somebody wants to be told: a tool, or the trace (sched/trace.h). What the scheduler's fast paths test, so that two cost
- * as little as one. r/o while there are workers. */
+/* A tool or the trace (sched/trace.h) wants to be told. The fast paths test this, so that two cost as little as one.
+ * r/o while there are workers. */
 extern bool watch_on __attribute__((visibility("hidden")));
 
 /* Before there is any stack or worker. */
@@ -57,11 +57,11 @@ uint64_t annotate_stack_new(struct annotate_stack stack);
 void annotate_stack_gone(uint64_t id, struct annotate_stack stack);
 /* The same of many that lie side by side. LSan reads /proc/self/maps once for each region that it is told of. */
 void annotate_stacks_new(struct annotate_stack stacks);
-/* Guard pages are to be mappings of their own: LSan sees from there what it must not read, and Valgrind, which reads for
- * the kernel what system calls are given, would end by one that it does not know of. */
+/* Guard pages must be mappings of their own. LSan sees from them what it must not read; Valgrind, which reads for the
+ * kernel what system calls are given, would end by one that it does not know of. */
 bool annotate_wants_mapped_guards(void);
 
-/* What a stack that was left is to get back; lies on it. */
+/* What a stack that was left gets back when it is resumed; lies on it. */
 struct annotate_left {
     void *fake_stack, *fiber;
 };

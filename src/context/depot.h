@@ -37,7 +37,7 @@ struct depot_chunk {
         idle; /* under trim_lock: so many of its objects have lain in the depot for long; or depot.c's GOING */
 };
 
-/* A worker's. `loaded` is worked on; `spare` is full or empty, so that one who goes back and forth about the edge of a
+/* A worker's. `loaded` is worked on; `spare` is full or empty, so that a worker that alternates at the edge of a
  * magazine does not go to the depot each time. */
 struct depot_cache {
     struct magazine *loaded, *spare;
@@ -50,7 +50,7 @@ struct depot {
     struct depot_chunk *chunks; /* under lock */
     struct lock trim_lock;      /* held while trimming: `idle` of the chunks is the trimmer's */
     struct lock shared_lock;
-    struct depot_cache shared; /* under shared_lock: of those who have none of their own */
+    struct depot_cache shared; /* under shared_lock: of threads that have none of their own */
 };
 
 /* NULL with no memory. */
@@ -94,7 +94,7 @@ bool depot_find(struct depot *depot, bool (*is)(const void *object, const void *
 /* In a fork's child: forgets all there was; the caller may stand on an object. Caches are not to be used again. */
 void depot_fork_child(struct depot *depot);
 
-/* Unmaps all; nobody uses any object. */
+/* Unmaps all; no thread uses any object. */
 void depot_destroy(struct depot *depot);
 
 #endif

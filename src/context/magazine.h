@@ -20,10 +20,10 @@ struct magazine {
 struct magazine *magazine_new(void);
 void magazine_free(struct magazine *magazine);
 
-/* After a burst: unmaps the blocks that nobody uses, but for one. */
+/* After a burst: unmaps the unused blocks, but for one. */
 void magazines_trim(void);
 
-/* In a fork's child: whoever held the lock is gone, and so are the depots that the magazines were in. */
+/* In a fork's child: the holder of the lock is gone, and so are the depots that the magazines were in. */
 void magazines_fork_child(void);
 
 #endif

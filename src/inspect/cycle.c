@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads that wait for each other. Each waits for one at most, so that to follow is to find. */
+/* Threads that wait for each other. Each waits for at most one, so following the chain finds every cycle. */
 #include <time.h>
 
 #include "inspect/inspect.h"
 
 enum { REST_NS = 2000000 };
 
-/* A step: whom it waits for. 0: nobody. */
+/* A step: the thread that it waits for. 0: none. */
 static uint64_t next_of(struct inspect_search *search, uint64_t handle, bool *has_deadline) {
     if (search->steps == 0) {
         search->is_whole = false;
@@ -16,7 +16,7 @@ static uint64_t next_of(struct inspect_search *search, uint64_t handle, bool *ha
     return inspect_awaited(search->source, handle, has_deadline);
 }
 
-/* It tells of the cycles that they are both in. Of external threads nobody asks. */
+/* It reports the cycles that both are in. External threads are not asked. */
 static bool tells_before(const struct inspect_search *search, uint64_t handle, uint64_t first) {
     return handle < first && !inspect_is_external(search->source, handle);
 }

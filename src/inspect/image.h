@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where libthrum has what inspect.h looks at, and what that is like: exported, so that it is found from outside by one
- * symbol. Who reads it has been built from the same declarations, or sees by `shape` that it has not. */
+/* Where libthrum has what inspect.h reads, and its layout: exported, so that it is found from outside by one symbol.
+ * A reader was built from the same declarations, or sees by `shape` that it was not. */
 #ifndef THRUM_INSPECT_IMAGE_H
 #define THRUM_INSPECT_IMAGE_H
 

@@ -63,8 +63,8 @@ struct inspect_thread {
     /* INSPECT_WAITS: */
     uint8_t awaits;  /* enum awaits; inspect_awaits says it in words */
     uint64_t object; /* what it waits for; 0: nothing with an address */
-    uint64_t
-        owner; /* the thread that it waits for: who is to end, or has the object; 0: nobody that is known */
+    /* the thread that it waits for: the one that must end, or the object's owner; 0: unknown */
+    uint64_t owner;
     bool has_deadline; /* the wait ends by itself */
 };
 
@@ -105,7 +105,7 @@ uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle, b
 /* Is this thread one that inspect_threads does not tell of, a kernel thread that is no worker? */
 bool inspect_is_external(const struct inspect_source *source, uint64_t handle);
 
-/* All wait, and none for a moment, a call or a deadline: only who is none of them can wake one. */
+/* All wait, and none for a time, a call or a deadline: only an external thread can wake one. */
 bool inspect_all_wait(const struct inspect_summary *summary);
 
 /* "a mutex", "the end of", ... */
@@ -129,14 +129,15 @@ static inline struct inspect_search inspect_search_begin(const struct inspect_so
     return search;
 }
 
-/* If this thread is in a cycle: who is, it first, at most `max` of them; returns how many there are. 0: it is not; or
- * another of the cycle has the lower handle, is not external, and will tell of it. Looks twice, with a rest in between:
- * only what has stayed is told. *has_deadline: one of those waits has, so that it will not stay. */
+/* If this thread is in a cycle: the members of the cycle, it first, at most `max` of them; returns how many there
+ * are. 0: it is not in one; or another member has the lower handle, is not external, and will report it. Looks twice,
+ * with a pause in between: only what has stayed is reported. *has_deadline: one of those waits has one, so that the
+ * cycle will not stay. */
 size_t inspect_cycle(struct inspect_search *search, const struct inspect_thread *thread, uint64_t *members,
                      size_t max, bool *has_deadline);
 
-/* What its registers were when it was switched out, by their DWARF numbers, those that are known; which: bits of *known.
- * The last, INSPECT_REGISTERS - 1, is the address where it goes on. False: it runs, or its stack cannot be read. */
+/* Its registers when it was switched out, by their DWARF numbers, as far as known: bits of *known. The last,
+ * INSPECT_REGISTERS - 1, is the address where it resumes. False: it runs, or its stack cannot be read. */
 bool inspect_registers(const struct inspect_source *source, const struct inspect_thread *thread,
                        uint64_t registers[INSPECT_REGISTERS], uint64_t *known);
 

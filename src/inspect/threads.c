@@ -93,7 +93,7 @@ static enum inspect_worker_state worker_state(const struct view *view, uint64_t 
     if (stay == WORKER_RELIEVES)
         return INSPECT_RELIEF;
     if (!is_loop(view, current))
-        return INSPECT_AT_WORK; /* even if it is to stop */
+        return INSPECT_AT_WORK; /* even if it must stop */
     if (stay == WORKER_LEAVING)
         return INSPECT_STOPPED;
     return parking == PARKING_PARKED || parking == PARKING_LOOK ? INSPECT_PARKED : INSPECT_SEARCHING;
@@ -166,7 +166,7 @@ static int32_t number_of(const struct view *view, const struct worker *worker) {
     return known && number < WORKERS_MAX ? (int32_t)number : INSPECT_NOWHERE;
 }
 
-/* Who has it, for what it waits. */
+/* The owner of what it waits for. */
 static uint64_t owner_of(const struct view *view, enum awaits awaits, uint64_t object) {
     uint32_t word = 0;
     uint64_t owner = 0;
@@ -234,7 +234,7 @@ static int32_t tid_of(const struct view *view, const struct thrum_unit *unit,
     return tid;
 }
 
-/* False: nobody's, or none that a user knows. */
+/* False: unused, or none that a user knows. */
 static bool is_users(const struct thrum_unit *unit) {
     return unit->kind != UNIT_FREE && unit->kind != UNIT_LOOP && unit->kind <= UNIT_EXTERNAL;
 }

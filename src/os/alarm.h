@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A timer of the kernel's that sends a signal to one kernel thread (timer_create(2), SIGEV_THREAD_ID). By raw system
- * calls: what libc has keeps a list of its own. Setting one is for anybody, signal handlers too. */
+/* A kernel timer that sends a signal to one kernel thread (timer_create(2), SIGEV_THREAD_ID). By raw system calls:
+ * libc's functions keep a list of their own. Any thread may set one, signal handlers too. */
 #ifndef THRUM_OS_ALARM_H
 #define THRUM_OS_ALARM_H
 

@@ -8,8 +8,8 @@
 
 enum { RELAXES = 100, YIELDS = 100, NAP_NS = 50000 };
 
-/* sched_yield gives him our CPU, but for one whom the kernel never runs as long as we want to (SCHED_FIFO): hence naps,
- * at last. */
+/* sched_yield gives the holder our CPU, unless the kernel never runs it while we are runnable (SCHED_FIFO): hence
+ * naps at last. */
 void backoff(unsigned tries) {
     const struct timespec nap = {0, NAP_NS};
     if (tries < RELAXES) {

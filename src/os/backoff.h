@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waiting for somebody who is busy for a few instructions, unless he has lost his CPU. */
+/* Waiting for a thread that is busy for a few instructions, unless it has lost its CPU. */
 #ifndef THRUM_OS_BACKOFF_H
 #define THRUM_OS_BACKOFF_H
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A small futex lock for the library's own lists. Not recursive, not fair, not a cancellation point; held for
- * a few instructions only, never while user code runs.
+/* A small futex lock for the library's own lists. Not recursive, not fair, not a cancellation point; held for a few
+ * instructions only, never while user code runs.
  *
- * States of the word: 0 free; 1 held, nobody sleeps; 2 held, somebody may sleep (unlock must wake).
- * Linearization: lock at the successful cas/exchange (acquire), unlock at the exchange (release).
- * Preemption of the holder delays others but cannot lose a wake-up: a sleeper always leaves 2 behind.
- * In a fork's child the holder may be gone: lock_reset() there. */
+ * States of the word: 0 free; 1 held, no thread sleeps; 2 held, a thread may sleep (unlock must wake). Linearization:
+ * lock at the successful cas/exchange (acquire), unlock at the exchange (release). Preemption of the holder delays
+ * others but cannot lose a wake-up: a sleeper always leaves 2 behind. In a fork's child the holder may be gone:
+ * lock_reset() there. */
 #ifndef THRUM_OS_LOCK_H
 #define THRUM_OS_LOCK_H
 
@@ -21,8 +21,8 @@ struct lock {
     uint32_t word;
 };
 
-/* For an assertion. libthrum alone has it (sched/may_lock.c): its threads take turns on a kernel thread, which would
- * sleep here for good if it were the holder that had to give way. */
+/* For an assertion. Only libthrum has it (sched/may_lock.c): its threads take turns on a kernel thread, which would
+ * sleep here for good if the lock holder needed it to run. */
 bool lock_may_be_taken(void) __attribute__((weak, visibility("hidden")));
 
 static inline void lock_acquire(struct lock *lock) {

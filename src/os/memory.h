@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Private and zeroed; `flags`: others that mmap(2) is to have. NULL: there is none to be had. */
+/* Private and zeroed; `flags`: others for mmap(2). NULL: no memory. */
 void *memory_map(size_t bytes, int flags);
 
 /* The same, at a multiple of `size`, which is a power of two and at least a page. */
@@ -19,7 +19,7 @@ bool memory_advise(void *memory, size_t bytes, int advice);
 /* Neither read nor written from now on. False: the kernel has no room to remember it. */
 bool memory_forbid(void *memory, size_t bytes);
 
-/* A copy by the kernel's hand. False: not all of it is mapped, or the kernel lets nobody do this. */
+/* Copied by the kernel. False: not all of it is mapped, or the kernel forbids this. */
 bool memory_copy(const void *from, void *to, size_t bytes);
 
 /* Sets a byte for each page: whether it has memory. False: not all of it is mapped. */

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* One begins or ends; nobody is preempted in it. libthrum alone has it (preempt/relief.c). */
+/* A wait of the library's begins or ends; no unit is preempted in it. Only libthrum has it (preempt/relief.c). */
 void own_wait(bool begins) __attribute__((weak, visibility("hidden")));
 
 static inline void own_wait_begin(void) {

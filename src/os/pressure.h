@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Is memory short? The kernel's pressure stall information: time in which somebody had to wait for memory, in the
- * process's control group if that is told, else in the whole system.
+/* Is memory short? The kernel's pressure stall information: time in which a task had to wait for memory, in the
+ * process's control group if that is known, else in the whole system.
  *
- * Asked from time to time, by one thread at a time. Where the kernel grants a trigger (to anybody since Linux 6.5,
+ * Asked from time to time, by one thread at a time. Where the kernel grants a trigger (to all users since Linux 6.5,
  * with a window of whole multiples of two seconds), it says whether there was such a time since the last question,
  * however short ago; else the totals are read and compared. */
 #ifndef THRUM_OS_PRESSURE_H

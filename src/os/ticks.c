@@ -39,7 +39,8 @@ static uint64_t measure(void) {
         return 0;
     struct ticks_moment last = ticks_now();
     uint64_t ticks = last.ticks - first.ticks, us = (last.ns - first.ns) / 1000;
-    if ((first.apart + last.apart) > ticks / 50) /* somebody came in between; it gets better as time passes */
+    if ((first.apart + last.apart) >
+        ticks / 50) /* this thread was interrupted in between; it gets better as time passes */
         return 0;
     uint64_t found = ticks / us;
     store_relaxed(&rate, found != 0 ? found : 1);

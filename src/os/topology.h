@@ -26,7 +26,7 @@ struct topology {
 /* From a folder like /sys/devices/system/node. One node where there is none, or only one with CPUs. */
 void topology_read(const char *folder, struct topology *topology);
 
-/* This machine's, read by the first who asks; others wait for nobody, so let there be only one. */
+/* This machine's, read by the first caller; others do not wait for it, so allow one caller only. */
 const struct topology *topology_machine(void);
 
 /* The node, counted like these, of the CPU that the caller runs on. */

@@ -33,14 +33,14 @@ struct server {
     uint32_t held;  /* of one that was made for a call, 1: the caller has not announced itself yet */
     bool is_to_end;
     struct work work;
-    struct call *call; /* under lock: whose result this is; NULL: nobody's any more */
+    struct call *call; /* under lock: the call whose result this is; NULL: none any more */
     struct server *newer, *older;
 };
 
-/* On the stack of its caller, who waits. */
+/* On the stack of its caller, which waits. */
 struct call {
     struct work work;
-    struct server *server; /* under lock, once it is at work; NULL: it has taken its leave, and may be gone */
+    struct server *server; /* under lock, once it is at work; NULL: it has left the list, and may be gone */
     struct timed_wait timed_wait;
     bool is_given_up;
 };
@@ -50,7 +50,7 @@ uint64_t blocking_keep_ns = UINT64_C(10000000000);
 static struct {
     struct lock lock;
     struct server *newest;
-    uint32_t threads; /* that have not ended; changed under lock, who stops sleeps on it */
+    uint32_t threads; /* that have not ended; changed under lock, the stopping thread sleeps on it */
     bool stopping;
     bool one_ended; /* this one, and has not been joined */
     pthread_t ended;
@@ -82,7 +82,7 @@ static void give_work(struct server *server, struct call *call) {
     call->server = server;
 }
 
-/* It is to be woken; from here on it may be gone: see unit_wake_elsewhere for why it may be woken nevertheless. */
+/* Wakes it; from here on it may be gone: see unit_wake_elsewhere for why it may be woken nevertheless. */
 static void send_locked(struct server *server) {
     take_off_locked(server);
     store_release(&server->woken, 1);
@@ -113,7 +113,7 @@ static bool give_up_waiting(struct server *self) {
     return listed;
 }
 
-/* False: it is to end. */
+/* False: it must end. */
 static bool next_work(struct server *self) {
     struct timespec end = timer_spec(timer_now() + blocking_keep_ns);
     lock_acquire(&pool.lock);
@@ -130,7 +130,7 @@ static bool next_work(struct server *self) {
     return !self->is_to_end;
 }
 
-/* Who gives up does so under the lock: either finds the other gone. */
+/* A caller gives up under the lock: so either finds that the other has gone. */
 static struct call *take_call(struct server *self) {
     lock_acquire(&pool.lock);
     struct call *call = self->call;
@@ -141,7 +141,7 @@ static struct call *take_call(struct server *self) {
     return call;
 }
 
-/* False: this is the child of a fork that it called, where nobody waits for it. */
+/* False: this is the child of a fork that fn called, where no thread waits for the result. */
 static bool do_work(struct server *self) {
     uint32_t generation = pool.generation;
     struct work work = self->work;

@@ -104,7 +104,7 @@ static bool is_chosen(sigbits mask) {
            __builtin_popcountll(mask & quiet) < __builtin_popcountll(quiet) / 2;
 }
 
-/* What a child of the caller, which blocks `mask`, is to block. */
+/* The mask for a child of the caller, which blocks `mask`. */
 static sigbits mask_for_child(const struct worker *worker, sigbits mask) {
     if (!is_quiet_thread(worker) || is_chosen(mask))
         return mask;
@@ -316,7 +316,8 @@ static int wait_for_end_of(pid_t pid) {
 
 /* --- system ------------------------------------------------------------------------------------------- */
 
-/* The process ignores both while a call waits, as POSIX has it. `defaults`: those that the child is to have as usual. */
+/* The process ignores both while a call waits, as POSIX requires. `defaults`: those that the child gets with their
+ * default action. */
 static void ignore_keys(sigset_t *defaults) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     lock();
@@ -341,7 +342,7 @@ static void heed_keys(void) {
     unlock();
 }
 
-/* Returns the mask that a child is to have. False in *blocks: the caller blocks the signal itself. */
+/* Returns the mask for a child. False in *blocks: the caller blocks the signal itself. */
 static sigbits block_child_signal(bool *blocks) {
     struct worker *worker = enter();
     sigbits mask = signals_mask_get();

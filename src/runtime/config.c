@@ -148,8 +148,8 @@ static int read_choice(unsigned wanted, const char *name, const char *takes, con
     return EINVAL;
 }
 
-/* `auto`: where the program changes thread control blocks by an instruction. Else each change is a system call, also those
- * of main, which nobody may need. */
+/* `auto`: where the program changes thread control blocks by an instruction. Otherwise each change is a system call,
+ * also those of main, which may not be needed at all. */
 static enum thrum_preempt_mode mode_by_itself(void) {
     return arch_tcb_is_cheap() ? THRUM_PREEMPT_LEND : THRUM_PREEMPT_NONE;
 }

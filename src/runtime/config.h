@@ -9,7 +9,7 @@
 #include "preempt/preempt.h"
 #include "thrum/thrum.h"
 
-/* How the runtime is to be. */
+/* The runtime's settings. */
 struct settings {
     uint32_t workers;
     size_t stack_size; /* of the default class: a power of two */

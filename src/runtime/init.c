@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Starting and stopping the startup. The thread that calls thrum_init becomes the first of the workers: what ran on it
- * goes on as a ULT that is bound to it. */
+/* Starting and stopping the runtime. The thread that calls thrum_init becomes the first of the workers: what ran on
+ * it continues as a ULT that is bound to it. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -66,7 +66,7 @@ static int start(const struct settings *settings, bool join_in) {
     timekeeper_init();
     runtime.shared = (struct fifo){.count = 0};
     runtime.orphans = 0;
-    runtime.primary.kind = UNIT_FREE; /* unless the caller is to be it */
+    runtime.primary.kind = UNIT_FREE; /* unless the caller becomes it */
     store_relaxed(&runtime.gone, 0);
     store_relaxed(&runtime.stopping, 0);
     ticks_per_us();
@@ -93,8 +93,9 @@ static int start(const struct settings *settings, bool join_in) {
 
 /* --- a child of fork ---------------------------------------------------------------------------------- */
 
-/* The caller is the only thread. It may have been a unit: it goes on, on its unit's stack, as an external kernel thread
- * of a process without a startup. What the others held is lost; nothing of it is unmapped, the caller may stand on it. */
+/* The caller is the only thread. It may have been a unit: it continues, on its unit's stack, as an external kernel
+ * thread of a process without a runtime. What the others held is lost; nothing of it is unmapped, since the caller
+ * may stand on it. */
 static void fork_child(void) {
     const struct worker *worker = worker_here();
     ARCH_TLS_STORE(thrum_worker, NULL);
@@ -133,7 +134,7 @@ static int change_to_running(const struct settings *settings, bool join_in) {
     if (error == 0)
         error = start(settings, join_in);
     if (error == EAGAIN && settings->preempt.mode != THRUM_PREEMPT_NONE && settings->preempt.is_lazy) {
-        struct settings without = *settings; /* nobody has asked for what there is not */
+        struct settings without = *settings; /* unavailable features were not requested */
         without.preempt = (struct preempt_settings){.mode = THRUM_PREEMPT_NONE};
         error = start(&without, join_in);
     }
@@ -163,7 +164,7 @@ int scheduler_start_default(void) {
         if (state == STOPPED && cas_acq_rel(&startup.state, &state, CHANGING))
             error = change_to_running(&settings, false);
         else
-            sched_yield(); /* another thread is at it */
+            sched_yield(); /* another thread does it */
     }
     return error;
 }

@@ -51,7 +51,7 @@ static void add_size(struct text *text, size_t size) {
     text_add(text, large ? " MiB" : " KiB");
 }
 
-/* As thrum_get_name has it: who sets it meanwhile may leave a half of each. */
+/* As in thrum_get_name: a concurrent setter may leave half of each name. */
 static void add_name(struct text *text, const struct thrum_unit *unit) {
     uint64_t words[] = {load_relaxed(&unit->name[0]), load_relaxed(&unit->name[1]), 0};
     if (words[0] == 0)
@@ -127,8 +127,8 @@ static const struct thrum_unit *overflowed_unit(const struct worker *worker, con
 
 /* --- passing it on ------------------------------------------------------------------------------------ */
 
-/* By the kernel, when the handler returns: the instruction faults again. What somebody sent is sent again, and so is what
- * the kernel raised because a signal's frame had no room: that signal is gone, and no instruction faults. */
+/* By the kernel, when the handler returns: the instruction faults again. A signal that was sent is sent again, and so
+ * is one that the kernel raised because a signal's frame had no room: that signal is gone, and no instruction faults. */
 static void end_by(int signal, bool again) {
     struct sigaction action = {.sa_handler = SIG_DFL};
     sigaction(signal, &action, NULL);
@@ -136,7 +136,7 @@ static void end_by(int signal, bool again) {
         sys(SYS_tgkill, getpid(), sys(SYS_gettid, 0), signal);
 }
 
-/* False: there is nobody who would take it, and the process is to end. */
+/* False: no handler would take it, and the process must end. */
 static bool pass_on(int signal, siginfo_t *info, void *context) {
     struct sigaction before = overflow.before;
     if (before.sa_handler == SIG_IGN && info->si_code <= 0)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A thread that needs more stack than it has ends the process with a line that says so, instead of a bare crash.
  *
- * It runs into the guard below its stack. The handler of SIGSEGV, which stands on an alternate signal stack of each
- * worker, sees from the fault that this is what happened, writes the line, and passes the signal on: to the handler
- * that the program had installed before thrum_init, or else to the kernel, which ends the process. All other faults are
- * passed on without a word. A program that installs a handler later has its own and not ours, unless it passes the
- * signal on in turn. With THRUM_OVERFLOW=off in the environment there is none of this.
+ * It runs into the guard below its stack. The handler of SIGSEGV, which runs on an alternate signal stack of each worker,
+ * recognises the fault, writes the line, and passes the signal on: to the handler that the program had installed before
+ * thrum_init, or else to the kernel, which ends the process. All other faults are passed on silently. A program that
+ * installs a handler later replaces ours, unless its handler passes the signal on in turn. THRUM_OVERFLOW=off turns all of
+ * this off.
  *
- * Seen are overflows of stacks of our own, by code that touches something in each 8 KiB (ARCH_STACK_GUARD) on its way
- * down: what has larger arrays there must be compiled with -fstack-clash-protection, as pkg-config's and CMake's thrum
- * ask for, or it may step across the guard. Not seen: a tasklet's, which has the stack of somebody else. */
+ * Detected are overflows of stacks of our own, by code that touches something in each 8 KiB (ARCH_STACK_GUARD) on its way
+ * down. Code with larger arrays must be compiled with -fstack-clash-protection, as pkg-config's and CMake's thrum request,
+ * or it may step across the guard. Not detected: a tasklet's, which runs on another unit's stack. */
 #ifndef THRUM_RUNTIME_OVERFLOW_H
 #define THRUM_RUNTIME_OVERFLOW_H
 

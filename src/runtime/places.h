@@ -17,7 +17,7 @@
 /* What the environment says. 0, or EINVAL after a line about it. */
 int places_configure(void);
 
-/* By who starts a runtime of so many workers. */
+/* By the starter of a runtime of so many workers. */
 void places_start(uint32_t workers);
 
 /* A worker has CPUs of its own. */

@@ -22,7 +22,7 @@ enum { EVENTS_DEFAULT = 1000000, EVENTS_LEAST = 16, EVENTS_MOST = 1000000000 };
 
 static struct {
     struct lock lock;    /* held while it is written: workers' rings must stay as long */
-    bool wanted;         /* there is to be a trace, or is one */
+    bool wanted;         /* a trace was requested, or is being written */
     bool appends;        /* an earlier runtime of this process has written to it */
     pid_t owner;         /* the process whose it is; 0: there was none yet */
     uint64_t events;     /* of each ring */
@@ -130,8 +130,8 @@ static long open_file(const char *path, int flags) {
     return sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
 }
 
-/* It is made now so that what is wrong with it is said now, and that who finds it empty knows that the process did not
- * end as it should. A second runtime adds to it; but a child of fork leaves its parent's alone. */
+/* The file is created now so that an error is reported now, and so that an empty one means that the process did not
+ * end as it should. A second runtime appends to it; but a child of fork leaves its parent's alone. */
 static int claim_file(const struct path *path) {
     bool same = file.owner != 0 && strcmp(path->bytes, file.path) == 0;
     if (same && file.owner != getpid()) {
@@ -148,7 +148,7 @@ static int claim_file(const struct path *path) {
     return 0;
 }
 
-/* A process with more rights than who started it writes nothing in their name. */
+/* A process with more privileges than its caller writes no file on the caller's behalf. */
 int trace_file_configure(void) {
     const char *variable = secure_getenv("THRUM_TRACE");
     file.wanted = variable != NULL && *variable != '\0';
@@ -300,9 +300,9 @@ void trace_file_write(void) {
     lock_release(&file.lock);
 }
 
-/* After all of the program's own exit handlers and destructors. Workers run on, and a thread may be about to stop the
- * runtime, which has to wait for ever: for the lock, which is not given back. Nor is the caller preempted any more, who
- * may be a thread of ours. */
+/* After all of the program's own exit handlers and destructors. Workers still run, and a thread may be about to stop
+ * the runtime. It must wait for ever: for the lock, which is not released. Nor is the caller preempted any more,
+ * which may be a thread of ours. */
 static __attribute__((destructor)) void write_at_exit(void) {
     if (!is_mine())
         return;

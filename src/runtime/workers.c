@@ -33,19 +33,19 @@ struct member {
     uint32_t over;        /* futex: on carriers, 1 when it is no longer */
     uint32_t begun;       /* futex, enum begun: of its kernel thread */
     void *
-        dtv; /* its kernel thread's (arch_tcb_dtv). libc's own pointer is to the inside, which Valgrind takes for a leak
-                  where the process ends before the thread does */
-    struct thrum_unit *waiting; /* who waits for its end: see wait_for_stop */
+        /* its kernel thread's (arch_tcb_dtv): libc's own pointer to the inside looks like a leak to Valgrind */
+        dtv;
+    struct thrum_unit *waiting; /* the unit that waits for its end: see wait_for_stop */
 };
 
 enum begun { NOT_YET, BEGUN, FAILED };
 
-/* In the place of who waits for a worker. */
+/* A value instead of a unit that waits for a worker. */
 #define HAS_LEFT ((struct thrum_unit *)1)
 
 static struct {
     thrum_mutex_t mutex;
-    /* After mutex: new slots. Not held by who waits for a worker's end, for which somebody may have to be preempted. */
+    /* After mutex: new slots. Not held while waiting for a worker's end, for which a unit may have to be preempted. */
     thrum_mutex_t slots;
     bool open; /* under both: there is a runtime whose workers may be added and stopped */
 } change = {.mutex = THRUM_MUTEX_INITIALIZER, .slots = THRUM_MUTEX_INITIALIZER};
@@ -133,7 +133,7 @@ static void run_loop(struct worker *worker) {
         worker_loop(worker);
 }
 
-/* The worker, which was asked to leave, waits for nobody any more. Returns who waits for it, or NULL. */
+/* The worker, which was asked to leave, waits for nothing any more. Returns the unit that waits for it, or NULL. */
 static struct thrum_unit *retire_member(struct member *member) {
     return exchange_acq_rel(&member->waiting, HAS_LEFT);
 }
@@ -143,7 +143,7 @@ static void wake_waiter(struct thrum_unit *waiting) {
         unit_wake(NULL, waiting);
 }
 
-/* From the wake-up on the slot may be somebody else's. */
+/* From the wake-up on the slot may be another worker's. */
 static void *worker_thread(void *arg) {
     struct member *member = arg;
     member->dtv = arch_tcb_dtv(arch_tcb());
@@ -176,7 +176,7 @@ void workers_is_over(struct worker *worker) {
     struct member *member = (struct member *)(void *)worker;
     struct thrum_unit *waiting =
         worker_is_leaving(worker) && !worker_relieves(worker) ? retire_member(member) : NULL;
-    wake_waiter(waiting); /* first: it reads other workers, who may be gone as soon as all are over */
+    wake_waiter(waiting); /* first: it reads other workers, which may be gone as soon as all are over */
     store_release(&member->over, 1); /* from here on this one may be */
     futex_wake(&member->over, 1);
 }
@@ -245,7 +245,7 @@ static void *first_loop(void *worker) {
     return NULL;
 }
 
-/* What runs on the caller goes on as `primary`; the loop gets a stack of its own. */
+/* What runs on the caller continues as `primary`; the loop gets a stack of its own. */
 static int become_first(struct worker *worker, struct thrum_unit *primary) {
     if (!make_loop(worker, first_loop))
         return ENOMEM;
@@ -274,7 +274,7 @@ void workers_stop(void) {
 }
 
 static void delete_slots(uint32_t end) {
-    preempt_make_no_more(); /* who makes them looks for workers that lack some */
+    preempt_make_no_more(); /* the maker of these looks for workers that lack some */
     store_relaxed(&runtime.count, 0);
     for (uint32_t i = 0; i < end; i++) {
         worker_destroy(runtime.workers[i]);
@@ -378,7 +378,7 @@ static bool add_relief(void) {
     return relief != NULL && thread_new(relief) == 0;
 }
 
-/* Nobody is added meanwhile. */
+/* No worker is added meanwhile. */
 static bool arm(void) {
     if (preempt_make_spares(runtime.count) != 0 || !(relief_is_there() || add_relief()))
         return false;
@@ -416,12 +416,12 @@ static bool is_vacant(uint32_t slot) {
     return worker_is_leaving(runtime.workers[slot]);
 }
 
-/* Whose end nobody has waited for, though somebody once did. */
+/* A stop whose end was never waited for, though its caller had begun to. */
 static bool is_unattended(uint32_t slot) {
     return is_vacant(slot) && member_of(slot)->has_thread && !worker_relieves(runtime.workers[slot]);
 }
 
-/* One that nobody has waited for to its end: at once, if that has come. */
+/* A stop that was not waited for to its end: at once, if that has come. */
 static bool is_free(uint32_t slot) {
     struct member *member = member_of(slot);
     if (!is_vacant(slot) || worker_relieves(&member->worker))
@@ -442,7 +442,7 @@ static int find_slot(uint32_t *slot) {
         return EAGAIN;
     if (!member_new(*slot))
         return ENOMEM;
-    store_release(&runtime.count, *slot + 1); /* pairs with all who go through the slots */
+    store_release(&runtime.count, *slot + 1); /* pairs with all that iterate over the slots */
     return 0;
 }
 
@@ -457,7 +457,7 @@ static void count_orphans(void) {
     store_release(&runtime.orphans, 1);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     enter();
-    tick_wake_resting(); /* who looked in between */
+    tick_wake_resting(); /* a worker may have looked in between */
     leave();
 }
 
@@ -483,8 +483,9 @@ static int add(unsigned *number) {
 
 /* --- stopping one ------------------------------------------------------------------------------------- */
 
-/* member->waiting: NULL -> the unit that waits, by itself; -> NULL, by who ends its wait at its deadline (both cas);
- * -> HAS_LEFT by the worker as its last, which wakes the unit that it finds there. Under the mutex, so one at a time. */
+/* member->waiting: NULL -> the unit that waits, by itself; -> NULL, by the end of its wait at its deadline (both
+ * cas); -> HAS_LEFT by the worker as its last act, which wakes the unit that it finds there. Under the mutex, so one
+ * at a time. */
 struct stop_wait {
     struct timed_wait timed_wait;
     struct member *member;
@@ -503,12 +504,12 @@ static bool ask_to_leave(struct worker *worker, const struct worker *here) {
         return false;
     fetch_sub_relaxed(&runtime.running, 1U);
     if (here == worker)
-        worker->until_slow = 1; /* it is to look at once */
+        worker->until_slow = 1; /* it must look at once */
     return true;
 }
 
-/* The caller waits until the worker's kernel thread has done its last; it may have been asked before, by one who has given
- * up waiting. 0, ETIMEDOUT, EBUSY: it must stay. */
+/* The caller waits until the worker's kernel thread has done its last; the worker may have been asked before, by a
+ * caller that has given up waiting. 0, ETIMEDOUT, EBUSY: it must stay. */
 static int wait_for_stop(struct member *member, uint64_t deadline) {
     struct worker *here = enter();
     struct thrum_unit *self = unit_self(here), *nobody = NULL;
@@ -566,7 +567,7 @@ int thrum_worker_stop(unsigned number) {
     return thrum_worker_stop_until(number, TIMER_NEVER);
 }
 
-/* Whoever is at it is waited for, and nobody begins. */
+/* Waits for a change that is under way; none begins any more. */
 void workers_close(void) {
     thrum_mutex_lock(&change.mutex);
     for (uint32_t i = 0; i < runtime.count; i++)

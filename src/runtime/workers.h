@@ -2,21 +2,21 @@
 /* The workers' memory and kernel threads: all at once for init.c, and one at a time while the runtime runs
  * (<thrum/worker.h>).
  *
- * A worker's slot, once it is there, stays until the runtime ends, since others look at all slots without a lock.
- * Being added and being stopped, one at a time, under a mutex that ULTs may wait for:
+ * A worker's slot, once it is there, stays until the runtime ends, since others read all slots without a lock. Adding
+ * and stopping, one at a time, under a mutex that ULTs may wait for:
  *
  *   1. Added: the lowest slot whose worker was stopped, or a new one behind the last. It counts, so that it can be
- *      woken and robbed, before its kernel thread runs; nobody can be bound to it before that is certain.
- *   2. Asked to leave (worker_ask_to_leave), by one who then waits as a unit: perhaps on that very worker.
- *   3. It comes back to its loop when what runs on it waits, yields or ends, or out of its search, and is parked no
- *      more, nor does it keep the time.
- *   4. It gives its queues and magazines to all, and ceases to be a worker.
- *   5. Its last act is to wake who waits, who joins the kernel thread. The slot is free. Who has given up waiting leaves
- *      that to the next who wants the slot, or stops the same worker, or the runtime.
+ *      woken and robbed, before its kernel thread runs; no thread can be bound to it before that is certain.
+ *   2. Asked to leave (worker_ask_to_leave), by a caller that then waits as a unit: perhaps on that very worker.
+ *   3. It returns to its loop when the unit that it runs waits, yields or ends, or leaves its search, and is no longer
+ *      parked, nor the timekeeper.
+ *   4. It gives its queues and magazines to all, and is no longer a worker.
+ *   5. Its last act is to wake the waiter, which joins the kernel thread. The slot is free. A caller that has given up waiting
+ *      leaves that to the next user of the slot, or the next stop of the same worker, or the runtime.
  *
- * A push that counted on this worker's search is not lost: it leaves the search as one who has found something does,
- * and so looks whether another is to be woken (idle.h). Its timers stay where they are; whoever searches or keeps the
- * time looks there, and, since `orphans` says so, those who are busy do, too. */
+ * A push that counted on this worker's search is not lost: the worker leaves the search like one that has found
+ * something, and so checks whether another must be woken (idle.h). Its timers stay where they are; searching workers
+ * and the timekeeper look there, and, since `orphans` says so, busy ones do, too. */
 #ifndef THRUM_RUNTIME_WORKERS_H
 #define THRUM_RUNTIME_WORKERS_H
 

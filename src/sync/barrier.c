@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The barrier. Who comes last begins the next generation and wakes the others. A waiter's tag is its generation: whoever
- * comes again while the last of the one before still looks for its waiters belongs to the next and stays in the list.
+/* The barrier. The last to arrive begins the next generation and wakes the others. A waiter's tag is its generation:
+ * a thread that arrives again while the last of the generation before still looks for its waiters belongs to the next
+ * and stays in the list.
  *
- * Who gives up is no longer counted; but if it has been dismissed it took part. If its generation is over by the time it
- * has SPIN, the last of them is about to dismiss it. It waits for that, and the last one dismisses nobody before it is
- * done with the barrier, which who took part may free. */
+ * A waiter that gives up is no longer counted; but if it was dismissed it took part. If its generation is over by the
+ * time it has SPIN, the last of them is about to dismiss it. It waits for that, and the last one dismisses no waiter
+ * before it is done with the barrier, which a participant may free. */
 #include <errno.h>
 
 #include "base/misuse.h"
@@ -24,8 +25,8 @@ static struct barrier *barrier_of(thrum_barrier_t *barrier) {
     return (struct barrier *)(void *)barrier;
 }
 
-/* SPIN is held; gives it back. Not preempted in between where some are held until they are dismissed: they do not sleep,
- * and might keep us from going on. */
+/* SPIN is held; gives it back. Not preempted in between where waiters are held until they are dismissed: they do not
+ * sleep, and might keep this thread from running. */
 static void open_for_all(struct barrier *barrier, uint32_t word) {
     struct waiters taken = {.keeps_all = true};
     uint32_t generation = barrier->generation++;

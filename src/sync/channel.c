@@ -8,7 +8,7 @@
 
 /* --- the lock ----------------------------------------------------------------------------------------- */
 
-/* Who closes is not preempted before it is done: it is on another worker. */
+/* The closing thread is not preempted before it is done: it is on another worker. */
 uint32_t channel_lock(struct channel *channel) {
     for (unsigned tries = 0;; tries++) {
         enter();

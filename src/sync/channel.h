@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The channel: elements of one size go from senders to receivers, in order, through a store that may be of no size.
+/* The channel: elements of one size go from senders to receivers, in order, through a store that may have no
+ * capacity.
  *
- * word: CHANNEL_CLOSED; CHANNEL_CLOSING: somebody closes it, others stay out until that is done; WORD_SPIN.
- * Invariants, outside SPIN: receivers wait only where the store is empty and no sender waits, senders only where it is
- *   full; nobody waits where it is closed.
- * Linearization. Each operation: its last store of word. Whoever waits: the store of the waker that claims it, which
- *   has copied the element from or to where the waiter wants it: a channel's waiter has that in `value`, NULL for a
- *   receiver that throws it away.
+ * word: CHANNEL_CLOSED; CHANNEL_CLOSING: a thread closes it, others stay out until that is done; WORD_SPIN.
+ * Invariants, outside SPIN: receivers wait only where the store is empty and no sender waits, senders only where it
+ * is
+ *   full; no thread waits where it is closed.
+ * Linearization. Each operation: its last store of word. A waiter's: the store of the waker that claims it, which has
+ * copied
+ *   the element from or to where the waiter wants it: a channel's waiter has that in `value`, NULL for a receiver that discards it.
  *
- * The store of CHANNEL_CLOSED is the last that the closing one does to the object, so a receiver that is told so may
- * destroy it. That is why the waiters are claimed before: in CLOSING, where they are many and some are contested.
+ * The store of CHANNEL_CLOSED is the last that the closing thread does to the object, so a receiver that sees it may
+ * destroy the object. That is why the waiters are claimed before: in CLOSING, where they are many and some are
+ * contested.
  *
  * Modelled in tests/model/channel.pml. */
 #ifndef THRUM_SYNC_CHANNEL_H

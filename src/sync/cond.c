@@ -9,7 +9,7 @@
 
 struct cond {
     struct queue queue;  /* word: nothing of its own */
-    struct mutex *mutex; /* under SPIN; of those who wait */
+    struct mutex *mutex; /* under SPIN; the waiters' */
 };
 
 _Static_assert(sizeof(struct cond) <= sizeof(thrum_cond_t), "thrum/sync.h leaves room for it");
@@ -22,8 +22,8 @@ static bool is_its_mutex(const struct cond *cond, const struct mutex *mutex) {
     return cond->queue.waiters.first == NULL || cond->mutex == mutex;
 }
 
-/* From the list on somebody may signal, so that comes before the mutex is let go: a signal by who has the mutex after
- * us finds us. */
+/* Once listed it may be signalled, so this comes before the mutex is released: a signal by the next owner of the
+ * mutex finds us. */
 static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     if (MISUSE_IS_WATCHED && !mutex_is_callers(worker, mutex))
@@ -72,8 +72,9 @@ int thrum_cond_wait_until(thrum_cond_t *cond, thrum_mutex_t *mutex, uint64_t dea
     return cond_wait(cond_of(cond), mutex_of(mutex), deadline);
 }
 
-/* Who signals after having changed the condition under the mutex sees whoever waits for that: the waiter put itself
- * on the list before it let the mutex go. So a word that says "nobody" is nobody whom this must wake. */
+/* A thread that signals after having changed the condition under the mutex sees every waiter for it: the waiter put
+ * itself on the list before it released the mutex. So if the word says that no thread waits, there is none that this
+ * must wake. */
 static bool has_no_waiters(const struct cond *cond) {
     return load_relaxed(&cond->queue.word) == 0;
 }
@@ -112,7 +113,7 @@ void thrum_cond_broadcast(thrum_cond_t *object) {
     leave();
 }
 
-/* After a broadcast nobody is listed, and those whose deadlines came before have been dismissed. */
+/* After a broadcast no thread is listed, and waiters whose deadlines came before have been dismissed. */
 int thrum_cond_destroy(thrum_cond_t *cond) {
     if (is_null(cond))
         return EINVAL;

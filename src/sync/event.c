@@ -53,7 +53,7 @@ void thrum_event_set(thrum_event_t *event) {
     event_set(event_of(event));
 }
 
-/* Where it is set nobody waits, and SPIN is only held by who finds out that it is set. */
+/* While it is set no thread waits, and SPIN is only held by a thread that finds out that it is set. */
 void thrum_event_reset(thrum_event_t *object) {
     if (is_null(object))
         misuse_null(__func__);

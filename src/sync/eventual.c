@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The eventual: an event with a value, which is written before it is set by the one whose it is to set it. */
+/* The eventual: an event with a value, which the one successful setter writes before it sets the event. */
 #include <errno.h>
 
 #include "sync/event.h"
@@ -7,7 +7,7 @@
 struct eventual {
     struct event event; /* first: thrum_wait_any */
     void *value;        /* r/o once the event is set */
-    uint32_t taken;     /* somebody sets it, or has */
+    uint32_t taken;     /* a thread sets it, or has */
 };
 
 _Static_assert(sizeof(struct eventual) <= sizeof(thrum_eventual_t), "thrum/sync.h leaves room for it");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The future: an event that is set when all of n values are there. A setter takes a place, writes its value, and counts
- * it as written; who counts the last one sets the event. */
+/* The future: an event that is set when all of n values are there. A setter takes a place, writes its value, and
+ * counts it as written; the setter that counts the last one sets the event. */
 #include <errno.h>
 
 #include "sync/event.h"

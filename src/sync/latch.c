@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The latch: an event that is set when a count has come down to zero. Only who brings it there touches the object after
- * its own count, and does so in event_set. */
+/* The latch: an event that is set when a count has come down to zero. Only the thread that brings it there touches
+ * the object after its own count, and does so in event_set. */
 #include <errno.h>
 
 #include "sync/event.h"

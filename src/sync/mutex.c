@@ -37,7 +37,7 @@ struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain) {
     } else {
         waiters_splice(&mutex->queue.waiters, chain);
     }
-    if (!(word & MUTEX_LOCKED)) { /* nobody but the chain is in the list */
+    if (!(word & MUTEX_LOCKED)) { /* the list has only the chain */
         next_owner = waiters_take(&mutex->queue.waiters);
         own(mutex, next_owner->wait->unit);
         word |= MUTEX_LOCKED;
@@ -155,7 +155,7 @@ int thrum_mutex_try_lock(thrum_mutex_t *object) {
 
 /* --- unlocking ---------------------------------------------------------------------------------------- */
 
-/* To the first of the list, or to nobody. */
+/* To the first of the list, or to no thread. */
 static int hand_over(struct worker *worker, struct mutex *mutex) {
     uint32_t word = word_lock(&mutex->word);
     struct waiter *next_owner = waiters_take(&mutex->queue.waiters);

@@ -2,18 +2,18 @@
 /* The mutex, as the other objects see it.
  *
  * word:
- *   MUTEX_LOCKED     somebody has it
+ *   MUTEX_LOCKED     it is locked
  *   WORD_WAITERS     the list is not empty; legal only with LOCKED
  *   WORD_SPIN        word.h
  *   MUTEX_RECURSIVE  r/o: its owner may lock it again. Such a word is never 0, so that the fast path, which is for
  *                    plain ones, needs no test.
  *   MUTEX_PRIORITY   r/o: the list is in order of priority, then of age
- * An unlock with waiters hands over: LOCKED stays set, the first of the list owns it and is woken. So a mutex that has
- * waiters is never free, and nobody is woken to find it taken. (Only waiters whose deadlines have just come can make
- * an unlock find nobody; then they are dismissed, and it is free.)
+ * An unlock with waiters hands over: LOCKED stays set, the first of the list owns it and is woken. So a mutex that
+ * has waiters is never free, and no waiter is woken to find it taken. (Only waiters whose deadlines have just come
+ * can make an unlock find none; then they are dismissed, and it is free.)
  *
- * A waiter of a condition variable that is signalled comes over into this list and is not woken before it owns the
- * mutex ("wait morphing", after nsync's mu.c). */
+ * A signalled waiter of a condition variable moves to this list and is not woken before it owns the mutex ("wait
+ * morphing", after nsync's mu.c). */
 #ifndef THRUM_SYNC_MUTEX_H
 #define THRUM_SYNC_MUTEX_H
 
@@ -30,8 +30,9 @@ struct mutex {
             uint32_t word, depth; /* the owner's: how often it has it, less one */
         };
     };
-    /* Written by who gives or takes the mutex, read by all. Where not owner_is_kept it is for src/inspect alone: who takes a
-     * plain one writes it when it has it, and another may stand there before, or nobody. */
+    /* Written by the thread that hands over or takes the mutex, read by all. Where not owner_is_kept it is for
+     * src/inspect alone: the owner of a plain mutex writes it after having locked it, so another thread or none may
+     * stand there before. */
     struct thrum_unit *owner;
 };
 
@@ -52,7 +53,7 @@ struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain);
 /* Likewise for one alone. True: it owns the mutex, and the caller must wake it. */
 bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
 
-/* Inside. Where the owner is kept; else whether anybody has it. */
+/* Inside. Where the owner is kept; else whether it is locked. */
 bool mutex_is_callers(struct worker *worker, const struct mutex *mutex);
 
 /* Inside; `worker` may be another one when these return. Lock: 0, ETIMEDOUT or EDEADLK. Unlock: 0 or EPERM. */

@@ -4,8 +4,8 @@
  * word: ONCE_DONE (as EVENT_SET), ONCE_RUNNING, WORD_WAITERS, WORD_SPIN.
  *   0 -> RUNNING     the caller that runs it, under SPIN
  *   RUNNING -> DONE  the same, when it has returned
- *   RUNNING -> 0     the same, when it was left by an exception or the thread's end: one of those who wait, which are
- *                    all woken, tries again */
+ *   RUNNING -> 0     the same, when an exception or the thread's end left it: all waiters are woken, and one of them tries
+ *                    again */
 #include <errno.h>
 
 #include "sync/event.h"
@@ -21,7 +21,7 @@ _Static_assert(sizeof(struct once) <= sizeof(thrum_once_t), "thrum/sync.h leaves
 /* On the runner's stack while the function runs. */
 struct attempt {
     struct queue *queue;
-    uint32_t outcome; /* what the word is to become */
+    uint32_t outcome; /* the next value of the word */
 };
 
 static void end(struct attempt *attempt) {
@@ -40,7 +40,7 @@ static void run(struct queue *queue, void (*fn)(void *), void *arg) {
     attempt.outcome = ONCE_DONE;
 }
 
-/* The caller is to run it if *mine. ETIMEDOUT: somebody else did until then. */
+/* The caller must run it if *mine. ETIMEDOUT: another thread did until then. */
 static int run_or_wait(struct queue *queue, uint64_t deadline, bool *mine) {
     struct worker *worker = enter();
     uint32_t word = word_lock(&queue->word);

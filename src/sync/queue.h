@@ -12,7 +12,7 @@ struct queue {
     struct waiters waiters; /* under SPIN */
 };
 
-/* `word` as it is to be with SPIN given back. */
+/* The next value of `word`, with SPIN given back. */
 static inline uint32_t queue_word(const struct queue *queue, uint32_t word) {
     return queue->waiters.first != NULL ? word | WORD_WAITERS : word & ~(uint32_t)WORD_WAITERS;
 }

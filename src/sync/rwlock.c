@@ -6,10 +6,11 @@
  *   - a writer that unlocks lets in all readers that wait, and only if there are none the next writer: a reader waits
  *     for one writer at most, besides those readers that were there before it.
  *
- * Invariant, outside SPIN: readers wait only while a writer has it or waits; nobody waits where nobody has it.
+ * Invariant, outside SPIN: readers wait only while a writer holds it or waits; no thread waits while it is free.
  *
- * Each store that lets the lock go is the last that the unlocker does to it. While an unlocking writer claims readers in
- * batches it still has the lock. A writer that gives up and lets waiting readers in does so batch by batch. */
+ * Each store that releases the lock is the last that the unlocker does to it. While an unlocking writer claims
+ * readers in batches it still holds the lock. A writer that gives up and lets waiting readers in does so batch by
+ * batch. */
 #include "sync/rwlock.h"
 
 #include <errno.h>
@@ -108,7 +109,7 @@ static __attribute__((noinline)) int write_slow(struct rwlock *lock, uint64_t de
     return error;
 }
 
-/* The fast paths give up where somebody has SPIN. */
+/* The fast paths give up where a thread holds SPIN. */
 static int try_slow(struct rwlock *lock, bool (*may)(const struct rwlock *, uint32_t), uint32_t one) {
     struct thrum_unit *self = unit_self(enter());
     uint32_t word = word_lock(&lock->word);
@@ -142,8 +143,9 @@ static bool write_fast(struct rwlock *lock) {
 
 /* --- unlocking ---------------------------------------------------------------------------------------- */
 
-/* SPIN is held, nobody but the caller has the lock, whom `word` still counts; what it is to be is returned. Claims the
- * next writer, or all readers that wait: in batches, since each is counted; SPIN is given back between them. */
+/* SPIN is held, and only the caller holds the lock, which `word` still counts; returns the next value of the word.
+ * Claims the next writer, or all readers that wait: in batches, since each is counted; SPIN is given back between
+ * them. */
 static uint32_t admit_writer(struct rwlock *lock, uint32_t word, struct waiters *taken) {
     struct waiter *writer = waiters_take(&lock->writers);
     if (writer == NULL)

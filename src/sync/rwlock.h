@@ -17,7 +17,8 @@ struct rwlock {
     uint32_t spare;
     struct waiters readers, writers; /* under SPIN */
     struct thrum_unit
-        *writer; /* written by who gives it, or takes it; where misuse is watched, and for src/inspect */
+        /* written by the thread that hands it over or takes it; for checking misuse, and for src/inspect */
+        *writer;
 };
 
 _Static_assert(sizeof(struct rwlock) <= sizeof(thrum_rwlock_t), "thrum/sync.h leaves room for it");

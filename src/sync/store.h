@@ -47,7 +47,7 @@ static inline bool store_is_full(const struct store *store) {
 bool store_lacks_block(struct store *store);
 /* Where it is not full and lacks no block. */
 void store_put(struct store *store, const void *element);
-/* Where it is not empty. A block that the caller is to free, or NULL. */
+/* Where it is not empty. Returns a block that the caller must free, or NULL. */
 struct block *store_get(struct store *store, void *element);
 
 /* NULL: no memory. */

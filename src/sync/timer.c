@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Timers of the program's: a thread that waits for its moment, or to be told to stop. (What threads' deadlines are made of
- * is sched/timer.h.) Nobody else could call the program's function: it may wait. */
+/* Timers of the program's: a thread that waits until the expiry, or to be told to stop. (Threads' deadlines use
+ * sched/timer.h.) No other thread could call the program's function: it may wait. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct program_timer {
     uint64_t period; /* 0: once */
     void (*fn)(void *);
     void *arg;
-    thrum_t caller; /* in `fn` now: by the thread itself, read by whoever stops it */
+    thrum_t caller; /* in `fn` now: by the thread itself, read by the thread that stops it */
 };
 
 _Static_assert(sizeof(struct program_timer) <= sizeof(thrum_timer_t), "thrum/time.h leaves room for it");

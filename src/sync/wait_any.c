@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Waiting for the first of several objects.
  *
- *   1. Each is tried in turn, from the first on, or from one that is drawn (THRUM_WAIT_RANDOM). Nothing is taken from any but
+ *   1. Each is tried in turn, from the first on, or from a random one (THRUM_WAIT_RANDOM). Nothing is taken from any but
  *      the one that is ready first.
- *   2. None is: a node is put into each one's list, all with the same `struct wait`. So a waker must claim it, and one
- *      object's alone does; others that fail to go on as if the node had not been there.
- *   3. An object that looks ready by then ends that: if nobody has claimed the wait yet its owner does so itself, takes
- *      all nodes off and begins anew. Whatever others meant to give meanwhile and could not is in the objects'
+ *   2. None is: a node is put into each one's list, all with the same `struct wait`. So a waker must claim it, and only one
+ *      object's does; others that fail to continue as if the node had not been there.
+ *   3. An object that looks ready by then ends that: if no waker has claimed the wait yet its owner does so itself, takes
+ *      all nodes off and begins anew. Whatever wakers meant to give meanwhile and could not is in the objects'
  *      state, where step 1 finds it; so nothing is lost.
  *   4. Woken, or at the deadline: all nodes are taken off. One of them says that it was claimed by it.
  *
- * Nodes are put into lists in the order of the objects' addresses, and those for one channel at a time. Otherwise two who
- * wait at the same channels, from different sides, might each find the other's node, and begin anew in step, for ever.
+ * Nodes are put into lists in the order of the objects' addresses, and those for one channel at the same time.
+ * Otherwise two threads that wait at the same channels, from different sides, might each find the other's node, and
+ * begin anew in step, for ever.
  *
  * From announcing itself to blocking the unit is in a non-preemptible region, and nothing in there may wait for more
  * than a word's SPIN: a unit that is in a list must not be put into a run queue by a preemption as well.
@@ -154,7 +155,7 @@ static void channel_withdraw(struct item *item) {
 
 /* --- threads ------------------------------------------------------------------------------------------ */
 
-/* Whether somebody else joins it is only asked where it has to be waited for. */
+/* Whether another thread joins it is only asked where it has to be waited for. */
 static int join_attempt(struct item *item) {
     int error = thrum_try_join(item->object, item->value);
     return error == EINVAL ? EBUSY : error;
@@ -177,7 +178,7 @@ static int join_enlist(struct item *item) {
     store_relaxed(&item->watch_done, 0);
     if (cas_acq_rel(&thread->join, &joiner, join_by_watch(&item->watch)))
         return 0;
-    return joiner == JOIN_ENDED ? EBUSY : EINVAL; /* somebody else joins it, or it is detached */
+    return joiner == JOIN_ENDED ? EBUSY : EINVAL; /* another thread joins it, or it is detached */
 }
 
 static void join_withdraw(struct item *item) {
@@ -312,7 +313,7 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
     int error = enlist_all(first, &wait, &end);
     if (error == 0) {
         error = unit_block_until(worker, &wait, cancel_point(worker, deadline)) ? 0 : ETIMEDOUT;
-    } else if (!wait_claim(&wait)) { /* somebody was quicker, and wakes us */
+    } else if (!wait_claim(&wait)) { /* a waker was quicker, and wakes us */
         unit_block(worker, wait.unit);
         error = 0;
     } else {

@@ -4,7 +4,7 @@
 
 #include "thrum/thrum.h"
 
-/* --- who gives up ------------------------------------------------------------------------------------- */
+/* --- giving up ---------------------------------------------------------------------------------------- */
 
 void waiter_hold(struct waiter *waiter) {
     uint32_t fate = FATE_LISTED;
@@ -43,7 +43,7 @@ bool waiter_return(struct waiter *waiter, uint32_t *word, uint32_t *now) {
 }
 
 void waiter_stay(struct waiter *waiter, uint32_t *word, uint32_t now) {
-    store_relaxed(&waiter->fate, FATE_LISTED); /* nobody looks without SPIN */
+    store_relaxed(&waiter->fate, FATE_LISTED); /* no thread reads it without SPIN */
     word_unlock(word, now);
     wait_for_dismissal(waiter);
 }
@@ -106,7 +106,7 @@ uint32_t waiters_take_all(struct waiters *list, uint32_t *word, uint32_t now, ui
         if (!more)
             return now;
         word_unlock(word, now);
-        leave(); /* whoever wants to preempt us may */
+        leave(); /* it may be preempted now */
         enter();
         now = word_lock(word);
     }

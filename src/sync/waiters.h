@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who waits for an object: a list of nodes that lie on the waiters' stacks, oldest first.
+/* The waiters of an object: a list of nodes that lie on the waiters' stacks, oldest first.
  *
- * A waiter is *contested* if somebody else than its wakers may end its wait: it has a deadline, or it waits for several
- * objects at once. Such a one must be claimed (wait_claim); the others are their waker's as soon as they are off the
- * list, and cost no atomic operation.
+ * A waiter is *contested* if something other than its wakers may end its wait: it has a deadline, or it waits for
+ * several objects at once. A contested waiter must be claimed (wait_claim); the others belong to their waker as soon
+ * as they are off the list, and cost no atomic operation.
  *
  * Lists and nodes are under the object's SPIN (word.h), until the node has been taken off. A waiter that was claimed
- * stays blocked until unit_wake: until then its node, which may be chained to others, is its waker's alone.
+ * stays blocked until unit_wake: until then its node, which may be chained to others, belongs to its waker.
  *
- * One whose deadline has come, or that another object has woken, comes back to take its node off, under SPIN. But the
- * waker that took it off and could not claim it may be the last who needed the object. So who cannot be claimed is
- * dismissed, and does not touch the object any more. `fate` of the node says so:
+ * A waiter whose deadline has come, or that another object has woken, comes back to take its node off, under SPIN.
+ * But the waker that took it off and could not claim it may be the last user of the object. So a waiter that cannot
+ * be claimed is dismissed, and does not touch the object any more. `fate` of the node says so:
  *
  *   FATE_LISTED     -> GONE (cas by the waker), BACK (cas by the waiter, which from here on tries to get SPIN)
  *   FATE_BACK       -> CALLED (store by the waker), LISTED (by the waiter, with SPIN: waiter_stay)
- *   FATE_CALLED     -> GONE (store by the waiter, which is not going to try again)
+ *   FATE_CALLED     -> GONE (store by the waiter, which does not try again)
  *   FATE_GONE       the waiter does not touch the object. -> DISMISSED (store by the waker)
  *   FATE_DISMISSED  nor does the waker touch the node
  *
  * From LISTED or BACK to GONE the waker has SPIN, so the waiter cannot have it; and one that is BACK is in a
- * non-preemptible region with nothing else to do, so the waker's wait is short, wherever that is: in a tasklet, too, on
- * the worker that the waiter will want to run on. Where a waiter that is let go may free the object (barrier.c) it is
- * held, GONE, until the waker does not need that any more. Modelled in tests/model/dismiss.pml.
+ * non-preemptible region with nothing else to do, so the waker's wait is short, wherever that is: in a tasklet, too,
+ * on the worker that the waiter will want to run on. Where a waiter that is released may free the object (barrier.c)
+ * it is held, GONE, until the waker does not need that any more. Modelled in tests/model/dismiss.pml.
  *
- * So a waker goes about it in two steps: under SPIN it takes off and claims whom it means to wake; then it gives SPIN
- * back, which is the last that it does to the object; then it wakes. Between two batches of a long list SPIN is given
- * back for a moment, but nobody is woken before the new state is known (waiters_take_all). */
+ * So a waker works in two steps. Under SPIN it takes off and claims the waiters to wake; then it gives SPIN back,
+ * which is the last that it does to the object; then it wakes them. Between two batches of a long list SPIN is given
+ * back briefly, but no waiter is woken before the new state is known (waiters_take_all). */
 #ifndef THRUM_SYNC_WAITERS_H
 #define THRUM_SYNC_WAITERS_H
 
@@ -159,11 +159,11 @@ enum { WAITERS_BATCH = 64 };
  * are more. */
 unsigned waiters_take_batch(struct waiters *list, uint32_t tag, struct waiters *taken, bool *more);
 
-/* Moves them all to `taken`, claimed; those whose tag is later than `tag` stay. The caller has the SPIN of *word, whose
- * value is `now`, and has it again when this returns; it is given back in between, after each batch, unless nobody is
- * contested: then the list is taken as it is. Nobody is woken before this returns: so whoever comes meanwhile is counted
- * in, and they all are no more than there are threads. Returns the value of *word. `worker_here` may be another one
- * then. */
+/* Moves them all to `taken`, claimed; waiters whose tag is later than `tag` stay. The caller has the SPIN of *word,
+ * whose value is `now`, and has it again when this returns. It is given back in between, after each batch, unless
+ * none is contested: then the list is taken as it is. No waiter is woken before this returns: so threads that come
+ * meanwhile are included, and all are no more than there are threads. Returns the value of *word. `worker_here` may
+ * be another one then. */
 uint32_t waiters_take_all(struct waiters *list, uint32_t *word, uint32_t now, uint32_t tag,
                           struct waiters *taken);
 

@@ -3,18 +3,19 @@
  *
  *   bit 0         the object's own: held, set, closed
  *   WORD_WAITERS  a list of waiters is not empty
- *   WORD_SPIN     somebody looks at or changes the lists. Nobody else writes the word, nor touches what is "under
+ *   WORD_SPIN     a thread reads or changes the lists. No other thread writes the word, or touches what is "under
  *                 SPIN", until it is gone. Held for a few instructions (a batch of waiters, an element of a channel),
  *                 in a non-preemptible region.
  *   the rest      the object's own: kind, count
  *
- * Why one word: whoever sets, posts or unlocks gives SPIN back and makes the new state known by one store, and does not
- * touch the object again. So who sees the new state may destroy the object at once.
+ * Why one word: an operation that sets, posts or unlocks gives SPIN back and publishes the new state by one store,
+ * and does not touch the object again. So a thread that sees the new state may destroy the object at once.
  *
- * To ThreadSanitizer, which does not see into this library, whoever has had SPIN, or what a fast path has instead of it,
- * hands on through `word` all that it did before (annotate.h).
+ * To ThreadSanitizer, which does not see into this library, a thread that has had SPIN, or what a fast path has
+ * instead of it, hands on through `word` all that it did before (annotate.h).
  *
- * The holder of SPIN may lose its CPU to another process: who waits gives its own CPU away after a while. */
+ * The holder of SPIN may lose its CPU to another process: a thread that waits for it gives its own CPU away after a
+ * while. */
 #ifndef THRUM_SYNC_WORD_H
 #define THRUM_SYNC_WORD_H
 

@@ -8,7 +8,7 @@
 
 enum { ARCH_DWARF_SP = 31 };
 
-/* `at`: where the frame lies. Sets registers[] and a bit of *known for each; `*pc` is where it goes on. */
+/* `at`: where the frame lies. Sets registers[] and a bit of *known for each; `*pc` is where it resumes. */
 static inline void arch_dwarf_registers(const struct arch_frame *frame, uint64_t at, uint64_t *registers,
                                         uint64_t *known, uint64_t *pc) {
     const uint64_t saved[] = {frame->x19, frame->x20, frame->x21, frame->x22, frame->x23, frame->x24,

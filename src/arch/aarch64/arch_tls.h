@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Thread-local words read where they are, each time. A unit may come back from a switch on another kernel thread,
- * so the compiler must never keep the address of a thread-local across one. The words are hidden and initial-exec;
+/* Thread-local words read where they are, each time. A unit may come back from a switch on another kernel thread, so
+ * the compiler must never keep the address of a thread-local across one. The words are hidden and initial-exec;
  * `name` is the symbol.
  *
  * x86-64 changes such a word by one instruction, so that no signal can land between finding the word and changing it.
- * There is no such instruction here, and none is needed: nobody but a signal handler on the same kernel thread
- * interferes, and whenever one has run, the store-exclusive fails, since an exception return clears the monitor, and
- * all is done again from the start. A plain load, add and store would not do, though the handler leaves the *count* as
- * it found it: between the two it may have set the pending bit in the same word, which the store would wipe out.
- * TPIDR_EL0 is read again after the load-exclusive: a signal before that may have taken the unit to another kernel
- * thread (not where a preempted unit keeps its thread control block: there TPIDR_EL0 comes back with it).
- * No acquire and no release: nobody else looks at the word.
+ * There is no such instruction here, and none is needed: only a signal handler on the same kernel thread interferes.
+ * Whenever one has run, the store-exclusive fails, since an exception return clears the monitor, and all is done
+ * again from the start. A plain load, add and store would not do, though the handler leaves the *count* as it found
+ * it: between the two it may have set the pending bit in the same word, which the store would wipe out. TPIDR_EL0 is
+ * read again after the load-exclusive: a signal before that may have taken the unit to another kernel thread (not
+ * where a preempted unit keeps its thread control block: there TPIDR_EL0 comes back with it). No acquire and no
+ * release: no other thread reads the word.
  *
- * ARCH_TLS_LOAD does without: it is either used inside a non-preemptible region, or what it gives may be out of date
- * at once anyway. Likewise ARCH_TLS_STORE, whose users own the kernel thread. */
+ * ARCH_TLS_LOAD does without: it is either used inside a non-preemptible region, or its value may be out of date at
+ * once anyway. Likewise ARCH_TLS_STORE, whose users own the kernel thread. */
 #ifndef THRUM_ARCH_TLS_H
 #define THRUM_ARCH_TLS_H
 

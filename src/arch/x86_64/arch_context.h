@@ -24,9 +24,10 @@ _Static_assert(offsetof(struct arch_frame, r15) == 8 && offsetof(struct arch_fra
                    sizeof(struct arch_frame) == 64,
                "context.S pushes and pops these");
 
-/* Saves the registers on the present stack, and goes on on that of `next`. Returns when a worker resumes the unit that was
- * left. Its stack pointer is stored at *save only when the worker stands on it no longer: from that store on another worker
- * may run there, and a signal handler without SA_ONSTACK writes its frame wherever the stack pointer is. So:
+/* Saves the registers on the present stack, and resumes `next` on its stack. Returns when a worker resumes the unit
+ * that was left. Its stack pointer is stored at *save only when the worker no longer stands on its stack: from that
+ * store on another worker may run there, and a signal handler without SA_ONSTACK writes its frame wherever the stack
+ * pointer is. So:
  *
  *   1. If `next` has left its CPU (its sp, which comes first in it, is not null): to its stack, then the store.
  *   2. Else to the stack of the worker's own loop, below what the loop has saved there; then the store; then wait for `next`.
@@ -38,7 +39,7 @@ void arch_switch(void **save, struct thrum_unit *next);
  * returns the next unit: if that is the one that called, it gets there by a return, which the CPU has predicted. */
 void arch_call(struct thrum_unit *child, struct thrum_unit *parent, void **save, char *top);
 
-/* Goes on with unit_ended(unit) on the empty stack below `top`, and then with the unit that it returns. */
+/* Calls unit_ended(unit) on the empty stack below `top`, and then resumes the unit that it returns. */
 void arch_end(struct thrum_unit *unit, char *top) __attribute__((noreturn));
 
 /* The first code of a unit that is begun by a switch; a frame made by arch_frame_make leads there. */

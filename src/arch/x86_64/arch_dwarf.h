@@ -7,7 +7,7 @@
 
 enum { ARCH_DWARF_SP = 7 };
 
-/* `at`: where the frame lies. Sets registers[] and a bit of *known for each; `*pc` is where it goes on. */
+/* `at`: where the frame lies. Sets registers[] and a bit of *known for each; `*pc` is where it resumes. */
 static inline void arch_dwarf_registers(const struct arch_frame *frame, uint64_t at, uint64_t *registers,
                                         uint64_t *known, uint64_t *pc) {
     static const uint8_t numbers[] = {3, 6, 7, 12, 13, 14, 15, 16};
