@@ -74,7 +74,7 @@ void total_add(void);
 
 /* --- tree.c: the processes of a program in one table --- */
 void tree_open(uint64_t program); /* at start, with --verbose */
-bool tree_add(void);              /* at the end: false if this process is to speak for itself */
+bool tree_add(void);              /* at the end: false if this process must report for itself */
 void tree_print(void (*reasons)(const char *title, const uint64_t *counts, const char *(*reason)(unsigned)));
 
 /* --- clock.c --- */
@@ -95,7 +95,7 @@ bool process_is_sharing(void);
 
 /* --- stale.c: a thread named by its kernel id, for the length of a call --- */
 struct reach {
-    pid_t tid; /* what the kernel is to be asked about: an id of no thread if that one has ended */
+    pid_t tid; /* the id to ask the kernel about: an id of no thread if that one has ended */
     struct kthread
         *thread; /* being visited; NULL: it is not one of ours, or it is the caller, or it has ended */
     struct gate_visit visit;

@@ -94,9 +94,9 @@ INTERPOSE int getrusage(__rusage_who_t who, struct rusage *usage) {
 
 /* --- timers on such clocks ---------------------------------------------------------------------------- */
 
-/* An absolute expiry counts from the kernel thread's start, so the base must be known again when the timer is
- * set. Timers on thread clocks are rare: a short table, and whoever overflows it is refused as if the system
- * had no timers left. */
+/* An absolute expiry counts from the kernel thread's start, so the base must be known again when the timer is set.
+ * Timers on thread clocks are rare: a short table, and a caller that overflows it is refused as if the system had no
+ * timers left. */
 enum { TIMERS = 256 };
 static struct {
     timer_t id;
@@ -106,7 +106,7 @@ static struct {
 static struct lock timers_lock;
 static bool timers_used; /* any at all: timer_settime need not look while not */
 
-/* timer_settime may be called by a signal handler, which must not find the lock held by who it interrupted. */
+/* A signal handler may call timer_settime, and must not find the lock held by the code that it interrupted. */
 static sigbits timers_enter(void) {
     sigbits mask = signals_mask_set(SIGBITS_ALL);
     lock_acquire(&timers_lock);

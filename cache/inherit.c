@@ -87,7 +87,8 @@ static void note_reached_by(long answer, struct reach *reach, const struct uncha
 
 /* --- affinity ----------------------------------------------------------------------------------------- */
 
-/* A thread of ours is visited meanwhile: were it to end and to be somebody else, that one would get the mask. */
+/* A thread of ours is visited meanwhile: if it ended and its kernel thread got another job, that one would get the
+ * mask. */
 INTERPOSE int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set) {
     struct kthread *thread = kthread_self_sigsafe();
     struct gate_visit visit;
@@ -162,11 +163,11 @@ INTERPOSE int nice(int increment) {
 
 /* --- rights ------------------------------------------------------------------------------------------- */
 
-/* Calls that take rights from the caller alone are made by programs that have no other thread left. Then no kernel
- * thread may be left either that still has the rights: code that somebody has smuggled in could have it do something.
- * So before the main thread changes its rights, those that do nothing end. Those that are at work end when they are
- * done, for a new generation of rights begins (kthread_change_rights). A thread other than main may change its own as
- * often as it likes: what the idle ones may do, main may do as well. Row rights. */
+/* Calls that take privileges from the caller alone are made by programs that have no other thread left. Then no
+ * kernel thread may be left either that still has the privileges: injected code could make it act. So before the main
+ * thread changes its privileges, idle threads end. Busy ones end when they are done, since a new generation of
+ * privileges begins (kthread_change_rights). A thread other than main may change its own as often as it likes: what
+ * the idle ones may do, main may do as well. Row rights. */
 void inherit_rights_coming(void) {
     if (kthread_keeping() && !skipped(ROW_RIGHTS) && !skipped(ROW_LINEAGE) && cache_in_main() &&
         !process_is_sharing())

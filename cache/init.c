@@ -268,8 +268,8 @@ static void set_up(void) {
 
 enum { UNTOUCHED, AT_WORK, AWAITED, DONE };
 
-/* Runs step once for the process. Whoever comes meanwhile waits; the thread at work itself, coming round
- * through a function that it calls, goes on. */
+/* Runs step once for the process. Concurrent callers wait; the running thread itself, when it comes back through a
+ * function that step calls, continues. */
 static void once(uint32_t *state, void (*step)(void)) {
     static __thread uint32_t *at_work;
     uint32_t seen = UNTOUCHED;

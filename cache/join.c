@@ -12,8 +12,8 @@ static struct kthread *ours(pthread_t handle) {
     return kthread_of_sigsafe(handle);
 }
 
-/* Before a thread of ours waits for one of libc's: libc would see the two wait for each other, but does not know
- * who waits for ours. */
+/* Before a thread of ours waits for one of libc's: libc would see the two wait for each other, but does not know the
+ * joiners of ours. */
 static bool foreign_deadlock(pthread_t handle) {
     struct kthread *self = kthread_self_sigsafe();
     return self != NULL && !skipped(ROW_JOIN) && load_acquire(&self->joiner) == handle;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reaching a thread by its handle or its tid. One that has ended but is not joined answers as libc's would, and
- * the kernel thread, idle or at work for somebody else, does not notice. Rows stale, cancel. */
+/* Reaching a thread by its handle or its tid. A thread that has ended but is not joined answers as libc's would, and
+ * the kernel thread, idle or at work on another job, does not notice. Rows stale, cancel. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

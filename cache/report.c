@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the library says of itself: the summary at exit, and why it is off. Row exit: at exit nothing is done
- * with idle threads; they are parked in a futex that nobody wakes, and go with the process. */
+/* What the library reports about itself: the summary at exit, and why it is off. Row exit: at exit nothing is done
+ * with idle threads; they are parked on a futex that is never woken, and end with the process. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,8 +125,8 @@ static void say_of_none(void) {
         no_threads();
 }
 
-/* Not in a vfork's child, which has its parent's counters. Where the cache is off from the start, the line that says so
- * is all there is to say. */
+/* Not in a vfork's child, which has its parent's counters. If the cache is off from the start, the line that says so
+ * is the whole report. */
 void report_once(void) {
     static long said_by;
     const struct thrum_cache_counters *c = &thrum_cache_counters;

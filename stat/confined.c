@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Programs that confine themselves: from some moment on a seccomp filter of their own allows the system calls that they
- * need, and the kernel ends them at any other. So from then on this library makes none but those that it answers, that
- * of a handler's return and rt_sigprocmask. What it has asked the kernel for until then, it does without, or has before.
+/* Programs that confine themselves: from some moment on a seccomp filter of their own allows the system calls that
+ * they need, and the kernel ends them at any other. So from then on this library makes only those that it answers,
+ * that of a handler's return and rt_sigprocmask. It does without whatever else it asked the kernel for until then, or
+ * has it before.
  *
- * A filter comes by prctl or by seccomp(2), for which libc has no function; but who has no CAP_SYS_ADMIN, and who uses
- * libseccomp, promises by prctl before that nothing gains rights. That counts as well. */
+ * A filter comes by prctl or by seccomp(2), for which libc has no function. A program without CAP_SYS_ADMIN, or one
+ * that uses libseccomp, promises by prctl before that nothing gains privileges. That counts as well. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -15,7 +16,7 @@
 #include "stat.h"
 
 static uint32_t confined; /* how many calls have asked for it, and have not failed */
-static int32_t *process;  /* its number, which a forked child finds to be 0; NULL: not to be had */
+static int32_t *process;  /* its number, which a forked child finds to be 0; NULL: no memory */
 
 void confined_begin(void) {
     enum { PAGE = 4096 };
@@ -49,8 +50,8 @@ int32_t confined_thread_sigsafe(void) {
     return (int32_t)sys(SYS_gettid);
 }
 
-/* Who calls: the program, or a child that a filter is for as well. One that shares the memory is told from its parent as long as
- * the kernel may be asked. */
+/* Whether the program calls, or a child that a filter is for as well. A child that shares the memory is told from its
+ * parent as long as the kernel may be asked. */
 int32_t confined_caller_sigsafe(void) {
     return confined_sigsafe() ? confined_process_sigsafe() : (int32_t)sys(SYS_getpid);
 }
@@ -73,7 +74,7 @@ INTERPOSE int prctl(int option, ...) {
         fetch_add_relaxed(&confined, 1U);
     }
     const int error = REAL(prctl)(option, a, b, c, d);
-    if (error != 0 && asks) /* as who only asks whether there are filters finds */
+    if (error != 0 && asks) /* as a call that only asks whether there are filters finds */
         fetch_sub_relaxed(&confined, 1U);
     return error;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* PROBE_EXACT: the program executes another one in its place.
  *
- * As a rule that loads this library again, whose constructor starts counting anew. A static program does not, one that
- * gains rights neither, nor one whose environment does not name us: of that the command is to know. So what is executed
- * is noted before, and the note is taken back by the constructor, or where the call fails.
+ * As a rule that one loads this library again, whose constructor starts counting anew. A static program does not, nor
+ * one that gains privileges, nor one whose environment does not name us: the command must know of that. So what is
+ * executed is noted before, and the note is taken back by the constructor, or where the call fails.
  *
- * A program that has not loaded us may execute one that does. It is told by the path, which the kernel hands on as it
- * was given to it. */
+ * A program that has not loaded us may execute one that does. It is recognised by the path, which the kernel passes
+ * on as given. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>

@@ -53,7 +53,7 @@ static size_t argument(unsigned index) {
     return offsetof(struct seccomp_data, args) + index * sizeof(uint64_t); /* its lower half */
 }
 
-/* To `target` if the call is made from below the limit; otherwise goes on. */
+/* To `target` if the call is made from below the limit; otherwise falls through. */
 static void add_below(struct rules *rules, uint64_t limit, enum label target) {
     const size_t low = offsetof(struct seccomp_data, instruction_pointer), high = low + sizeof(uint32_t);
     add_load(rules, high);
@@ -77,9 +77,9 @@ static void add_executing(struct rules *rules) {
 }
 
 /* clone3 can make a child that has no handlers (CLONE_CLEAR_SIGHAND), and its first trapped call would end it:
- * posix_spawn does so from glibc 2.38 on. The flags are in memory, where a filter cannot look, and a handler cannot make
- * the call for others, as the child goes on upon another stack. Libraries are told that there is none, as on older
- * kernels, and use clone. */
+ * posix_spawn does so from glibc 2.38 on. The flags are in memory, where a filter cannot look, and a handler cannot
+ * make the call for others, as the child continues on another stack. Libraries are told that there is none, as on
+ * older kernels, and use clone. */
 static void add_clone(struct rules *rules) {
     add_label(rules, CLONE);
     add_below(rules, text.libraries.begin, ALLOW);

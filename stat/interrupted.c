@@ -55,8 +55,8 @@ static bool never_restarts(uint32_t number) {
     }
 }
 
-/* these where a socket or the call has a limit of time. With EINTR nothing has been sent or received, and a connection
- * that is being made goes on being made. */
+/* these where a socket or the call has a limit of time. With EINTR nothing has been sent or received, and a
+ * connection attempt is still under way. */
 static bool restarts_without_limit(uint32_t number) {
     switch (number) {
     case SYS_futex:

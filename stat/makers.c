@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the program makes its threads: counted by who calls pthread_create.
+/* Where the program creates its threads: counted by the caller of pthread_create.
  *
- * A place is known by the return addresses on the stack above the call's own frame. An entry is taken by putting its key
- * in place (0 -> key, once); whoever did that fills it in and says `ready`, all others only count. None is given back
- * while threads run. */
+ * A place is known by the return addresses on the stack above the call's own frame. An entry is taken by putting its
+ * key in place (0 -> key, once); the thread that did that fills it in and says `ready`, all others only count. None
+ * is given back while threads run. */
 #include <string.h>
 
 #include "stat.h"

@@ -16,7 +16,7 @@ enum { MASK_BYTES = sizeof(uint64_t) }; /* as the kernel has them */
 
 static _Thread_local bool hidden; /* the program believes SIGSYS blocked */
 
-/* As it was handed on by whoever executed the program. */
+/* As the program was executed with it. */
 void masks_begin(void) {
     uint64_t mask = 0;
     sys(SYS_rt_sigprocmask, SIG_BLOCK, 0, &mask, MASK_BYTES);
@@ -45,7 +45,7 @@ static long check_old(long address) {
     return address == 0 ? 0 : sys(SYS_rt_sigprocmask, SIG_BLOCK, 0, address, MASK_BYTES);
 }
 
-/* What is to hold from then on is put where the return from the handler takes it from. */
+/* The mask for afterwards is put where the return from the handler takes it from. */
 long masks_change_sigsafe(ucontext_t *context, const long a[6]) {
     uint64_t *mask = (uint64_t *)(void *)&context->uc_sigmask, before, after;
     const uint64_t *set = (const uint64_t *)a[1];

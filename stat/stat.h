@@ -3,7 +3,8 @@
  *
  * `thrum stat` preloads it into the program that it looks at, for one of the purposes of enum probe_mode: to see each
  * futex wait (trap.c), or to sample where threads spend CPU time (timer.c) where perf events are refused; for both, and
- * by itself, to see where threads are made (makers.c). In all other processes that load it, it does nothing. What it finds goes into memory that it shares with the command (probe.h).
+ * by itself, to see where threads are made (makers.c). In all other processes that load it, it does nothing. What it
+ * finds goes into memory that it shares with the command (probe.h).
  *
  * Signal handlers of this library run wherever the program is: they call nothing but system calls, clock_gettime,
  * pthread_getcpuclockid and functions like memcpy, and take no lock. */
@@ -84,7 +85,7 @@ static inline uint64_t bit_of(int number) {
 bool disposition_take(int number, void (*handler)(int, siginfo_t *, void *), bool alone);
 /* What rt_sigaction would have done for it. */
 long disposition_change_sigsafe(const struct kernel_action *to, struct kernel_action *old);
-/* A signal of that number that somebody sent. */
+/* A signal of that number that was sent. */
 void disposition_deliver_sigsafe(int number, siginfo_t *info, void *context);
 
 /* --- cancel.c: system calls that wait, and pthread_cancel --- */

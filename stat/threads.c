@@ -9,7 +9,7 @@
 #include "real.h"
 #include "stat.h"
 
-/* --- what a thread is to start with ---------------------------------------------------------------------- */
+/* --- what a thread starts with --------------------------------------------------------------------------- */
 
 /* Between pthread_create and the thread's first steps. A slot is taken by `busy` 0 -> 1 and given back by the thread
  * as soon as it has read it. */

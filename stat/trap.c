@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* PROBE_EXACT: system calls that the filter (filter.c) traps arrive here as SIGSYS, are looked at and made.
+/* PROBE_EXACT: system calls that the filter (filter.c) traps arrive here as SIGSYS, are examined and made.
  *
- * The call that waits does so in the handler, below whoever made it, or on the alternate stack where the thread has one.
- * What may happen to a waiting thread happens much as without us: a signal's handler runs on top, decides by SA_RESTART
- * whether the call goes on, and may change the mask (masks.c); cancellation unwinds through this frame, which has the
- * tables for it; a limit of time is the kernel's. Not so what a handler writes to the registers that it interrupted:
- * these are the handler's here. */
+ * A call that waits does so in the handler, below its caller's frame, or on the alternate stack where the thread has
+ * one. What may happen to a waiting thread happens much as without us: a signal's handler runs on top, SA_RESTART
+ * decides whether the call is restarted, and the handler may change the mask (masks.c); cancellation unwinds through
+ * this frame, which has the tables for it; a limit of time is the kernel's. One thing differs: what a handler writes
+ * to the registers that it interrupted, since these are the handler's here. */
 #include <linux/futex.h>
 #include <sys/personality.h>
 

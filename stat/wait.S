@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // long wait_call_sigsafe(long number, const long arguments[6], const uint32_t *broken_off)
 //
-// A system call that may wait, made for somebody else, unless *broken_off says that there is no point in it: then
+// A system call that may wait, made for another frame, unless *broken_off says that there is no point in it: then
 // -EINTR. Between wait_begin and wait_end it is not yet made; cancel.c takes a thread from there to wait_broken, so
 // that there is no moment at which a cancellation is missed.
     .text

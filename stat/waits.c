@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Futex waits: counted, timed, and sorted by where they are made and for which futex. A wait that the program's end finds
- * is timed by the command: its beginning stands in a slot meanwhile.
+/* Futex waits: counted, timed, and sorted by where they are made and for which futex. A wait that the program's end
+ * finds is timed by the command: its beginning stands in a slot meanwhile.
  *
  * The table is open addressing in memory that is shared with the command and with forked children. An entry is taken
- * by putting its key in place (0 -> key, once); whoever did that fills it in and says `ready`, everybody else only
- * adds to its counters. No entry is ever given back while threads run, so none can be mistaken for another. */
+ * by putting its key in place (0 -> key, once); the thread that did that fills it in and says `ready`, all others
+ * only add to its counters. No entry is ever given back while threads run, so none can be mistaken for another. */
 #include <pthread.h>
 #include <string.h>
 

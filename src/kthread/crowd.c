@@ -10,16 +10,16 @@ enum {
     SLICE = 500,    /* µs: what is longer was no brief job of ours */
     WINDOW = 20000, /* µs: so long is looked at, at least, from a first slice on */
     OLD = 1000000,  /* µs: a window that began before says nothing of now */
-    REST = 32,      /* times that long nobody yields when it was too dear: looking costs 3 % */
+    REST = 32,      /* times that long no thread yields when it was too dear: looking costs 3 % */
 };
 
 static struct note {
     _Alignas(64) uint64_t last; /* ticks: the process was seen here */
-    uint64_t since; /* the window began, at the end of a slice of somebody else's; 0: it has not */
-    uint64_t lost;  /* to others, from then on */
+    uint64_t since;             /* the window began, at the end of another process's slice; 0: it has not */
+    uint64_t lost;              /* to others, from then on */
 } notes[NOTES];
 
-static struct { _Alignas(64) uint64_t until; /* ticks: nobody yields before; seldom written */ } dense;
+static struct { _Alignas(64) uint64_t until; /* ticks: no thread yields before; seldom written */ } dense;
 
 /* Windows that are open need not be closed: they end by themselves. */
 void crowd_init(void) {

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The gate between a logical thread and those who reach it by its handle: pthread_kill, pthread_cancel,
- * pthread_setname_np and the like. After the logical thread has ended they must not reach the kernel thread,
- * which is idle or already somebody else.
+/* The gate between a logical thread and the threads that reach it by its handle: pthread_kill, pthread_cancel,
+ * pthread_setname_np and the like. After the logical thread has ended they must not reach the kernel thread, which is
+ * idle or has another job already.
  *
  * Representation: one word, count of visitors inside plus the bits below.
- * gate_enter   any thread: cas count -> count + 1 unless closed (linearization: the cas).
- * gate_leave   the visitor: count - 1; wakes the thread if it is closing and this was the last.
- * gate_close   the thread itself, at its job's end: sets the bit, waits until nobody is inside. What a visitor
- *              did before it left (release) happens before the thread goes on (acquire): a signal that it sent
- *              is queued, a cancellation flag that it set is seen.
- * GATE_STARTING  stored by the creator, who owns the descriptor alone, and published with the job. A visitor that
- *              comes now waits until the thread has opened the gate: before that the thread throws away what was
- *              sent to it while it was idle, and would throw away what is meant for the new logical thread.
- * gate_open    the thread itself: exchange (release), wakes those who wait.
+ *   gate_enter   any thread: cas count -> count + 1 unless closed (linearization: the cas).
+ *   gate_leave   the visitor: count - 1; wakes the thread if it is closing and this was the last.
+ *   gate_close   the thread itself, at its job's end: sets the bit, waits until no visitor is inside. What a visitor
+ *                did before it left (release) happens before the thread continues (acquire): a signal that it sent
+ *                is queued, a cancellation flag that it set is seen.
+ *   GATE_STARTING  stored by the creator, which alone owns the descriptor, and published with the job. A visitor that
+ *                comes now waits until the thread has opened the gate: before that the thread discards what was
+ *                sent to it while it was idle, and would discard what is meant for the new logical thread.
+ *   gate_open    the thread itself: exchange (release), wakes the waiting visitors.
  *
- * A visitor blocks all its signals while inside, libc's too: were it interrupted by a handler that never
- * returns, or cancelled, the thread could never end. A thread never visits itself, or it would wait for itself.
- * Checked by tests/model/gate.pml.
- */
+ * A visitor blocks all its signals while inside, libc's too: if a handler that never returns interrupted it, or it
+ * were cancelled, the thread could never end. A thread never visits itself, or it would wait for itself. Checked by
+ * tests/model/gate.pml. */
 #ifndef THRUM_KTHREAD_GATE_H
 #define THRUM_KTHREAD_GATE_H
 
@@ -31,7 +30,7 @@
 #define GATE_OPEN     UINT32_C(0)
 #define GATE_CLOSED   UINT32_C(0x80000000)
 #define GATE_STARTING UINT32_C(0x40000000)
-#define GATE_CALLERS  UINT32_C(0x20000000) /* with STARTING: somebody sleeps until it is open */
+#define GATE_CALLERS  UINT32_C(0x20000000) /* with STARTING: a visitor sleeps until it is open */
 
 struct gate_visit {
     uint32_t *gate;

@@ -20,10 +20,10 @@ static struct {
     struct kthread **end;  /* under lock: the NULL after the last one; NULL itself stands for &first */
 } lists[TOPOLOGY_NODES_MAX];
 
-/* A signal handler may interrupt the caller in here and fork (whoever creates blocks signals, whoever joins does
- * not). Its child empties the lists, and then goes on here with a thread that it does not have; so whoever lists one
- * looks whether it is still in the process where it began. And where that fork finds no room and wants idle threads
- * ended, it must not wait for the lock that its own thread holds. */
+/* A signal handler may interrupt the caller in here and fork (creators block signals, joiners do not). Its child
+ * empties the lists, and then continues here with a thread that it does not have; so a thread that lists one checks
+ * whether it is still in the process where it began. And where that fork finds no room and wants idle threads ended,
+ * it must not wait for the lock that its own thread holds. */
 static __thread bool inside;
 static __thread unsigned forks; /* how many processes back this one began, for the thread that made them */
 
@@ -208,7 +208,7 @@ void idle_measure(struct idle_times *times, uint64_t now) {
     }
 }
 
-/* Under the list's lock, so the thread is nobody else's: see POST_SLEEPING in life.h. */
+/* Under the list's lock, so no other thread owns it: see POST_SLEEPING in life.h. */
 static void poke(struct kthread *thread) {
     uint32_t seen = POST_SLEEPING;
     if (cas_acq_rel(&thread->post, &seen, POST_NOTHING))

@@ -20,7 +20,7 @@ void *kthread_main(void *thread);
 void kthread_mark(pthread_t handle, struct kthread *thread);
 /* The thread is not among those any more that have ended and wait to be joined. The caller owns the descriptor. */
 void kthread_leave_crowd(struct kthread *thread);
-void kthread_fork_crowd(void); /* in a fork's child: there is nobody */
+void kthread_fork_crowd(void); /* in a fork's child: there are no others */
 /* In a fork's child, for the thread that called fork. */
 void kthread_adopt_tid(struct kthread *self);
 

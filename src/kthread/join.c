@@ -127,7 +127,7 @@ int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode m
     return 0;
 }
 
-/* Stands in `joiner` for whoever detached the thread: nobody can join it any more. */
+/* Stands in `joiner` after a detach: the thread cannot be joined any more. */
 static const pthread_t detacher = (pthread_t)-1;
 
 /* With a joiner already waiting libc says 0 and changes nothing. */
@@ -142,6 +142,6 @@ int kthread_detach(struct kthread *thread) {
     place_detached();
     if (cas_acq_rel(&thread->life, &life, LIFE_DETACHED))
         return 0;
-    reap(thread); /* it has ended: only the claim's owner goes on from here */
+    reap(thread); /* it has ended: only the claim's owner continues from here */
     return 0;
 }

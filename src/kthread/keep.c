@@ -118,8 +118,8 @@ void kthread_release(struct kthread *thread) {
 }
 
 /* libc's join returns when the kernel has cleared the thread's tid, which is a little before the kernel stops
- * counting the thread: an unshare that wants a process of one thread, or a fork at its limit, would still find
- * it. Only for a moment: after a second it is somebody else with the same tid. */
+ * counting the thread: an unshare that wants a process of one thread, or a fork at its limit, would still find it.
+ * Only briefly: after a second it is another thread with the same tid. */
 void wait_until_gone(pid_t tid) {
     uint64_t give_up = clock_monotonic_ns() + UINT64_C(1000000000);
     while (sys(SYS_tgkill, sys(SYS_getpid), tid, 0) == 0 && clock_monotonic_ns() < give_up)
@@ -128,14 +128,14 @@ void wait_until_gone(pid_t tid) {
 
 /* --- departures ---------------------------------------------------------------------------------------- */
 
-/* A thread that leaves by itself has no joiner, and libc counts it and holds locks of its own for it until it is gone.
- * Others must be able to wait for that: an unshare that wants a process of one thread, a bare clone whose child would
- * have libc's locks as they are. So it is not detached. Its last act is to list itself here; the next thread that
- * departs, creates or culls joins it.
+/* A thread that leaves by itself has no joiner, and libc counts it and holds locks of its own for it until it is
+ * gone. Others must be able to wait for that: an unshare that wants a process of one thread, a bare clone whose child
+ * would have libc's locks as they are. So it is not detached. Its last act is to list itself here; the next thread
+ * that departs, creates or culls joins it.
  *
- * `departing` counts those that are about to leave or to end others, `copies` the copies that are being made. Both sides
- * store their own and then load the other's, sequentially consistent: so a departure that a copier did not see sees
- * the copier, and waits. */
+ * `departing` counts threads that are about to leave or to end others, `copies` the copies that are being made. Both
+ * sides store their own and then load the other's, sequentially consistent: so a departure that a copier did not see
+ * sees the copier, and waits. */
 static uint32_t departing, copies;
 static struct kthread *departed; /* by next_idle; only ever taken as a whole, so there is no ABA */
 
@@ -318,10 +318,10 @@ void kthread_main_exits(void) {
 
 /* --- fork --------------------------------------------------------------------------------------------- */
 
-/* Nothing is locked before a fork: a signal handler may call fork in the middle of anything. The child forgets
- * the lists and the slab instead of reading them, which costs it a few kilobytes.
+/* Nothing is locked before a fork: a signal handler may call fork in the middle of anything. The child forgets the
+ * lists and the slab instead of reading them, which costs it a few kilobytes.
  *
- * Only the caller is left. Whoever waited for it or was about to reach it is gone. */
+ * Only the caller is left. Threads that waited for it or were about to reach it are gone. */
 static void become_sole_thread(struct kthread *self) {
     kthread_adopt_tid(self);
     store_relaxed(&self->gate, load_relaxed(&self->gate) & GATE_CLOSED);

@@ -5,17 +5,16 @@
  *   1. Its start routine returns, or pthread_exit or a cancellation unwinds to the landing in run_job_here. libc does
  *      not know of the end: its "exiting" flag stays clear unless it was a cancellation.
  *   2. C++ thread_local destructors run, then key destructors, then libc's own thread-locals are emptied. The
- *      landing stays registered: a destructor that calls pthread_exit lands again, and the rest goes on, as in
- *      libc.
+ *      landing stays registered: a destructor that calls pthread_exit lands again, and the rest continues, as in libc.
  *   3. All signals are blocked but libc's own. From here no code of the program runs.
- *   4. The gate is closed: nobody reaches the thread by its handle any more, and what was sent has arrived.
+ *   4. The gate is closed: no thread reaches this one by its handle any more, and what was sent has arrived.
  *   5. retire_reason looks for anything that cannot be undone.
  *   6a. Kept: what can be put back at once is put back, and the end is published (life.h). From that moment
- *      the descriptor may be somebody else's: nothing of it is touched but `post`.
+ *      the descriptor may be another's: nothing of it is touched but `post`.
  *   6b. Retired: the end is published as such and the thread returns to libc, which does everything again and
- *      finds nothing to do. Its handle is joined or detached in libc by whoever takes the result.
+ *      finds nothing to do. The thread that takes the result joins or detaches its handle in libc.
  *   7. Parked, the thread waits for `post`.
- * The next job begins with what must be as its creator has it (begin_job), its signal mask last (open_up). A new
+ * The next job begins with what must match its creator (begin_job), its signal mask last (open_up). A new
  * kernel thread begins like an idle one: signals blocked, parked until its creator has posted the job.
  */
 #include "kthread/kthread.h"
@@ -158,8 +157,8 @@ static void run_job_here(struct kthread *thread) {
         thread->result = thread->start(thread->argument);
     } else if (!thread->exit_called) {
         thread->result = PTHREAD_CANCELED;
-        /* Even if it was libc's pthread_exit, called behind the front end's back. Atomic, as every store to it:
-         * whoever cancels the thread may be inside the gate and setting it, too. */
+        /* Even if it was libc's pthread_exit, called behind the front end's back. Atomic, as every store to it: a
+         * canceller may be inside the gate and setting it, too. */
         store_relaxed(&thread->cancelled, 1);
     }
     end_of_user_code(thread);
@@ -372,7 +371,7 @@ static void *leave_published(sigbits mask, enum kthread_retire why, void *result
 static void *leave(struct kthread *thread, enum kthread_retire why) {
     sigbits mask = thread->creator.mask;
     void *result = thread->result;
-    store_relaxed(&thread->tid, 0); /* the kernel may soon give it to somebody else */
+    store_relaxed(&thread->tid, 0); /* the kernel may soon give it to another thread */
     self = NULL;                    /* before it is published: then the descriptor belongs to the joiner */
     if (publish(thread, LIFE_RETIRED))
         return leave_published(mask, why, result);
@@ -380,8 +379,8 @@ static void *leave(struct kthread *thread, enum kthread_retire why) {
     return leave_detached(thread, why);
 }
 
-/* A thread that is already published as kept finds that keeping has stopped (kthread_stop_keeping): it takes
- * itself back if nobody else has it. */
+/* A thread that is already published as kept finds that keeping has stopped (kthread_stop_keeping): it takes itself
+ * back if no other thread has it. */
 static bool take_back(struct kthread *thread, bool detached) {
     if (may_be_kept(thread))
         return false;
@@ -391,8 +390,8 @@ static bool take_back(struct kthread *thread, bool detached) {
     return cas_acq_rel(&thread->life, &life, LIFE_RETIRED);
 }
 
-/* What became of a thread that was fit to be kept. After KEPT and LEFT_TO_JOINER the descriptor may be somebody
- * else's, or gone. */
+/* The result for a thread that was fit to be kept. After KEPT and LEFT_TO_JOINER the descriptor may be another's, or
+ * gone. */
 enum outcome { KEPT, LEFT_TO_JOINER, NOT_KEPT, FULL };
 
 static enum outcome keep(struct kthread *thread) {
@@ -436,7 +435,7 @@ void kthread_post(struct kthread *thread, enum post post) {
         futex_wake(&thread->post, 1);
 }
 
-/* While the gate is closed: nobody else looks at these. */
+/* While the gate is closed: no other thread reads these. */
 static void reset_flags(struct kthread *thread) {
     thread->exit_called = false;
     thread->mask_saved = false;
@@ -459,8 +458,8 @@ static void begin_job(struct kthread *thread) {
     tls_reimage();
     libc_state_begin();
     creator_apply(&thread->creator, &thread->fresh);
-    /* What was sent to the kernel thread while it was idle was sent to nobody. Nobody can have meant the new logical
-     * thread yet, its gate is still to be opened. */
+    /* Signals sent to the kernel thread while it was idle had no recipient. None can be meant for the new logical
+     * thread, whose gate is not open yet. */
     if (!skipped(ROW_SIGPENDING))
         signals_drop_pending(thread->pending_seen);
 }

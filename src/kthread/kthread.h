@@ -51,11 +51,10 @@ void kthread_user_stack(struct kthread_kind *kind, char *low, size_t size);
 enum kthread_retire { RETIRE_NOT, THRUM_CACHE_RETIRE_REASONS(KTHREAD_ENUM_) };
 #undef KTHREAD_ENUM_
 
-/* Cache lines are laid out by who writes them: in a quick reuse each that changes hands costs as much as a system
- * call. */
+/* Cache lines are laid out by writer: in a quick reuse each line that changes hands costs as much as a system call. */
 struct kthread {
     _Alignas(64) uint32_t post; /* enum post; the parked thread sleeps on it */
-    uint32_t gate;              /* who may still reach the thread by its handle; gate.h */
+    uint32_t gate;              /* which threads may still reach it by its handle; gate.h */
 
     _Alignas(64) uint32_t life; /* enum life; a joiner sleeps on it */
     void *result;               /* written by the thread before `life` says ENDED or RETIRED */
@@ -64,7 +63,7 @@ struct kthread {
     /* The job: written by the creator while it owns the descriptor. */
     _Alignas(64) void *(*start)(void *);
     void *argument;
-    pthread_t joiner; /* who joins it, 0 if nobody: a second joiner is refused (cas) */
+    pthread_t joiner; /* its joiner, 0 if none: a second joiner is refused (cas) */
     struct place_order order;
     struct fresh_creator creator;
     struct kthread_own_stack user; /* the job's; not written where this kind has none */
@@ -141,8 +140,8 @@ enum { KTHREAD_NO_DESCRIPTOR = -1 };
 int kthread_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
                   pthread_t *handle);
 
-/* Waits for it. 0, EINVAL (detached, somebody else joins, bad deadline), EDEADLK, EBUSY (mode try), ETIMEDOUT.
- * A cancellation point unless mode is KTHREAD_JOIN_TRY; a cancelled join leaves the thread joinable. */
+/* Waits for it. 0, EINVAL (detached, another thread joins, bad deadline), EDEADLK, EBUSY (mode try), ETIMEDOUT. A
+ * cancellation point unless mode is KTHREAD_JOIN_TRY; a cancelled join leaves the thread joinable. */
 enum kthread_join_mode { KTHREAD_JOIN_WAIT, KTHREAD_JOIN_TRY };
 int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode mode, clockid_t clock,
                  const struct timespec *deadline);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The C library's own functions, by pointer.
  *
- * The preload front end defines many of these names itself, so neither it nor this layer may call them by name.
- * Whoever uses the layer fills the table once: cache/init.c by looking them up behind itself. */
+ * The preload front end defines many of these names itself, so neither it nor this layer may call them by name. The
+ * user of the layer fills the table once: cache/init.c by looking them up behind itself. */
 #ifndef THRUM_KTHREAD_LIBC_H
 #define THRUM_KTHREAD_LIBC_H
 

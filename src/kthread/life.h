@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The life of a kept kernel thread: states, legal transitions, and who may make them.
+/* The life of a kept kernel thread: states, legal transitions, and which thread may make them.
  *
  * Two words of a descriptor tell it (struct kthread in kthread.h):
  *
- *   `life`  what stands of the logical thread, for whoever holds its handle. A sleeping joiner waits on it.
- *   `post`  what the kernel thread is told to do next. The parked thread waits on it.
+ *   `life`  the state of the logical thread, for holders of its handle. A sleeping joiner waits on it.
+ *   `post`  what the kernel thread must do next. The parked thread waits on it.
  *
  * life        from        to          made by                           when
- *             IDLE        RUNNING     creator, who owns the descriptor  a joinable job is prepared
+ *             IDLE        RUNNING     creator, owning the descriptor    a joinable job is prepared
  *             IDLE        DETACHED    creator                           a detached job is prepared
  *             RUNNING     AWAITED     joiner (cas)                      it is about to sleep
  *             AWAITED     RUNNING     joiner (cas)                      it gave up (timeout, cancelled)
@@ -21,8 +21,8 @@
  *             ENDED       RETIRED     the thread itself (cas)           keeping stopped while it was publishing, or
  *                                                                       main gave up rights, or it was not joined for
  *                                                                       long (retain.h)
- *             ENDED       RUNNING     culler (cas)                      its kernel thread is in the way: it is told to
- *                                                                       leave, and will say RETIRED as its last act
+ *             ENDED       RUNNING     culler (cas)                      its kernel thread is in the way: it must leave,
+ *                                                                       and will say RETIRED as its last act
  *             RETIRED     (freed)     joiner or pthread_detach          after the real join or detach
  *
  * post        NOTHING     SLEEPING    the parked thread (cas)           before it sleeps on the word
@@ -40,7 +40,7 @@
  * Invariants: a descriptor is in at most one of: the idle list, a creator's hands, a culler's hands, a logical
  * thread's life. Only its present owner writes the job's fields; `post` hands them to the kernel thread
  * (release by the exchange, acquire by its load), `life` hands `result` to the joiner (likewise).
- * Whoever joins or detaches first claims `joiner` by cas; so at most one of them acts on `life`.
+ * A joiner or detacher first claims `joiner` by cas; so at most one of them acts on `life`.
  *
  * Between ENDED or IDLE becoming visible and the thread's own sleep another thread may already have posted the
  * next job: the thread then finds JOB instead of NOTHING and never sleeps. That is the whole of the wake-up

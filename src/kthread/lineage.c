@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whose lineage is what: threads of ours have it in their descriptor, others in a thread-local. Row lineage.
+/* Which thread has which lineage: threads of ours have it in their descriptor, others in a thread-local. Row lineage.
  *
- * A thread that libc made for itself (timers, asynchronous I/O, message queues) inherits its creator's kernel
- * state without our knowing. Once anything was changed by anybody, such a thread's lineage is unknown and what
- * it creates is left to libc. */
+ * A thread that libc made for itself (timers, asynchronous I/O, message queues) inherits its creator's kernel state
+ * without our knowing. Once any thread has changed anything, such a thread's lineage is unknown and what it creates
+ * is left to libc. */
 #include "base/atomic.h"
 #include "base/rows.h"
 #include "kthread/kthread.h"

@@ -8,8 +8,9 @@
  *   STACKS           kernel threads of libc's making on stacks of a cache (stack_cache.h)
  *
  * In the last three every logical thread has a kernel thread of its own, which begins and ends in libc: joining it,
- * reaching it by handle, cancelling it is libc's business, and none of life.h, gate.h and fresh/ is at work but what
- * the creator hands on (creator_capture, creator_apply), lineages, and the thread-locals of one that stood by (standby.h).
+ * reaching it by handle, cancelling it is libc's business, and none of life.h, gate.h and fresh/ is used but what the
+ * creator passes on (creator_capture, creator_apply), lineages, and the thread-locals of one that stood by
+ * (standby.h).
  *
  * Called by cache/ (init.c, create.c, join.c, reach.c) and by keep.c. The mode is set before the first thread and
  * r/o from then on. */
@@ -48,7 +49,7 @@ static inline bool mode_reuses(void) {
     return mode_config.mode == MODE_REUSE;
 }
 
-/* kthread_start for the other modes. 0; or MODE_PASS: nothing was done, libc is to make the thread. *handle is set
+/* kthread_start for the other modes. 0; or MODE_PASS: nothing was done, libc must create the thread. *handle is set
  * before fn starts. */
 enum { MODE_PASS = -1 };
 int mode_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
@@ -57,8 +58,8 @@ int mode_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void 
 /* Gives up what is kept ready: part of kthread_cull. Returns how many threads or stacks that were. */
 unsigned mode_cull(void);
 
-/* A copy of the process is about to be made that libc knows nothing of (a bare clone): nobody of ours may be inside libc
- * then, as the filler mostly is, or its locks would be held for ever in the copy. */
+/* A copy of the process is about to be made that libc does not know of (a bare clone). No thread of ours may be
+ * inside libc then, as the filler mostly is, or its locks would be held for ever in the copy. */
 void mode_before_copy(void);
 
 void mode_fork_child(void);

@@ -20,7 +20,7 @@ enum {
     MEDIUM = 2000,  /* above it a wake-up across CPUs is a percent of the job: nothing to gain */
     PROMPT = 50,    /* a creator that is back within this came straight back */
     LATE = 100,     /* a thread woken here that started later than this had company on the CPU */
-    YIELD_LONG = 100, /* a yield that took longer ran somebody else's time slice */
+    YIELD_LONG = 100, /* a yield that took longer ran another process's time slice */
     PROBE_SPIN = 60,  /* covers a wake-up across CPUs */
     PROBE_SPIN_MIN = PROBE_SPIN / 5,
     PROBE_EVERY = 20, /* at first; doubles with each failure */
@@ -194,7 +194,7 @@ static enum place_how choose(struct kthread *thread, bool detached, uint64_t now
     return confine(thread, order->creator_cpu, true) ? PLACE_HERE : PLACE_PLAIN;
 }
 
-/* Before the post: then the thread may be anybody's. */
+/* Before the post: afterwards another thread may own it. */
 static void note_creation(struct kthread *thread, bool detached, enum place_how how, uint64_t now) {
     struct site *site = site_of(thread->start, thread->argument);
     thread->order = (struct place_order){site, how, sched_getcpu(), thread->run.last_cpu, now};
@@ -313,7 +313,7 @@ static bool spin_for_end(const struct kthread *thread, uint64_t since, uint64_t 
     return false;
 }
 
-/* On the same CPU: gives it away, as long as that brings the end and not somebody else's time slice. */
+/* On the same CPU: gives it away, as long as that brings the end and not another process's time slice. */
 static bool yield_for_end(const struct kthread *thread) {
     uint64_t began = arch_ticks();
     if (crowd_is_dense(began) || passed_up(&own.yield_skip))

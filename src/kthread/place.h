@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where and how a kept thread is woken, and who spins: all of the cache's speed, none of its correctness.
+/* Where and how a kept thread is woken, and which threads spin: all of the cache's speed, none of its correctness.
  *
  * Waking a thread that sleeps on another CPU costs ten times as much as on one's own; handing the job to a thread
  * that still spins on another CPU costs almost nothing. So: spin across CPUs, sleep on the same CPU.
  *
  *   HOT    the thread still spins after its last job, on another CPU: the job is stored, no system call is made.
- *   HERE   it sleeps, the job is expected to be brief and the creator to come back at once: the thread is woken on
+ *   HERE   it sleeps, the job is expected to be brief and the creator to join at once: the thread is woken on
  *          the creator's CPU, and puts the affinity mask right before anything else.
  *   STAY   likewise, and it last ran on this CPU: woken without touching its mask, the kernel mostly leaves it here.
  *   PROBE  now and then, instead of HERE: woken on any CPU but this one, and both sides spin for longer. If they
  *          meet they stay HOT.
- *   PLAIN  everything else (nothing known, long jobs, detached threads, a creator that goes on working): the
+ *   PLAIN  everything else (nothing known, long jobs, detached threads, a creator that continues to work): the
  *          kernel chooses the CPU, as it does for a new thread.
  *
  * docs/internals/placement.md tells how these came about, what they cost and what else was tried.
  *
  * What is learned is kept per call site (site.h), in the creator (thread-local) and in the descriptor. The
  * functions are called in this order, C by the creator, J by the joiner, T by the thread itself:
- *   C place_avoids    the CPU that the thread to be taken had better not have slept on, or -1
+ *   C place_avoids    the CPU on which the chosen thread should not have slept, or -1
  *   C place_post      instead of kthread_post, with the descriptor owned and prepared
  *   T place_begin     first act after it has been woken, before the affinity mask is set
  *   T place_end       the job is done, before that is published; place_linger after
@@ -63,7 +63,7 @@ struct place_notes {
 
 int place_avoids(void);
 void place_post(struct kthread *thread, bool detached);
-void place_new(struct kthread *thread, bool detached); /* it is a new one, nothing is to be chosen */
+void place_new(struct kthread *thread, bool detached); /* it is a new one, nothing needs to be chosen */
 void place_begin(struct kthread *thread);
 uint64_t place_end(struct kthread *thread); /* for how many ticks it ran; UINT64_MAX: not known */
 void place_linger(struct kthread *thread);

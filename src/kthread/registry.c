@@ -83,8 +83,8 @@ void registry_each(void (*visit)(struct kthread *, void *), void *argument) {
     leave(mask);
 }
 
-/* The visit begins under the lock, so the descriptor cannot go. A thread that is only starting has told nobody its
- * tid yet: it counts as ended, and nothing is waited for under the lock. */
+/* The visit begins under the lock, so the descriptor cannot go. A thread that is only starting has published no tid
+ * yet: it counts as ended, and nothing is waited for under the lock. */
 enum kthread_tid kthread_visit_tid(pid_t tid, struct gate_visit *visit, struct kthread **thread) {
     enum kthread_tid answer = KTHREAD_TID_FOREIGN;
     visit->mask = enter();

@@ -19,9 +19,9 @@ enum { COARSE_NS = 4000000 };
 static struct lock lock;
 static struct kthread *warden; /* under lock; read without as a hint */
 static uint64_t until = NEVER; /* monotonic ns; likewise */
-static bool busy;              /* the warden is at its chores; under lock, read without as a hint */
-static uint64_t next_look_ns;  /* at memory, monotonic: no look before; whoever is at the chores */
-static bool again;             /* somebody has parked or been listed meanwhile; under lock */
+static bool busy;              /* the warden does its chores; under lock, read without as a hint */
+static uint64_t next_look_ns;  /* at memory, monotonic: no look before; by the thread that does the chores */
+static bool again;             /* a thread has parked or been listed meanwhile; under lock */
 
 bool retain_wants_warden(void) {
     return kthread_config.thread_ns != 0 || kthread_config.watch_pressure;
@@ -195,7 +195,7 @@ static bool give_up_role(const struct kthread *self) {
     return had;
 }
 
-/* False: somebody has come meanwhile, the chores begin anew. */
+/* False: a thread has come meanwhile, the chores begin anew. */
 static bool chores_done(uint64_t when) {
     lock_acquire(&lock);
     bool done = !again;

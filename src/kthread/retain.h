@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Retention: what becomes of idle threads as time passes.
  *
- * Each parked thread looks after itself. Its sleep has a deadline, and what is due then it does itself:
+ * Each parked thread manages itself. Its sleep has a deadline, and it does itself what is due then:
  *
  *   trim_after       it gives back its stack, but the page it stands on, and its large thread-locals
  *   max_age          it ends. The threads of one burst end one after another, between half of max_age and all of it: so
@@ -22,13 +22,13 @@
  * the one that parks, becomes it. A warden that is handed a job gives the role up and wakes another idle thread to take
  * it.
  *
- * Shared words: `warden`, which thread it is, `until`, when it will look again, `busy`, that it is at its chores. They
+ * Shared words: `warden`, which thread it is, `until`, when it will look again, `busy`, that it does its chores. They
  * change only under the lock in retain.c, which is held for the bookkeeping, not for the work; read without it they are
- * hints. That a warden exists while anything is due holds because each thread looks after it has parked, and whoever
- * lists one that had parked before looks for it: if there is no warden, or one that sleeps past what may be due, the
- * thread takes the role; if the warden is busy, it begins anew before it sleeps. One that gives the role up wakes a
- * listed thread, and one that is handed a job while there is no warden does the same, since it may be the one that was
- * woken. While it is busy no other thread takes the role, so no two end each other, and it is not handed a job.
+ * hints. That a warden exists while anything is due holds because each thread looks after it has parked, and a thread
+ * that lists one that had parked before looks for it: if there is no warden, or one that sleeps past what may be due,
+ * the thread takes the role; if the warden is busy, it begins anew before it sleeps. One that gives the role up wakes
+ * a listed thread, and one that is handed a job while there is no warden does the same, since it may be the one that
+ * was woken. While it is busy no other thread takes the role, so no two end each other, and it is not handed a job.
  *
  * A thread that ends by itself, or ends another, is *departing* (keep.c): kthread_cull waits for it, and a copy of the
  * process that libc does not know of (a bare clone) is not made meanwhile. */
@@ -57,7 +57,7 @@ void retain_wake(struct kthread *thread);
 /* The caller has listed a thread that had parked before. */
 void retain_listed(struct kthread *thread);
 
-/* A hint: it is at its chores, and would be late for a job. */
+/* A hint: it does its chores, and would be late for a job. */
 bool retain_is_busy(const struct kthread *thread);
 
 void retain_fork_child(void);

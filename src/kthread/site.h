@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is known of the threads that one place of a program creates, so that the next one can be put on the right
- * CPU (place.h). A place is told by the start routine; for std::thread and std::async, whose start routine is one
+/* What is known of the threads that one place of a program creates, so that the next one can be put on the right CPU
+ * (place.h). A place is identified by the start routine; for std::thread and std::async, which have one start routine
  * for all, by the type of the callable, that is the virtual table of libstdc++'s state object.
  *
- * Everything here is a hint: entries share a small table, a newcomer throws out whoever has its slot, and updates
- * race. A wrong hint costs time, never correctness. */
+ * Everything here is a hint: entries share a small table, a newcomer evicts the owner of its slot, and updates race.
+ * A wrong hint costs time, never correctness. */
 #ifndef THRUM_KTHREAD_SITE_H
 #define THRUM_KTHREAD_SITE_H
 
@@ -32,7 +32,7 @@ static inline bool site_says(const uint32_t *score) {
     return __atomic_load_n(score, __ATOMIC_RELAXED) >= SITE_SCORE_YES;
 }
 
-/* Is told of every loaded module, under the loader's lock, by those who walk them anyway. */
+/* Called for every loaded module, under the loader's lock, by code that walks them anyway. */
 void site_module_seen(const struct dl_phdr_info *info);
 
 #endif

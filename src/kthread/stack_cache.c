@@ -197,7 +197,7 @@ static void free_locked(struct stack_block *block) {
     }
 }
 
-/* --- threads whose end nobody is told ------------------------------------------------------------------------ */
+/* --- threads whose end is not reported -------------------------------------------------------------------- */
 
 static void set_adrift_locked(struct stack_block *block) {
     struct stack_block **end = cache.adrift.end == NULL ? &cache.adrift.first : cache.adrift.end;
@@ -231,7 +231,7 @@ static bool is_gone(const struct stack_block *block) {
     return tid != 0 && sys(SYS_tgkill, sys(SYS_getpid), tid, 0) == -ESRCH;
 }
 
-/* Looks at a few; who is still there goes to the end, so that all have their turn. */
+/* Looks at a few; threads that still exist go to the end, so that all have their turn. */
 static void sweep_locked(void) {
     for (int i = 0; i < SWEEP && cache.adrift.first != NULL; i++) {
         struct stack_block *block = unlink_adrift_locked(&cache.adrift.first);

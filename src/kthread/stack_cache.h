@@ -3,8 +3,9 @@
  * faulting in and unmapping it is saved. libc has such a cache itself, 40 MB of it, that is five default stacks; this
  * one keeps as many as THRUM_CACHE_MAX_IDLE says, without it as many as were ever in use at once.
  *
- * Stacks are carved from *arenas*, mappings that stay (unless address space becomes limited); so a handle, which libc lays at the top of the
- * thread's stack, tells the block that it is in by its address alone, also after the thread is gone. A block:
+ * Stacks are carved from *arenas*, mappings that stay (unless address space becomes limited); so a handle, which libc
+ * lays at the top of the thread's stack, tells the block that it is in by its address alone, also after the thread is
+ * gone. A block:
  *
  *   from       to         made by                                     when
  *   BLANK      USED       creator                                     no access yet, its pages never touched
@@ -12,17 +13,18 @@
  *   USED       FREE       joiner                                      libc's join has returned 0
  *   (creator)  ADRIFT     creator of a detached thread                before it starts
  *   USED       ADRIFT     pthread_detach                              libc's detach has returned 0
- *   ADRIFT     FREE       a creator that finds no free one (sweep)    the kernel knows the thread's tid no more
+ *   ADRIFT     FREE       a creator that finds no free one (sweep)    the kernel no longer knows the thread's tid
  *   ADRIFT     FREE       joiner                                      it had been waiting when the thread was detached
- *   any free   BLANK      cull, or who frees one too many             the memory goes back to the kernel
+ *   any free   BLANK      cull, or a thread that frees too many       the memory goes back to the kernel
  *
- * All under one lock, taken with the signals blocked. `use` counts the block's threads: who joins or detaches notes it
+ * All under one lock, taken with the signals blocked. `use` counts the block's threads: a joiner or detacher notes it
  * before libc is asked, since afterwards the block may be another thread's (only in a program that is wrong already).
  *
  * Why a block is free when we say so: libc's join waits for the word that the kernel clears when the thread lets go of
- * the address space; nothing of a thread touches its stack after that. A detached thread's end nobody is told. But a
- * tid that tgkill does not find (ESRCH) has been released, and that comes after letting go of the address space; if the
- * number has been given to somebody else meanwhile, the block merely waits on. The thread notes its tid at its start.
+ * the address space; nothing of a thread touches its stack after that. A detached thread's end is not reported. But a
+ * tid that tgkill does not find (ESRCH) has been released, and that comes after letting go of the address space; if
+ * the number has been given to another thread meanwhile, the block merely waits longer. The thread notes its tid at
+ * its start.
  *
  * What differs from a stack of libc's: pthread_getattr_np knows nothing of its guard (stack_cache_attributes
  * does); libc makes a user's stacks not executable when a module needs that (where the program needs it from the

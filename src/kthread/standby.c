@@ -17,10 +17,10 @@
 
 struct standby {
     _Alignas(64) uint32_t post; /* enum post */
-    pid_t tid;                  /* the thread's own note, for who waits for its end */
+    pid_t tid;                  /* the thread's own note, for a waiter for its end */
     pthread_t handle;
     struct kthread_kind kind;
-    struct standby *next; /* under the pool's lock, or of whoever took the list */
+    struct standby *next; /* under the pool's lock, or of the thread that took the list */
 
     /* The job: the creator's until POST_JOB. */
     void *(*fn)(void *);
@@ -282,7 +282,7 @@ static int start_helper(const struct kthread_kind *kind, sigbits mask, bool deta
 
 /* --- STANDBY: the filler -------------------------------------------------------------------------------- */
 
-/* A kind that wants one more, or -1: then the filler is to sleep. */
+/* A kind that wants one more, or -1: then the filler must sleep. */
 static int next_to_make_locked(struct kthread_kind *kind) {
     for (int i = 0; i < KINDS; i++)
         if (pool.kinds[i].count < pool.kinds[i].level) {
@@ -415,7 +415,7 @@ static struct standby *take(const struct kthread_kind *kind) {
     return standby;
 }
 
-/* The caller owns it. From the post on it may end and its descriptor be anybody's. */
+/* The caller owns it. From the post on it may end and its descriptor be another's. */
 static void hand_over(struct standby *standby, sigbits mask, bool detached, void *(*fn)(void *), void *arg,
                       pthread_t *handle) {
     standby->fn = fn;

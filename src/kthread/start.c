@@ -106,10 +106,10 @@ static int start_new(const struct kthread_kind *kind, sigbits mask, bool detache
     return 0;
 }
 
-/* Idle threads that nobody asks for, because every creator wants another kind, would grow without bound: where
- * there are more of them than can be of use, a miss ends the coldest. SPARE is generous, for a program may have that
- * many kinds and need each of them now and then. With a minimum rest a miss says nothing of that: those that still
- * rest will be of use, and how many of them there may be is for max_idle to say. libthrum-cache(7) promises both. */
+/* Idle threads that are not needed, because every creator wants another kind, would grow without bound: where there
+ * are more of them than can be of use, a miss ends the coldest. SPARE is generous, for a program may have that many
+ * kinds and need each of them now and then. With a minimum rest a miss says nothing of that: those that still rest
+ * will be of use, and max_idle bounds how many of them there may be. libthrum-cache(7) promises both. */
 static void evict_one(void) {
     enum { SPARE = 64 };
     if (kthread_config.min_rest_ns != 0 ||
@@ -132,7 +132,7 @@ static int start(const struct kthread_kind *kind, sigbits mask, bool detached, v
     prepare(thread, kind, mask, detached, fn, arg);
     *handle = thread->handle;
     counters_count(&thrum_cache_counters.reused);
-    place_post(thread, detached); /* from here the thread may end and be anybody's */
+    place_post(thread, detached); /* from here the thread may end and be another's */
     return 0;
 }
 

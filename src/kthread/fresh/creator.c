@@ -75,10 +75,9 @@ bool creator_has_registers(void) {
     return arch_registers_all(registers_known);
 }
 
-/* A thread that creates one after another need not ask for its own affinity each time: what this process changes is
- * seen by the epoch. What other processes change is seen if it is older than a few microseconds, less than it takes
- * them to tell the creator of it; who waits in a join asks anew meanwhile, where it costs nothing
- * (creator_look_again). */
+/* A thread that creates one after another need not ask for its own affinity each time: changes by this process are
+ * seen by the epoch. Changes by other processes are seen if they are older than a few microseconds, less than it
+ * takes to tell the creator of them. A joiner asks anew while it waits, where it costs nothing (creator_look_again). */
 enum { AFFINITY_GOOD_FOR_US = 20, AFFINITY_LOOK_AGAIN_US = 10 };
 static uint32_t affinity_epoch = 1;
 static __thread struct {

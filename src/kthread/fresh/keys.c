@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pthread_key_t and tss_t values: destructors at a logical thread's end, and NULL for the next one. Row keys.
  *
- * libc runs destructors only when a kernel thread really exits. Which keys exist its own table tells, which it exports
- * for debuggers: so keys count that were created past the front end, too. The front end also reports every creation and
- * deletion; where libc's table is not understood, that is all there is. Values stay in libc: a deleted and recreated key
- * already reads as NULL there.
+ * libc runs destructors only when a kernel thread really exits. libc's own table, which it exports for debuggers,
+ * tells which keys exist: so keys count that were created past the front end, too. The front end also reports every
+ * creation and deletion; where libc's table is not understood, that is all there is. Values stay in libc: a deleted
+ * and recreated key already reads as NULL there.
  *
- * The table is written by whoever creates or deletes a key and read by ending threads. POSIX lets neither
- * race with a use of that key; an entry is one pointer and one flag, each atomic. */
+ * The table is written by the creator or deleter of a key and read by ending threads. POSIX lets neither race with a
+ * use of that key; an entry is one pointer and one flag, each atomic. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>

@@ -140,7 +140,7 @@ static int trim_module(struct dl_phdr_info *info, size_t size, void *argument) {
 }
 
 /* libc's fork does not repair the lock that dl_iterate_phdr holds: a child forked meanwhile by another thread would
- * find it taken for ever. So fork waits until nobody is here (tls_fork_before). Held with all signals blocked. */
+ * find it taken for ever. So fork waits until no thread is here (tls_fork_before). Held with all signals blocked. */
 static struct lock reimaging;
 
 void tls_reimage(void) {
@@ -162,7 +162,7 @@ void tls_trim(void) {
     lock_release(&reimaging);
 }
 
-/* In a callback of its own the caller has the loader's lock itself, and whoever is in tls_reimage waits for it. */
+/* In a callback of its own the caller holds the loader's lock itself, and a thread in tls_reimage waits for it. */
 void tls_fork_before(void) {
     if (!tls_lock_held_by_caller())
         lock_acquire(&reimaging);
