@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who called whom in another process, by way of elfutils' libdw. Nothing where a module has no unwind tables. Names for
-// the addresses: symbols.hpp.
+// Backtraces of threads of another process, by elfutils' libdw. Nothing where a module has no unwind tables. Names
+// for the addresses: symbols.hpp.
 #pragma once
 
 #include <sys/types.h>
@@ -36,8 +36,8 @@ class Backtracer {
     Backtracer(const Backtracer &) = delete;
     Backtracer &operator=(const Backtracer &) = delete;
 
-    // From registers by their DWARF numbers; which are known: bits of `known`; `pc`: where it goes on, which is behind
-    // a call, or where it is at. `is_whole`: whether it came to where the thread began.
+    // From registers by their DWARF numbers; bits of `known` say which are known. `pc`: where it resumes, which is
+    // behind a call, or the present address. `is_whole`: whether the backtrace reached the thread's start.
     enum class At : std::uint8_t { kBehindCall, kInstruction };
     Backtrace from_registers(const std::uint64_t *registers, std::uint64_t known, std::uint64_t pc,
                              At at = At::kBehindCall, bool *is_whole = nullptr) const;

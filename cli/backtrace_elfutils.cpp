@@ -91,8 +91,8 @@ bool set_registers(Dwfl_Thread *thread, void *context) {
 constexpr Dwfl_Thread_Callbacks kThreads = {next_thread,   get_thread, read_memory,
                                             set_registers, nullptr,    nullptr};
 
-// Where a thread begins, call-frame information says that nobody called. (The unwinder ends there without an error, and
-// does so too where it lacks a register.)
+// At a thread's start, call-frame information says that there is no caller. (The unwinder ends there without an
+// error, and also where it lacks a register.)
 bool is_beginning(Dwfl *dwfl, Dwarf_Addr address) {
     Dwarf_Addr bias = 0;
     Dwfl_Module *module = dwfl_addrmodule(dwfl, address);

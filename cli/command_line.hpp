@@ -68,7 +68,7 @@ class CommandLine {
     // Reads the words and does what they ask for. What is wrong, with them or with what they ask for (Failure), is one
     // line on stderr. Returns the exit code.
     int run(int argc, char **argv);
-    // What the process is to die of after that (Interrupted); 0: of nothing.
+    // The signal that the process dies of after that (Interrupted); 0: none.
     int signal() const { return signal_; }
 
   private:

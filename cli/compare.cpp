@@ -84,7 +84,7 @@ std::string failure_of(const Pair &pair, const Options &options) {
     return "";
 }
 
-// A file in memory for what a program says before it fails. For warm-up runs only: nobody knows how much it says.
+// A file in memory for what a program prints before it fails. For warm-up runs only: its size is not bounded.
 class LastWords {
   public:
     LastWords() : file_(memfd_create("thrum-stderr", MFD_CLOEXEC)) {}

@@ -21,7 +21,7 @@ enum ExitCode : int {
     kNotFound = 127,
 };
 
-// Without a line: what there is to say has been said, as by a program that fails.
+// Without a line: the reason was printed already, as by a program that fails.
 class Failure : public std::runtime_error {
   public:
     Failure(int code, const std::string &line) : std::runtime_error(line), code_(code) {}

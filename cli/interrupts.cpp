@@ -103,7 +103,7 @@ void Interrupts::restore_in_child() const {
 }
 
 bool Interrupts::wait(double seconds) {
-    if (caught_ == 0 && noted != 0) { // while nobody waited
+    if (caught_ == 0 && noted != 0) { // between two waits
         caught_ = noted;
         return true;
     }

@@ -111,7 +111,7 @@ int open_mapped(const Mapping &mapping, pid_t process) {
         return fd;
     char range[64];
     std::snprintf(range, sizeof range, "/map_files/%llx-%llx", static_cast<unsigned long long>(mapping.start),
-                  static_cast<unsigned long long>(mapping.end)); // for who may use CAP_CHECKPOINT_RESTORE
+                  static_cast<unsigned long long>(mapping.end)); // with CAP_CHECKPOINT_RESTORE
     const std::string folder = "/proc/" + std::to_string(process);
     for (const std::string &path : {folder + "/root" + mapping.path, folder + "/exe", folder + range})
         fd = fd < 0 ? open_if_mapped(path, mapping) : fd;

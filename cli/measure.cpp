@@ -64,7 +64,7 @@ std::vector<char *> pointers(const std::vector<std::string> &entries) {
     return list;
 }
 
-// What posix_spawn is to do between fork and exec. It takes vfork, so that this process's size costs nothing.
+// What posix_spawn does between fork and exec. It uses vfork, so that this process's size costs nothing.
 class Preparation {
   public:
     Preparation(int in, int out, int err, const sigset_t &mask) {

@@ -41,8 +41,8 @@ std::string how_it_ended(int status);
 // This process's: NAME=VALUE, all of them.
 std::vector<std::string> present_environment();
 
-// What each run is to read as its stdin. Throws Failure (1) where it is not there or is a directory, which opens like a
-// file, and each run would find it cannot be read.
+// What each run reads as its stdin. Throws Failure (1) if it does not exist or is a directory, which opens like a
+// file, and which no run could read.
 void check_input(const std::string &path);
 
 } // namespace thrum

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `thrum ps PID`: what the workers and user-level threads of a process are at, read from its memory while it goes on.
-// src/inspect, which thrum_dump is made of too, knows how to read it; this adds names, backtraces and JSON.
+// `thrum ps PID`: what the workers and user-level threads of a process do, read from its memory while it runs.
+// src/inspect, which thrum_dump uses too, knows how to read it; this adds names, backtraces and JSON.
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `thrum stat [OPTIONS] [--] PROG [ARGS...]`: is this program slower because of its threads, why, where, and what is to be
-// done? `thrum stat -p PID` asks the same of a process that runs already.
+// `thrum stat [OPTIONS] [--] PROG [ARGS...]`: is this program slower because of its threads, why, where, and what
+// helps? `thrum stat -p PID` asks the same of a running process.
 //
-// Times come from bare runs with different numbers of threads (stat/sweep.cpp); causes from further runs that are looked
-// at from outside, or counted from inside (stat/layers.hpp). Without a number of threads to vary there is one run, which
-// is looked at from outside. stat/examination.cpp has the runs made, stat/rules.cpp concludes, stat/report_*.cpp print.
+// Times come from bare runs with different numbers of threads (stat/sweep.cpp); causes from further runs that are
+// observed from outside, or counted from inside (stat/layers.hpp). Without a number of threads to vary there is one
+// run, which is observed from outside. stat/examination.cpp makes the runs, stat/rules.cpp concludes,
+// stat/report_*.cpp print.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,7 +108,7 @@ void end_as(int status) {
         throw Failure(WEXITSTATUS(status), "");
 }
 
-// The program's stdout is its own: what there is to say goes to stderr, but for --json, which is for another program.
+// The program's stdout is its own: the report goes to stderr, except for --json, which is for another program.
 void print(const Options &options, const Report &report, OutputFile &file) {
     if (file.wanted()) {
         file.write(options.json ? json_of(report) : text_of(report));
@@ -135,7 +136,7 @@ void stat_program(Options options, const std::vector<std::string> &words) {
         examination.run_program(words);
         status = examination.status();
     }
-    print(options, report, files.report()); // first: a file may not be to be had any more
+    print(options, report, files.report()); // first: a file may be gone later
     files.write(report);
     end_as(status);
 }

@@ -16,10 +16,10 @@ std::string svg_line(double x1, double y1, double x2, double y2, const char *sty
 std::string svg_dot(double x, double y, const char *style, const std::string &title);
 std::string svg_box(double x, double y, double width, double height, const char *style,
                     const std::string &title = "");
-// `anchor`: "start", "middle" or "end" of the text is at x.
+// `anchor`: whether x is the "start", "middle" or "end" of the text.
 std::string svg_label(double x, double y, const char *anchor, const std::string &text);
 
-// `title` is for who cannot see it.
+// `title` is for screen readers.
 std::string svg_picture(double width, double height, const std::string &title, const std::string &content);
 
 // 1, 2 or 5 times a power of ten, so that there are four to nine steps in `span`, which is more than 0.

@@ -68,13 +68,13 @@ const char *how_it_left(unsigned kind) {
     }
 }
 
-// What is going on on a track.
+// What happens on a track.
 struct Present {
     std::vector<Slice> running;        // a thread, and on its stack tasklets
     std::optional<Slice> idle;         // searching or parked
     std::optional<std::size_t> before; // the slice of the last that ran, once it has left
     std::size_t last = kNoLife;        // the life of the last event
-    std::size_t spawner = kNoLife;     // who has just left for the one that it spawned
+    std::size_t spawner = kNoLife;     // the life that has just left for the thread that it spawned
 };
 
 struct Source {
@@ -149,7 +149,7 @@ class Maker {
         lives_[unit_] = timeline_.lives.size() - 1;
         return lives_[unit_];
     }
-    // Who runs here, or on whose behalf something happens.
+    // The thread that runs here, or on whose behalf something happens.
     std::size_t who() { return here().running.empty() ? kNoLife : here().running.back().life; }
 
     // --- running ---
@@ -207,8 +207,8 @@ class Maker {
 
     // --- making others run ---
 
-    // The arrow begins in a slice: in that of whoever runs, or has just left, as one that has ended and whose joiner
-    // goes on.
+    // The arrow begins in a slice: in that of the present thread, or of one that has just left, as one that has ended
+    // and whose joiner resumes.
     void depart(std::size_t life, bool is_spawn) {
         if (!here().running.empty()) {
             pending_[life] = {track_, at_, is_spawn};
@@ -241,7 +241,7 @@ class Maker {
         timeline_.lives[life].maker = who();
         depart(life, true);
     }
-    // Who is not known waits on a kernel thread of its own.
+    // An unknown life waits on a kernel thread of its own.
     void wake() {
         const std::size_t life = find();
         if (life != kNoLife)
@@ -267,7 +267,7 @@ class Maker {
         here().idle.reset();
     }
 
-    // The end of the trace is that of what goes on.
+    // Slices that are open at the end of the trace end there.
     void close_all() {
         at_ = std::max(at_, clock_.ns(section_.header.end.ticks));
         for (track_ = 0; track_ < present_.size(); track_++) {
@@ -282,7 +282,7 @@ class Maker {
     Timeline timeline_;
     std::vector<Present> present_;
     std::unordered_map<std::uint64_t, std::size_t> lives_; // by descriptor
-    std::unordered_map<std::size_t, Source> pending_;      // by life: who was made to run, and has not yet
+    std::unordered_map<std::size_t, Source> pending_;      // by life: made runnable, and has not run yet
     std::size_t track_ = 0;
     std::uint64_t at_ = 0, unit_ = 0;
 };

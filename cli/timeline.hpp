@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The events of a trace put in order: who ran where and when, what workers did meanwhile, and who made whom run.
-// trace_json.cpp writes it down.
+// The events of a trace put in order: which thread ran where and when, what workers did meanwhile, and which thread
+// made which one runnable. trace_json.cpp writes it down.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Life {
 struct Slice {
     enum What { kThread, kTasklet, kSearching, kParked, kWakes, kSpawns } what;
     std::size_t track;
-    std::size_t life; // of the last two: who is woken, or made; kNoLife: it is not known
+    std::size_t life; // of the last two: the life that is woken, or created; kNoLife: not known
     std::uint64_t begin, end;
     bool begins; // the life does
     // How it left: "waits", "yields", "is preempted", "spawns", "migrates", "schedules", "ends", "runs on".
@@ -44,7 +44,7 @@ struct Mark {
     std::uint64_t argument; // kSteal: from which worker; kMigrate: where to
 };
 
-// From who makes a thread, or lets it go on, to where it does.
+// From the creator of a thread, or its waker, to where it runs.
 struct Arrow {
     std::size_t from_track, to_track;
     std::uint64_t from, to;

@@ -236,7 +236,7 @@ int code_of(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Ctrl-C or Ctrl-\ ended it: so it does this command, for a shell that is to end its loop.
+// Ctrl-C or Ctrl-\ ended it: so this command dies of it too, so that a shell ends its loop.
 bool is_from_keyboard(int status) {
     return WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT);
 }

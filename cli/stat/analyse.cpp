@@ -68,7 +68,7 @@ struct Step {
 
 void count_waiters(std::vector<Step> &steps, LockUse &use) {
     std::sort(steps.begin(), steps.end(), [](const Step &a, const Step &b) {
-        return a.at != b.at ? a.at < b.at : a.by < b.by; // who goes makes room for who comes
+        return a.at != b.at ? a.at < b.at : a.by < b.by; // a thread that ends makes room for a new one
     });
     double since = 0, waited = 0, waited_by_all = 0;
     int waiters = 0;
@@ -224,8 +224,8 @@ SampledRun::Wait SampledRun::wait_of(const ProcSample &sample) const {
     return {places_.era_of(sample.at), sample.arguments[0], sample.arguments[1]};
 }
 
-// A thread that went on while its stack was copied did wait, and the word tells for what. Where, is taken from the wait for
-// the same word that was seen before it; of the first ones, from the one that comes first.
+// A thread that ran on while its stack was copied did wait, and the word tells for what. The place is taken from the
+// wait for the same word that was seen before it; of the first ones, from the one that comes first.
 void SampledRun::see_all() {
     std::map<Wait, std::pair<std::size_t, std::size_t>> stacks; // with Python's
     const auto is_placed = [](const ProcSample &one) { return one.stack != kNone; };
@@ -391,7 +391,8 @@ void SampledRun::add_lock_times(const ProcThread &thread, const Samples &samples
     }
 }
 
-// Who has the lock that a thread waits for, or whose end. The owner beside a word is believed where that is a mutex's.
+// The holder of the lock that a thread waits for, or the thread whose end it waits for. The owner beside a word is
+// trusted if it is a mutex's.
 pid_t SampledRun::awaited(const ProcSample &sample, const Seen &seen) const {
     const auto known = [this](pid_t id) { return ids_.count(id) != 0 && sampler_.has_same_numbers ? id : 0; };
     if (seen.doing == Doing::kJoinWait)

@@ -20,7 +20,7 @@ namespace thrum::stat {
 // more than a fifth of a percent of one CPU: a map of many threads is long. An ended process leaves the last one.
 class MapReader {
   public:
-    // `is_told`: somebody calls changed() when there is more code in it, so that to look by oneself is seldom of use.
+    // `is_told`: changed() is called when there is more code in it, so that polling is seldom useful.
     explicit MapReader(std::vector<Maps> &maps, bool is_told = false) : maps_(maps), is_told_(is_told) {}
     void begin(pid_t pid) { pid_ = pid; }
     void changed() { next_ = std::min(next_, paid_at_); } // there is more to see
@@ -41,7 +41,7 @@ class SampleKeeper {
   public:
     explicit SampleKeeper(CpuProfile &profile) : profile_(profile) {}
 
-    // Around all that is done for the samples that have come. `is_last`: the program has ended, and is in nobody's way.
+    // Brackets all work for samples that have come. `is_last`: the program has ended, and cannot be disturbed.
     void begin(double now, bool is_last);
     void end();
 

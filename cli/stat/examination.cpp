@@ -59,7 +59,7 @@ void Examination::run_program(const std::vector<std::string> &words) {
 }
 
 int Examination::status() const {
-    // Whom a second interrupt has killed ended by the first.
+    // A program that a second interrupt killed ended by the first.
     const bool is_ours = !options_.sweep.empty() || (WIFSIGNALED(status_) && WTERMSIG(status_) == SIGKILL);
     return interrupts_.caught() != 0 && is_ours ? interrupts_.caught() : status_;
 }
@@ -166,7 +166,7 @@ Measured Examination::run_once(const Launch &launch, const Streams &streams,
     return measured;
 }
 
-// With --rate, what the program prints is read when it has ended, and shown then where it is to be shown.
+// With --rate, the program's output is read when it has ended, and shown then if it is to be shown at all.
 Measured Examination::run_bare(const Launch &launch, Streams streams) {
     if (options_.rate == nullptr)
         return run_once(launch, streams, {});
@@ -204,7 +204,7 @@ bool Examination::measure_bare(Runs &runs, const Streams &streams) {
 
 // --- one number of threads ----------------------------------------------------------------------------
 
-// Looked at from outside in its only run, unless there are to be more.
+// Observed from outside in its only run, unless more are requested.
 void Examination::one_number() {
     runs_.push_back({launch_, {}});
     for (unsigned long done = 0; done < options_.runs.value_or(0) && may_continue(); done++) {
@@ -401,7 +401,7 @@ void Examination::count_exactly(const Launch &launch) {
         know("Waits were counted in a separate run, whose times are not reported.");
 }
 
-// Who makes threads all the time is hardly ever asleep, so the sampler does not see it.
+// A thread that creates threads all the time hardly ever sleeps, so the sampler does not see it.
 void Examination::look_for_makers(const Launch &launch) {
     std::string why_not;
     const std::unique_ptr<MakersLayer> layer = make_makers(launch.path, why_not);

@@ -48,8 +48,8 @@ class Examination {
     void run_program(const std::vector<std::string> &words);
     void watch_process();
 
-    // How the command is to end, as from waitpid: as the first run did that did not end with 0. A sweep that was
-    // interrupted is no run of the program's.
+    // How the command ends, as from waitpid: like the first run that did not end with 0. An interrupted sweep is no
+    // run of the program's.
     int status() const;
 
   private:

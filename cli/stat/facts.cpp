@@ -33,8 +33,8 @@ bool ends_with(const std::string &text, const std::string &end) {
 
 // --- stacks -------------------------------------------------------------------------------------------
 
-// The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest to the
-// program's own code counts. printf() may allocate, and who calls it did not call malloc().
+// The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest
+// to the program's own code counts. printf() may allocate, and its caller did not call malloc().
 const Frame *hidden_frame(const std::vector<Frame> &stack) {
     const Frame *found = nullptr;
     for (const Frame &frame : stack) {
@@ -71,7 +71,7 @@ void name_hidden(Culprit &culprit, const Frame &frame, const HiddenLock &entry) 
     culprit.key = culprit.name;
 }
 
-// Static data of a library, and nobody has heard of the function: a hidden lock all the same.
+// Static data of a library, in an unlisted function: a hidden lock all the same.
 void name_unlisted(Culprit &culprit, const Frame &frame) {
     culprit.kind = Culprit::kHidden;
     culprit.name = public_name(frame.function) + "()";
@@ -163,7 +163,7 @@ std::vector<Culprit> find_culprits(const Report &report) {
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
         for (const Site &site : *burns) {
             double Culprit::*const part = burns == &report.burns ? &Culprit::burned : &Culprit::burned_one;
-            // What is called by a function of a library's that somebody waits in is that one's: it may allocate.
+            // What is called by a library's function that threads wait in is part of that function: it may allocate.
             const Frame *called = called_frame(site.stack);
             const auto waited = called != nullptr ? find(public_name(called->function) + "()") : list.end();
             if (waited != list.end() && waited->kind == Culprit::kHidden) {
@@ -297,8 +297,9 @@ double beyond_others(const std::vector<Thread> &threads) {
     return most - next;
 }
 
-// The part of the time that one thread would be alone in, had others left the program its CPUs: by CPU time. When threads get
-// CPUs, and so which of them is left over in the end, is the others' doing then; who has the work is not.
+// The part of the time that one thread would run alone, had others left the program its CPUs: by CPU time. Otherwise
+// the others decide when threads get CPUs, and so which thread is left over in the end; the distribution of the work
+// does not.
 double share_alone_by_cpu(const Report &report, double usable) {
     const Alone time = time_alone(report);
     const double alone = std::min(time.cpu - time.tail_cpu, beyond_others(report.threads));
@@ -326,8 +327,8 @@ double share_of(double part, double rest) {
     return part > 0 ? part / (part + rest) : 0;
 }
 
-// Did others use some of the machine? Where that could not be read, as of very short runs, the kernel's account of time in
-// which somebody waited for a CPU tells; but with more threads than cores the program's own ones do.
+// Did others use some of the machine? If that could not be read, as of very short runs, the kernel's account of time
+// in which a task waited for a CPU tells; but with more threads than cores the program's own tasks count there.
 bool may_be_disturbed(const Point &point, unsigned processors, bool waits_for_itself) {
     if (is_disturbed(point.load, processors))
         return true;
@@ -410,7 +411,7 @@ Facts::Facts(const Report &whole) : report(whole) {
     }
     active = of(Doing::kRunning) + of(Doing::kRunnable) + of(Doing::kLockWait) + of(Doing::kInputOutput) +
              input + of(Doing::kKernel);
-    // However many threads sit there until somebody sends them something, those that work may do so one after the other.
+    // However many threads wait there for messages, those that work may do so one after the other.
     const double others = std::max(0.0, active - of(Doing::kLockWait)),
                  working = std::max(0.0, others - messages);
     const auto is_most_of_work = [&](double waited) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A deadlock is told by who waits for whom. Where the owner of each lock is known that is a chain from thread to thread: it
-// ends at one that can go on, or it comes back to where it was, or it leads to one that has ended with the lock. Where no
-// owner is known it takes more: that all threads there are wait, for locks and for each other's ends, and none has run.
+// A deadlock shows in which thread waits for which. If the owner of each lock is known that is a chain from thread to
+// thread: it ends at a thread that can run, or it comes back to where it was, or it leads to one that has ended with
+// the lock. If no owner is known it takes more: all threads wait, for locks and for each other's ends, and none has
+// run.
 //
-// Samples are of moments, and of many threads each has few. So nothing counts but what is certain: that a thread waited for the
-// same from one look to another, not having run in between, and that all those waits have a part of the time in common.
+// Samples are of single instants, and of many threads each has few. So only certain facts count: that a thread waited
+// for the same from one sample to another, not having run in between, and that all those waits have a part of the
+// time in common.
 #include "stat/holders.hpp"
 
 #include <algorithm>
@@ -17,8 +19,8 @@ namespace thrum::stat {
 
 namespace {
 
-// Seconds that waits must have in common: the owner of a lock that is about to be handed over may be another one by now. Longer
-// where nobody's owner speaks for it.
+// Seconds that waits must have in common: the owner of a lock that is about to be handed over may be another one by
+// now. Longer if no owner is known.
 constexpr double kStuck = 0.5, kAllStuck = 1;
 // A process's threads end one after another, and run for that. What was seen so shortly before the last look may be its end.
 constexpr double kEnd = 0.1;
@@ -42,7 +44,7 @@ struct Seen {
     std::map<std::size_t, std::uint64_t> sites; // where it slept, how often
 };
 
-// --- who cannot go on -----------------------------------------------------------------------------------------
+// --- threads that are stuck -----------------------------------------------------------------------------------
 
 struct Wait {
     const Life *life;
@@ -136,7 +138,7 @@ Waits Waiters::ring_through(const Wait &first, std::set<const Wait *> &known) co
     return {};
 }
 
-// All that wait for locks, where nobody is there who does not wait, and nobody has been for long.
+// All that wait for locks, if every thread waits, and has for long.
 Waits Waiters::all() const {
     Waits everyone, found;
     for (const auto &[id, wait] : waits_) {
@@ -169,7 +171,7 @@ Deadlock Waiters::told(const Waits &waits, Deadlock::Kind kind) {
     return deadlock;
 }
 
-// Rings begin with a thread that waits for a lock; those that only wait for somebody in one are not in it.
+// Rings begin with a thread that waits for a lock; threads that only wait for a member are not in it.
 Deadlock Waiters::find() const {
     std::set<const Wait *> known;
     for (const auto &[id, wait] : waits_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has a lock while others wait for it: what the holder does meanwhile, and whether it can ever give the lock back. Used
-// by analyse.cpp.
+// The holder of a lock while others wait for it: what it does meanwhile, and whether it can ever release the lock.
+// Used by analyse.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -23,9 +23,10 @@ struct Look {
     std::uint64_t run_ns = 0; // so far
     Doing doing = Doing::kRunning;
     std::size_t site = SIZE_MAX; // SIZE_MAX: it ran
-    pid_t awaited = 0;     // who has the lock that it waits for, or whose end; 0: not known, but a thread
-    bool is_timed = false; // it goes on after some time, come what may
-    ProcSample::Holding holding = ProcSample::Holding::kUnknown; // what who has the lock was at
+    // the holder of the lock that it waits for, or the thread whose end it waits for; 0: not known, but a thread
+    pid_t awaited = 0;
+    bool is_timed = false;                                       // its wait has a time limit
+    ProcSample::Holding holding = ProcSample::Holding::kUnknown; // what the lock holder did
 };
 
 // A thread, from its first sample to its last.

@@ -100,7 +100,7 @@ bool stay_on_this_cpu() {
 
 constexpr std::uint32_t kPing = 0, kPong = 1, kStop = 2;
 
-// The one who answers. It inherits the CPU of who makes it.
+// The answering thread. It inherits its creator's CPU.
 void answer(std::atomic<std::uint32_t> &word) {
     for (;;) {
         wait_while(word, kPing);
@@ -174,7 +174,7 @@ double measure_switch_cost() {
         cost = cost_of_rounds(word);
         set(word, kStop);
         other.join();
-    } catch (const std::system_error &) { // no thread to be had: it stays unknown
+    } catch (const std::system_error &) { // no thread available: it stays unknown
         cost = 0;
     }
     sched_setaffinity(0, sizeof before, &before);

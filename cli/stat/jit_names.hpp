@@ -21,8 +21,8 @@ struct JitName {
 
 class JitNames {
   public:
-    // Of a process, which may have ended, and by its number in this namespace. Reads no file that is neither the user's own nor
-    // root's: anybody may write to /tmp.
+    // Of a process, which may have ended, and by its number in this namespace. Reads only files that are the user's
+    // own or root's: any user may write to /tmp.
     explicit JitNames(pid_t pid);
     // By the text of such a file: lines of "START SIZE NAME", the first two hexadecimal. What comes later lies over what came
     // before.

@@ -83,7 +83,7 @@ class Sampler : public Layer {
     std::unique_ptr<State> state_;
 };
 
-// --- makers.cpp: who makes threads --------------------------------------------------------------------
+// --- makers.cpp: the creators of threads --------------------------------------------------------------
 
 struct ThreadMaker {
     RawStack stack; // of a call of pthread_create()

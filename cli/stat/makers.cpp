@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the program makes its threads: noted at each call of pthread_create() by libthrum-stat.so in it (stat/makers.c).
-// For programs in which the sampler has seen threads come and go: who makes them is hardly ever asleep.
+// Where the program creates its threads: recorded at each call of pthread_create() by libthrum-stat.so in it
+// (stat/makers.c). For programs in which the sampler has seen threads come and go: their creator hardly ever sleeps.
 #include "failure.hpp"
 #include "stat/collect.hpp"
 

@@ -9,7 +9,7 @@ namespace thrum::stat {
 
 namespace {
 
-// Who makes them: the function of the program that waits for or burns CPU time in pthread_create().
+// Their creator: the function of the program that waits for or burns CPU time in pthread_create().
 Place place_of_making(const Report &report) {
     for (const std::vector<Site> *sites : {&report.makers, &report.burns, &report.others, &report.waits})
         for (const Site &site : *sites)

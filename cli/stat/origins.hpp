@@ -8,7 +8,7 @@
 namespace thrum::stat {
 
 struct Origins {
-    Place made;   // who calls pthread_create()
+    Place made;   // the caller of pthread_create()
     Place joined; // where most are waited for, which is not far from there
     Place begun;  // the function that most begin in
     const Place &best() const { return made.is_known() ? made : joined.is_known() ? joined : begun; }

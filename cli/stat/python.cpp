@@ -239,7 +239,7 @@ std::vector<Frame> Python::frames(pid_t thread) {
         const bool is_read = read_(address, &frame, sizeof frame);
         const Code *code = is_read ? code_at(frame.code) : nullptr;
         if (code == nullptr)
-            return {}; // it has gone on meanwhile
+            return {}; // it has run on meanwhile
         address = frame.previous;
         const long unit =
             (static_cast<long>(frame.instruction) - static_cast<long>(frame.code + at::kInstructions)) / 2;

@@ -71,7 +71,7 @@ struct Site {
     bool is_message = false;            // input that others send, if they do: by a socket, a pipe
 };
 
-// Who has a lock while others wait for it, where the lock's memory tells that.
+// The holder of a lock while others wait for it, where the lock's memory tells that.
 struct Holder {
     std::uint64_t looks = 0; // at threads that waited, when it was seen what the holder was at
     double asleep = 0;       // of these, in which it slept, for anything but a lock
@@ -96,7 +96,7 @@ struct Stuck {
     std::int32_t thread = 0;
     bool is_join = false;        // it waits for the holder to end
     std::size_t site = SIZE_MAX; // index into Report::waits; SIZE_MAX: not known, or a join
-    std::int32_t holder = 0;     // who has the lock, or has to end; 0: not known
+    std::int32_t holder = 0;     // the holder of the lock, or the thread that must end; 0: not known
 };
 
 // Threads of which none can go on.
@@ -161,7 +161,7 @@ struct Finding {
     std::string cause; // one line: "Hidden lock in libc: random()"
     std::string fix;   // one line
     Confidence confidence = Confidence::kLow;
-    std::string function; // where; empty where no place is to blame
+    std::string function; // the place; empty where none is to blame
     std::string file;
     int line = 0;
     std::vector<std::string> evidence; // a line each, with numbers
@@ -235,7 +235,7 @@ struct Report {
     bool creations_counted = false;                        // threads_created
     std::vector<Site> makers; // where threads are made, as far as that was noted: `calls` of `share`
 
-    // CPU profiles, where one was to be had: with the fewest threads of the sweep and with the most.
+    // CPU profiles, if available: with the fewest threads of the sweep and with the most.
     std::string profile_source; // "perf event", "CPU timer in the program"; empty: none
     std::vector<Site> burns, burns_one;
     std::optional<HardwareCounts> counters, counters_one; // the same, where the hardware counts

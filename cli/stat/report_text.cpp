@@ -73,7 +73,8 @@ std::string heading(const Report &report) {
     std::string text = labelled("VERDICT", report.verdict);
     for (const Finding &finding : report.findings) {
         text += cause_text(finding);
-        if (finding.rule == "deadlock") // there are no shares of anything: who waits for whom is all there is
+        if (finding.rule ==
+            "deadlock") // there are no shares: the threads that wait for each other are all there is
             for (const std::string &line : finding.evidence)
                 text += labelled("", line);
         text += labelled("FIX", finding.fix);

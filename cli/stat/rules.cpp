@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of rules (rules.hpp). They are tried from top to bottom. A rule that explains what was lost ends the search
-// for the weaker ones below it: a program that waits for a hidden lock also has threads without a CPU now and then, and
-// nobody is helped by both.
+// The table of rules (rules.hpp). They are tried from top to bottom. A rule that explains what was lost ends the
+// search for the weaker ones below it: a program that waits for a hidden lock also has threads without a CPU now and
+// then, and reporting both helps no user.
 #include "stat/rules.hpp"
 
 #include <algorithm>
@@ -317,7 +317,7 @@ Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rul
     return found;
 }
 
-// By what is known of the function. Where somebody was seen waiting for a lock in it, there is one after all.
+// By what is known of the function. If a thread was seen waiting for a lock in it, there is one after all.
 bool without_lock(const Culprit &culprit) {
     return culprit.is_lockless && culprit.wait_share <= 0;
 }
@@ -349,15 +349,15 @@ bool is_queue(const Culprit &culprit, double threads) {
     return culprit.lock != nullptr && threads > 2 && culprit.lock->waiters_mean >= kQueued * (threads - 1);
 }
 
-// Whoever wants it sleeps for as long as its holder does, however little is done under it. Where hardly anything runs, what
-// keeps the holder awake now and then is not what the others wait for.
+// Waiters sleep for as long as the holder does, however little it does with the lock. Where hardly anything runs,
+// what keeps the holder awake now and then is not what the others wait for.
 bool is_seen_asleep(const Facts &facts, const Culprit &culprit) {
     const double share = facts.parallelism < kLittleCpu ? kAsleepInCalm : kAsleep;
     return culprit.lock != nullptr && culprit.lock->holder.looks >= kFewSamples &&
            culprit.lock->holder.asleep >= share;
 }
 
-// Nobody computes under it, whoever has it: a lock cannot be fought for, nor handed over, by threads that do not run.
+// No holder computes under it: threads that do not run can neither fight for a lock nor hand it over.
 bool is_held_in_calm(const Facts &facts, const Culprit &culprit) {
     return !facts.report.points.empty() && facts.parallelism < kCalm && facts.lock_share >= kHighLockShare &&
            culprit.samples >= kFewSamples;
@@ -528,7 +528,7 @@ Churn churn_of(const Report &report) {
     const auto created = static_cast<double>(report.threads_created);
     const double rate = report.sampled_wall > 0 ? created / report.sampled_wall : 0;
     const bool many = rate >= kChurnRate || lives.size() >= kChurnThreads * 5;
-    // Who lives long is seen more easily.
+    // Threads that live long are seen more easily.
     const bool is_average = mean > 0 && (!seen || (report.creations_counted && mean < median(lives)));
     const double life = is_average ? mean : median(lives);
     return {life, is_average, life < kChurnLife && many};
@@ -592,7 +592,7 @@ std::optional<Finding> spinning_at_barrier(const Facts &facts) {
         if (most == nullptr || (!most->place.is_known() && burner.place.is_known()))
             most = &burner;
     }
-    // Who was kept from a CPU by other programs is waited for as well; that takes little more of it in all.
+    // Threads that other programs kept from a CPU are waited for as well; that takes little more of it in total.
     if (!facts.is_compared() || !facts.has_profiles(kFewSamples) || share < kSpins || share_one > kSpinsOne ||
         facts.inflation < kInflated)
         return std::nullopt;
@@ -606,7 +606,8 @@ std::optional<Finding> spinning_at_barrier(const Facts &facts) {
     return found;
 }
 
-// Its share of CPU time with which threads wait for others: one thread has nobody to wait for, and yields for the work's sake.
+// Its share of CPU time with which threads wait for others: a single thread has no other to wait for, and yields for
+// the work's sake.
 double yielded(const Facts &facts, const Burner &burner) {
     return facts.is_compared() && facts.few->threads == 1 ? burner.share - burner.share_one : burner.share;
 }
@@ -658,7 +659,7 @@ Place place_of_yielding(const Facts &facts) {
     return {};
 }
 
-// One thread waits for nobody; and where there was next to no CPU time a few switches make any rate.
+// A single thread waits for no other; and with next to no CPU time a few switches make any rate.
 Findings busy_wait(const Facts &facts) {
     if (facts.threads < 2 || facts.is_short)
         return {};

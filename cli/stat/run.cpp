@@ -127,7 +127,7 @@ class Child {
     pid_t pid() const { return pid_; }
     // Returns when it has become the program. Throws Failure where it cannot.
     void release();
-    // As waitpid(2), once it has ended: nobody has to end it any more.
+    // As waitpid(2), once it has ended: it need not be ended any more.
     void ended() { pid_ = -1; }
 
   private:
@@ -210,7 +210,7 @@ void Child::release() {
 
 // --- what happens while it runs -----------------------------------------------------------------------
 
-// The clockwork of both kinds of runs: who is called when.
+// The schedule of both kinds of runs: what is called when.
 class Clockwork {
   public:
     Clockwork(pid_t pid, const std::vector<Layer *> &layers, const std::function<void()> &on_tick)
@@ -300,7 +300,7 @@ class Leash {
                          "report follows\n";
         is_told_ = true;
     }
-    // Ctrl-Z is for the whole job: this process stops with it, and goes on with it.
+    // Ctrl-Z is for the whole job: this process stops with it, and continues with it.
     void stopped(int signal) {
         measured_.stopped = true;
         if (!in_foreground_ || signal != SIGTSTP)

@@ -305,8 +305,9 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
     return true;
 }
 
-// Of a mutex of glibc's, on both processors: its word, a count, the owner's number, how many have it or come back to it, and
-// its kind. Who knows more than the word, as of the stack, may see that it is something else.
+// A glibc mutex, on both processors: its word, a count, the owner's number, the number of holders and of threads that
+// come back to it, and its kind. A reader that knows more than the word, such as the stack, may see that it is
+// something else.
 pid_t Sampler::State::owner_of(std::uint64_t word) const {
     constexpr std::uint32_t kKinds = 0x3ff;
     struct {
@@ -348,7 +349,7 @@ void Sampler::State::look_at_holder(ProcSample &sample, double now) {
         if (owner_of(word) != found.holder)
             found.holding = ProcSample::Holding::kUnknown;
         held = found;
-        sample.holding = held.holding; // of one look, whoever waits
+        sample.holding = held.holding; // of one sample, for all waiters
     }
     sample.holder = held.holder;
 }
@@ -499,7 +500,7 @@ void Sampler::attach(pid_t pid) {
 }
 
 void Sampler::poll(double now) {
-    constexpr double kEarly = 0.002; // by which it may come, for whoever calls does so in steps of his own
+    constexpr double kEarly = 0.002; // by which it may come, since callers have steps of their own
     State &state = *state_;
     if (state.is_over || !state.threads.is_open() || now + kEarly < state.next_at)
         return;

@@ -63,7 +63,7 @@ std::size_t StackKeeper::add(RawStack stack) {
     constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
     std::uint64_t hash = (stack.pc ^ observed_.maps.size()) * kPrime;
     std::size_t used = 0;
-    // Where it is at is not known yet: as little is known of those that it came from.
+    // The present address is not known yet: so neither are its callers.
     const bool is_known = is_code(stack.pc);
     for (std::size_t at = 0; at + sizeof(std::uint64_t) <= stack.bytes.size(); at += sizeof(std::uint64_t)) {
         std::uint64_t word;

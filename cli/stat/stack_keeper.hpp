@@ -28,8 +28,8 @@ class StackKeeper {
 
     // Of a thread that sleeps, or slept a moment ago.
     RawStack copy(std::uint64_t sp, std::uint64_t pc);
-    // An index into Observed::stacks; SIZE_MAX where there is no room for more of them. What lies on it above the last return
-    // address is left out, if the code is known that it is at.
+    // An index into Observed::stacks; SIZE_MAX if there is no room for more of them. What lies on it above the last
+    // return address is left out, if the present code is known.
     std::size_t add(RawStack stack);
 
   private:

@@ -12,7 +12,7 @@
 
 namespace thrum::stat {
 
-// How a program is told how many threads it is to have.
+// How a program is told its number of threads.
 struct Telling {
     std::string variable;     // of its environment, as OMP_NUM_THREADS; empty: none
     bool by_affinity = false; // it looks how many CPUs it may use

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For root and who has CAP_PERFMON: where threads give up their CPUs, and for how long, by the kernel's own events. Each
-// switch is counted with its time; of some, and of some waits for futexes, the stack is copied (sched:sched_switch,
-// syscalls:sys_enter_futex), as many as stand for the rest. Nothing is put into the program, so static ones will do.
-// Used by exact.cpp.
+// For root and users with CAP_PERFMON: where threads give up their CPUs, and for how long, by the kernel's own
+// events. Each switch is counted with its time; of some, and of some waits for futexes, the stack is copied
+// (sched:sched_switch, syscalls:sys_enter_futex), as many as stand for the rest. Nothing is loaded into the program,
+// so static ones will do. Used by exact.cpp.
 #pragma once
 
 #include <cstdint>

@@ -121,8 +121,8 @@ void ThreadList::note(pid_t id, double now) {
     watched_[place].listed = listings_;
 }
 
-// One that was not met in the list may be there all the same: whoever ends while it is read moves others to a place that was
-// passed already. So it was not all of them, if some were not known before, and is read once more.
+// A thread that was not met in the list may still exist: an end during the reading moves others to a place that was
+// passed already. So the list was incomplete if some threads in it were unknown before, and it is read once more.
 void ThreadList::end(double now) {
     is_listing_ = false;
     std::vector<Watched> left;

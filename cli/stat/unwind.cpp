@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Class Unwinder (layers.hpp): from the bytes of a stack to who called whom, and from the address of a futex word to what
-// that belongs to. All of it after the program has ended: its files are still there, its memory is not.
+// Class Unwinder (layers.hpp): from the bytes of a stack to its backtrace, and from the address of a futex word to
+// what that belongs to. All of it after the program has ended: its files are still there, its memory is not.
 //
-// What is known of a thread that waits is its stack pointer and where it is. Call-frame information finds the rest, except
-// where a function addresses its frame by the frame pointer, and none of those that it called has saved that. Such a frame
-// is looked for on the stack itself: functions with a frame pointer leave the caller's beside the return address.
+// What is known of a waiting thread is its stack pointer and its address. Call-frame information finds the rest,
+// except where a function addresses its frame by the frame pointer, and none of the functions that it called has
+// saved that. Such a frame is looked for on the stack itself: functions with a frame pointer leave the caller's
+// beside the return address.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -63,7 +63,7 @@ bool accuses(const Finding &finding) {
     return finding.rule != "scales" && finding.rule != "inconclusive" && finding.rule != "io-bound";
 }
 
-// What a sweep is to tell: threads that are not there, or are not needed, get in nobody's way.
+// What a sweep can tell: absent or unneeded threads do not disturb others.
 std::string suspicion_text(const Finding &finding) {
     if (finding.rule == "sequential")
         return "one thread alone had work for a part of the time; whether more would be faster";

@@ -241,7 +241,7 @@ bool is_lock_word(const ProcSample &sample, const std::vector<Frame> &stack) {
            ((sample.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && is_openmp && value == UINT32_MAX);
 }
 
-// The kernel clears the word and wakes who waits; it does so as between processes.
+// The kernel clears the word and wakes the waiter; it does so as between processes.
 bool is_thread_word(const ProcSample &sample, const std::set<pid_t> &threads) {
     return (sample.arguments[1] & FUTEX_PRIVATE_FLAG) == 0 &&
            threads.count(static_cast<pid_t>(sample.arguments[2])) != 0;
@@ -260,7 +260,7 @@ Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
     const auto named = doing_by_names(stack);
     if (named && *named != Doing::kIdleWait)
         return *named;
-    // Who was woken from a condition variable takes the mutex again; barriers count up in theirs.
+    // A thread woken from a condition variable takes the mutex again; barriers count up in theirs.
     const bool may_lock = !named || std::any_of(stack.begin(), stack.end(), [](const Frame &frame) {
         return begins_with(plain(frame.function), "pthread_cond_");
     });
@@ -356,8 +356,9 @@ bool is_python(const Frame &frame) {
            frame.file.compare(at, std::string::npos, ".py") == 0;
 }
 
-// CPython waits for it as for a condition, with a mutex around. Where the functions inside have no names, those are told by
-// that nobody else is between them and the interpreter: not a module, and no lock of the program's.
+// CPython waits for it as for a condition, with a mutex around. If the functions inside have no names, they are
+// recognised by position: only they are between the mutex and the interpreter, not a module, and no lock of the
+// program's.
 bool is_python_lock(const std::vector<Frame> &stack, const Lock &lock) {
     const bool is_in_runtime = lock.symbol == "_PyRuntime";
     bool on_condition = false, on_mutex = false;

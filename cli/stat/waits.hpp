@@ -20,8 +20,8 @@ std::optional<Doing> doing_by_names(const std::vector<Frame> &stack);
 // `threads`: those of the program, for a futex that holds the number of one is what tells of its end.
 Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const std::set<pid_t> &threads);
 
-// It reads what others send, by a socket or a pipe, and sleeps until they do. Who reads a file is in an uninterruptible sleep,
-// which the device ends.
+// It reads what others send, by a socket or a pipe, and sleeps until they do. A reader of a file is in an
+// uninterruptible sleep, which the device ends.
 bool is_for_message(const ProcSample &sample);
 
 // In a call that the C library makes to wait for a mutex, or another lock of its own.
