@@ -82,12 +82,12 @@ INTERPOSE int clock_nanosleep(clockid_t clock, int flags, const struct timespec 
     return REAL(clock_nanosleep)(clock, flags, request, remaining);
 }
 
-INTERPOSE int getrusage(__rusage_who_t who, struct rusage *usage) {
-    int answer = REAL(getrusage)(who, usage);
-    if (who == RUSAGE_THREAD)
+INTERPOSE int getrusage(__rusage_who_t whose, struct rusage *usage) {
+    int answer = REAL(getrusage)(whose, usage);
+    if (whose == RUSAGE_THREAD)
         cpu_time_want();
     struct kthread *self = kthread_self_sigsafe();
-    if (answer == 0 && who == RUSAGE_THREAD && self != NULL)
+    if (answer == 0 && whose == RUSAGE_THREAD && self != NULL)
         cpu_time_adjust_usage(&self->fresh, usage);
     return answer;
 }

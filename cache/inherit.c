@@ -131,18 +131,18 @@ INTERPOSE int sched_setparam(pid_t tid, const struct sched_param *param) {
     return answer;
 }
 
-static int set_priority_of_many(__priority_which_t which, id_t who, int priority) {
-    int answer = REAL(setpriority)(which, who, priority);
+static int set_priority_of_many(__priority_which_t which, id_t id, int priority) {
+    int answer = REAL(setpriority)(which, id, priority);
     if (answer == 0)
         inherit_changed_many("setpriority of a process group or user");
     return answer;
 }
 
-INTERPOSE int setpriority(__priority_which_t which, id_t who, int priority) {
+INTERPOSE int setpriority(__priority_which_t which, id_t id, int priority) {
     struct reach reach;
     if (which != PRIO_PROCESS)
-        return set_priority_of_many(which, who, priority);
-    reach_begin(&reach, (pid_t)who);
+        return set_priority_of_many(which, id, priority);
+    reach_begin(&reach, (pid_t)id);
     const struct unchanged was = unchanged_scheduling(reach.tid);
     int answer = REAL(setpriority)(which, (id_t)reach.tid, priority);
     note_reached(answer, &reach, &was);

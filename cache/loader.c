@@ -30,7 +30,7 @@ INTERPOSE int dl_iterate_phdr(int (*fn)(struct dl_phdr_info *, size_t, void *), 
 
 /* A module that has its own libraries searched before the preloaded ones calls libc past us: it may set a thread's
  * priority or timers, fork, or join a thread that is kept and wait for ever. From before it is opened nothing is kept.
- * dlopen itself is in jump.S, for the same reason as dlmopen. Returns where to go on. */
+ * dlopen itself is in jump.S, for the same reason as dlmopen. Returns where to continue. */
 void *cache_before_dlopen(int flags) __attribute__((visibility("hidden")));
 void *cache_before_dlopen(int flags) {
     if ((flags & RTLD_DEEPBIND) != 0 && kthread_keeping() && !process_is_sharing() && !skipped(ROW_DEEPBIND))
@@ -41,7 +41,7 @@ void *cache_before_dlopen(int flags) {
 /* --- dlmopen: thread-locals of another namespace are out of our sight ------------------------------------ */
 
 /* dlmopen itself is in jump.S: libc looks for the file on its caller's search path, so there must be no frame of
- * ours between. Returns where to go on. */
+ * ours between. Returns where to continue. */
 void *cache_before_dlmopen(Lmid_t namespace) __attribute__((visibility("hidden")));
 void *cache_before_dlmopen(Lmid_t namespace) {
     if (namespace != LM_ID_BASE && kthread_keeping() && !skipped(ROW_STATIC_TLS))

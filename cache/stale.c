@@ -109,8 +109,8 @@ INTERPOSE int sched_getaffinity(pid_t tid, size_t size, cpu_set_t *set) {
     return NEXT(sched_getaffinity)(reach_look(tid), size, set);
 }
 
-INTERPOSE int getpriority(__priority_which_t which, id_t who) {
-    return NEXT(getpriority)(which, which == PRIO_PROCESS ? (id_t)reach_look((pid_t)who) : who);
+INTERPOSE int getpriority(__priority_which_t which, id_t id) {
+    return NEXT(getpriority)(which, which == PRIO_PROCESS ? (id_t)reach_look((pid_t)id) : id);
 }
 
 INTERPOSE pid_t getpgid(pid_t pid) {

@@ -145,7 +145,7 @@ void add_counters(CommandLine &line) {
                                 "thrum counters [OPTIONS] PID",
                                 "Needs permission to trace the process: as its user or as root (see "
                                 "ptrace_scope in\nthrum-counters(1))."});
-    command.word("PID", "The process to look at", options->pid);
+    command.word("PID", "The process to inspect", options->pid);
     command.flag("--json", "Print one JSON object", options->json);
     command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",
                   [options](const std::string &text) { options->every = parse_seconds("--watch", text); });

@@ -93,7 +93,7 @@ std::uint16_t native_machine() {
 #elif defined(__aarch64__)
     return EM_AARCH64;
 #else
-#error "thrum is made for x86-64 and aarch64"
+#error "thrum supports x86-64 and aarch64"
 #endif
 }
 

@@ -19,9 +19,9 @@ namespace {
 
 double own_time() {
     double sum = 0;
-    for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
         rusage usage;
-        if (getrusage(who, &usage) == 0)
+        if (getrusage(whose, &usage) == 0)
             sum += seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
     }
     return sum;

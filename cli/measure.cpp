@@ -106,7 +106,7 @@ pid_t start(const Program &program, const std::vector<std::string> &environment,
     return pid;
 }
 
-// Until when a program may go on, and what happens then: it is asked to end, and a little later it is ended, with
+// How long a program may run, and what happens then: it is asked to end, and a little later it is ended, with
 // all that it started. Several interrupts mean that someone is in a hurry.
 class Patience {
   public:

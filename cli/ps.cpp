@@ -318,7 +318,7 @@ void add_ps(CommandLine &line) {
                                 "thrum ps [OPTIONS] PID",
                                 "Needs permission to trace the process: as its user or as root (see "
                                 "ptrace_scope in\nthrum-counters(1))."});
-    command.word("PID", "The process to look at", options->pid);
+    command.word("PID", "The process to inspect", options->pid);
     command.flag("-b,--backtrace", "Add backtraces; stops running threads briefly", options->backtrace);
     command.value("-n,--most", "N", "Show at most N threads (default: 1000; 0: all)",
                   [options](const std::string &text) {

@@ -150,7 +150,7 @@ class Maker {
         return lives_[unit_];
     }
     // The thread that runs here, or on whose behalf something happens.
-    std::size_t who() { return here().running.empty() ? kNoLife : here().running.back().life; }
+    std::size_t present_life() { return here().running.empty() ? kNoLife : here().running.back().life; }
 
     // --- running ---
 
@@ -238,7 +238,7 @@ class Maker {
         if (life != kNoLife && !timeline_.lives[life].begun)
             return;
         life = new_life(function);
-        timeline_.lives[life].maker = who();
+        timeline_.lives[life].maker = present_life();
         depart(life, true);
     }
     // An unknown life waits on a kernel thread of its own.

@@ -176,8 +176,8 @@ class Writer {
         write_unit(life);
     }
     void write_unit(std::size_t life, const std::string &more = "") {
-        std::string whom = life == kNoLife ? "" : "\"thread\":" + number_of(life);
-        text(",\"args\":{" + whom + (whom.empty() || more.empty() ? "" : ",") + more + "}}");
+        std::string unit = life == kNoLife ? "" : "\"thread\":" + number_of(life);
+        text(",\"args\":{" + unit + (unit.empty() || more.empty() ? "" : ",") + more + "}}");
     }
     void write_mark(const Mark &mark) {
         start("i", mark.track);

@@ -62,7 +62,7 @@ void cancel_watch_sigsafe(int number, struct kernel_action *action) {
     action->flags &= ~(unsigned long)SA_RESTART;
 }
 
-/* These never end with EINTR, and libc takes it for success: the caller would go on without the lock. */
+/* These never end with EINTR, and libc takes it for success: the caller would continue without the lock. */
 static bool is_lock_with_inheritance(long number, const long a[6]) {
     const long operation = a[1] & FUTEX_CMD_MASK;
     return number == SYS_futex && (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The one signal that this library takes for itself: SIGSYS, or the timer's. The program may go on setting what it
+/* The one signal that this library takes for itself: SIGSYS, or the timer's. The program may keep setting what it
  * wants for that signal and finds it set; signals of that number that it is sent come to it through our handler. */
 #include <errno.h>
 

@@ -28,7 +28,7 @@ enum {
     FURTHEST = 40, /* from its beginning to the call */
 };
 
-/* What SA_RESTART does not make the kernel go on with: signal(7), "Interruption of system calls", and io_uring. These wait
+/* What SA_RESTART does not make the kernel restart: signal(7), "Interruption of system calls", and io_uring. These wait
  * for events, for time, or for signals, of which ours is none to the program; */
 static bool never_restarts(uint32_t number) {
     switch (number) {

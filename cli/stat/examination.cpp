@@ -115,7 +115,7 @@ void Examination::show_progress(const std::string &note) {
     progress_->set_done(done_, last, note);
 }
 
-// False: it is no use to go on.
+// False: it is no use to continue.
 bool Examination::take_status(const Launch &launch, const Measured &measured) {
     if (status_ == 0)
         status_ = measured.timed_out ? W_EXITCODE(kFailed, 0) : measured.status;

@@ -54,7 +54,7 @@ struct Wait {
     bool is_for_lock() const { return last->doing == Doing::kLockWait; }
 };
 
-// The wait that a thread is in at that look; nothing where it does something else, or may go on by itself.
+// The wait that a thread is in at that look; nothing where it does something else, or may continue by itself.
 std::optional<Wait> last_wait(const Life &life, const Look &last) {
     if ((last.doing != Doing::kLockWait && last.doing != Doing::kJoinWait) || last.is_timed)
         return std::nullopt;

@@ -99,7 +99,7 @@ struct Stuck {
     std::int32_t holder = 0;     // the holder of the lock, or the thread that must end; 0: not known
 };
 
-// Threads of which none can go on.
+// Threads of which none can continue.
 struct Deadlock {
     enum Kind : std::uint8_t {
         kRing,       // each waits for the next

@@ -183,7 +183,7 @@ Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
     return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
 }
 
-// --- threads that cannot go on -----------------------------------------------------------------------
+// --- threads that are stuck --------------------------------------------------------------------------
 
 std::string thread_text(std::int32_t id) {
     return "thread " + std::to_string(id);

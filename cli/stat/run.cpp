@@ -115,7 +115,7 @@ std::optional<cpu_set_t> first_processors(unsigned number) {
 
 // --- the child ----------------------------------------------------------------------------------------
 
-// A process that stands before execve(2) until it is told to go on. It says what went wrong, if something does.
+// A process that stands before execve(2) until it is told to continue. It says what went wrong, if something does.
 class Child {
   public:
     Child(const Launch &launch, const Streams &streams, const std::vector<std::string> &environment,

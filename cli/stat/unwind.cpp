@@ -33,7 +33,7 @@ constexpr unsigned kFramePointer = 6, kStackPointer = 7;
 #elif defined(__aarch64__)
 constexpr unsigned kFramePointer = 29, kStackPointer = 31;
 #else
-#error "thrum is made for x86-64 and aarch64"
+#error "thrum supports x86-64 and aarch64"
 #endif
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);

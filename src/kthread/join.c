@@ -108,8 +108,8 @@ int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode m
         if (deadlock(thread))
             return EDEADLK;
     }
-    pthread_t nobody = 0;
-    if (!cas_acq_rel(&thread->joiner, &nobody, pthread_self()) && !skipped(ROW_JOIN))
+    pthread_t none = 0;
+    if (!cas_acq_rel(&thread->joiner, &none, pthread_self()) && !skipped(ROW_JOIN))
         return EINVAL;
     if (deadline != NULL && deadline->tv_sec < 0 && life < LIFE_ENDED) {
         store_release(&thread->joiner, 0);
@@ -132,11 +132,11 @@ static const pthread_t detacher = (pthread_t)-1;
 
 /* With a joiner already waiting libc says 0 and changes nothing. */
 int kthread_detach(struct kthread *thread) {
-    pthread_t nobody = 0;
+    pthread_t none = 0;
     uint32_t life = load_acquire(&thread->life);
     if (life == LIFE_IDLE)
         return skipped(ROW_JOIN) ? 0 : ESRCH;
-    if (life == LIFE_DETACHED || !cas_acq_rel(&thread->joiner, &nobody, detacher))
+    if (life == LIFE_DETACHED || !cas_acq_rel(&thread->joiner, &none, detacher))
         return load_acquire(&thread->life) == LIFE_DETACHED && !skipped(ROW_JOIN) ? EINVAL : 0;
     life = LIFE_RUNNING;
     place_detached();

@@ -28,9 +28,9 @@
  * post        NOTHING     SLEEPING    the parked thread (cas)           before it sleeps on the word
  *             NOTHING     JOB         creator (exchange)                no wake-up needed
  *             SLEEPING    JOB         creator (exchange)                and a wake-up
- *             SLEEPING    NOTHING     whoever holds the idle list's lock (cas), of a thread in the list: and a wake-up,
+ *             SLEEPING    NOTHING     the holder of the idle list's lock (cas), of a thread in the list: and a wake-up,
  *                                     so that it looks after the idle ones (retain.h), and sleeps again
- *             (either)    QUIT        whoever culls (exchange)
+ *             (either)    QUIT        culler (exchange)
  *             (either)    LAST        likewise, when the leaving thread may be the process's last one
  *             JOB         NOTHING     the thread itself                 before it starts the job
  *

@@ -20,7 +20,7 @@
  * A standby thread, `post` (life.h's words):
  *   NOTHING   SLEEPING   the thread (cas)                              before it sleeps on the word
  *   (either)  JOB        creator, having taken it out of the list      the job is written (release by the exchange)
- *   (either)  QUIT       the thread that took it out, or its maker     it returns to libc and is joined by that one
+ *   (either)  QUIT       the thread that took it out, or its creator   it returns to libc and is joined by that one
  * Before JOB the descriptor is its taker's, after it the thread's, which frees it before its job begins.
  *
  * Not keeping the process alive: libc counts standby threads and the filler as living ones, so none of them may be

@@ -98,7 +98,7 @@ static struct {
     uint32_t most;
 } room;
 
-enum { NOBODY_ASKS, ASK_TO_LOOK, ASK_TO_END };
+enum { NOT_ASKED, ASK_TO_LOOK, ASK_TO_END };
 
 /* --- one of them -------------------------------------------------------------------------------------- */
 
@@ -422,8 +422,8 @@ static void interrupt_starved(void) {
 /* While spares are watched for some that are not needed. False: it is asked for something. */
 static bool rests_until(uint64_t moment) {
     struct timespec deadline = {(time_t)(moment / 1000000000), (long)(moment % 1000000000)};
-    while (load_relaxed(&donors.asked) == NOBODY_ASKS)
-        if (futex_wait_until(&donors.asked, NOBODY_ASKS, CLOCK_MONOTONIC, &deadline) == -ETIMEDOUT)
+    while (load_relaxed(&donors.asked) == NOT_ASKED)
+        if (futex_wait_until(&donors.asked, NOT_ASKED, CLOCK_MONOTONIC, &deadline) == -ETIMEDOUT)
             return true;
     return false;
 }
@@ -453,14 +453,14 @@ static void provide(void) {
 static void *provider_main(void *unused) {
     uint64_t look = 0;
     for (;;) {
-        uint32_t asked = exchange_acquire(&donors.asked, NOBODY_ASKS);
+        uint32_t asked = exchange_acquire(&donors.asked, NOT_ASKED);
         if (asked == ASK_TO_END)
             return unused;
-        if (asked != NOBODY_ASKS)
+        if (asked != NOT_ASKED)
             provide();
         if (!are_watched()) {
             look = 0;
-            futex_wait(&donors.asked, NOBODY_ASKS);
+            futex_wait(&donors.asked, NOT_ASKED);
             continue;
         }
         if (look == 0)
@@ -475,9 +475,9 @@ static void *provider_main(void *unused) {
 /* The provider first clears the request, and then looks which worker lacks what: either that worker sees it, or this
  * asks again. */
 void donors_ask(void) {
-    uint32_t nobody = NOBODY_ASKS;
+    uint32_t idle = NOT_ASKED;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (load_relaxed(&donors.asked) == NOBODY_ASKS && cas_acq_rel(&donors.asked, &nobody, ASK_TO_LOOK))
+    if (load_relaxed(&donors.asked) == NOT_ASKED && cas_acq_rel(&donors.asked, &idle, ASK_TO_LOOK))
         futex_wake(&donors.asked, 1);
 }
 
@@ -562,7 +562,7 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
     donors.wanted = donors.relief = 0;
     donors.low = 2;
     donors.is_watched = false;
-    store_relaxed(&donors.asked, NOBODY_ASKS);
+    store_relaxed(&donors.asked, NOT_ASKED);
     memset(&room, 0, sizeof room);
     int error = donors_make(count);
     if (error == 0)

@@ -103,8 +103,8 @@ static uint32_t donor_here(void) {
 }
 
 static bool claim(uint32_t i, int32_t tid) {
-    int32_t nobody = 0;
-    return load_relaxed(&donors.of[i].tid) == 0 && cas_acq_rel(&donors.of[i].tid, &nobody, tid);
+    int32_t unused = 0;
+    return load_relaxed(&donors.of[i].tid) == 0 && cas_acq_rel(&donors.of[i].tid, &unused, tid);
 }
 
 static void count_up_to(uint32_t end) {

@@ -182,7 +182,7 @@ static void end(struct server *self) {
 static void *thread_main(void *arg) {
     struct server *self = arg;
     if (load_acquire(
-            &runtime.open)) /* else its maker is bound to no place of a worker's, and one may just begin */
+            &runtime.open)) /* else its creator is bound to no place of a worker's, and one may just begin */
         places_roam();
     while (load_acquire(&self->held))
         futex_wait(&self->held, 1);

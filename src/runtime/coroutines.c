@@ -24,7 +24,7 @@ static __attribute__((constructor)) void find(void) {
     *(void **)&libc.swapcontext = dlsym(RTLD_NEXT, "swapcontext");
 }
 
-/* The caller may be preempted behind this, and go on on another worker: a few instructions in which it would be as before. */
+/* The caller may be preempted after this, and resume on another worker: for a few instructions it would be as before. */
 static void take_workers_mask(const ucontext_t *context) {
     sigbits mask, workers;
     memcpy(&mask, &context->uc_sigmask, sizeof mask);

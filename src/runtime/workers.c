@@ -512,12 +512,12 @@ static bool ask_to_leave(struct worker *worker, const struct worker *here) {
  * caller that has given up waiting. 0, ETIMEDOUT, EBUSY: it must stay. */
 static int wait_for_stop(struct member *member, uint64_t deadline) {
     struct worker *here = enter();
-    struct thrum_unit *self = unit_self(here), *nobody = NULL;
+    struct thrum_unit *self = unit_self(here), *none = NULL;
     struct stop_wait see = {.timed_wait = {.unit = self, .give_up = give_up}, .member = member};
     int error = 0;
     see.timed_wait.timer.deadline = deadline;
     unit_await_until(self, AWAITS_WORKER, &member->worker, deadline);
-    bool waits = cas_acq_rel(&member->waiting, &nobody, self); /* or it has left */
+    bool waits = cas_acq_rel(&member->waiting, &none, self); /* or it has left */
     if (!worker_is_leaving(&member->worker) && !ask_to_leave(&member->worker, here)) {
         store_relaxed(&member->waiting, NULL);
         error = EBUSY;

@@ -45,7 +45,7 @@ static inline uint32_t regions_open(void) {
     return ARCH_TLS_LOAD32(thrum_nopreempt) & ~NOPREEMPT_NOT_PENDING;
 }
 
-/* The caller, who is inside, is so within a region of the program's (thrum_nopreempt_begin): no other unit may run in
+/* The caller is inside, within a region of the program's (thrum_nopreempt_begin): no other unit may run in
  * its place, since it would inherit that count. */
 static inline bool is_in_region(void) {
     return regions_open() != 1;

@@ -88,11 +88,11 @@ bool deque_push_slow(struct deque *deque, struct thrum_unit *unit) {
 
 static void look_for_thieves(struct deque *deque) {
     int64_t head = load_relaxed(&deque->head);
-    uint32_t nobody = 0;
+    uint32_t unlocked = 0;
     if (head != deque->calm_head) {
         deque->calm_head = head;
         deque->calm = DEQUE_CALM;
-    } else if (--deque->calm <= 0 && !deque->always_shared && cas_acquire(&deque->changing, &nobody, 1)) {
+    } else if (--deque->calm <= 0 && !deque->always_shared && cas_acquire(&deque->changing, &unlocked, 1)) {
         store_relaxed(&deque->shared, 0);
         store_release(&deque->changing, 0);
     }
@@ -133,8 +133,8 @@ static struct thrum_unit *take_oldest(struct deque *deque) {
 struct thrum_unit *deque_steal(struct deque *deque) {
     if (deque->always_shared)
         return take_oldest(deque);
-    uint32_t nobody = 0;
-    if (!cas_acquire(&deque->changing, &nobody, 1))
+    uint32_t unlocked = 0;
+    if (!cas_acquire(&deque->changing, &unlocked, 1))
         return NULL; /* another thief: it takes what there is */
     if (!load_relaxed(&deque->shared)) {
         store_relaxed(&deque->shared, 1);

@@ -54,13 +54,13 @@ static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, st
 /* 0, or EINVAL: another thread joins it, or has detached it. */
 static int join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
                            struct thrum_unit *unit) {
-    struct thrum_unit *nobody = JOIN_NONE;
+    struct thrum_unit *none = JOIN_NONE;
     unit_await(self, AWAITS_END, unit);
-    if (!cas_acq_rel(&unit->join, &nobody, self)) { /* it has ended meanwhile, unless it is misused */
+    if (!cas_acq_rel(&unit->join, &none, self)) { /* it has ended meanwhile, unless it is misused */
         unit_await_no_more(self);
         if (next != NULL)
             unit_wake(worker, next);
-        return nobody == JOIN_ENDED ? 0 : EINVAL;
+        return none == JOIN_ENDED ? 0 : EINVAL;
     }
     if (worker == NULL)
         unit_block_external(self);
@@ -190,14 +190,14 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
     if (!unit_here_may_wait())
         return EPERM;
     struct worker *worker = enter();
-    struct thrum_unit *self = unit_self(worker), *nobody = JOIN_NONE;
+    struct thrum_unit *self = unit_self(worker), *none = JOIN_NONE;
     struct join_wait wait = {.timed_wait = {.unit = self, .give_up = stop_joining}, .unit = unit};
     unit_await_until(self, AWAITS_END, unit, deadline);
-    if (cas_acq_rel(&unit->join, &nobody, join_timed(self))) {
+    if (cas_acq_rel(&unit->join, &none, join_timed(self))) {
         wait.timed_wait.timer.deadline = cancel_point(worker, deadline);
         unit_block_timed(worker, &wait.timed_wait);
         worker = worker_here();
-    } else if (nobody != JOIN_ENDED) {
+    } else if (none != JOIN_ENDED) {
         unit_await_no_more(self);
         leave();
         return EINVAL;
@@ -220,9 +220,9 @@ int thrum_detach(thrum_t unit) {
     if (error != 0)
         return error;
     struct worker *worker = enter();
-    struct thrum_unit *nobody = JOIN_NONE;
-    if (!cas_acq_rel(&unit->join, &nobody, JOIN_DETACHED)) {
-        if (nobody == JOIN_ENDED) {
+    struct thrum_unit *none = JOIN_NONE;
+    if (!cas_acq_rel(&unit->join, &none, JOIN_DETACHED)) {
+        if (none == JOIN_ENDED) {
             use_up(unit);
             unit_free(worker, unit);
         } else {

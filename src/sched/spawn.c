@@ -62,15 +62,15 @@ void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
  * no other thread has our handle yet, and none can read `join`. `called_child` alone does not say so: it may be left
  * from an earlier child with the same descriptor. */
 static bool is_unseen_by_others(const struct thrum_unit *self, const struct thrum_unit *next,
-                                const struct thrum_unit *maker) {
-    return next != NULL && next == maker && next->called_child == self && !self->escaped;
+                                const struct thrum_unit *creator) {
+    return next != NULL && next == creator && next->called_child == self && !self->escaped;
 }
 
 /* Publishes the end and returns the unit to run next; NULL for the loop. That is `successor`, unless NULL; but a
  * joiner that can run here precedes it. */
 static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(struct worker *worker,
                                                                              struct thrum_unit *self,
-                                                                             const struct thrum_unit *maker,
+                                                                             const struct thrum_unit *creator,
                                                                              struct thrum_unit *successor) {
     struct thrum_unit *joiner = load_acquire(&self->join);
     if (join_is_untimed(joiner) && (load_relaxed(&joiner->kind) == UNIT_ULT ||
@@ -81,7 +81,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
         return joiner;
     }
     struct thrum_unit *next = successor != NULL ? successor : pick(worker);
-    if (joiner == JOIN_NONE && is_unseen_by_others(self, next, maker)) {
+    if (joiner == JOIN_NONE && is_unseen_by_others(self, next, creator)) {
         store_relaxed(&self->join, JOIN_ENDED);
     } else {
         store_relaxed(&worker->current, worker->loop); /* not `self`, which may be unmapped (order.c) */
@@ -135,12 +135,12 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *w
     annotate_end(&worker->annotate, unit_stack(worker, self));
 }
 
-/* `self` has ended, its result is in `arg`, and the worker still stands on its stack. `maker`, unless NULL, was
+/* `self` has ended, its result is in `arg`, and the worker still stands on its stack. `creator`, unless NULL, was
  * enqueued for it; `successor`, unless NULL, follows it (end_and_pick). Returns the unit that the worker resumes;
  * *again: on this very stack. The user's own memory may be gone as soon as the end is known: it is left first, for
  * the loop. */
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
-finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *maker,
+finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
        struct thrum_unit *successor, bool *again) {
     if (__builtin_expect(watch_on, 0))
         tell_end(worker, self);
@@ -153,7 +153,7 @@ finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *
     } else {
         char *top = self->stack_top;
         unsigned stack_class = self->stack_class;
-        next = run_tasklets(worker, end_and_pick(worker, self, maker, successor));
+        next = run_tasklets(worker, end_and_pick(worker, self, creator, successor));
         annotate_happens_after(
             &self->join); /* end_and_pick's load: it is not instrumented here (ANNOTATE_BETWEEN) */
         next = hand_on_stack(worker, next, top, stack_class, again);
@@ -199,11 +199,11 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
         parent->called_child = self;
         run_queue_push(worker, parent);
     }
-    const struct thrum_unit *maker = parent;
+    const struct thrum_unit *creator = parent;
     for (;;) {
         store_relaxed(&self->sp, UNIT_ON_CPU);
         if (parent == NULL)
-            arch_float_control_set(self->float_control); /* its maker's: we were not called by that */
+            arch_float_control_set(self->float_control); /* its creator's: we were not called by that */
         parent = NULL;
         leave();
         void *result = self->fn(self->arg);
@@ -212,14 +212,14 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
         worker = enter_at_end(self);
         self->arg = result;
         bool again;
-        struct thrum_unit *next = finish(worker, self, maker, NULL, &again);
+        struct thrum_unit *next = finish(worker, self, creator, NULL, &again);
         if (!again) {
             if (__builtin_expect(watch_on, 0))
                 annotate_leave_for_good(unit_stack(worker, next));
             return next;
         }
         self = next;
-        maker = NULL;
+        creator = NULL;
         if (__builtin_expect(watch_on, 0))
             tell_begin(worker, self, false);
     }

@@ -53,10 +53,10 @@ static void make(struct batch *batch) {
     right.count -= left.count;
     right.threads += left.count;
     right.args += left.count * left.stride;
-    thrum_t maker;
-    if (thrum_spawn(&maker, NULL, make_half, &left) == 0) {
+    thrum_t helper;
+    if (thrum_spawn(&helper, NULL, make_half, &left) == 0) {
         make(&right);
-        thrum_join(maker, NULL);
+        thrum_join(helper, NULL);
     } else {
         make(&left);
         make(&right);

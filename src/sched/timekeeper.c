@@ -39,9 +39,9 @@ void timekeeper_tell(uint64_t deadline) {
 }
 
 static bool become_keeper(struct worker *worker) {
-    uint32_t nobody = 0;
+    uint32_t none = 0;
     worker->keeps_time =
-        cas_acquire(&timekeeper.keeper, &nobody, worker->id + 1); /* the last one's `until` is there */
+        cas_acquire(&timekeeper.keeper, &none, worker->id + 1); /* the last one's `until` is there */
     return worker->keeps_time;
 }
 

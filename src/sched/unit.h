@@ -110,7 +110,7 @@ struct thrum_unit {
         unsigned uncaught;
     } exceptions; /* while it is switched out with exceptions in flight */
     union {
-        uint64_t float_control;         /* its maker's, while it is UNIT_NEW */
+        uint64_t float_control;         /* its creator's, while it is UNIT_NEW */
         struct thrum_cleanup *cleanups; /* exit.c; from when it runs, if has_cleanups */
     };
     uintptr_t cancel; /* cancel.h */

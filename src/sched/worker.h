@@ -88,10 +88,10 @@ struct worker {
     struct annotate_thread annotate;
     struct thrum_sched *woken_for; /* it has left the search for this one's pools, and run nothing since */
     struct trace_ring trace;
-    const struct thrum_unit *stolen; /* the last maker that it has stolen: to be compared with, no more */
+    const struct thrum_unit *stolen; /* the last creator that it has stolen: to be compared with, no more */
     struct tcb
         *tcb; /* for units without a block of their own; NULL: none is kept. With carriers: its carrier's */
-    struct tcb *reserve; /* to go on with when one does (preempt/lend.c) */
+    struct tcb *reserve; /* to continue with when one does (preempt/lend.c) */
     bool is_short;       /* it uses the reserve, and has had none since */
     bool owes; /* no spare was left for a unit that has a block for life: next runs one that was preempted */
     struct tcb home; /* its kernel thread's own */
@@ -215,8 +215,8 @@ void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit
 /* Inside. */
 uint64_t worker_random(struct worker *worker);
 
-/* yield.c: where it goes that could go on. It has announced itself. `place` is unit_place's, of a moment ago. `to_all`: where
- * all workers look, if it may run on any. */
+/* yield.c: enqueues a runnable unit that gives up its worker. It has announced itself. `place` is an earlier result of
+ * unit_place. `to_all`: where all workers look, if it may run on any. */
 void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);
 
 /* It is bound to another worker now. */
@@ -229,7 +229,7 @@ struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit 
 /* The lowest byte of its stack; it has one. */
 char *unit_stack_low(const struct thrum_unit *unit);
 
-/* It has left its stack for good: its joiner may go on. */
+/* It has left its stack for good: its joiner may continue. */
 void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
 
 /* The stack that it stands on: its own, or its kernel thread's. For annotations. */

@@ -224,7 +224,7 @@ int thrum_channel_close(thrum_channel_t *object) {
         return EPIPE;
     }
     struct waiters taken = {.first = NULL};
-    enter(); /* a second time, for waiters_take_all leaves: a tasklet here that met CLOSING could not let us go on */
+    enter(); /* a second time, for waiters_take_all leaves: a tasklet here that met CLOSING could not let us run */
     waiters_take_all(&channel->receivers, &channel->word, CHANNEL_CLOSING, 0, &taken);
     waiters_take_all(&channel->senders, &channel->word, CHANNEL_CLOSING, 0, &taken);
     word_unlock(&channel->word, CHANNEL_CLOSED);

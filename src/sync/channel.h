@@ -50,7 +50,7 @@ void channel_unlock(struct channel *channel, uint32_t word);
 /* As queue_leave: also in the middle of closing. */
 void channel_leave(struct channel *channel, struct waiters *list, struct waiter *waiter);
 
-/* With SPIN. Would the operation go on at once? */
+/* With SPIN. Would the operation complete at once? */
 static inline bool channel_may_send(const struct channel *channel, uint32_t word) {
     return word & CHANNEL_CLOSED || !store_is_full(&channel->store) || channel->receivers.first != NULL;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A new thread's CPU-time clock and resource usage start at 0. The kernel's go on with the kernel thread, so
+/* A new thread's CPU-time clock and resource usage start at 0. The kernel's continue with the kernel thread, so
  * what earlier jobs used is remembered, and the front end subtracts it. Row cputime.
  *
  * To ask the kernel costs more than the rest of a quick reuse. Until a program reads such a clock for the first time, a
