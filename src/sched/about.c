@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What can be told of a thread, and what it is told to be called. */
+/* Queries about a thread, and its name and priority. */
 #include <errno.h>
 #include <string.h>
 

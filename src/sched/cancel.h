@@ -2,7 +2,7 @@
 /* Deferred cancellation: a thread that is asked to end does so where it waits, or at thrum_testcancel.
  *
  * Representation. `cancel` of a unit: flags, and while it waits at a cancellation point the address of its
- * cancel_watch.
+ *   cancel_watch.
  *   CANCEL_REQUESTED  set once, by the first canceller
  *   CANCEL_DISABLED   by the unit itself; then it leaves no watch
  *   CANCEL_HELD       the canceller uses the watch, which stays where it is meanwhile
@@ -10,9 +10,8 @@
  * Linearization. A request: the cas that sets CANCEL_REQUESTED. A wait that can be ended: the cas that puts the watch
  *   there, which fails when there is a request. So either sees the other.
  * Reclamation. A watch lies on the waiter's stack. The waiter removes it before it continues (cancel_unwatch), and
- * waits
- *   until CANCEL_HELD is clear first. Either the object's waker or the canceller ends the wait: give_up decides, by the
- *   wait's own claim; the winner wakes the unit.
+ *   waits until CANCEL_HELD is clear first. Either the object's waker or the canceller ends the wait: give_up
+ *   decides, by the wait's own claim; the winner wakes the unit.
  *
  * Modelled in tests/model/cancel.pml. */
 #ifndef THRUM_SCHED_CANCEL_H
@@ -30,7 +29,7 @@ struct cancel_watch {
     void (*give_up)(struct worker *worker, struct cancel_watch *watch);
 } __attribute__((aligned(8)));
 
-/* Of a wait that has no deadline but may be cancelled: it is contested, and has no timer. */
+/* The deadline of a wait that has none but may be cancelled: the wait is contested, and has no timer. */
 #define CANCEL_FAR (TIMER_NEVER - 1)
 
 /* Right before a wait that may be cancelled: returns the deadline to wait with. */

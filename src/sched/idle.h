@@ -59,7 +59,7 @@ static inline void idle_wake_check(struct idle *idle) {
         idle_wake_resting(idle);
 }
 
-/* A worker begins to search. False: enough others do, it had better look once and park. */
+/* A worker begins to search. False: enough others do; it should look once and park. */
 bool idle_search(struct idle *idle);
 
 /* It found work, and stops searching. If no other worker searches, and work_is_there() sees more, another is woken. */
@@ -73,7 +73,7 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
 /* If this one is parked it asks until() again. True: it is, and will. */
 bool idle_look_again(struct parking *parking);
 
-/* Wakes this one if it is parked, and says so: what it will find is for it alone. */
+/* Wakes this worker if it is parked, and returns whether: what it will find is for it alone. */
 bool idle_wake_this(struct idle *idle, struct parking *parking);
 
 #endif

@@ -33,8 +33,8 @@ static bool join_by_running(struct worker *worker, struct thrum_unit *self, stru
     return true;
 }
 
-/* The tasklets that come before it, and itself if it is one, on our own stack. True: it has ended. Else *next comes then,
- * or nothing. */
+/* Runs the tasklets that come before it, and itself if it is one, on our own stack. True: it has ended. Else *next is
+ * the next unit, or NULL. */
 static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, struct thrum_unit **next,
                                                        struct thrum_unit *unit) {
     do {

@@ -59,8 +59,8 @@ static unsigned draw(struct thrum_sched *sched, unsigned limit) {
     return limit > 0 ? (unsigned)(sched->random >> 33) % limit : 0;
 }
 
-/* The circle begins at one of the others: with the first among those that are drawn, the second would be next twice as
- * often as they. */
+/* The circle begins at a random one of the others: if the first could be drawn too, the second would be next twice as
+ * often as the rest. */
 static void run_random(struct thrum_sched *sched, void *unused) {
     (void)unused;
     while (!thrum_sched_stopping(sched)) {
@@ -71,7 +71,7 @@ static void run_random(struct thrum_sched *sched, void *unused) {
     }
 }
 
-/* Of what is its own, the highest level first. */
+/* From its own pools, the highest level first. */
 static bool run_own(struct thrum_sched *sched) {
     for (unsigned level = 0; level < sched->levels; level++)
         if (run_from(sched->pools[level]))
@@ -83,7 +83,7 @@ static unsigned others_of(unsigned count, unsigned levels) {
     return count / levels - 1;
 }
 
-/* The oldest of the highest level that one of the others has something in; they are asked in a circle. */
+/* The oldest unit of the highest level that is not empty in one of the others; they are asked in a circle. */
 static bool run_stolen(struct thrum_sched *sched) {
     unsigned others = others_of(sched->count, sched->levels), first = draw(sched, others);
     for (unsigned i = 0; i < sched->levels * others; i++) {

@@ -21,7 +21,7 @@
 #include "os/syscall.h"
 #include "sched/worker.h"
 
-/* Of what called thrum_init, which has no stack of ours. */
+/* For the thread that called thrum_init, which has no stack of ours. */
 static struct unit_clock primary_clock;
 
 /* r/o once they are found: before main, or by what runs before that. clock_gettime is async-signal-safe, and dlsym is not. */

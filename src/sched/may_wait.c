@@ -14,7 +14,7 @@ bool unit_here_may_wait(void) {
     return may;
 }
 
-/* The public function that a unit is in which awaits that; of several, the plain one. */
+/* The public function in which a unit waits so; of several, the plain one. */
 static const char *function_of(enum awaits kind) {
     switch (kind) {
     case AWAITS_TIME: return "thrum_sleep";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tasklets and schedulers stand on a stack that others need: they must not wait. What may wait asks here first, and
- * answers EPERM, or ends the process with a line where it has no error to answer. */
+/* Tasklets and schedulers run on a stack that others need: they must not wait. Functions that may wait ask here
+ * first, and return EPERM, or end the process with one line if they return no error. */
 #ifndef THRUM_SCHED_MAY_WAIT_H
 #define THRUM_SCHED_MAY_WAIT_H
 
@@ -12,10 +12,10 @@ static inline bool unit_may_wait(const struct thrum_unit *self) {
     return self->kind != UNIT_TASKLET && self->kind != UNIT_LOOP;
 }
 
-/* May the caller? */
+/* May the caller wait? */
 bool unit_here_may_wait(void);
 
-/* `kind`: what it would have to wait for, which tells the public function that was called. */
+/* `kind`: what it would have to wait for, which identifies the public function that was called. */
 __attribute__((cold)) _Noreturn void unit_cannot_wait(enum awaits kind);
 
 static inline void unit_expect_may_wait(const struct thrum_unit *self, enum awaits kind) {

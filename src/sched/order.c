@@ -11,8 +11,8 @@ static uint32_t externals_look; /* likewise struct worker's `looks` */
 
 enum { RUNS_BEFORE_ALL = 0, FIRST_OF_ALL = 1, COMES_AFTER_ALL = SCHED_POOLS * (THRUM_PRIORITY_MAX + 1) + 1 };
 
-/* How many steps of the scheduler's order are before its pool `i`, as far as that is known. It may be becoming another
- * meanwhile. */
+/* How many steps of the scheduler's order are before its pool `i`, as far as that is known. The scheduler may be
+ * changing meanwhile. */
 static unsigned steps_before(const struct thrum_sched *sched, unsigned i) {
     unsigned levels = load_relaxed(&sched->levels);
     if (i < levels || levels == 0)
@@ -104,7 +104,7 @@ void order_interrupt_for(const struct thrum_pool *pool, unsigned priority) {
         tick_interrupt(last);
 }
 
-/* Where it steals it takes from the others' pools of a level as chance has it, not by what is in them. */
+/* Where it steals, it takes from the others' pools of a level at random, not by what is in them. */
 static bool is_drawn(const struct thrum_sched *sched, unsigned i) {
     unsigned levels = load_relaxed(&sched->levels);
     return levels > 0 && i >= levels;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Threads with thread-locals of their own (mode OWN_TLS). Defined by src/preempt/own.c.
  *
- * Such a thread has a thread control block for life, that of a kernel thread that was made for it and sleeps meanwhile. It
- * is installed before the thread's function is called; from there on it is as with the primary (tcb.h). When the thread
- * has ended the kernel thread ends, too: only then are the destructors of its thread-locals called, there. */
+ * A kernel thread is created for such a thread and sleeps meanwhile: its thread control block is the thread's for
+ * life. The block is installed before the thread's function is called; from there on it works as with the primary
+ * (tcb.h). When the thread has ended the kernel thread ends, too: only then are the destructors of its thread-locals
+ * called, there. */
 #ifndef THRUM_SCHED_OWN_H
 #define THRUM_SCHED_OWN_H
 
@@ -13,10 +14,10 @@
 
 struct thrum_unit;
 
-/* This runtime has what such threads need, and makes such if nothing else is asked for; r/o while there are workers. */
+/* Whether this runtime has what such threads need, and whether they are its default; r/o while there are workers. */
 extern bool own_is_possible, own_is_default;
 
-/* Is a thread of this mode (as asked for, so perhaps DEFAULT) such a one? */
+/* Is a thread of this mode (as requested, so perhaps DEFAULT) one of these? */
 static inline bool own_is_wanted(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_DEFAULT ? own_is_default : mode == THRUM_PREEMPT_OWN_TLS && own_is_possible;
 }
@@ -31,7 +32,7 @@ void own_unmake(void *arg);
 /* The caller's function has returned. Not inside. */
 void own_end(struct thrum_unit *self);
 
-/* What the present unit's function was given. */
+/* The argument of the present unit's function. */
 void *own_argument(const struct thrum_unit *self);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Making pools, and what is the same for all kinds. */
+/* Creating pools, and what all kinds share. */
 #include "sched/pool.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static void *get(struct slab *slab) {
     return object;
 }
 
-/* What is in it are threads of a runtime that has ended. */
+/* The threads in it belong to a runtime that has ended. */
 static bool is_of_ended_runtime(void) {
     return load_relaxed(&runtime.gone);
 }
@@ -84,8 +84,8 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
     return 0;
 }
 
-/* A thread that has not ended, and would come to this pool when it next waits, yields or is woken. A detached one that runs
- * is left out: it may be about to end, which its user cannot wait for. */
+/* A thread that has not ended, and would be enqueued in this pool when it next waits, yields or is woken. A detached
+ * one that runs is left out: it may be about to end, which the pool's user cannot wait for. */
 static bool is_to_come(const void *object, const void *pool) {
     const struct thrum_unit *unit = object;
     if (unit_place(unit) != UNIT_POOLED || load_relaxed(&unit->pool) != pool)
@@ -95,8 +95,8 @@ static bool is_to_come(const void *object, const void *pool) {
            (joiner != JOIN_DETACHED || awaits_kind(load_relaxed(&unit->awaits)) != AWAITS_NOTHING);
 }
 
-/* A look at each descriptor, which is only taken where one may have this pool: to count its threads as they begin and end
- * would cost each of them two atomic operations on the pool. */
+/* Examines each descriptor, only if a thread may have this pool: counting its threads as they begin and end would
+ * cost each of them two atomic operations on the pool. */
 static bool has_threads(struct thrum_pool *pool) {
     if (!load_relaxed(&pool->was_used) || is_of_ended_runtime())
         return false;

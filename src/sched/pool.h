@@ -18,7 +18,8 @@ struct thrum_pool {
     uint32_t scheds; /* that were made with it and are there; a pool is counted as often as it was given */
 };
 
-/* The unit can run: puts it there and sees that one of the workers whose scheduler looks there is awake. */
+/* The unit is runnable: enqueues it there and ensures that one of the workers whose scheduler serves the pool is
+ * awake. */
 void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
 /* ... but yields to the others. */
 void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit);
@@ -35,7 +36,7 @@ unsigned pool_priority_highest(const struct thrum_pool *pool);
 int pool_deadline_init(struct thrum_pool *pool);
 int pool_deque_init(struct thrum_pool *pool);
 
-/* Memory for them: zeroed, for good in the slab of its size. NULL without memory. */
+/* Memory for them: zeroed, kept for good in the slab of its size. NULL without memory. */
 void *pool_memory_get(void);
 void pool_memory_put(void *memory);
 void pool_fork_child(void);

@@ -6,12 +6,12 @@
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
-/* So far it looks at one time. */
+/* How many units it examines at a time. */
 enum { FAR = 4096 };
 
 enum { QUEUES = 4, QUEUES_AND_OTHERS };
 
-/* Or has a block for life: the primary takes its own along, and is away from its kernel thread then (primary.c). */
+/* Or has a block for life: the primary keeps its own, and is away from its kernel thread then (primary.c). */
 static bool was_preempted(const struct thrum_unit *unit) {
     return unit->tcb != NULL;
 }
@@ -34,7 +34,7 @@ static struct thrum_unit *pop_from_rings(struct worker *from) {
     return from == worker_here() ? deque_pop_oldest(&from->deque) : deque_steal(&from->deque);
 }
 
-/* What is not taken goes to all. */
+/* Units that are not taken go to all workers. */
 static struct thrum_unit *take_from_rings(struct worker *from) {
     for (uint32_t i = 0; i < FAR; i++) {
         struct thrum_unit *unit = pop_from_rings(from);
@@ -45,7 +45,7 @@ static struct thrum_unit *take_from_rings(struct worker *from) {
     return NULL;
 }
 
-/* It would steal from them, and they may compute without giving way. */
+/* It would steal from them, and they may compute without yielding. */
 static struct thrum_unit *take_from_others(const struct worker *from, uint32_t drawn) {
     struct thrum_unit *unit = NULL;
     uint32_t count = load_acquire(&runtime.count);
@@ -100,7 +100,7 @@ static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which
     return taken;
 }
 
-/* Of the program's own only one is taken, since what is put back may not find its place again. */
+/* From a pool of the program's own only one is taken, since what is put back may not find its place again. */
 static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, bool is_own, uint32_t drawn) {
     struct thrum_unit *unit = NULL;
     for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {

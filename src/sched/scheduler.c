@@ -64,7 +64,7 @@ int thrum_sched_destroy(thrum_sched_t sched) {
     return 0;
 }
 
-/* Ticks have to be as frequent as that, from when it is run. */
+/* Ticks must be as frequent as its slice, from when it is run. */
 int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice) {
     if (is_null(sched))
         return EINVAL;
@@ -97,7 +97,7 @@ void scheduler_forget(void) {
     stacked_forget();
 }
 
-/* What is in its pools is for others to look at. Inside. */
+/* What is in its pools is left to other workers. Inside. */
 static void pass_on(const struct thrum_sched *sched) {
     for (unsigned i = 0; i < sched->count; i++)
         if (!pool_is_empty(sched->pools[i]))
@@ -129,9 +129,10 @@ bool thrum_sched_stopping(thrum_sched_t sched) {
     return stopping;
 }
 
-/* What is chosen under a scheduler comes back to it: pick() gives nothing meanwhile. The worker may have come to rest where
- * its function was alone: of what that has in hand, and of the pools of one that is stacked, a tick knows nothing. Nor has what
- * such a one chooses a place in the order of the worker's own, which it would be interrupted for at each turn. */
+/* A unit chosen under a scheduler comes back to it: pick() gives nothing meanwhile. The worker may have come to rest
+ * while the scheduler's function was alone: a tick knows nothing of the units that the function holds, or of the
+ * pools of a stacked scheduler. Nor does a unit that a stacked one chooses have a place in the order of the worker's
+ * own scheduler, for which it would be interrupted at each turn. */
 static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
     bool had_scheduler = worker->has_scheduler;
     worker->has_scheduler = true;

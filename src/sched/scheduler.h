@@ -34,8 +34,8 @@ struct thrum_sched {
     uint64_t random;
 };
 
-/* Something was pushed there: wakes a parked worker that would look, or else the threads that do so (stacked.h). False: there is
- * no such worker, nor one that looks by itself: a thread may have to wait for its turn. */
+/* A unit was pushed there: wakes a parked worker that would look, or else the threads that do so (stacked.h). False:
+ * there is no such worker, nor one that looks by itself: a thread may have to wait for its turn. */
 bool scheduler_wake_for(const struct thrum_pool *pool);
 
 /* The worker, if any, that is parked in this one's function. */
@@ -56,7 +56,7 @@ uint64_t scheduler_wait_until(const struct thrum_sched *sched);
 /* The scheduler whose function the worker's present loop, the caller, runs; NULL: none. */
 const struct thrum_sched *scheduler_of_loop(const struct worker *worker);
 
-/* The number of the runtime that there is, or of the next one. */
+/* The number of the present runtime, or of the next one. */
 uint32_t scheduler_runtime(void);
 
 /* There is no runtime any more: no worker or thread has a scheduler. */

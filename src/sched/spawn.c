@@ -109,7 +109,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *hand_on_stack(st
     return next != NULL ? next : worker->loop;
 }
 
-/* The stack of one that has ended will do for tasklets. */
+/* The stack of a unit that has ended can be used for tasklets. */
 static inline __attribute__((always_inline)) struct thrum_unit *run_tasklets(struct worker *worker,
                                                                              struct thrum_unit *next) {
     while (next != NULL && __builtin_expect(load_relaxed(&next->kind) == UNIT_TASKLET, 0)) {
@@ -168,8 +168,8 @@ struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent)
 /* The same after an end within (exit.c), of which nothing is left on the stack: called there by arch_end. */
 struct thrum_unit *unit_ended(struct thrum_unit *self) __attribute__((used));
 
-/* What was `self` may be the only thread of a fork's child, which has no runtime, or began one: then its end is that of
- * the process (pthread_exit(3)). */
+/* `self` may be the only thread of a fork's child, which has no runtime, or began one: then its end is that of the
+ * process (pthread_exit(3)). */
 static inline __attribute__((always_inline)) struct worker *enter_at_end(const struct thrum_unit *self) {
     struct worker *worker = enter();
     if (__builtin_expect(worker == NULL || worker->current != self, 0)) {
@@ -181,7 +181,7 @@ static inline __attribute__((always_inline)) struct worker *enter_at_end(const s
     return worker;
 }
 
-/* Its function is over, and it runs still. */
+/* Its function has returned, and it still runs. */
 static __attribute__((noinline)) void end_extras(struct thrum_unit *self) {
     if (self->values != NULL)
         keys_destroy(self);
@@ -189,7 +189,7 @@ static __attribute__((noinline)) void end_extras(struct thrum_unit *self) {
         own_end(self);
 }
 
-/* `fresh`: the stack was come to by a switch; else another has just ended on it. */
+/* `fresh`: a switch came to this stack; else another unit has just ended on it. */
 static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
     struct worker *worker = worker_here();
@@ -300,7 +300,7 @@ static bool set_preempt(struct thrum_unit *unit, const struct attributes *attrib
     return tick_can_preempt((enum thrum_preempt_mode)attributes->preempt, attributes->slice);
 }
 
-/* False: `attributes` contradict themselves, or the runtime that there is. */
+/* False: `attributes` contradict themselves, or the present runtime. */
 static bool unit_set_attributes(struct thrum_unit *unit, const struct attributes *attributes) {
     unit->stack_class = attributes->stack_class;
     unit->priority = attributes->priority;
@@ -493,7 +493,7 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
     return spawn(thread, attr, fn, arg);
 }
 
-/* It has the mode that it had. */
+/* It keeps its mode. */
 int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     int error = fn == NULL ? EINVAL : handle_check(unit);
     if (error != 0)

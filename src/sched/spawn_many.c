@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Making n threads at once, by halves: each half is made by a thread of its own until few are left, so that idle
- * workers take large parts first and the making itself is spread. */
+/* Creating n threads at once, by halves: a thread of its own creates each half until few are left, so that idle
+ * workers take large parts first and the creation itself is spread. */
 #include <errno.h>
 
 #include "base/misuse.h"
@@ -42,7 +42,7 @@ static void join_some(struct batch *batch) {
     batch->made = 0;
 }
 
-/* All or, with an error, none that is left over: those that were made are waited for. */
+/* All or, with an error, none: those that were created are joined. */
 static void make(struct batch *batch) {
     if (batch->count <= FEW) {
         make_few(batch);

@@ -51,7 +51,7 @@ static int suspend(struct worker *worker, struct thrum_unit *self, uint64_t dead
     return suspension.given_up ? ETIMEDOUT : 0;
 }
 
-/* The moment is over: without waiting. */
+/* The deadline has passed: does not wait. */
 static int take_permit(struct thrum_unit *self) {
     uint32_t given = PERMIT_GIVEN;
     return cas_acq_rel(&self->permit, &given, PERMIT_NONE) ? 0 : ETIMEDOUT;

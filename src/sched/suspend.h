@@ -8,8 +8,8 @@
 struct thrum_unit;
 struct worker;
 
-/* `unit` has been taken (unit_take_suspended). True: the worker's unit `self` may leave its place to it, which is for the
- * caller to see to. False: it belongs elsewhere, and has been woken there. Inside. */
+/* `unit` has been taken (unit_take_suspended). True: the worker's unit `self` may switch to it, which the caller must
+ * do. False: it belongs elsewhere, and has been woken there. Inside. */
 bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct thrum_unit *unit);
 
 #endif

@@ -57,8 +57,8 @@ void primary_leaves(struct worker *worker);
  * that the switch is a slow one (worker.h). No thread writes to it. */
 extern struct exception_globals tcb_own_exceptions;
 
-/* Inside, which stays so: the count goes with the caller. A tick that comes meanwhile is pending on the one block or the
- * other, and so on the new one in the end. */
+/* Inside, which stays so: the count goes with the caller. A tick that comes meanwhile is pending on one of the two
+ * blocks, and so on the new one in the end. */
 static inline void tcb_install(struct worker *worker, const struct tcb *tcb) {
     uint32_t *before = ARCH_TCB_WORD(arch_tcb(), thrum_nopreempt);
     uint32_t *now = ARCH_TCB_WORD(tcb->base, thrum_nopreempt);

@@ -67,17 +67,17 @@ struct tick {
     } kernel_wait;                /* tick_look_soon */
     uint64_t slack, slack_before; /* ns: of timers that its kernel thread sleeps by; 0: not changed */
     bool own_wait;                /* the library waits there, for one that is not preempted (os/own_wait.h) */
-    bool waited;     /* one was preempted where it waited in the kernel; no scheduler has heeded it since */
-    bool wanted;     /* a slice of one that is not preempted is over: for safepoints */
-    bool stands;     /* the last tick found the unit where it had resumed; a loop may have come there again */
-    bool late;       /* ticks were lost before the last, or it came before its unit had resumed */
-    bool early;      /* the next is for a timer's deadline, or to look again; by its requester */
-    bool came_early; /* the present one did */
-    bool in_kernel;  /* ... found the unit there, in a call that waits, and `again` is of interest */
-    bool blocked;    /* the kernel thread had the signal blocked; r/o */
-    uint64_t mask, other;          /* what its kernel thread blocks, and what it did at the last tick */
-    uint32_t seen;                 /* how often that in turn */
-    uint32_t ran;                  /* ticks that have found the same unit; 0: it had just begun */
+    bool waited; /* one was preempted where it waited in the kernel; no scheduler has acted on that since */
+    bool wanted; /* a slice of one that is not preempted is over: for safepoints */
+    bool stands; /* the last tick found the unit where it had resumed; a loop may have come there again */
+    bool late;   /* ticks were lost before the last, or it came before its unit had resumed */
+    bool early;  /* the next is for a timer's deadline, or to look again; by its requester */
+    bool came_early;      /* the present one did */
+    bool in_kernel;       /* ... found the unit there, in a call that waits, and `again` is of interest */
+    bool blocked;         /* the kernel thread had the signal blocked; r/o */
+    uint64_t mask, other; /* what its kernel thread blocks, and what it did at the last tick */
+    uint32_t seen;        /* how often that in turn */
+    uint32_t ran;         /* ticks that have found the same unit; 0: it had just begun */
     const struct thrum_unit *unit; /* at the last tick; a name only */
     struct thrum_unit *next;       /* the handler's, on its way from one stack to another, as `frame_stack` */
     struct frame_stack *frame_stack,

@@ -5,16 +5,14 @@
  *   through the timers, so that starting one cannot fail, and each operation touches at most 2 log2(n) of them.
  * Callers. A timer is started on the worker's own store, fired from there by any worker, stopped by any worker.
  * Firing. The owner fires its own now and then (timers_look); a worker that searches fires all
- * (timers_look_everywhere). The
- *   timekeeper is the parked worker that sleeps until the next deadline (timekeeper.h).
+ *   (timers_look_everywhere). The timekeeper is the parked worker that sleeps until the next deadline (timekeeper.h).
  * Invariants, under the store's lock: parent->deadline <= timer->deadline; rank(right) <= rank(left);
  *   rank = rank(right) + 1; next = the root's deadline, or TIMER_NEVER.
  * Linearization. start, stop: the release of the lock. fire() is called *under the lock*, so the next holder of the
- * lock knows
- *   that it has returned. fire() must therefore not start or stop a timer, nor take a lock that a thread may hold while it does.
+ *   lock knows that it has returned. fire() must therefore not start or stop a timer, nor take a lock that a thread
+ *   may hold while it does.
  * Reclamation. A timer lies where its starter wants, mostly on the waiter's stack. From the beginning of its fire()
- * on only
- *   that call touches it, so it may be gone when fire()'s last act, the wake-up, is done.
+ *   on only that call touches it, so it may be gone when fire()'s last act, the wake-up, is done.
  *
  * Modelled in tests/model/timekeeper.pml. */
 #ifndef THRUM_SCHED_TIMER_H

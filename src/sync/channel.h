@@ -4,11 +4,10 @@
  *
  * word: CHANNEL_CLOSED; CHANNEL_CLOSING: a thread closes it, others stay out until that is done; WORD_SPIN.
  * Invariants, outside SPIN: receivers wait only where the store is empty and no sender waits, senders only where it
- * is
- *   full; no thread waits where it is closed.
+ *   is full; no thread waits where it is closed.
  * Linearization. Each operation: its last store of word. A waiter's: the store of the waker that claims it, which has
- * copied
- *   the element from or to where the waiter wants it: a channel's waiter has that in `value`, NULL for a receiver that discards it.
+ *   copied the element from or to where the waiter wants it: a channel's waiter has that in `value`, NULL for a
+ *   receiver that discards it.
  *
  * The store of CHANNEL_CLOSED is the last that the closing thread does to the object, so a receiver that sees it may
  * destroy the object. That is why the waiters are claimed before: in CLOSING, where they are many and some are
