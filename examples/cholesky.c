@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that waits busily, on user-level threads. Its kernels are done by teams of four whose members meet at a barrier
-// that only looks, as libraries have it that take each thread to have a CPU. Here two workers run them: whoever looks
-// keeps his worker for himself, and those that are waited for would never come. Preemption gives them their turn; nothing
-// in the library has to know. docs/studies/cholesky.md measures the same with BLAS.
+// A library that waits by spinning, on user-level threads. Teams of four execute its kernels and meet at a barrier that
+// only spins, as in libraries that assume a CPU for each thread. Here two workers run them: a spinning member occupies its
+// worker, and the members that it waits for would never run. Preemption gives them their turn; the library does not need
+// to know. docs/studies/cholesky.md measures the same with BLAS.
 // cc cholesky.c -lm $(pkg-config --cflags --libs thrum)
 #include <math.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A simulation that is analysed while it goes on. A step takes some microseconds, then the simulation waits for a
- * millisecond, as one does that is part of a larger one and hears from its neighbours. Every 20 steps a thread of lower
- * priority gets a copy to analyse, which takes longer than 20 steps do. It should have the worker while the simulation waits, and
- * not a moment longer: when the simulation can go on it interrupts the analysis.
+/* A simulation that is analysed while it runs. A step takes some microseconds, then the simulation waits for a
+ * millisecond, like a part of a larger one that exchanges data with its neighbours. Every 20 steps a thread of lower
+ * priority gets a copy to analyse, which takes longer than 20 steps do. It should run while the simulation waits, and no
+ * longer: when the simulation becomes runnable it preempts the analysis.
  *
  *     insitu                one worker; the analysis is interrupted
  *     insitu cooperative    it is not: then the simulation waits until an analysis is over

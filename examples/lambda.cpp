@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From C++: threads that run lambdas, and an exception that goes from a thread to who joins it.
+// From C++: threads that run lambdas, and an exception that a thread passes to its joiner.
 // c++ lambda.cpp $(pkg-config --cflags --libs thrum)
 #include <exception>
 #include <iostream>

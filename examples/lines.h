@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of text over a socket, for threads of libthrum; what server.c and client.c share. Who would have to wait in the
-// kernel does so by thrum_blocking, on a kernel thread that is kept for that, and the worker runs others meanwhile.
+// Lines of text over a socket, for threads of libthrum; what server.c and client.c share. A thread that would have to
+// wait in the kernel calls thrum_blocking: it waits on a kernel thread kept for that, and its worker runs others.
 #ifndef LINES_H
 #define LINES_H
 
@@ -80,7 +80,7 @@ static int lines_send(struct lines *lines, const char *line) {
     rest.bytes += sent > 0 ? sent : 0;
     rest.count -= sent > 0 ? (size_t)sent : 0;
     if (rest.count > 0 && thrum_blocking(lines_send_rest, &rest, &done) != 0)
-        done = NULL; /* no kernel thread to be had */
+        done = NULL; /* no kernel thread available */
     thrum_mutex_unlock(&lines->sending);
     return done != NULL;
 }

@@ -45,7 +45,7 @@ int main(void) {
     size_t which;
     int error = thrum_init(NULL);
     for (int i = 0; i < WALKERS && error == 0; i++)
-        error = thrum_spawn(NULL, NULL, walk, NULL); /* nobody joins it */
+        error = thrum_spawn(NULL, NULL, walk, NULL); /* detached */
     if (error != 0 || thrum_spawn(NULL, NULL, ask, NULL) != 0)
         return 1;
     while ((error = thrum_wait_any(waits, 2, end, &which)) == 0 && which == 0)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A server on one worker whose requests are threads. Most take some microseconds, one a fifth of a second, and
- * one never ends: a bug. Because threads are preempted the short ones are answered all the same, while the long one
+ * one never ends: a bug. Since threads are preempted, the short ones are answered all the same, while the long one
  * computes, and beside the one that never ends.
  *
  *     requests                preempted after a millisecond, if others wait
  *     requests cooperative    not preempted: the long one has the worker until it is done. The one that never ends is left
- *                             out, since nobody else would ever run again
+ *                             out, since no other thread would ever run again
  *
  * docs/studies/tail-latency.md measures such a server. */
 #include <stdbool.h>
@@ -52,7 +52,7 @@ static void *serve_short(void *arg) {
     return NULL;
 }
 
-/* One comes every 100 us; whoever receives them has to get the worker, too. How late it gets it counts. */
+/* One comes every 100 us; the receiving thread needs the worker, too. Its delay counts. */
 static bool receive(struct request requests[SHORT_ONES]) {
     uint64_t next = thrum_now();
     for (int i = 0; i < SHORT_ONES; i++) {

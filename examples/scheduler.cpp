@@ -17,7 +17,7 @@ int main() {
     std::minstd_rand random;
     std::discrete_distribution<std::size_t> draw{50, 30, 20};
     thrum::scheduler lottery(
-        [&]() -> thrum_t { // who is next? Those that have nothing to do leave their turn to the others
+        [&]() -> thrum_t { // which thread is next? A pool that is empty leaves its turn to the others
             const std::size_t drawn = draw(random);
             for (std::size_t i = 0; i < customers.size(); i++)
                 if (const thrum_t thread = customers[(drawn + i) % customers.size()].pop())

@@ -55,7 +55,7 @@ static const char *begin_request(struct connection *connection, const char *line
     const char *wrong = NULL;
     if (sscanf(line, "%ld %ld", &request->number, &request->milliseconds) != 2 || request->milliseconds < 0)
         wrong = "it is not \"NUMBER MILLISECONDS\"";
-    else if (thrum_spawn(NULL, NULL, answer, request) != 0) /* nobody joins it */
+    else if (thrum_spawn(NULL, NULL, answer, request) != 0) /* detached */
         wrong = "no memory for a thread";
     if (wrong != NULL) {
         leave(connection);
