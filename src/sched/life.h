@@ -28,6 +28,12 @@ static inline __attribute__((always_inline)) void unit_free(struct worker *worke
     }
 }
 
+/* One that nobody joins and that stands in no queue, for a front end to run (front.h). NULL: no memory, or `attributes`
+ * contradict the runtime. */
+struct attributes;
+struct thrum_unit *unit_make(struct worker *worker, const struct attributes *attributes, void *(*fn)(void *),
+                             void *arg);
+
 /* Runs the child now, on a call. `parent` is `self` if it must be enqueued meanwhile, else NULL. */
 static inline __attribute__((always_inline)) void run_child(struct worker *worker, struct thrum_unit *self,
                                                             struct thrum_unit *child,

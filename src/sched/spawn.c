@@ -333,6 +333,21 @@ static inline void prepare(struct thrum_unit *unit) {
     store_relaxed(&unit->sp, UNIT_NEW);
 }
 
+struct thrum_unit *unit_make(struct worker *worker, const struct attributes *attributes, void *(*fn)(void *),
+                             void *arg) {
+    struct thrum_unit *unit = unit_new(worker);
+    if (unit == NULL)
+        return NULL;
+    unit_set(unit, fn, arg, JOIN_DETACHED);
+    if (!unit_set_attributes(unit, attributes)) {
+        unit_free(worker, unit);
+        return NULL;
+    }
+    unit->escaped = true;
+    prepare(unit);
+    return unit;
+}
+
 static void enqueue(struct worker *worker, struct thrum_unit *unit) {
     prepare(unit);
     unit_wake(worker, unit);

@@ -328,6 +328,9 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
          * error that is ignored; one on memory that is used for something else now wakes a thread that looks again. */
         store_release(&unit->wake, 1);
         futex_wake(&unit->wake, 1);
+    } else if (place == UNIT_BOUND && __builtin_expect(unit->is_primary, 0) &&
+               (pool = load_acquire(&unit->pool)) != NULL) {
+        pool_push(pool, unit); /* a front end's (front.h), which sees that it runs at home */
     } else if (place == UNIT_BOUND) {
         struct worker *home = load_relaxed(&unit->bound);
         fifo_push(&home->inbox, unit);

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The layer that makes Argobots' interface (abt.h) of libthrum: its structures, and what its files call of each other.
+ *
+ * A thread of Argobots is a descriptor of the layer (struct abt_thread), which waits in pools of the layer. It gets a unit of
+ * the core, with a stack, when it first runs, and loses it when it ends. Each execution stream is a worker with one thread
+ * bound to it, the *main* thread, in which the main scheduler's function runs. That thread is the *host* (sched/front.h) of
+ * what it runs; so is any other thread that runs others (a scheduler in a pool, ABT_self_schedule). A guest that leaves tells
+ * its host why in host->left and switches to it: whoever pushes a thread back into a pool, marks it blocked or frees what
+ * is left of it does so when it is off its stack.
+ *
+ * A tasklet has no unit: it runs on its host's stack and is host->tasklet meanwhile. If it waits, its host waits.
+ *
+ * States of a thread (state):
+ *   READY -> RUNNING             its host, before it runs it
+ *   RUNNING -> READY             its host, after it has yielded
+ *   RUNNING -> BLOCKED           itself, before a waker can find it (wait.c); its host, after it has suspended itself
+ *   BLOCKED -> READY             its waker, which pushes it
+ *   RUNNING, READY -> TERMINATED its host; then the joiner is woken by an exchange of `joiner` */
+#ifndef ABT_LAYER_H
+#define ABT_LAYER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abt.h"
+#include "base/atomic.h"
+#include "sched/front.h"
+
+#define ABT_EXPORT __attribute__((visibility("default")))
+
+struct abt_key_value;
+struct abt_pool;
+struct abt_sched;
+struct abt_stream;
+struct abt_waiter;
+
+/* A null handle of any kind, or NULL, names nothing. */
+static inline bool abt_is_null(const void *handle) {
+    return __builtin_expect((uintptr_t)handle < 64, 0);
+}
+
+/* Returns from the caller unless the handle may be one. */
+#define ABT_CHECK_HANDLE(handle, error)                                                                      \
+    do {                                                                                                     \
+        if (abt_is_null(handle))                                                                             \
+            return (error);                                                                                  \
+    } while (0)
+#define ABT_CHECK(condition, error)                                                                          \
+    do {                                                                                                     \
+        if (__builtin_expect(!(condition), 0))                                                               \
+            return (error);                                                                                  \
+    } while (0)
+
+/* The core's small lock; the holder is in a region, so it cannot be preempted. */
+static inline void abt_lock(struct lock *lock) {
+    enter();
+    lock_acquire(lock);
+}
+static inline void abt_unlock(struct lock *lock) {
+    lock_release(lock);
+    leave();
+}
+
+/* --- threads ------------------------------------------------------------------------------------------- */
+
+enum abt_kind { ABT_KIND_THREAD, ABT_KIND_TASKLET, ABT_KIND_MAIN };
+
+enum abt_flags {
+    ABT_FLAG_NAMED = 1,
+    ABT_FLAG_MIGRATABLE = 2,
+    ABT_FLAG_PRIMARY = 4,
+    ABT_FLAG_STACK_IS_USERS = 8
+};
+
+enum abt_request { ABT_REQUEST_CANCEL = 1, ABT_REQUEST_MIGRATE = 2 };
+
+/* Why a guest has left. */
+enum abt_left {
+    ABT_LEFT_WAITING, /* it waits: a waker may have it already */
+    ABT_LEFT_YIELDING,
+    ABT_LEFT_SUSPENDED,
+    ABT_LEFT_REPLACING, /* it waits until its stream has another main scheduler */
+    ABT_LEFT_ENDED,     /* by a return from its function */
+    ABT_LEFT_EXITED,    /* from within: its stack is given up */
+};
+
+struct abt_thread {
+    struct abt_thread *next, *prev; /* in a pool of the library's kinds; under the pool's lock */
+    bool in_pool;                   /* likewise */
+    uint8_t kind;                   /* enum abt_kind; r/o */
+    uint32_t state;                 /* enum ABT_thread_state */
+    uint32_t flags;                 /* enum abt_flags */
+    uint32_t request;               /* enum abt_request; set by anybody */
+    struct thrum_unit *unit;        /* NULL: has not run yet, or has ended; its host's */
+    void (*fn)(void *);
+    void *arg;
+    struct abt_pool *pool; /* where it goes when it can run */
+    struct abt_stream *last_stream;
+    struct abt_waiter *joiner;    /* NULL, who waits for its end, or ABT_JOIN_ENDED */
+    struct abt_key_value *values; /* under values_lock */
+    struct lock values_lock;
+    uint64_t id;                /* 0: not asked for yet; else 1 more than it */
+    ABT_unit unit_handle;       /* of a pool of the program's */
+    struct abt_pool *unit_pool; /* whose that is; NULL: none */
+    size_t stack_size;
+    void *stack; /* the program's own; NULL: none */
+    struct abt_pool *migrate_to;
+    void (*migrated)(ABT_thread, void *);
+    void *migrated_arg;
+    struct abt_sched *sched; /* whose function it runs; NULL: none */
+    /* as a host: */
+    struct abt_thread *tasklet;    /* that runs on its stack now */
+    uint32_t left;                 /* enum abt_left: by its guest */
+    ABT_pool_context left_context; /* YIELDING: of the push */
+    struct abt_thread *direct;     /* to be run next, before its function returns; NULL: none */
+};
+
+#define ABT_JOIN_ENDED ((struct abt_waiter *)1)
+
+static inline struct abt_thread *abt_thread_of(ABT_thread handle) {
+    return (struct abt_thread *)(void *)handle;
+}
+static inline ABT_thread abt_handle(struct abt_thread *thread) {
+    return (ABT_thread)(void *)thread;
+}
+static inline bool abt_is_tasklet(const struct abt_thread *thread) {
+    return thread->kind == ABT_KIND_TASKLET;
+}
+
+struct abt_attr {
+    void *stack;
+    size_t stack_size;
+    ABT_bool migratable;
+    void (*migrated)(ABT_thread, void *);
+    void *migrated_arg;
+};
+
+/* thread.c */
+void *abt_thread_entry(void *thread);
+struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
+                                  const struct abt_attr *attr, bool named);
+void abt_thread_delete(struct abt_thread *thread);
+/* The caller's memory for descriptors that it keeps goes back. */
+void abt_thread_cache_flush(void);
+/* It has ended, and is off its stack. */
+void abt_thread_terminate(struct abt_thread *thread);
+/* Until it has ended, whatever it is. */
+void abt_thread_join(struct abt_thread *thread);
+/* ... or the error for who may not. */
+int abt_thread_wait_end(struct abt_thread *thread);
+uint64_t abt_thread_id(struct abt_thread *thread);
+/* Of a pool of the program's: its unit handle there. 0 or an error. */
+int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool);
+/* The unit handle it has, in whatever pool. */
+ABT_unit abt_thread_unit(struct abt_thread *thread);
+struct abt_thread *abt_unit_thread(ABT_unit unit);
+
+/* run.c: `host` is the caller. */
+void abt_run(struct abt_thread *host, struct abt_thread *thread);
+/* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */
+void abt_run_primary(struct abt_thread *host);
+/* The caller, a guest, leaves. */
+void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *direct);
+/* It was blocked, or is new, and can run: into its pool. */
+void abt_ready(struct abt_thread *thread, ABT_pool_context context, bool was_blocked);
+/* The core woke this unit: the pool operations that it knows (front.h). */
+extern const struct thrum_pool_ops abt_core_ops;
+
+/* --- the caller ---------------------------------------------------------------------------------------- */
+
+extern struct abt_global {
+    uint32_t count; /* ABT_init less ABT_finalize; under start.c's lock */
+    bool is_on;     /* it is not 0; for anybody */
+    struct abt_thread *primary;
+    struct abt_stream *primary_stream;
+    thrum_pool_t core_pool;
+    thrum_attr_t attr; /* of threads with the default stack */
+    size_t stack_size, sched_stack_size;
+    uint32_t event_freq;
+    uint64_t spin; /* ns */
+    uint32_t max_streams;
+    uint64_t next_thread_id, next_pool_id;
+    struct lock lock; /* of the next two */
+    struct abt_stream *streams;
+    int stream_count;
+    struct abt_thread *primary_waits; /* for its stream: picked elsewhere */
+} abt;
+
+/* NULL: none of the layer's. */
+static inline struct abt_thread *abt_of_unit(struct thrum_unit *unit) {
+    if (__builtin_expect(unit == NULL, 0))
+        return NULL;
+    if (__builtin_expect(unit->fn == abt_thread_entry, 1))
+        return unit->arg;
+    return unit->is_primary ? abt.primary : NULL;
+}
+
+/* The thread on whose stack the caller runs; NULL: external, or none of the layer's. */
+static inline struct abt_thread *abt_host_here(void) {
+    return abt_of_unit(front_self());
+}
+
+/* ... or the tasklet that runs on it. */
+static inline struct abt_thread *abt_self(void) {
+    struct abt_thread *host = abt_host_here();
+    if (host != NULL && __builtin_expect(host->tasklet != NULL, 0))
+        return host->tasklet;
+    return host;
+}
+
+/* --- waiting (wait.c) ---------------------------------------------------------------------------------- */
+
+struct abt_waiter {
+    struct abt_waiter *next;
+    struct thrum_unit *unit;
+    struct abt_thread *thread; /* whose state and pool say that it waits; NULL: external, or a main thread */
+    struct worker *worker;
+    uint32_t kind; /* the object's */
+    bool timed_out;
+    struct abt_waitlist *list; /* of a wait with a deadline */
+};
+
+/* A queue, oldest first, under a lock of its owner's. */
+struct abt_waitlist {
+    struct abt_waiter *first, *last;
+};
+
+/* Between the two the waiter is put where its waker finds it. Region and all: front_wait_begin. */
+void abt_wait_begin(struct abt_waiter *waiter);
+void abt_wait(struct abt_waiter *waiter);
+void abt_wait_not(struct abt_waiter *waiter);
+/* The waiter was taken from where it stood; it may be gone when this returns. */
+void abt_wake(struct abt_waiter *waiter);
+
+static inline void abt_waitlist_add(struct abt_waitlist *list, struct abt_waiter *waiter) {
+    waiter->next = NULL;
+    if (list->first == NULL)
+        list->first = waiter;
+    else
+        list->last->next = waiter;
+    list->last = waiter;
+}
+static inline struct abt_waiter *abt_waitlist_take(struct abt_waitlist *list) {
+    struct abt_waiter *waiter = list->first;
+    if (waiter != NULL)
+        list->first = waiter->next;
+    return waiter;
+}
+bool abt_waitlist_remove(struct abt_waitlist *list, struct abt_waiter *waiter);
+/* Wakes a chain. */
+void abt_wake_all(struct abt_waiter *first);
+
+/* Waits in `list`, whose lock the caller holds and this releases; with a deadline (ns, CLOCK_MONOTONIC; TIMER_NEVER). False:
+ * it came first. */
+bool abt_wait_in(struct abt_waitlist *list, struct lock *lock, uint64_t deadline);
+/* Likewise, of a waiter of the caller's, after abt_wait_begin, in the list already, the lock released. */
+bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct lock *lock,
+                    uint64_t deadline);
+
+uint64_t abt_deadline_real(const struct timespec *time);
+uint64_t abt_deadline_real_seconds(double seconds);
+uint64_t abt_deadline_in_seconds(double seconds);
+
+/* --- pools (pool.c) ------------------------------------------------------------------------------------ */
+
+/* What ABT_pool_user_def_create makes. It begins like an ABT_pool_def whose u_create_from_thread is NULL, which no definition
+ * of the program's has. */
+struct abt_user_def {
+    ABT_pool_def old;
+    ABT_pool_user_create_unit_fn create_unit;
+    ABT_pool_user_free_unit_fn free_unit;
+    ABT_pool_user_is_empty_fn is_empty;
+    ABT_pool_user_pop_fn pop;
+    ABT_pool_user_push_fn push;
+    ABT_pool_user_init_fn init;
+    ABT_pool_user_free_fn free;
+    ABT_pool_user_get_size_fn get_size;
+    ABT_pool_user_pop_wait_fn pop_wait;
+    ABT_pool_user_pop_many_fn pop_many;
+    ABT_pool_user_push_many_fn push_many;
+    ABT_pool_user_print_all_fn print_all;
+};
+
+enum abt_pool_type { ABT_POOL_OURS, ABT_POOL_OLD, ABT_POOL_NEW };
+
+struct abt_pool {
+    uint8_t type;   /* enum abt_pool_type; r/o, as all up to `data` */
+    bool automatic; /* freed with the last scheduler that has it */
+    ABT_pool_access access;
+    ABT_pool_kind kind; /* OURS */
+    uint64_t id;
+    struct abt_user_def def; /* OLD: def.old; NEW: the rest */
+    void *data;
+    uint32_t scheds; /* that have it */
+    int32_t blocked; /* threads of this pool that wait; OURS: falls under the lock */
+    int32_t timed;   /* of them, those with a deadline */
+    struct lock lock;
+    struct abt_thread *first, *last; /* under lock; oldest first */
+    size_t count;                    /* changed under lock, read by anybody */
+};
+
+static inline struct abt_pool *abt_pool_of(ABT_pool handle) {
+    return (struct abt_pool *)(void *)handle;
+}
+static inline ABT_pool abt_pool_handle(struct abt_pool *pool) {
+    return (ABT_pool)(void *)pool;
+}
+int abt_pool_new(ABT_pool_kind kind, ABT_pool_access access, bool automatic, struct abt_pool **pool);
+void abt_pool_delete(struct abt_pool *pool);
+void abt_pool_retain(struct abt_pool *pool);
+void abt_pool_release(struct abt_pool *pool);
+/* The thread is associated with it. `was_blocked`: one that waits less. */
+void abt_pool_push(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_context context,
+                   bool was_blocked);
+struct abt_thread *abt_pool_pop(struct abt_pool *pool, ABT_pool_context context);
+/* False: it is not in there. Pools of the library's kinds. */
+bool abt_pool_take(struct abt_pool *pool, struct abt_thread *thread);
+bool abt_pool_is_empty(struct abt_pool *pool);
+/* SIZE_MAX: it has no function for that. */
+size_t abt_pool_size(struct abt_pool *pool);
+size_t abt_pool_total_size(struct abt_pool *pool);
+/* Until something is in one of them, `deadline`, or the stream (NULL: none) is to look at something else. */
+void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline, struct abt_stream *stream);
+void abt_stream_wake(struct abt_stream *stream);
+
+/* --- schedulers (sched.c) and streams (stream.c) -------------------------------------------------------- */
+
+enum abt_sched_request { ABT_SCHED_FINISH = 1, ABT_SCHED_EXIT = 2, ABT_SCHED_REPLACE = 4 };
+enum abt_sched_use { ABT_SCHED_UNUSED, ABT_SCHED_MAIN, ABT_SCHED_IN_POOL };
+
+struct abt_sched {
+    ABT_sched_def def;
+    int predef; /* enum ABT_sched_predef; -1: the program's own */
+    bool automatic;
+    uint32_t use;     /* enum abt_sched_use */
+    uint32_t request; /* enum abt_sched_request */
+    uint32_t freq;
+    int count;
+    struct abt_pool **pools;
+    void *data;
+    struct abt_thread *thread; /* that runs its function */
+    struct abt_stream *stream; /* whose main one it is */
+    uint64_t random;
+};
+
+static inline struct abt_sched *abt_sched_of(ABT_sched handle) {
+    return (struct abt_sched *)(void *)handle;
+}
+static inline ABT_sched abt_sched_handle(struct abt_sched *sched) {
+    return (ABT_sched)(void *)sched;
+}
+int abt_sched_new_basic(int predef, int count, ABT_pool *pools, ABT_sched_config config,
+                        struct abt_sched **sched);
+void abt_sched_delete(struct abt_sched *sched);
+/* What the thread of a scheduler in a pool runs. */
+void abt_sched_in_pool(void *sched);
+void abt_sched_request(struct abt_sched *sched, enum abt_sched_request request);
+bool abt_sched_has_to_stop(struct abt_sched *sched);
+/* Reads one value, if the configuration has it. */
+bool abt_config_get(ABT_sched_config config, int index, int *type, void *value);
+
+enum abt_stream_request { ABT_STREAM_EXIT = 1 };
+
+struct abt_stream {
+    struct abt_stream *next; /* under abt.lock, as rank */
+    int rank;
+    bool is_primary;
+    uint32_t state;   /* enum ABT_xstream_state */
+    uint32_t request; /* enum abt_stream_request */
+    unsigned worker;
+    int32_t tid;  /* of its kernel thread */
+    thrum_t core; /* its main thread's handle in the core */
+    struct abt_thread *main;
+    struct abt_sched *sched, *replacement;
+    struct abt_thread *replacer; /* waits for that */
+    uint32_t idle_polls;
+    bool is_bound; /* to CPUs, by the program */
+};
+
+static inline struct abt_stream *abt_stream_of(ABT_xstream handle) {
+    return (struct abt_stream *)(void *)handle;
+}
+static inline ABT_xstream abt_stream_handle(struct abt_stream *stream) {
+    return (ABT_xstream)(void *)stream;
+}
+/* The one that runs the caller; NULL: external. */
+struct abt_stream *abt_stream_here(void);
+int abt_stream_new(struct abt_sched *sched, int rank, bool is_primary, struct abt_stream **stream);
+void abt_stream_delete(struct abt_stream *stream);
+/* Waits until its main thread has ended and its worker has stopped. */
+void abt_stream_end(struct abt_stream *stream);
+/* What a host does now and then: what waits for this stream. */
+void abt_stream_events(struct abt_stream *stream, struct abt_thread *host);
+
+/* key.c: calls the destructors. */
+void abt_values_delete(struct abt_thread *thread);
+int abt_values_set(struct abt_thread *thread, ABT_key key, void *value);
+int abt_values_get(struct abt_thread *thread, ABT_key key, void **value);
+
+/* unit.c */
+void abt_units_add(ABT_unit unit, struct abt_thread *thread);
+void abt_units_remove(ABT_unit unit);
+
+#endif

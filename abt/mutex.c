@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Mutexes. With waiters, unlocking hands it over to the oldest, so nobody overtakes; without, it is one atomic step. */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "objects.h"
+
+enum { SPINS = 100, SPINS_UNTIL_YIELD = 1000 };
+
+static struct mutex *mutex_of(ABT_mutex handle) {
+    return object_body(handle);
+}
+
+static uint32_t attributes_of_mutex(ABT_mutex handle) {
+    return *(const uint32_t *)(const void *)handle;
+}
+
+/* Who the caller is, as an owner. */
+static const void *owner_here(void) {
+    static __thread char external;
+    const struct abt_thread *self = abt_self();
+    return self != NULL ? (const void *)self : &external;
+}
+
+static inline bool try(struct mutex *mutex) {
+    uint32_t word = 0;
+    return cas_acquire(&mutex->word, &word, MUTEX_IS_LOCKED);
+}
+
+static __attribute__((noinline)) void lock_slow(struct mutex *mutex) {
+    if (load_relaxed(&abt.stream_count) > 1)
+        for (int i = 0; i < SPINS; i++) {
+            arch_relax();
+            if (load_relaxed(&mutex->word) == 0 && try(mutex))
+                return;
+        }
+    abt_lock(&mutex->lock);
+    uint32_t word = load_relaxed(&mutex->word);
+    for (;;) {
+        if (word == 0) {
+            if (cas_acquire(&mutex->word, &word, MUTEX_IS_LOCKED)) {
+                abt_unlock(&mutex->lock);
+                return;
+            }
+        } else if (word & MUTEX_HAS_WAITERS || cas_acquire(&mutex->word, &word, word | MUTEX_HAS_WAITERS)) {
+            break;
+        }
+    }
+    abt_wait_in(&mutex->list, &mutex->lock, TIMER_NEVER); /* it is the caller's then */
+}
+
+static __attribute__((noinline)) void unlock_slow(struct mutex *mutex) {
+    abt_lock(&mutex->lock);
+    struct abt_waiter *next = abt_waitlist_take(&mutex->list);
+    store_release(&mutex->word,
+                  mutex->list.first != NULL ? MUTEX_IS_LOCKED | MUTEX_HAS_WAITERS : MUTEX_IS_LOCKED);
+    abt_unlock(&mutex->lock);
+    abt_wake(next);
+}
+
+static inline void plain_lock(struct mutex *mutex) {
+    if (__builtin_expect(!try(mutex), 0))
+        lock_slow(mutex);
+}
+
+static inline void plain_unlock(struct mutex *mutex) {
+    uint32_t word = MUTEX_IS_LOCKED;
+    if (__builtin_expect(!cas_acq_rel(&mutex->word, &word, 0), 0) && word & MUTEX_HAS_WAITERS)
+        unlock_slow(mutex);
+}
+
+/* True: the caller has had it already. */
+static bool lock_again(struct mutex *mutex, const void *owner) {
+    if (load_relaxed(&mutex->owner) != owner)
+        return false;
+    mutex->depth++;
+    return true;
+}
+
+void abt_mutex_lock(ABT_mutex handle) {
+    struct mutex *mutex = mutex_of(handle);
+    if (__builtin_expect(attributes_of_mutex(handle) == 0, 1)) {
+        plain_lock(mutex);
+        return;
+    }
+    const void *owner = owner_here();
+    if (lock_again(mutex, owner))
+        return;
+    plain_lock(mutex);
+    store_relaxed(&mutex->owner, owner);
+}
+
+void abt_mutex_unlock(ABT_mutex handle) {
+    struct mutex *mutex = mutex_of(handle);
+    if (__builtin_expect(attributes_of_mutex(handle) != 0, 0)) {
+        if (mutex->depth > 0) {
+            mutex->depth--;
+            return;
+        }
+        store_relaxed(&mutex->owner, NULL);
+    }
+    plain_unlock(mutex);
+}
+
+ABT_EXPORT int ABT_mutex_create(ABT_mutex *newmutex) {
+    void *memory = calloc(1, OBJECT_SIZE);
+    *newmutex = ABT_MUTEX_NULL;
+    ABT_CHECK(memory != NULL, ABT_ERR_MEM);
+    *newmutex = memory;
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_create_with_attr(ABT_mutex_attr attr, ABT_mutex *newmutex) {
+    int error = ABT_mutex_create(newmutex);
+    if (error == ABT_SUCCESS && !abt_is_null(attr))
+        *(uint32_t *)(void *)*newmutex = *(const uint32_t *)(const void *)attr;
+    return error;
+}
+
+ABT_EXPORT int ABT_mutex_free(ABT_mutex *mutex) {
+    ABT_CHECK_HANDLE(*mutex, ABT_ERR_INV_MUTEX);
+    object_drain(&mutex_of(*mutex)->lock);
+    free(*mutex);
+    *mutex = ABT_MUTEX_NULL;
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_lock(ABT_mutex mutex) {
+    ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
+    abt_mutex_lock(mutex);
+    return ABT_SUCCESS;
+}
+
+/* Priorities are hints, which a hand-over in order does without. */
+ABT_EXPORT int ABT_mutex_lock_low(ABT_mutex mutex) {
+    return ABT_mutex_lock(mutex);
+}
+
+ABT_EXPORT int ABT_mutex_lock_high(ABT_mutex mutex) {
+    return ABT_mutex_lock(mutex);
+}
+
+ABT_EXPORT int ABT_mutex_trylock(ABT_mutex handle) {
+    ABT_CHECK_HANDLE(handle, ABT_ERR_INV_MUTEX);
+    struct mutex *mutex = mutex_of(handle);
+    bool is_recursive = attributes_of_mutex(handle) != 0;
+    if (is_recursive && lock_again(mutex, owner_here()))
+        return ABT_SUCCESS;
+    ABT_CHECK(try(mutex), ABT_ERR_MUTEX_LOCKED);
+    if (is_recursive)
+        store_relaxed(&mutex->owner, owner_here());
+    return ABT_SUCCESS;
+}
+
+/* The holder may need this CPU. */
+ABT_EXPORT int ABT_mutex_spinlock(ABT_mutex mutex) {
+    ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
+    for (uint32_t i = 1; ABT_mutex_trylock(mutex) != ABT_SUCCESS; i++) {
+        arch_relax();
+        if (i % SPINS_UNTIL_YIELD == 0)
+            sched_yield();
+    }
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_unlock(ABT_mutex mutex) {
+    ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
+    abt_mutex_unlock(mutex);
+    return ABT_SUCCESS;
+}
+
+/* ... and lets another thread of this stream run. */
+ABT_EXPORT int ABT_mutex_unlock_se(ABT_mutex mutex) {
+    ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
+    abt_mutex_unlock(mutex);
+    ABT_thread_yield();
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_unlock_de(ABT_mutex mutex) {
+    return ABT_mutex_unlock(mutex);
+}
+
+ABT_EXPORT int ABT_mutex_equal(ABT_mutex mutex1, ABT_mutex mutex2, ABT_bool *result) {
+    *result = mutex1 == mutex2;
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_get_attr(ABT_mutex mutex, ABT_mutex_attr *attr) {
+    ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
+    int error = ABT_mutex_attr_create(attr);
+    if (error == ABT_SUCCESS)
+        *(uint32_t *)(void *)*attr = attributes_of_mutex(mutex);
+    return error;
+}
+
+ABT_EXPORT int ABT_mutex_attr_create(ABT_mutex_attr *newattr) {
+    uint32_t *attr = calloc(1, sizeof *attr);
+    *newattr = ABT_MUTEX_ATTR_NULL;
+    ABT_CHECK(attr != NULL, ABT_ERR_MEM);
+    *newattr = (ABT_mutex_attr)(void *)attr;
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_attr_free(ABT_mutex_attr *attr) {
+    ABT_CHECK_HANDLE(*attr, ABT_ERR_INV_MUTEX_ATTR);
+    free(*attr);
+    *attr = ABT_MUTEX_ATTR_NULL;
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_attr_set_recursive(ABT_mutex_attr attr, ABT_bool recursive) {
+    ABT_CHECK_HANDLE(attr, ABT_ERR_INV_MUTEX_ATTR);
+    *(uint32_t *)(void *)attr = recursive ? MUTEX_RECURSIVE : 0;
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_mutex_attr_get_recursive(ABT_mutex_attr attr, ABT_bool *recursive) {
+    ABT_CHECK_HANDLE(attr, ABT_ERR_INV_MUTEX_ATTR);
+    *recursive = *(const uint32_t *)(const void *)attr != 0;
+    return ABT_SUCCESS;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hosts and guests: running a thread or a tasklet until it leaves, and what becomes of it then.
+ *
+ * All of it is done by the host. A guest that waits in an object's list may have been woken, and run elsewhere, when its host
+ * is back: then nothing of it is looked at. */
+#include "layer.h"
+
+/* --- the guest's side ---------------------------------------------------------------------------------- */
+
+void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *direct) {
+    struct abt_thread *host = abt_of_unit(front_host());
+    host->left = why;
+    host->left_context = context;
+    host->direct = direct;
+    front_leave();
+}
+
+void *abt_thread_entry(void *arg) {
+    struct abt_thread *self = arg;
+    self->fn(self->arg);
+    if (self->kind == ABT_KIND_MAIN) { /* its host is its worker's own loop */
+        abt_thread_cache_flush();
+        abt_thread_terminate(self);
+    } else {
+        struct abt_thread *host = abt_of_unit(front_host());
+        host->left = ABT_LEFT_ENDED;
+        host->direct = NULL;
+    }
+    return arg; /* abt_of_unit reads it from there, so it stays the same */
+}
+
+/* --- the host's side ----------------------------------------------------------------------------------- */
+
+void abt_ready(struct abt_thread *thread, ABT_pool_context context, bool was_blocked) {
+    store_release(&thread->state, ABT_THREAD_STATE_READY);
+    abt_pool_push(thread->pool, thread, context, was_blocked);
+}
+
+/* The requests of one that can run, before it does. True: it is not to run here. */
+static __attribute__((noinline)) bool meet_requests(struct abt_thread *thread) {
+    uint32_t request = load_acquire(&thread->request);
+    if (request & ABT_REQUEST_CANCEL) {
+        if (thread->unit != NULL)
+            front_drop(thread->unit);
+        thread->unit = NULL;
+        abt_thread_terminate(thread);
+        return true;
+    }
+    fetch_and_acq_rel(&thread->request, ~(uint32_t)ABT_REQUEST_MIGRATE);
+    struct abt_pool *to = exchange_acq_rel(&thread->migrate_to, NULL);
+    if (to == NULL)
+        return false;
+    if (abt_thread_associate(thread, to) != ABT_SUCCESS)
+        return false;
+    if (thread->migrated != NULL)
+        thread->migrated(abt_handle(thread), thread->migrated_arg);
+    abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_MIGRATE, false);
+    return true;
+}
+
+static void run_tasklet(struct abt_thread *host, struct abt_thread *tasklet) {
+    struct abt_thread *outer = host->tasklet;
+    store_relaxed(&tasklet->state, ABT_THREAD_STATE_RUNNING);
+    host->tasklet = tasklet;
+    tasklet->fn(tasklet->arg);
+    host->tasklet = outer;
+    abt_thread_terminate(tasklet);
+}
+
+static bool get_unit(struct abt_thread *thread) {
+    if (__builtin_expect(thread->stack_size == abt.stack_size && thread->stack == NULL, 1)) {
+        thread->unit = front_new(&abt.attr, abt_thread_entry, thread);
+        return thread->unit != NULL;
+    }
+    thrum_attr_t attr = abt.attr;
+    size_t size = thread->stack_size < 2 * THRUM_STACK_MIN ? 2 * THRUM_STACK_MIN : thread->stack_size;
+    int error = thread->stack != NULL ? thrum_attr_set_stack(&attr, thread->stack, thread->stack_size)
+                                      : thrum_attr_set_stack_size(&attr, size);
+    if (error == 0)
+        thread->unit = front_new(&attr, abt_thread_entry, thread);
+    return thread->unit != NULL;
+}
+
+/* The guest has left: what it said. */
+static void see_to(struct abt_thread *host, struct abt_thread *guest) {
+    switch (host->left) {
+    case ABT_LEFT_WAITING: break;
+    case ABT_LEFT_YIELDING:
+        if (__builtin_expect(load_relaxed(&guest->request) == 0, 1) || !meet_requests(guest))
+            abt_ready(guest, host->left_context, false);
+        break;
+    case ABT_LEFT_SUSPENDED:
+        fetch_add_relaxed(&guest->pool->blocked, 1);
+        store_release(&guest->state, ABT_THREAD_STATE_BLOCKED);
+        break;
+    case ABT_LEFT_REPLACING: store_release(&guest->state, ABT_THREAD_STATE_BLOCKED); break;
+    case ABT_LEFT_EXITED: front_drop(guest->unit); __attribute__((fallthrough));
+    case ABT_LEFT_ENDED:
+        guest->unit = NULL;
+        abt_thread_terminate(guest);
+        break;
+    }
+}
+
+/* The primary has a stack that is its kernel thread's: it runs on its own stream alone. */
+static __attribute__((noinline)) bool is_elsewhere(struct abt_thread *primary, struct abt_stream *stream) {
+    if (stream == abt.primary_stream)
+        return false;
+    abt_lock(&abt.lock);
+    abt.primary_waits = primary;
+    abt_unlock(&abt.lock);
+    abt_stream_wake(abt.primary_stream);
+    return true;
+}
+
+void abt_run(struct abt_thread *host, struct abt_thread *thread) {
+    while (thread != NULL) {
+        struct abt_stream *stream = abt_stream_here();
+        if (__builtin_expect(load_relaxed(&thread->request) != 0, 0) && meet_requests(thread))
+            return;
+        if (__builtin_expect(thread->flags & ABT_FLAG_PRIMARY, 0) && is_elsewhere(thread, stream))
+            return;
+        thread->last_stream = stream;
+        if (abt_is_tasklet(thread)) {
+            run_tasklet(host, thread);
+            return;
+        }
+        if (thread->unit == NULL && !get_unit(thread)) { /* until others have ended */
+            abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_YIELD, false);
+            return;
+        }
+        store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
+        host->left = ABT_LEFT_WAITING;
+        host->direct = NULL;
+        front_run(thread->unit);
+        struct abt_thread *direct = host->direct;
+        see_to(host, thread);
+        thread = direct;
+    }
+}
+
+void abt_run_primary(struct abt_thread *host) {
+    abt_lock(&abt.lock);
+    struct abt_thread *primary = abt.primary_waits;
+    abt.primary_waits = NULL;
+    abt_unlock(&abt.lock);
+    if (primary != NULL)
+        abt_run(host, primary);
+}
+
+/* --- what the core wakes by itself --------------------------------------------------------------------- */
+
+/* The end of a sleep or of thrum_blocking, which the layer has not seen begin; or of a wait with a deadline. */
+static void core_push(void *data, thrum_t unit) {
+    (void)data;
+    struct abt_thread *thread = abt_of_unit(unit);
+    bool was_blocked = load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED;
+    abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, was_blocked);
+}
+
+static thrum_t core_pop(void *data) {
+    (void)data;
+    return NULL;
+}
+
+static size_t core_size(void *data) {
+    (void)data;
+    return 0;
+}
+
+const struct thrum_pool_ops abt_core_ops = {.push = core_push, .pop = core_pop, .size = core_size};

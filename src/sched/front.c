@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See front.h. */
+#include "sched/front.h"
+
+#include <sched.h>
+
+#include "sched/attributes.h"
+#include "sched/life.h"
+
+struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+    struct worker *worker = enter();
+    struct thrum_unit *unit = unit_make(worker, attributes_of(attr), fn, arg);
+    leave();
+    return unit;
+}
+
+/* The core's pick() gives nothing meanwhile, so the guest comes back here whenever it waits. */
+void front_run(struct thrum_unit *unit) {
+    struct worker *worker = enter();
+    bool obeyed = worker->obeys;
+    worker->obeys = true;
+    worker->until_slow = 1;
+    if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_REST, 0))
+        tick_go_on(worker);
+    worker_run(worker, unit);
+    worker_here()->obeys = obeyed;
+    leave();
+}
+
+void front_leave(void) {
+    struct worker *worker = enter();
+    struct thrum_unit *self = worker->current;
+    unit_announce(self);
+    switch_as(worker, self, worker->loop, THRUM_TRACE_YIELD);
+    leave();
+}
+
+void front_drop(struct thrum_unit *unit) {
+    struct worker *worker = enter();
+    while (load_acquire(&unit->sp) ==
+           UNIT_ON_CPU) /* it has announced itself, and is about to be off its stack */
+        arch_relax();
+    if (unit->stack_class == STACK_CLASS_USER) {
+        annotate_stack_gone(unit_head_of(unit)->annotation, worker != NULL
+                                                                ? unit_stack(worker, worker->current)
+                                                                : (struct annotate_stack){NULL, 0});
+    } else if (unit->stack_top != NULL) {
+        struct depot *depot = &stack_depots[unit->stack_class];
+        if (worker != NULL)
+            depot_put(depot, &worker->stacks[unit->stack_class], unit->stack_top);
+        else
+            depot_put_shared(depot, unit->stack_top);
+    }
+    unit_free(worker, unit);
+    leave();
+}
+
+void front_breathe(void) {
+    struct worker *worker = enter();
+    if (worker != NULL)
+        timers_look_everywhere(worker);
+    leave();
+    sched_yield();
+}
+
+void front_set_primary_pool(struct thrum_pool *pool) {
+    store_release(&scheduler.primary.pool, pool);
+}

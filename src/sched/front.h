@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a front end with schedulers of its own (abt/) needs of the core. No function of the library's calls these.
+ *
+ * Such a front end keeps its threads in pools of its own and has, on each worker, a thread that chooses: the host. The host
+ * runs a unit with front_run, which returns when the unit waits, ends, or leaves with front_leave. A guest may be host to
+ * others in turn. What the core wakes by itself (after thrum_sleep, say) it pushes into the unit's pool, a thrum_pool_t of the
+ * front end's, whose `push` hands it to the front end.
+ *
+ * All from a unit, not in a region of the program's, unless it says so. */
+#ifndef THRUM_SCHED_FRONT_H
+#define THRUM_SCHED_FRONT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/clock.h"
+#include "os/lock.h"
+#include "sched/patience.h"
+#include "sched/worker.h"
+#include "thrum/pool.h"
+#include "thrum/thrum.h"
+
+/* The caller's unit; NULL on an external kernel thread. From: anywhere. */
+static inline struct thrum_unit *front_self(void) {
+    return unit_to_note();
+}
+
+/* What the caller, a guest, returns to. */
+static inline struct thrum_unit *front_host(void) {
+    return worker_here()->loop;
+}
+
+/* A unit that nobody joins and that is in no queue; it gets its stack when it first runs. `attr` names a pool. NULL without
+ * memory. From: anywhere. */
+struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
+
+/* Runs it until it leaves. It is in no queue. Where there is no stack for it, it is pushed into its pool instead. */
+void front_run(struct thrum_unit *unit);
+
+/* Back to the host, which was told why: it alone runs the caller again. */
+void front_leave(void);
+
+/* Ends a unit that has left, or never ran, without unwinding its stack: no destructor or handler of it runs. From: anywhere. */
+void front_drop(struct thrum_unit *unit);
+
+/* Lets the timers of this worker fire, and the kernel run another thread: for a host that polls. */
+void front_breathe(void);
+
+/* The primary: what wakes it pushes it into this pool; NULL: it is run by its worker again. From: the primary, or its host. */
+void front_set_primary_pool(struct thrum_pool *pool);
+
+/* --- waiting ------------------------------------------------------------------------------------------- */
+
+/* The caller is about to wait: from here, inside. It now puts itself where a waker finds it, and calls front_wait or, if it need
+ * not wait after all, front_wait_not. `worker` is NULL on an external kernel thread, which may wait, too. From: anywhere. */
+static inline struct thrum_unit *front_wait_begin(struct worker **worker) {
+    *worker = enter();
+    struct thrum_unit *self = unit_self(*worker);
+    unit_await(self, AWAITS_RESUME, NULL);
+    return self;
+}
+
+static inline void front_wait_not(struct thrum_unit *self) {
+    unit_await_no_more(self);
+    leave();
+}
+
+static inline void front_wait(struct worker *worker, struct thrum_unit *self) {
+    unit_block(worker, self);
+    leave();
+}
+
+/* Until patience->timer.deadline; `unit` and `give_up` are set (patience.h). */
+static inline void front_wait_patiently(struct worker *worker, struct patience *patience) {
+    unit_block_patiently(worker, patience);
+    leave();
+}
+
+/* The waiter goes where the core puts it: external, bound, or into its pool. From: anywhere. */
+static inline void front_wake(struct thrum_unit *unit) {
+    struct worker *worker = enter();
+    unit_wake(worker, unit);
+    leave();
+}
+
+/* The waiter is the caller's to run or to enqueue. */
+static inline void front_woken(struct thrum_unit *unit) {
+    unit_await_no_more(unit);
+}
+
+#endif
