@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Mutexes. With waiters, unlocking hands it over to the oldest, so nobody overtakes; without, it is one atomic step. */
+/* Mutexes. Unlocking frees the mutex and wakes the oldest waiter, which tries again: another may overtake it. A hand-over would be
+ * fairer, but a thread that tries in a loop without yielding, as ABT_mutex_spinlock and programs do, would wait for ever for the new
+ * owner, which is behind it in the same pool.
+ *
+ * word: 0, or MUTEX_IS_LOCKED, MUTEX_HAS_WAITERS or both. HAS_WAITERS changes under the lock of the list, and says that the list is
+ * not empty; whoever unlocks then takes the slow way. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -24,38 +29,47 @@ static const void *owner_here(void) {
 
 static inline bool try(struct mutex *mutex) {
     uint32_t word = 0;
-    return cas_acquire(&mutex->word, &word, MUTEX_IS_LOCKED);
+    while (!cas_acquire(&mutex->word, &word, word | MUTEX_IS_LOCKED))
+        if (word & MUTEX_IS_LOCKED)
+            return false;
+    return true;
+}
+
+/* Under the lock of the list. True: the caller has the mutex. False: it is locked, and says that there are waiters. */
+static bool try_or_mark_locked(struct mutex *mutex) {
+    uint32_t word = load_relaxed(&mutex->word), next;
+    do
+        next = word & MUTEX_IS_LOCKED ? word | MUTEX_HAS_WAITERS : word | MUTEX_IS_LOCKED;
+    while (!cas_acquire(&mutex->word, &word, next));
+    return !(word & MUTEX_IS_LOCKED);
 }
 
 static __attribute__((noinline)) void lock_slow(struct mutex *mutex) {
     if (load_relaxed(&abt.stream_count) > 1)
         for (int i = 0; i < SPINS; i++) {
             arch_relax();
-            if (load_relaxed(&mutex->word) == 0 && try(mutex))
+            if (!(load_relaxed(&mutex->word) & MUTEX_IS_LOCKED) && try(mutex))
                 return;
         }
-    abt_lock(&mutex->lock);
-    uint32_t word = load_relaxed(&mutex->word);
     for (;;) {
-        if (word == 0) {
-            if (cas_acquire(&mutex->word, &word, MUTEX_IS_LOCKED)) {
-                abt_unlock(&mutex->lock);
-                return;
-            }
-        } else if (word & MUTEX_HAS_WAITERS || cas_acquire(&mutex->word, &word, word | MUTEX_HAS_WAITERS)) {
-            break;
+        abt_lock(&mutex->lock);
+        if (try_or_mark_locked(mutex)) {
+            abt_unlock(&mutex->lock);
+            return;
         }
+        abt_wait_in(&mutex->list, &mutex->lock, TIMER_NEVER);
     }
-    abt_wait_in(&mutex->list, &mutex->lock, TIMER_NEVER); /* it is the caller's then */
 }
 
-static __attribute__((noinline)) void unlock_slow(struct mutex *mutex) {
+/* Returns whether one was waiting. */
+static __attribute__((noinline)) bool unlock_slow(struct mutex *mutex) {
     abt_lock(&mutex->lock);
     struct abt_waiter *next = abt_waitlist_take(&mutex->list);
-    store_release(&mutex->word,
-                  mutex->list.first != NULL ? MUTEX_IS_LOCKED | MUTEX_HAS_WAITERS : MUTEX_IS_LOCKED);
+    store_release(&mutex->word, mutex->list.first != NULL ? MUTEX_HAS_WAITERS : 0U);
     abt_unlock(&mutex->lock);
-    abt_wake(next);
+    if (next != NULL)
+        abt_wake(next);
+    return next != NULL;
 }
 
 static inline void plain_lock(struct mutex *mutex) {
@@ -63,10 +77,10 @@ static inline void plain_lock(struct mutex *mutex) {
         lock_slow(mutex);
 }
 
-static inline void plain_unlock(struct mutex *mutex) {
+static inline bool plain_unlock(struct mutex *mutex) {
     uint32_t word = MUTEX_IS_LOCKED;
-    if (__builtin_expect(!cas_acq_rel(&mutex->word, &word, 0), 0) && word & MUTEX_HAS_WAITERS)
-        unlock_slow(mutex);
+    return __builtin_expect(!cas_acq_rel(&mutex->word, &word, 0), 0) && word & MUTEX_HAS_WAITERS &&
+           unlock_slow(mutex);
 }
 
 /* True: the caller has had it already. */
@@ -90,16 +104,16 @@ void abt_mutex_lock(ABT_mutex handle) {
     store_relaxed(&mutex->owner, owner);
 }
 
-void abt_mutex_unlock(ABT_mutex handle) {
+bool abt_mutex_unlock(ABT_mutex handle) {
     struct mutex *mutex = mutex_of(handle);
     if (__builtin_expect(attributes_of_mutex(handle) != 0, 0)) {
         if (mutex->depth > 0) {
             mutex->depth--;
-            return;
+            return false;
         }
         store_relaxed(&mutex->owner, NULL);
     }
-    plain_unlock(mutex);
+    return plain_unlock(mutex);
 }
 
 ABT_EXPORT int ABT_mutex_create(ABT_mutex *newmutex) {
@@ -131,7 +145,7 @@ ABT_EXPORT int ABT_mutex_lock(ABT_mutex mutex) {
     return ABT_SUCCESS;
 }
 
-/* Priorities are hints, which a hand-over in order does without. */
+/* Priorities are hints, which waiters in order do without. */
 ABT_EXPORT int ABT_mutex_lock_low(ABT_mutex mutex) {
     return ABT_mutex_lock(mutex);
 }
@@ -169,11 +183,11 @@ ABT_EXPORT int ABT_mutex_unlock(ABT_mutex mutex) {
     return ABT_SUCCESS;
 }
 
-/* ... and lets another thread of this stream run. */
+/* ... and lets a waiter run, if it is one of this stream's. */
 ABT_EXPORT int ABT_mutex_unlock_se(ABT_mutex mutex) {
     ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
-    abt_mutex_unlock(mutex);
-    ABT_thread_yield();
+    if (abt_mutex_unlock(mutex))
+        ABT_thread_yield();
     return ABT_SUCCESS;
 }
 

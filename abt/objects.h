@@ -25,7 +25,8 @@ _Static_assert(sizeof(struct mutex) <= OBJECT_BODY, "");
 
 /* Without a check of the handle. */
 void abt_mutex_lock(ABT_mutex mutex);
-void abt_mutex_unlock(ABT_mutex mutex);
+/* ... whether a waiter was woken. */
+bool abt_mutex_unlock(ABT_mutex mutex);
 
 /* A tasklet may not wait for this object: what it is told. */
 #define NO_TASKLET(error)                                                                                    \

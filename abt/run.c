@@ -154,6 +154,8 @@ void abt_run_primary(struct abt_thread *host) {
 static void core_push(void *data, thrum_t unit) {
     (void)data;
     struct abt_thread *thread = abt_of_unit(unit);
+    if (thread == NULL)
+        __builtin_unreachable(); /* no other units have this pool */
     bool was_blocked = load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED;
     abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, was_blocked);
 }

@@ -158,19 +158,22 @@ static void stop(void) {
     abt_thread_cache_flush();
 }
 
-ABT_EXPORT int ABT_finalize(void) {
+/* Any thread may undo an ABT_init that was not the first. */
+static bool is_last(uint32_t *count) {
     pthread_mutex_lock(&starting);
-    uint32_t count = abt.count;
+    *count = abt.count;
+    if (*count > 1)
+        abt.count--;
     pthread_mutex_unlock(&starting);
-    ABT_CHECK(count != 0, ABT_ERR_UNINITIALIZED);
+    return *count == 1;
+}
+
+ABT_EXPORT int ABT_finalize(void) {
+    uint32_t count;
+    if (!is_last(&count))
+        return count > 1 ? ABT_SUCCESS : ABT_ERR_UNINITIALIZED;
     struct abt_thread *self = abt_self();
     ABT_CHECK(self != NULL, ABT_ERR_INV_XSTREAM);
-    if (count > 1) {
-        pthread_mutex_lock(&starting);
-        abt.count--;
-        pthread_mutex_unlock(&starting);
-        return ABT_SUCCESS;
-    }
     ABT_CHECK(abt_stream_here() == abt.primary_stream, ABT_ERR_INV_XSTREAM);
     ABT_CHECK(self->flags & ABT_FLAG_PRIMARY, ABT_ERR_INV_THREAD);
     stop();

@@ -25,16 +25,21 @@ void abt_stream_events(struct abt_stream *stream, struct abt_thread *host) {
         abt_run_primary(host);
 }
 
+/* The scheduler is the stream's no more. */
+static void release(struct abt_sched *sched) {
+    sched->stream = NULL;
+    store_release(&sched->use, ABT_SCHED_UNUSED);
+    if (sched->automatic)
+        abt_sched_delete(sched);
+}
+
 /* --- the main thread ----------------------------------------------------------------------------------- */
 
 static void replace(struct abt_stream *stream) {
     struct abt_sched *old = stream->sched;
     stream->sched = stream->replacement;
     stream->replacement = NULL;
-    store_release(&old->use, ABT_SCHED_UNUSED);
-    old->stream = NULL;
-    if (old->automatic)
-        abt_sched_delete(old);
+    release(old);
     struct abt_thread *replacer = stream->replacer;
     stream->replacer = NULL;
     abt_ready(replacer, ABT_POOL_CONTEXT_OP_THREAD_RESUME, false);
@@ -145,7 +150,8 @@ static bool claim(struct abt_sched *sched, struct abt_stream *stream) {
     return true;
 }
 
-static void release(struct abt_sched *sched) {
+/* ... nor has it ever been. */
+static void unclaim(struct abt_sched *sched) {
     sched->stream = NULL;
     store_release(&sched->use, ABT_SCHED_UNUSED);
 }
@@ -166,7 +172,7 @@ int abt_stream_new(struct abt_sched *sched, int rank, bool is_primary, struct ab
             delist(stream);
     }
     if (error != ABT_SUCCESS) {
-        release(sched);
+        unclaim(sched);
         free(stream);
         return error;
     }
@@ -176,10 +182,7 @@ int abt_stream_new(struct abt_sched *sched, int rank, bool is_primary, struct ab
 
 void abt_stream_delete(struct abt_stream *stream) {
     delist(stream);
-    struct abt_sched *sched = stream->sched;
-    release(sched);
-    if (sched->automatic)
-        abt_sched_delete(sched);
+    release(stream->sched);
     free(stream);
 }
 
@@ -374,14 +377,19 @@ static int set_sched(struct abt_stream *stream, struct abt_thread *self, struct 
         struct abt_sched *old = stream->sched;
         stream->sched = sched;
         release(old);
-        if (old->automatic)
-            abt_sched_delete(old);
         return ABT_SUCCESS;
     }
     int error = abt_thread_associate(self, sched->pools[0]);
     if (error != ABT_SUCCESS) {
-        release(sched);
+        unclaim(sched);
         return error;
+    }
+    if (stream->replacement !=
+        NULL) { /* by another thread, which the old scheduler has not come to yet: this one counts */
+        struct abt_sched *before = stream->replacement;
+        stream->replacement = NULL;
+        release(before);
+        abt_ready(stream->replacer, ABT_POOL_CONTEXT_OP_THREAD_RESUME, false);
     }
     stream->replacement = sched;
     stream->replacer = self;

@@ -185,8 +185,9 @@ ABT_EXPORT int ABT_thread_free(ABT_thread *thread) {
     int error = abt_thread_wait_end(abt_thread_of(*thread));
     if (error != ABT_SUCCESS)
         return error;
+    bool is_tasklet = abt_is_tasklet(abt_thread_of(*thread));
     abt_thread_delete(abt_thread_of(*thread));
-    *thread = ABT_THREAD_NULL;
+    *thread = is_tasklet ? ABT_TASK_NULL : ABT_THREAD_NULL;
     return ABT_SUCCESS;
 }
 
@@ -410,22 +411,28 @@ ABT_EXPORT int ABT_thread_equal(ABT_thread thread1, ABT_thread thread2, ABT_bool
     return ABT_SUCCESS;
 }
 
-ABT_EXPORT int ABT_thread_get_stacksize(ABT_thread thread, size_t *stacksize) {
-    ABT_CHECK_HANDLE(thread, ABT_ERR_INV_THREAD);
-    struct abt_thread *asked = abt_thread_of(thread);
-    bool has_own = !abt_is_tasklet(asked) && !(asked->flags & ABT_FLAG_PRIMARY);
-    *stacksize = has_own ? asked->stack_size : 0;
-    return ABT_SUCCESS;
+/* Its end is the top of what it runs on, even where the library gave it more than it asked for. */
+static void stack_of(const struct abt_thread *thread, void **low, size_t *size) {
+    *size = abt_is_tasklet(thread) || thread->flags & ABT_FLAG_PRIMARY ? 0 : thread->stack_size;
+    *low = thread->stack;
+    if (thread->stack == NULL && *size != 0 && thread->unit != NULL && thread->unit->stack_top != NULL)
+        *low = thread->unit->stack_top - *size;
 }
 
 ABT_EXPORT int ABT_thread_get_stack(ABT_thread thread, void **stackaddr, size_t *stacksize) {
     ABT_CHECK_HANDLE(thread, ABT_ERR_INV_THREAD);
-    struct abt_thread *asked = abt_thread_of(thread);
-    int error = ABT_thread_get_stacksize(thread, stacksize);
-    *stackaddr = asked->stack;
-    if (asked->stack == NULL && *stacksize != 0 && asked->unit != NULL && asked->unit->stack_top != NULL)
-        *stackaddr = asked->unit->stack_top - *stacksize;
-    return error;
+    void *low;
+    size_t size;
+    stack_of(abt_thread_of(thread), &low, &size);
+    if (stackaddr != NULL)
+        *stackaddr = low;
+    if (stacksize != NULL)
+        *stacksize = size;
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_thread_get_stacksize(ABT_thread thread, size_t *stacksize) {
+    return ABT_thread_get_stack(thread, NULL, stacksize);
 }
 
 ABT_EXPORT int ABT_thread_get_id(ABT_thread thread, ABT_unit_id *thread_id) {
@@ -714,8 +721,11 @@ ABT_EXPORT int ABT_thread_get_attr(ABT_thread thread, ABT_thread_attr *attr) {
     ABT_CHECK_HANDLE(thread, ABT_ERR_INV_THREAD);
     struct abt_thread *asked = abt_thread_of(thread);
     ABT_CHECK(!abt_is_tasklet(asked), ABT_ERR_INV_THREAD);
-    const struct abt_attr from = {.stack = asked->stack,
-                                  .stack_size = asked->stack_size,
+    void *low;
+    size_t size;
+    stack_of(asked, &low, &size);
+    const struct abt_attr from = {.stack = low,
+                                  .stack_size = size,
                                   .migratable = may_migrate(asked) == ABT_SUCCESS,
                                   .migrated = asked->migrated,
                                   .migrated_arg = asked->migrated_arg};
