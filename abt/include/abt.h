@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 #define ABT_API_PUBLIC __attribute__((visibility("default")))
-#define ABT_DEPRECATED __attribute__((deprecated))
+#define ABT_DEPRECATED
 
 #define ABT_VERSION    "1.2"
 #define ABT_NUMVERSION 10200300
@@ -284,7 +284,6 @@ typedef struct ABT_future_opaque *ABT_future;
 typedef struct ABT_barrier_opaque *ABT_barrier;
 typedef struct ABT_timer_opaque *ABT_timer;
 typedef struct ABT_tool_context_opaque *ABT_tool_context;
-typedef struct ABT_thread_opaque *ABT_task;
 typedef struct ABT_pool_def *ABT_pool_user_def;
 typedef uint64_t ABT_unit_id;
 typedef ABT_unit_id ABT_thread_id;
