@@ -83,13 +83,13 @@ static bool is_awake(struct abt_pool *const *pools, int count, const struct abt_
     return is_called(stream);
 }
 
-struct sleep_patience {
-    struct patience patience;
+struct pool_sleep {
+    struct timed_wait timed_wait;
     struct sleeper *sleeper;
 };
 
-static bool give_up(struct patience *patience) {
-    struct sleep_patience *sleep = container_of(patience, struct sleep_patience, patience);
+static bool give_up(struct timed_wait *timed_wait) {
+    struct pool_sleep *sleep = container_of(timed_wait, struct pool_sleep, timed_wait);
     lock_acquire(&sleepers.lock);
     bool is_mine = abt_waitlist_remove(&sleepers.list, &sleep->sleeper->waiter);
     if (is_mine)
@@ -108,15 +108,15 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     store_relaxed(&sleepers.count, sleepers.count + 1);
     lock_release(&sleepers.lock);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    struct sleep_patience sleep = {.patience = {.unit = sleeper.waiter.unit, .give_up = give_up},
-                                   .sleeper = &sleeper};
-    if (is_awake(pools, count, stream) && give_up(&sleep.patience)) {
+    struct pool_sleep sleep = {.timed_wait = {.unit = sleeper.waiter.unit, .give_up = give_up},
+                               .sleeper = &sleeper};
+    if (is_awake(pools, count, stream) && give_up(&sleep.timed_wait)) {
         abt_wait_not(&sleeper.waiter);
         return;
     }
     struct abt_thread *thread = sleeper.waiter.thread;
-    sleep.patience.timer.deadline = deadline;
-    front_wait_patiently(sleeper.waiter.worker, &sleep.patience);
+    sleep.timed_wait.timer.deadline = deadline;
+    front_wait_timed(sleeper.waiter.worker, &sleep.timed_wait);
     if (thread != NULL && load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED) { /* it has not waited */
         fetch_sub_relaxed(&thread->pool->blocked, 1);
         store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);

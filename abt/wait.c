@@ -68,11 +68,11 @@ bool abt_waitlist_remove(struct abt_waitlist *list, struct abt_waiter *waiter) {
 struct timed {
     struct abt_waiter *waiter;
     struct lock *lock;
-    struct patience patience;
+    struct timed_wait timed_wait;
 };
 
-static bool give_up(struct patience *patience) {
-    struct timed *timed = container_of(patience, struct timed, patience);
+static bool give_up(struct timed_wait *timed_wait) {
+    struct timed *timed = container_of(timed_wait, struct timed, timed_wait);
     lock_acquire(timed->lock);
     bool is_mine = abt_waitlist_remove(timed->waiter->list, timed->waiter);
     if (is_mine)
@@ -90,14 +90,14 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
         return true;
     }
     struct timed timed = {
-        .waiter = waiter, .lock = lock, .patience = {.unit = waiter->unit, .give_up = give_up}};
+        .waiter = waiter, .lock = lock, .timed_wait = {.unit = waiter->unit, .give_up = give_up}};
     struct abt_thread *thread = waiter->thread;
     struct abt_pool *pool = thread != NULL ? thread->pool : NULL;
     waiter->list = list;
-    timed.patience.timer.deadline = deadline;
+    timed.timed_wait.timer.deadline = deadline;
     if (pool != NULL)
         fetch_add_relaxed(&pool->timed, 1);
-    front_wait_patiently(waiter->worker, &timed.patience);
+    front_wait_timed(waiter->worker, &timed.timed_wait);
     if (pool != NULL) {
         fetch_sub_relaxed(&pool->timed, 1);
         if (load_relaxed(&thread->state) ==

@@ -17,13 +17,13 @@ struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void
 /* The core's pick() gives nothing meanwhile, so the guest comes back here whenever it waits. */
 void front_run(struct thrum_unit *unit) {
     struct worker *worker = enter();
-    bool obeyed = worker->obeys;
-    worker->obeys = true;
+    bool had_scheduler = worker->has_scheduler;
+    worker->has_scheduler = true;
     worker->until_slow = 1;
     if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_REST, 0))
-        tick_go_on(worker);
+        tick_resume(worker);
     worker_run(worker, unit);
-    worker_here()->obeys = obeyed;
+    worker_here()->has_scheduler = had_scheduler;
     leave();
 }
 
@@ -64,5 +64,5 @@ void front_breathe(void) {
 }
 
 void front_set_primary_pool(struct thrum_pool *pool) {
-    store_release(&scheduler.primary.pool, pool);
+    store_release(&runtime.primary.pool, pool);
 }

@@ -16,7 +16,7 @@
 
 #include "os/clock.h"
 #include "os/lock.h"
-#include "sched/patience.h"
+#include "sched/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/pool.h"
 #include "thrum/thrum.h"
@@ -71,9 +71,9 @@ static inline void front_wait(struct worker *worker, struct thrum_unit *self) {
     leave();
 }
 
-/* Until patience->timer.deadline; `unit` and `give_up` are set (patience.h). */
-static inline void front_wait_patiently(struct worker *worker, struct patience *patience) {
-    unit_block_patiently(worker, patience);
+/* Until timed_wait->timer.deadline; `unit` and `give_up` are set (timed_wait.h). */
+static inline void front_wait_timed(struct worker *worker, struct timed_wait *timed_wait) {
+    unit_block_timed(worker, timed_wait);
     leave();
 }
 
