@@ -264,8 +264,7 @@ void body(const bench::Options &options) {
                 "own slices "
                 "are as long as it likes.");
     report.note("CPU time: what the process used above what its units spun, for each preemption; without "
-                "interrupts that "
-                "preempted nobody.");
+                "interrupts that preempted no thread.");
     report.note(
         "Left out: gaps of 150 us and more, in which the CPU did something else (another process, the host), "
         "and such pauses within a unit, of the time.");

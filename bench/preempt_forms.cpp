@@ -117,7 +117,7 @@ std::vector<int> cpus_for(std::size_t workers) {
 void run_model(const Row &row, const std::vector<int> &cpus, double slice_us) {
     const auto body = [](std::size_t unit) { spin(&units[unit]); };
     if (klt_model::run(row.form, cpus, kUnits, slice_us, body) == 0)
-        throw bench::Failure(std::string(row.key) + ": nobody was preempted");
+        throw bench::Failure(std::string(row.key) + ": no thread was preempted");
 }
 
 void run_kernel_threads(const std::vector<int> &cpus) {
@@ -285,7 +285,7 @@ void body(const bench::Options &options) {
     report.note("The model's first five rows go from one unit to the next by way of a kernel thread of the "
                 "pool, which chooses; the others straight, and ask no pool.");
     report.note("CPU time: what the process used above what its units spun, for each preemption; without "
-                "interrupts that preempted nobody.");
+                "interrupts that preempted no thread.");
     report.print();
 }
 

@@ -251,9 +251,8 @@ void body(const bench::Options &options) {
     report.note("Every thread is to be interrupted once a period; delivered: how many of these signals came. "
                 "One that is "
                 "still on its way when the next is sent is one with it.");
-    report.note("Left out of median and percentile: ticks in which the kernel ran somebody else meanwhile. "
-                "CPU time has "
-                "them, with the switches.");
+    report.note("Left out of median and percentile: ticks in which the kernel ran another thread meanwhile. "
+                "CPU time has them, with the switches.");
     report.note("With more threads than CPUs (" + std::to_string(preempt::cpus().size()) +
                 ") this is delivery under oversubscription: few of the threads run at one time.");
     report.print();

@@ -84,7 +84,7 @@ struct Variant {
 };
 
 constexpr std::array<Variant, 2> kVariants = {{
-    {"thrum, nobody preempted", "THRUM_PREEMPT", "none", true, "ult_armed", "With preemption, to without",
+    {"thrum, preemption unused", "THRUM_PREEMPT", "none", true, "ult_armed", "With preemption, to without",
      "With preemption as usual (THRUM_PREEMPT=auto: slices of 10 ms), to THRUM_PREEMPT=none. The ratios are "
      "taken within each round."},
     {"thrum, traced", "THRUM_TRACE", "/dev/null", false, "ult_traced", "With THRUM_TRACE, to without",

@@ -237,7 +237,7 @@ int main(int argc, char **argv) {
           {"--workers", "Workers of user-level threads: as many as CPUs", cpus, cpus, cpus, 1, 256},
           {"--outer", "Tasks at a time: as many as CPUs", cpus, cpus, cpus, 1, 256},
           {"--members", "Members of a team: as many as CPUs", cpus, cpus, cpus, 2, 256},
-          {"--limit", "After which who cooperates is killed, s", 2, 3, 10, 0.1, 3600},
+          {"--limit", "After which cooperating arms are killed, s", 2, 3, 10, 0.1, 3600},
           {"--seconds", "How long each measurement is, at least", 0.02, 0.5, 1, 0, 3600},
           {"--rounds", "Measurements of each row", 1, 7, 15, 1, 1000}},
          {},

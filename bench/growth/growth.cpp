@@ -384,7 +384,7 @@ class OverLengths : public Part {
 
 // docs/studies/growth.md and simulation.py say what each does there.
 const std::vector<std::array<const char *, 3>> kCosts = {{
-    {"spawn_ns", "a spawn that nobody disturbs, with the child's run and end", "ns"},
+    {"spawn_ns", "an undisturbed spawn, with the child's run and end", "ns"},
     {"join_ns", "a join of one that has ended", "ns"},
     {"join_far_ns", "the same of one that has ended on another worker, among many", "ns"},
     {"switch_ns", "going from one thread to another", "ns"},
@@ -395,10 +395,10 @@ const std::vector<std::array<const char *, 3>> kCosts = {{
     {"line_ns", "a cache line from one CPU to another", "ns"},
     {"steal_ns", "a theft in itself", "ns"},
     {"membarrier_ns", "the first theft's membarrier, for the thief", "ns"},
-    {"interrupt_ns", "the same, for each who is interrupted", "ns"},
+    {"interrupt_ns", "the same, for each interrupted thread", "ns"},
     {"handoff_ns", "from a push until it runs on another that searches", "ns"},
     {"turn_ns", "from a thread's end until its worker runs one that it has stolen", "ns"},
-    {"meet_ns", "from a thread's end until its joiner goes on, who has waited elsewhere", "ns"},
+    {"meet_ns", "from a thread's end until its joiner resumes, which has waited elsewhere", "ns"},
     {"wake_ns", "from a push until it runs on another that is parked", "ns"},
     {"wake_call_ns", "what it takes the pusher to wake that one", "ns"},
     {"fair_every", "picks until a worker looks at the clock (FAIR_EVERY)", "1"},

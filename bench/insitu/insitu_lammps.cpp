@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
     return insitu::main_of(
         argc, argv,
         {"insitu_lammps",
-         "What it costs a simulation by LAMMPS to be analysed while it goes on, by the interval of the "
+         "What it costs a simulation by LAMMPS to be analysed while it runs, by the interval of the "
          "snapshots and by the kind of threads.",
          "LAMMPS's benchmark \"lj\", with g(r) and S(k) beside it",
          make,

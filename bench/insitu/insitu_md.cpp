@@ -15,12 +15,11 @@ int main(int argc, char **argv) {
         settings.cells = plan.cells;
         return std::make_unique<insitu::Fluid>(settings, team, exchange);
     };
-    return insitu::main_of(
-        argc, argv,
-        {"insitu_md",
-         "What it costs a simulation of molecular dynamics to be analysed while it goes on, by the "
-         "interval of the snapshots and by the kind of threads.",
-         "A Lennard-Jones fluid, with g(r) and S(k) beside it",
-         make,
-         {}});
+    return insitu::main_of(argc, argv,
+                           {"insitu_md",
+                            "What it costs a simulation of molecular dynamics to be analysed while it runs, "
+                            "by the interval of the snapshots and by the kind of threads.",
+                            "A Lennard-Jones fluid, with g(r) and S(k) beside it",
+                            make,
+                            {}});
 }

@@ -76,8 +76,9 @@ void check_answers() {
     const std::vector<Answer> answers = {{4000, 1}, {12000, 1}, {0, 0}, {0, 0}};
     const Latencies all = latencies(orders, answers, 0), later = latencies(orders, answers, 2000);
     expect(all.of_short.size() == 2 && all.of_short[0] == 3, "from 1000 to 4000 ns are 3 us");
-    expect(std::isinf(all.of_short[1]), "who has no answer waits for ever");
-    expect(all.of_long.size() == 1 && all.of_long[0] == 10, "who never ends is not among the long ones");
+    expect(std::isinf(all.of_short[1]), "a client without an answer waits for ever");
+    expect(all.of_long.size() == 1 && all.of_long[0] == 10,
+           "requests that never end are not among the long ones");
     expect(later.of_short.size() == 1 && later.of_long.size() == 1, "of the beginning none is taken");
 }
 

@@ -368,7 +368,7 @@ void add_notes(const Settings &settings, Promptness promptly, bench::Report *rep
     report->note("Never: that many requests had no answer " + text(settings.number(kStandsFor), 1) +
                  " s after the last was sent.");
     if (promptly != Promptness::kRealTime)
-        report->note(std::string("Who sends and receives may not run as a real-time thread (CAP_SYS_NICE)") +
+        report->note(std::string("The sender and receiver may not run as a real-time thread (CAP_SYS_NICE)") +
                      (promptly == Promptness::kShortSlice ? ", and has a short slice instead" : "") +
                      ": where all CPUs are busy requests come late.");
     if (access(go_program().c_str(), X_OK) != 0)
