@@ -135,7 +135,7 @@ struct Sample {
 };
 
 // In the parent: executes this benchmark again, as "--work WORDS...", and takes what its work reported. With
-// `expect_reuse` it is a failure if the cache has not reused a thread: the numbers would be somebody else's.
+// `expect_reuse` it is a failure if the cache has not reused a thread: the numbers would mean something else.
 Sample measure(const std::vector<std::string> &words, const Environment &environment, bool expect_reuse);
 
 // In the child: calls `work`, which returns how many operations it did, and reports with what they cost. What is left
@@ -200,7 +200,7 @@ class Report {
     std::vector<std::string> notes_;
 };
 
-// A line on stderr, overwritten by the next, if somebody is looking.
+// A line on stderr, overwritten by the next, if stderr is a terminal.
 void progress(const std::string &line);
 
 } // namespace bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Detached threads per second: like spawn, but nobody joins. A creator has at most kInFlight unfinished
-// threads, or else it would measure how many the machine holds.
+// Detached threads per second: like spawn, but without joins. A creator has at most kInFlight unfinished threads, or
+// else it would measure how many the machine holds.
 #include <semaphore.h>
 
 #include <system_error>

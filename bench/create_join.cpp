@@ -71,7 +71,7 @@ void round(std::vector<Variant> &list, unsigned turn, unsigned at_once, double s
 
 // --- what is asked of the CPU time ------------------------------------------------------------------------------
 
-// On one CPU nobody spins. The default gains by it, too: its new thread starts where its creator is.
+// On one CPU no thread spins. The default gains by it, too: its new thread starts where its creator is.
 struct Asked {
     const char *state, *cpus[2]; // without and with the cache
     double most;                 // cache / default

@@ -17,7 +17,7 @@ namespace bench {
 
 // What is asked of the rate, as a multiple of the default's.
 struct CreatorTarget {
-    unsigned busy, creators; // CPU-bound processes of somebody else's per CPU
+    unsigned busy, creators; // CPU-bound processes of others per CPU
     double least;
 };
 

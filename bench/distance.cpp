@@ -43,7 +43,7 @@ void answer(Line *line, int cpu) {
         line->turn.store(i + 1, std::memory_order_release);
 }
 
-// The least of some batches: who has other work to do in between, or is interrupted, makes one longer.
+// The least of some batches: other work in between, or an interrupt, makes one longer.
 double ask(Line *line, int cpu) {
     if (!pin(cpu))
         return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Somebody else's processes that want all of the CPUs, for as long as an object of this class lives.
+// Processes of others that want all of the CPUs, for the lifetime of an object of this class.
 #ifndef THRUM_BENCH_HOGS_HPP
 #define THRUM_BENCH_HOGS_HPP
 

@@ -143,7 +143,7 @@ std::uint64_t words_heap_c() {
     return sum != 0 ? kThreads : 0;
 }
 
-// A result that is freed by who needs it last, the detached thread or who waits.
+// A result that its last user frees, the detached thread or the waiter.
 struct Result {
     thrum_eventual_t value;
     std::atomic<int> holders;

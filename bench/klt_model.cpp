@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See klt_model.hpp. A worker is where one kernel thread at a time may run: it is *sent* from one to the next, and whoever
-// has it may touch what is the worker's. So nothing is locked but a pool that several workers share.
+// See klt_model.hpp. A worker is where one kernel thread at a time may run: it is *sent* from one to the next, and
+// its present kernel thread may touch what is the worker's. So nothing is locked but a pool that several workers
+// share.
 //
-// The signal of the ticks is blocked but where a unit's own code runs: in the handler, where a unit waits, and on kernel
-// threads of the pools. One that comes meanwhile is taken when the unit goes on, and is known by the little time since.
+// The signal of the ticks is blocked but where a unit's own code runs: in the handler, where a unit waits, and on
+// kernel threads of the pools. A signal that comes meanwhile is taken when the unit resumes, and is known by the
+// little time since.
 #include "klt_model.hpp"
 
 #include <linux/futex.h>
@@ -96,7 +98,7 @@ struct alignas(64) Worker {
     int cpu = 0;
     List ready;
     Pool pool;
-    Thread *left = nullptr;    // by_scheduler: who has just been preempted
+    Thread *left = nullptr;    // by_scheduler: the unit that was just preempted
     std::uint64_t phase = 0;   // ns: a moment of its ticks
     std::uint64_t changed = 0; // ns: when the present unit came
     std::uint64_t preemptions = 0;

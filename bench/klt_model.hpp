@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model of KLT-switching for bench/preempt_forms: a timer interrupts a unit, which stays in the handler on its kernel
-// thread, and the unit's worker goes on with another kernel thread. It has nothing else of a runtime, so that each of the
-// ways to do that can be changed by itself. (The first three are what S. Shiina et al., PPoPP 2021, compare.)
+// A model of KLT-switching for bench/preempt_forms: a timer interrupts a unit, which stays in the handler on its
+// kernel thread, and the unit's worker continues with another kernel thread. It has nothing else of a runtime, so
+// that each of the ways to do that can be changed by itself. (The first three are what S. Shiina et al., PPoPP 2021,
+// compare.)
 #ifndef THRUM_BENCH_KLT_MODEL_HPP
 #define THRUM_BENCH_KLT_MODEL_HPP
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For calls that have to succeed, also where nobody catches what is thrown: in threads and in servers.
+// For calls that must succeed, also where exceptions are not caught: in threads and in servers.
 #ifndef THRUM_BENCH_MUST_HPP
 #define THRUM_BENCH_MUST_HPP
 

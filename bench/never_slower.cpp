@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs whose threads compute for long must not be slower with the cache: what there is to gain is little,
-// while a thread that is woken in the wrong place costs much. Compares pairs of runs of programs/longjobs and
-// says for each line whether the ratio time(cache) / time(default) keeps the limit: kept if all of the 95 %
-// interval of its median is below, missed if all of it is above, else undecided, which more --rounds settle. With --check it ends with
-// status 3 where wall time misses it.
+// Programs whose threads compute for long must not be slower with the cache: there is little to gain, while a thread
+// that is woken in the wrong place costs much. Compares pairs of runs of programs/longjobs and says for each line
+// whether the ratio time(cache) / time(default) keeps the limit: kept if all of the 95 % interval of its median is
+// below, missed if all of it is above, else undecided, which more --rounds settle. With --check it ends with status 3
+// where wall time misses it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

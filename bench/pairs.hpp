@@ -18,7 +18,7 @@ namespace bench {
 // One run of a program.
 struct Measured {
     std::string checksum;
-    double threads, deferred;               // asked for; run without a thread because none was to be had
+    double threads, deferred;               // asked for; run without a thread because none was available
     double wall_ms, user_ms, system_ms;     // of the work
     double created, reused;                 // by the cache, 0 without it
     double process_wall_ms, process_cpu_ms; // from start to end, everything included

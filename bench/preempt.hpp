@@ -43,8 +43,8 @@ std::vector<int> cpus();
 
 void check(int error, const char *what);
 
-// thrum_init, as the environment says. False: the library does not have the mode, or not here; what it explains on stderr is
-// kept back, and the child is to end with say_unavailable().
+// thrum_init, as the environment says. False: the library does not have the mode, or not here; its line on stderr is
+// suppressed, and the child must end with say_unavailable().
 bool init(unsigned workers);
 void say_unavailable();
 

@@ -36,7 +36,7 @@ struct alignas(64) Unit {
     std::atomic<std::uint64_t> last{0}; // its latest stamp; the other one reads it
     const Unit *other = nullptr;        // of the same worker
     alignas(64) std::uint64_t returns = 0;
-    double spun = 0;          // ns of CPU time, with interrupts that preempted nobody
+    double spun = 0;          // ns of CPU time, with interrupts that preempted no thread
     std::vector<double> gaps; // ns
 };
 
@@ -86,7 +86,7 @@ void *spin(void *unit) {
     return nullptr;
 }
 
-// --- who they are -----------------------------------------------------------------------------------------
+// --- the threads -------------------------------------------------------------------------------------------
 
 struct Row {
     const char *key, *name;

@@ -71,7 +71,7 @@ void *compute_with_timer(void *arg) {
     return compute(&self->turns);
 }
 
-// Kernel threads, which do not tick at the same time. Without a period: nobody interrupts them.
+// Kernel threads, which do not tick at the same time. Without a period: no interrupts.
 void run_kernel_threads(std::size_t count, std::uint64_t turns, double period_us) {
     preempt::handle(SIGUSR1, nothing);
     report_cpu([&] {

@@ -44,7 +44,7 @@ struct Thread {
     pthread_t thread;
     std::size_t number;
     std::vector<double> gaps;  // ns, of ticks
-    long ticks, switched;      // all; those in which somebody else ran
+    long ticks, switched;      // all; those in which another thread ran
     double ticks_cpu, wall_ns; // what all ticks took of its CPU time; from beginning to end
 };
 
@@ -72,7 +72,7 @@ void on_tick(int, siginfo_t *info, void *) {
         send_to(own_number + 1);
 }
 
-// How often the kernel has run somebody else instead of the caller.
+// How often the kernel has run another thread instead of the caller.
 long switches() {
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `thrum stat` costs the program that it looks at, while that runs: a thread for each CPU that computes and shares
-// nothing, by themselves and beside a thousand that wait, and one that asks for futexes. The limits are those of its issue:
-// 3 % of time and 2 % of CPU time where it looks from outside, and 4 µs for a wait that --exact counts, which is what its
+// What `thrum stat` costs the program that it observes, while that runs: a thread for each CPU that computes and
+// shares nothing, by themselves and beside a thousand that wait, and one that calls futexes. The limits: 3 % of time
+// and 2 % of CPU time where it observes from outside, and 4 µs for a wait that --exact counts, which is what its
 // report says.
 //
-// The program measures itself: its time, its CPU time, and what its parent, the command, used meanwhile. What the command
-// does before and after, such as finding names, is in nobody's way and not counted.
+// The program measures itself: its time, its CPU time, and what its parent, the command, used meanwhile. What the
+// command does before and after, such as finding names, does not disturb it and is not counted.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -309,7 +309,7 @@ bench::Table compared(const Run &run, std::size_t workers, bool cpu, const char 
     return table;
 }
 
-// Preemption is to cost nothing where it has nothing to do. Starting it is no such row, nor one that it reorders.
+// Preemption must cost nothing where it has nothing to do. Starting it is no such row, nor one that it reorders.
 bool is_to_be_equal(std::size_t variant, std::size_t row) {
     return kVariants[variant].leaves_out && row <= kRows.size() &&
            !(row < kRows.size() && kRows[row].is_reordered);

@@ -17,7 +17,7 @@ namespace casestudy {
 class Child {
   public:
     Child(const std::vector<std::string> &command, const bench::Environment &environment);
-    ~Child(); // ends it, if nobody has waited for it
+    ~Child(); // ends it, unless it was waited for
     Child(const Child &) = delete;
     Child &operator=(const Child &) = delete;
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tasks that only compute: on more OS threads than there are CPUs, and as user-level threads on as many workers as CPUs.
+// Tasks that only compute: on more OS threads than there are CPUs, and as user-level threads on as many workers as
+// CPUs.
 //
-// The case study's tasks are four loops of INT_MAX turns inside each other whose result nobody asks for. It reports
-// milliseconds for 128 of them, so its compiler had left the loops out, as it may, and what it measured is the making of
-// threads and nothing else. Hence both here: tasks that do nothing, as theirs, and tasks that compute.
+// The case study's tasks are four nested loops of INT_MAX turns whose result is not used. It reports milliseconds for
+// 128 of them, so its compiler had left the loops out, as it may, and what it measured is the creation of threads and
+// nothing else. Hence both here: tasks that do nothing, as theirs, and tasks that compute.
 #include "experiment.hpp"
 
 namespace {

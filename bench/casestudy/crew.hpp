@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who runs tasks: kernel threads, or user-level threads. What a task may want of its runtime, in the words that both
+// What runs tasks: kernel threads, or user-level threads. What a task may need of its runtime, in terms that both
 // have. Used by tasks.cpp.
 #ifndef THRUM_BENCH_CASESTUDY_CREW_HPP
 #define THRUM_BENCH_CASESTUDY_CREW_HPP

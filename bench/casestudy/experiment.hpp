@@ -15,7 +15,7 @@ namespace casestudy {
 
 // One row of a table.
 struct Trial {
-    std::vector<bench::Cell> name; // its first cells; the first of all says who runs the tasks
+    std::vector<bench::Cell> name; // its first cells; the first of all says what runs the tasks
     std::string crew;              // from here on: tasks.hpp
     unsigned size, tasks;
     std::vector<std::string> actions;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Three ways to make a sleep, which the case study describes: look at the clock again and again (polling); wait for a
-// condition variable that somebody signals when it is time; a queue of timers in what schedules the threads, which for
-// kernel threads is the kernel. What they cost, and how late one wakes up.
+// Three ways to sleep, which the case study describes: polling the clock; waiting for a condition variable that a
+// clock thread signals when it is time; a queue of timers in what schedules the threads, which for kernel threads is
+// the kernel. What they cost, and how late each wakes up.
 #include "experiment.hpp"
 
 namespace {

@@ -48,7 +48,7 @@ Action action_of(const std::string &text) {
             second != std::string::npos ? text.substr(second + 1) : ""};
 }
 
-// Each step needs the one before it, and somebody could look at the last: no compiler leaves the loop out.
+// Each step needs the one before it, and the last may be read: no compiler leaves the loop out.
 void compute(double times) {
     std::uint64_t x = 1;
     for (auto i = static_cast<std::uint64_t>(times); i > 0; i--)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A barrier as closed libraries have it: who has come looks at a word until all have come, and does nothing else. It
-// neither yields nor tells the processor that it waits, since it takes each thread to have a CPU. Where threads share one
-// and nobody takes it from them, those that have not come never will.
+// A barrier as in closed libraries: an arrived thread polls a word until all have arrived, and does nothing else. It
+// neither yields nor tells the processor that it waits, since it assumes a CPU for each thread. If threads share one
+// without preemption, those that have not arrived never will.
 #ifndef THRUM_BENCH_CHOLESKY_BARRIER_HPP
 #define THRUM_BENCH_CHOLESKY_BARRIER_HPP
 
@@ -19,7 +19,7 @@ class Barrier {
         const unsigned round = round_.load(std::memory_order_acquire);
         if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parties_) {
             arrived_.store(
-                0, std::memory_order_relaxed); // before the round: nobody comes to the next one sooner
+                0, std::memory_order_relaxed); // before the round: no thread comes to the next one sooner
             round_.store(round + 1, std::memory_order_release);
         } else if (patch_ == nullptr) {
             while (round_.load(std::memory_order_acquire) == round) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A crew is who works: it runs the tasks of a graph, and for each call of the library a team. There are crews of OS threads
+// A crew runs the tasks of a graph, and for each call of the library a team. There are crews of OS threads
 // (os_threads.cpp), of user-level threads (ults.cpp), and of these in gang order (gang.cpp).
 #ifndef THRUM_BENCH_CHOLESKY_CREW_HPP
 #define THRUM_BENCH_CHOLESKY_CREW_HPP

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Teams in gang order (Ousterhout, "Scheduling Techniques for Concurrent Systems", ICDCS 1982): the members of a team run
-// at the same time, one on each worker, so that they find each other in the barrier. Each worker has a pool of its own
-// for members; a team takes a number, its deadline, and puts its members into the pools of as many workers, beginning
-// with the next one each time. A pool gives the lowest number first: all workers come to the teams in the same order, and
-// who spins waits for somebody who runs, or will be next where he is.
+// Teams in gang order (Ousterhout, "Scheduling Techniques for Concurrent Systems", ICDCS 1982): the members of a team
+// run at the same time, one on each worker, so that they meet in the barrier. Each worker has a pool of its own for
+// members; a team takes a number, its deadline, and puts its members into the pools of as many workers, beginning
+// with the next one each time. A pool gives the lowest number first: all workers come to the teams in the same order,
+// and a spinning member waits for one that runs, or will be next on its worker.
 //
-// That needs no preemption as long as a team has no more members than there are workers. With more, some of its members
-// share a worker: there they take turns, at the ends of slices, and with nobody else.
+// That needs no preemption as long as a team has no more members than there are workers. With more, some of its
+// members share a worker: there they take turns, at the ends of slices, only with each other.
 //
-// A task is not a member of its team here: it waits for it. Tasks have one pool for all workers, which comes after the
-// teams'.
+// A task is not a member of its team here: it waits for it. Tasks have one pool for all workers, which comes after
+// the teams'.
 #include <thrum/pool.h>
 #include <thrum/preempt.h>
 
@@ -59,8 +59,8 @@ Gang::~Gang() {
     must(thrum_pool_destroy(tasks_), "thrum_pool_destroy");
 }
 
-// One team after the other comes into the pools, and as a whole: one that lacked a member, because its task has lost its
-// worker to who spins already, would keep all others waiting.
+// One team after the other comes into the pools, and as a whole: a team that lacked a member, because its task has
+// lost its worker to a spinning member, would keep all others waiting.
 void Gang::team(const Part &part) {
     std::vector<Member> members;
     std::vector<thrum_t> threads(sizes_.members);

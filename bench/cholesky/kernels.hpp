@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The library that is called in each task: BLAS and LAPACK kernels on tiles, each split over the members of a team, who
-// meet at a barrier. It stands for a vendor's library, which makes its team and waits in it as it likes; the kernels under
-// it are those of the system's BLAS, used by one thread each.
+// The library that is called in each task: BLAS and LAPACK kernels on tiles, each split over the members of a team,
+// which meet at a barrier. It stands for a vendor's library, which creates its team and waits in it as it likes; the
+// kernels under it are those of the system's BLAS, used by one thread each.
 #ifndef THRUM_BENCH_CHOLESKY_KERNELS_HPP
 #define THRUM_BENCH_CHOLESKY_KERNELS_HPP
 

@@ -174,7 +174,7 @@ static void measure_deque(void) {
     say("fence_ns", shared > alone ? shared - alone : 0);
 }
 
-/* A searcher looks at this many others, who do nothing, and takes a breath. */
+/* A searcher looks at this many idle others, and pauses. */
 static void measure_looks(void) {
     enum { OTHERS = 64, RELAX = 32 };
     static struct deque deques[OTHERS];
@@ -288,7 +288,7 @@ static double turns_meanwhile(bool disturb, uint64_t calls[PER_SPAN], double *sp
     return (double)(load_relaxed(&turns) - before) / *span;
 }
 
-/* membarrier: what it costs who calls it; interrupt: what it takes from one who is running. In turns with spans without:
+/* membarrier: what it costs its caller; interrupt: what it takes from a running thread. In turns with spans without:
  * the CPU's clock changes. */
 static void measure_membarrier(void) {
     static uint64_t calls[SPANS * PER_SPAN], lost[SPANS];
@@ -350,8 +350,8 @@ static uint64_t patience(void) {
     return clock_now() + (uint64_t)patience_ns;
 }
 
-/* The maker is taken by a worker that has been without work for `idle` ns: from before its spawn until it goes on. *call:
- * from before the spawn until the child runs. */
+/* The creator is stolen by a worker that has been without work for `idle` ns: from before its spawn until it resumes.
+ * *call: from before the spawn until the child runs. */
 static double measure_taking(double idle, size_t count, double *call) {
     uint64_t before, after, calls[SAMPLES];
     thrum_t thread;
@@ -384,7 +384,7 @@ static void *measure_handoff(void *unused) {
     return unused;
 }
 
-/* meet: the maker waits in a join, elsewhere; from the child's end until it goes on. */
+/* meet: the creator waits in a join, elsewhere; from the child's end until it resumes. */
 static void *measure_meet(void *unused) {
     uint64_t before, after;
     thrum_t thread;
@@ -435,7 +435,7 @@ static void *measure_join_far(void *unused) {
 
 enum { CHAIN = 400 };
 static struct {
-    uint64_t begun, ended, resumed; /* the child, and who made it */
+    uint64_t begun, ended, resumed; /* the child, and its creator */
     uint32_t worker;
 } chain[CHAIN];
 

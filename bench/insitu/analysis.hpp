@@ -36,7 +36,7 @@ class Analysis {
     };
     // Share number `share` of `shares`. By any number of threads at a time.
     Found look(const Snapshot &snapshot, unsigned share, unsigned shares) const;
-    // By one at a time, and not while somebody asks.
+    // By one thread at a time, and not while another one asks.
     void add(const Found &found);
 
     // After all shares of so many snapshots have been added.

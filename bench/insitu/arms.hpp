@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arms: who runs the threads of a simulation that is looked at while it goes on. Its own threads should have a CPU
+// The arms: what runs the threads of a simulation that is analysed while it runs. Its own threads should have a CPU
 // whenever they can use one, those of the analysis should have what is left; what differs is by what means.
 #ifndef THRUM_BENCH_INSITU_ARMS_HPP
 #define THRUM_BENCH_INSITU_ARMS_HPP
@@ -21,7 +21,7 @@ enum class Standing { kUsual, kNice19, kIdle };
 enum class Looking {
     kNever,  // the baselines
     kWithin, // the simulation's threads do it, and it waits
-    kBeside, // by threads of its own, while the simulation goes on
+    kBeside, // by threads of its own, while the simulation runs
 };
 
 struct Arm {
@@ -42,7 +42,7 @@ class Threads : public Team {
   public:
     // fn() in a thread of the simulation, from which the others are then called; returns when it has.
     virtual void drive(const std::function<void()> &fn) = 0;
-    // fn(arg) in a new thread of the analysis, for whose end nobody waits.
+    // fn(arg) in a new thread of the analysis, which is not joined.
     virtual void look(void *(*fn)(void *), void *arg) = 0;
 };
 

@@ -57,7 +57,7 @@ Size size_of(const bench::Options &options) {
 
 struct Line {
     const Arm *arm;
-    unsigned interval; // of a baseline the first; nobody looks
+    unsigned interval; // of a baseline the first; without analysis
     bool available = true;
     std::vector<Outcome> outcomes; // by rounds
 };

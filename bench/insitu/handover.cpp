@@ -63,7 +63,7 @@ Handover::Buffer *Handover::take() {
     return buffer;
 }
 
-// Who has all the buffers knows that nobody looks at one.
+// If a thread has all the buffers, none is being read.
 void Handover::finish() {
     std::vector<Buffer *> all(buffers_.size());
     for (Buffer *&buffer : all)

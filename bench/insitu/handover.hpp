@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the simulation to the analysis: snapshots are copied into one of a few buffers and looked at by threads of the
-// analysis, each of which has a share; whoever comes last gives the buffer back.
+// From the simulation to the analysis: snapshots are copied into one of a few buffers and read by threads of the
+// analysis, each of which has a share; the last one returns the buffer.
 //
-// There are no more buffers, so snapshots do not pile up where the analysis is slower than the simulation. When none is
-// free the policy says what becomes of the next snapshot: the simulation waits for a buffer, or the snapshot is left out.
+// There are no more buffers, so snapshots do not pile up where the analysis is slower than the simulation. When none
+// is free the policy decides about the next snapshot: the simulation waits for a buffer, or the snapshot is left out.
 // Both are counted.
 #ifndef THRUM_BENCH_INSITU_HANDOVER_HPP
 #define THRUM_BENCH_INSITU_HANDOVER_HPP
@@ -41,7 +41,7 @@ class Handover {
     unsigned offered() const { return offered_; }
     unsigned left_out() const { return left_out_; }
     unsigned looked_at() const { return looked_at_; }
-    unsigned waits() const { return waits_; } // one that goes on is counted; by any thread
+    unsigned waits() const { return waits_; } // a wait under way is counted; by any thread
     double waited_ns() const { return waited_ns_; }
 
   private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A simulation of molecular dynamics that is looked at while it goes on, by threads that should not slow it down: what
-// they cost it, by how often it is looked at and by what kind of threads they are. docs/studies/insitu.md is the story.
+// A simulation of molecular dynamics that is analysed while it runs, by threads that should not slow it down: what
+// they cost it, by the frequency of snapshots and by the kind of threads. docs/studies/insitu.md is the story.
 //
 // After the experiment with LAMMPS in S. Shiina, S. Iwasaki, K. Taura, P. Balaji, "Lightweight Preemptive User-Level
 // Threads", PPoPP 2021. The simulation here is one of our own (md.hpp); insitu_lammps.cpp has LAMMPS.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arms with pthreads. The simulation's are made once and meet at barriers; of the caller, who is one of them, too. The
-// analysis's are made when there is something to look at, and end when they have done so.
+// The arms with pthreads. The simulation's are created once and meet at barriers, with the caller as one of them. The
+// analysis's are created when there is something to analyse, and end when they have done so.
 #ifndef THRUM_BENCH_INSITU_KERNEL_THREADS_HPP
 #define THRUM_BENCH_INSITU_KERNEL_THREADS_HPP
 
@@ -32,7 +32,7 @@ class KernelThreads final : public Threads {
     unsigned size_;
     Standing standing_;
     pthread_barrier_t begin_, end_;
-    const Part *part_ = nullptr; // between the barriers; null: the helpers are to end
+    const Part *part_ = nullptr; // between the barriers; null: the helpers must end
     std::vector<std::thread> helpers_;
 };
 

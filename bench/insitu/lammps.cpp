@@ -70,7 +70,7 @@ void Lammps::command(const std::string &line) {
     }
 }
 
-// Without what a run does first and last: it goes on where the last one was.
+// Without what a run does first and last: it continues where the last one ended.
 void Lammps::advance(unsigned steps) {
     command("run " + std::to_string(steps) + " pre no post no");
 }

@@ -151,7 +151,8 @@ void Fluid::add_forces(Part *part) {
 
 // --- lists ------------------------------------------------------------------------------------------------
 
-// The cells by the caller alone, the lists by the team. Who has left the cube comes back into it here, and nowhere else.
+// The cells by the caller alone, the lists by the team. An atom that has left the cube comes back into it here, and
+// nowhere else.
 void Fluid::make_lists() {
     for (Vector &at : position_)
         at = {wrapped(at.x, edge_), wrapped(at.y, edge_), wrapped(at.z, edge_)};

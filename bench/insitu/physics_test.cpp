@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Is it physics, and is it seen right? The simulation: forces as their definition has them, energy and momentum are kept,
-// and who does the work does not matter. The analysis: a gas without forces, and a lattice, of which the answers are known.
+// Is it physics, and is it seen right? The simulation: forces as their definition has them, energy and momentum are
+// kept, and the distribution of the work does not matter. The analysis: a gas without forces, and a lattice, of which
+// the answers are known.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A simulation as those see it who drive it and those who look at it: it goes on by steps, and shows where its atoms are.
-// md.hpp is one, lammps.hpp another.
+// A simulation as its drivers and its analysis see it: it advances by steps, and shows where its atoms are. md.hpp is
+// one, lammps.hpp another.
 #ifndef THRUM_BENCH_INSITU_SIMULATION_HPP
 #define THRUM_BENCH_INSITU_SIMULATION_HPP
 
@@ -13,7 +13,7 @@ struct Vector {
     double x, y, z;
 };
 
-// Atoms in a cube that is periodic: who leaves it on one side comes in again on the other.
+// Atoms in a cube that is periodic: an atom that leaves it on one side comes in again on the other.
 struct Snapshot {
     double edge = 0;
     std::vector<Vector> atoms;

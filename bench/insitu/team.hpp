@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Those who do one thing together: the simulation's threads, whatever kind of thread they are (threads.hpp).
+// Threads that do one thing together: the simulation's, whatever kind of thread they are (threads.hpp).
 #ifndef THRUM_BENCH_INSITU_TEAM_HPP
 #define THRUM_BENCH_INSITU_TEAM_HPP
 

@@ -23,7 +23,7 @@ constexpr int kMost = 16384; // tasks at a time
 inline std::uint64_t turns; // of a task's loop
 inline int tasks;
 
-// Each step needs the one before it, and somebody could look at the last: no compiler leaves the loop out.
+// Each step needs the one before it, and the last may be read: no compiler leaves the loop out.
 inline void spin(std::uint64_t times) {
     std::uint64_t x = 1;
     for (std::uint64_t i = times; i > 0; i--)

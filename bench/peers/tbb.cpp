@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// oneTBB: tasks without stacks. They cannot wait for anything but their own children, nor give way.
+// oneTBB: tasks without stacks. They cannot wait for anything but their own children, nor yield.
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/mutex.h>
 #include <oneapi/tbb/task_arena.h>

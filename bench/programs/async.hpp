@@ -22,8 +22,8 @@ namespace program {
 inline bool serial = false;
 inline std::atomic<std::uint64_t> threads{0}, deferred{0};
 
-// A thread for `function`; where none can be made, whoever asks for the result computes it, as programs do
-// that rely on std::launch::async and have to run anyway.
+// A thread for `function`; where none can be created, the consumer of the result computes it, as programs do that
+// rely on std::launch::async and have to run anyway.
 template <class Function>
 auto start(const Function &function) {
     if (!serial) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When requests arrive, and which: a Poisson process, made beforehand from a seed, so that each arm of the benchmark gets
-// the same. Nobody waits for an answer before the next request is due: an open loop.
+// When requests arrive, and which: a Poisson process, drawn beforehand from a seed, so that each arm of the benchmark
+// gets the same. No client waits for an answer before the next request is due: an open loop.
 #ifndef THRUM_BENCH_TAIL_SCHEDULE_HPP
 #define THRUM_BENCH_TAIL_SCHEDULE_HPP
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See serve.hpp. Whoever reads the orders is a kernel thread by itself, main's: it gets a CPU from the kernel even where
-// requests occupy all workers.
+// See serve.hpp. The reader of the orders is a kernel thread by itself, main's: it gets a CPU from the kernel even
+// where requests occupy all workers.
 #include "serve.hpp"
 
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ constexpr useconds_t kMoment = 1000; // us
 struct Request {
     Order order;
     std::uint64_t done_ns;
-    std::atomic<std::uint64_t> times; // release: who sees that there is an answer sees when
+    std::atomic<std::uint64_t> times; // release: a thread that sees that there is an answer sees when
 };
 
 std::atomic<std::uint64_t> finished;
@@ -48,7 +48,7 @@ void *answer(void *argument) {
     return nullptr;
 }
 
-// --- who serves ---------------------------------------------------------------------------------------------
+// --- the servers --------------------------------------------------------------------------------------------
 
 class Crew {
   public:
@@ -185,7 +185,7 @@ std::uint64_t reused_threads() {
     return counters != nullptr && counters->version == THRUM_CACHE_COUNTERS_VERSION ? counters->reused : 0;
 }
 
-// How many are to be waited for.
+// How many to wait for.
 std::uint64_t take_orders(Crew *crew, std::vector<Request> *requests) {
     std::uint64_t expected = 0;
     Orders orders;

@@ -9,9 +9,9 @@
 
 namespace tail {
 
-// `words` are who serves ("ults", "priorities", "threads"), how many orders come, and how many seconds after the last one
-// the answers are looked at, if not all have been given before. Workers and preemption are as the environment says
-// (libthrum(7)). Ends the process: there may be requests that never end.
+// `words`: the kind of server ("ults", "priorities", "threads"), how many orders come, and how many seconds after the
+// last one the answers are read, if not all have been given before. Workers and preemption are as the environment
+// says (libthrum(7)). Ends the process: there may be requests that never end.
 [[noreturn]] void serve(const std::vector<std::string> &words);
 
 } // namespace tail

@@ -23,7 +23,7 @@ struct Outcome {
     std::vector<Answer> answers;
 };
 
-// The moments of `orders` count from the beginning; `answers` are to come.
+// The times of `orders` count from the beginning; `answers` come later.
 Outcome drive(const std::vector<std::string> &command, const bench::Environment &environment,
               std::vector<Order> orders, std::size_t answers);
 

@@ -129,7 +129,7 @@ struct Trial {
     unsigned workers;
     bool runaway;
 
-    // A server that nobody can interrupt has lost its only worker: its answers are not waited for.
+    // A server without preemption has lost its only worker: its answers are not waited for.
     bool stands_still() const { return runaway && workers == 1 && is(arm, "ults") && arm.slice_us == 0; }
 
     bool available = true;
@@ -344,7 +344,7 @@ std::string text(double value, int decimals) {
     return buffer;
 }
 
-// In a burst there is nobody yet to be used again.
+// In a burst there is no thread to reuse yet.
 std::string share_of_reused(const std::vector<Trial> &trials) {
     std::vector<double> shares;
     for (const Trial &trial : trials)

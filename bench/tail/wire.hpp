@@ -12,7 +12,7 @@ namespace tail {
 
 constexpr char kReady = 'r', kUnavailable = 'u'; // the latter: not on this machine, or not in this build
 
-// How often the loop goes round of a request that never ends: some centuries. Nobody waits for the answer.
+// How many turns the loop of a request that never ends takes: some centuries. Its answer is not waited for.
 constexpr std::uint64_t kRunaway = UINT64_MAX;
 
 struct Order {

@@ -30,9 +30,9 @@ inline void compute(std::uint64_t steps) {
 }
 
 // The calling kernel thread stands for a network card and its driver: it runs for some microseconds when something
-// arrives, and should do so at once, also where all CPUs are busy. As a real-time thread, where the process may have such;
-// else by a short slice, which Linux lets anybody have from 6.12 on, and which leaves it late by milliseconds now and then.
-// What it starts does not inherit that.
+// arrives, and should do so at once, also where all CPUs are busy. As a real-time thread, where the process may have
+// such; else by a short slice, which Linux grants to all from 6.12 on, and which leaves it late by milliseconds now
+// and then. What it starts does not inherit that.
 enum class Promptness { kRealTime, kShortSlice, kNone };
 Promptness run_promptly();
 
