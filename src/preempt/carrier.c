@@ -59,7 +59,7 @@ void carrier_end(struct carrier *carrier) {
 
 /* --- a worker comes and goes -------------------------------------------------------------------------- */
 
-/* `self` is the caller's, and has been sent its worker. Inside. */
+/* `self` is the caller's carrier, and has been sent its worker. Inside. */
 static struct worker *take_on(struct carrier *self) {
     struct worker *worker = self->worker;
     thrum_assert(worker != NULL && worker_here() == NULL && self->tid == gettid() &&
@@ -94,7 +94,7 @@ static void send(struct worker *worker, struct carrier *to) {
 
 /* The caller's kernel thread `self` no longer carries it. While no carrier rests, no thread sets its timer meanwhile. */
 static void let_go(struct carrier *self, const struct worker *worker) {
-    self->mask = worker->tick.mask; /* as it was found to be, and in what is found instead (handler.c) */
+    self->mask = worker->tick.mask; /* as it was, also in what is recorded of it (handler.c) */
     self->other = load_relaxed(&worker->tick.other);
     self->seen = worker->tick.seen;
     self->slack = worker->tick.slack;
@@ -147,7 +147,7 @@ void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_u
 void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit) {
     worker->current = unit;
     if (__builtin_expect(worker->in_order, 0))
-        order_look_back(worker, unit); /* what it finds goes along (tick_has_arrived) */
+        order_look_back(worker, unit); /* what it finds comes along (tick_has_arrived) */
     count_one(&worker->counters.switches);
     arch_switch(&self->sp, &carrier_of(worker->tcb)->idle);
 }
@@ -162,7 +162,7 @@ static void leave_worker(struct carrier *self, struct worker *worker) {
         donors_give(&self->tcb);
 }
 
-/* The worker has ended, and nothing of it is touched from the last call on. Inside. */
+/* The worker has ended; nothing of it is touched after the last call. Inside. */
 static void worker_end(struct carrier *self, struct worker *worker) {
     tick_end_for_good(worker);
     struct tcb *reserve = worker->reserve;

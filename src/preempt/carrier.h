@@ -9,7 +9,7 @@
 
 struct worker;
 
-/* Workers run on carriers from here on; is_over(worker) is called when one has ended, on a kernel thread, of which
+/* Workers run on carriers from here on. is_over(worker) is called when one has ended, on a kernel thread of which
  * nothing is touched afterwards; inside. */
 void carriers_start(void (*is_over)(struct worker *worker));
 void carriers_stop(void);

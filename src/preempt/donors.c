@@ -22,15 +22,15 @@
 #include "sched/exit.h"
 #include "sched/worker.h"
 
-/* Destructors of thread-local variables run there in the end, which are the program's. */
+/* Destructors of thread-local variables, which are the program's, run there at the end. */
 enum { STACK = 256 * 1024 };
 
 enum {
-    RETIRE_MS = 500, /* so often is looked for spares that are not needed */
-    SLACK = 8,       /* so many more than are made at a time are no reason to look */
-    ROOM_MS = 50,    /* for so long, and so many new ones, the limits are as they were found */
+    RETIRE_MS = 500, /* interval at which unneeded spares are looked for */
+    SLACK = 8,       /* so many more than are made at a time do not trigger a look */
+    ROOM_MS = 50,    /* for so long, and so many new ones, the limits are not read again */
     ROOM_COUNT = 32,
-    REFUSED_MS = 1000, /* for so long after the system has refused one there are fewer */
+    REFUSED_MS = 1000, /* for so long after a refusal by the system there are fewer */
     ENDING_MAX = 64,   /* private ones that are about to end: with more, their creators wait for some */
 };
 
@@ -64,21 +64,21 @@ static struct depot records = {.shape = {.chunk = 64 * 1024,
 
 _Static_assert(sizeof(struct depot_chunk) <= sizeof(struct donor), "a chunk's header is in the place of one");
 
-/* Of a runtime that has ended: kernel threads that sleep on words of their records for ever. */
+/* Left by an ended runtime: kernel threads that sleep on words of their records for ever. */
 static bool some_stay;
 
 static struct {
     struct lock lock;
     struct tcb *spares; /* under lock, as the next six */
     uint32_t count;     /* of them */
-    uint32_t fewest;    /* of them, since the provider has last looked */
-    bool is_watched;    /* the provider looks every RETIRE_MS whether some are not needed */
+    uint32_t fewest;    /* of them, since the provider's last look */
+    bool is_watched;    /* the provider looks every RETIRE_MS for unneeded ones */
     struct donor *all;
     uint32_t alive; /* of them */
     struct {
         struct donor *first, *last; /* private ones whose thread has ended, oldest first */
     } ended;
-    uint32_t ending; /* of these, those that are not joined yet; futex */
+    uint32_t ending; /* those of them that are not joined yet; futex */
     uint32_t low;    /* fewer spares than that are few; r/o */
     uint32_t asked;  /* futex, the provider's: what it must do */
     pthread_t provider;
@@ -87,14 +87,14 @@ static struct {
     bool (*arm)(void);
     uint32_t wanted;          /* a unit could not be preempted, since nothing is armed */
     bool (*add_relief)(void); /* r/o */
-    uint32_t relief;          /* one more worker that relieves others is wanted */
+    uint32_t relief;          /* one more relief worker is wanted */
 } donors;
 
 /* How many more there may be; the provider's. */
 static struct {
     uint64_t known_until; /* ns: `left` is what was found */
     uint32_t left;
-    uint64_t refused_until; /* ns: the system has refused one; `most` there may be until then */
+    uint64_t refused_until; /* ns: the system has refused one; until then there may be `most` */
     uint32_t most;
 } room;
 
@@ -102,7 +102,7 @@ enum { NOT_ASKED, ASK_TO_LOOK, ASK_TO_END };
 
 /* --- one of them -------------------------------------------------------------------------------------- */
 
-/* Each has one holder: the one that took it from the list, where it points to itself (take_locked). */
+/* Each has one holder: the thread that took it from the list, when it points to itself (take_locked). */
 static void give_locked(struct tcb *tcb) {
     thrum_assert(tcb->next == tcb);
     tcb->next = donors.spares;
@@ -162,14 +162,14 @@ static void free_record(struct donor *donor) {
     leave();
 }
 
-/* From the store on the birth's memory may be something else. */
+/* After the store the memory of `birth` may be reused. */
 static void tell(struct birth *birth, bool is_ready) {
     store_release(&birth->over, is_ready ? BORN : STILLBORN);
     futex_wake(&birth->over, 1);
 }
 
-/* To end it would be to free what libc has of it, for which it would wait for a lock that the lost unit may have. Its record is
- * not touched any more. */
+/* Ending it would free what libc has of it, which takes a lock that the lost unit may hold. Its record is not touched
+ * any more. */
 static _Noreturn void sleep_for_ever(struct donor *self) {
     uint32_t for_ever = 0;
     if (!preempt.lends)
@@ -240,8 +240,9 @@ static void end_and_join(struct donor *donor) {
 
 /* --- private ones that have ended --------------------------------------------------------------------- */
 
-/* They end at once, beside each other, each with the program's destructors of thread-locals. To join them is left: the provider
- * does it, and where they are many those that make new ones, which otherwise may be faster for as long as the program runs. */
+/* They end at once, concurrently, each with the program's destructors of thread-locals. The provider joins them
+ * later; if there are many, so do the makers of new ones, which might outrun the provider for as long as the program
+ * runs. */
 
 static void push_ended_locked(struct donor *donor) {
     donor->next = NULL;
@@ -285,7 +286,7 @@ static void join_ended(void) {
     }
 }
 
-/* Those whose kernel threads are gone: nothing waits for a destructor, which may wait for a lock that the caller has. */
+/* Those whose kernel threads are gone: this waits for no destructor, which may wait for a lock that the caller holds. */
 static void join_gone(void) {
     uint32_t tries = load_relaxed(&donors.ending);
     struct donor *donor;
@@ -296,7 +297,7 @@ static void join_gone(void) {
             push_ended(donor);
 }
 
-/* While more than `most` are about to end; but not for ever, as a destructor may wait for what the caller has. */
+/* While more than `most` are about to end; but not for ever, as a destructor may wait for what the caller holds. */
 static void wait_for_ended(uint32_t most) {
     enum { TRIES = 20 };
     for (int i = 0; i < TRIES; i++) {
@@ -313,13 +314,13 @@ static void wait_for_ended(uint32_t most) {
 
 /* --- how many there may be ---------------------------------------------------------------------------- */
 
-/* Blocks of the workers, of that which relieves others, and for the first that are preempted, are there in any case. */
+/* Blocks of the workers, of the relief worker, and for the first preempted units exist in any case. */
 static bool is_below_least(void) {
     return load_relaxed(&donors.alive) < 4 * (load_acquire(&runtime.count) + 1);
 }
 
-/* The kernel threads that the system allows are the program's as well. Without a further spare those run that have been
- * preempted already, and others when one of them ends (lend.c). */
+/* The kernel threads that the system allows are shared with the program. Without a further spare, units that were
+ * preempted already run, and others when one of them ends (lend.c). */
 static bool has_room(void) {
     uint64_t now = clock_monotonic_ns();
     if (is_below_least())
@@ -367,8 +368,8 @@ static bool make_enough(void) {
     return true;
 }
 
-/* Half of those that nothing has needed since the last look, so that a program whose threads compute in bursts keeps some; and
- * those that are too many. */
+/* Half of those unneeded since the last look, so that a program whose threads compute in bursts keeps some; and all
+ * above the limit. */
 static uint32_t surplus_locked(void) {
     uint32_t keep = enough(), idle = donors.fewest > keep ? donors.fewest - keep : 0;
     uint32_t surplus = idle - idle / 2, spare = donors.count > keep ? donors.count - keep : 0, over = 0;
@@ -419,7 +420,7 @@ static void interrupt_starved(void) {
     leave();
 }
 
-/* While spares are watched for some that are not needed. False: it is asked for something. */
+/* While some spares may be unneeded. False: a request came. */
 static bool rests_until(uint64_t moment) {
     struct timespec deadline = {(time_t)(moment / 1000000000), (long)(moment % 1000000000)};
     while (load_relaxed(&donors.asked) == NOT_ASKED)
@@ -446,7 +447,7 @@ static void provide(void) {
         donors.add_relief(); /* or it is asked for again */
     if (is_ready && make_enough())
         interrupt_starved();
-    join_ended(); /* the program's destructors of thread-locals: they may take their time */
+    join_ended(); /* runs the program's destructors of thread-locals, which may take long */
 }
 
 /* If no more threads may be made, the next worker that lacks one asks again. */
@@ -500,7 +501,7 @@ int donors_make(uint32_t count) {
     return 0;
 }
 
-/* The kernel threads of private ones that have ended are counted by the system, too. */
+/* The system also counts the kernel threads of private ones that have ended. */
 struct private_donor *donors_make_private(void) {
     wait_for_ended(ENDING_MAX);
     struct donor *donor = make_one(true);
@@ -511,7 +512,7 @@ struct private_donor *donors_make_private(void) {
     return donor != NULL ? &donor->private : NULL;
 }
 
-/* Once it is free another may join it, and its record is another's. */
+/* Once it is free another thread may join it, and its record is reused. */
 void donors_end_private(struct tcb *tcb) {
     struct donor *donor = (struct donor *)(void *)tcb;
     enter();
@@ -582,7 +583,7 @@ void donors_close(void) {
     donors.has_provider = false;
 }
 
-/* A unit that was preempted in a pool, and is not resumed, has one still. */
+/* A unit that was preempted in a pool, and was not resumed, still has one. */
 static void leave_behind(struct donor *donor) {
     if (!preempt.carries)
         return;

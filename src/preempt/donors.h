@@ -25,7 +25,7 @@ struct tcb;
 void donors_ask(void);
 /* ... and must arm preemption first (preempt.h): a unit could not be preempted. */
 void donors_ask_to_arm(void);
-/* ... or to have one worker more that relieves others. */
+/* ... or to add one more relief worker. */
 void donors_ask_for_relief(void);
 
 /* Makes `count` of them at once, and the provider, which calls arm() and add_relief(). 0 or EAGAIN, then there are
@@ -37,8 +37,8 @@ void donors_close(void);
 void donors_stop(void);
 void donors_fork_child(void);
 
-/* So many spares at least, if need be new ones; they may be taken by others meanwhile. The caller is not inside. 0 or
- * EAGAIN. */
+/* Ensures so many spares, if need be by making new ones; others may take them meanwhile. The caller is not inside. 0
+ * or EAGAIN. */
 int donors_make(uint32_t count);
 
 /* A donor that was never lent, and never will be to another, for a thread that calls fn(arg); its own to write. NULL:
@@ -56,7 +56,7 @@ void donors_end_private(struct tcb *tcb);
 struct tcb *donors_take(uint32_t keep);
 void donors_give(struct tcb *tcb);
 
-/* There are no more spares than are kept back for units that have a block for life. */
+/* There are only the spares that are kept back for units that have a block for life. */
 bool donors_are_scarce(void);
 
 #endif

@@ -10,10 +10,10 @@
 #include "os/lock.h"
 #include "os/memory.h"
 
-/* Less than half is for the largest frame that CPUs have so far (12 KB); the program's signals may come on top of it. */
+/* The largest frame of today's CPUs (12 KB) fits into half of it; the program's signals may come on top. */
 enum { SIZE = 64 * 1024, KEPT = 16 };
 
-/* At its upper end; at the lower one there is a page that nothing may touch. */
+/* At its upper end; at the lower one there is an inaccessible page. */
 struct frame_stack {
     struct frame_stack *next, *before; /* under lock; of all */
     struct frame_stack *free;          /* under lock; the next free one */

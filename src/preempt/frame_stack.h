@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stacks for frames of the handler.
  *
- * A preempted unit waits in the middle of the handler, with the frame on its own stack below what it was doing. Where that has
- * no room, or the unit stands on a stack of the program's own (a coroutine's, of ucontext or Boost.Context), of which nothing
- * is known, the frame is moved to one of these instead. The unit leaves it as it returns from the handler; so it is free
- * when the next tick's handler begins on that kernel thread, in which the signal was blocked until then.
+ * A preempted unit waits in the middle of the handler, with the frame on its own stack below what it was doing. If
+ * that has no room, or the unit stands on a stack of the program's own (a coroutine's, of ucontext or Boost.Context),
+ * of which nothing is known, the frame is moved to one of these instead. The unit leaves it as it returns from the
+ * handler. So it is free when the next tick's handler begins on that kernel thread, in which the signal was blocked
+ * until then.
  *
- * Some free ones are kept. A unit that is lost has one until the runtime ends. */
+ * Some free ones are kept. A lost unit has one until the runtime ends. */
 #ifndef THRUM_PREEMPT_FRAME_STACK_H
 #define THRUM_PREEMPT_FRAME_STACK_H
 

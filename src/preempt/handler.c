@@ -50,7 +50,7 @@ static uint64_t slice_of(const struct worker *worker, const struct thrum_unit *u
     return slice != 0 ? slice * UINT64_C(1000) : preempt.settings.slice;
 }
 
-/* Now and then to where all workers look: those that never wait would stay in the queues that they came to, however
+/* Now and then to where all workers look: units that never wait would stay in the queues that they came to, however
  * long these are. */
 static void put_back(struct worker *worker, struct thrum_unit *self, enum unit_kind place) {
     enum { BY_ITSELF = 4 };
@@ -65,7 +65,8 @@ static void change_to(struct worker *worker, struct thrum_unit *self, enum unit_
     switch_as(worker, self, next, why);
 }
 
-/* It came in a call that lets in what its thread blocks (sigsuspend): that thread forbids it, but for that wait. */
+/* The signal came in a call that unblocks what its thread blocks (sigsuspend): the thread blocks it except for that
+ * wait. */
 static bool is_forbidden(const ucontext_t *context) {
     return frame_whole_mask(context) & signals_bit(preempt.settings.signal);
 }
@@ -75,7 +76,7 @@ static sigbits own_block(const struct thrum_unit *unit) {
     return unit->blocks_sigchld ? signals_bit(SIGCHLD) : 0;
 }
 
-/* In the handler: the signal is blocked, and the rest may be as a call wants it that is over. */
+/* In the handler: the signal is blocked, and the rest may be the mask of a call that is over. */
 static void let_signal_in(const struct worker *worker, const ucontext_t *context) {
     signals_mask_set(worker->current->blocks_sigchld ? worker->tick.mask : frame_mask(context));
 }
@@ -100,8 +101,8 @@ static void preempt_exit(bool counts) {
     fetch_sub_release(away(counts), 1U);
 }
 
-/* The relief's worker preempts until preemption has closed: what it runs may wait for a lock that a unit has which is still
- * away, and all other workers as well. */
+/* The relief worker preempts until preemption has closed: what it runs may wait for a lock that a unit holds which is
+ * still away, and so may all other workers. */
 static bool is_closed_to(const struct worker *worker) {
     uint32_t closing = load_seq_cst(&preempt.closing);
     return closing == PREEMPT_CLOSED || (closing == PREEMPT_CLOSING && !worker_relieves(worker));
@@ -229,7 +230,7 @@ static struct thrum_unit *pick_successor(struct worker *worker) {
 
 /* --- the signal --------------------------------------------------------------------------------------- */
 
-/* Not inlined: the compiler takes errno to be in the same place all the time. */
+/* Not inlined: the compiler assumes that errno's address does not change. */
 static __attribute__((noinline)) int error_here(void) {
     return errno;
 }
@@ -249,11 +250,12 @@ static bool is_on_handlers_frame(const struct worker *worker, uintptr_t sp) {
     return top != 0 && own_stack_has_handler(sp, top, worker->tick.mask);
 }
 
-/* On an alternate stack, or with signals blocked that its worker does not block, where a handler of the program's may have been
- * interrupted: the signal mask and the stack that the kernel keeps for that are the kernel thread's.
+/* On an alternate stack, or with signals blocked that its worker does not block, a handler of the program's may have
+ * been interrupted: the signal mask and the stack that the kernel keeps for that belong to the kernel thread.
  *
- * A thread may also block signals itself. Its mask is the worker's new one when many ticks in a row have found it, each with no
- * handler's frame on the thread's stack: one handler that takes long, or many that are short, are never taken for the thread. */
+ * A thread may also block signals itself. Its mask becomes the worker's new one when many ticks in a row have found
+ * it, each without a handler's frame on the thread's stack. So neither one long handler nor many short ones are ever
+ * taken for the thread. */
 static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     enum { STAYS = 64 };
     struct tick *tick = &worker->tick;
@@ -336,7 +338,7 @@ static bool is_to_be_asked_soon(struct worker *worker, const ucontext_t *context
            (arch_signal_in_call(context) && worker_random(worker) / 2 % TURNS != 0);
 }
 
-/* Twice in a row: at one tick it may be about to leave the kernel, which it enters for the library's sake, too. */
+/* Twice in a row: at one tick it may be about to leave the kernel, which it enters for the library's own calls, too. */
 static bool still_waits(struct worker *worker, const ucontext_t *context) {
     uint64_t now = arch_signal_in_call(context) ? load_relaxed(&worker->counters.switches) + 1 : 0;
     bool still = now != 0 && worker->tick.in_call == now;
@@ -344,7 +346,7 @@ static bool still_waits(struct worker *worker, const ucontext_t *context) {
     return still;
 }
 
-/* A tick has not taken the present unit from its worker. `cannot`: and never will, as long as it stands there. */
+/* A tick has not preempted the present unit. `cannot`: and none will, as long as the unit is there. */
 static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool cannot) {
     const struct thrum_unit *self = worker->current;
     if ((cannot || load_relaxed(&preempt.closing) || !unit_is_thread(self) ||
@@ -391,7 +393,8 @@ static bool take_signal(struct worker *worker, const siginfo_t *info) {
     return lost && (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
 }
 
-/* It is preempted where it waits in the kernel, perhaps for one that comes after it in the order of its scheduler. */
+/* It was preempted where it waits in the kernel, perhaps for a unit that comes after it in the order of its
+ * scheduler. */
 static void look_if_in_the_way(struct worker *worker, const ucontext_t *context) {
     if (!preempt_relieves() || !arch_signal_in_call(context))
         return;
@@ -424,7 +427,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     store_relaxed(&worker->tick.came, load_relaxed(&worker->tick.came) + 1);
     store_relaxed(&worker->tick.held, 0);
     worker->tick.came_early = load_relaxed(&worker->tick.early);
-    tick_resume(worker); /* it may have been the only one that was asked for */
+    tick_resume(worker); /* it may have been the only one requested */
     worker->tick.late = take_signal(worker, info);
     worker->tick.stands = worker->tick.resumed == arch_fault_pc(context);
     worker->tick.resumed = 0;
@@ -478,9 +481,10 @@ bool handler_has_dropped(void) {
     return dropped;
 }
 
-/* Signal masks are kernel threads', and a thread that is resumed elsewhere would leave its own behind: where others are blocked
- * than the worker blocks, or a handler of the program's has called, no thread is preempted, as in the handler (is_in_handler).
- * The preemption waits for a tick that finds it otherwise; one that is kept back comes with the mask. */
+/* Signal masks belong to kernel threads, and a thread that is resumed elsewhere would leave its own behind. So if
+ * signals are blocked that the worker does not block, or a handler of the program's has called, no thread is
+ * preempted, as in the handler (is_in_handler). The preemption waits for a later tick; a blocked tick comes when the
+ * mask allows it. */
 static bool may_preempt_here(struct worker *worker) {
     if (is_at_loop(worker) || (signals_mask_get() == worker->tick.mask &&
                                !is_on_handlers_frame(worker, (uintptr_t)__builtin_frame_address(0))))
@@ -537,7 +541,7 @@ void thrum_safepoint(void) {
     leave();
 }
 
-/* On an external kernel thread there is nothing that they would keep away. */
+/* On an external kernel thread there is nothing that they would hold off. */
 void thrum_nopreempt_begin(void) {
     ARCH_TLS_INCREMENT(thrum_nopreempt);
 }
@@ -566,8 +570,8 @@ int handler_install(void) {
     return 0;
 }
 
-/* One that is still on its way must not end the process: it is ignored, which throws it away. What the program has put
- * there meanwhile stays. */
+/* A signal that is still on its way must not end the process: ignoring the signal discards it. An action that the
+ * program has set meanwhile stays. */
 void handler_remove(void) {
     struct sigaction now, ignore = {.sa_handler = SIG_IGN};
     if (sigaction(preempt.settings.signal, NULL, &now) != 0 || !(now.sa_flags & SA_SIGINFO) ||

@@ -28,7 +28,7 @@
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
-/* Is there what it takes to change from the present unit to `next`? */
+/* Are there the spares that a change from the present unit to `next` takes? */
 static bool may_change_to(struct worker *worker, const struct thrum_unit *next, struct tcb **spare) {
     bool took = load_relaxed(&next->took_tcb), to_owner = next->tcb != NULL && !took;
     bool from_owner = worker->current->tcb != NULL;
@@ -111,9 +111,9 @@ static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passe
     return found;
 }
 
-/* To change to a unit with a block for life has taken the spare that was kept back for it, or will take the reserve. If a unit that
- * was never preempted ran after it and were preempted in turn, none would come free again, and the next time that one
- * would wait until another ends. */
+/* Changing to a unit with a block for life has taken the spare that was kept back for it, or will take the reserve.
+ * If a unit that was never preempted ran after it and were preempted in turn, none would become free, and the next
+ * such change would wait until another unit ends. */
 static struct thrum_unit *note_debt(struct worker *worker, struct thrum_unit *next) {
     bool to_owner = next != NULL && next->tcb != NULL && !load_relaxed(&next->took_tcb);
     if (to_owner && donors_are_scarce()) {

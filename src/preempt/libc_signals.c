@@ -144,7 +144,7 @@ static struct {
     gid_t groups[65536]; /* as many as the kernel knows */
 } known;
 
-static uint32_t busy; /* futex: workers that have begun and may have to say what came of it */
+static uint32_t busy; /* futex: workers that have begun and may have to report the result */
 
 /* Not lock_acquire: it asserts that the caller is inside, which a unit that is interrupted need not be. */
 static void lock_blocked(struct lock *lock) {
@@ -205,8 +205,8 @@ static void say_ids(void) {
     lock_release(&known.lock);
 }
 
-/* By a donor. The ids last, by whose loss the right to change others is lost. What it may not do it need not, for it
- * may do whatever they could that were told in time. */
+/* By a donor. The ids come last: with them goes the right to change the others. It need not do what it may not, since
+ * it may do whatever the donors could that were told in time. */
 static void follow(uint32_t self) {
     lock_blocked(&known.lock);
     if (donors.of[self].generation != generation) {
@@ -371,8 +371,8 @@ void libc_signals_unwrap(void) {
     unwrap(SIGNAL_CANCEL, on_cancel, &libc_cancel);
 }
 
-/* The wrappers stay until libc or the next runtime sets others: for a thread that is none of the runtime's they do
- * what libc's handlers do. */
+/* The wrappers stay until libc or the next runtime sets others: for a thread outside the runtime they do what libc's
+ * handlers do. */
 void libc_signals_fork_child(void) {
     uint32_t count = exchange_acquire(&donors.count, 0);
     for (uint32_t i = 0; i < count; i++)

@@ -48,7 +48,7 @@ void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats) {
 
 /* --- the monitor -------------------------------------------------------------------------------------- */
 
-/* False: it has ended, or no signal can be queued, which the next one may be. */
+/* False: it has ended, or no signal can be queued; the next one may be. */
 static bool send(struct worker *worker) {
     struct tick *tick = &worker->tick;
     if (__atomic_exchange_n(&tick->sent, 1, __ATOMIC_SEQ_CST) != 0) {
@@ -61,7 +61,7 @@ static bool send(struct worker *worker) {
     return is_sent;
 }
 
-/* The only one that was asked for: there is none behind it that would come instead. */
+/* The only one that was requested: no later one replaces it. */
 static uint64_t once_more(struct tick *tick, uint64_t now) {
     uint64_t none = 0, next = (now + load_relaxed(&preempt.period)) & ~REPEATS;
     return cas_acq_rel(&tick->due, &none, next) ? next : none;

@@ -11,7 +11,7 @@
 
 bool own_is_possible, own_is_default;
 
-/* The thread's function as its thread begins. What is called from here finds the thread's own thread-locals. */
+/* The thread's function as its thread begins. What it calls finds the thread's own thread-locals. */
 static void *run(void *arg) {
     struct private_donor *donor = arg;
     struct worker *worker = enter();
@@ -29,7 +29,7 @@ void *(*own_function(const struct thrum_unit *unit))(void *) {
     return unit->fn == run ? ((const struct private_donor *)unit->arg)->fn : unit->fn;
 }
 
-/* While it runs none but these and the primary have a block. */
+/* While it runs only these and the primary have a block. */
 void *own_argument(const struct thrum_unit *self) {
     bool is_own = self->tcb != NULL && !self->is_primary;
     return is_own ? ((const struct private_donor *)self->arg)->arg : self->arg;
@@ -51,7 +51,7 @@ void own_unmake(void *arg) {
     donors_end_private(donor->tcb);
 }
 
-/* In a child of fork it is the caller's only one, and no donor's any more, also where that has begun a runtime. */
+/* In a child of fork it belongs to the caller alone, and to no donor any more, even if the child has begun a runtime. */
 void own_end(struct thrum_unit *self) {
     struct worker *worker = enter();
     struct tcb *own = self->tcb;

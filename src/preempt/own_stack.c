@@ -15,7 +15,7 @@
 
 static struct own_stack of_primary; /* r/o while there are workers */
 
-/* As much as is surely its own: what lies outside is treated as a coroutine's, which is no harm. The stack of the process's
+/* As much as is surely its own: the rest is treated as a coroutine's, which does no harm. The stack of the process's
  * first thread ends at the name of the program, which the kernel puts there. */
 void own_stack_find_primary(void) {
     enum { USUAL = 8 << 20 };
@@ -64,7 +64,7 @@ static bool may_run_with(int signal, sigbits mask) {
     return (own & ~mask) == 0;
 }
 
-/* Does a handler run that has interrupted what ran with the mask `outer`? It blocks what its action says. */
+/* Is a handler running that has interrupted code with the mask `outer`? It blocks what its action says. */
 static bool may_handle(sigbits outer, sigbits mask) {
     for (int signal = 1; signal <= SIGRTMAX; signal++)
         if ((outer & signals_bit(signal)) == 0 && may_run_with(signal, mask))
@@ -72,8 +72,8 @@ static bool may_handle(sigbits outer, sigbits mask) {
     return false;
 }
 
-/* A handler that has returned leaves its frame behind, in the midst of others if a function does not write to all of its own. But
- * while it runs the signals are blocked that its action says. */
+/* A handler that has returned leaves its frame behind, in the midst of others if a function does not write to all of
+ * its own frame. But while a handler runs, the signals are blocked that its action says. */
 bool own_stack_has_handler(uintptr_t sp, uintptr_t top, sigbits mask) {
     enum { FAR = 64 * 1024 };
     uintptr_t at = sp + (ARCH_SIGNAL_FRAME_PHASE - sp) % ARCH_SIGNAL_FRAME_STEP;

@@ -28,7 +28,7 @@ enum { OTHER_BLOCKS = 1 + 2 };
 
 static struct exception_globals *(*exceptions_here)(void);
 
-static struct lock reserves; /* those that are given to others' workers, against their end */
+static struct lock reserves; /* of other workers, against their end */
 
 bool preempt_lends(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_LEND || mode == THRUM_PREEMPT_OWN_TLS;
@@ -43,7 +43,7 @@ uint32_t preempt_owners_at_once(void) {
     return owners < workers ? owners : workers;
 }
 
-/* A worker runs on one; armed it has a reserve, and there is the one that relieves others. */
+/* A worker runs on one; once armed it has a reserve, and there is the relief worker. */
 static int start_keeping(const struct preempt_callbacks *callbacks) {
     uint32_t workers = callbacks->workers;
     uint32_t count = preempt_is_armed() ? 2 * (workers + 1) + OTHER_BLOCKS : workers;
@@ -171,7 +171,7 @@ bool preempt_worker_ready(struct worker *worker) {
     return true;
 }
 
-/* With the one that relieves others, which has two. */
+/* With the relief worker, which has two. */
 int preempt_make_spares(uint32_t workers) {
     return donors_make(workers + 2 + OTHER_BLOCKS);
 }

@@ -33,7 +33,7 @@ struct tcb;
 struct tick;
 struct exception_globals;
 
-/* What preemption has to know of the layer above. */
+/* What preemption needs from the layer above. */
 struct preempt_callbacks {
     uint32_t workers; /* that there will be */
     struct exception_globals *(*exceptions_here)(
@@ -44,9 +44,9 @@ struct preempt_callbacks {
     bool (*arm)(void);
     /* By the provider: makes one more relief worker. False: not available, or not now. */
     bool (*add_relief)(void);
-    void (*is_over)(struct worker *worker); /* by a kernel thread that runs nothing any more: a worker that
-                                               preempt_worker_start started is. Inside; the worker may be gone when this
-                                               returns */
+    /* by a kernel thread that runs nothing any more: a worker started by preempt_worker_start is over. Inside; the
+     * worker may be gone when this returns */
+    void (*is_over)(struct worker *worker);
 };
 
 struct preempt_settings {
@@ -60,8 +60,8 @@ struct preempt_settings {
 /* How far preemption has come to its end (preempt_close()). */
 enum preempt_closing {
     PREEMPT_OPEN,
-    PREEMPT_CLOSING, /* only the worker that relieves others preempts; the primary waits until no unit is away */
-    PREEMPT_CLOSED, /* no unit is preempted. The primary looks once more, and may go back to CLOSING */
+    PREEMPT_CLOSING, /* only the relief worker preempts; the primary waits until no unit is away */
+    PREEMPT_CLOSED,  /* no unit is preempted. The primary looks once more, and may go back to CLOSING */
 };
 
 /* r/o while there are workers, but for what is said to change. */
@@ -71,7 +71,7 @@ extern struct preempt {
     bool by_safepoints; /* ... but a tool is in the way (context/annotate.h): threads yield at safepoints */
     bool lends;         /* workers run on blocks that donors have lent */
     bool carries;       /* workers run on carriers (sched/carrier.h) */
-    uint32_t armed;     /* there is what it takes to preempt one that takes its block along; becomes 1 */
+    uint32_t armed;     /* preemption has what it takes to preempt a unit that keeps its block; becomes 1 */
     uint64_t period;    /* ns: of ticks, the shortest slice requested; changes, as the next three */
     uint32_t owners;    /* units that have a block for life */
     uint32_t closing;   /* enum preempt_closing; of the primary, which writes it */
@@ -111,7 +111,7 @@ void preempt_workers_made(void);
 void preempt_workers_over(void);
 /* When there are none any more. */
 void preempt_stop(void);
-/* `worker`: what the kernel thread was that called fork, or NULL. */
+/* `worker`: that of the kernel thread that called fork, or NULL. */
 void preempt_fork_child(const struct worker *worker);
 
 /* Before a worker's kernel thread is created, or `worker` of the thread that calls thrum_init. False: nothing
@@ -124,8 +124,8 @@ void preempt_worker_unready(struct worker *worker);
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
 void preempt_worker_end(struct worker *worker);
 
-/* Where workers run on carriers, in the place of a kernel thread of its own: `worker`, which is ready, and whose loop has a
- * frame, runs; and by its loop, inside, when that is over. */
+/* Where workers run on carriers, instead of a kernel thread of its own: runs `worker`, which is ready, and whose loop
+ * has a frame; and to be called by its loop, inside, when that is over. */
 void preempt_worker_start(struct worker *worker);
 _Noreturn void preempt_worker_stop(struct worker *worker);
 
@@ -133,12 +133,12 @@ _Noreturn void preempt_worker_stop(struct worker *worker);
 bool preempt_lends(enum thrum_preempt_mode mode);
 bool preempt_carries(enum thrum_preempt_mode mode);
 
-/* How many units that have a block for life can have left a worker's idle at one time. */
+/* How many units with a block for life can have left a worker's unused at one time. */
 uint32_t preempt_owners_at_once(void);
 
 /* --- handler.c ---------------------------------------------------------------------------------------- */
 
-/* A tick has come to this kernel thread while it was no worker's, and was the last: once. */
+/* A tick has come to this kernel thread while no worker ran on it, and was the last: once. */
 bool handler_has_dropped(void);
 
 /* The program has one for the signal. */
@@ -158,8 +158,8 @@ void tick_thread_end(struct worker *worker);
 
 /* Is there another unit that it could run? */
 bool tick_has_others(const struct worker *worker);
-/* ... that it does not run as long as the present unit, which is from a pool, does not wait: it may wait in the kernel for a
- * lock that one of these has. */
+/* ... that it does not run as long as the present unit, which is from a pool, does not wait: that unit may wait in
+ * the kernel for a lock that one of these holds. */
 bool tick_has_others_behind(const struct worker *worker);
 /* Its loop, by a function of a scheduler's, while these could run. */
 bool tick_holds_others_up(const struct worker *worker);
@@ -170,8 +170,9 @@ void tick_off(struct worker *worker);
 
 /* Its kernel thread is another: its ticks go there. */
 void tick_has_moved(struct worker *worker);
-/* It is on another one, whose handler finds it there: what was sent, and went to where it has been or came here too early, is
- * sent once more; also what came there in a region, and was noted on that one's block. On the worker. */
+/* It is on another kernel thread, whose handler finds it there. A signal that went to the former one, or came here
+ * too early, is sent once more; so is one that came there in a region, and was noted on that thread's block. On the
+ * worker. */
 void tick_has_arrived(struct worker *worker);
 /* It has ended, and its kernel thread continues as something else. */
 void tick_end_for_good(struct worker *worker);
@@ -183,7 +184,7 @@ void tick_look_soon(struct worker *worker);
 /* In a child of fork, whose thread was on the worker of `tick`: it sleeps as precisely as before. */
 void tick_slack_back(const struct tick *tick);
 
-/* Is the present unit's slice over, of so many ns? At a tick, once. */
+/* Is the present unit's slice, of so many ns, over? At a tick, once. */
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice);
 
 /* --- lend.c ------------------------------------------------------------------------------------------- */
@@ -202,18 +203,19 @@ void lend_bring_back(struct worker *worker, struct thrum_unit *self);
 bool preempt_relieves(void);
 /* Before it is there. */
 void relief_start(void);
-/* In its loop's place, by each of them: until the scheduler stops, and it is woken. */
+/* Instead of its loop, by each relief worker: runs until the runtime stops, and it is woken. */
 void relief_loop(struct worker *worker);
 void relief_wake(void);
 /* By the primary, which it may have run: no worker is relieved any more, and the caller is at home. */
 void relief_close(struct worker *home);
 /* By the handler: the unit on `stuck` waits in the kernel and cannot be preempted. */
 void relief_ask(struct worker *stuck);
-/* By the monitor: no tick comes to what runs there, as it blocks the signal. Until one does, or it switches. */
+/* By the monitor: no tick comes to the unit that runs there, as it blocks the signal. Until one does, or the worker
+ * switches. */
 void relief_ask_held(struct worker *held);
-/* It was asked for for this one, which is still stuck. */
+/* It was requested for this one, which is still stuck. */
 bool relief_is_wanted(const struct worker *stuck);
-/* ... or can be, but its scheduler may choose it time and again. */
+/* ... or can be, but its scheduler may choose it again and again. */
 void relief_ask_anyway(struct worker *worker);
 
 /* --- primary.c ---------------------------------------------------------------------------------------- */
@@ -223,8 +225,8 @@ void primary_begin(uintptr_t base);
 void primary_end(void);
 void primary_fork_child(void);
 
-/* Libc's signal to cancel has come to `here`, on which the caller runs: it was meant for the primary, and that runs there. Else
- * it gets it where it does, or when. By its handler. */
+/* Libc's signal to cancel has come to `here`, on which the caller runs: it was meant for the primary, which runs
+ * there. Else the primary gets it where it runs, or when it does. By its handler. */
 bool primary_takes_cancel(const struct worker *here);
 
 /* --- libc_signals.c ----------------------------------------------------------------------------------- */

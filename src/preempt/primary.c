@@ -21,12 +21,12 @@
 #include "sched/worker.h"
 
 static struct {
-    uintptr_t base;    /* 0: there is none, or it goes nowhere; r/o while there are workers, as the next */
-    unsigned rseq;     /* what was registered there */
-    sigbits mask;      /* that it has been given elsewhere, or brings; its own, as the next */
-    sigbits theirs;    /* the mask of the kernel thread that it has gone to */
-    bool brings;       /* it has changed its mask there */
-    struct worker *at; /* where it runs; NULL: it waits, or is just leaving */
+    uintptr_t base; /* 0: there is none, or it does not migrate; r/o while there are workers, as the next */
+    unsigned rseq;  /* what was registered there */
+    sigbits mask;   /* that it was given elsewhere, or brings; its own, as the next */
+    sigbits theirs; /* the mask of the kernel thread that it has gone to */
+    bool brings;    /* it has changed its mask there */
+    struct worker *at;     /* where it runs; NULL: it waits, or is just leaving */
     uint32_t is_cancelled; /* the signal came while it waited */
 } primary;
 

@@ -96,7 +96,7 @@ bool relief_is_wanted(const struct worker *stuck) {
     return (then != 0 && is_valid(stuck, then)) || is_held(stuck);
 }
 
-/* Once for each time that it was asked for. A worker that has switched meanwhile is not stuck any more. */
+/* Once for each request. A worker that has switched meanwhile is not stuck any more. */
 static bool is_stuck(struct worker *worker) {
     if (load_relaxed(&worker->tick.stuck) == 0)
         return false;
@@ -111,7 +111,7 @@ void relief_close(struct worker *home) {
         thrum_yield();
 }
 
-/* True: there is more to do at once. What is held no tick says so of again. */
+/* True: there is more to do at once. No further tick reports what is held. */
 static bool relieve(struct worker *worker) {
     bool again = false;
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
@@ -132,7 +132,8 @@ static void wait_until_asked(void) {
         futex_wait(&asked, 0);
 }
 
-/* A tick that comes while it waits is its last. One that leaves wakes the next: the word may have been reset in between. */
+/* A tick that comes while it waits is its last. A leaving worker wakes the next: the word may have been reset in
+ * between. */
 void relief_loop(struct worker *worker) {
     while (wait_until_asked(), !load_acquire(&runtime.stopping)) {
         enter();

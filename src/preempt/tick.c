@@ -14,8 +14,8 @@
 #include "sched/worker.h"
 #include "thrum/preempt.h"
 
-/* Workers tick one after another: when many signals come at one time their kernel threads wait for each other in the
- * kernel. */
+/* Workers tick one after another: many signals at the same time would make their kernel threads wait for each other
+ * in the kernel. */
 static uint64_t next_phase(const struct worker *worker, uint64_t period) {
     uint32_t count = load_acquire(&runtime.count);
     uint64_t phase = period * worker->id / (count > worker->id ? count : worker->id + 1);
@@ -23,7 +23,7 @@ static uint64_t next_phase(const struct worker *worker, uint64_t period) {
     return now - (now - phase) % period + period;
 }
 
-/* Its timer may just become another (carrier.c): of the old one's ticks the first is the last (handler.c), and the new
+/* Its timer may just become another (carrier.c): the first tick of the old one is its last (handler.c), and the new
  * one is set there. */
 static void set(struct worker *worker, uint64_t first, uint64_t period) {
     struct alarm alarm = {load_relaxed(&worker->tick.alarm.id)};
@@ -33,8 +33,8 @@ static void set(struct worker *worker, uint64_t first, uint64_t period) {
     alarm_set(&alarm, first, period);
 }
 
-/* Where threads have different ranks one that has slept may go before the present one: there is one more tick, at its
- * deadline, if the next comes later. Where all are alike it waits for the end of a slice anyway. */
+/* Where threads have different ranks a sleeper may precede the present one: there is one more tick, at its deadline,
+ * if the next comes later. Where all are equal it waits for the end of a slice anyway. */
 static bool has_ranks(const struct worker *worker) {
     return load_relaxed(&worker->sched) != NULL;
 }
@@ -133,7 +133,8 @@ static bool is_needed(const struct worker *worker) {
            unit_belongs_elsewhere(worker, worker->current);
 }
 
-/* When the worker's pools want to be looked at. One whose moment is over, and which has nothing, is so at the next tick. */
+/* When to look at the worker's pools. A pool whose time has passed, and which has nothing, is looked at at the next
+ * tick. */
 static uint64_t pools_until(const struct worker *worker) {
     uint64_t until = worker->sched != NULL ? scheduler_wait_until(worker->sched) : TIMER_NEVER;
     uint64_t now = until != TIMER_NEVER ? timer_now() : 0;
@@ -147,7 +148,7 @@ void tick_rest(struct worker *worker) {
     deadline = pools < deadline ? pools : deadline;
     store_relaxed(&worker->tick.early, false);
     set(worker, deadline == TIMER_NEVER ? 0 : not_over(deadline), 0);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what it says to the monitor is seen before that it rests */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the monitor sees its `due` before it sees that it rests */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
         return;                                   /* still: another signal had come while it came to rest */
     fetch_add_seq_cst(&runtime.idle.resting, 1U); /* first: the thread that ends the rest counts it out */
@@ -178,12 +179,13 @@ static bool has_just_begun(struct tick *tick, uint64_t period, bool is_first) {
 
 static const uint64_t shortest = THRUM_SLICE_MIN * UINT64_C(1000);
 
-/* What it waits for may take many turns of its own, each of which would cost its worker a slice. A call that has come to its end
- * meanwhile returns at once; so a unit that is found there again after the shortest slice still waits, and others have theirs.
+/* What it waits for may take many turns of its own, each of which would cost its worker a slice. A call that has
+ * ended meanwhile returns at once. So a unit that is found there again after the shortest slice still waits, and
+ * others run.
  *
- * Where all that a worker runs wait so, they would take a part of a CPU for ever. After each round of such turns the next
- * ones are twice as long, until a round takes ROUND_MS: so long at most a unit is not asked whose call has come to its end. A
- * unit that computes to the end of its slice, or has done something in its turn, makes them short again. */
+ * If all that a worker runs wait so, they would take a part of a CPU for ever. After each round of such turns the
+ * next ones are twice as long, until a round takes ROUND_MS: a unit whose call has ended is not asked for at most so
+ * long. A unit that computes to the end of its slice, or has done something in its turn, makes them short again. */
 void tick_look_soon(struct worker *worker) {
     struct tick *tick = &worker->tick;
     uint64_t period = load_relaxed(&preempt.period);
@@ -238,9 +240,9 @@ static bool waits_again(struct worker *worker, uint64_t switches) {
     return still;
 }
 
-/* What sleeps by nanosleep() is told how long it has still to sleep, and this is longer by the slack of timers than it is: with
- * slices that are not longer than the slack a loop that sleeps for the rest never ends. 50 us is what the kernel gives. On
- * the kernel thread. Children inherit it, which costs them nothing but some more wake-ups. */
+/* nanosleep() tells a sleeper how long it still has to sleep, which is too long by the slack of timers: with slices
+ * no longer than the slack a loop that sleeps for the rest never ends. 50 us is the kernel's default. On the kernel
+ * thread. Children inherit it, which costs them nothing but some more wake-ups. */
 static void fit_slack(struct tick *tick, uint64_t period) {
     enum { USUAL_NS = 50000, PART = 16 };
     uint64_t slack = period / PART;
@@ -277,7 +279,7 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
         tick_has_deadline(worker, load_relaxed(&worker->timers.next));
     bool came_early = tick->came_early;
     tick->came_early = false;
-    if (came_early) /* no part of a slice has gone by since the last one that counts */
+    if (came_early) /* no part of a slice has passed since the last one that counts */
         return urgent;
     tick->ran = same && tick->ran != 0 ? tick->ran + 1 : !has_just_begun(tick, period, !same);
     tick->late = false;
@@ -291,14 +293,15 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
 
 /* --- for requesters ----------------------------------------------------------------------------------- */
 
-/* Those whose next tick is an old period away. One that asks at this moment by itself, for the old one, does so again then. */
+/* Workers whose next tick is an old period away. A worker that requests one itself right now, for the old period,
+ * does so again then. */
 static void ask_all(void) {
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)
         if (load_relaxed(&runtime.workers[i]->tick.state) == TICK_ON)
             ask(runtime.workers[i]);
 }
 
-/* Also where a tool keeps all from being preempted. */
+/* Also where a tool rules all preemption out. */
 static bool has_mode(enum thrum_preempt_mode mode) {
     switch (mode) {
     case THRUM_PREEMPT_DEFAULT:

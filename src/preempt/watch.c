@@ -14,7 +14,7 @@
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
-/* A look: so many kernel threads are asked about at most, which takes some 30 us each. */
+/* A look: at most so many kernel threads are asked about, which takes some 30 us each. */
 enum { ASKED_AT_ONCE = 4, NS_BETWEEN = 10 * 1000 * 1000, PERIODS_BETWEEN = 2, TIMES_LONGER = 4 };
 
 uint32_t watch_asleep;
@@ -22,8 +22,8 @@ uint32_t watch_asleep;
 static struct {
     bool looks;     /* the monitor's, as the next two */
     uint64_t next;  /* ns */
-    uint32_t first; /* the worker that is looked at first, in turn */
-    unsigned times; /* so much longer is the time to the next look: nothing stood still at the last ones */
+    uint32_t first; /* the worker to look at first, in turn */
+    unsigned times; /* the time to the next look is so much longer: nothing stood still at the last ones */
 } watch;
 
 void watch_start(void) {
@@ -40,7 +40,7 @@ void watch_wake(void) {
 
 /* --- one worker --------------------------------------------------------------------------------------- */
 
-/* Does that kernel thread run, or wait, with the signal blocked? Where the kernel does not tell it may. */
+/* Does that kernel thread run, or wait, with the signal blocked? If the kernel does not tell, it may. */
 static bool blocks_the_signal(int32_t tid) {
     static const char state[] = "\nState:\t", blocked[] = "\nSigBlk:\t";
     struct text path = {.length = 0};
@@ -59,7 +59,7 @@ static bool blocks_the_signal(int32_t tid) {
            (file_hexadecimal(mask + sizeof blocked - 1) & signals_bit(preempt.settings.signal)) != 0;
 }
 
-/* Nothing that would have changed these has happened on it since. */
+/* Nothing has happened on it since that would have changed these. */
 static bool stands_still(struct worker *worker, uint64_t now) {
     struct watched *watched = &worker->tick.watched;
     uint64_t switches = load_relaxed(&worker->counters.switches);

@@ -24,7 +24,7 @@
 
 #include "base/atomic.h"
 
-/* No thread is preempted that the monitor knows of. */
+/* The monitor knows of no preempted thread. */
 extern uint32_t watch_asleep;
 
 void watch_start(void);
@@ -34,7 +34,7 @@ uint64_t watch_look(uint64_t now);
 
 void watch_wake(void);
 
-/* A thread was preempted, and has been counted. In the handler, too. */
+/* A thread was preempted, and has been counted. Also in the handler. */
 static inline void watch_tell(void) {
     if (__builtin_expect(load_seq_cst(&watch_asleep) != 0, 0))
         watch_wake();
