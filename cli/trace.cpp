@@ -2,10 +2,11 @@
 //
 // `thrum trace [-o OUT.json] [--] PROG [ARGS...]`: runs a program with THRUM_TRACE, so that libthrum in it writes down what
 // its threads did, and turns that into what Perfetto shows. `thrum trace --convert RAW [-o OUT.json]` does the second
-// part alone.
+// part alone, and `thrum trace -p PID [-o OUT.json]` reads what a process keeps out of its memory.
 //
 // Each process of the program's, as those that it forks, writes a file of its own into a folder beside OUT.json; all
-// of them are in the result.
+// of them are in the result. One that a signal ends writes nothing, so meanwhile its memory is read ten times a second,
+// and once more before a signal is handed on.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -20,18 +21,23 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "arguments.hpp"
+#include "clock.hpp"
 #include "command.hpp"
 #include "descriptor.hpp"
+#include "interrupts.hpp"
+#include "process.hpp"
 #include "program.hpp"
 #include "text.hpp"
 #include "trace_file.hpp"
 #include "trace_json.hpp"
+#include "trace_watch.hpp"
 
 namespace thrum {
 
@@ -39,7 +45,9 @@ namespace {
 
 struct Options {
     std::string out = "trace.json";
-    std::string raw; // to be converted; empty: a program is run
+    std::string raw;    // to be converted; empty: a program is run
+    pid_t pid = 0;      // to be read; 0: a program is run
+    double seconds = 0; // with pid: from now on, for so long; 0: what was kept until now
     unsigned long events = 0;
 };
 
@@ -137,6 +145,9 @@ class Folder {
 
     // For THRUM_TRACE: libthrum puts the number of the process in the place of %p.
     std::string pattern() const { return path_ + "/%p"; }
+    static pid_t process_of(const std::string &file) {
+        return static_cast<pid_t>(std::atoi(std::filesystem::path(file).filename().c_str()));
+    }
     std::vector<std::string> files() const {
         std::vector<std::string> names;
         for (const auto &entry : std::filesystem::directory_iterator(path_))
@@ -149,31 +160,47 @@ class Folder {
     std::string path_;
 };
 
-// Ctrl-C is for the program; what is written down when that ends is worth having.
+// Ctrl-\ is for the program: what is written down when that ends is worth having.
 class Deaf {
   public:
     Deaf() {
-        for (std::size_t i = 0; i < kCount; i++)
-            sigaction(kSignals[i], &ignore_, &before_[i]);
+        struct sigaction ignore = {};
+        ignore.sa_handler = SIG_IGN;
+        sigaction(SIGQUIT, &ignore, &before_);
     }
     ~Deaf() { restore(); }
     Deaf(const Deaf &) = delete;
     Deaf &operator=(const Deaf &) = delete;
-    void restore() const {
-        for (std::size_t i = 0; i < kCount; i++)
-            sigaction(kSignals[i], &before_[i], nullptr);
+    void restore() const { sigaction(SIGQUIT, &before_, nullptr); }
+
+  private:
+    struct sigaction before_;
+};
+
+// What the processes that have a file in the folder have done so far.
+class Watches {
+  public:
+    static constexpr double kPeriod = 0.1; // seconds
+
+    explicit Watches(const Folder &folder) : folder_(folder) {}
+
+    void look() {
+        for (const std::string &file : folder_.files()) {
+            std::error_code ignored;
+            const pid_t pid = Folder::process_of(file);
+            if (pid > 0 && std::filesystem::file_size(file, ignored) == 0) // else it has written all itself
+                watches_.try_emplace(pid, pid).first->second.look();
+        }
+    }
+    // Nothing where nothing was seen.
+    const TraceWatch *of(pid_t pid) const {
+        const auto at = watches_.find(pid);
+        return at == watches_.end() || !at->second.has_any() ? nullptr : &at->second;
     }
 
   private:
-    static constexpr int kSignals[] = {SIGINT, SIGQUIT};
-    static constexpr std::size_t kCount = 2;
-    struct sigaction ignore_ = make_ignore(), before_[kCount];
-
-    static struct sigaction make_ignore() {
-        struct sigaction action = {};
-        action.sa_handler = SIG_IGN;
-        return action;
-    }
+    const Folder &folder_;
+    std::map<pid_t, TraceWatch> watches_;
 };
 
 // What kept the program from being executed is for the parent to say: the code, and the line.
@@ -202,9 +229,31 @@ std::string read_to_end(int fd) {
     return text;
 }
 
+// Signals that would end this command are the program's: first what there is so far is read, for that may end it at once. Ctrl-C
+// it has from the terminal already.
+int wait_for(pid_t pid, Watches &watches, Interrupts &interrupts) {
+    int status = 0;
+    for (double next = seconds_now() + Watches::kPeriod;;) {
+        const pid_t ended = waitpid(pid, &status, WNOHANG);
+        if (ended == pid)
+            return status;
+        if (ended < 0 && errno != EINTR)
+            throw Failure(kFailed, std::string("cannot wait for the program: ") + std::strerror(errno));
+        const bool is_interrupted = interrupts.wait(std::max(0.0, next - seconds_now()));
+        interrupts.suspend(0); // Ctrl-Z, which the program has as well
+        if (!is_interrupted && seconds_now() < next)
+            continue;
+        watches.look();
+        next = seconds_now() + Watches::kPeriod;
+        if (is_interrupted && !interrupts.from_terminal())
+            kill(pid, interrupts.caught());
+    }
+}
+
 // The status as from waitpid. Throws Failure where the program cannot be executed. `has_output`: standard output is for the
 // trace.
-int run_program(const std::string &path, const std::vector<std::string> &words, bool has_output) {
+int run_program(const std::string &path, const std::vector<std::string> &words, bool has_output,
+                Watches &watches, Interrupts &interrupts) {
     const Deaf deaf;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -216,14 +265,12 @@ int run_program(const std::string &path, const std::vector<std::string> &words, 
         throw Failure(kFailed, std::string("cannot create a process: ") + std::strerror(errno));
     if (pid == 0) {
         deaf.restore();
+        interrupts.restore_in_child();
         be_program(path, words, other_end.get(), has_output);
     }
     other_end = Descriptor();
     const std::string why_not = read_to_end(trouble.get());
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            throw Failure(kFailed, std::string("cannot wait for the program: ") + std::strerror(errno));
+    const int status = wait_for(pid, watches, interrupts);
     int code = 0;
     if (why_not.size() >= sizeof code) {
         std::memcpy(&code, why_not.data(), sizeof code);
@@ -245,17 +292,34 @@ std::string end_of_program(int status) {
     return (WIFSIGNALED(status) ? "was ended by " : "ended with ") + how_it_ended(status);
 }
 
-// Of those processes that have written something; one that outlives the program may be at it.
-std::vector<TraceSection> read_all(const std::vector<std::string> &files) {
-    std::vector<TraceSection> sections;
-    for (const std::string &file : files)
-        try {
-            if (std::filesystem::file_size(file) != 0)
-                for (TraceSection &section : read_trace(file))
-                    sections.push_back(std::move(section));
-        } catch (const Failure &failure) {
+// What a process has written; one that outlives the program may be at it, and one that was ended may have been.
+bool take_written(const std::string &file, bool is_seen, std::vector<TraceSection> &sections) {
+    try {
+        if (std::filesystem::file_size(file) == 0)
+            return false;
+        for (TraceSection &section : read_trace(file))
+            sections.push_back(std::move(section));
+        return true;
+    } catch (const Failure &failure) {
+        if (!is_seen)
             std::cerr << "thrum trace: left out: " << failure.what() << '\n';
-        }
+    }
+    return false;
+}
+
+// Of the others, what was seen of them.
+std::vector<TraceSection> read_all(const std::vector<std::string> &files, const Watches &watches) {
+    std::vector<TraceSection> sections;
+    for (const std::string &file : files) {
+        const pid_t pid = Folder::process_of(file);
+        const TraceWatch *seen = watches.of(pid);
+        if (take_written(file, seen != nullptr, sections) || seen == nullptr)
+            continue;
+        sections.push_back(seen->section());
+        std::cerr << "thrum trace: process " << pid
+                  << " wrote no trace, so this is what was seen in its memory, ten times a second, until it "
+                     "ended\n";
+    }
     return sections;
 }
 
@@ -275,15 +339,21 @@ void trace(const Options &options, const std::vector<std::string> &words) {
     setenv("THRUM_TRACE", folder.pattern().c_str(), 1);
     if (options.events != 0)
         setenv("THRUM_TRACE_EVENTS", std::to_string(options.events).c_str(), 1);
-    const int status = run_program(path, words, options.out == kStandardOutput);
+    Watches watches(folder);
+    Interrupts interrupts;
+    const int status = run_program(path, words, options.out == kStandardOutput, watches, interrupts);
+    interrupts.release_second();
+    const auto is_ours = [&interrupts, status] { // so this command ends as well
+        return is_from_keyboard(status) || (WIFSIGNALED(status) && WTERMSIG(status) == interrupts.caught());
+    };
     const std::vector<std::string> files = folder.files();
-    const std::vector<TraceSection> sections = read_all(files);
-    if (sections.empty() && is_from_keyboard(status))
+    const std::vector<TraceSection> sections = read_all(files, watches);
+    if (sections.empty() && is_ours())
         throw Interrupted(WTERMSIG(status), nothing_to_show(words.front(), files, status).what());
     if (sections.empty())
         throw nothing_to_show(words.front(), files, status);
     report(options.out, output.write(sections));
-    if (is_from_keyboard(status))
+    if (is_ours())
         throw Interrupted(WTERMSIG(status), "");
     if (code_of(status) != 0)
         throw Failure(code_of(status), "");
@@ -294,10 +364,59 @@ void convert(const Options &options) {
     report(options.out, Output(options.out).write(sections));
 }
 
+// --- a process that runs already ---------------------------------------------------------------------
+
+Failure keeps_no_trace(pid_t pid) {
+    if (!process::find_symbol(pid, "libthrum.so", INSPECT_IMAGE))
+        return {kFailed, "process " + std::to_string(pid) + " does not use libthrum"};
+    return {kFailed,
+            "process " + std::to_string(pid) +
+                " keeps no trace; start it with THRUM_TRACE=FILE in its environment, and -p can read "
+                "at any time what it has kept"};
+}
+
+// Until Ctrl-C, the process's end or the end of its runtime.
+void watch_for(double seconds, TraceWatch &watch) {
+    Interrupts interrupts;
+    const double end = seconds_now() + seconds;
+    for (double now; (now = seconds_now()) < end;) {
+        const bool is_interrupted = interrupts.wait(std::min(Watches::kPeriod, end - now));
+        if (!watch.look() || is_interrupted)
+            return;
+        interrupts.suspend(0);
+    }
+}
+
+void attach(const Options &options) {
+    process::check_has_program(options.pid);
+    Output output(options.out);
+    TraceWatch watch(options.pid);
+    if (!watch.look())
+        throw keeps_no_trace(options.pid);
+    if (options.seconds > 0) {
+        watch.forget_what_was();
+        watch_for(options.seconds, watch);
+    } else {
+        constexpr double kApart = 0.05; // seconds, by which the rate of its clock is known
+        watch_for(kApart, watch);
+    }
+    if (!watch.has_any())
+        throw Failure(kFailed,
+                      "the threads of process " + std::to_string(options.pid) + " did nothing meanwhile");
+    report(options.out, output.write({watch.section()}));
+}
+
 void trace_or_convert(const Command &command, const Options &options,
                       const std::vector<std::string> &behind_mark) {
     const bool has_program = !command.words().empty() || behind_mark.size() > 1;
-    if (options.raw.empty())
+    if (options.seconds > 0 && options.pid == 0)
+        throw Failure(kUsage, "--seconds is for -p; a program is looked at until it ends");
+    if (options.pid != 0 && (has_program || !options.raw.empty() || options.events != 0))
+        throw Failure(kUsage,
+                      "-p reads what a process keeps; of the other options it takes --seconds and -o");
+    if (options.pid != 0)
+        attach(options);
+    else if (options.raw.empty())
         trace(options, program_words(command, behind_mark));
     else if (has_program)
         throw Failure(kUsage, "--convert FILE and a program exclude each other");
@@ -312,10 +431,13 @@ void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
     Command command =
         line.add({"trace", "Run a program that uses libthrum, and show what its threads did",
                   "thrum trace [OPTIONS] [--] PROG [ARGS...]\n"
+                  "       thrum trace [OPTIONS] -p PID\n"
                   "       thrum trace [OPTIONS] --convert RAW",
-                  "Exit code: the program's, or 128 + N if signal N ended it (after Ctrl-C it dies of "
-                  "SIGINT\nas the program does); 1 no trace, or it cannot be written, 2 wrong command line, "
-                  "126\nnot executable, 127 not found. More in thrum-trace(1)."});
+                  "Ctrl-C and SIGTERM are the program's; what was seen until it ended is written. Exit\n"
+                  "code: the program's, or 128 + N if signal N ended it (after Ctrl-C, or a signal that\n"
+                  "this command was sent, it dies as the program does); 0 with -p and --convert; 1 no\n"
+                  "trace, or it cannot be written, 2 wrong command line, 126 not executable, 127 not\n"
+                  "found. More in thrum-trace(1)."});
     command.takes_program();
     command.value("-o,--output", "FILE",
                   "Write to FILE, for https://ui.perfetto.dev (default: trace.json);\n-: to standard output",
@@ -329,6 +451,13 @@ void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
         [options](const std::string &text) {
             options->events = whole_number("--events", text, 16, 1000000000);
         });
+    command.value("-p,--pid", "PID",
+                  "Read what a process that has THRUM_TRACE in its environment has kept\n"
+                  "so far, while it continues; run nothing",
+                  [options](const std::string &text) { options->pid = process::parse(text); });
+    command.value(
+        "--seconds", "S", "With -p: what it does in the next S seconds, or until Ctrl-C",
+        [options](const std::string &text) { options->seconds = parse_seconds("--seconds", text); });
     command.value("--convert", "RAW", "Convert RAW, which a program wrote for THRUM_TRACE; run nothing",
                   [options](const std::string &name) {
                       check_file_name("--convert", name);

@@ -9,4 +9,6 @@ __attribute__((visibility("default"))) const struct inspect_image thrum_image = 
     .runtime = &runtime,
     .units = &unit_depot,
     .stacks = stack_depots,
+    .trace_on = &trace_on,
+    .trace_outside = &trace_outside_ring,
 };

@@ -4,10 +4,12 @@
 #ifndef THRUM_INSPECT_IMAGE_H
 #define THRUM_INSPECT_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "context/depot.h"
+#include "sched/trace.h"
 #include "sched/worker.h"
 #include "sync/mutex.h"
 #include "sync/rwlock.h"
@@ -23,16 +25,18 @@
             offsetof(struct runtime, count), offsetof(struct runtime, primary),                              \
             offsetof(struct depot, chunks), sizeof(struct depot_chunk), offsetof(struct mutex, owner),       \
             offsetof(struct rwlock, writer), UNIT_EXTERNAL, AWAITS_KINDS, STACK_CLASSES, WORKERS_MAX,        \
-            offsetof(struct carrier, tid)                                                                    \
+            offsetof(struct carrier, tid), offsetof(struct worker, trace), sizeof(struct trace_ring)         \
     }
 
 struct inspect_image {
     char magic[8];
     char version[16];
-    uint32_t shape[21];
+    uint32_t shape[23];
     const struct runtime *runtime;
     const struct depot *units;
     const struct depot *stacks; /* STACK_CLASSES of them */
+    const bool *trace_on;
+    const struct trace_ring *trace_outside;
 };
 
 extern const struct inspect_image thrum_image;

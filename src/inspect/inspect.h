@@ -95,6 +95,23 @@ bool inspect_workers(const struct inspect_source *source,
 bool inspect_threads(const struct inspect_source *source, struct inspect_summary *summary,
                      bool (*tell)(void *context, const struct inspect_thread *thread), void *context);
 
+/* Where a worker keeps the events of its trace (<thrum/trace.h>): a ring that it writes to meanwhile. */
+struct inspect_ring {
+    uint32_t worker; /* its number, or THRUM_TRACE_EXTERNAL */
+    bool is_relief;
+    uint64_t
+        events; /* the address of `size` of them, the one with the number n at n % size; 0: there is no memory for them */
+    uint64_t size;
+    uint64_t count; /* that there ever were: so many are whole. At most one more is being written just now */
+};
+
+/* Calls `tell` for each, that of kernel threads that are no workers last. False: it has no runtime, or keeps no trace. */
+bool inspect_rings(const struct inspect_source *source,
+                   bool (*tell)(void *context, const struct inspect_ring *ring), void *context);
+
+/* The counter that stamps the events, now; all processes of the machine read the same. */
+uint64_t inspect_ticks(void);
+
 /* One thread by its handle; false where none is there. */
 bool inspect_find(const struct inspect_source *source, uint64_t handle, struct inspect_thread *thread);
 

@@ -3,18 +3,9 @@
  * read is believed without bounds. */
 #include <string.h>
 
-#include "inspect/image.h"
-#include "inspect/memory.h"
+#include "inspect/view.h"
 
 enum { CHUNKS_MAX = 1 << 20, UNITS_AT_ONCE = 16 };
-
-/* One look at a process. */
-struct view {
-    const struct inspect_source *source;
-    struct inspect_image image;
-    uint32_t workers;
-    const uint64_t *current; /* what each of them runs; NULL: to be read when it is asked for */
-};
 
 /* --- is it one of ours? ------------------------------------------------------------------------------- */
 
@@ -44,7 +35,7 @@ const char *inspect_check(const struct inspect_source *source) {
 
 /* --- workers ------------------------------------------------------------------------------------------ */
 
-static uint64_t worker_at(const struct view *view, uint32_t number) {
+uint64_t view_worker(const struct view *view, uint32_t number) {
     uint64_t worker = 0;
     memory_get(view->source,
                (uintptr_t)view->image.runtime + offsetof(struct runtime, workers) + number * sizeof(void *),
@@ -56,11 +47,11 @@ static uint64_t current_of(const struct view *view, uint32_t number) {
     uint64_t current = 0;
     if (view->current != NULL)
         return view->current[number];
-    memory_field(view->source, worker_at(view, number), struct worker, current, &current);
+    memory_field(view->source, view_worker(view, number), struct worker, current, &current);
     return current;
 }
 
-static bool open_view(struct view *view, const struct inspect_source *source) {
+bool view_open(struct view *view, const struct inspect_source *source) {
     uint32_t open;
     view->source = source;
     view->current = NULL;
@@ -115,7 +106,7 @@ static uint64_t queued(const struct view *view, uint64_t worker) {
 }
 
 static bool describe_worker(const struct view *view, uint32_t number, struct inspect_worker *told) {
-    uint64_t worker = worker_at(view, number);
+    uint64_t worker = view_worker(view, number);
     *told = (struct inspect_worker){.number = number, .current = current_of(view, number)};
     if (!memory_field(view->source, worker, struct worker, tid, &told->tid) ||
         !memory_field(view->source, worker, struct worker, counters.switches, &told->switches) ||
@@ -132,7 +123,7 @@ static bool describe_worker(const struct view *view, uint32_t number, struct ins
 static uint64_t count_workers(const struct view *view) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < view->workers; i++) {
-        enum inspect_worker_state state = worker_state(view, worker_at(view, i), current_of(view, i));
+        enum inspect_worker_state state = worker_state(view, view_worker(view, i), current_of(view, i));
         count += state != INSPECT_STOPPED && state != INSPECT_RELIEF;
     }
     return count;
@@ -141,7 +132,7 @@ static uint64_t count_workers(const struct view *view) {
 bool inspect_workers(const struct inspect_source *source,
                      bool (*tell)(void *context, const struct inspect_worker *worker), void *context) {
     struct view view;
-    if (!open_view(&view, source))
+    if (!view_open(&view, source))
         return false;
     for (uint32_t i = 0; i < view.workers; i++) {
         struct inspect_worker worker;
@@ -228,7 +219,7 @@ static int32_t tid_of(const struct view *view, const struct thrum_unit *unit,
                       const struct inspect_thread *told) {
     int32_t tid = 0;
     if (told->state == INSPECT_RUNS && told->worker != INSPECT_NOWHERE)
-        memory_field(view->source, worker_at(view, (uint32_t)told->worker), struct worker, tid, &tid);
+        memory_field(view->source, view_worker(view, (uint32_t)told->worker), struct worker, tid, &tid);
     else if (unit->sp == UNIT_KEPT && unit->tcb != NULL)
         memory_field(view->source, unit->tcb, struct carrier, tid, &tid);
     return tid;
@@ -271,7 +262,7 @@ static bool describe(const struct view *view, uint64_t handle, const struct thru
 bool inspect_find(const struct inspect_source *source, uint64_t handle, struct inspect_thread *thread) {
     struct view view;
     struct thrum_unit unit;
-    return handle % _Alignof(struct thrum_unit) == 0 && open_view(&view, source) &&
+    return handle % _Alignof(struct thrum_unit) == 0 && view_open(&view, source) &&
            memory_get(source, handle, &unit, sizeof unit) && describe(&view, handle, &unit, thread);
 }
 
@@ -279,7 +270,7 @@ uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle, b
     struct view view;
     struct thrum_unit unit;
     struct inspect_thread thread;
-    if (handle % _Alignof(struct thrum_unit) != 0 || !open_view(&view, source) ||
+    if (handle % _Alignof(struct thrum_unit) != 0 || !view_open(&view, source) ||
         !memory_get(source, handle, &unit, sizeof unit) || !is_users(&unit) || unit.join == JOIN_ENDED ||
         awaits_kind(unit.awaits) == AWAITS_NOTHING)
         return 0;
@@ -364,7 +355,7 @@ bool inspect_threads(const struct inspect_source *source, struct inspect_summary
                               .tell = tell != NULL ? tell : say_nothing,
                               .context = context};
     *telling.summary = (struct inspect_summary){.is_whole = false};
-    if (!open_view(&telling.view, source))
+    if (!view_open(&telling.view, source))
         return false;
     note_current(&telling.view, current);
     memcpy(telling.summary->version, telling.view.image.version, sizeof telling.summary->version);

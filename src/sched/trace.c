@@ -17,10 +17,8 @@ _Static_assert(sizeof(struct thrum_trace_event) == 24, "<thrum/trace.h>");
 bool trace_on;
 static uint64_t ring_size; /* r/o while trace_on */
 
-static struct {
-    struct lock lock;
-    struct trace_ring ring; /* under lock */
-} outside;
+static struct lock outside_lock;
+struct trace_ring trace_outside_ring; /* under outside_lock */
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
@@ -28,7 +26,7 @@ void trace_start(uint64_t events) {
     ring_size = events;
     store_relaxed(&trace_on, true);
     watch_on = true;
-    trace_ring_init(&outside.ring);
+    trace_ring_init(&trace_outside_ring);
 }
 
 /* `watch_on` stays: all that it leads to looks further. */
@@ -38,13 +36,13 @@ void trace_stop(void) {
 
 void trace_forget(void) {
     trace_stop();
-    trace_ring_destroy(&outside.ring);
+    trace_ring_destroy(&trace_outside_ring);
     watch_on = annotate_on;
 }
 
 void trace_fork_child(void) {
     trace_stop();
-    lock_reset(&outside.lock);
+    lock_reset(&outside_lock);
     watch_on = annotate_on;
 }
 
@@ -66,7 +64,7 @@ void trace_ring_destroy(struct trace_ring *ring) {
 }
 
 const struct trace_ring *trace_outside(void) {
-    return &outside.ring;
+    return &trace_outside_ring;
 }
 
 /* --- events ------------------------------------------------------------------------------------------- */
@@ -88,9 +86,9 @@ void trace_unit(struct worker *worker, const struct thrum_unit *unit, enum thrum
         put(&worker->trace, arch_ticks(), unit, kind, argument);
         return;
     }
-    lock_acquire(&outside.lock);
-    put(&outside.ring, arch_ticks(), unit, kind, argument);
-    lock_release(&outside.lock);
+    lock_acquire(&outside_lock);
+    put(&trace_outside_ring, arch_ticks(), unit, kind, argument);
+    lock_release(&outside_lock);
 }
 
 void trace_worker_slow(struct worker *worker, enum thrum_trace_kind kind) {

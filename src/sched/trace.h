@@ -8,7 +8,9 @@
  * Each worker has a ring, written by itself, inside; the newest event overwrites the oldest. External kernel threads
  * share one, under a lock. `count` is stored last, by a release, so that the writer of the file finds that many
  * complete events. At the process's exit workers still run: trace_stop() lets no event begin, but each worker may be
- * in the middle of one, which overwrites the oldest if the ring is full (trace_file.c leaves that one out). */
+ * in the middle of one, which overwrites the oldest if the ring is full (trace_file.c leaves that one out). Another process
+ * may read the rings as they are (inspect/trace.c): it reads `count` before the events and behind them, and keeps what
+ * was not overwritten. */
 #ifndef THRUM_SCHED_TRACE_H
 #define THRUM_SCHED_TRACE_H
 
@@ -45,8 +47,9 @@ void trace_fork_child(void);
 void trace_ring_init(struct trace_ring *ring);
 void trace_ring_destroy(struct trace_ring *ring);
 
-/* That of external kernel threads. */
+/* That of external kernel threads; the object is for inspect/image.c alone. */
 const struct trace_ring *trace_outside(void);
+extern struct trace_ring trace_outside_ring __attribute__((visibility("hidden")));
 
 /* All inside, but for trace_worker; `worker` is the caller's, or NULL where that is said. */
 void trace_unit(struct worker *worker, const struct thrum_unit *unit, enum thrum_trace_kind kind,

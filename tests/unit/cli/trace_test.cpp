@@ -3,12 +3,15 @@
 // `thrum trace`: what it shows of a program (check-trace.py looks at the result), and each reason why it cannot.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <regex>
+#include <utility>
 
+#include "documents.hpp"
 #include "place.hpp"
 #include "symbols.hpp"
 
@@ -135,16 +138,87 @@ TEST_P(Trace, KeepsTheNewest) {
 
 INSTANTIATE_TEST_SUITE_P(Workers, Trace, testing::Values(1U, 2U, 4U));
 
+// One that writes nothing itself: what was seen of it by then is written, if it lived long enough for a look.
 TEST(TraceCommand, KilledOrLeft) {
-    const Traced killed = trace({kTraced, "kill"}, 2);
-    EXPECT_EQ(killed.ended.code(), 128 + SIGKILL);
-    EXPECT_EQ(killed.ended.err,
-              "thrum trace: " + kTraced +
-                  " wrote no trace (thrum_fini() or exit() writes it); it was ended by signal 9 (Killed)\n");
-    EXPECT_FALSE(std::filesystem::exists(killed.out));
-    const Traced left = trace({kTraced, "leave"}, 2);
-    EXPECT_EQ(left.ended.code(), 7);
-    EXPECT_NE(left.ended.err.find("; it ended with exit code 7\n"), std::string::npos) << left.ended.err;
+    const std::pair<const char *, const char *> ways[] = {{"kill", "it was ended by signal 9 (Killed)\n"},
+                                                          {"leave", "it ended with exit code 7\n"}};
+    for (const auto &[way, how] : ways) {
+        const Traced gone = trace({kTraced, way}, 2);
+        EXPECT_EQ(gone.ended.code(), *way == 'k' ? 128 + SIGKILL : 7);
+        if (!std::filesystem::exists(gone.out)) {
+            EXPECT_EQ(gone.ended.err, "thrum trace: " + kTraced +
+                                          " wrote no trace (thrum_fini() or exit() writes it); " + how);
+            continue;
+        }
+        EXPECT_NE(gone.ended.err.find(" wrote no trace, so this is what was seen in its memory"),
+                  std::string::npos)
+            << gone.ended.err;
+        EXPECT_EQ(json_value(read_file(gone.out), "len(d['traceEvents']) > 0"), "True");
+        std::filesystem::remove(gone.out);
+    }
+}
+
+// Of `traced stay`, when it has said that it is ready: all but what called thrum_init, and the one that sleeps.
+std::string ended_of_stay() {
+    const Ended all = spawn({kTraced, "fini"}, with({{"THRUM_WORKERS", "2"}}));
+    return "ended=" + std::to_string(numbers_in(all.out).at(0) - 1);
+}
+
+// What was seen until a signal ended it; the command ends by the signal that it was sent.
+TEST(TraceCommand, WritesWhatWasSeenUntilASignal) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+        const std::string out = place().path("ended.json");
+        Running running({place().thrum(), "trace", "-o", out, "--", kTraced, "stay"},
+                        with({{"THRUM_WORKERS", "2"}}));
+        kill(running.pid(), signal);
+        const int status = running.finish();
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+        const Ended check = spawn({CLI_PYTHON, CLI_CHECK_TRACE, out, "processes=1", "workers=2",
+                                   ended_of_stay(), "whole=1", "orphans=1", "migrated=2"});
+        EXPECT_EQ(check.code(), 0) << check.out << check.err;
+        std::filesystem::remove(out);
+    }
+}
+
+// The rings are read while their workers write to them, and are overwritten many times meanwhile.
+TEST(TraceCommand, OfAProcessThatRuns) {
+    for (const char *events : {"100000", "16"}) {
+        const std::string raw = place().path("own"), out = place().path("attached.json");
+        Running running({kTraced, "stay"},
+                        with({{"THRUM_TRACE", raw}, {"THRUM_TRACE_EVENTS", events}, {"THRUM_WORKERS", "2"}}));
+        const bool is_whole = *events == '1' && events[1] == '0';
+        const Ended so_far =
+            spawn({place().thrum(), "trace", "-p", std::to_string(running.pid()), "-o", out});
+        EXPECT_EQ(so_far.code(), 0) << so_far.err;
+        Words check = {CLI_PYTHON, CLI_CHECK_TRACE, out, "processes=1", is_whole ? "whole=1" : "whole=0"};
+        if (is_whole)
+            check.insert(check.end(), {"migrated=2", ended_of_stay()});
+        const Ended sound = spawn(check);
+        EXPECT_EQ(sound.code(), 0) << sound.out << sound.err;
+        const Ended from_now = spawn(
+            {place().thrum(), "trace", "-p", std::to_string(running.pid()), "--seconds", "0.3", "-o", out});
+        EXPECT_EQ(from_now.code(), 0) << from_now.err;
+        EXPECT_EQ(json_value(read_file(out), "any(e.get('name') == 'sleeps_and_wakes' for e in "
+                                             "d['traceEvents'])"),
+                  "True")
+            << from_now.err;
+        EXPECT_EQ(json_value(read_file(out), "any(e.get('name') == 'migrates' for e in d['traceEvents'])"),
+                  "False")
+            << "which was over before";
+        kill(running.pid(), SIGKILL);
+    }
+}
+
+TEST(TraceCommand, OfAProcessThatKeepsNone) {
+    Running running({kTraced, "stay"});
+    const Ended ended = spawn(
+        {place().thrum(), "trace", "-p", std::to_string(running.pid()), "-o", place().path("none.json")});
+    EXPECT_EQ(ended.code(), 1);
+    EXPECT_EQ(ended.err, "thrum trace: process " + std::to_string(running.pid()) +
+                             " keeps no trace; start it with THRUM_TRACE=FILE in its environment, and -p can "
+                             "read at any time what it has kept\n");
+    EXPECT_FALSE(std::filesystem::exists(place().path("none.json")));
+    kill(running.pid(), SIGKILL);
 }
 
 // The folder that the program's processes write to is gone.

@@ -2,7 +2,7 @@
 //
 // A program of libthrum's that `thrum trace` is tried on. What it does, and prints how often it did:
 //
-//   traced fini|exit|leave|kill|fork|twice|outside|preempt
+//   traced fini|exit|leave|kill|fork|twice|outside|preempt|stay
 //
 //   fini     all that a trace shows; the runtime stopped by thrum_fini
 //   exit     the same, ended by exit(3) while a thread waits
@@ -12,6 +12,7 @@
 //   twice    one runtime after another
 //   outside  no thrum_init
 //   preempt  fini, and threads that compute until some were preempted
+//   stay     the same as kill, but it stays until another process ends it, while a thread sleeps and wakes
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -172,6 +173,12 @@ static void *waits_for_ever(void *arg) {
     return arg;
 }
 
+static void *sleeps_and_wakes(void *arg) {
+    for (;;)
+        thrum_sleep(1 * THRUM_MS);
+    return arg;
+}
+
 static void fork_a_child(void) {
     const pid_t child = fork();
     if (child == 0) {
@@ -214,6 +221,11 @@ int main(int argc, char **argv) {
     everything();
     if (strcmp(what, "fork") == 0)
         fork_a_child();
+    if (strcmp(what, "stay") == 0) {
+        thrum_t sleeper = make(0, sleeps_and_wakes, NULL);
+        tell();
+        check(thrum_join(sleeper, NULL));
+    }
     int begun = 0;
     if (strcmp(what, "exit") == 0)
         make(0, waits_for_ever, &begun);

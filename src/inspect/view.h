@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One look at a process, for threads.c and trace.c. */
+#ifndef THRUM_INSPECT_VIEW_H
+#define THRUM_INSPECT_VIEW_H
+
+#include "inspect/image.h"
+#include "inspect/memory.h"
+
+struct view {
+    const struct inspect_source *source;
+    struct inspect_image image;
+    uint32_t workers;
+    const uint64_t *current; /* what each of them runs; NULL: to be read when it is asked for */
+};
+
+/* False: this process cannot be looked at, or has no runtime. */
+__attribute__((visibility("hidden"))) bool view_open(struct view *view, const struct inspect_source *source);
+
+/* The address of its worker with this number; 0: it cannot be read. */
+__attribute__((visibility("hidden"))) uint64_t view_worker(const struct view *view, uint32_t number);
+
+#endif
