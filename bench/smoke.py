@@ -92,6 +92,7 @@ EXPECTED = {
                  "tasklet: spawn + join, one at a time", "spawn + join, 1000 at a time, stack of the usual size",
                  "spawn + join, one at a time, stack of the usual size",
                  "spawn + join, 1000 at a time, stealing by levels",
+                 "spawn + join by main, which called thrum_init", "spawn + join by a kernel thread, no thrum_init",
                  *(f"the same, {how}stack of {size}" for size in ("16 KiB", "1 MiB", "64 MiB")
                    for how in ("", "one at a time, "))}),
         "ult_other": ({"one": NUMBER, "two": NUMBER}, "operation",
@@ -360,7 +361,8 @@ def check_targets_of_preemption(folder, name):
             ("ult", (*SMALLEST["ult"], "--rounds", "12"),  # of two --rounds the last one counts
              {"--armed-limit": {("ult_armed", row, verdict) for verdict in ("verdict_cpu_1", "verdict_wall_2")
                                 for row in (EXPECTED["ult"]["ult"][2] | {"resident bytes of a blocked thread"})
-                                - {"spawn + join, 1000 at a time, stealing by levels"}}},
+                                - {"spawn + join, 1000 at a time, stealing by levels",
+                                   "spawn + join by a kernel thread, no thrum_init"}}},
              "1000000", "0.000001")):
         for missed in (None, *limits):
             asked = [word for limit in limits for word in (limit, unreachable if limit == missed else reachable)]

@@ -5,6 +5,9 @@
 #include <thrum/thrum.h>
 #include <thrum/worker.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "grains.hpp"
 
 namespace {
@@ -81,7 +84,8 @@ struct Thrum {
     };
 };
 
-// --- rows that no other runtime has: "tasklet", "tasklet-one", "stack BYTES", "stack-one BYTES", "levels" ----
+// --- rows that no other runtime has: "tasklet", "tasklet-one", "stack BYTES", "stack-one BYTES", "levels",
+// --- "main-one", "outside-one" ---
 
 // As workloads::batch and one_at_a_time, with attributes.
 thrum_attr_t attributes;
@@ -167,9 +171,33 @@ void run_grains() {
         grains::run_wanted<Thrum>();
 }
 
+// The maker is no thread of libthrum's that was spawned: what called thrum_init, or a kernel thread that no runtime knows, which
+// has workers of its own to make threads for it.
+struct ByMain : Thrum {
+    static void run(unsigned workers, void (*body)()) {
+        const thrum_config config{workers, 0, {}, {}};
+        check(thrum_init(&config));
+        body();
+    }
+};
+struct FromOutside : Thrum {
+    static void run(unsigned workers, void (*body)()) {
+        setenv("THRUM_WORKERS", std::to_string(workers).c_str(), 1);
+        body();
+    }
+};
+
+void run_one() {
+    workloads::measure(workloads::one_at_a_time<Thrum>);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
+    if (argc == 4 && std::strcmp(argv[1], "main-one") == 0)
+        return workloads::main_of<ByMain>(argc, argv, run_one);
+    if (argc == 4 && std::strcmp(argv[1], "outside-one") == 0)
+        return workloads::main_of<FromOutside>(argc, argv, run_one);
     if (argc == 4 && set_attributes(argv[1]))
         return workloads::main_of<Thrum>(argc, argv, run_own);
     if (argc == 4 && std::strcmp(argv[1], "levels") == 0)
