@@ -119,8 +119,8 @@ void print_json(pid_t pid, const Counters &counters) {
 }
 
 struct Options {
-    std::string pid;
-    double every = 0; // seconds; 0: once
+    std::string pid, output; // empty: standard output
+    double every = 0;        // seconds; 0: once
     bool json = false;
 };
 
@@ -128,7 +128,7 @@ void show(const Options &options) {
     if (options.pid.empty())
         throw Failure(kUsage, "missing process number: thrum counters PID");
     const pid_t pid = process::parse(options.pid);
-    repeat(options.every, [&options, pid] {
+    repeat(options.every, options.output, [&options, pid] {
         const Counters counters = read_counters(pid);
         if (options.json)
             print_json(pid, counters);
@@ -147,6 +147,7 @@ void add_counters(CommandLine &line) {
                                 "ptrace_scope in\nthrum-counters(1))."});
     command.word("PID", "The process to inspect", options->pid);
     command.flag("--json", "Print one JSON object", options->json);
+    add_file(command, "-o,--output", "Write to FILE; -: standard output", options->output);
     command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",
                   [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });

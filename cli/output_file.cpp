@@ -11,9 +11,21 @@
 
 namespace thrum {
 
+std::string name_of_output(const std::string &path) {
+    return path == OutputFile::kStandard ? "standard output" : path;
+}
+
 OutputFile::OutputFile(const std::string &path) : path_(path) {
     if (path.empty())
         return;
+    if (path == kStandard) {
+        path_ = name_of_output(path);
+        fd_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        is_stream_ = true;
+        if (fd_ < 0)
+            fail();
+        return;
+    }
     fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     made_ = fd_ >= 0;
     if (!made_)
@@ -30,9 +42,17 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(const std::string &text) {
+    written_ = false;
+    add(text);
+}
+
+void OutputFile::add(const std::string &text) {
+    if (!written_ && !is_stream_) {
+        lseek(fd_, 0, SEEK_SET);
+        if (ftruncate(fd_, 0) != 0 && errno != EINVAL) // a pipe has no length
+            fail();
+    }
     written_ = true;
-    if (ftruncate(fd_, 0) != 0 && errno != EINVAL) // a pipe has no length
-        fail();
     for (std::size_t done = 0; done < text.size();) {
         const ssize_t part = ::write(fd_, text.data() + done, text.size() - done);
         if (part < 0 && errno != EINTR)

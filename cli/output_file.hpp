@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A file that a long measurement writes its result to. Opened before the measurement: a slip in its name is not to cost
-// that time. Used by compare.cpp and stat.cpp.
+// that time. "-" is standard output. Used by compare.cpp, stat.cpp and repeat.cpp.
 #pragma once
 
 #include <string>
@@ -17,15 +17,25 @@ class OutputFile {
     OutputFile(const OutputFile &) = delete;
     OutputFile &operator=(const OutputFile &) = delete;
 
+    // In the place of a file's name.
+    static constexpr const char *kStandard = "-";
+
     bool wanted() const { return fd_ >= 0; }
+    // In the place of what was there before.
     void write(const std::string &text);
+    // Behind what was written; what was there before the first time is gone.
+    void add(const std::string &text);
 
   private:
     [[noreturn]] void fail() const;
 
     std::string path_;
     int fd_ = -1;
+    bool is_stream_ = false; // what is there already is others'
     bool made_ = false, written_ = false;
 };
+
+// As a message has it: "standard output" for "-".
+std::string name_of_output(const std::string &path);
 
 } // namespace thrum

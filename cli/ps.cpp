@@ -19,6 +19,7 @@
 #include "elf.hpp"
 #include "inspect/inspect.h"
 #include "inspect/report.h"
+#include "output_file.hpp"
 #include "process.hpp"
 #include "repeat.hpp"
 #include "symbols.hpp"
@@ -31,7 +32,7 @@ namespace {
 constexpr const char *kLibthrum = "libthrum.so";
 
 struct Options {
-    std::string pid;
+    std::string pid, output; // empty: standard output
     std::uint64_t most = 1000;
     double every = 0; // seconds between two looks; 0: one look
     bool backtrace = false, json = false, wide = false;
@@ -300,8 +301,9 @@ void show(const Options &options) {
     Options wanted = options;
     if (wanted.most == 0)
         wanted.most = UINT64_MAX;
+    wanted.wide = wanted.wide || (!options.output.empty() && options.output != OutputFile::kStandard);
     const pid_t pid = process::parse(options.pid);
-    repeat(options.every, [pid, &wanted] { // the libraries that it has may change
+    repeat(options.every, options.output, [pid, &wanted] { // the libraries that it has may change
         Look look(pid, wanted);
         if (wanted.json)
             look.print_json();
@@ -326,6 +328,7 @@ void add_ps(CommandLine &line) {
                   });
     command.flag("-w,--wide", "Do not cut rows to the width of the terminal", options->wide);
     command.flag("--json", "Print one JSON object", options->json);
+    add_file(command, "-o,--output", "Write to FILE, whole rows; -: standard output", options->output);
     command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",
                   [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });

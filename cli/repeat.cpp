@@ -5,16 +5,45 @@
 
 #include <chrono>
 #include <iostream>
+#include <sstream>
 #include <thread>
+
+#include "output_file.hpp"
 
 namespace thrum {
 
-void repeat(double seconds, const std::function<void()> &show) {
-    const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+namespace {
+
+// What is shown goes to standard output by way of std::cout, and here to a string in its place.
+class Caught {
+  public:
+    Caught() : before_(std::cout.rdbuf(text_.rdbuf())) {}
+    ~Caught() { std::cout.rdbuf(before_); }
+    Caught(const Caught &) = delete;
+    Caught &operator=(const Caught &) = delete;
+    std::string text() const { return text_.str(); }
+
+  private:
+    std::ostringstream text_;
+    std::streambuf *before_;
+};
+
+} // namespace
+
+void repeat(double seconds, const std::string &output, const std::function<void()> &show) {
+    const bool is_file = !output.empty() && output != OutputFile::kStandard;
+    OutputFile file(is_file ? output : "");
+    const bool is_terminal = !is_file && isatty(STDOUT_FILENO) == 1;
     for (;;) {
         if (seconds > 0 && is_terminal)
             std::cout << "\033[H\033[2J";
-        show();
+        if (is_file) {
+            const Caught caught;
+            show();
+            file.add(caught.text());
+        } else {
+            show();
+        }
         std::cout.flush();
         if (seconds <= 0 || !std::cout)
             return;

@@ -44,6 +44,20 @@ TEST(Counters, Table) {
     EXPECT_EQ(running.finish(), 0) << "the process is none the worse";
 }
 
+TEST(Counters, ToAFile) {
+    Running running({place().thrum(), "run", kProbe, "hold"});
+    const std::string file = place().write("counters", std::string(10000, 'x'), 0644);
+    const Ended ended = counters(running.pid(), {"-o", file});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(read_file(file), stand_in_table(running.pid()));
+    EXPECT_EQ(counters(running.pid(), {"-o", "-"}).out, stand_in_table(running.pid()));
+    EXPECT_EQ(counters(running.pid(), {"-o", "/nowhere/counters"}).err,
+              "thrum counters: cannot write /nowhere/counters: No such file or directory\n");
+    EXPECT_EQ(counters(1 << 30, {"-o", place().path("none")}).code(), 1);
+    EXPECT_FALSE(std::filesystem::exists(place().path("none"))) << "nothing was to be written";
+}
+
 TEST(Counters, Json) {
     Running running({place().thrum(), "run", kProbe, "hold"});
     const std::string json = counters(running.pid(), {"--json"}).out;

@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "documents.hpp"
 #include "place.hpp"
 #include "session.hpp"
 
@@ -175,6 +176,27 @@ TEST(Ps, AgainAndAgain) {
         ASSERT_TRUE(session.until("\033[H\033[2Jprocess ")) << session.screen();
     EXPECT_EQ(running.finish(), 0);
     EXPECT_EQ(session.finish().code(), 1) << "there is nothing to watch any more";
+}
+
+// Whole rows, whatever the terminal's width, and one look behind the other.
+TEST(Ps, ToAFile) {
+    Running running({kUlts});
+    const std::string file = place().path("ps"), objects = place().write("ps.json", "", 0644);
+    const Ended once = Session({CLI_THRUM, "ps", "-o", file, std::to_string(running.pid())}, {}, 40).finish();
+    EXPECT_EQ(once.code(), 0) << once.out;
+    EXPECT_EQ(once.out, "");
+    EXPECT_TRUE(has(read_file(file), " one +waits .* +mutex 0x[0-9a-f]+, held by 0x[0-9a-f]+ two\n"))
+        << read_file(file);
+    EXPECT_EQ(spawn({CLI_THRUM, "ps", "-o", "-", std::to_string(running.pid())}).out.rfind("process ", 0),
+              0U);
+    Session watching(
+        {CLI_THRUM, "ps", "--json", "--watch", "0.02", "-o", objects, std::to_string(running.pid())});
+    while (!has(read_file(objects), "\n.*\n"))
+        usleep(1000);
+    EXPECT_EQ(running.finish(), 0);
+    EXPECT_EQ(watching.finish().code(), 1) << "there is nothing to watch any more";
+    const std::string lines = read_file(objects);
+    EXPECT_EQ(json_value(lines.substr(0, lines.find('\n')), "d['pid'] > 0"), "True") << lines;
 }
 
 TEST(Ps, EverythingWaits) {
