@@ -49,12 +49,17 @@ void check_affinity(const Options &options, unsigned processors) {
 
 // One of two files would be lost.
 void check_files(const Options &options) {
-    const std::vector<std::string> files = {options.html, options.trace, options.folded, options.output};
+    const std::string report =
+        options.output.empty() && options.json ? OutputFile::kStandard : options.output;
+    const std::vector<std::string> files = {options.html, options.trace, options.folded, report};
     for (std::size_t i = 0; i < files.size(); i++)
         for (std::size_t j = i + 1; j < files.size(); j++)
             if (!files[i].empty() && files[i] == files[j])
-                throw Failure(kUsage,
-                              "two of --html, --trace, --folded and -o name the same file, " + files[i]);
+                throw Failure(
+                    kUsage,
+                    "two of --html, --trace, --folded and " +
+                        std::string(options.output.empty() && files[i] == report ? "the report" : "-o") +
+                        " name the same file, " + name_of_output(files[i]));
 }
 
 // What the command line leaves to be found out: whether {} is meant, and which numbers of threads to try.
@@ -193,7 +198,9 @@ void add_options(Command &command, Options &options) {
     command.flag("--show-output", "Show what all runs print, not only the first", options.show_output);
     command.flag("--json", "Print one JSON object on stdout; the program's own stdout\ngoes to stderr",
                  options.json);
-    add_file(command, "-o,--output", "Write the report (text, or with --json the object) to FILE",
+    add_file(command, "-o,--output",
+             "Write the report (text, or with --json the object) to FILE; -:\n"
+             "stdout, and the program's own stdout goes to stderr",
              options.output);
     command.value(
         "--timeout", "SECONDS", "Kill a run that takes longer, and give up",
@@ -216,10 +223,11 @@ void add_stat(CommandLine &line, const std::vector<std::string> &behind_mark) {
         line.add({"stat", "Tell whether a program is slow because of its threads, and why",
                   "thrum stat [OPTIONS] [--] PROG [ARGS...]\n"
                   "       thrum stat [OPTIONS] -p PID",
-                  "The report goes to stderr. Ctrl-C ends the program and prints what was seen so far;\na "
-                  "second Ctrl-C kills it, or ends everything at once. Exit code: the program's, or\n1 "
-                  "something cannot be read or written, 2 wrong command line, 125 refused\n(--exact), 126 "
-                  "not executable, 127 not found. More in thrum-stat(1)."});
+                  "The report goes to stderr. Ctrl-C ends the program and prints what was seen so far;\n"
+                  "a second Ctrl-C kills it, or ends everything at once. With -p it ends the\n"
+                  "observation, and the exit code is 0. Exit code: the program's, or 1 something cannot\n"
+                  "be read or written, 2 wrong command line, 125 refused (--exact), 126 not executable,\n"
+                  "127 not found. More in thrum-stat(1)."});
     command.takes_program();
     add_options(command, *options);
     command.then([command, options, behind_mark] { stat_either(command, *options, behind_mark); });

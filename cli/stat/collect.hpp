@@ -39,7 +39,10 @@ class MapReader {
 // dropped, and of those that come as many. Each then stands for more CPU time.
 class SampleKeeper {
   public:
-    explicit SampleKeeper(CpuProfile &profile) : profile_(profile) {}
+    static constexpr double kShare = 0.004; // of one CPU
+
+    explicit SampleKeeper(CpuProfile &profile, double share = kShare)
+        : profile_(profile), allowance_(share) {}
 
     // Brackets all work for samples that have come. `is_last`: the program has ended, and cannot be disturbed.
     void begin(double now, bool is_last);
@@ -52,13 +55,11 @@ class SampleKeeper {
     void clear();
 
   private:
-    static constexpr double kShare = 0.004; // of one CPU
-
     void thin();
     void spread();
 
     CpuProfile &profile_;
-    Allowance allowance_{kShare};
+    Allowance allowance_;
     bool are_paid_for_ = true;
     unsigned stride_ = 1, skipped_ = 0;
     double weight_ = 0;             // of those that were dropped since the last one

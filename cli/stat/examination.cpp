@@ -15,6 +15,7 @@
 #include "failure.hpp"
 #include "process.hpp"
 #include "program.hpp"
+#include "stat/facts.hpp"
 #include "stat/hardware.hpp"
 #include "stat/host.hpp"
 #include "stat/rules.hpp"
@@ -103,7 +104,7 @@ Streams Examination::streams(bool first) const {
     streams.input_begin = input_begin_;
     streams.own_input = first && options_.input.empty();
     if (first || options_.show_output)
-        streams.output = options_.json && options_.output.empty() ? Streams::kErrors : Streams::kOwn;
+        streams.output = options_.writes_to_output() ? Streams::kErrors : Streams::kOwn;
     return streams;
 }
 
@@ -322,8 +323,12 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
         layers.push_back(profile.get());
 
     ProcessTree tree;
-    if (whole && options_.follow)
+    ChildWatch children(tree, profile.get(), kRate, kBudget);
+    if (whole && options_.follow) {
+        sampler->are_children_followed = true;
         layers.push_back(&tree);
+        layers.push_back(&children);
+    }
 
     const Measured measured = run_once(launch, streams, layers);
     if (whole)
@@ -346,8 +351,10 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
             add_makers(report_, profile->observed.maps, profile->makers);
         add_profile(whole ? report_.burns : report_.burns_one, *profile);
     }
-    if (sampler)
+    if (sampler) {
         take_sampled(*sampler, launch, measured);
+        take_children(children, measured.load);
+    }
     if (sampler && profile && profile->threads_created >= report_.threads_created) {
         report_.threads_created =
             profile->threads_created; // of those that live for less than a look most are not seen
@@ -369,6 +376,21 @@ void Examination::take_processes(const Measured &measured, const ProcessTree &tr
     if (report_.processes.size() > 1)
         know("Processes that the program started were looked for in /proc at most twenty times a second: of "
              "shorter ones only the CPU time is known, if their parent waited for them.");
+}
+
+// Of those that are told of the warnings count as well: of a library without names there is no more than one.
+void Examination::take_children(ChildWatch &children, const Load &load) {
+    report_.children = children.reports(report_, load);
+    take_notes(children);
+    for (const Report &child : report_.children)
+        if (is_worth_telling(child, report_))
+            for (const std::string &warning : child.warnings)
+                warn(warning);
+    constexpr double kSome = 0.1; // of CPU time
+    const double all = report_.own_cpu + report_.children_cpu;
+    if (report_.profile_source.compare(0, 4, "perf") != 0 && !report_.profile_source.empty() &&
+        report_.children_cpu > kSome * all && !report_.children.empty())
+        know("Of the processes that the program started there is no CPU profile: only perf events see them.");
 }
 
 void Examination::take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured) {
@@ -437,9 +459,12 @@ void Examination::watch_process() {
     show_progress("observing process " + std::to_string(options_.pid));
     runs_.push_back({});
     ProcessTree tree;
+    ChildWatch children(tree, profile.get(), kRate, kBudget);
     if (options_.follow) {
+        sampler.are_children_followed = true;
         tree.attach(options_.pid);
         layers.push_back(&tree);
+        layers.push_back(&children);
     }
     const Measured measured =
         watch(options_.pid, options_.seconds.value_or(kWatched), layers, interrupts_, on_tick());
@@ -461,6 +486,7 @@ void Examination::watch_process() {
         report_.profile_source = profile->source;
         add_profile(report_.burns, *profile);
     }
+    take_children(children, measured.load);
     know("The process was observed from outside for " + duration(measured.wall) + ".");
     conclude_all();
 }

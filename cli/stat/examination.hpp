@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "interrupts.hpp"
+#include "output_file.hpp"
 #include "progress.hpp"
+#include "stat/child_watch.hpp"
 #include "stat/layers.hpp"
 #include "stat/process_tree.hpp"
 #include "stat/rate.hpp"
@@ -38,6 +40,12 @@ struct Options {
     std::string output;    // a file in the place of standard error, or output; empty: not given
     bool exact = false, json = false, show_output = false, no_profile = false;
     bool follow = true; // the processes that the program starts
+
+    // Standard output is for what this command writes: what the program prints there goes to standard error.
+    bool writes_to_output() const {
+        const auto is_it = [](const std::string &file) { return file == OutputFile::kStandard; };
+        return (json && output.empty()) || is_it(output) || is_it(html) || is_it(trace) || is_it(folded);
+    }
 };
 
 class Examination {
@@ -66,6 +74,7 @@ class Examination {
     Measured run_once(const Launch &launch, const Streams &streams, const std::vector<Layer *> &layers);
     Measured observe(const Launch &launch, const Streams &streams, bool whole);
     void take_processes(const Measured &measured, const ProcessTree &tree);
+    void take_children(ChildWatch &children, const Load &load);
     void take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured);
     void count_exactly(const Launch &launch);
     void look_for_makers(const Launch &launch);

@@ -394,6 +394,13 @@ std::uint64_t samples_of(const std::vector<Site> &sites) {
     return sum;
 }
 
+bool is_worth_telling(const Report &child, const Report &whole) {
+    constexpr double kSome = 0.1; // of all CPU time
+    const bool is_accused = !child.findings.empty() && child.findings.front().rule != "scales" &&
+                            child.findings.front().rule != "inconclusive";
+    return is_accused || child.own_cpu >= kSome * std::max(whole.own_cpu + whole.children_cpu, kLittleCpu);
+}
+
 bool is_disturbed(const Load &load, unsigned processors) {
     return load.others.value_or(0) + load.stolen >= kDisturbed * processors;
 }

@@ -121,6 +121,9 @@ std::optional<double> kernel_share(const Point &point);
 
 std::uint64_t samples_of(const std::vector<Site> &sites);
 
+// Is there something to say of a process that the program started: a finding, or a part of the CPU time?
+bool is_worth_telling(const Report &child, const Report &whole);
+
 // Others used so much of the machine, the hypervisor included, that it is worth a mention.
 bool is_disturbed(const Load &load, unsigned processors);
 

@@ -67,6 +67,7 @@ class Sampler : public Layer {
     attach(pid_t pid); // a running process; throws Failure where that is not allowed, saying what forbids it
     void poll(double now) override;
     void interrupted() override; // what its threads do on their way out is not what they did
+    void close();                // no more looks: what was seen stays, and no descriptor is open
 
     Observed observed;
     std::vector<ProcSample> samples;
@@ -74,9 +75,10 @@ class Sampler : public Layer {
     pid_t process = 0;
     std::uint64_t sweeps = 0; // over all threads
     unsigned most_threads = 0;
-    bool are_all_known = false;   // in the end, as many as there were then
-    bool has_same_numbers = true; // threads are known to the program by the numbers that they have here
-    bool is_attached = false;     // the program had begun before; run and delay times are those since
+    bool are_all_known = false;         // in the end, as many as there were then
+    bool has_same_numbers = true;       // threads are known to the program by the numbers that they have here
+    bool is_attached = false;           // the program had begun before; run and delay times are those since
+    bool are_children_followed = false; // by others: not looking at processes that it starts is no loss
 
   private:
     struct State;
@@ -118,6 +120,9 @@ class CpuProfile : public Layer {
         0;                     // all of them, where the kernel or the library in the program tells of each
     std::string source;        // for Report::profile_source
     virtual void finish() = 0; // the program has ended: what is still in the buffers
+    // Of a process that the program started, from now on, complete after finish(); it ends with the last owner but this one.
+    // Nothing where that cannot be seen.
+    virtual std::shared_ptr<CpuProfile> of_child(pid_t) { return nullptr; }
 };
 // A perf event without the kernel's part where that is allowed, else a timer in the program (libthrum-stat.so); nothing
 // where the program takes neither, with the reason in `why_not`. `program`: what will be executed.

@@ -125,6 +125,12 @@ void ProcessTree::look(double now) {
     }
 }
 
+void ProcessTree::each_living(const std::function<void(const Process &)> &visit) const {
+    for (const auto &[pid, seen] : ours_)
+        if (pid != root_ && !seen.is_gone)
+            visit(seen.process);
+}
+
 std::vector<Process> ProcessTree::processes() const {
     std::vector<Process> list = gone_;
     for (const auto &[pid, seen] : ours_)

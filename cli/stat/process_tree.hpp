@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,8 @@ class ProcessTree : public Layer {
 
     // The program's own first, then its descendants by CPU time.
     std::vector<Process> processes() const;
+    // The descendants that have not ended, as far as is known.
+    void each_living(const std::function<void(const Process &)> &visit) const;
 
   private:
     struct Seen {

@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <memory>
 
 #include "clock.hpp"
 #include "failure.hpp"
@@ -42,6 +44,53 @@ perf_event_attr attributes_for(std::uint64_t period, bool with_kernel) {
     return attributes;
 }
 
+// --- a process that the program started ----------------------------------------------------------------
+
+// Its samples come through the program's rings, which its events have inherited.
+class ChildProfile : public CpuProfile {
+  public:
+    static constexpr double kShare = 0.001; // of one CPU
+
+    explicit ChildProfile(pid_t pid) {
+        source = "perf event";
+        maps_.begin(pid);
+        python_.begin(pid);
+    }
+
+    void begin(double now, bool is_last) {
+        keeper_.begin(now, is_last);
+        before_ = samples.size();
+    }
+    void end(double now) {
+        if (keeper_.are_paid_for())
+            python_.add(std::min(before_, samples.size()));
+        keeper_.end();
+        maps_.poll(now);
+    }
+    void add(const CpuSample &sample, Fields &fields) {
+        if (!keeper_.are_paid_for())
+            keeper_.pass_over(sample.weight);
+        else if (std::optional<RawStack> stack = take_stack(fields))
+            keeper_.add(sample, std::move(*stack));
+    }
+    void has_more_code() { maps_.changed(); }
+    void another_program() {
+        keeper_.clear();
+        before_ = 0;
+        maps_.another_program();
+        python_.another_program();
+    }
+
+    void poll(double) override {} // the program's profile does
+    void finish() override { python_.finish(); }
+
+  private:
+    MapReader maps_{observed.maps, true};
+    SampleKeeper keeper_{*this, kShare};
+    PythonOfSamples python_{*this};
+    std::size_t before_ = 0; // samples, at the beginning of a look
+};
+
 // --- the layer -----------------------------------------------------------------------------------------
 
 class PerfProfile : public CpuProfile {
@@ -56,12 +105,17 @@ class PerfProfile : public CpuProfile {
     bool attach(pid_t pid, std::string &why_not);
     void poll(double now) override;
     void finish() override;
+    std::shared_ptr<CpuProfile> of_child(pid_t pid) override;
 
   private:
+    void each_child(const std::function<void(ChildProfile &)> &visit);
+    std::shared_ptr<ChildProfile> child(pid_t pid) const;
     bool attach_on(int cpu, const std::vector<pid_t> &threads, int &error);
     void look(double now, bool is_last);
     void visit(const perf_event_header &header, const std::vector<char> &record);
     void note_process(std::uint32_t type, Fields fields);
+    void note_code(pid_t process);
+    void note_program(pid_t process);
     void add_sample(Fields fields);
 
     std::uint64_t period_;
@@ -77,6 +131,7 @@ class PerfProfile : public CpuProfile {
     // Processes that it has started: how much more often each was seen to begin than to end. The CPUs' rings are read one after
     // the other, so the end may come first.
     std::map<pid_t, int> others_;
+    std::map<pid_t, std::weak_ptr<ChildProfile>> profiled_; // of them
     std::uint64_t lost_ = 0, elsewhere_ = 0;
 };
 
@@ -180,11 +235,43 @@ void PerfProfile::poll(double now) {
     look(now, false);
 }
 
+std::shared_ptr<ChildProfile> PerfProfile::child(pid_t pid) const {
+    const auto at = profiled_.find(pid);
+    return at == profiled_.end() ? nullptr : at->second.lock();
+}
+
+void PerfProfile::each_child(const std::function<void(ChildProfile &)> &visit) {
+    for (const auto &[pid, profile] : profiled_)
+        if (const std::shared_ptr<ChildProfile> owned = profile.lock())
+            visit(*owned);
+}
+
+// One that was there when this process attached has no event yet. Its own children that it had by then have none either, until
+// they are asked for themselves.
+std::shared_ptr<CpuProfile> PerfProfile::of_child(pid_t pid) {
+    constexpr std::size_t kThreadsMost = 64;
+    if (is_attached_ && others_.count(pid) == 0) {
+        std::vector<pid_t> threads = threads_of(pid);
+        threads.resize(std::min(threads.size(), kThreadsMost));
+        const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+        bool has_any = false;
+        int error = 0;
+        for (int cpu = 0; cpu < cpus; cpu++)
+            has_any = attach_on(cpu, threads, error) || has_any;
+        if (!has_any)
+            return nullptr;
+    }
+    const auto profile = std::make_shared<ChildProfile>(pid);
+    profiled_[pid] = profile;
+    return profile;
+}
+
 // What the kernel does for a sample, some microseconds, is the same share of CPU time whatever the rest costs: the period of an
 // event that threads have inherited cannot be changed. The rings are emptied, so that nothing is lost that has to be known.
 void PerfProfile::look(double now, bool is_last) {
     began_ = seconds_now() - now;
     keeper_.begin(now, is_last);
+    each_child([&](ChildProfile &profile) { profile.begin(now, is_last); });
     const std::size_t before = samples.size();
     for (Ring &ring : rings_)
         ring.drain([this](const perf_event_header &header, const std::vector<char> &record) {
@@ -194,6 +281,7 @@ void PerfProfile::look(double now, bool is_last) {
         python_.add(before);
     keeper_.end();
     maps_.poll(now);
+    each_child([&](ChildProfile &profile) { profile.end(now); });
 }
 
 void PerfProfile::visit(const perf_event_header &header, const std::vector<char> &record) {
@@ -206,18 +294,29 @@ void PerfProfile::visit(const perf_event_header &header, const std::vector<char>
         break;
     case PERF_RECORD_FORK:
     case PERF_RECORD_EXIT: note_process(header.type, fields); break;
-    case PERF_RECORD_MMAP:
-        if (fields.take<std::int32_t>() == child_)
-            maps_.changed();
-        break;
+    case PERF_RECORD_MMAP: note_code(fields.take<std::int32_t>()); break;
     case PERF_RECORD_COMM:
-        if (fields.take<std::int32_t>() != child_ || (header.misc & PERF_RECORD_MISC_COMM_EXEC) == 0)
-            break;
+        if ((header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0)
+            note_program(fields.take<std::int32_t>());
+        break;
+    default: break;
+    }
+}
+
+void PerfProfile::note_code(pid_t process) {
+    if (process == child_)
+        maps_.changed();
+    else if (const std::shared_ptr<ChildProfile> of = child(process))
+        of->has_more_code();
+}
+
+void PerfProfile::note_program(pid_t process) {
+    if (process == child_) {
         keeper_.clear();
         maps_.another_program();
         python_.another_program();
-        break;
-    default: break;
+    } else if (const std::shared_ptr<ChildProfile> of = child(process)) {
+        of->another_program();
     }
 }
 
@@ -241,7 +340,11 @@ void PerfProfile::add_sample(Fields fields) {
     sample.at = static_cast<double>(fields.take<std::uint64_t>()) * 1e-9 - began_;
     sample.weight = static_cast<double>(period_) * 1e-9;
     if (process != child_) {
-        elsewhere_++;
+        const std::shared_ptr<ChildProfile> of = child(process);
+        if (of)
+            of->add(sample, fields);
+        else
+            elsewhere_++;
         return;
     }
     if (!keeper_.are_paid_for()) {
@@ -260,6 +363,7 @@ void PerfProfile::finish() {
                         (with_kernel_ ? "including the kernel on behalf of the program."
                                       : "user space only, without the kernel."));
     python_.finish();
+    each_child([](ChildProfile &profile) { profile.finish(); });
     if (lost_ > 0)
         warnings.push_back("the CPU profile lost " + std::to_string(lost_) + " samples");
     if (!is_attached_ &&
@@ -268,7 +372,8 @@ void PerfProfile::finish() {
                            "they were not observed (use -p PID)");
     if (elsewhere_ > 0)
         warnings.push_back(std::to_string(elsewhere_) +
-                           " CPU samples were in processes that the program started, and are left out");
+                           " CPU samples were in processes that the program started and that were not looked "
+                           "at by then: they are left out");
     events_.clear();
     rings_.clear();
 }

@@ -243,6 +243,9 @@ struct Report {
     // Of the run that was looked at, or the last bare one: CPU time of the program's own process, and of those it started.
     double own_cpu = 0, children_cpu = 0;
     std::vector<Process> processes; // the program's own first, then by CPU time; empty: not followed
+    // What the threads of those did that were looked at, by CPU time, as of a process that runs already: `process` is
+    // its number, `command` its name.
+    std::vector<Report> children;
 
     bool is_attached = false; // -p: a process that ran already
 

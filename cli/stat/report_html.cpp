@@ -537,6 +537,45 @@ std::string threads_table(const Report &report) {
            more(report.threads.size(), kThreads) + "</details>\n";
 }
 
+// --- processes ------------------------------------------------------------------------------------------
+
+std::string processes(const Report &report) {
+    if (report.processes.size() < 2)
+        return "";
+    const double all = std::max(report.own_cpu + report.children_cpu, 1e-9);
+    std::string rows = "<tr><th>process</th><th>command</th><th>parent</th><th>CPU time</th><th>share</th>"
+                       "<th>threads at once</th></tr>\n";
+    for (std::size_t i = 0; i < std::min(report.processes.size(), kRows); i++) {
+        const Process &process = report.processes[i];
+        rows += "<tr>" + html_element("td", std::to_string(process.id)) + html_element("td", process.name) +
+                html_element("td", i == 0 ? "the program itself" : std::to_string(process.parent)) +
+                html_element("td", time_text(process.cpu)) + html_element("td", percent(process.cpu / all)) +
+                html_element("td", std::to_string(process.threads)) + "</tr>\n";
+    }
+    return html_table("", rows) + more(report.processes.size(), kRows);
+}
+
+// What was seen of one that the program started.
+std::string child(const Report &of) {
+    const std::string name = std::to_string(of.process) + " (" + of.command.front() + ")";
+    std::string text =
+        note("Sampled for " + time_text(of.sampled_wall) + ", in which it used " + time_text(of.own_cpu) +
+             " of CPU time; " + counted(of.sampled_threads, "thread") + " at once at most.");
+    if (of.findings.empty())
+        text += html_element("p", of.verdict) + "\n";
+    for (const Finding &finding : of.findings)
+        text += finding_card(finding, true);
+    return section("Process " + name, text + where_time_went(of) + waits(of) + locks(of) + profile(of));
+}
+
+std::string children(const Report &report) {
+    std::string text;
+    for (const Report &of : report.children)
+        if (is_worth_telling(of, report))
+            text += child(of);
+    return text;
+}
+
 std::string sampled_run(const Report &report) {
     return report.sampled_threads > 0 ? " (" + counted(report.sampled_threads, "thread") + ")" : "";
 }
@@ -551,7 +590,8 @@ std::string html_of(const Report &report) {
         section("Where time went" + which, where_time_went(report)) +
         section("What each thread did" + which, timeline(report)) +
         section("Where waiting happened" + which, waits(report)) + section("Locks" + which, locks(report)) +
-        section("Where CPU time went", profile(report)) + section("Evidence", findings(report)) +
+        section("Where CPU time went", profile(report)) + section("Processes", processes(report)) +
+        children(report) + section("Evidence", findings(report)) +
         section("Processor's counters", counters(report)) +
         section("Context switches" + which, switches(report)) +
         section("System calls" + which, system_calls(report)) +

@@ -264,6 +264,29 @@ void add_verdict(JsonObject &object, const Report &report) {
         .add("scaling_text", json_string(report.scaling_text));
 }
 
+// The same names as of the whole, of what there is of it.
+std::string child_json(const Report &child) {
+    return JsonObject()
+        .add("id", std::to_string(child.process))
+        .add("name", json_string(child.command.front()))
+        .add("cpu", json_number(child.own_cpu, kSeconds))
+        .add("verdict", json_string(child.verdict))
+        .add("findings", json_array(child.findings, finding_json))
+        .add("sampled_threads", std::to_string(child.sampled_threads))
+        .add("sampled_wall", json_number(child.sampled_wall, kSeconds))
+        .add("rate", json_number(child.rate, 2))
+        .add("samples", std::to_string(child.samples))
+        .add("doing", doing_json(child))
+        .add("locks", json_array(child.locks, lock_use_json))
+        .add("waits", sites_json(child, child.waits))
+        .add("others", sites_json(child, child.others))
+        .add("deadlock", deadlock_json(child.deadlock))
+        .add("threads", json_array(child.threads, thread_json))
+        .add("profile_source", string_or_null(child.profile_source))
+        .add("burns", sites_json(child, child.burns))
+        .text();
+}
+
 void add_sampled(JsonObject &object, const Report &report) {
     object.add("sampled_threads", std::to_string(report.sampled_threads))
         .add("sampled_wall", json_number(report.sampled_wall, kSeconds))
@@ -281,6 +304,7 @@ void add_sampled(JsonObject &object, const Report &report) {
         .add("own_cpu", json_number(report.own_cpu, kSeconds))
         .add("children_cpu", json_number(report.children_cpu, kSeconds))
         .add("processes", json_array(report.processes, process_json))
+        .add("children", json_array(report.children, child_json))
         .add("makers", sites_json(report, report.makers))
         .add("profile_source", string_or_null(report.profile_source))
         .add("burns", sites_json(report, report.burns))

@@ -305,6 +305,45 @@ std::string burns_text(const Report &report, const Facts &facts) {
     return text;
 }
 
+// --- the processes that it started -----------------------------------------------------------------------
+
+// What was seen of one: the same as of the program, without what takes several runs.
+std::string child_text(const Report &child) {
+    const Facts facts(child);
+    std::string text =
+        "\n" + labelled("PROCESS", std::to_string(child.process) + " (" + child.command.front() +
+                                       "): " + duration(child.own_cpu) + " of CPU time in " +
+                                       duration(child.sampled_wall) + ", " +
+                                       counted(child.sampled_threads, "thread") + " at once at most");
+    if (child.findings.empty() || child.findings.front().rule == "inconclusive")
+        text += labelled("", child.verdict);
+    else
+        for (const Finding &finding : child.findings)
+            text += cause_text(finding) + labelled("FIX", finding.fix);
+    text += waits_text(child) + others_text(child, facts) + burns_text(child, facts);
+    return text;
+}
+
+std::string children_text(const Report &report) {
+    constexpr std::size_t kShown = 3;
+    std::string text;
+    std::size_t shown = 0, more = 0;
+    for (const Report &child : report.children) {
+        if (!is_worth_telling(child, report))
+            continue;
+        if (shown == kShown) {
+            more++;
+            continue;
+        }
+        text += child_text(child);
+        shown++;
+    }
+    if (more > 0)
+        text += labelled("", "and " + counted(static_cast<double>(more), "process", "processes") +
+                                 " more, which --html and --json have");
+    return text;
+}
+
 // --- what it costs ------------------------------------------------------------------------------------
 
 std::string switches_text(const Report &report, const Facts &facts) {
@@ -419,7 +458,7 @@ std::string noise_text(const Report &report) {
 std::string text_of(const Report &report) {
     const Facts facts(report);
     std::string text = heading(report) + table(report) + processes_text(report) + waits_text(report) +
-                       others_text(report, facts) + burns_text(report, facts);
+                       others_text(report, facts) + burns_text(report, facts) + children_text(report);
     text += "\n" + lost_text(report, facts) + (report.sampled_wall > 0 ? also_text(report, facts) : "") +
             calls_text(report) + noise_text(report);
     for (const std::string &warning : report.warnings)

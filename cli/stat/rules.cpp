@@ -264,18 +264,47 @@ Findings deadlock(const Facts &facts) {
 
 // --- processes ----------------------------------------------------------------------------------------
 
+bool accuses(const Finding &finding) {
+    return finding.rule != "scales" && finding.rule != "inconclusive";
+}
+
+std::string process_name(const Report &child) {
+    return "process " + std::to_string(child.process) + " (" + child.command.front() + ")";
+}
+
+// The first that is found in the one that used the most CPU time, of those in which something is.
+Findings of_a_child(const Facts &facts, bool (*is_wanted)(const Finding &)) {
+    for (const Report &child : facts.report.children)
+        if (!child.findings.empty() && is_wanted(child.findings.front())) {
+            Finding found = child.findings.front();
+            found.cause = "In " + process_name(child) + ": " + found.cause;
+            found.evidence.insert(found.evidence.begin(), "this is of " + process_name(child) +
+                                                              " alone, sampled for " +
+                                                              duration(child.sampled_wall));
+            return {found};
+        }
+    return {};
+}
+
+std::string look_closer(const Report &report) {
+    if (report.children.empty())
+        return "Examine one of them: thrum stat -p PID, or run that program under thrum stat.";
+    return "See what " + process_name(report.children.front()) +
+           " did, below; to compare numbers of threads, run that program under thrum stat --sweep.";
+}
+
 // What its own threads wait for, most likely for the others, says nothing of the work.
 Findings children(const Facts &facts) {
     constexpr std::size_t kTold = 4;
     const Report &report = facts.report;
-    if (facts.children_share < kMostWork)
-        return {};
+    if (facts.children_share < kMostWork) // what is stuck does no work
+        return of_a_child(facts, [](const Finding &finding) { return finding.rule == "deadlock"; });
     const std::size_t seen = report.processes.empty() ? 0 : report.processes.size() - 1;
-    Finding found = finding(
-        "children",
-        "The work is in processes that the program started: " + percent(facts.children_share) +
-            " of CPU time",
-        "Examine one of them: thrum stat -p PID, or run that program under thrum stat.", Confidence::kHigh);
+    Finding found =
+        finding("children",
+                "The work is in processes that the program started: " + percent(facts.children_share) +
+                    " of CPU time",
+                look_closer(report), Confidence::kHigh);
     found.evidence.push_back(duration(report.children_cpu) + " of CPU time in processes that it started, " +
                              duration(report.own_cpu) + " in its own");
     for (std::size_t i = 1; i <= std::min(kTold, seen); i++) {
@@ -287,7 +316,9 @@ Findings children(const Facts &facts) {
     if (seen > kTold)
         found.evidence.push_back("and " + counted(static_cast<double>(seen - kTold), "process", "processes") +
                                  " more");
-    return {found};
+    Findings all = of_a_child(facts, accuses);
+    all.insert(all.begin(), found);
+    return all;
 }
 
 // --- locks --------------------------------------------------------------------------------------------
@@ -1011,7 +1042,8 @@ void conclude(Report &report, const std::string &failure) {
     report.outcome = outcome_of(facts, failure);
     const bool innocent = report.outcome == Outcome::kScales;
     report.findings = innocent && report.deadlock.threads.empty() ? of_innocent(facts) : search(facts);
-    if (!report.findings.empty() && report.findings.front().rule == "deadlock")
+    const bool is_stuck = !report.findings.empty() && report.findings.front().rule == "deadlock";
+    if (is_stuck && !report.deadlock.threads.empty()) // not one of its children
         report.outcome = Outcome::kStuck;
     const bool unsure = report.outcome == Outcome::kInconclusive;
     const bool said = !report.findings.empty() && report.findings.back().rule == "inconclusive";

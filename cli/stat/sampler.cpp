@@ -437,6 +437,8 @@ void Sampler::State::read_status(Watched &thread, double now) {
     known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");
     if (thread.id != pid && !threads.are_few())
         return;
+    if (to.are_children_followed)
+        return;
     fd = Descriptor(threads.open_file(thread.id, "children"));
     if (fd.is_open() && read_text(fd.get(), children))
         say_once("the program started other processes, which were not observed");
@@ -501,6 +503,8 @@ void Sampler::attach(pid_t pid) {
 
 void Sampler::poll(double now) {
     constexpr double kEarly = 0.002; // by which it may come, since callers have steps of their own
+    if (!state_)
+        return;
     State &state = *state_;
     if (state.is_over || !state.threads.is_open() || now + kEarly < state.next_at)
         return;
@@ -521,7 +525,12 @@ void Sampler::poll(double now) {
 }
 
 void Sampler::interrupted() {
-    state_->is_over = true;
+    if (state_)
+        state_->is_over = true;
+}
+
+void Sampler::close() {
+    state_.reset();
 }
 
 } // namespace thrum::stat

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work that is done by processes which the program starts (cli/stat/process_tree.hpp): found, and told as what it is.
+// Work that is done by processes which the program starts (cli/stat/process_tree.hpp, child_watch.hpp): found, told as what
+// it is, and looked at.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,8 +9,10 @@
 
 #include <algorithm>
 
+#include "clock.hpp"
 #include "documents.hpp"
 #include "place.hpp"
+#include "stat/child_watch.hpp"
 #include "stat/facts.hpp"
 #include "stat/process_tree.hpp"
 #include "stat/rules.hpp"
@@ -150,10 +153,92 @@ TEST(StatChildren, WorkOfOthersIsNotWaitingForInput) {
     EXPECT_NE(idle.findings.front().rule, "children") << "a wrapper that does nothing";
 }
 
+// --- what their threads do -----------------------------------------------------------------------------------
+
+// A process that a shell has started, and what was seen of it, until it was looked at so often that `is_enough`.
+class Child {
+  public:
+    Child(const std::string &mode, const std::string &threads)
+        : shell_({"/bin/sh", "-c", "\"$0\" \"$@\" >/dev/null & echo ready; wait", CLI_SAMPLED_O2, mode,
+                  threads}) {
+        tree_.attach(shell_.pid());
+    }
+    ~Child() {
+        for (const auto &process : tree_.processes())
+            kill(process.id, SIGKILL);
+    }
+    Child(const Child &) = delete;
+    Child &operator=(const Child &) = delete;
+
+    // Of the whole program, with what was seen of it.
+    Report look(bool (*is_enough)(const Report &)) {
+        Report report = report_of(0, 0);
+        const double begin = thrum::seconds_now();
+        for (double now = 0, told = 0; now < 60; now = thrum::seconds_now() - begin) {
+            usleep(5000);
+            tree_.poll(now);
+            watch_.poll(now);
+            if (now < told)
+                continue;
+            report.children = watch_.reports(report, {});
+            if (!report.children.empty() && is_enough(report.children.front()))
+                break;
+            told = now + 0.25;
+        }
+        return report;
+    }
+
+  private:
+    Running shell_;
+    ProcessTree tree_;
+    thrum::stat::ChildWatch watch_{tree_, nullptr, 100, 0.2};
+};
+
+TEST(StatChildren, WhereTheirThreadsWaitAndWhy) {
+    Report whole = Child("random", "4").look([](const Report &child) {
+        return thrum::stat::samples_of(child.waits) >= 40;
+    });
+    ASSERT_EQ(whole.children.size(), 1U);
+    const Report &child = whole.children.front();
+    EXPECT_EQ(child.command, Words{"cli-sampled-o2"}) << "and not of the shell, which waits";
+    ASSERT_FALSE(child.findings.empty()) << child.verdict;
+    EXPECT_EQ(child.findings.front().rule, "hidden-lock");
+    EXPECT_EQ(child.findings.front().function, "draw");
+    EXPECT_GT(child.own_cpu, 0);
+
+    whole.own_cpu = 0.05;
+    whole.children_cpu = 5;
+    conclude(whole, "");
+    ASSERT_EQ(whole.findings.size(), 2U);
+    EXPECT_EQ(whole.findings[0].rule, "children");
+    EXPECT_EQ(whole.findings[1].rule, "hidden-lock");
+    EXPECT_EQ(whole.findings[1].function, "draw") << "the place is that of the process that did the work";
+    const std::string name = std::to_string(child.process) + " (cli-sampled-o2)";
+    EXPECT_EQ(whole.findings[1].cause.find("In process " + name + ": Hidden lock in libc"), 0U)
+        << whole.findings[1].cause;
+    const std::string text = text_of(whole);
+    EXPECT_NE(text.find("\nPROCESS  " + name), std::string::npos) << text;
+    EXPECT_NE(text.find("random <- draw (sampled.c:"), std::string::npos) << text;
+    expect_sound_page(html_of(whole));
+    EXPECT_EQ(json_value(json_of(whole), "d['children'][0]['waits'][0]['stack'][0]['function']"), "random");
+}
+
+// It uses no CPU time, and neither does the program, which waits for it.
+TEST(StatChildren, OneThatIsStuck) {
+    Report whole =
+        Child("deadlock", "2").look([](const Report &child) { return !child.deadlock.threads.empty(); });
+    conclude(whole, "");
+    ASSERT_EQ(whole.findings.size(), 1U) << whole.verdict;
+    EXPECT_EQ(whole.findings[0].rule, "deadlock");
+    EXPECT_EQ(whole.findings[0].cause.find("In process "), 0U) << whole.findings[0].cause;
+    EXPECT_EQ(whole.outcome, thrum::stat::Outcome::kOneRun) << "its own threads are not";
+    EXPECT_EQ(whole.verdict, "One run: threads of a process that it started wait for what will never come.");
+}
+
 // --- from outside -------------------------------------------------------------------------------------------
 
-// Some tenths of a second of CPU time in a child, and next to none besides.
-const char *const kBusyChild = "n=0; while [ $n -lt 100000 ]; do n=$((n + 1)); done & wait";
+// A second of CPU time in a child, and next to none besides.
+const char *const kBusyChild = "n=0; while [ $n -lt 600000 ]; do n=$((n + 1)); done & wait";
 
 TEST(StatChildren, TheWorkIsSaidToBeInThem) {
     for (const bool follow : {true, false}) {
@@ -166,6 +251,7 @@ TEST(StatChildren, TheWorkIsSaidToBeInThem) {
         EXPECT_EQ(json_value(ended.out, "d['findings'][0]['rule']"), "children") << ended.out;
         EXPECT_EQ(json_value(ended.out, "d['children_cpu'] > d['own_cpu']"), "True");
         EXPECT_EQ(json_value(ended.out, "len(d['processes'])"), follow ? "2" : "0");
+        EXPECT_EQ(json_value(ended.out, "[c['name'] for c in d['children']]"), follow ? "['sh']" : "[]");
         EXPECT_EQ(
             json_value(ended.out, "all(p['parent'] == d['processes'][0]['id'] for p in d['processes'][1:])"),
             "True");

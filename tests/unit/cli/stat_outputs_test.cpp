@@ -366,9 +366,25 @@ TEST(StatOutputs, TheReportInAFile) {
     EXPECT_EQ(json_value(read_file(object), "d['outcome']"), "one_run");
 }
 
+TEST(StatOutputs, ToStandardOutput) {
+    for (const Words &to : {Words{"-o", "-"}, Words{"-o", place().path("report.txt"), "--html", "-"}}) {
+        Words words = {CLI_THRUM, "stat", "--no-profile"};
+        words.insert(words.end(), to.begin(), to.end());
+        words.insert(words.end(), {"--", "/bin/echo", "printed"});
+        const Ended ended = spawn(words);
+        EXPECT_EQ(ended.code(), 0) << ended.err;
+        EXPECT_EQ(ended.out.rfind(to.size() == 2 ? "VERDICT " : "<!DOCTYPE", 0), 0U) << ended.out;
+        EXPECT_EQ(ended.err, "printed\n") << "not in the middle of it";
+    }
+    const Ended both = spawn({CLI_THRUM, "stat", "--json", "--html", "-", "--", "/bin/true"});
+    EXPECT_EQ(both.code(), 2);
+    EXPECT_EQ(both.err,
+              "thrum stat: two of --html, --trace, --folded and the report name the same file, standard output\n");
+}
+
 TEST(StatOutputs, ARunThatTakesTooLongIsEnded) {
-    const Ended ended =
-        spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--no-profile", "--", "/bin/sh", "-c", "exec sleep 1000"});
+    const Ended ended = spawn(
+        {CLI_THRUM, "stat", "--timeout", "0.2", "--no-profile", "--", "/bin/sh", "-c", "exec sleep 1000"});
     EXPECT_EQ(ended.code(), 1) << ended.err;
     EXPECT_NE(ended.err.find("a run took longer than 0.200 s and was ended"), std::string::npos) << ended.err;
     const Ended sweep = spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--sweep", "1,2", "--no-profile", "--",
