@@ -172,4 +172,10 @@ void add_cache_options(Command &command) {
                  [] { setenv(kWipeStack, "1", 1); });
 }
 
+bool has_cache_options(const Command &command) {
+    return std::any_of(std::begin(kNumbers), std::end(kNumbers),
+                       [&command](const Number &number) { return command.has(number.option); }) ||
+           command.has("--mode") || command.has("--pressure") || command.has("--wipe-stack");
+}
+
 } // namespace thrum

@@ -35,6 +35,8 @@ void check_cache_environment();
 
 // --mode, --standby, --min-rest, --max-idle, --max-age, --thread-seconds, --trim-after, --pressure, --wipe-stack.
 void add_cache_options(Command &command);
+// Is one of them on the command line?
+bool has_cache_options(const Command &command);
 
 // The parts of a list, without empty ones.
 std::vector<std::string> split(const std::string &list, const char *separators);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `thrum compare [OPTIONS] [--] PROG [ARGS...]`: is this program faster with the cache, and by how much?
+// `thrum compare [OPTIONS] [--] A [ARGS...] --vs B [ARGS...]`: is B faster than A? What is said of the two ways to run one
+// program holds for A and B, in the places of without and with.
 //
 // The program is run without and with the cache in turn, so that whatever changes on the machine meanwhile changes
 // both. A pair of runs gives one ratio, and the ratios' median is what counts; within a pair, the order alternates
@@ -45,6 +47,7 @@ struct Options {
     std::string time_limit, input, html, csv, markdown, output, prepare; // empty: not given
     double seconds = 0;                                                  // of the time limit
     bool json = false, show_output = false, any_status = false;
+    bool tunes_cache = false; // an option of the cache was given
 };
 
 // --- the two environments ----------------------------------------------------------------------------
@@ -68,7 +71,18 @@ std::vector<std::string> cache_variables(const std::vector<std::string> &environ
 
 // --- runs that failed --------------------------------------------------------------------------------
 
-// What is wrong with a pair, or nothing.
+// What is wrong with a pair, or nothing. Two commands need not end alike, but well.
+std::string failure_of_two(const Pair &pair, const Options &options) {
+    for (const Arm arm : {kWithout, kWith}) {
+        const std::string name = kCommandNames[arm];
+        if (pair.runs[arm].timed_out)
+            return "a run of " + name + " took longer than " + options.time_limit + " s and was ended";
+        if (pair.runs[arm].status != 0 && !options.any_status)
+            return name + " failed: " + how_it_ended(pair.runs[arm].status) + " (-i compares all the same)";
+    }
+    return "";
+}
+
 std::string failure_of(const Pair &pair, const Options &options) {
     const Run &without = pair.runs[kWithout], &with = pair.runs[kWith];
     for (const Arm arm : {kWithout, kWith})
@@ -122,7 +136,7 @@ class Comparer {
     // May end early, by an interrupt or because the program fails; `comparison` holds what was seen until then.
     void compare() {
         prepare();
-        progress_ = std::make_unique<Progress>(!program_.show_output);
+        progress_ = std::make_unique<Progress>(!options_.show_output);
         Pair pair;
         const bool begun = warm_up(pair);
         if (may_continue())
@@ -136,25 +150,36 @@ class Comparer {
 
   private:
     void prepare() {
-        const std::string name = comparison_.words.front();
-        program_.path = find_program(name);
-        program_.words = comparison_.words;
-        const Inspection inspection = inspect_program(program_.path);
+        set_program(programs_[kWithout], comparison_.words);
+        set_program(programs_[kWith], comparison_.is_of_two() ? comparison_.other : comparison_.words);
+        comparison_.wanted = options_.pairs.value_or(0);
+        comparison_.warmups = static_cast<unsigned>(options_.warmups.value_or(1));
+        if (comparison_.is_of_two())
+            environments_[kWithout] = environments_[kWith] = present_environment();
+        else
+            prepare_cache(programs_[kWith]);
+    }
+
+    void set_program(Program &program, const std::vector<std::string> &words) {
+        program.path = find_program(words.front());
+        program.words = words;
+        program.show_output = options_.show_output;
+        if (!options_.input.empty()) {
+            check_input(options_.input);
+            program.input = options_.input;
+        }
+        program.time_limit = options_.seconds;
+    }
+
+    void prepare_cache(const Program &program) {
+        const Inspection inspection = inspect_program(program.path);
         if (!inspection.refusal.empty())
             throw Failure(kRefused, inspection.refusal);
         if (!inspection.exclusive.empty())
-            throw Failure(kRefused, program_.path + " is built with " + inspection.exclusive +
+            throw Failure(kRefused, program.path + " is built with " + inspection.exclusive +
                                         ", so it runs without the cache and there is nothing to compare");
         check_cache_environment();
         check_not_switched_off();
-        program_.show_output = options_.show_output;
-        if (!options_.input.empty()) {
-            check_input(options_.input);
-            program_.input = options_.input;
-        }
-        program_.time_limit = options_.seconds;
-        comparison_.wanted = options_.pairs.value_or(0);
-        comparison_.warmups = static_cast<unsigned>(options_.warmups.value_or(1));
         set_environments(find_library());
     }
 
@@ -181,7 +206,7 @@ class Comparer {
         Program shell;
         shell.path = "/bin/sh";
         shell.words = {"sh", "-c", options_.prepare};
-        shell.show_output = program_.show_output;
+        shell.show_output = options_.show_output;
         const Run done =
             measure(shell, environments_[kWithout], total_, -1, interrupts_, [this] { progress_->draw(); });
         if (done.status != 0 && interrupts_.caught() == 0)
@@ -195,7 +220,7 @@ class Comparer {
                 run_preparation();
             if (interrupts_.caught() != 0)
                 return ended_early();
-            const Run done = measure(program_, environments_[arm], total_, errors, interrupts_,
+            const Run done = measure(programs_[arm], environments_[arm], total_, errors, interrupts_,
                                      [this] { progress_->draw(); });
             if (!done.stopped || done.incomplete || interrupts_.caught() != 0)
                 return done;
@@ -218,7 +243,7 @@ class Comparer {
         LastWords words;
         for (const Arm arm : {kWithout, kWith}) {
             words.clear();
-            const Run &done = pair.runs[arm] = run(arm, program_.show_output ? -1 : words.fd());
+            const Run &done = pair.runs[arm] = run(arm, options_.show_output ? -1 : words.fd());
             if (done.status != 0)
                 last_words_ = words.text();
             if (done.incomplete || done.timed_out)
@@ -234,7 +259,8 @@ class Comparer {
     // True: nothing is wrong with it.
     bool check(const Pair &pair) {
         if (interrupts_.caught() == 0)
-            comparison_.failure = failure_of(pair, options_);
+            comparison_.failure =
+                comparison_.is_of_two() ? failure_of_two(pair, options_) : failure_of(pair, options_);
         if (comparison_.failure.empty())
             last_words_.clear(); // of a program that may fail, or was interrupted
         return may_continue();
@@ -293,7 +319,7 @@ class Comparer {
 
     const Options &options_;
     Comparison &comparison_;
-    Program program_;
+    Program programs_[2]; // by Arm
     Total total_;
     std::vector<std::string> environments_[2];
     Interrupts interrupts_;
@@ -309,22 +335,43 @@ std::string when_interrupted(const Comparison &comparison) {
 
 // One of two files would be lost.
 void check_files(const Options &options) {
-    const std::string files[] = {options.html, options.csv, options.markdown, options.output};
+    const std::string table = options.output.empty() ? OutputFile::kStandard : options.output;
+    const std::string files[] = {options.html, options.csv, options.markdown, table};
     for (const std::string &one : files)
         if (!one.empty() && std::count(std::begin(files), std::end(files), one) > 1)
             throw Failure(kUsage,
-                          "two of --html, --export-csv, --export-markdown and -o name the same file, " + one);
+                          "two of --html, --export-csv, --export-markdown and " +
+                              std::string(options.output.empty() && one == table ? "the table" : "-o") +
+                              " name the same file, " + name_of_output(one));
+}
+
+// At the first --vs that has a command on both sides.
+void split_words(const std::vector<std::string> &words, Comparison &comparison) {
+    const auto mark = std::find(words.begin(), words.end(), "--vs");
+    comparison.words.assign(words.begin(), mark);
+    if (mark == words.end())
+        return;
+    const bool has_dashes = mark + 1 != words.end() && *(mark + 1) == "--";
+    comparison.other.assign(mark + (has_dashes ? 2 : 1), words.end());
+    if (comparison.words.empty() || comparison.other.empty())
+        throw Failure(kUsage, "--vs stands between two commands: thrum compare [OPTIONS] -- A ARGS... --vs B "
+                              "ARGS...");
 }
 
 void compare(const Options &options, const std::vector<std::string> &words) {
     check_files(options);
     OutputFile page(options.html), csv(options.csv), markdown(options.markdown), output(options.output);
     Comparison comparison;
-    comparison.words = words;
+    split_words(words, comparison);
+    if (comparison.is_of_two() && options.tunes_cache)
+        throw Failure(kUsage,
+                      "with --vs both commands run as they are, without the cache, so that options of "
+                      "the cache have no effect; thrum run may be a part of a command");
     comparison.machine = this_machine();
     Comparer(options, comparison).compare();
 
-    const Summary summary = summarize(comparison.pairs, comparison.variables);
+    Summary summary = summarize(comparison.pairs, comparison.variables);
+    summary.is_of_two = comparison.is_of_two();
     const Verdict verdict = judge(summary, comparison.load, comparison.machine.processors);
     if (page.wanted() && !comparison.pairs.empty())
         page.write(as_html(comparison, summary, verdict));
@@ -383,14 +430,19 @@ void add_compare(CommandLine &line, const std::vector<std::string> &behind_mark)
     auto options = std::make_shared<Options>();
     Command command =
         line.add({"compare", "Run a program without and with the cache, and tell which is faster",
-                  "thrum compare [OPTIONS] [--] PROG [ARGS...]",
+                  "thrum compare [OPTIONS] [--] PROG [ARGS...]\n"
+                  "       thrum compare [OPTIONS] [--] A [ARGS...] --vs B [ARGS...]",
                   "Ctrl-C ends it early and prints the results so far. Exit code: 0 compared,\n1 the program "
                   "failed or took too long, 2 wrong command line, 125 refused,\n126 not executable, 127 not "
                   "found; after Ctrl-C it dies of SIGINT. More in\nthrum-compare(1)."});
     command.takes_program();
     add_options(command, *options);
     command.then([command, options, behind_mark] {
+        const std::vector<std::string> left = command.words();
+        if (Comparison none; !left.empty() && left.front() == "--vs") // it is no program
+            split_words(left, none);
         const std::vector<std::string> words = program_words(command, behind_mark);
+        options->tunes_cache = has_cache_options(command);
         compare(*options, words);
     });
 }

@@ -44,21 +44,25 @@ std::string time_row(const char *name, const Row &row) {
 } // namespace
 
 std::string as_csv(const Comparison &comparison) {
-    std::string text = "pair,first" + heads("without") + heads("with") + ",ratio\n";
+    std::string text =
+        "pair,first" + heads(comparison.name_of(kWithout)) + heads(comparison.name_of(kWith)) + ",ratio\n";
     for (std::size_t i = 0; i < comparison.pairs.size(); i++) {
         const Pair &pair = comparison.pairs[i];
         const Run &without = pair.runs[kWithout], &with = pair.runs[kWith];
-        text += std::to_string(i + 1) + "," + kArmNames[pair.first] + cells(without) + cells(with) + "," +
-                (with.wall > 0 ? fixed(without.wall / with.wall, 6) : "") + "\n";
+        text += std::to_string(i + 1) + "," + comparison.name_of(pair.first) + cells(without) + cells(with) +
+                "," + (with.wall > 0 ? fixed(without.wall / with.wall, 6) : "") + "\n";
     }
     return text;
 }
 
 std::string as_markdown(const Comparison &comparison, const Summary &summary, const Verdict &verdict) {
-    return "`" + terminal_text(shell_line(comparison.words)) + "`: **" + markdown(verdict.line) + "**\n\n" +
-           "| | without | with the cache | without / with |\n|---|---|---|---|\n" +
-           time_row("wall time", summary.wall) + time_row("CPU time", summary.cpu) +
-           "\nMedians (middle half), " + pairs_line(comparison) + ".\n";
+    std::string commands;
+    for (const std::string &line : command_lines(comparison))
+        commands += (commands.empty() ? "`" : ", `") + terminal_text(line) + "`";
+    const std::string heads = comparison.is_of_two() ? "A | B" : "without | with the cache";
+    return commands + ": **" + markdown(verdict.line) + "**\n\n| | " + heads + " | " +
+           ratio_line(comparison) + " |\n|---|---|---|---|\n" + time_row("wall time", summary.wall) +
+           time_row("CPU time", summary.cpu) + "\nMedians (middle half), " + pairs_line(comparison) + ".\n";
 }
 
 } // namespace thrum

@@ -90,24 +90,34 @@ std::string thread_row(const char *name, const std::optional<double> &without,
            html_element("td", text(with)) + "<td></td></tr>\n";
 }
 
-std::string summary_table(const Summary &summary) {
+// The cache counts them.
+std::string thread_rows(const Summary &summary) {
     const std::optional<double> none = summary.threads ? std::optional(0.0) : std::nullopt;
-    return html_table("",
-                      "<tr><th></th><th>without</th><th>with the cache</th><th>without / with</th></tr>\n" +
-                          time_row("wall time", summary.wall) + time_row("CPU time", summary.cpu) +
-                          (kernel_share_is_known(summary)
-                               ? row("CPU time in the kernel", summary.kernel_share, share_cell, false)
-                               : "") +
-                          known_row("memory, peak", summary.peak_memory, memory_cell) +
-                          known_row("memory, mean", summary.mean_memory, memory_cell) +
-                          known_row("tasks, peak", summary.peak_tasks, tasks_cell) +
-                          known_row("tasks, mean", summary.mean_tasks, tasks_cell) +
-                          thread_row("threads created", summary.threads, summary.created) +
-                          thread_row("threads reused", none, summary.reused) +
-                          row("context switches", summary.switches, count_cell, true)) +
+    return summary.is_of_two ? ""
+                             : thread_row("threads created", summary.threads, summary.created) +
+                                   thread_row("threads reused", none, summary.reused);
+}
+
+std::string summary_table(const Comparison &comparison, const Summary &summary) {
+    const std::string heads =
+        comparison.is_of_two() ? "<th>A</th><th>B</th>" : "<th>without</th><th>with the cache</th>";
+    return html_table("", "<tr><th></th>" + heads + "<th>" + ratio_line(comparison) + "</th></tr>\n" +
+                              time_row("wall time", summary.wall) + time_row("CPU time", summary.cpu) +
+                              (kernel_share_is_known(summary)
+                                   ? row("CPU time in the kernel", summary.kernel_share, share_cell, false)
+                                   : "") +
+                              known_row("memory, peak", summary.peak_memory, memory_cell) +
+                              known_row("memory, mean", summary.mean_memory, memory_cell) +
+                              known_row("tasks, peak", summary.peak_tasks, tasks_cell) +
+                              known_row("tasks, mean", summary.mean_tasks, tasks_cell) +
+                              thread_rows(summary) +
+                              row("context switches", summary.switches, count_cell, true)) +
            "<p class=\"legend\">Medians. Behind them: the middle half of the runs, or the interval of the "
-           "ratio's median. Threads are counted with the cache; without it, every thread counts as "
-           "created.</p>\n";
+           "ratio's median." +
+           (comparison.is_of_two()
+                ? ""
+                : " Threads are counted with the cache; without it, every thread counts as created.") +
+           "</p>\n";
 }
 
 std::string run_cells(const Run &run) {
@@ -115,12 +125,15 @@ std::string run_cells(const Run &run) {
            html_element("td", std::to_string(run.switches()));
 }
 
-std::string runs_table(const std::vector<Pair> &pairs) {
-    std::string rows = "<tr><th>pair</th><th>first</th><th>without: wall</th><th>CPU</th><th>switches</th>"
-                       "<th>with: wall</th><th>CPU</th><th>switches</th></tr>\n";
+std::string runs_table(const Comparison &comparison) {
+    const std::vector<Pair> &pairs = comparison.pairs;
+    std::string rows = "<tr><th>pair</th><th>first</th>";
+    for (const Arm arm : {kWithout, kWith})
+        rows += std::string("<th>") + comparison.name_of(arm) + ": wall</th><th>CPU</th><th>switches</th>";
+    rows += "</tr>\n";
     for (std::size_t i = 0; i < pairs.size(); i++)
         rows += "<tr>" + html_element("td", std::to_string(i + 1)) +
-                html_element("td", kArmNames[pairs[i].first]) + run_cells(pairs[i].runs[kWithout]) +
+                html_element("td", comparison.name_of(pairs[i].first)) + run_cells(pairs[i].runs[kWithout]) +
                 run_cells(pairs[i].runs[kWith]) + "</tr>\n";
     return "<details><summary>All runs</summary>\n" + html_table("", rows) + "</details>\n";
 }
@@ -153,7 +166,7 @@ std::string verdict_card(const Comparison &comparison, const Verdict &verdict) {
             text += html_element("p", line) + "\n";
     for (const std::string &note : verdict.notes)
         text += html_element("p", note) + "\n";
-    text += html_element("p", pairs_line(comparison) + ", without and with the cache in turn") + "\n";
+    text += html_element("p", pairs_line(comparison) + ", " + turns_line(comparison)) + "\n";
     if (!comparison.failure.empty())
         text += html_element("p", comparison.failure) + "\n";
     return text + "</div>\n";
@@ -170,31 +183,34 @@ std::string band_text(const Interval &ratio) {
 
 std::string plots(const Comparison &comparison, const Summary &summary) {
     const Interval &ratio = summary.wall.ratio;
-    return "<h2>Wall time without / with, pair by pair</h2>\n<div class=\"plot\">" +
+    const bool is_of_two = comparison.is_of_two();
+    return "<h2>Wall time " + ratio_line(comparison) + ", pair by pair</h2>\n<div class=\"plot\">" +
            plot_ratios(summary.ratios, ratio) + "</div>\n" +
-           "<p class=\"legend\">Above the dashed line, the run with the cache was faster. Line: the "
-           "median, " +
-           html_text(three_digits(ratio.median)) + band_text(ratio) +
-           ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"plot\">" + plot_times(comparison.pairs) +
-           "</div>\n" +
+           "<p class=\"legend\">Above the dashed line, the run " + (is_of_two ? "of B" : "with the cache") +
+           " was faster. Line: the median, " + html_text(three_digits(ratio.median)) +
+           band_text(ratio) + ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"plot\">" +
+           plot_times(comparison) + "</div>\n" +
            "<p class=\"legend\"><svg viewBox=\"0 0 14 14\"><circle cx=\"7\" cy=\"7\" r=\"4.5\" "
-           "class=\"without\"/></svg> "
-           "without &#160; <svg viewBox=\"0 0 14 14\"><circle cx=\"7\" cy=\"7\" r=\"4.5\" "
-           "class=\"with\"/></svg> with the "
-           "cache</p>\n";
+           "class=\"without\"/></svg> " +
+           (is_of_two ? "A" : "without") +
+           " &#160; <svg viewBox=\"0 0 14 14\"><circle cx=\"7\" cy=\"7\" r=\"4.5\" "
+           "class=\"with\"/></svg> " +
+           (is_of_two ? "B" : "with the cache") + "</p>\n";
 }
 
 } // namespace
 
 std::string as_html(const Comparison &comparison, const Summary &summary, const Verdict &verdict) {
-    const std::string command = shell_line(comparison.words);
+    std::string command;
+    for (const std::string &line : command_lines(comparison))
+        command += (command.empty() ? "" : "\n") + line;
     std::string body = html_element("h1", "thrum compare") + "\n" + html_element("pre", command) + "\n" +
                        verdict_card(comparison, verdict);
     if (!comparison.pairs.empty())
-        body += "<h2>Medians</h2>\n" + summary_table(summary) + plots(comparison, summary);
+        body += "<h2>Medians</h2>\n" + summary_table(comparison, summary) + plots(comparison, summary);
     body += "<h2>Machine</h2>\n" + machine_table(comparison);
     if (!comparison.pairs.empty())
-        body += runs_table(comparison.pairs);
+        body += runs_table(comparison);
     return html_page(verdict.line + " - " + command, kStyle, body);
 }
 

@@ -41,11 +41,11 @@ std::string run_json(const Run &run) {
         .text();
 }
 
-std::string pair_json(const Pair &pair) {
+std::string pair_json(const Comparison &comparison, const Pair &pair) {
     return JsonObject()
-        .add("first", json_string(kArmNames[pair.first]))
-        .add("without", run_json(pair.runs[kWithout]))
-        .add("with", run_json(pair.runs[kWith]))
+        .add("first", json_string(comparison.name_of(pair.first)))
+        .add(comparison.name_of(kWithout), run_json(pair.runs[kWithout]))
+        .add(comparison.name_of(kWith), run_json(pair.runs[kWith]))
         .text();
 }
 
@@ -68,27 +68,30 @@ std::string ratio_json(const Interval &ratio) {
         .text();
 }
 
-std::string row_json(const Row &row, int decimals) {
+std::string row_json(const Comparison &comparison, const Row &row, int decimals) {
     return JsonObject()
-        .add("without", middle_json(row.arms[kWithout], decimals))
-        .add("with", middle_json(row.arms[kWith], decimals))
+        .add(comparison.name_of(kWithout), middle_json(row.arms[kWithout], decimals))
+        .add(comparison.name_of(kWith), middle_json(row.arms[kWith], decimals))
         .add("ratio", ratio_json(row.ratio))
         .text();
 }
 
-std::string summary_json(const Summary &summary) {
+std::string summary_json(const Comparison &comparison, const Summary &summary) {
+    const auto row = [&comparison](const Row &of, int decimals) {
+        return row_json(comparison, of, decimals);
+    };
     return JsonObject()
-        .add("wall", row_json(summary.wall, 9))
-        .add("cpu", row_json(summary.cpu, 6))
-        .add("system", row_json(summary.kernel, 6))
-        .add("kernel_share", row_json(summary.kernel_share, 4))
-        .add("switches", row_json(summary.switches, 1))
-        .add("voluntary_switches", row_json(summary.voluntary, 1))
-        .add("involuntary_switches", row_json(summary.involuntary, 1))
-        .add("peak_memory", row_json(summary.peak_memory, 0))
-        .add("mean_memory", row_json(summary.mean_memory, 0))
-        .add("peak_tasks", row_json(summary.peak_tasks, 1))
-        .add("mean_tasks", row_json(summary.mean_tasks, 2))
+        .add("wall", row(summary.wall, 9))
+        .add("cpu", row(summary.cpu, 6))
+        .add("system", row(summary.kernel, 6))
+        .add("kernel_share", row(summary.kernel_share, 4))
+        .add("switches", row(summary.switches, 1))
+        .add("voluntary_switches", row(summary.voluntary, 1))
+        .add("involuntary_switches", row(summary.involuntary, 1))
+        .add("peak_memory", row(summary.peak_memory, 0))
+        .add("mean_memory", row(summary.mean_memory, 0))
+        .add("peak_tasks", row(summary.peak_tasks, 1))
+        .add("mean_tasks", row(summary.mean_tasks, 2))
         .add("threads", json_number(summary.threads, 1))
         .add("threads_created", json_number(summary.created, 1))
         .add("threads_reused", json_number(summary.reused, 1))
@@ -127,6 +130,7 @@ std::string as_json(const Comparison &comparison, const Summary &summary, const 
     return JsonObject()
                .add("thrum", json_string(THRUM_VERSION))
                .add("command", json_array(comparison.words, json_string))
+               .add("other", comparison.is_of_two() ? json_array(comparison.other, json_string) : "null")
                .add("environment", json_array(comparison.variables, json_string))
                .add("wanted", comparison.wanted == 0 ? "null" : std::to_string(comparison.wanted))
                .add("complete", std::to_string(comparison.pairs.size()))
@@ -134,9 +138,11 @@ std::string as_json(const Comparison &comparison, const Summary &summary, const 
                .add("interrupted", json_boolean(comparison.interrupt != 0))
                .add("failure", comparison.failure.empty() ? "null" : json_string(comparison.failure))
                .add("verdict", verdict_json(verdict))
-               .add("summary", early ? "null" : summary_json(summary))
+               .add("summary", early ? "null" : summary_json(comparison, summary))
                .add("machine", machine_json(comparison.machine, comparison.load))
-               .add("pairs", json_array(comparison.pairs, pair_json))
+               .add("pairs",
+                    json_array(comparison.pairs,
+                               [&comparison](const Pair &pair) { return pair_json(comparison, pair); }))
                .text() +
            "\n";
 }

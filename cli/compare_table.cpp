@@ -69,17 +69,23 @@ std::string number(const std::optional<double> &count) {
     return count ? fixed(*count, 0) : "not known";
 }
 
+std::string threads_lines(const Summary &summary) {
+    if (summary.is_of_two) // the cache does not count them
+        return "";
+    return line_of("threads created", number(summary.threads), number(summary.created), "") +
+           line_of("threads reused", summary.threads ? "0" : "not known", number(summary.reused), "");
+}
+
 std::string table(const Summary &summary) {
-    return line_of("", "without", "with the cache", "ratio") + time_line("wall time", summary.wall) +
-           time_line("CPU time", summary.cpu) +
+    return (summary.is_of_two ? line_of("", "A", "B", "ratio")
+                              : line_of("", "without", "with the cache", "ratio")) +
+           time_line("wall time", summary.wall) + time_line("CPU time", summary.cpu) +
            (kernel_share_is_known(summary) ? row_line("  in the kernel", summary.kernel_share, percent_of)
                                            : "") +
            known_line("memory, peak", summary.peak_memory, megabytes_of) +
            known_line("  mean", summary.mean_memory, megabytes_of) +
            known_line("tasks, peak", summary.peak_tasks, tasks_of) +
-           known_line("  mean", summary.mean_tasks, tasks_of) +
-           line_of("threads created", number(summary.threads), number(summary.created), "") +
-           line_of("threads reused", summary.threads ? "0" : "not known", number(summary.reused), "") +
+           known_line("  mean", summary.mean_tasks, tasks_of) + threads_lines(summary) +
            row_line("context switches", summary.switches, numbers_of, ratio_of(summary.switches));
 }
 
@@ -117,6 +123,20 @@ std::string pairs_line(const Comparison &comparison) {
     return early ? std::to_string(comparison.pairs.size()) + " of " + wanted : wanted;
 }
 
+std::string turns_line(const Comparison &comparison) {
+    return comparison.is_of_two() ? "A and B in turn" : "without and with the cache in turn";
+}
+
+std::string ratio_line(const Comparison &comparison) {
+    return std::string(comparison.name_of(kWithout)) + " / " + comparison.name_of(kWith);
+}
+
+std::vector<std::string> command_lines(const Comparison &comparison) {
+    if (!comparison.is_of_two())
+        return {shell_line(comparison.words)};
+    return {"A: " + shell_line(comparison.words), "B: " + shell_line(comparison.other)};
+}
+
 std::string load_line(const Load &load, unsigned processors) {
     if (!load.others)
         return "";
@@ -127,11 +147,13 @@ std::string load_line(const Load &load, unsigned processors) {
 }
 
 std::string as_table(const Comparison &comparison, const Summary &summary, const Verdict &verdict) {
-    std::string text = cut(shell_line(comparison.words)) + "\n";
-    text += pairs_line(comparison) + ", without and with the cache in turn; median (middle half)\n\n";
+    std::string text;
+    for (const std::string &line : command_lines(comparison))
+        text += cut(line) + "\n";
+    text += pairs_line(comparison) + ", " + turns_line(comparison) + "; median (middle half)\n\n";
     if (!comparison.pairs.empty()) {
         text += table(summary) + "\n";
-        text += "wall time without / with, pair by pair:\n" + list_of(summary.ratios);
+        text += "wall time " + ratio_line(comparison) + ", pair by pair:\n" + list_of(summary.ratios);
         text += interval_line(summary.wall.ratio) + "\n";
     }
     text += wrapped(verdict.line, "  ");

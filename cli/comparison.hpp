@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `thrum compare` has measured, and what follows from it. compare.cpp fills a Comparison, summary.cpp makes a
+// What `thrum compare` has measured, and what follows from it: of one program without and with the cache, or of two commands,
+// A and B, which take the places of the two. compare.cpp fills a Comparison, summary.cpp makes a
 // Summary of it, verdict.cpp a Verdict of that; the compare_*.cpp print all three.
 #pragma once
 
@@ -15,8 +16,8 @@
 
 namespace thrum {
 
-enum Arm { kWithout, kWith };
-constexpr const char *kArmNames[] = {"without", "with"};
+enum Arm { kWithout, kWith }; // or A, B
+constexpr const char *kArmNames[] = {"without", "with"}, *kCommandNames[] = {"A", "B"};
 
 // Both runs, one directly after the other.
 struct Pair {
@@ -26,6 +27,7 @@ struct Pair {
 
 struct Comparison {
     std::vector<std::string> words;
+    std::vector<std::string> other;     // B, where `words` are A; none: the cache is compared
     std::vector<std::string> variables; // THRUM_CACHE_* in the environment, as "NAME=VALUE"
     std::vector<Pair> pairs;            // complete ones
     std::size_t wanted = 0;             // pairs
@@ -34,6 +36,10 @@ struct Comparison {
     std::string failure;                // why the program's failure ended it early
     Machine machine;
     Load load;
+
+    bool is_of_two() const { return !other.empty(); }
+    // In tables and files.
+    const char *name_of(Arm arm) const { return is_of_two() ? kCommandNames[arm] : kArmNames[arm]; }
 };
 
 // --- summary.cpp ---
@@ -59,6 +65,7 @@ struct Summary {
         not_reused; // the reasons with their numbers, medians over the runs: "cancelled 2, user stack 1"
     bool reuses_threads = true; // what the cache does in its mode; else stacks alone
     std::vector<double> ratios; // of wall, pair by pair
+    bool is_of_two = false;     // commands: sentences name B
 };
 Summary summarize(const std::vector<Pair> &pairs, const std::vector<std::string> &variables = {});
 Unit unit_of(const Row &times); // one for both arms
@@ -85,6 +92,12 @@ std::string times(double ratio);
 
 // "10 pairs", "4 of 10 pairs (interrupted)".
 std::string pairs_line(const Comparison &comparison);
+// "without and with the cache in turn", "A and B in turn".
+std::string turns_line(const Comparison &comparison);
+// "without / with".
+std::string ratio_line(const Comparison &comparison);
+// The command, or both of them: a line each.
+std::vector<std::string> command_lines(const Comparison &comparison);
 // "others used 0.9 of 2 CPUs", or empty where that is not known.
 std::string load_line(const Load &load, unsigned processors);
 

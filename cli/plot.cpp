@@ -90,7 +90,8 @@ std::string name_of(std::size_t pair) {
 
 } // namespace
 
-std::string plot_times(const std::vector<Pair> &pairs) {
+std::string plot_times(const Comparison &comparison) {
+    const std::vector<Pair> &pairs = comparison.pairs;
     std::vector<double> walls;
     for (const Pair &pair : pairs)
         walls.insert(walls.end(), {pair.runs[kWithout].wall, pair.runs[kWith].wall});
@@ -107,9 +108,9 @@ std::string plot_times(const std::vector<Pair> &pairs) {
         const double without = pairs[i].runs[kWithout].wall, with = pairs[i].runs[kWith].wall;
         text += svg_line(frame.x(i), frame.y(without), frame.x(i), frame.y(with), "join");
         text += svg_dot(frame.x(i), frame.y(without), style(without, "without"),
-                        name_of(i) + ", without: " + duration(without));
-        text +=
-            svg_dot(frame.x(i), frame.y(with), style(with, "with"), name_of(i) + ", with: " + duration(with));
+                        name_of(i) + ", " + comparison.name_of(kWithout) + ": " + duration(without));
+        text += svg_dot(frame.x(i), frame.y(with), style(with, "with"),
+                        name_of(i) + ", " + comparison.name_of(kWith) + ": " + duration(with));
     }
     const auto beyond =
         std::count_if(walls.begin(), walls.end(), [&frame](double wall) { return frame.is_beyond(wall); });

@@ -11,7 +11,7 @@
 namespace thrum {
 
 // Every pair's two wall times, joined; the axis starts at 0, so that lengths may be compared.
-std::string plot_times(const std::vector<Pair> &pairs);
+std::string plot_times(const Comparison &comparison);
 // Every pair's ratio, the median with its interval, and the line where nothing differs.
 std::string plot_ratios(const std::vector<double> &ratios, const Interval &median);
 

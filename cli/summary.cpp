@@ -40,6 +40,16 @@ Row row(const std::vector<Pair> &pairs, const Measure &measure) {
     return {{middle(without), middle(with)}, median_interval(ratios(without, with))};
 }
 
+// Of a measure that is 0 where a run was too short to be looked at: of the pairs in which both were not. Nothing where that is
+// less than half of them.
+Row known_row(const std::vector<Pair> &pairs, const Measure &measure) {
+    std::vector<Pair> known;
+    for (const Pair &pair : pairs)
+        if (measure(pair.runs[kWithout]) > 0 && measure(pair.runs[kWith]) > 0)
+            known.push_back(pair);
+    return 2 * known.size() < pairs.size() ? Row() : row(known, measure);
+}
+
 // Of the runs that have counters.
 std::optional<double> median_count(const std::vector<Pair> &pairs,
                                    const std::function<std::uint64_t(const Counters &)> &count) {
@@ -95,10 +105,10 @@ Summary summarize(const std::vector<Pair> &pairs, const std::vector<std::string>
     summary.switches = row(pairs, [](const Run &run) { return static_cast<double>(run.switches()); });
     summary.voluntary = row(pairs, [](const Run &run) { return static_cast<double>(run.voluntary); });
     summary.involuntary = row(pairs, [](const Run &run) { return static_cast<double>(run.involuntary); });
-    summary.peak_memory = row(pairs, [](const Run &run) { return run.peak_memory; });
-    summary.mean_memory = row(pairs, [](const Run &run) { return run.mean_memory; });
-    summary.peak_tasks = row(pairs, [](const Run &run) { return run.peak_tasks; });
-    summary.mean_tasks = row(pairs, [](const Run &run) { return run.mean_tasks; });
+    summary.peak_memory = known_row(pairs, [](const Run &run) { return run.peak_memory; });
+    summary.mean_memory = known_row(pairs, [](const Run &run) { return run.mean_memory; });
+    summary.peak_tasks = known_row(pairs, [](const Run &run) { return run.peak_tasks; });
+    summary.mean_tasks = known_row(pairs, [](const Run &run) { return run.mean_tasks; });
     summary.threads = median_count(pairs, [](const Counters &c) { return c.created + c.reused + c.passed; });
     summary.created = median_count(pairs, [](const Counters &c) { return c.created + c.passed; });
     summary.reused = median_count(pairs, [](const Counters &c) { return c.reused; });

@@ -10,6 +10,8 @@
 // Memory and tasks have a line each, by the same rules but within 1 +- 10 %: of the peak, or of the mean where only that
 // differs.
 //
+// Of two commands the sentences are about B, and R is the time of A to that of B.
+//
 // thrum-compare(1) tells the user the same.
 #include <algorithm>
 #include <cmath>
@@ -41,6 +43,11 @@ std::string as_fast(const Interval &ratio) {
     if (times(ratio.low) == times(ratio.high))
         return times(ratio.low) + " as fast";
     return "between " + times(ratio.low) + " and " + times(ratio.high) + " as fast";
+}
+
+// Whom a sentence is about, and a verb; of one program without and with the cache it goes without saying.
+std::string of_b(const Summary &summary, const char *verb) {
+    return summary.is_of_two ? std::string("B ") + verb + " " : "";
 }
 
 // "it creates 4 threads, none of which was reused (user stack 4)"; empty where that is not known.
@@ -102,7 +109,7 @@ std::string why_slower(const Summary &summary) {
 }
 
 std::string why_inconclusive(const Summary &summary, const Load &load, unsigned processors) {
-    const std::string between = as_fast(summary.wall.ratio);
+    const std::string between = of_b(summary, "is") + as_fast(summary.wall.ratio);
     if (is_busy(summary, load, processors))
         return "the machine was busy (" + load_line(load, processors) + "); " + between;
     return between + "; more runs (-n " + std::to_string(4 * summary.wall.ratio.count) + ") may tell";
@@ -114,11 +121,11 @@ void note_cpu(const Summary &summary, Verdict &verdict) {
     if (cpu.count < kFewest || verdict.kind == Verdict::kNone)
         return;
     if (cpu.low > kSame)
-        verdict.notes.push_back("CPU time: " + times(cpu.median) + " less (" + range(cpu.low, cpu.high) +
-                                ")");
+        verdict.notes.push_back("CPU time: " + of_b(summary, "takes") + times(cpu.median) + " less (" +
+                                range(cpu.low, cpu.high) + ")");
     else if (cpu.high < 1 / kSame)
-        verdict.notes.push_back("CPU time: " + times(1 / cpu.median) + " as much (" + times(1 / cpu.high) +
-                                " to " + times(1 / cpu.low) + ")");
+        verdict.notes.push_back("CPU time: " + of_b(summary, "takes") + times(1 / cpu.median) + " as much (" +
+                                times(1 / cpu.high) + " to " + times(1 / cpu.low) + ")");
 }
 
 enum class Change { kUnknown, kAlike, kMore, kLess };
@@ -142,20 +149,21 @@ std::string changed_line(Change change, const Interval &ratio, const char *as_mu
 }
 
 // `what`: "memory"; `as_much`: "much". Nothing where no run was looked at.
-std::string judge_footprint(const char *what, const char *as_much, const Row &peak, const Row &mean) {
+std::string judge_footprint(const Summary &summary, const char *what, const char *as_much, const Row &peak,
+                            const Row &mean) {
     if (peak.ratio.count == 0 && mean.ratio.count == 0)
         return "";
-    const std::string begin = std::string(what) + ": ";
+    const std::string begin = std::string(what) + ": ", has = begin + of_b(summary, "has");
     const Change at_peak = change_of(peak.ratio), in_mean = change_of(mean.ratio);
     if (at_peak == Change::kMore || at_peak == Change::kLess)
-        return begin + changed_line(at_peak, peak.ratio, as_much, "at the peak");
+        return has + changed_line(at_peak, peak.ratio, as_much, "at the peak");
     if (in_mean == Change::kMore || in_mean == Change::kLess)
-        return begin + changed_line(in_mean, mean.ratio, as_much, "in the mean");
+        return has + changed_line(in_mean, mean.ratio, as_much, "in the mean");
     if (at_peak == Change::kAlike && (in_mean == Change::kAlike || mean.ratio.count == 0))
         return begin + "no difference";
     const Interval &ratio = at_peak == Change::kUnknown && peak.ratio.count != 0 ? peak.ratio : mean.ratio;
-    return begin + "inconclusive; between " + times(1 / ratio.high) + " and " + times(1 / ratio.low) +
-           " as " + as_much;
+    return begin + "inconclusive; " + of_b(summary, "has") + "between " + times(1 / ratio.high) + " and " +
+           times(1 / ratio.low) + " as " + as_much;
 }
 
 Verdict judge_wall(const Summary &summary, const Load &load, unsigned processors) {
@@ -166,16 +174,20 @@ Verdict judge_wall(const Summary &summary, const Load &load, unsigned processors
         return {Verdict::kInconclusive,
                 "inconclusive: " + counted(static_cast<double>(ratio.count), "pair") +
                     " of runs, and it takes " + std::to_string(kFewest) + " to tell (so far " +
-                    as_fast(ratio) + ")",
+                    of_b(summary, "is") + as_fast(ratio) + ")",
                 {},
                 {},
                 {}};
     if (ratio.low >= 1 / kSame && ratio.high <= kSame)
         return {Verdict::kSame, with_reason("no difference", why_same(summary)), {}, {}, {}};
     if (ratio.low > 1)
-        return {Verdict::kFaster, times(ratio.median) + " faster", {}, {}, {}};
+        return {Verdict::kFaster, of_b(summary, "is") + times(ratio.median) + " faster", {}, {}, {}};
     if (ratio.high < 1)
-        return {Verdict::kSlower, "slower: " + times(1 / ratio.median) + why_slower(summary), {}, {}, {}};
+        return {Verdict::kSlower,
+                of_b(summary, "is") + "slower: " + times(1 / ratio.median) + why_slower(summary),
+                {},
+                {},
+                {}};
     Verdict verdict{
         Verdict::kInconclusive, "inconclusive: " + why_inconclusive(summary, load, processors), {}, {}, {}};
     if (summary.threads && *summary.threads < kFewThreads)
@@ -192,8 +204,8 @@ std::string times(double ratio) {
 Verdict judge(const Summary &summary, const Load &load, unsigned processors) {
     Verdict verdict = judge_wall(summary, load, processors);
     if (verdict.kind != Verdict::kNone) {
-        verdict.memory = judge_footprint("memory", "much", summary.peak_memory, summary.mean_memory);
-        verdict.tasks = judge_footprint("tasks", "many", summary.peak_tasks, summary.mean_tasks);
+        verdict.memory = judge_footprint(summary, "memory", "much", summary.peak_memory, summary.mean_memory);
+        verdict.tasks = judge_footprint(summary, "tasks", "many", summary.peak_tasks, summary.mean_tasks);
     }
     note_cpu(summary, verdict);
     const bool said = verdict.line.find("the machine was busy") != std::string::npos;

@@ -278,6 +278,73 @@ TEST(Compare, AProcessThatIsLeftBehindSaysNothing) {
 }
 #endif
 
+// --- two commands -----------------------------------------------------------------------------------------------
+
+// Both as they are, in turn, each with its own arguments.
+TEST(Compare, TwoCommands) {
+    const Place mine(CLI_STANDIN);
+    const std::string log = mine.path("log");
+    const Words a = {"/bin/sh", "-c", "echo \"a ${LD_PRELOAD:-none} $*\" >>" + log, "name", "1", "--json"},
+                b = {"/bin/sh", "-c", "echo b >>" + log};
+    for (const bool has_dashes : {false, true}) {
+        mine.write("log", "", 0644);
+        Words words = {"-n", "2", "--warmup", "0", "--json", "--"};
+        words.insert(words.end(), a.begin(), a.end());
+        words.push_back("--vs");
+        if (has_dashes)
+            words.push_back("--");
+        words.insert(words.end(), b.begin(), b.end());
+        const Ended ended = compare(words, {}, mine);
+        EXPECT_EQ(ended.code(), 0) << ended.err;
+        const std::string line = "a none 1 --json\n";
+        EXPECT_EQ(read_file(log), line + "b\nb\n" + line);
+        EXPECT_EQ(
+            json_value(ended.out, "d['command'][3:], len(d['other']), [p['first'] for p in d['pairs']]"),
+            "['name', '1', '--json'] 3 ['A', 'B']");
+        EXPECT_EQ(json_value(ended.out, "all(p[a]['wall'] > 0 for p in d['pairs'] for a in 'AB')"), "True");
+        EXPECT_EQ(json_value(ended.out, "d['summary']['wall']['A']['median'] > 0"), "True");
+    }
+}
+
+TEST(Compare, TwoCommandsInATable) {
+    const std::string csv = place().path("two.csv"), document = place().path("two.md"),
+                      page = place().path("two.html");
+    const Ended ended =
+        compare({"-n", "5", "--warmup", "0", "--export-csv", csv, "--export-markdown", document, "--html",
+                 page, "--", kProbe, "exit", "0", "--vs", "/bin/sh", "-c", "sleep 0.2"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.out.find("A: " + kProbe +
+                             " exit 0\nB: /bin/sh -c 'sleep 0.2'\n5 pairs of runs, A and B in "
+                             "turn; median (middle half)\n\n"),
+              0U)
+        << ended.out;
+    EXPECT_NE(ended.out.find("\nB is slower: "), std::string::npos) << ended.out;
+    EXPECT_EQ(ended.out.find("cache"), std::string::npos) << ended.out;
+    EXPECT_EQ(ended.out.find("without"), std::string::npos) << ended.out;
+    EXPECT_EQ(read_file(csv).rfind("pair,first,A_wall,", 0), 0U) << read_file(csv);
+    EXPECT_NE(read_file(document).find("| | A | B | A / B |"), std::string::npos) << read_file(document);
+    EXPECT_EQ(read_file(page).find("cache"), std::string::npos);
+    expect_sound_page(read_file(page));
+}
+
+TEST(Compare, TwoCommandsThatCannotBeCompared) {
+    expect_refused(compare({"-n", "1", "--", kProbe, "exit", "0", "--vs", kProbe, "exit", "3"}), 1,
+                   "B failed: exit code 3 (-i compares all the same)");
+    EXPECT_EQ(compare({"-i", "-n", "1", "--", kProbe, "exit", "0", "--vs", kProbe, "exit", "3"}).code(), 0);
+    expect_refused(
+        compare({"-n", "1", "--timeout", "0.2", "--", kProbe, "exit", "0", "--vs", "/bin/sleep", "1000"}), 1,
+        "a run of B took longer than 0.2 s and was ended");
+    const std::string usage =
+        "--vs stands between two commands: thrum compare [OPTIONS] -- A ARGS... --vs B ARGS...";
+    for (const Words &words :
+         {Words{"--", kProbe, "--vs"}, Words{"--vs", kProbe}, Words{"--", "--vs", kProbe}})
+        expect_refused(compare(words), 2, usage);
+    expect_refused(compare({"--mode", "stacks", "--", kProbe, "--vs", kProbe}), 2,
+                   "with --vs both commands run as they are, without the cache, so that options of the cache "
+                   "have no effect; thrum run may be a part of a command");
+    expect_refused(compare({"--", kProbe, "--vs", "/nowhere"}), 127, "/nowhere: No such file or directory");
+}
+
 // --- other forms ------------------------------------------------------------------------------------------------
 
 TEST(Compare, ForSpreadsheetsAndDocuments) {
@@ -295,6 +362,18 @@ TEST(Compare, ForSpreadsheetsAndDocuments) {
     EXPECT_EQ(std::count(lines.begin(), lines.end(), ','), 4 * 12) << lines;
     EXPECT_NE(read_file(document).find("| wall time | "), std::string::npos);
     EXPECT_EQ(compare({"--html", csv, "--export-csv", csv, "--", kProbe}).code(), 2);
+}
+
+TEST(Compare, ToStandardOutput) {
+    const std::string table = place().path("table");
+    const Ended ended =
+        compare({"-n", "1", "--warmup", "0", "--export-csv", "-", "-o", table, "--", kProbe, "exit", "0"});
+    EXPECT_EQ(ended.code(), 0) << ended.err;
+    EXPECT_EQ(ended.out.rfind("pair,first,", 0), 0U) << ended.out;
+    EXPECT_FALSE(std::filesystem::exists("-"));
+    expect_refused(
+        compare({"--html", "-", "--", kProbe}), 2,
+        "two of --html, --export-csv, --export-markdown and the table name the same file, standard output");
 }
 
 TEST(Compare, APreparationBeforeEachRun) {

@@ -241,6 +241,35 @@ std::vector<Pair> with_footprint(double memory, double tasks) {
     return list;
 }
 
+// Runs that are over before they are looked at have none: those pairs say nothing, and no median is made of zeros.
+TEST(Verdict, MemoryOfRunsThatWereTooShort) {
+    std::vector<Pair> list = with_footprint(1, 1);
+    for (std::size_t i = 0; i < 3; i++)
+        list[i].runs[thrum::kWithout].peak_memory = 0;
+    const Summary some = thrum::summarize(list);
+    EXPECT_GT(some.peak_memory.arms[thrum::kWithout].low, 7.9e6);
+    EXPECT_EQ(some.peak_memory.ratio.count, list.size() - 3);
+    for (std::size_t i = 3; i < 8; i++)
+        list[i].runs[thrum::kWithout].peak_memory = 0;
+    const std::string table = thrum::as_table(comparison(list), thrum::summarize(list), judged(list));
+    EXPECT_EQ(table.find("memory, peak"), std::string::npos) << table;
+}
+
+TEST(Verdict, TwoCommands) {
+    const auto of_two = [](std::vector<Pair> list) {
+        Summary summary = thrum::summarize(list);
+        summary.is_of_two = true;
+        return thrum::judge(summary, load(0), 2);
+    };
+    EXPECT_EQ(of_two(pairs(around(2, 0.01))).line, "B is 2.0x faster");
+    EXPECT_EQ(of_two(pairs(around(0.5, 0.01))).line.find("B is slower: 2.0x"), 0U);
+    EXPECT_EQ(of_two(pairs({2, 2}))
+                  .line.find("inconclusive: 2 pairs of runs, and it takes 5 to tell (so far B is 2.0x"),
+              0U)
+        << of_two(pairs({2, 2})).line;
+    EXPECT_EQ(of_two(with_footprint(1.5, 4)).tasks, "tasks: B has 4.0x as many in the mean (4.0x to 4.0x)");
+}
+
 TEST(Verdict, MemoryAndTasksHaveALineEach) {
     Verdict verdict = judged(with_footprint(1, 1));
     EXPECT_EQ(verdict.memory, "memory: no difference");
