@@ -45,7 +45,7 @@ std::string as_fast(const Interval &ratio) {
     return "between " + times(ratio.low) + " and " + times(ratio.high) + " as fast";
 }
 
-// Whom a sentence is about, and a verb; of one program without and with the cache it goes without saying.
+// The subject of a sentence, and a verb; of one program without and with the cache the subject is understood.
 std::string of_b(const Summary &summary, const char *verb) {
     return summary.is_of_two ? std::string("B ") + verb + " " : "";
 }
