@@ -150,7 +150,7 @@ void ChildWatch::begin(const Candidate &candidate, double now) {
         watched->sampler.attach(candidate.process.id);
     } catch (const Failure &failure) {
         refused_[candidate.process.id] = candidate.process.begin;
-        if (process::stat(candidate.process.id)) // otherwise it has ended
+        if (warnings.empty() && process::stat(candidate.process.id)) // otherwise it has ended
             warnings.emplace_back(failure.what());
         return;
     }

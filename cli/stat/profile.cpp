@@ -123,6 +123,8 @@ class PerfProfile : public CpuProfile {
     pid_t child_ = 0;
     double began_ = 0; // on CLOCK_MONOTONIC
     std::vector<Ring> rings_;
+    std::map<int, int>
+        ring_of_cpu_; // of a process that ran already: the event whose ring all of the CPU share
     std::vector<Descriptor> events_; // of threads of a process that ran already; they share the CPU's ring
     bool is_attached_ = false;
     MapReader maps_{observed.maps, true};
@@ -177,17 +179,19 @@ std::vector<pid_t> threads_of(pid_t pid) {
 bool PerfProfile::attach_on(int cpu, const std::vector<pid_t> &threads, int &error) {
     perf_event_attr attributes = attributes_for(period_, with_kernel_);
     attributes.disabled = attributes.enable_on_exec = 0;
-    const Ring *ring = nullptr;
+    bool has_any = false;
     for (const pid_t thread : threads) {
         const int fd = open_event(attributes, thread, cpu);
         if (fd < 0) {
             error = errno == ESRCH || errno == ENODEV ? error : errno; // it has ended; the CPU is offline
             continue;
         }
-        if (ring != nullptr) {
+        if (const auto ring = ring_of_cpu_.find(cpu); ring != ring_of_cpu_.end()) {
             events_.emplace_back(fd);
-            if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->event()) != 0)
+            if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->second) != 0)
                 error = errno;
+            else
+                has_any = true;
             continue;
         }
         rings_.emplace_back(fd);
@@ -196,9 +200,10 @@ bool PerfProfile::attach_on(int cpu, const std::vector<pid_t> &threads, int &err
             rings_.pop_back();
             return false;
         }
-        ring = &rings_.back();
+        ring_of_cpu_[cpu] = rings_.back().event();
+        has_any = true;
     }
-    return ring != nullptr;
+    return has_any;
 }
 
 // Each takes a descriptor for each CPU.
@@ -249,15 +254,19 @@ void PerfProfile::each_child(const std::function<void(ChildProfile &)> &visit) {
 // One that was there when this process attached has no event yet. Its own children that it had by then have none either, until
 // they are asked for themselves.
 std::shared_ptr<CpuProfile> PerfProfile::of_child(pid_t pid) {
-    constexpr std::size_t kThreadsMost = 64;
+    constexpr std::size_t kEventsMost = 100; // for each such process
     if (is_attached_ && others_.count(pid) == 0) {
         std::vector<pid_t> threads = threads_of(pid);
-        threads.resize(std::min(threads.size(), kThreadsMost));
-        const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+        const long cpus = std::max(1L, sysconf(_SC_NPROCESSORS_CONF));
+        threads.resize(
+            std::min(threads.size(), std::max<std::size_t>(1, kEventsMost / static_cast<std::size_t>(cpus))));
         bool has_any = false;
         int error = 0;
         for (int cpu = 0; cpu < cpus; cpu++)
             has_any = attach_on(cpu, threads, error) || has_any;
+        if (!has_any && error != 0)
+            warnings.push_back("no CPU profile of process " + std::to_string(pid) + ": " +
+                               std::strerror(error));
         if (!has_any)
             return nullptr;
     }
