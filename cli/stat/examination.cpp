@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 
 #include "failure.hpp"
@@ -172,6 +174,8 @@ Measured Examination::run_bare(const Launch &launch, Streams streams) {
     if (options_.rate == nullptr)
         return run_once(launch, streams, {});
     const Descriptor file(memfd_create("thrum-output", MFD_CLOEXEC));
+    if (!file.is_open()) // the output would go elsewhere, and no rate be found in it
+        throw Failure(kFailed, std::string("no memory for what the program prints: ") + std::strerror(errno));
     streams.capture = file.get();
     Measured measured = run_once(launch, streams, {});
     const std::string output = process::read_all("/proc/self/fd/" + std::to_string(file.get())).value_or("");
