@@ -13,7 +13,7 @@
 set -euo pipefail
 
 # A place moves from one line to the next when it is clean: files and folders, whole or only the string literals in them.
-clean_text=(README.md CONTRIBUTING.md docs/man docs/guide/programs.md docs/reference/glossary.md include src cache cli stat examples)
+clean_text=(README.md CONTRIBUTING.md docs/man docs/guide docs/reference include src cache cli stat examples)
 clean_strings=()
 
 dialect='who|whoever|whom|nobody|somebody|he|his|go(es)? on|comes on|is to be had'
