@@ -41,8 +41,9 @@ strings_of() {
 
 if [[ ${1:-} == --count ]]; then
     shift
-    for file; do
-        [[ ! -f $file ]] || { number=$(of_dialect "$file" | wc -l); ((number == 0)) || echo "$number $file"; }
+    { grep -liwE -- "$dialect" "$@" || true; } | while read -r file; do
+        number=$(of_dialect "$file" | wc -l)
+        ((number == 0)) || echo "$number $file"
     done | sort -rn
     exit
 fi
@@ -56,10 +57,11 @@ failed=0
     failed=1
 }
 
-mapfile -t files < <(find "${clean_text[@]}" -type f | sort)
+mapfile -t files < <(find "${clean_text[@]}" -type f | sort | xargs grep -liwE -- "$dialect" || true)
 found=$(of_dialect "${files[@]}")
 if ((${#clean_strings[@]})); then
-    mapfile -t files < <(find "${clean_strings[@]}" -name '*.[ch]' -o -name '*.[ch]pp' | sort)
+    mapfile -t files < <(find "${clean_strings[@]}" -name '*.[ch]' -o -name '*.[ch]pp' | sort |
+        xargs grep -liE "\"[^\"]*\<($dialect)\>" || true) # those that are worth a closer look
     for file in "${files[@]}"; do
         found+=$(strings_of "$file" | grep -iE ":.*\<($dialect)\>" | sed "s|^|\n$file:|" || true)
     done

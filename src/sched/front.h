@@ -31,7 +31,7 @@ static inline struct thrum_unit *front_host(void) {
     return worker_here()->loop;
 }
 
-/* A unit that nobody joins and that is in no queue; it gets its stack when it first runs. `attr` names a pool. NULL without
+/* A unit that is not joined and is in no queue; it gets its stack when it first runs. `attr` names a pool. NULL without
  * memory. From: anywhere. */
 struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 

@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void unit_free(struct worker *worke
     }
 }
 
-/* One that nobody joins and that stands in no queue, for a front end to run (front.h). NULL: no memory, or `attributes`
+/* One that is not joined and is in no queue, for a front end to run (front.h). NULL: no memory, or `attributes`
  * contradict the runtime. */
 struct attributes;
 struct thrum_unit *unit_make(struct worker *worker, const struct attributes *attributes, void *(*fn)(void *),
