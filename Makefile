@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A front for people; CMake does the work (CMakePresets.json). "make help" lists the targets.
+# Short names for what CMake does (CMakePresets.json). "make help" lists the targets.
 PRESET ?= release
 PREFIX ?= /usr/local
 DURATION ?= 600
@@ -12,22 +12,22 @@ all:       ## build one preset (PRESET=release)
 	@cmake --preset $(PRESET)
 	@cmake --build --preset $(PRESET)
 
-run:       ## the main job on real programs, without and with thrum
+run:       ## real programs, without and with thrum
 	@./run
 
-check:     ## while working: build, unit tests of the release build, lint of the changed files
+check:     ## while working: build, unit tests of the release build, lint of changed files
 	@scripts/check.sh
 
-test:      ## before a commit that is to land: everything that a first visit should see
+test:      ## before a commit: everything but what is heavy
 	@./test
 
-test-all:  ## ./test and all that is heavy: sanitizers, clang, aarch64, chroots, JDK, PyTorch
+test-all:  ## ./test and the heavy tests: sanitizers, clang, aarch64, chroots, JDK, PyTorch
 	@scripts/test-all.sh
 
-bench: all ## the benchmarks, as tables, and the figure of spawn: build/<preset>/spawn.svg
+bench: all ## all benchmarks, as tables, and the figure of spawn: build/<preset>/spawn.svg
 	@scripts/bench.sh build/$(PRESET)
 
-bench-check: all ## the benchmarks that have targets to reach; fails if one is missed
+bench-check: all ## benchmarks with targets; fails if one is missed
 	@scripts/bench-check.sh build/$(PRESET)
 
 casestudy: ## the experiments of docs/studies/casestudy.md, with figures: build/casestudy
@@ -46,7 +46,7 @@ applications: ## preemption at work: the next three
 	@scripts/applications.sh build/$(PRESET)
 
 cholesky:  ## nested parallelism with a busy-waiting library (docs/studies/cholesky.md), with figures: build/applications
-insitu:    ## a simulation that is analysed on the way (docs/studies/insitu.md), likewise
+insitu:    ## a simulation analysed while it runs (docs/studies/insitu.md), likewise
 tail:      ## short requests beside long ones (docs/studies/tail-latency.md), likewise
 cholesky insitu tail:
 	@cmake --preset $(PRESET)
@@ -58,11 +58,11 @@ bench-preempt: ## what preemption costs (docs/internals/preemption-cost.md), wit
 	@cmake --build --preset $(PRESET) --target bench-preempt
 	@scripts/preempt-cost.sh build/$(PRESET)
 
-soak:      ## all that goes on for long, one after the other: soak-tests and soak-preempt
+soak:      ## soak-tests, then soak-preempt
 	@$(MAKE) --no-print-directory soak-tests
 	@$(MAKE) --no-print-directory soak-preempt
 
-soak-tests: ## the tests again and again (DURATION=600 seconds, after building), and random graphs as below
+soak-tests: ## repeat the tests for DURATION=600 seconds after the build, and random graphs as below
 	@scripts/soak.sh $(DURATION)
 
 soak-ult: all ## random graphs of user-level threads (DURATION, and WORKERS and SEED if given)
@@ -74,16 +74,16 @@ soak-preempt: all ## preemption, at all places, in all modes: an hour; less does
 format:    ## clang-format, in place
 	@scripts/lint.sh --format
 
-lint:      ## clang-format, clang-tidy and shellcheck, without changing anything
+lint:      ## clang-format, clang-tidy, shellcheck and the documents, without changing anything
 	@scripts/lint.sh
 
-install:   ## into PREFIX (/usr/local), below DESTDIR if that is set
+install:   ## into PREFIX (/usr/local), below DESTDIR if set
 	@case '$(PREFIX)' in /*) ;; *) echo "make install: PREFIX is an absolute path, not '$(PREFIX)'" >&2; exit 2;; esac
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@cmake --build --preset release
 	@cmake --install build/release --prefix $(PREFIX)
 
-clean:     ## remove build/, but for the chroots, which are slow to make
+clean:     ## remove build/, except the chroots, which are slow to make
 	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name chroots -exec rm -rf {} +; fi
 
 help:

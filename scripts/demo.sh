@@ -63,7 +63,7 @@ under() {
     if [[ $variant == thrum ]]; then exec "$thrum" run --verbose -- "$@"; else exec "$@"; fi
 }
 
-# The threads created and reused by all processes of the last run. Without thrum nobody counts them.
+# The threads created and reused by all processes of the last run. Without thrum they are not counted.
 threads_of_summary() { # VARIANT
     [[ $1 == thrum ]] || { echo - -; return; }
     grep -o 'created [0-9]*, reused [0-9]*' "$work/log" |
@@ -180,14 +180,14 @@ now_runs() { # ROUND VARIANT WORKLOAD
     if [[ -t 1 ]]; then printf '\r%s\033[K' "$line"; else echo "$line"; fi
 }
 
-# A run takes as long as it is told to and starts and ends something; stress-ng up to twice that where the machine is busy.
+# A run takes the requested time and a little for start and end; stress-ng up to twice that on a busy machine.
 runs=$((2 * rounds)) least=0 most=0
 [[ -z $stress ]] || least=$((least + runs * seconds)) most=$((most + runs * (2 * seconds + 1)))
 [[ -z $http ]] || least=$((least + runs * seconds)) most=$((most + runs * (seconds + 2)))
-echo "Unmodified programs without and with thrum, $rounds rounds of $seconds s each, in turns, on $(nproc) CPUs."
+echo "Unmodified programs without and with thrum: $rounds alternating rounds of $seconds s each, on $(nproc) CPUs."
 echo "This takes $least to $most seconds."
 for ((round = 0; round < rounds; round++)); do
-    # Who goes first changes from round to round, so that a drift of the machine favours neither.
+    # The order alternates from round to round, so that a drift of the machine favours neither.
     if ((round % 2)); then order=(thrum plain); else order=(plain thrum); fi
     for variant in "${order[@]}"; do
         if [[ $stress ]]; then

@@ -11,7 +11,7 @@ source scripts/lib.sh
 
 steps=(native heavy asan tsan clang aarch64 lint reproducible newer-glibc fresh-debian)
 
-# With a build that fails, its tests have failed, and the other steps go on.
+# If a build fails, its tests count as failed, and the other steps continue.
 built() { build "$@" || { failed=$((failed + 1)); echo "build $1 FAILED" >&2; return 1; }; }
 
 step_native() { # what ./test does
