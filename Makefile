@@ -68,7 +68,7 @@ soak-tests: ## repeat the tests for DURATION=600 seconds after the build, and ra
 soak-ult: all ## random graphs of user-level threads (DURATION, and WORKERS and SEED if given)
 	@build/$(PRESET)/tests/stress/stress-ult --seconds $(DURATION) $(WORKERS:%=--workers %) $(SEED:%=--seed %)
 
-soak-preempt: all ## preemption, at all places, in all modes: an hour; less does not count (DURATION; SEED if given)
+soak-preempt: all ## stress preemption in all modes for an hour; a shorter run does not count (DURATION, SEED)
 	@scripts/soak-preempt.sh build/$(PRESET) $(if $(filter file,$(origin DURATION)),3600,$(DURATION)) $(SEED:%=--seed %)
 
 format:    ## clang-format, in place
