@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Assertions of internal invariants. In debug builds a broken one prints its place and aborts; in release
- * builds the condition is not evaluated. What a user can get wrong is not asserted but answered by an errno. */
+/* Assertions of internal invariants. In debug builds a broken one prints its place and aborts; in release builds the
+ * condition is not evaluated. A user's mistakes are not asserted but answered by an errno. */
 #ifndef THRUM_BASE_ASSERT_H
 #define THRUM_BASE_ASSERT_H
 

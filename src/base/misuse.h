@@ -14,8 +14,8 @@ _Noreturn static inline void misuse_end(const char *what) {
     abort();
 }
 
-/* A public function got NULL in the place of an object or a function. It answers EINVAL; if it has no error to answer, it
- * ends the process by this, in any build. */
+/* A public function got NULL instead of an object or a function. It returns EINVAL; if it returns no error, it ends
+ * the process by this, in any build. */
 #define is_null(pointer) __builtin_expect((pointer) == NULL, 0)
 __attribute__((cold)) _Noreturn void misuse_null(const char *function);
 

@@ -67,7 +67,7 @@ static void refill(struct slab *slab) {
     carve(slab, low);
 }
 
-/* Objects that follow each other in the list mostly are of one chunk: `last` is looked at first. */
+/* Neighbours in the list mostly belong to one chunk: `last` is examined first. */
 static struct chunk *chunk_of(const struct slab *slab, const char *object, struct chunk *last) {
     if (last != NULL && (uintptr_t)object - (uintptr_t)last->low < CHUNK)
         return last;

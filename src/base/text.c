@@ -17,7 +17,7 @@ void text_keep_stderr(void) {
     int saved = errno, copy = -1;
     kept = true;
     if (fstat(STDERR_FILENO, &kept_file) != 0)
-        out = -1; /* it is closed, and its number will be another file's */
+        out = -1; /* it is closed, and its number will be reused for another file */
     for (int from = 960; from >= 15 && copy < 0 && out >= 0; from /= 4)
         copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, from);
     if (copy >= 0)
@@ -31,8 +31,8 @@ static bool is_kept_file(int fd) {
            now.st_ino == kept_file.st_ino;
 }
 
-/* A program may close all descriptors, ours too, and open files of its own: nothing is written into those. -1: there is
- * no place to say it. */
+/* A program may close all descriptors, ours too, and open files of its own: nothing is written into those. -1: there
+ * is no place to report to. */
 static int where(void) {
     if (!kept || is_kept_file(out))
         return out;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One line of text, built without stdio or malloc and written with one system call.
  *
- * The preloaded library speaks from places where stdio's locks or the allocator may be held or gone: while a
- * library is initialised, at exit, in an assertion. A line that outgrows the buffer is cut, never split. */
+ * The preloaded library prints from places where stdio's locks or the allocator may be held or gone: while a library
+ * is initialised, at exit, in an assertion. A line that outgrows the buffer is cut, never split. */
 #ifndef THRUM_BASE_TEXT_H
 #define THRUM_BASE_TEXT_H
 

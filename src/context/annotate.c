@@ -78,8 +78,8 @@ void annotate_thread_end(struct annotate_thread *thread) {
     thread->loop_fiber = NULL;
 }
 
-/* Never taken back: what is no longer mapped, or another's memory, does no harm to either. Where they lie a kernel thread's
- * stack may have been, whose last frames ASan still knows: it does not see libc unmap that. */
+/* Never taken back: memory that is no longer mapped, or reused, does no harm to either. A kernel thread's stack may
+ * have been there, whose last frames ASan still knows: it does not see libc unmap that. */
 void annotate_stacks_new(struct annotate_stack stacks) {
     if (__asan_unpoison_memory_region != NULL && __asan_region_is_poisoned != NULL &&
         __asan_region_is_poisoned(stacks.low, stacks.size) != NULL)
@@ -129,7 +129,7 @@ void annotate_make(struct annotate_thread *thread) {
         thread->next_fiber = __tsan_create_fiber(0);
 }
 
-/* What others did on this stack before is ordered by the way that it took from them to us. */
+/* What other units did on this stack before is ordered by the way that it took from them to this one. */
 void annotate_begin(struct annotate_thread *thread, struct annotate_stack stack, bool fresh) {
     if (asan && fresh)
         __sanitizer_finish_switch_fiber(NULL, NULL, NULL);

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Some tool wants to be told about switches; r/o after annotate_init. */
+/* A tool wants to be told about switches; r/o after annotate_init. */
 extern bool annotate_on __attribute__((visibility("hidden")));
 
 /* A tool delays signals, or has its own records in thread-locals: no unit can be preempted. Likewise. */
@@ -53,9 +53,9 @@ void annotate_thread_end(struct annotate_thread *thread);
 
 /* A stack was made. It stays as long as its memory. */
 uint64_t annotate_stack_new(struct annotate_stack stack);
-/* It is about to be other memory again; `id` is what annotate_stack_new returned. */
+/* Its memory is about to be reused; `id` is what annotate_stack_new returned. */
 void annotate_stack_gone(uint64_t id, struct annotate_stack stack);
-/* The same of many that lie side by side. LSan reads /proc/self/maps once for each region that it is told of. */
+/* The same for many that lie side by side. LSan reads /proc/self/maps once for each region that it is told of. */
 void annotate_stacks_new(struct annotate_stack stacks);
 /* Guard pages must be mappings of their own. LSan sees from them what it must not read; Valgrind, which reads for the
  * kernel what system calls are given, would end by one that it does not know of. */
@@ -72,12 +72,12 @@ void annotate_leave(struct annotate_left *left, const struct annotate_thread *th
                     struct annotate_stack to);
 void annotate_resume(const struct annotate_left *left);
 
-/* Before the switch to a unit that begins: in TSan's reports the caller is where it was made. */
+/* Before the switch to a unit that begins: TSan's reports show the caller as its creator. */
 void annotate_make(struct annotate_thread *thread);
 /* A unit begins on this stack. `fresh`: it is entered by a switch; else another has just ended on it. */
 void annotate_begin(struct annotate_thread *thread, struct annotate_stack stack, bool fresh);
 
-/* It ends. What is left to do before another begins here, or the stack is left for good, counts as the thread's own. */
+/* It ends. Further work before another unit begins here, or the stack is left for good, counts as the thread's own. */
 void annotate_end(const struct annotate_thread *thread, struct annotate_stack stack);
 void annotate_leave_for_good(struct annotate_stack to);
 

@@ -82,7 +82,7 @@ static bool fill(struct depot *depot, struct magazine *empty) {
         if (magazine->count == MAGAZINE_SIZE) {
             struct magazine *next = magazine_new();
             if (next == NULL)
-                break; /* the rest of the chunk lies idle, and keeps it from being unmapped */
+                break; /* the rest of the chunk stays unused, and keeps it from being unmapped */
             if (magazine != empty)
                 give_untouched(depot, magazine);
             magazine = next;
@@ -168,7 +168,7 @@ void depot_put_shared(struct depot *depot, void *object) {
 
 /* --- giving back -------------------------------------------------------------------------------------- */
 
-/* Those that have lain here since before `before`: the list is newest first, so they are its end. */
+/* Those that have been here since before `before`: the list is newest first, so they are its end. */
 static struct magazine *take_old_locked(struct depot *depot, uint64_t before) {
     struct magazine **at = &depot->full;
     while (*at != NULL && (*at)->since >= before)
@@ -204,7 +204,7 @@ static struct depot_chunk *take_idle_locked(struct depot *depot, unsigned *chunk
     return going;
 }
 
-/* Leaves those whose chunk stays, and gives back their memory, unless their chunk could go the next time. */
+/* Keeps those whose chunk stays, and gives back their memory, unless their chunk could be unmapped the next time. */
 static void sift(struct depot *depot, struct magazine *magazine) {
     unsigned kept = 0;
     bool all = true;
@@ -230,8 +230,8 @@ static bool some_are_touched_locked(const struct depot *depot) {
     return false;
 }
 
-/* Back to the end of the list, where they came from: what has come meanwhile is newer. True: some of them are empty, and
- * not needed any more. */
+/* Back to the end of the list, where they came from: what has come meanwhile is newer. True: some are empty, and not
+ * needed any more. */
 static bool put_back_locked(struct depot *depot, struct magazine *old) {
     struct magazine **at = &depot->full;
     bool some_are_empty = false;
@@ -276,7 +276,7 @@ bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks) {
     return more;
 }
 
-/* A chunk that is seen here stays: only the trimmer takes some off the list. */
+/* A chunk that is found here stays: only the trimmer removes some. */
 bool depot_find(struct depot *depot, bool (*is)(const void *object, const void *what), const void *what) {
     bool found = false;
     lock_acquire(&depot->trim_lock);

@@ -2,10 +2,10 @@
 /* Objects of one kind (descriptors, stacks) that many kernel threads take and give back, after Bonwick's vmem and
  * magazines ("Magazines and Vmem", USENIX 2001).
  *
- * Each worker keeps a magazine of free ones, which it alone touches; whole magazines go to and come from the depot.
- * Objects are cut from chunks, which are mapped when nothing else is left. What has lain in the depot for a while is
- * trimmed: chunks that are free as a whole are unmapped, of the others each object's memory is given back. So a burst
- * of a million leaves nothing behind.
+ * Each worker keeps a magazine of free ones, which only it touches; whole magazines go to and come from the depot.
+ * Objects are cut from chunks, which are mapped when nothing else is left. What has been in the depot for a while is
+ * trimmed: wholly free chunks are unmapped, of the others each object's memory is given back. So a burst of a million
+ * leaves nothing behind.
  *
  * An object is named by an address in its chunk, or by that of its end (stacks). Chunks are aligned to a power of two
  * and begin with a header, so that an object leads to its chunk. */
@@ -87,11 +87,11 @@ enum depot_surplus { DEPOT_NONE, DEPOT_SURPLUS, DEPOT_ARMED, DEPOT_LACKING };
  * which is less by those that it has unmapped; at 0 there may be more. True: some will be due later. */
 bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks);
 
-/* Is there an object for which `is` says so? It sees all there are, those that no one has taken among them; new ones that are
- * made meanwhile it may see or not. Nothing is trimmed until this returns. */
+/* Is there an object for which `is` returns true? It sees all existing objects, unused ones included; objects created
+ * meanwhile it may see or not. Nothing is trimmed until this returns. */
 bool depot_find(struct depot *depot, bool (*is)(const void *object, const void *what), const void *what);
 
-/* In a fork's child: forgets all there was; the caller may stand on an object. Caches are not to be used again. */
+/* In a fork's child: forgets everything; the caller may stand on an object. Caches must not be used again. */
 void depot_fork_child(struct depot *depot);
 
 /* Unmaps all; no thread uses any object. */

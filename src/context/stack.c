@@ -67,8 +67,8 @@ static char *bottom_below(const char *top, size_t size) {
     return (char *)page_up((uintptr_t)top) - stride(size);
 }
 
-/* Emulators answer advice that they do not know with success: believe it only if the kernel cannot read such a page.
- * (The signal mask that it is asked to take from there has no signals in it, if it can.) */
+/* Emulators return success for unknown advice: believe it only if the kernel cannot read such a page. (The signal
+ * mask that it is asked to take from there has no signals in it, if it can.) */
 static bool find_guard_advice(void) {
     char *page = memory_map(page_size, 0);
     if (page == NULL)

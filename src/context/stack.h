@@ -2,10 +2,10 @@
 /* Stacks of units.
  *
  * They come in classes, powers of two from 16 KiB to 1 GiB, each with a depot of its own, so that any size is as
- * cheap as any other. The default is a class by itself, of a size that is known when the runtime starts: so the threads
- * that take it need not ask. A stack is named by its top, 16-aligned; tops are spread over the sets of the CPU's caches.
+ * cheap as any other. The default is a class by itself, of a size that is known when the runtime starts: so threads
+ * with it need no lookup. A stack is named by its top, 16-aligned; tops are spread over the sets of the CPU's caches.
  * Below each is a guard (ARCH_STACK_GUARD), made by MADV_GUARD_INSTALL where the kernel has it (6.13), which needs no
- * mapping of its own, else by mprotect, which fails at vm.max_map_count: then there is no stack, and spawn answers
+ * mapping of its own, else by mprotect, which fails at vm.max_map_count: then there is no stack, and spawn returns
  * EAGAIN. */
 #ifndef THRUM_CONTEXT_STACK_H
 #define THRUM_CONTEXT_STACK_H

@@ -21,9 +21,8 @@ static bool tells_before(const struct inspect_search *search, uint64_t handle, u
     return handle < first && !inspect_is_external(search->source, handle);
 }
 
-/* The length of the cycle that leads from `first` back to it, if it is `first` that tells of it; a sum over what is in
- * it, to be compared, is in *sum. A cycle that it only leads to comes past `mark`, as that lies further and further on
- * (Brent). */
+/* The length of the cycle that leads from `first` back to it, if `first` reports it; a checksum of its members is in
+ * *sum. A cycle that it only leads to comes past `mark`, which moves further and further on (Brent). */
 static size_t follow(struct inspect_search *search, uint64_t first, uint64_t *members, size_t max,
                      uint64_t *sum, bool *has_deadline) {
     uint64_t at = first, mark = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the threads of a process are at, read from its memory without its help: nothing there stands still for it, no lock
- * is taken, and no memory that has gone is touched, as all is copied through a function that may fail. So the same code
- * serves thrum_dump, also in a signal handler, and the command, which looks at another process.
+/* What the threads of a process do, read from its memory without its help. Nothing there stops for it, no lock is
+ * taken, and no freed memory is touched, as all is copied through a function that may fail. So the same code serves
+ * thrum_dump, also in a signal handler, and the command, which inspects another process.
  *
- * What it tells is true of each thread by itself at some moment, not of all of them at one. Addresses are those of the
- * process that is looked at.
+ * What it reports is true of each thread by itself at some time, not of all of them at the same time. Addresses are
+ * those of the inspected process.
  *
- * For C++, too. Stands on nothing but what it includes. */
+ * For C++, too. Depends only on what it includes. */
 #ifndef THRUM_INSPECT_INSPECT_H
 #define THRUM_INSPECT_INSPECT_H
 
@@ -82,11 +82,12 @@ struct inspect_summary {
     uint64_t workers;
     uint64_t threads[INSPECT_STATES];
     uint64_t
-        waiting_for_outside; /* of the waiting ones: until a moment, for a call, or with a deadline: not for threads */
-    bool is_whole;           /* false: memory went while it was looked at, so that threads are missing */
+        /* of the waiting ones: until a time, for a call, or with a deadline: not for threads */
+        waiting_for_outside;
+    bool is_whole; /* false: memory was freed during the inspection, so that threads are missing */
 };
 
-/* NULL, or why this process cannot be looked at. */
+/* NULL, or why this process cannot be inspected. */
 const char *inspect_check(const struct inspect_source *source);
 
 /* Calls `tell` for each; false from it ends that. False: there is no runtime. `summary` may be NULL. */
@@ -119,7 +120,7 @@ bool inspect_find(const struct inspect_source *source, uint64_t handle, struct i
  * *has_deadline is set if the wait has one. */
 uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle, bool *has_deadline);
 
-/* Is this thread one that inspect_threads does not tell of, a kernel thread that is no worker? */
+/* Is this thread one that inspect_threads does not report, a kernel thread that is no worker? */
 bool inspect_is_external(const struct inspect_source *source, uint64_t handle);
 
 /* All wait, and none for a time, a call or a deadline: only an external thread can wake one. */

@@ -9,7 +9,8 @@ static inline bool memory_get(const struct inspect_source *source, uint64_t addr
     return address != 0 && source->read(source->context, address, to, size);
 }
 
-/* One field of the struct of this type at `base`, an address or a pointer of the process's, into what is as large. */
+/* Copies one field of the struct of this type at `base`, an address or a pointer of the process's, to a place of the
+ * same size. */
 #define memory_field(source, base, type, field, to)                                                          \
     memory_get((source), (uint64_t)(base) + offsetof(type, field), (to), sizeof *(to))
 

@@ -37,7 +37,7 @@ static void put(const struct printing *printing, struct text *text) {
     text->length = 0;
 }
 
-/* Cut to the width that is wanted, between characters. */
+/* Cut to the requested width, between characters. */
 static void put_row(const struct printing *printing, struct text *text) {
     size_t columns = printing->report->columns;
     if (columns != 0 && text->length > columns) {
@@ -48,7 +48,7 @@ static void put_row(const struct printing *printing, struct text *text) {
     put(printing, text);
 }
 
-/* A line of a table, and the column that it has come to. */
+/* A line of a table, and the present column. */
 struct row {
     struct text text;
     const struct column *column;
@@ -83,8 +83,8 @@ static void add_address(struct text *text, uint64_t address) {
     text_add(text, digits + at);
 }
 
-/* The length of the character in UTF-8 that begins here; 0: none does, or it is one of the control characters that a terminal
- * heeds (those of ASCII, and U+0080 to U+009F). */
+/* The length of the character in UTF-8 that begins here; 0: none does, or it is one of the control characters that a
+ * terminal obeys (those of ASCII, and U+0080 to U+009F). */
 static size_t printable_length(const char *at) {
     const unsigned char *bytes = (const unsigned char *)at;
     if (bytes[0] < 0x80)
@@ -98,7 +98,8 @@ static size_t printable_length(const char *at) {
     return length;
 }
 
-/* A name is the program's choice, and the line may go to a terminal: what would be a command to that is a question mark. */
+/* A name is the program's choice, and the line may go to a terminal: a terminal's control characters become question
+ * marks. */
 static void add_printable(struct text *text, const char *name) {
     while (*name != '\0') {
         size_t length = printable_length(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What inspect.h tells, as a text: thrum_dump's and `thrum ps`'s. */
+/* What inspect.h finds, as a text: for thrum_dump and `thrum ps`. */
 #ifndef THRUM_INSPECT_REPORT_H
 #define THRUM_INSPECT_REPORT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See inspect.h. Everything is read by copying, as it may be gone, or be something else, at any moment: nothing that was
- * read is believed without bounds. */
+/* See inspect.h. Everything is read by copying, as it may be freed or reused at any time: no value that was read is
+ * trusted without bounds. */
 #include <string.h>
 
 #include "inspect/view.h"
@@ -119,7 +119,7 @@ static bool describe_worker(const struct view *view, uint32_t number, struct ins
     return true;
 }
 
-/* Without those that have been stopped, and the one that is there for others. */
+/* Without stopped workers, and without the relief workers. */
 static uint64_t count_workers(const struct view *view) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < view->workers; i++) {
@@ -322,7 +322,7 @@ static bool tell_of_chunk(struct telling *telling, uint64_t chunk, const struct 
     return true;
 }
 
-/* False: a chunk went while it was looked at, and with it the way to the rest. */
+/* False: a chunk was unmapped during the inspection, and with it the way to the rest. */
 static bool tell_of_all(struct telling *telling, bool *keep_going) {
     const struct inspect_source *source = telling->view.source;
     struct depot_shape shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Small files of the kernel's (/proc, /sys). They take a descriptor's number for a moment, which other threads of
- * the program may notice. */
+/* Small files of the kernel's (/proc, /sys). They use a descriptor's number briefly, which other threads of the
+ * program may notice. */
 #ifndef THRUM_OS_FILE_H
 #define THRUM_OS_FILE_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits of the library's own in the kernel, which may be long where CPUs are wanted by many: for a lock or a word of which the
- * holder is not preempted, but may have lost its CPU. A tick is not to take them for waits for what a preempted thread has. */
+/* Waits of the library's own in the kernel, which may be long when CPUs are contended: for a lock or a word whose
+ * holder is not preempted, but may have lost its CPU. A tick must not take them for waits for what a preempted thread
+ * holds. */
 #ifndef THRUM_OS_OWN_WAIT_H
 #define THRUM_OS_OWN_WAIT_H
 

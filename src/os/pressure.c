@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See pressure.h. The file is opened once, at the start, and stays open: with a high number, so that the program's own
- * come out as without it, and not inherited by exec. A program that closes whatever is open takes it with it; then
+/* See pressure.h. The file is opened once, at the start, and stays open: with a high number, so that the program's
+ * own come out as without it, and not inherited by exec. A program that closes all open files closes it too; then
  * nothing is known any more. */
 #include "os/pressure.h"
 
@@ -110,7 +110,7 @@ bool pressure_rose(uint64_t now_ns) {
     return !first && passed_us != 0 && waited_us * 100 >= passed_us * SHARE_PERCENT;
 }
 
-/* The trigger is one for both, and tells only the first that asks: the child reads totals. */
+/* The trigger is one for both processes, and tells only the first that asks: the child reads totals. */
 void pressure_fork_child(void) {
     has_trigger = begun = false;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the system lets the process have.
+/* What the system grants the process.
  *
- * CPUs: how many CPUs' time the control group may use. A container that is given 1.5 CPUs of a machine with 64 has no use
- * for 64 workers.
+ * CPUs: how many CPUs' time the control group may use. A container that is given 1.5 CPUs of a machine with 64 has no
+ * use for 64 workers.
  *
  * Kernel threads: how many the library may add so that a quarter of each limit stays free for the program. */
 #ifndef THRUM_OS_QUOTA_H

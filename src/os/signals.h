@@ -49,8 +49,8 @@ static inline sigbits signals_pending(void) {
 /* Those of them that were sent to this thread alone (SigPnd of its status). All bits if that cannot be read. */
 sigbits signals_pending_thread(void);
 
-/* Takes those that were sent to this thread alone, and are blocked, one by one and throws them away: the kernel hands out
- * a thread's own before the process's. Only if more is pending than `known`, for to tell whose it is a file is read. */
+/* Takes the signals that were sent to this thread alone, and are blocked, one by one and discards them: the kernel
+ * delivers a thread's own before the process's. Only if more is pending than `known`, since finding out reads a file. */
 void signals_drop_pending(sigbits known);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "os/signals.h"
 
-/* What one blocks that takes no signals that are meant for the program: all but those that a fault raises, and libc's own. */
+/* The signals to block for a thread that must not take the program's: all but those that faults raise, and libc's
+ * own. */
 sigbits thread_quiet_mask(void);
 
 /* One that blocks these. `stack`: bytes of it, more if libc needs more; 0: as usual. 0 or EAGAIN. */

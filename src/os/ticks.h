@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Time as cheap as it gets, for decisions that may be wrong: arch_ticks() and how many of them are a microsecond.
- * The rate is measured against CLOCK_MONOTONIC between the first call and any later one: no time is spent on it.
- * Any thread may call these, signal handlers too. */
+/* Time as cheap as possible, for decisions that may be wrong: arch_ticks() and how many of them are a microsecond.
+ * The rate is measured against CLOCK_MONOTONIC between the first call and any later one: no time is spent on it. Any
+ * thread may call these, signal handlers too. */
 #ifndef THRUM_OS_TICKS_H
 #define THRUM_OS_TICKS_H
 

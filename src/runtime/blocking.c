@@ -29,8 +29,8 @@ struct work {
 
 /* A kernel thread of the pool, in memory of its own. */
 struct server {
-    uint32_t woken; /* under lock, but for its own look at it: off the list, with work or to end */
-    uint32_t held;  /* of one that was made for a call, 1: the caller has not announced itself yet */
+    uint32_t woken; /* under lock, but for its own read of it: off the list, with work or to end */
+    uint32_t held;  /* of a thread created for a call, 1: the caller has not announced itself yet */
     bool is_to_end;
     struct work work;
     struct call *call; /* under lock: the call whose result this is; NULL: none any more */
@@ -103,7 +103,7 @@ static bool send_to_newest(struct call *call) {
 
 /* --- a thread ----------------------------------------------------------------------------------------- */
 
-/* False: it has been sent something meanwhile. */
+/* False: it has been given a call meanwhile. */
 static bool give_up_waiting(struct server *self) {
     lock_acquire(&pool.lock);
     bool listed = !self->woken;
@@ -243,7 +243,7 @@ static bool give_up(struct timed_wait *timed_wait) {
     return server != NULL;
 }
 
-/* A new thread is made where the caller may still be preempted, so before it announces itself. */
+/* A new thread is created while the caller may still be preempted, so before it announces itself. */
 static int call_elsewhere(struct call *call, uint64_t deadline) {
     struct worker *worker = enter();
     call->timed_wait.unit = unit_self(worker);
@@ -318,7 +318,7 @@ void blocking_stop(void) {
         pthread_join(pool.ended, NULL);
 }
 
-/* Those that slept, or were at work, are not here. */
+/* Threads that slept, or were at work, do not exist here. */
 void blocking_fork_child(void) {
     lock_reset(&pool.lock);
     pool.newest = NULL;

@@ -20,7 +20,7 @@
 
 extern uint64_t blocking_keep_ns; /* for tests to change */
 
-/* The runtime's workers do not run any more: waits for the calls that are on their way. */
+/* The runtime's workers do not run any more: waits for running calls. */
 void blocking_stop(void);
 
 void blocking_fork_child(void);

@@ -96,8 +96,8 @@ static bool is_quiet_thread(const struct worker *worker) {
     return worker != NULL && load_relaxed(&worker->tid) != children.tid;
 }
 
-/* A thread on a worker that has let in one signal or another has the rest from the worker. One that blocks what workers do not,
- * or lets in most, has set its mask as a whole. */
+/* A thread on a worker that has unblocked single signals has the rest from the worker. A thread that blocks what
+ * workers do not, or unblocks most, has set its mask as a whole. */
 static bool is_chosen(sigbits mask) {
     sigbits quiet = thread_quiet_mask(), by_kernel = signals_bit(SIGKILL) | signals_bit(SIGSTOP);
     return (mask & ~quiet & ~SIGBITS_LIBC & ~by_kernel) != 0 ||
@@ -155,7 +155,7 @@ static void to_set(sigbits bits, sigset_t *set) {
 
 /* --- exec --------------------------------------------------------------------------------------------- */
 
-/* What it lets in may come at once, and then as in a program without the library. */
+/* What it unblocks may come at once, and then as in a program without the library. */
 static sigbits before_exec(bool *changed) {
     sigbits mask;
     *changed = childs_mask_differs(&mask);
