@@ -269,7 +269,7 @@ TEST_P(Blocking, ManyAtOnce) {
 
 // --- until a moment ---------------------------------------------------------------------------------------
 
-// A call that reads a byte. Who comes last, the call or who has given it up, is told by `ends`.
+// A call that reads a byte. `ends` tells which came last, the call or the caller that has given it up.
 struct Reading {
     Pipe pipe;
     std::atomic<int> ends{0};
@@ -378,7 +378,7 @@ TEST_F(BlockingPlain, WithoutARuntimeItIsAPlainCall) {
     EXPECT_EQ(thrum_workers(), 0U);
 }
 
-// There is no one who ends the thread but the thread itself, and it may be gone before its caller looks again.
+// Only the thread itself ends, and it may be gone before its caller looks again.
 TEST_F(BlockingPlain, IsWaitedForUntilADeadlineWithoutARuntime) {
     blocking_keep_ns = THRUM_MS;
     const std::size_t threads = threads_of_process();
@@ -472,7 +472,7 @@ TEST_F(BlockingPlain, WithoutAThreadItSaysSo) {
         EXPECT_TRUE(eventually([&] { return thrum_blocking(count, nullptr, nullptr) == 0; }));
     }
     EXPECT_EQ(called, 11);
-    // It is at work: another call is not kept waiting for it.
+    // It is busy: another call does not have to wait for it.
     const Pipe pipe;
     std::atomic<bool> there{false};
     Light reader([&] {
@@ -492,7 +492,7 @@ TEST_F(BlockingPlain, WithoutAThreadItSaysSo) {
     ASSERT_EQ(thrum_fini(), 0);
 }
 
-// The caller never goes on, but what it called is over, and had its stack as long as it was not.
+// The caller never resumes, but what it called is over, and could use the caller's stack until then.
 TEST_F(BlockingPlain, TheRuntimesEndWaitsForCalls) {
     for (const unsigned workers : {1U, 2U, 8U}) {
         ASSERT_EQ(init(workers), 0);
@@ -539,7 +539,7 @@ TEST_F(BlockingPlain, InAChildOfFork) {
     ASSERT_EQ(thrum_fini(), 0);
 }
 
-// The call forks: its return in the child ends that process, and the caller goes on in the parent alone.
+// The call forks: its return in the child ends that process, and the caller resumes in the parent alone.
 TEST_F(BlockingPlain, OfAFork) {
     ASSERT_EQ(init(2), 0);
     static std::atomic<pid_t> child;

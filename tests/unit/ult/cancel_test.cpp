@@ -327,7 +327,7 @@ TEST_P(Cancel, NotAfterAPointThatDidNotWait) {
     EXPECT_EQ(error, 0);
 }
 
-// Making many waits for those who help to make them, who write to the caller's stack.
+// Creating many waits for the helpers, which write to the caller's stack.
 TEST_P(Cancel, NotWhileManyAreMade) {
     constexpr std::size_t kMany = 2000;
     for (int round = 0; round < 20 / kStressDivisor + 1; round++) {

@@ -253,7 +253,7 @@ TEST_P(Children, EndByTheSignalsThatTheyAreSent) {
     on_a_worker(
         [] {
             EXPECT_TRUE(WIFSIGNALED(system("kill -TERM $$")));
-            const int status = system("kill -INT $$"); // ignored by who waits, not by the child
+            const int status = system("kill -INT $$"); // ignored by the waiting process, not by the child
             EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
             FILE *file = popen("kill -TERM $$", "w");
             ASSERT_NE(file, nullptr);

@@ -84,7 +84,7 @@ bool eventually_waiting(const Object &object, int count) {
     return eventually([&] { return waiting(object) == count; });
 }
 
-// An object on a page of its own that is no longer there after drop(): who touches it then is killed.
+// An object on a page of its own that is unmapped by drop(): a later access kills the process.
 template <typename Object>
 class OnPage {
   public:

@@ -26,7 +26,7 @@ void stacks_flush(unsigned stack_class);
 /* What lies in the depots of stacks and of descriptors gives its memory back, however short a time it lies there.
  * True: some would be due later, which cannot be. */
 bool depots_trim_now(void);
-/* Chunks that the depot of this class has mapped. Nobody trims meanwhile. */
+/* Chunks that the depot of this class has mapped. No thread trims meanwhile. */
 size_t stacks_chunks(unsigned stack_class);
 
 /* Chunks of descriptors, 64 KiB each. */

@@ -176,7 +176,7 @@ TEST_P(Deque, TheftKeepsItShared) {
 
 // --- owner and thieves ------------------------------------------------------------------------------------
 
-// How often each unit was taken; who took it sees that it is the first.
+// How often each unit was taken; its taker sees that it is the first.
 class Taken {
   public:
     explicit Taken(std::size_t count) : times_(count) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What thrum_dump says: each state, each thing that a thread can wait for, who is in whose way; and that it may be asked
-// at any moment.
+// What thrum_dump reports: each state, each thing that a thread can wait for, and the holders; and that it may be
+// called at any time.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -312,7 +312,7 @@ TEST_P(Dump, CountsThreads) {
         << dump(); // trimming is a tasklet
 }
 
-// --- who is in whose way ------------------------------------------------------------------------------------
+// --- which thread blocks which ------------------------------------------------------------------------------
 
 // Two that have a mutex each and want the other's; they begin anew now and then, until it is over.
 class Embrace {
@@ -483,7 +483,7 @@ TEST_F(DumpPlain, WhereItCannotBeWritten) {
     ASSERT_EQ(thrum_fini(), 0);
 }
 
-// All that there is waits, and a kernel thread from outside is the only one who could change that.
+// All threads wait, and only an external kernel thread could change that.
 TEST_F(DumpPlain, EverythingWaits) {
     std::string text;
     ASSERT_EQ(thrum_init(nullptr), 0);
@@ -498,7 +498,7 @@ TEST_F(DumpPlain, EverythingWaits) {
     ASSERT_EQ(thrum_fini(), 0);
 }
 
-// But one of them goes on by itself: no hint, until it has ended and only those are left that do not.
+// But one of them will run by itself: no hint, until it has ended and only others are left.
 class DumpUnhinted : public DumpPlain {
   protected:
     static void expect_no_hint(const Light::Work &wait, const std::function<void(thrum_t)> &end) {
@@ -545,7 +545,7 @@ TEST_F(DumpUnhinted, ByABlockingCall) {
     close(ends[1]);
 }
 
-// Who asks knows how far its own stack has come.
+// A thread that asks about itself gets the use of its own stack.
 TEST_F(DumpPlain, TheCallersOwnStack) {
     ASSERT_EQ(thrum_init(nullptr), 0);
     in_ult([] {

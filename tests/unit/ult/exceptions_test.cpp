@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C++ exceptions in ULTs: each has its own in flight, wherever it is switched out and on whatever worker it goes on.
+// C++ exceptions in ULTs: each has its own in flight, wherever it is switched out and on whatever worker it resumes.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

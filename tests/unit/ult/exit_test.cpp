@@ -431,7 +431,7 @@ TEST_P(Revive, OfATasklet) {
     ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET), 0);
     std::atomic<long> runs{0};
     const auto count = [](void *counter) -> void * {
-        thrum_yield(); // nothing, and nobody to be ended
+        thrum_yield(); // nothing, and no thread to end
         thrum_testcancel();
         EXPECT_NE(thrum_self(), nullptr);
         ++*static_cast<std::atomic<long> *>(counter);

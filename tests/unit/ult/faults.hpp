@@ -23,6 +23,7 @@ struct Faults {
     Failing mmap, guard /* madvise(MADV_GUARD_INSTALL) */, mprotect, create;
 };
 extern Faults faults;
-// Not UINT32_MAX: so many kernel threads the process may have before the library is to make no more (quota_threads).
+// Not UINT32_MAX: the number of kernel threads of the process from which on the library makes no more
+// (quota_threads).
 extern std::atomic<unsigned> faults_threads;
 void faults_clear();

@@ -131,7 +131,7 @@ TEST_P(UltFork, ChildOfAnExternalThread) {
     EXPECT_EQ(hundred_run(), 0);
 }
 
-// A worker blocks signals; who runs on it does not mean to.
+// A worker blocks signals; the program's thread on it did not ask for that.
 TEST_P(UltFork, ChildOfAUltIsEndedBySignalsAsItsProgramIs) {
     in_ult([] {
         const pid_t child = fork();

@@ -75,7 +75,7 @@ TEST_P(HppAwait, OneInAnotherDeeply) {
 
 // --- what is not the library's ----------------------------------------------------------------------------
 
-// Goes on on a thread that knows nothing of loops.
+// Resumes on a thread that knows nothing of loops.
 struct Elsewhere {
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> coroutine) const {
@@ -205,7 +205,7 @@ TEST_P(HppAwait, WhatDoesNotSuspendNeedsNoStack) {
     await_each_way(20000 / kStressDivisor, std::make_integer_sequence<int, static_cast<int>(Way::kWays)>());
 }
 
-// A task of another library's, as most have it: it begins when it is awaited, and ends with who awaits it.
+// A task of another library's, as most have it: it begins when it is awaited, and its awaiter ends it.
 struct Lazy {
     struct promise_type {
         struct End {
@@ -257,7 +257,7 @@ TEST_P(HppAwait, TasksOfAnotherLibrary) {
     EXPECT_EQ(thrum::async(awaits_lazy_ones(count)).get().value, 2 * count);
 }
 
-// A scheduler of another library's: who yields to it is queued, and resumes the first of the queue.
+// A scheduler of another library's: a coroutine that yields to it is queued, and the first of the queue is resumed.
 class Ring {
   public:
     struct Yield {
@@ -339,7 +339,7 @@ TEST_P(HppAwait, WhatIsResumedLaterRunsThere) {
     });
 }
 
-// A coroutine of somebody else's that awaits tasks and futures.
+// A coroutine of another library's that awaits tasks and futures.
 struct Fire {
     struct promise_type {
         Fire get_return_object() const { return {}; }

@@ -615,7 +615,7 @@ TEST_P(HppWhenAny, ChannelsSurviveValuesThatThrow) {
 ULT_OVER_WORKERS(HppWhenAny);
 
 class HppExecutor : public Hpp {};
-// Of threads that nobody joins one might be preempted in its last steps, and be lost with its pool.
+// Of detached threads one might be preempted in its last steps, and be lost with its pool.
 class HppExecutorInTurn : public UltInTurn {};
 
 TEST_P(HppExecutor, RunsEachOnAThread) {

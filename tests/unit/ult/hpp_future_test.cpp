@@ -129,7 +129,7 @@ TEST_F(HppFuturePlain, OfAnEndedRuntimeIsAnError) {
     std::optional<thrum::future<int>> lost;
     {
         const thrum::runtime runtime(2);
-        static std::atomic<const void *> held; // what a lost thread has stays: LeakSanitizer is to find it
+        static std::atomic<const void *> held; // what a lost thread holds stays: LeakSanitizer must find it
         held = nullptr;
         lost.emplace(thrum::async([place = 0]() mutable {
             held = &place;
@@ -206,7 +206,7 @@ TEST_P(HppTask, AwaitFuturesAndEachOther) {
     });
 }
 
-// It goes on on a ULT, whoever sets the value, and may wait there.
+// It resumes on a ULT, whichever thread sets the value, and may wait there.
 thrum::task<bool> waits_after(thrum::future<int> first, thrum::mutex &mutex) {
     co_await first;
     const std::lock_guard lock(mutex);

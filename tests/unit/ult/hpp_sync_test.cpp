@@ -117,7 +117,7 @@ TEST_P(HppMutex, OnceIsOnce) {
 
 ULT_OVER_WORKERS(HppMutex);
 
-// --- who unlocks ------------------------------------------------------------------------------------------
+// --- unlocking --------------------------------------------------------------------------------------------
 
 class HppUnlock : public UltPlain {};
 
@@ -127,7 +127,8 @@ thrum::task<> holds_it_and_awaits(Mutex &mutex, thrum::future<void> first) {
     co_await first;
 }
 
-// Whoever is made next might get the descriptor of the thread that has locked it, and be taken for that: others come first.
+// The next new thread might get the descriptor of the thread that has locked it, and be taken for that: others are
+// created first.
 template <class Mutex>
 int unlock_on_another_thread() {
     const thrum::runtime runtime(2);
@@ -235,7 +236,7 @@ TEST_P(HppCondition, IsWokenByAStopToken) {
                 EXPECT_TRUE(eventually([&] { return waiting.load(); }));
             }
             if (i % 2 == 0) {
-                const std::lock_guard lock(mutex); // the one who says so may have the mutex
+                const std::lock_guard lock(mutex); // the thread that requests the stop may hold the mutex
                 waits.request_stop();
             } else {
                 waits.request_stop();

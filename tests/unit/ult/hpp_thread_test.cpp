@@ -255,7 +255,7 @@ TEST_P(HppThread, ExceptionsPropagateThroughJoin) {
     });
 }
 
-// Descriptors serve one thread after another: each joiner gets what his has thrown.
+// Descriptors serve one thread after another: each joiner gets the exception of its own thread.
 TEST_P(HppThread, ExceptionsAreToldApart) {
     std::atomic<int> wrong{0};
     std::vector<thrum::thread> joiners;
@@ -333,7 +333,7 @@ int error_of(const Action &action) {
     return 0;
 }
 
-// A thread that never ends. What it has is lost with it, but LeakSanitizer is to find it.
+// A thread that never ends. What it holds is lost with it, but LeakSanitizer must find it.
 const auto waits_for_ever = [](std::atomic<const void *> *held) {
     return [held, place = 0]() mutable {
         *held = &place;
@@ -401,7 +401,7 @@ TEST_F(HppOutlives, ATaskGroupIsNotWaitedFor) {
     EXPECT_EQ(runs, 1);
 }
 
-// The lost threads are not waited for by who begins anew with the same group.
+// A thread that starts over with the same group does not wait for the lost threads.
 TEST_F(HppOutlives, ATaskGroupIsUsedInTheNextRuntime) {
     static std::atomic<const void *> held;
     thrum::task_group group;

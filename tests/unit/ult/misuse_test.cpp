@@ -49,7 +49,7 @@ void expect_abort(const std::function<void()> &work, const std::string &words) {
 
 // --- handles ----------------------------------------------------------------------------------------------
 
-// All that there is to do with what the runtime has left behind.
+// All that can be done with what the runtime has left behind.
 class AfterTheRuntime : public UltPlain {
   protected:
     void SetUp() override {

@@ -203,7 +203,7 @@ bool may_use(const cpu_set_t &wanted) {
     return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_EQUAL(&set, &wanted);
 }
 
-// In mode klt who is preempted keeps the kernel thread, and goes on with it on whatever worker has a turn for it.
+// In mode klt a preempted thread keeps the kernel thread, and resumes with it on whatever worker picks it.
 TEST_F(Places, AKernelThreadHasThatOfTheWorkerWhoseThreadsItCarries) {
     constexpr unsigned kWorkers = 2;
     constexpr int kMoves = 20;
@@ -242,8 +242,8 @@ TEST_F(Places, AKernelThreadHasThatOfTheWorkerWhoseThreadsItCarries) {
     EXPECT_GE(moves, kMoves);
 }
 
-// It costs a system call, which is made only where the worker is another than before: who has asked for other CPUs has them as
-// long as he stays there.
+// It costs a system call, which is made only where the worker is another than before: a thread that has requested
+// other CPUs has them as long as it stays there.
 TEST_F(Places, AKernelThreadIsGivenItsPlaceOnce) {
     if (ULT_ASAN || ULT_TSAN)
         GTEST_SKIP() << "under sanitizers nobody is preempted";

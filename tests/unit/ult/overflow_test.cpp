@@ -108,7 +108,7 @@ void exit_42(int, siginfo_t *info, void *) {
 
 void return_from(int, siginfo_t *, void *) {
     if (++faults_seen > 3)
-        _exit(44); // nobody ends it
+        _exit(44); // it is not ended from outside
 }
 
 void repair(int, siginfo_t *info, void *) {

@@ -266,7 +266,7 @@ class Trace {
 
 class SchedOrder : public UltInTurn {};
 
-// Runs on the trace's worker: one more for its pool, which nobody waits for.
+// Runs on the trace's worker: pushes one more detached thread into its pool.
 std::function<void()> adding(Trace &trace, unsigned pool, std::atomic<bool> &ran, std::string &late) {
     return [&trace, pool, &ran, &late] {
         const thrum_attr_t attr = trace.pool(pool).attr();
@@ -312,7 +312,7 @@ TEST_P(SchedOrder, ExhaustTakesTheNextWhenOneIsEmpty) {
     trace.put_all(0, "a");
     trace.put(1, 'd', [&] {
         adding(trace, 0, ran_first, first)();   // it has passed that one
-        adding(trace, 1, ran_second, second)(); // and is at this one
+        adding(trace, 1, ran_second, second)(); // and the worker is at this one
     });
     trace.put_all(1, "e");
     trace.put(2, 'g', [&] {
@@ -408,12 +408,12 @@ TEST_P(SchedLevelsInTurn, OwnNewestFirstThenTheOldestOfTheHighestLevel) {
     EXPECT_EQ(order.size(), threads.size());
 }
 
-// Somebody who has nothing of his own takes what is put into another's queue.
+// A worker with an empty queue takes what is put into another's.
 TEST_P(SchedLevels, AllHelpOne) {
     const unsigned crew = std::min(workers(), 8U);
     const Levels levels(crew, 3);
     std::vector<std::unique_ptr<SchedOn>> on;
-    for (unsigned i = 1; i < crew; i++) // nobody serves number 0
+    for (unsigned i = 1; i < crew; i++) // number 0 has no worker
         on.push_back(levels.on(workers() - i, i));
     if (crew == 1)
         on.push_back(levels.on(0, 0));

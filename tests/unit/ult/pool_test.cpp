@@ -127,7 +127,7 @@ TEST_P(PoolInTurn, DequeIsStolenFromOldestFirst) {
     const thrum_attr_t attr = pool.attr();
     for (unsigned i = 0; i < threads.size(); i++)
         ASSERT_EQ(thrum_spawn(&threads[i], &attr, note, number(i)), 0);
-    // From both ends, and at last through another pool, where to steal is to pop.
+    // From both ends, and at last through another pool, where stealing is popping.
     EXPECT_EQ(thrum_pool_steal(pool.pool), threads[0]);
     EXPECT_EQ(thrum_pool_pop(pool.pool), threads[4]);
     EXPECT_EQ(thrum_pool_steal(pool.pool), threads[1]);
@@ -256,7 +256,7 @@ TEST_P(Pool, IsNotDestroyedWhileASchedulerHasIt) {
     EXPECT_EQ(thrum_pool_destroy(other), 0);
 }
 
-// Nobody serves it: what waits there is not lost, and not taken by others.
+// No scheduler serves it: what waits there is not lost, and not taken by others.
 TEST_P(Pool, WithoutASchedulerKeepsWhatItHas) {
     const PoolOf pool(THRUM_POOL_FIFO);
     const thrum_attr_t attr = pool.attr();
@@ -299,7 +299,7 @@ TEST_P(Pool, IsLookedAtWhenItSaysSo) {
     }));
 }
 
-// It asks something now and then, and so never names the moment at which there will be somebody.
+// It polls something now and then, and so never names the time at which there will be a thread.
 TEST_P(Pool, IsLookedAtAgainAndAgain) {
     std::atomic<bool> open{false};
     std::atomic<int> asked{0};
@@ -318,7 +318,7 @@ TEST_P(Pool, IsLookedAtAgainAndAgain) {
         return asked >= 3;
     }));
     EXPECT_EQ(counter, 0);
-    open = true; // and nobody is told
+    open = true; // without telling any worker
     EXPECT_EQ(thrum_join_until(thread, nullptr, thrum_now() + 20 * THRUM_S), 0);
     EXPECT_EQ(counter, 1);
 }
@@ -769,7 +769,7 @@ TEST_P(UltKeys, AreEachThreadsOwnAndDestroyedAtItsEnd) {
     EXPECT_EQ(thrum_key_delete(plain), 0);
 }
 
-// Tasklets too; and who comes after one with its descriptor finds nothing of it.
+// Tasklets too; and the next thread with its descriptor finds nothing of it.
 TEST_P(UltKeys, OfTasklets) {
     thrum_key_t key = 0;
     destroyed = 0;

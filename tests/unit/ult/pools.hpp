@@ -28,8 +28,8 @@ struct PoolOf {
     thrum_pool_t pool = nullptr;
 };
 
-// A pool of the user's own: it keeps the one thread that is pushed until `gives` says so of the moment at which that was, and then gives it
-// without a push; `until`, likewise, is when a worker is to look again.
+// A pool of the user's own: it keeps the one thread that is pushed until `gives` says so of the time of the push, and
+// then gives it without a push; `until`, likewise, is when a worker should look again.
 class KeepingPool {
   public:
     using Gives = std::function<bool(uint64_t pushed)>;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that block all signals, that of the ticks too, and wait in it for what preempted threads have or are to do: with one
-// worker these are in the queue of the very worker that waits (src/preempt/watch.h). Kernel threads do so without trouble.
+// Threads that block all signals, that of the ticks too, and wait meanwhile for what preempted threads hold or must
+// do: with one worker these are in the queue of the very worker that waits (src/preempt/watch.h). Kernel threads do
+// so without trouble.
 #include <link.h>
 #include <sched.h>
 #include <sys/syscall.h>

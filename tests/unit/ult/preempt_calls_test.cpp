@@ -55,7 +55,7 @@ struct Call {
     std::function<void()> end; // lets it come to that; empty: it does so by itself
 };
 
-// By whom it will be made: the thread itself, where it is interrupted, or by thrum_blocking().
+// Which thread makes it: the ULT itself, where it is interrupted, or thrum_blocking()'s.
 enum class By { ITSELF, ANOTHER };
 
 struct Kind {
@@ -72,7 +72,7 @@ int error_unless(ssize_t expected, ssize_t result) {
     return result == expected ? 0 : result < 0 ? errno : -1;
 }
 
-// As long as the test may take, but for calls that nobody interrupts.
+// As long as the test may take, but for calls that are not interrupted.
 timespec a_while(By by) {
     return by == By::ITSELF ? timespec{1000, 0} : timespec{0, 20'000'000};
 }
@@ -200,7 +200,7 @@ Call writev_(By) {
     });
 }
 
-// It has no reader while the call is about to be made again, so who opens the other end must not need one.
+// It has no reader while the call is about to be made again, so opening the other end must not need one.
 Call open_(By) {
     auto folder = std::make_shared<Folder>();
     EXPECT_EQ(mkfifo(folder->file().c_str(), 0600), 0);
@@ -225,7 +225,8 @@ Call inotify_(By) {
 
 // --- ... of terminals -------------------------------------------------------------------------------------
 
-// A terminal, through which bytes go as they are, and the end of it that is a program's who shows what is written there.
+// A terminal, through which bytes go as they are, and the end of it that belongs to the program that shows the
+// output.
 struct Terminal {
     SharedFile itself, shown;
 };
@@ -255,7 +256,7 @@ Call read_of_terminal(By) {
     });
 }
 
-// It is told to stop, as by a user who presses Ctrl-S, and to go on.
+// It is stopped, as by a user who presses Ctrl-S, and continued.
 Call write_to_terminal(By) {
     const Terminal terminal = a_terminal();
     if (terminal.itself == nullptr)
@@ -437,7 +438,7 @@ int a_socket() {
     return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 }
 
-// Takes one connection that nobody has accepted, and no more.
+// Has room for one connection that is not accepted yet, and no more.
 class Listener {
   public:
     Listener() {
@@ -1235,8 +1236,8 @@ class Blocked {
 
 } // namespace
 
-// They let in signals that are blocked otherwise: while they wait, and not for whoever runs in the place of one that was
-// preempted there, nor for that one when they have returned. By main, and by a thread of its worker's.
+// They unblock signals that are blocked otherwise: while they wait, and not for the unit that runs in the place of
+// one that was preempted there, nor for that one when they have returned. By main, and by a thread of its worker's.
 TEST_P(CallsWithMasks, LetNothingInForOthersNorAfterwards) {
     constexpr int kTimes = 5;
     const Blocked blocked(SIGUSR2);
@@ -1264,7 +1265,8 @@ TEST_P(CallsWithMasks, LetNothingInForOthersNorAfterwards) {
     EXPECT_TRUE(blocks(SIGUSR2));
 }
 
-// Who forbids preemption by blocking the signal, and waits with a mask that lets it in, blocks it still when it returns.
+// A thread that forbids preemption by blocking the signal, and waits with a mask that unblocks it, still blocks it
+// when it returns.
 TEST_P(CallsWithMasks, LeaveTheTicksSignalBlocked) {
     constexpr int kTimes = 5;
     const int signal = SIGRTMIN + 4;

@@ -70,7 +70,7 @@ TEST_P(Donors, LeaveTheProgramSome) {
     EXPECT_EQ(begun, kMany);
 }
 
-// The system refuses some: all come to their end nevertheless, and the program's own threads are to be had again.
+// The system refuses some: all end nevertheless, and the program's own threads can be created again.
 TEST_P(Donors, AreFewerWhereTheSystemRefuses) {
     const Preempting preempting(1, GetParam());
     const std::size_t before = threads_of_process();

@@ -29,8 +29,9 @@ uint64_t waits() {
 
 } // namespace
 
-// The kernel thread of the one wakes that of the other, and goes to sleep, and so it is on the way back. Were there one more in
-// between, as where the worker's loop looks for whom to go on with, two would go to sleep each time. Nothing else sleeps meanwhile.
+// The kernel thread of the one wakes that of the other, and goes to sleep, and so it is on the way back. If there
+// were one more in between, as where the worker's loop looks for a unit to resume, two would go to sleep each time.
+// Nothing else sleeps meanwhile.
 TEST_F(Klt, APreemptionIsOneHandoff) {
     if (ULT_EMULATED)
         GTEST_SKIP() << "the emulator waits by itself";

@@ -65,7 +65,7 @@ class Crowd {
     std::vector<Thread> threads_; // joined before the flags go
 };
 
-// By somebody of each kind: the thread that called thrum_init, an ULT, a kernel thread that is no worker.
+// By a thread of each kind: the thread that called thrum_init, a ULT, an external kernel thread.
 enum class Caller { PRIMARY, ULT, EXTERNAL };
 
 void by(Caller caller, const std::function<void()> &work) {
@@ -163,8 +163,8 @@ int ids_change(unsigned workers, Caller caller) {
 
 // --- the primary, elsewhere ---------------------------------------------------------------------------------
 
-// The primary has a lock for which a tasklet waits, and so goes on where that is relieved (preempt_relief_test.cpp): does
-// `there`, and when it has come home `then`. What they return is added.
+// The primary holds a lock for which a tasklet waits, and so resumes where that is relieved
+// (preempt_relief_test.cpp): does `there`, and when it has come home `then`. What they return is added.
 int relieved(
     const std::function<int()> &there, const std::function<int()> &then = [] { return 0; }) {
     const Preempting runtime(1, mode, SLICE);
@@ -269,7 +269,7 @@ int knows_its_cpu() {
     });
 }
 
-// By somebody else, while it computes, or waits in the kernel. Ends the process.
+// By another thread, while it computes, or waits in the kernel. Ends the process.
 int is_cancelled_from_outside(bool waits) {
     static std::atomic<bool> asked{false};
     std::thread([self = pthread_self(), here = gettid(), waits] {
@@ -333,7 +333,7 @@ int units_cancel_threads(unsigned workers) {
     return wrong;
 }
 
-// Whoever runs on the worker meanwhile was not meant, though the signal comes to its kernel thread.
+// Other units on the worker were not meant meanwhile, though the signal comes to its kernel thread.
 int the_primary_is_cancelled() {
     const Preempting runtime(1, mode, SLICE);
     const pthread_t primary = pthread_self();
@@ -353,7 +353,7 @@ int the_primary_is_cancelled() {
             while (running < 5 || thrum_now() < end)
                 pthread_testcancel();
             if (++running == 9)
-                _exit(0); // before the primary goes on, which would end it
+                _exit(0); // before the primary resumes, which would end it
             for (;;) {
             }
         });
@@ -361,7 +361,7 @@ int the_primary_is_cancelled() {
     return 1;
 }
 
-// A unit that means itself means a donor, and that somebody else may run on its block meanwhile.
+// A unit that means itself means a donor, and another unit may run on its block meanwhile.
 int a_unit_cancels_itself() {
     const Preempting runtime(2, mode, SLICE);
     Crowd crowd(4, 8, [] {
@@ -538,8 +538,8 @@ TEST_P(PreemptLibc, AChildOfForkSetsIds) {
     });
 }
 
-// It goes on with a block that was a donor's; libc unmaps that of the worker's kernel thread when the next thread ends, and
-// the kernel must not write there any more.
+// It resumes with a block that was a donor's; libc unmaps that of the worker's kernel thread when the next thread
+// ends, and the kernel must not write there any more.
 TEST_P(PreemptLibc, AChildOfForkDoesNotNeedItsWorkersBlock) {
     const Preempting runtime(2, mode, SLICE);
     std::atomic<bool> done{false};

@@ -77,7 +77,7 @@ TEST_F(Monitor, WithoutSignalsThereIsNoRuntime) {
     ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
 }
 
-// The only tick that is to come, at the end of a sleep, finds that no signal can be queued.
+// The only tick that is due, at the end of a sleep, finds that no signal can be queued.
 TEST_F(Monitor, TriesAgainWhereASignalCannotBeQueued) {
     const thrum_config config{1, 0, {THRUM_PREEMPT_LEND, 10000, THRUM_TICK_MONITOR, 0}, {}};
     ASSERT_EQ(thrum_init(&config), 0);

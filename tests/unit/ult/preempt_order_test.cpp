@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workers with a scheduler, where threads have an order: who comes and goes first is run at once, whatever moment that is, and
-// what comes of the interruption is not the end of ticks. The protocols: tests/model/interrupt.pml and choose.pml. Others:
-// preempt_test.cpp.
+// Workers with a scheduler, where threads have an order: a thread that becomes runnable and precedes the present one
+// runs at once, at any time, and the interruption does not end the ticks. The protocols: tests/model/interrupt.pml
+// and choose.pml. Others: preempt_test.cpp.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ class InOrder : public Interrupted, public testing::WithParamInterface<unsigned>
 
 INSTANTIATE_TEST_SUITE_P(Modes, InOrder, kSafeModes, name_of_mode);
 
-// Of all workers but that of the primary, which goes on outside of it.
+// Of all workers but that of the primary, which runs outside of it.
 class OnePool {
   public:
     OnePool(unsigned mode, unsigned workers, enum thrum_pool_kind kind, unsigned slice)
@@ -67,8 +67,8 @@ uint64_t ticks_of(unsigned worker) {
 
 } // namespace
 
-// It blocks all signals, and makes somebody go before it by a call of the library. It is not preempted in that: it would go on
-// elsewhere, and leave a worker behind that no tick reaches.
+// It blocks all signals, and makes a thread that precedes it runnable by a call of the library. It is not preempted
+// in that: it would resume elsewhere, and leave a worker behind that no tick reaches.
 TEST_P(InOrder, AThreadThatBlocksSignalsStaysInCallsAsWell) {
     const OnePool pool(GetParam(), 2, THRUM_POOL_PRIORITY, kSlice);
     thrum_sem_t sem;
@@ -166,7 +166,7 @@ TEST_P(InOrder, WhatAStackedSchedulerRunsHasItsTurns) {
     EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }
 
-// The worker that has stopped tells who waited for that, while the others and the runtime come to their end.
+// The worker that has stopped tells its waiter, while the others and the runtime end.
 TEST_P(InOrder, AWorkerStopsAndTheRuntimeRightAfterIt) {
     for (int round = 0; round < 30; round++) {
         const Preempting runtime(2, GetParam(), kSlice);

@@ -16,15 +16,15 @@
 
 namespace {
 
-// A kernel threads' lock, as libc's are. Who has it is preempted before anybody else comes to it: it waits for that one in a
-// busy loop.
+// A kernel threads' lock, as libc's are. Its holder is preempted before another thread comes to it: it waits for that
+// one in a busy loop.
 class Contended {
   public:
     Contended() = default;
     Contended(const Contended &) = delete;
     ~Contended() { EXPECT_EQ(passed_, 2); }
 
-    // What is done while it has it: first, and when somebody else comes to it.
+    // What is done while it is held: first, and when another thread comes to it.
     void hold(
         const std::function<void()> &then = [] {}, const std::function<void()> &more = [] {}) {
         pthread_mutex_lock(&mutex_);
@@ -191,8 +191,8 @@ TEST_P(Relief, OfASchedulersFunction) {
     }
 }
 
-// With longer slices than its ticks are apart: they find nobody that could run there, as long as the holder does so on the
-// worker that relieves, from where it comes back more than once.
+// With longer slices than the distance of its ticks: they find no unit that could run there, as long as the holder
+// runs on the relief worker, from where it comes back more than once.
 TEST_P(Relief, OfASchedulersFunctionWhileTheHolderIsAway) {
     constexpr unsigned kLong = 10 * kSlice, kTurns = 6;
     const Preempting runtime(2, GetParam());
@@ -250,7 +250,7 @@ TEST_P(Relief, ASchedulersFunctionThatComputesWhenASleepIsOver) {
             thrum_sleep(kSleep);
         },
         &attr);
-    wait_for(seen.over); // who is busy does not fire others' timers
+    wait_for(seen.over); // a busy worker does not fire others' timers
     EXPECT_LT(seen.ticks, 2 * kPeriods);
 }
 
@@ -278,7 +278,7 @@ TEST_P(Relief, WhereOneOfHigherPriorityWaits) {
     EXPECT_EQ(thrum_pool_destroy(pool), 0);
 }
 
-// In a pool's thread, on a worker with a scheduler, while nobody else runs on the other worker.
+// In a pool's thread, on a worker with a scheduler, while no thread runs on the other worker.
 void in_a_pool(unsigned mode, const std::function<void()> &work) {
     const Preempting runtime(2, mode);
     std::atomic<bool> over{false};
@@ -303,7 +303,7 @@ TEST_P(Relief, ThreadInAPoolWithHolderInNoPool) {
     });
 }
 
-// ... or where such a worker would steal it: behind a thread that does not give way.
+// ... or where such a worker would steal it: behind a thread that does not yield.
 TEST_P(Relief, ThreadInAPoolWithHolderOfAnotherWorker) {
     const Preempting runtime(2, GetParam());
     Contended lock;
@@ -328,7 +328,7 @@ TEST_P(Relief, ThreadInAPoolWithHolderOfAnotherWorker) {
     thrum_nopreempt_end();
 }
 
-// ... and who computes there, from no pool either, does not keep the others from running.
+// ... and a thread that computes there, from no pool either, does not keep the others from running.
 TEST_P(Relief, BehindEmptyPoolsAllHaveTheirTurn) {
     in_a_pool(GetParam(), wait_for_each_other);
 }
@@ -422,7 +422,7 @@ TEST_P(Relief, TimeAndAgain) {
     }
 }
 
-// Its waker may be faster than it is in looking for somebody else.
+// Its waker may be faster than it is in looking for another unit.
 TEST_P(Relief, NotOfThePrimaryThatSleeps) {
     const Preempting runtime(1, GetParam());
     for (int i = 0; i < 300; i++)

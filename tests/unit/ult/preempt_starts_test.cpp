@@ -118,7 +118,7 @@ TEST_P(Starts, KernelThreadsWithAMaskOfTheirOwn) {
     pthread_attr_destroy(&attr);
 }
 
-// Who makes them is preempted meanwhile.
+// Their creator is preempted meanwhile.
 TEST_P(Starts, KernelThreadsTimeAndAgain) {
     constexpr int kThreads = 6, kTimes = 40;
     const Preempting runtime(2, GetParam(), kShort);

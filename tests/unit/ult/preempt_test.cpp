@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Preemption: who never waits does not keep others from running, and what is interrupted goes on as it was.
+// Preemption: a thread that never waits does not keep others from running, and an interrupted one resumes as it was.
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -33,9 +33,10 @@ int *__attribute__((noinline)) error_place() {
     return &errno;
 }
 
-// Things that happen one after another, none of which can before the one before it has. Where slices take a second, and each of
-// them waited for the end of one, a second would go by from one to the next. Where they happen at once next to nothing does, or, on
-// a busy machine, whatever the kernel likes: so it is enough that some of them are fast. Noted by whoever sees them, one at a time.
+// Things that happen one after another, none of which can before the one before it has. If slices take a second, and
+// each of them waited for the end of one, a second would pass from one to the next. If they happen at once next to
+// nothing does, or, on a busy machine, whatever the kernel likes: so it is enough that some of them are fast.
+// Recorded by the thread that sees them, one at a time.
 class Events {
   public:
     static constexpr int kCount = 10;
@@ -104,7 +105,7 @@ TEST_F(Interrupted, RawYieldIsEnoughForCodeWithoutAnyLibrary) {
     Thread sets([&] { flag = true; });
 }
 
-// ... beside others, who keep what they run on, in whichever way.
+// ... beside others, which keep what they run on, in whichever way.
 TEST_P(SafeMode, ThreadsOfModeYieldShareTheWorkersWithOthers) {
     for (unsigned workers : {1U, 2U}) {
         constexpr std::size_t kThreads = 6;
@@ -140,7 +141,7 @@ TEST_P(SafeMode, ThreadsOfModeYieldShareTheWorkersWithOthers) {
     }
 }
 
-// All that they run on is there for the one after the other: on a worker that nobody else has, one and the same.
+// All that they run on is there for one after the other: on a worker without other threads, the same for all.
 TEST_P(SafeMode, ThreadsOfModeYieldTakeNothingAlong) {
     const Preempting runtime(2, GetParam());
     Turns turns;
@@ -200,7 +201,7 @@ TEST_P(SafeMode, ThreadLocalsAreKept) {
     EXPECT_GE(preemptions(), 8U);
 }
 
-// Those of the thread that called thrum_init are nobody else's.
+// Those of the thread that called thrum_init belong to it alone.
 TEST_P(SafeMode, ThePrimaryHasItsThreadLocalsForItself) {
     static thread_local int own;
     const Preempting runtime(1, GetParam());
@@ -318,7 +319,7 @@ TEST_F(Interrupted, OwnThreadLocalsEndWithOneThatExits) {
     EXPECT_EQ(Counted::gone, 1);
 }
 
-// In a runtime that lends, by those who ask for it; and again by who is used again.
+// In a runtime that lends, by threads that request it; and again by reused ones.
 TEST_F(Interrupted, OwnThreadLocalsByAttribute) {
     Counted::made = Counted::gone = 0;
     {
@@ -343,7 +344,7 @@ TEST_F(Interrupted, OwnThreadLocalsByAttribute) {
     EXPECT_EQ(Counted::gone, 2);
 }
 
-// --- who is not ---------------------------------------------------------------------------------------------
+// --- what is not preempted ----------------------------------------------------------------------------------
 
 TEST_P(SafeMode, OfModeNoneOnlyAtSafepoints) {
     const Preempting runtime(1, GetParam());
@@ -367,7 +368,7 @@ TEST_P(SafeMode, OfModeNoneOnlyAtSafepoints) {
         THRUM_PREEMPT_NONE);
 }
 
-// Also where a tool is in the way (ult.valgrind says so to this), under which nobody is preempted.
+// Also where a tool is in the way (ult.valgrind says so to this), under which no thread is preempted.
 class Safepoints : public testing::TestWithParam<unsigned> {};
 
 INSTANTIATE_TEST_SUITE_P(Modes, Safepoints, kSafeModes, name_of_mode);
@@ -415,7 +416,7 @@ TEST_P(SafeMode, ARegionPutsItOff) {
     });
 }
 
-// The count of regions is the kernel thread's: who left it in one would leave that behind, too.
+// The count of regions is the kernel thread's: a thread that left it in one would leave that behind, too.
 TEST_P(SafeMode, InARegionNoOtherThreadRuns) {
     const Preempting runtime(2, GetParam());
     std::atomic<bool> over{false};
@@ -531,7 +532,7 @@ TEST_P(SafeMode, AThreadThatIsAloneIsNotInterrupted) {
         after = ticks();
     });
     alone.join();
-    // The monitor may have been about to send one when there were to be no more.
+    // The monitor may have been about to send one when no more were due.
     const char *source = getenv("THRUM_TICK");
     EXPECT_LE(after - before, source != nullptr && strcmp(source, "monitor") == 0 ? 1U : 0U);
 }
@@ -705,8 +706,8 @@ TEST_P(SafeMode, AndThatOfOneThatIsStacked) {
     EXPECT_EQ(thrum_pool_destroy(inner), 0);
 }
 
-// Computes until it is over. That it does so at this moment the primary sees from its own worker: where the one below is about
-// to look for something to run, nobody needs to be interrupted.
+// Computes until it is over. That it does so now the primary sees from its own worker: where the one below is about
+// to look for something to run, no thread needs to be interrupted.
 class Computes {
   public:
     void operator()() {
@@ -778,7 +779,8 @@ TEST_P(SafeMode, AThreadToInterruptIsSentOneSignal) {
     EXPECT_LT(fewest, 10);
 }
 
-// The one that comes last, not the one that runs another of the first pool: that does not give way at ticks of its own either.
+// The one that comes last, not the one that runs another of the first pool: that does not yield at ticks of its own
+// either.
 TEST_P(SafeMode, AThreadOfAnEarlierPoolRunsAtOnce) {
     Ranked ranked(GetParam(), 2, THRUM_POOL_FIFO);
     Computes before, behind;
@@ -799,7 +801,7 @@ TEST_P(SafeMode, AThreadOfAnEarlierPoolRunsAtOnce) {
     events.expect_at_once();
 }
 
-// Who is woken by the push, to look at that pool, comes behind the one that is to be interrupted.
+// A worker that the push wakes, to look at that pool, comes after the one to be interrupted.
 TEST_P(SafeMode, AndWhereAStackedSchedulerWaitsForThatPool) {
     Ranked ranked(GetParam(), 1, THRUM_POOL_FIFO);
     const thrum_pool_t first = ranked.pool(0);
@@ -924,7 +926,7 @@ TEST_P(SafeMode, AChildAheadOfItsCreatorRunsBeforeThatResumes) {
 
 // --- when kernel threads run out ----------------------------------------------------------------------------
 
-// Who waits in the kernel for a lock lets the preempted one that has it go on, also where that is in a pool.
+// A thread that waits in the kernel for a lock lets the preempted lock holder run, also where that is in a pool.
 TEST_P(SafeMode, TheHolderOfALockRunsHoweverFewAreThere) {
     if (GetParam() == THRUM_PREEMPT_OWN_TLS)
         GTEST_SKIP() << "each of its threads needs one from the start";
@@ -1026,7 +1028,7 @@ TEST_P(SafeMode, AChildOfForkContinues) {
     EXPECT_GE(preemptions(), 4U);
 }
 
-// A thread of a pool that nobody looks at any more is lost at the end, even with a lock of malloc's in its hands.
+// A thread of a pool that no scheduler serves any more is lost at the end, even if it holds a lock of malloc's.
 TEST_P(SafeMode, TheEndDoesNotWaitForWhatIsLostInPools) {
     for (int i = 0; i < 5; i++) {
         const Preempting runtime(2, GetParam(), kShort);
@@ -1052,7 +1054,7 @@ TEST_P(SafeMode, TheEndDoesNotWaitForWhatIsLostInPools) {
         }
         ASSERT_EQ(thrum_worker_set_sched(1, nullptr), 0);
         const uint64_t before = preemptions();
-        while (preemptions() < before + 3) { // they go to the pool, where nobody looks
+        while (preemptions() < before + 3) { // they go to the pool, which has no scheduler
             const uint64_t end = in_ms(5);
             while (thrum_now() < end) {
             }

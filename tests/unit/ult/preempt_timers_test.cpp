@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where ticks come from: of the kernel's timers each worker has one, on the clock that nobody sets, which sends the signal to its
-// kernel thread; and they go off one after another (thrum-preemption(7), "Ticks"; src/preempt/tick.c). By what the kernel says
-// of them in /proc/self/timers.
+// Where ticks come from: each worker has a kernel timer, on a clock that cannot be set, which sends the signal to its
+// kernel thread; and they expire one after another (thrum-preemption(7), "Ticks"; src/preempt/tick.c). By what the
+// kernel says of them in /proc/self/timers.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,12 +25,12 @@ constexpr unsigned kWorkers = 3;
 
 struct KernelTimer {
     int id = -1, signal = 0, clock = -1;
-    std::string notify; // whom, and how: "signal/tid.4711"
+    std::string notify; // the target, and how: "signal/tid.4711"
 };
 
 const char *const kFile = "/proc/self/timers";
 
-// A line each for what there is to say of one.
+// One line for each property of a timer.
 std::vector<KernelTimer> timers() {
     std::vector<KernelTimer> timers;
     std::ifstream file(kFile);

@@ -160,7 +160,7 @@ TEST_P(KernelWaits, AWaiterForAMutexLetsOthersRun) {
     EXPECT_TRUE(in_turn);
 }
 
-// All the time, and each of those who compute.
+// The total time, and that of each computing thread.
 TEST_P(KernelWaits, ComputingThreadsRunBesideWaiters) {
     constexpr int kThreads = 4, kSteps = 10;
     const Preempting runtime(1, GetParam());
@@ -288,7 +288,7 @@ TEST_P(KernelWaits, ShortSlicesHaveAShortSlack) {
     EXPECT_EQ(slack(), before);
 }
 
-// The kernel does not make such a call again, and who does begins its timeout anew.
+// The kernel does not restart such a call, and restarting it in the program begins its timeout anew.
 TEST_P(KernelWaits, ATimeoutThatIsShorterThanASliceComesToItsEnd) {
     constexpr int kLong = ULT_EMULATED ? 100 : 20, kTimes = 5, kTurns = 500; // kLong: ms
     const Preempting runtime(1, GetParam(), kLong * 1000);
@@ -349,7 +349,7 @@ TEST_P(KernelWaits, TwoThatTalkToEachOther) {
     asks.join();
 }
 
-// It goes on where another worker is free, and with the lock.
+// It resumes where another worker is free, and with the lock.
 TEST_P(KernelWaits, AWaiterOwnsItsMutexWhereverItResumes) {
     constexpr int kThreads = 6, kTimes = 30;
     const Preempting runtime(2, GetParam(), kShort);

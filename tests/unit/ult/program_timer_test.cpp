@@ -10,7 +10,7 @@ namespace {
 
 class ProgramTimer : public Ult {};
 
-// What a timer's calls saw. Nobody writes here but they, one at a time, until the timer is stopped.
+// What a timer's calls saw. Only they write here, one at a time, until the timer is stopped.
 struct Calls {
     explicit Calls(std::uint64_t begins, std::uint64_t every = 0) : first(begins), period(every) {}
 

@@ -526,8 +526,8 @@ TEST_P(Idle, UsesNoCpuWhileAllWait) {
     EXPECT_LT(used, 0.005);
 }
 
-// Two workers make one task each at the same moment and go on computing until both tasks have begun. With two more
-// workers to be had, both must: each push wakes one, or one that is searching already finds more than one.
+// Two workers create one task each at the same time and compute until both tasks have begun. With two more workers
+// available, both must: each push wakes one, or one that is searching already finds more than one.
 TEST_P(Idle, EachPushFindsAWorker) {
     if (workers() < 4)
         GTEST_SKIP() << "needs four workers";

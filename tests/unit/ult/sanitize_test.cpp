@@ -119,7 +119,7 @@ void boxes() {
     EXPECT_EQ(sum, 49 * 50 / 2);
 }
 
-// A counter under a mutex whose holder gives way.
+// A counter under a mutex whose holder yields.
 void counter() {
     Box box;
     {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No memory: pools, schedulers, values, tasklets, many at once and second lives say so, and are to be had again when there
-// is some; run queues do without. Each in a process of its own, where nothing is left over from others. (Init, spawn, join and
-// fini are in runtime_test.cpp.)
+// No memory: pools, schedulers, values, tasklets, many at once and second lives report it, and work again when there
+// is some; run queues do without. Each in a process of its own, where nothing is left over from others. (Init, spawn,
+// join and fini are in runtime_test.cpp.)
 #include <errno.h>
 #include <limits.h>
 #include <sys/wait.h>
@@ -149,7 +149,7 @@ TEST_F(Scarce, Tasklets) {
                 tasklets.push_back(tasklet);
             return error;
         };
-        EXPECT_EQ(make(), 0); // there is room for those who come back
+        EXPECT_EQ(make(), 0); // there is room for the threads that come back
         no_memory();
         until(EAGAIN, make);
         const auto join_all = [&] {
@@ -168,7 +168,7 @@ TEST_F(Scarce, Tasklets) {
     });
 }
 
-// All stacks of a size are in use: who has ended stays ended, and its handle is as good as before.
+// All stacks of a size are in use: an ended thread stays ended, and its handle is as good as before.
 TEST_F(Scarce, SecondLives) {
     alone([] {
         const thrum_attr_t attr = attr_stack(std::size_t{1} << 20);
@@ -289,8 +289,8 @@ uint64_t cpu_time_ms() {
     return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_nsec) / 1000000;
 }
 
-// A burst's stacks cannot be given back, as that takes a tasklet and there is no descriptor for one. Until there is, nobody
-// tries without end.
+// A burst's stacks cannot be given back, as that takes a tasklet and there is no descriptor for one. Until there is,
+// no worker retries without end.
 TEST_F(Scarce, Trimming) {
     if (ULT_ASAN || ULT_TSAN || ULT_EMULATED)
         GTEST_SKIP() << "others' mappings come and go";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedulers that are stopped, changed, left in the middle, and outlive a runtime; pushes that wake one who has
-// something else to do; who must not wait.
+// Schedulers that are stopped, changed, left in the middle, and outlive a runtime; pushes that wake a worker which
+// has something else to do; callers that must not wait.
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -45,7 +45,7 @@ thrum_sched_t users(void (*run)(thrum_sched_t, void *), void *data, const Served
     return sched;
 }
 
-// Without letting others run: the caller's worker is to do nothing meanwhile.
+// Without letting others run: the caller's worker must do nothing meanwhile.
 void nap_us(long microseconds) {
     const timespec nap{0, microseconds * 1000};
     nanosleep(&nap, nullptr);
@@ -71,8 +71,7 @@ TEST_P(SchedLife, AWorkersCanBeStopped) {
         const thrum_attr_t attr = served.attr();
         Light([] {}, &attr).join();
         thrum_sched_stop(sched);
-        EXPECT_TRUE(
-            eventually([&] { return thrum_worker_set_sched(0, sched) == 0; })); // nobody has it any more
+        EXPECT_TRUE(eventually([&] { return thrum_worker_set_sched(0, sched) == 0; })); // it is unused now
         EXPECT_EQ(thrum_worker_set_sched(0, nullptr), 0);
         expect_default(workers() - 1);
         EXPECT_TRUE(eventually([&] { return thrum_worker_set_sched(0, sched) == 0; }));
@@ -87,7 +86,7 @@ TEST_P(SchedLife, AWorkersCanBeStopped) {
     }
 }
 
-// An order to stop is for who has it, not for who gets it next.
+// An order to stop is for the present user, not for the next one.
 TEST_P(SchedLife, StoppingAnUnusedOneIsNothing) {
     const Served served(1);
     thrum_sched_stop(served.scheds[0]);
@@ -268,7 +267,7 @@ TEST_P(SchedWakes, OneThatFindsSomethingElsePassesItOn) {
     }
 }
 
-// --- who must not wait ------------------------------------------------------------------------------------
+// --- callers that must not wait ---------------------------------------------------------------------------
 
 // What each of these says where the caller would have to wait for `sleeper`.
 struct Answers {

@@ -369,7 +369,7 @@ __attribute__((noinline)) int overflow(int depth) {
 
 class Overflow : public UltPlain {};
 
-// It dies in the guard page, whoever has the stack below.
+// It dies in the guard page, whatever unit has the stack below.
 TEST_F(Overflow, EndsTheProcess) {
     for (const unsigned workers : {1U, 2U})
         for (const std::size_t size : {std::size_t{16} << 10, std::size_t{64} << 10, std::size_t{1} << 20}) {

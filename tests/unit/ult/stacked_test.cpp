@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedulers that a thread runs, and that find nothing: they wait as threads do, and keep nobody from running. In what order they
-// run whom: pool_test.cpp; how they come to their end: sched_test.cpp. The protocol: tests/model/stacked.pml.
+// Schedulers that a thread runs, and that find nothing: they wait like threads, and block no other. In what order
+// they run threads: pool_test.cpp; how they end: sched_test.cpp. The protocol: tests/model/stacked.pml.
 #include <thrum/sync.h>
 #include <thrum/worker.h>
 #include <unistd.h>
@@ -95,7 +95,7 @@ TEST_P(Stacked, SeveralInTheRunQueueHaveTheirTurns) {
     scheds.clear();
 }
 
-// Two look at one pool: who is pushed while one runs somebody is for the other.
+// Two serve one pool: a thread that is pushed while one of them runs another goes to the other one.
 TEST_P(Stacked, AnotherRunsWhatComesMeanwhile) {
     const PoolOf pool(THRUM_POOL_FIFO);
     const OfOnePool one(pool.pool), other(pool.pool);
@@ -111,7 +111,7 @@ TEST_P(Stacked, AnotherRunsWhatComesMeanwhile) {
     }
 }
 
-// Who waited last is the first that a push finds, and its worker computes.
+// The last to wait is the first that a push finds, and its worker computes.
 TEST_P(Stacked, OneWithoutATurnDoesNotKeepAnother) {
     if (workers() < 2)
         GTEST_SKIP() << "needs a worker that is free";
@@ -141,8 +141,8 @@ TEST_P(Stacked, OneWithoutATurnDoesNotKeepAnother) {
     scheds.clear();
 }
 
-// Its function runs two at a time, and is asked while there is one. Nobody is preempted, for one of two that comes back, since it
-// was, is left there alone.
+// Its function runs two at a time, and is asked while there is one. No thread is preempted, since one of two that
+// comes back after a preemption is left there alone.
 TEST_P(Stacked, OneThatLeavesItsThreadsYields) {
     const PoolOf pool(THRUM_POOL_FIFO);
     const auto run = [](thrum_sched_t sched, void *) {
@@ -175,7 +175,7 @@ TEST_P(Stacked, OneThatLeavesItsThreadsYields) {
     EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }
 
-// What is kept in its pool is to be asked for again at once, always.
+// What is kept in its pool must be asked for again at once, always.
 TEST_P(Stacked, IsCancelledWhereItNeverWaits) {
     std::atomic<bool> open{false};
     KeepingPool pool([&](uint64_t) { return open.load(); }, [](uint64_t) { return thrum_now(); });
@@ -235,7 +235,7 @@ TEST_P(Stacked, IsNotCancelledInALaterWait) {
     EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }
 
-// Nobody pushes, when it is time.
+// No push comes when it is time.
 TEST_P(Stacked, LooksAgainWhenAPoolSaysSo) {
     const KeepingPool pool = KeepingPool::for_a_time(2 * THRUM_MS);
     const OfOnePool stacked(pool.pool());

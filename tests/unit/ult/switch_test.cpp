@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// thrum_switch_to and thrum_exit_to: who is suspended runs in the place of the caller, and before who is ready already;
-// on any worker, on the one that they are bound to, and in a pool.
+// thrum_switch_to and thrum_exit_to: a suspended thread runs in the place of the caller, and before all runnable
+// ones; on any worker, on the one that they are bound to, and in a pool.
 #include <thrum/pool.h>
 #include <thrum/worker.h>
 
@@ -12,13 +12,13 @@
 
 namespace {
 
-// Threads of one worker, which write a letter each time they run: nobody else touches the log meanwhile. C is always
-// ready. B, in its log, means that it was resumed.
+// Threads of one worker, which write a letter each time they run: no other thread touches the log meanwhile. C is
+// always runnable. B, in its log, means that it was resumed.
 class Turns {
   public:
     explicit Turns(const thrum_attr_t &attr) : attr_(attr) {}
 
-    // A switches to B again and again. What there is to expect: ABCABC...
+    // A switches to B again and again. The expected log: ABCABC...
     std::string of_switches(int count) {
         Light waits([this] { be_b(); }, &attr_);
         Light ready([this] { be_c(); }, &attr_);
@@ -161,7 +161,7 @@ TEST_P(SwitchTo, IsDirectInAPool) {
     EXPECT_EQ(thrum_pool_destroy(pool), 0);
 }
 
-// The place that a thread has is kept: it runs there, and the caller goes on.
+// The thread's place is kept: it runs there, and the caller continues.
 TEST_P(SwitchTo, LeavesItToWhereItBelongs) {
     if (workers() < 2)
         GTEST_SKIP() << "needs two workers";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sync/barrier: nobody goes on before all have come, one is the last, and it may be used again at once.
+// sync/barrier: no thread continues before all have arrived, one is the last, and it may be used again at once.
 #include "crew.hpp"
 
 namespace {
@@ -59,8 +59,8 @@ TEST_P(Barrier, AWaiterThatGivesUpIsNotCounted) {
     wait();
 }
 
-// Deadlines when the last one comes: either all of a round have taken part, or the others are told so. Who took part
-// counts for the round; there are as many of those as rounds times parties.
+// Deadlines when the last one arrives: either all of a round have taken part, or the others are told so. Participants
+// count for the round; there are as many of those as rounds times parties.
 TEST_P(Barrier, DeadlinesAmongArrivals) {
     constexpr int kParties = 4;
     thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(kParties);

@@ -103,7 +103,7 @@ TEST_P(Cond, BroadcastWakesAll) {
     }
 }
 
-// The mutex is free: whom it goes to at once is chosen as by an unlock.
+// The mutex is free: its next owner is chosen at once, as by an unlock.
 TEST_P(Cond, BroadcastGivesAFreeMutexToTheHighestPriority) {
     for (const bool timed : {false, true}) {
         thrum_mutex_t mutex;
@@ -200,7 +200,7 @@ TEST_P(Cond, DeadlineComes) {
     unlock();
 }
 
-// Signalled in time, but the mutex is not to be had until long after: that is not a timeout.
+// Signalled in time, but the mutex becomes free only long after: that is not a timeout.
 TEST_P(Cond, SignalBeforeTheDeadlineCounts) {
     lock();
     Light light([&] {
@@ -236,7 +236,7 @@ TEST_P(Cond, OneThatGaveUpTakesNoSignal) {
     thrum_cond_signal(&cond_);
 }
 
-// A queue with impatient consumers: each token is had once, whatever the deadlines do.
+// A queue with impatient consumers: each token is taken once, whatever the deadlines do.
 TEST_P(Cond, NoSignalIsLostAmongDeadlines) {
     const int producers = 4, consumers = 8, each = divided(150) * 2;
     int tokens = 0, left = producers * each;

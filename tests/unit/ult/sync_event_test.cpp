@@ -84,7 +84,8 @@ TEST_P(Event, DeadlinesAmongSets) {
     }
 }
 
-// Who sets it again, too, is seen by who resets it from then on: work that was noted before a set is not overlooked.
+// A repeated set, too, is seen by a thread that resets it from then on: work that was noted before a set is not
+// overlooked.
 TEST_P(Event, ASetThatFindsItSetIsSeen) {
     constexpr int kSetters = 6;
     const int each = divided(500);
@@ -363,7 +364,7 @@ TEST_P(Once, IsTriedAgainAfterAnException) {
     EXPECT_EQ(thrown, 3);
 }
 
-// Who waits for another's end gives up, who runs it does not.
+// A waiter for another's end gives up, the runner does not.
 TEST_P(Once, IsWaitedForUntilADeadline) {
     struct Calls {
         thrum_once_t once = THRUM_ONCE_INITIALIZER;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Objects that are gone before those have returned whose deadlines came: who ends what they waited for may destroy and
-// free the object although they have yet to find out that they waited in vain.
+// Objects that are gone before waiters have returned whose deadlines came: the thread that ends what they waited for
+// may destroy and free the object although they have yet to find out that they waited in vain.
 #include <thrum/pool.h>
 
 #include "crew.hpp"
@@ -210,7 +210,7 @@ TEST_P(Gone, WaitAny) {
     page.drop();
 }
 
-// Everywhere between: those who wait come back at about the time at which the object goes.
+// Everywhere between: the waiters come back at about the time at which the object goes.
 TEST_P(Gone, CondAtAnyTime) {
     for (int i = 0; i < divided(300); i++) {
         OnPage<thrum_cond_t> page;
@@ -282,7 +282,7 @@ TEST_P(Gone, BarrierAtAnyTime) {
 
 ULT_OVER_WORKERS(Gone);
 
-// --- who must not wait ------------------------------------------------------------------------------------
+// --- callers that must not wait -----------------------------------------------------------------------------
 
 // In a process of its own, which is aborted.
 class NoWaiter : public UltPlain, public testing::WithParamInterface<unsigned> {

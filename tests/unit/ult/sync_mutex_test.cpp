@@ -75,7 +75,7 @@ TEST_P(Mutex, IsHandedToTheLongestWaiter) {
         ASSERT_TRUE(eventually_waiting(mutex_, i + 1));
     }
     thrum_mutex_unlock(&mutex_);
-    if (workers() == 1) { // nobody has run yet
+    if (workers() == 1) { // no other thread has run yet
         EXPECT_EQ(thrum_mutex_try_lock(&mutex_), EBUSY) << "it is not free in between, but another's";
     }
     lights.clear();
@@ -234,7 +234,7 @@ TEST_P(Mutex, PrioritisedGoesToTheHighest) {
     EXPECT_EQ(thrum_mutex_init(&mutex, 1), EINVAL);
 }
 
-// Who gets the mutex may free it, while the one that has unlocked it is still in there.
+// The next owner of the mutex may free it, while the unlocking thread is still inside.
 TEST_P(Mutex, IsGoneAsSoonAsItIsHad) {
     for (int i = 0; i < divided(300); i++) {
         OnPage<thrum_mutex_t> page;

@@ -170,7 +170,7 @@ TEST_P(Rwlock, WriterThatUnlocksLetsAllReadersIn) {
     }
 }
 
-// The readers behind it wait for nobody then.
+// The readers behind it wait for no thread then.
 TEST_P(Rwlock, WriterThatGivesUpLetsReadersIn) {
     const int count = divided(150);
     thrum_rwlock_read_lock(&lock_);
@@ -227,7 +227,8 @@ TEST_P(Rwlock, DeadlinesAmongUnlocks) {
 
 ULT_OVER_WORKERS(Rwlock);
 
-class RwlockMisuse : public UltPlain {}; // without a runtime: a fork's child is somebody else then
+// without a runtime: the caller in a fork's child is another thread then
+class RwlockMisuse : public UltPlain {};
 
 TEST_F(RwlockMisuse, IsReported) {
     thrum_rwlock_t lock = THRUM_RWLOCK_INITIALIZER;

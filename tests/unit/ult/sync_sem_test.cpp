@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sync/sem: permits are neither lost nor made, and go to who has waited for longest.
+// sync/sem: permits are neither lost nor made, and go to the longest waiter.
 #include "crew.hpp"
 
 namespace {

@@ -88,7 +88,7 @@ TEST_P(WaitAny, TakesTheFirstThatIsReady) {
     EXPECT_EQ(waiting(event) + waiting(one) + waiting(two), 0);
 }
 
-// Each kind of object, both ready before and made ready by somebody while it is waited for.
+// Each kind of object, both ready before and made ready by another thread during the wait.
 TEST_P(WaitAny, EachKind) {
     for (const bool before : {false, true}) {
         for (int heavy : {0, 1}) {
@@ -208,7 +208,7 @@ TEST_P(WaitAny, DoesNotTradeWithItself) {
     EXPECT_EQ(thrum_channel_send(&channel, &eight), 0);
 }
 
-// Permits posted to several semaphores, waiters for some of each, deadlines: as many are had as were given.
+// Permits posted to several semaphores, waiters for some of each, deadlines: as many are taken as were given.
 TEST_P(WaitAny, PermitsAreConserved) {
     constexpr unsigned kSems = 5;
     thrum_sem_t sems[kSems] = {};
@@ -250,7 +250,7 @@ TEST_P(WaitAny, PermitsAreConserved) {
 }
 
 // All trade on both sides of several channels without a store: what one sends another receives. The last always has a
-// deadline and goes on to other channels: all the others may come to send to one and receive from another, so that none
+// deadline and moves to other channels: all the others may come to send to one and receive from another, so that none
 // of them has a partner.
 TEST_P(WaitAny, TradesAmongThemselves) {
     constexpr unsigned kChannels = 3;
@@ -293,7 +293,7 @@ TEST_P(WaitAny, TradesAmongThemselves) {
         EXPECT_EQ(thrum_channel_destroy(&channel), 0);
 }
 
-// Each of several threads is joined once, in the order of their ends, by one who waits for all that are left.
+// Each of several threads is joined once, in the order of their ends, by one that waits for all that are left.
 TEST_P(WaitAny, JoinsTheFirstToEnd) {
     for (int round = 0; round < divided(40); round++) {
         constexpr int kThreads = 8;

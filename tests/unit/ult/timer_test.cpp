@@ -145,7 +145,8 @@ TEST_P(Sleep, AgainAndAgainBesideOthersThatYield) {
     stop = true;
 }
 
-// Each of all workers but one runs one that gives way to nobody until those have woken that sleep on its worker.
+// Each of all workers but one runs a thread that does not yield until the threads have woken that sleep on its
+// worker.
 TEST_P(Sleep, ALongThreadDelaysNoOtherWhileAnotherWorkerIsIdle) {
     if (workers() == 1)
         GTEST_SKIP() << "there is no other worker";
@@ -171,7 +172,7 @@ TEST_P(Sleep, ALongThreadDelaysNoOtherWhileAnotherWorkerIsIdle) {
     }
 }
 
-// All are asleep. Who is the first to be woken, by the only worker that watches the time, runs until the next one has.
+// All are asleep. The first to be woken, by the only worker that watches the time, runs until the next one has been.
 TEST_P(Sleep, TheTimekeeperIsReplaced) {
     if (workers() == 1)
         GTEST_SKIP() << "there is no other worker";
@@ -466,7 +467,7 @@ void inside(const Work &work) {
 
 struct Counted {
     struct timer timer = {};
-    int fired = 0; // plain: whoever looks has synchronised by timer_stop, or it is a race
+    int fired = 0; // plain: a reader has synchronised by timer_stop, or it is a race
 
     explicit Counted(uint64_t deadline) {
         timer.deadline = deadline;
@@ -562,8 +563,8 @@ TEST_P(Timers, AreFiredInTheOrderOfTheirDeadlines) {
     });
 }
 
-// Many are started, and stopped by another ULT at about their deadline, mostly on another worker. What timer_stop says
-// is true, and nobody touches the timer from then on.
+// Many are started, and stopped by another ULT at about their deadline, mostly on another worker. What timer_stop
+// says is true, and no thread touches the timer from then on.
 TEST_P(Timers, StopRacesWithFire) {
     std::atomic<int> fired{0}, stopped{0};
     auto race = [&](unsigned seed) {

@@ -471,8 +471,8 @@ TEST_F(TraceFile, KeepsTheNewestEvents) {
     EXPECT_EQ(kind_of(ring.events.back()), static_cast<unsigned>(THRUM_TRACE_END)) << "main's";
 }
 
-// Whichever mapping it is that fails: the runtime does not start, or spawns no thread, or a ring is left out, or
-// somebody does without.
+// Whichever mapping it is that fails: the runtime does not start, or spawns no thread, or a ring is left out, or a
+// part does without.
 TEST_F(TraceFile, WithoutMemoryForARing) {
     int left_out = 0;
     for (int well = 0; well < 16; well++) {

@@ -232,7 +232,7 @@ void make_pools_and_schedulers() {
         ASSERT_EQ(thrum_pool_destroy(pool), 0);
 }
 
-// So that somebody is preempted, for the first time.
+// So that a thread is preempted, for the first time.
 void run_beside_each_other() {
     const uint64_t end = thrum_now() + 100 * THRUM_MS;
     std::atomic<int> begun{0};

@@ -69,7 +69,7 @@ class Light {
     thrum_t handle_ = nullptr;
 };
 
-// A kernel thread that is no worker. Who waits for its end waits as a ULT does: its worker runs others meanwhile.
+// An external kernel thread. A waiter for its end waits as a ULT does: its worker runs others meanwhile.
 class External {
   public:
     explicit External(Light::Work work);
@@ -88,7 +88,7 @@ class External {
 
 // Runs it on a ULT of its own and waits for its end.
 void in_ult(const Light::Work &work);
-// Starts it detached. It has to tell somebody that it is over.
+// Starts it detached. It must report itself that it is over.
 void detached(Light::Work work);
 
 thrum_attr_t attr_queued();
@@ -154,7 +154,7 @@ class Ult : public testing::TestWithParam<unsigned> {
     std::unique_ptr<LeakCheck> before_;
 };
 
-// ... in which nobody is preempted: where a test says who runs when.
+// ... in which no thread is preempted: for tests that define the order.
 class UltInTurn : public Ult {
   protected:
     unsigned mode() const override { return THRUM_PREEMPT_NONE; }

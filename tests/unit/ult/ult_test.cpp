@@ -90,7 +90,7 @@ TEST_P(Spawn, ResultIsNotAskedFor) {
     from_both([] { EXPECT_EQ(thrum_join(spawn(same, nullptr), nullptr), 0); });
 }
 
-// On one worker nobody takes the parent away: the child has ended when spawn returns.
+// On one worker the parent is not stolen: the child has ended when spawn returns.
 TEST_P(SpawnInTurn, ChildRunsAtOnce) {
     if (workers() > 1)
         GTEST_SKIP() << "a parent that is stolen goes on beside its child";
@@ -520,7 +520,7 @@ TEST_P(Join, ExternalThreadsJoinsCostNoMemory) {
 
 class Primary : public Ult {};
 
-// It is bound to its worker, whoever wakes it and whatever its worker does meanwhile.
+// It is bound to its worker, whichever thread wakes it and whatever its worker does meanwhile.
 TEST_P(Primary, StaysOnItsKernelThread) {
     const long own = kernel_thread();
     std::atomic<bool> over{false};
@@ -645,7 +645,7 @@ void *count_up(void *count) {
     return nullptr;
 }
 
-// Descriptors of detached ones come back, whoever detaches them.
+// Descriptors of detached ones come back, whichever thread detaches them.
 TEST_P(Detach, ByAnExternalThreadLeaksNothing) {
     constexpr std::size_t kBatch = 1000, kBatches = 40 / kStressDivisor, kPerChunk = 500;
     std::size_t before = 0;
@@ -723,8 +723,8 @@ TEST_P(Yield, OfThousands) {
     });
 }
 
-// Nor do those that fit into it take turns without the others: until all have yielded five times nobody does so often that
-// the sum is many times that. (With several workers that may be, where one of them has to wait for a CPU.)
+// Nor do those that fit into it take turns without the others: until all have yielded five times none does so often
+// that the sum is many times that. (With several workers that may be, where one of them has to wait for a CPU.)
 TEST_P(Yield, IsFairToThousands) {
     const unsigned count = workers();
     in_ult([count] {
@@ -752,7 +752,7 @@ TEST_P(Yield, IsFairToThousands) {
     });
 }
 
-// One who waits by yielding must not keep from running what it waits for, wherever that is queued.
+// A thread that waits by yielding must not keep from running what it waits for, wherever that is queued.
 TEST_P(Yield, LetsTheQueuedRun) {
     from_both([] {
         const thrum_attr_t queued = attr_queued();
@@ -780,8 +780,8 @@ TEST_P(Yield, LetsThoseFromOutsideRun) {
     over = true;
 }
 
-// One that spawns and joins all the time, and so always has something new in its queue, starves nobody: neither who
-// has yielded nor the bound thread of the worker.
+// A thread that spawns and joins all the time, and so always has something new in its queue, starves no other:
+// neither yielded threads nor the bound thread of the worker.
 TEST_P(Yield, IsNotStarvedByABusyQueue) {
     std::atomic<bool> over{false};
     std::atomic<long> yields{0};
@@ -912,7 +912,7 @@ TEST_P(FloatControl, IsNotInheritedFromTheDead) {
     expect_mode(FE_TONEAREST);
 }
 
-// As with pthread_create: a new one begins with its maker's, whoever runs before it.
+// As with pthread_create: a new one begins with its creator's, whatever runs before it.
 TEST_P(FloatControl, IsItsMakers) {
     in_ult([] {
         const thrum_attr_t queued = attr_queued();

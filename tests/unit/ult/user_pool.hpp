@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pool of the user's own, for the tests of pools and for stress-ult: oldest first, linked through thrum_link. Its lock
-// is the pool's alone and held for a few stores; who finds it taken gives his CPU away, since an external kernel thread
-// may have it and be interrupted. Counts what is called.
+// A pool of the user's own, for the tests of pools and for stress-ult: oldest first, linked through thrum_link. Its
+// lock is the pool's alone and held for a few stores; a thread that finds it taken gives its CPU away, since an
+// external kernel thread may hold it and be interrupted. Counts what is called.
 #pragma once
 
 #include <sched.h>

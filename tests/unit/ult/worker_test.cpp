@@ -199,7 +199,7 @@ struct BusyWorker {
     Light thread;
 };
 
-class WorkerInTurn : public UltInTurn {}; // which is busy as long as nobody is preempted
+class WorkerInTurn : public UltInTurn {}; // which is busy as long as no thread is preempted
 
 TEST_P(WorkerInTurn, IsWaitedForUntilADeadline) {
     const unsigned number = add();
@@ -224,7 +224,7 @@ TEST_P(WorkerInTurn, IsWaitedForUntilADeadline) {
     expect_stops(number);
 }
 
-// Nobody waits for it any more when it has stopped: who wants the number does, or the runtime's end.
+// No thread waits for it any more when it has stopped: the next user of the number joins it, or the runtime's end.
 TEST_P(WorkerInTurn, AWorkerNotWaitedForIsJoinedByTheNext) {
     const unsigned number = add();
     External([number] {
@@ -280,7 +280,7 @@ TEST_P(Worker, ItsQueuesGoToTheOthers) {
     EXPECT_EQ(ran, kMany);
 }
 
-// Nobody who is left searches or parks: they have to look after its timers while they are busy.
+// No worker that is left searches or parks: they have to look after its timers while they are busy.
 TEST_P(Worker, ItsSleepersAreWokenByBusyOthers) {
     const unsigned number = add();
     std::atomic<int> asleep{0}, awake{0};
@@ -314,7 +314,7 @@ TEST_P(Worker, ItsSleepersAreWokenByBusyOthers) {
     sleepers.clear();
 }
 
-// Its timers are those of who gets its number.
+// Its timers go to the next worker with its number.
 TEST_P(Worker, ItsSleepersAreWokenByItsSuccessor) {
     const unsigned number = add();
     std::unique_ptr<Light> sleeper;
@@ -400,7 +400,7 @@ class WorkerSched : public Ult {
         thrum_attr_set_pool(&pooled_, pool_);
     }
     void TearDown() override {
-        EXPECT_EQ(thrum_sched_destroy(sched_), 0); // nobody uses it
+        EXPECT_EQ(thrum_sched_destroy(sched_), 0); // it is unused
         EXPECT_EQ(thrum_pool_destroy(pool_), 0);
         Ult::TearDown();
     }
@@ -537,7 +537,7 @@ TEST_F(WorkerPlain, NoThread) {
     ASSERT_EQ(thrum_fini(), 0);
 }
 
-// A runtime that nobody called thrum_init for has no primary worker: any may go, but not all.
+// A runtime without a call of thrum_init has no primary worker: any may stop, but not all.
 TEST_F(WorkerPlain, OfTheDefaultRuntime) {
     const int status = in_child([] {
         External([] { in_ult([] {}); }).join();
@@ -598,7 +598,7 @@ TEST_F(WorkerPlain, AreAskedForWhileTheRuntimeBegins) {
     }
 }
 
-// Who spawns meanwhile waits for it, or begins one himself; he may not see one that is not quite there.
+// A thread that spawns meanwhile waits for it, or starts one itself; it may not see an incomplete one.
 TEST_F(WorkerPlain, AreBoundToWhileTheRuntimeBegins) {
     if (ULT_TSAN || ULT_ASAN || ULT_EMULATED)
         GTEST_SKIP() << "children of a fork that begin threads";
