@@ -96,8 +96,8 @@ static void in_waves(struct tally *tally) {
     }
 }
 
-// How many of these go through at once depends on how soon the ones before have ended, which nobody can wait for. So a
-// creation that fails is given some time: what then fails still, fails for good.
+// How many of these go through at once depends on how soon the ones before have ended, which cannot be waited for. So
+// a failing creation is given some time: what then still fails, fails for good.
 static void detached(struct tally *tally) {
     enum { THREADS = 24, TRIES = 200 };
     pthread_attr_t attr;

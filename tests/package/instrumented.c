@@ -28,7 +28,7 @@ static int pass_on(void) {
     return number;
 }
 
-/* Its stack is used, left by switches in the middle, and used by others later; what it writes is seen by who joins it. */
+/* Its stack is used, left by switches in the middle, and reused later; its joiner sees what it writes. */
 static void *work(void *arg) {
     char text[512];
     long *heap = malloc(sizeof *heap);

@@ -13,7 +13,7 @@ struct Guard {
     ~Guard() { destroyed++; }
 };
 
-// Waits while its exception is in flight: the other goes on first.
+// Waits while its exception is in flight: the other one continues first.
 void *keep_apart(void *arg) {
     const long me = reinterpret_cast<long>(arg);
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What check-debugger.sh and check-perf.sh look at: threads that wait for each other by computing, more than there are
- * workers, so that nothing goes on but by preemption (THRUM_PREEMPT says which). Ends with the status 7 and a line.
- * Usage: preempted [wait]: goes on until a debugger sets `leave`, and says when it is to be attached to. */
+/* What check-debugger.sh and check-perf.sh look at: threads that wait for each other by computing, more than there
+ * are workers, so that only preemption makes progress (THRUM_PREEMPT says which). Ends with the status 7 and a line.
+ * Usage: preempted [wait]: runs until a debugger sets `leave`, and says when it can be attached to. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -230,7 +230,7 @@ static void trim(void) {
     pthread_barrier_t barrier;
     long before = resident_kb();
     for (int round = 0; round < 2; round++) {
-        int wanted = MANY - round; // the one that is at its chores is passed over, and not missed
+        int wanted = MANY - round; // a thread that does its chores is passed over, and not missed
         CHECK_OK(pthread_barrier_init(&barrier, NULL, (unsigned)wanted));
         for (int i = 0; i < wanted; i++)
             CHECK_OK(pthread_create(&threads[i], NULL, use_stack, &barrier));

@@ -187,7 +187,8 @@ static void finish_cancelled(void *job) {
     finish(job);
 }
 
-// A second of CPU time in one thread is more than any of them uses, so check_fresh can tell a clock that went on.
+// A second of CPU time in one thread is more than any of them uses, so check_fresh can tell a clock that was not
+// reset.
 static void *run_job(void *p) {
     struct job *job = p;
     unsigned random = job->seed, number = job->number;

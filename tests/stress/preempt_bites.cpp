@@ -48,7 +48,7 @@ bool has(const std::string &text, std::string_view part) {
     return text.find(part) != std::string::npos;
 }
 
-// What was to be, and is; or what is instead.
+// What was expected, and was seen; or what was seen instead.
 bool told(const char *what, bool good, const char *which, const Ended &ended, const char *line) {
     std::printf("%s: %s%s, status %#x: %s\n", what, good ? "" : "NOT ", which,
                 static_cast<unsigned>(ended.status), line != nullptr ? line : ended.last());
@@ -104,8 +104,8 @@ bool is_corruption(const std::string &line) {
     return libc_says_so(line) || blocks_say_so(line) || fault_says_so(line);
 }
 
-// With a thread's own cache, which YIELD lets another use half-way through a change; LEND does not. A hang is none of what
-// is to come, nor is any other end.
+// With a thread's own cache, which YIELD lets another use half-way through a change; LEND does not. A hang is no
+// expected end, nor is any other.
 bool malloc_bites(std::uint64_t seed) {
     const Ended ended = run(malloc_in("yield", seed, {"--seconds", "25", "--stall", "5"}));
     const char *line = ended.line(is_corruption);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: those who wait by computing. At a busy-wait barrier with more members than workers, and for a spinlock
-// whose holder is always preempted, on one worker, nothing goes on but by preemption.
+// stress-preempt: threads that wait by computing. At a busy-wait barrier with more members than workers, and for a
+// spinlock whose holder is always preempted, on one worker, only preemption makes progress.
 #include <algorithm>
 #include <deque>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: condition variables with timeouts, of pthreads and of libthrum, and pthread semaphores. Who waits in
-// the kernel is interrupted by ticks there, may go on waiting on another kernel thread, and still misses no signal.
+// stress-preempt: condition variables with timeouts, of pthreads and of libthrum, and pthread semaphores. A thread
+// that waits in the kernel is interrupted by ticks there, may continue to wait on another kernel thread, and still
+// misses no signal.
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -110,7 +111,7 @@ class Conds : public Torture {
     template <class Lock>
     static void exchange(Actor &actor, Store<Lock> &store) {
         const bool puts = actor.random.one_in(2);
-        // In NONE nobody else of this worker runs meanwhile.
+        // In NONE no other thread of this worker runs meanwhile.
         const std::uint64_t until =
             thrum_now() + (options.may_block() ? actor.random.below(8) : 1) * options.slice_ns();
         store.lock.take();

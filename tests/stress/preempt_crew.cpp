@@ -61,7 +61,7 @@ int tick_signal() {
 
 void nothing(int, siginfo_t *, void *) {}
 
-// One timer for the process: whoever runs is interrupted.
+// One timer for the process: it interrupts whatever runs.
 class Interruptions {
   public:
     Interruptions() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: recursion down to where there is hardly room for a signal's frame, or to where there is just room for a
-// preemption (<thrum/preempt.h>), and ticks come. Every function's variables are as it left them on the way back. That they
-// did come while somebody was down there is looked at, where others can run.
+// stress-preempt: recursion down to where there is hardly room for a signal's frame, or just room for a preemption
+// (<thrum/preempt.h>), and ticks come. Every function's variables are unchanged on the way back. Whether ticks came
+// while a thread was down there is checked where others can run.
 #include <array>
 
 #include "preempt_pcs.h"
@@ -72,7 +72,7 @@ class Deep : public Torture {
         safepoint();
     }
 
-    // Of all rounds so far. Where the monitor sends ticks they may come later than anybody stays down there.
+    // Of all rounds so far. Where the monitor sends ticks they may come later than any thread stays down there.
     void end() override {
         const std::uint64_t hits = pcs_counts()[kHitDeep], visits = visits_;
         if (!options.monitored() && options.threads >= kThreadsAWorker * options.workers && visits >= kMany &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: a line on a fault, before the process ends of it: in whose code, and what the actor was in. So whoever reads
-// it, or looks whether malloc breaks as it should (preempt_bites.h), can tell malloc's fault from the library's.
+// stress-preempt: a line on a fault, before the process ends of it: in which code, and what the actor was in. So a
+// reader, or the check that malloc breaks as it should (preempt_bites.h), can tell malloc's fault from the library's.
 #ifndef TESTS_STRESS_PREEMPT_FAULTS_H
 #define TESTS_STRESS_PREEMPT_FAULTS_H
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stress-preempt: what belongs to a thread: errno, thread-local variables of all kinds, values of keys, the locale,
-// pthread_self, and in klt the kernel thread itself. Between two calls that may wait nobody else may touch them. In
-// own-tls, and where there are kernel threads, they are a thread's from its begin, when they are new, to its end, when they
-// are destroyed; elsewhere those of a kernel thread, and destroyed at the end of that, which the runtime's is.
+// pthread_self, and in klt the kernel thread itself. Between two calls that may wait no other thread may touch them.
+// In own-tls, and where there are kernel threads, they are a thread's from its begin, when they are new, to its end,
+// when they are destroyed; elsewhere those of a kernel thread, and destroyed at the end of that, which the runtime's
+// is.
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
@@ -57,7 +58,7 @@ bool for_life() {
     return options.mode == Mode::kPthread || options.mode == Mode::kOwnTls;
 }
 
-// Who goes on after a preemption on the kernel thread that it was on.
+// A thread that resumes after a preemption on the kernel thread that it was on.
 bool keeps_kernel_thread() {
     return options.mode == Mode::kPthread || options.mode == Mode::kKlt;
 }

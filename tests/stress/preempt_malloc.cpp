@@ -143,7 +143,7 @@ class Malloc : public Torture {
         block.bytes = nullptr;
     }
 
-    // A block that somebody else frees, maybe on another kernel thread and into another arena.
+    // A block that another thread frees, maybe on another kernel thread and into another arena.
     void pass_on(Actor &actor) {
         const std::size_t size = sizeof(Mail) + some_size(actor.random);
         Mail *mine = nullptr;

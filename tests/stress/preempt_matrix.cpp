@@ -125,8 +125,8 @@ int run_self(const std::vector<std::string> &arguments, const char *malloc_setti
 
 namespace {
 
-// What each mode came to, in the order of the command line's. Each is to have hit all places; the preemptions are those of
-// all.
+// The result of each mode, in the order of the command line's. Each must have hit all places; the preemptions are
+// those of all.
 class Sums {
   public:
     explicit Sums(const std::vector<Mode> &modes) : modes_(modes), reports_(modes.size()) {

@@ -14,11 +14,11 @@ namespace {
 
 constexpr unsigned kActorsALock = 4; // more, and there is nothing but waiting
 
-bool has_priority_inheritance() { // by gettid: only for those who keep their kernel thread
+bool has_priority_inheritance() { // by gettid: only for threads that keep their kernel thread
     return options.mode == Mode::kPthread || options.mode == Mode::kKlt;
 }
 
-// In some slices, by the clock that somebody may set. To look at it is no part of locking.
+// In some slices, by the clock that can be set. Reading it is no part of locking.
 timespec soon(Actor &actor) {
     const In none(actor, kElsewhere);
     timespec moment;
@@ -30,7 +30,7 @@ timespec soon(Actor &actor) {
     return moment;
 }
 
-// Two variables: who sees them differ has company.
+// Two variables: a thread that sees them differ is not alone.
 struct Guarded {
     long first = 0, second = 0;
     const Actor *owner = nullptr;
@@ -69,7 +69,7 @@ class PthreadMutex {
 
     void use(Actor &actor) {
         const In in_mutex(actor, kMutex);
-        for (unsigned i = actor.random.below(64); i > 0; i--) { // where ticks are to come
+        for (unsigned i = actor.random.below(64); i > 0; i--) { // for ticks to come
             CHECK_EQ(pthread_mutex_lock(&mutex_), 0);
             guarded_.touch();
             CHECK_EQ(pthread_mutex_unlock(&mutex_), 0);
@@ -90,7 +90,7 @@ class PthreadMutex {
         }
         CHECK_EQ(pthread_mutex_unlock(&mutex_), 0);
         if (type_ == PTHREAD_MUTEX_ERRORCHECK)
-            CHECK_EQ(pthread_mutex_unlock(&mutex_), EPERM); // whoever may have it by now
+            CHECK_EQ(pthread_mutex_unlock(&mutex_), EPERM); // whichever thread owns it by now
     }
 
   private:
@@ -103,7 +103,7 @@ class PthreadMutex {
             error = pthread_mutex_timedlock(&mutex_, &moment);
             break;
         }
-        default: // in NONE, who holds one does not come to a safepoint
+        default: // in NONE a lock holder does not come to a safepoint
             error = pthread_mutex_lock(&mutex_);
             CHECK_EQ(error, 0);
         }
@@ -185,7 +185,7 @@ class Mutexes : public Torture {
 
     static void use_rwlock(Actor &actor, Rwlock &rwlock) {
         const In in_lock(actor, kLock);
-        for (unsigned i = actor.random.below(256); i > 0; i--) { // where ticks are to come
+        for (unsigned i = actor.random.below(256); i > 0; i--) { // for ticks to come
             lock_to_read(rwlock);
             CHECK_EQ(pthread_rwlock_unlock(&rwlock.lock), 0);
         }
@@ -205,7 +205,7 @@ class Mutexes : public Torture {
 
     static void use_spinlock(Actor &actor, Spinlock &spinlock) {
         const In in_lock(actor, kLock);
-        for (unsigned i = actor.random.below(256); i > 0; i--) { // where ticks are to come
+        for (unsigned i = actor.random.below(256); i > 0; i--) { // for ticks to come
             CHECK_EQ(pthread_spin_lock(&spinlock.lock), 0);
             spinlock.guarded.touch();
             CHECK_EQ(pthread_spin_unlock(&spinlock.lock), 0);

@@ -27,7 +27,7 @@ void nap(std::uint64_t ns) {
     nanosleep(&moment, nullptr);
 }
 
-// Nobody of this process's signals for those that only disturb it.
+// No thread of this process may take the signals of helpers that only disturb it.
 class NoSignals {
   public:
     NoSignals() {

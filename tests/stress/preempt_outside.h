@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: what happens to a process from outside while its threads are preempted: it is stopped and continued,
-// memory becomes scarce, somebody sets the clock.
+// stress-preempt: what happens to a process from outside while its threads are preempted: it is stopped and
+// continued, memory becomes scarce, the clock is set.
 #ifndef TESTS_STRESS_PREEMPT_OUTSIDE_H
 #define TESTS_STRESS_PREEMPT_OUTSIDE_H
 

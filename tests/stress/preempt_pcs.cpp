@@ -108,7 +108,7 @@ struct sigaction original;
 int tick_signal = 0;
 bool sends_nested = false;
 
-// Of who is in that phase, in libc. kHits: nobody's of these.
+// Of the thread that is in that phase, in libc. kHits: none of these.
 Hit hit_in_libc(unsigned phase) {
     switch (phase) {
     case kMalloc: return kHitMalloc;
@@ -137,8 +137,8 @@ void note(std::uintptr_t pc, std::uintptr_t sp) {
     }
 }
 
-// A tick that no timer and nobody of the library's sends is known by that it is queued. There may be no room for it. Not
-// inlined: the compiler takes errno to be in the same place all the time.
+// A tick that neither a timer nor the library sends is known by that it is queued. There may be no room for it. Not
+// inlined: the compiler assumes that errno's address does not change.
 __attribute__((noinline)) void send_another(int signal) {
     const int error = errno;
     siginfo_t info = {};
@@ -230,7 +230,7 @@ void pcs_begin(int signal, bool nested) {
     sends_nested = nested;
     struct sigaction mine;
     CHECK_EQ(sigaction(signal, nullptr, &original), 0);
-    if ((original.sa_flags & SA_SIGINFO) == 0) // nobody handles it: there are no ticks
+    if ((original.sa_flags & SA_SIGINFO) == 0) // no handler: there are no ticks
         return;
     mine = original;
     mine.sa_sigaction = on_tick;

@@ -16,7 +16,7 @@
 
 #include "preempt_stress.h"
 
-// What is to be hit, and how often it was since the program's start.
+// The places to hit, and how often each was since the program's start.
 enum Hit : unsigned {
     kHitMalloc,
     kHitFree,
@@ -31,7 +31,8 @@ enum Hit : unsigned {
 using HitCounts = std::array<std::uint64_t, kHits>;
 const char *name_of(Hit hit);
 HitCounts pcs_counts();
-// Whether anybody can be hit there in that mode: kernel threads do not go deep, and not all CPUs' registers are known.
+// Whether a thread can be hit there in that mode: kernel threads do not go deep, and not all CPUs' registers are
+// known.
 bool can_be_hit(Hit hit, Mode mode);
 
 // All ticks that came.
@@ -50,8 +51,8 @@ struct Interrupted {
 };
 Interrupted pcs_interrupted(const void *context);
 
-// While nobody is tortured. `nested`: every now and then another tick is sent from the handler to its own thread: it comes
-// when that lets signals in for whoever runs next, or ends.
+// While no thread is tortured. `nested`: every now and then another tick is sent from the handler to its own thread:
+// it comes when the handler unblocks signals for the next unit, or ends.
 void pcs_begin(int signal, bool nested);
 void pcs_end();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: kernel threads and processes that are made by those who may be preempted at any moment of it. A new
-// kernel thread is no worker, though a worker's thread made it; a child has one thread and no ticks.
+// stress-preempt: kernel threads and processes created by threads that may be preempted at any moment of it. A new
+// kernel thread is no worker, though a worker's thread created it; a child has one thread and no ticks.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -44,7 +44,7 @@ void *visit(void *arg) {
     return arg;
 }
 
-// In the child, where whoever held a lock at the fork is gone: libc looks after its own.
+// In the child, where the holders of locks at the fork are gone: libc looks after its own.
 [[noreturn]] void be_the_child(std::uint64_t value) {
     void *blocks[16];
     for (void *&block : blocks) {

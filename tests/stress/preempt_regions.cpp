@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: in a region (thrum_nopreempt_begin) that lasts for slices nobody else runs on the worker; a tick that
-// comes meanwhile is not lost, but takes place where the outermost region ends.
+// stress-preempt: in a region (thrum_nopreempt_begin) that lasts for slices no other thread runs on the worker; a
+// tick that comes meanwhile is not lost, but takes place where the outermost region ends.
 #include <algorithm>
 #include <cstdio>
 
@@ -52,7 +52,7 @@ class Regions : public Torture {
         }
     }
 
-    // Of all long regions; some were interrupted by the kernel at their end, or everybody else had ended.
+    // Of all long regions; some were interrupted by the kernel at their end, or all others had ended.
     void end() override {
         unsigned regions = 0, followed = 0;
         for (const Word &word : words_) {
@@ -73,7 +73,7 @@ class Regions : public Torture {
     static bool had_its_ticks(unsigned came) { return !options.monitored() || came >= 2; }
 
     std::vector<Word> words_;
-    unsigned all_ = 0; // bits of those who run on one worker
+    unsigned all_ = 0; // bits of the threads that run on one worker
 };
 
 } // namespace

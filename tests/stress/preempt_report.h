@@ -11,13 +11,13 @@ struct Report {
     std::uint64_t preemptions = 0, ticks = 0, steps = 0, interrupts = 0;
     std::uint64_t monitored = 0; // interrupts of those runs in which the monitor sends the ticks
     HitCounts hits{};
-    PlaceCounts places{}; // those of several runs are not a sum: who has the files puts them in
+    PlaceCounts places{}; // those of several runs cannot be summed here: the reader of the files adds them
     Nested nested;
     std::uint64_t clock_steps = 0, stops = 0;
 
     void add(const Report &other);
     void print(const char *what) const;
-    // Whether the run counts: the places that are to be hit were hit often enough, and there were preemptions enough.
+    // Whether the run counts: the required places were hit often enough, and there were preemptions enough.
     bool has_hit_all(Mode mode) const;
     bool has_preempted() const;
     bool is_enough(Mode mode) const { return has_hit_all(mode) && has_preempted(); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stress-preempt: the system gives the library no more kernel threads, and so no more thread control blocks to lend,
-// once 0, 1, 2 or as many as there are threads have been given since it was started; with 1, 2 and many threads. What is
-// left has to do: nothing hangs, and nobody gets much less than the others of the worker. In mode own-tls nobody can be
-// made any more who has one for life.
+// once 0, 1, 2 or as many as there are threads have been given since it was started; with 1, 2 and many threads. What
+// is left has to do: nothing hangs, and no thread gets much less than the others of the worker. In mode own-tls no
+// thread can be created any more that has one for life.
 //
-// pthread_create stands in the program before libc's, and answers EAGAIN to libthrum, which is told by the address that
-// calls.
+// pthread_create stands in the program before libc's, and answers EAGAIN to libthrum, which is told by the address
+// that calls.
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -22,7 +22,8 @@
 
 namespace {
 
-// Steps that are done on an average, of those on one worker or on any: who does so much less than that is starved.
+// Steps done on average by the threads of one worker, or of all: a thread that does so much less than that is
+// starved.
 constexpr unsigned long kMany = 32, kManyMixed = 128, kUnfair = 8;
 constexpr unsigned kThreadsAWorker = 4;
 
@@ -67,7 +68,7 @@ bool refuse() {
     return true;
 }
 
-// Nobody can be made any more who would have a block for life.
+// No thread can be created any more that would have a block for life.
 void no_more_of_own() {
     thrum_attr_t attr;
     thrum_attr_init(&attr);
@@ -108,7 +109,7 @@ class Scarce : public Torture {
         allowed = given_;
     }
 
-    // In mode own-tls each takes one for life, and those for whom there is none are lent one now and then.
+    // In mode own-tls each takes one for life, and the threads without are lent one now and then.
     bool may_refuse() override {
         borrowers_++;
         return options.mode == Mode::kOwnTls && allowed == 0;
@@ -153,8 +154,8 @@ class Scarce : public Torture {
         unsigned long steps = 0;
     };
 
-    // Those of each worker, or all where they go anywhere: then they are to be more than the workers, of which the kernel may
-    // keep one, and who is on it, from running for a while.
+    // Those of each worker, or all if they run anywhere: then there must be more than workers, of which the kernel
+    // may keep one, and the thread on it, from running for a while.
     void look_whether_fair() const {
         const unsigned groups = bound_ ? workers() : 1;
         const bool is_mixed = !bound_ && workers() > 1;

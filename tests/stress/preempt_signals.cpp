@@ -41,7 +41,7 @@ class Signals : public Torture {
         CHECK_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
     }
 
-    // To the process: that is to the kernel thread that called thrum_init, where the others block it.
+    // To the process: that is to the kernel thread that called thrum_init, since the others block it.
     void started() override {
         sender_ = std::thread([this] {
             sigset_t signals;

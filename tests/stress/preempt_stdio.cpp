@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stress-preempt: printf into memory and into files that several share, whose lines are to be whole and in each
+// stress-preempt: printf into memory and into files that several share, whose lines must be whole and in each
 // writer's order; scanf and getline. stdio locks its files for the kernel thread, and counts how often.
 #include <cinttypes>
 #include <cstdio>
@@ -81,7 +81,7 @@ class Stdio : public Torture {
             CHECK_EQ(std::fflush(shared.file), 0);
     }
 
-    // The lock is recursive: nobody else's pieces come in between.
+    // The lock is recursive: no other thread's pieces come in between.
     void write_in_pieces(Actor &actor) {
         Shared &shared = file_of(actor);
         if (shared.lines.fetch_add(1, std::memory_order_relaxed) >= kLinesAtMost)

@@ -44,11 +44,11 @@ struct Options {
     bool clock_steps = false; // sets the machine's clock, and puts it back
     bool disturbed = true;    // SIGSTOP, memory pressure, nested ticks
     double stall = 60;        // so many seconds without a step are a hang
-    Kept lost, unheeded;      // before anybody has seen them, as if they had not come; or after that
+    Kept lost, unheeded;      // before any code has seen them, as if they had not come; or after that
 
     bool preempts() const { return mode > Mode::kNone; }
     bool has_ults() const { return mode != Mode::kPthread; }
-    // Who waits in the kernel for another of the tortured is waited for in turn.
+    // A thread that waits in the kernel for another of the tortured is waited for in turn.
     bool may_block() const { return mode != Mode::kNone; }
     bool monitored() const { return source == THRUM_TICK_MONITOR; }
     std::uint64_t slice_ns() const { return slice * THRUM_US; }
@@ -133,7 +133,7 @@ inline void work_for(std::uint64_t ns) {
         spin(50);
 }
 
-// Mostly short, sometimes longer than a slice: so that whoever holds something is preempted in the middle. To look at the
+// Mostly short, sometimes longer than a slice: so that a holder of something is preempted in the middle. Reading the
 // clock is in libc, and none of what the actor is in.
 inline void hold(Actor &actor) {
     const In none(actor, kElsewhere);
@@ -153,7 +153,7 @@ class Torture {
     virtual bool alone() const { return false; }
     virtual unsigned actors() const { return options.threads; }
     virtual unsigned workers() const { return options.workers; }
-    // What the next round is to be, before that is asked for.
+    // What the next round does, before that is asked for.
     virtual void next_round() {}
     // Actor i runs on worker i % workers only.
     virtual bool bound() const { return false; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stress-preempt: threads of libthrum's own that come and go, in each mode of preemption beside each other, end from
-// within, are cancelled while they compute, sleep, and move; between the ticks of everybody else.
+// within, are cancelled while they compute, sleep, and move; between the ticks of all others.
 #include <errno.h>
 
 #include <array>

@@ -51,7 +51,7 @@ struct Span {
     std::uint64_t from = 0, to = 0;
 };
 
-// Spans that any thread adds; read when nobody does.
+// Spans that any thread adds; read when no thread adds.
 class Notes {
   public:
     void clear() { count_ = 0; }
@@ -145,8 +145,8 @@ struct alignas(64) Turn {
     unsigned last = 0, waited = 0, waited_each = 0;
     unsigned found = 0; // the actor's count of ticks when it was last seen to compute
     unsigned times_long = 0;
-    // The actor's count and its worker's when they were last looked at, what it has computed since, and after how many ticks it
-    // has gone on.
+    // The actor's count and its worker's at the last look, what it has computed since, and after how many ticks it
+    // has resumed.
     unsigned ticks = 0;
     std::uint64_t switches = 0, since = 0;
     unsigned went_on = 0, unheeded = 0;
@@ -256,7 +256,7 @@ class Turns : public Torture {
         return counters.switches;
     }
 
-    // Also who comes only when the time is over: the others wait for it.
+    // Also a thread that comes only when the time is over: the others wait for it.
     void be_there(Actor &actor) {
         Turn &turn = turns_[actor.number];
         if (turn.before != 0)
@@ -301,7 +301,7 @@ class Turns : public Torture {
     void look(Actor &actor) {
         Word &word = word_of(actor);
         Turn &turn = turns_[actor.number];
-        const unsigned ticks = actor.ticks.load(std::memory_order_relaxed); // before it may give way for them
+        const unsigned ticks = actor.ticks.load(std::memory_order_relaxed); // before it may yield for them
         safepoint();
         const std::uint64_t now = thrum_now(), step = now - turn.before;
         const bool mine = word.runner.load(std::memory_order_relaxed) == actor.number;
@@ -321,7 +321,7 @@ class Turns : public Torture {
         turn.unbroken += step;
         turn.since += step;
         turn.computed += step;
-        if (word.present != each_) { // somebody has not begun, or may have ended
+        if (word.present != each_) { // a thread has not begun, or may have ended
             turn.length = turn.unbroken = 0;
             return;
         }

@@ -27,7 +27,7 @@ std::array<Guarded, kMutexes> guarded = {Guarded{0},
                                          Guarded{THRUM_MUTEX_PRIORITY},
                                          Guarded{THRUM_MUTEX_RECURSIVE | THRUM_MUTEX_PRIORITY}};
 
-// Everybody puts one thing in and then takes one out, so that nobody waits for ever.
+// Each thread puts one thing in and then takes one out, so that none waits for ever.
 struct Buffer {
     thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
     thrum_cond_t not_full = THRUM_COND_INITIALIZER, not_empty = THRUM_COND_INITIALIZER;
@@ -55,7 +55,7 @@ struct Permits {
     Permits() { CHECK(thrum_sem_init(&sem, kPermits) == 0); }
 } permits;
 
-// What some settle together: each counts, says his part, and runs what is run once; one says the value.
+// What some settle together: each counts, contributes, and runs what is run once; one gives the value.
 struct Settling {
     thrum_latch_t latch = {};
     thrum_eventual_t eventual = THRUM_EVENTUAL_INITIALIZER;

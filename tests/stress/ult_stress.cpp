@@ -213,7 +213,7 @@ void wait_until(Condition condition) {
         thrum_sleep(100 * THRUM_US);
 }
 
-// Who might wait for the others' ticks waits no longer than they last.
+// A thread that might wait for the others' ticks waits no longer than they last.
 struct Externals {
     std::atomic<int> left{kExternals};
     std::atomic<bool> ticking{true};

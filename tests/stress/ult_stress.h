@@ -45,7 +45,7 @@ inline std::uint64_t soon(Random &random) {
     return thrum_now() + random.below(random.one_in(4) ? 400 : 20) * THRUM_US;
 }
 
-// A thread and what it is to do; made by its spawner. Whoever joins it deletes it; if nobody may, it does so itself.
+// A thread and its work; made by its spawner. Its joiner deletes it; if it cannot be joined, it does so itself.
 struct Task {
     std::uint64_t seed;
     int depth;
@@ -134,7 +134,7 @@ void *run_task(void *task);
 void threads_begin(std::uint64_t seed);
 void threads_end();
 void mailboxes_empty();
-void objects_tick(); // somebody does so until objects_ticking is false
+void objects_tick(); // a thread does so until objects_ticking is false
 void objects_check();
 
 #endif

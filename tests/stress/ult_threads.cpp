@@ -165,7 +165,7 @@ void Program::start(Task *task, thrum_t *handle) {
     fesetround(mode_);
 }
 
-// Who deletes it joins it first: it may have a stack that goes with it.
+// Its deleter joins it first: it may have a stack that goes with it.
 Task *Program::spawn(int depth) {
     Task *task = make(depth);
     if (random_.one_in(16))
@@ -265,8 +265,8 @@ void Program::join_or_let_go() {
     }
 }
 
-// A child goes into a mailbox; what was there before is somebody else's child, and ours to see off. Those in
-// mailboxes join nobody themselves, so that no two wait for each other.
+// A child goes into a mailbox; what was there before is another thread's child, and ours to join. Those in mailboxes
+// join no thread themselves, so that no two wait for each other.
 void Program::pass_on() {
     if (depth_ == 0)
         return;
@@ -512,7 +512,7 @@ void mailboxes_empty() {
     }
 }
 
-// Nobody runs any more.
+// No thread runs any more.
 void threads_end() {
     if (stacked != nullptr) {
         thrum_sched_stop(stacked);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A program that somebody who installed thrum might write; it uses every static initialiser. Also read by a C++
+/* A program as a user of an installed thrum might write it; it uses every static initialiser. Also read by a C++
  * compiler, through user.cpp. Ends with 0 if all is as it should be. */
 #include <stddef.h>
 #include <thrum/pool.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program of somebody's who has C++20 and an installed thrum: each part of <thrum/thrum.hpp> that has code of its own
-// is used once, so that it compiles, links and runs with what the package says.
+// A program of a user with C++20 and an installed thrum: each part of <thrum/thrum.hpp> that has code of its own is
+// used once, so that it compiles, links and runs with what the package says.
 #include <mutex>
 #include <stdexcept>
 #include <thrum/thrum.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disease: what is to be done at the end is registered for each object: atexit() takes libc's lock of the list of handlers.
+// Disease: a handler for the end is registered for each object: atexit() takes libc's lock of the list of handlers.
 // Cure: objects are counted, and one handler does it for all.
 #include "crew.h"
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A function that a stack is to show.
+// A function that stacks must show.
 #define SEEN __attribute__((noinline))
 
 enum { MOST_THREADS = 256 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disease: a stream is opened and closed for each line: fopen() and its kin, and fclose(), take the lock of the list of all
-// streams. It is one of memory, for what the kernel does to open a file may take so long that nobody waits for the lock.
-// Cure: it is opened once by each thread.
+// Disease: a stream is opened and closed for each line: fopen() and its kin, and fclose(), take the lock of the list
+// of all streams. It is a stream in memory, since the kernel may take so long to open a file that no thread waits for
+// the lock.
+// Cure: each thread opens it once.
 #include "crew.h"
 
 // Cured it takes as long: what is over in a moment is told by what else happens in it.

@@ -11,7 +11,7 @@ enum { QUESTIONS = 240 };
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t table;
 
-static SEEN uint64_t ask(uint64_t question) {                // somebody far away, who takes his time
+static SEEN uint64_t ask(uint64_t question) {                // a slow remote service
     nanosleep(&(struct timespec){.tv_nsec = 4000000}, NULL); /* HERE: held-asleep */
     return question + 1;
 }

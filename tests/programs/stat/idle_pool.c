@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No disease: a pool of threads that wait for work, which comes now and then, as in a server that has little to do. They
-// wait nearly all the time, for a condition variable, and that is nobody's fault.
+// No disease: a pool of threads that wait for work, which comes now and then, as in a server that has little to do.
+// They wait nearly all the time, for a condition variable, and no place is to blame.
 #include <time.h>
 
 #include "crew.h"

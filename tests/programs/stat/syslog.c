@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disease: all threads log each thing that they do, and syslog() takes a lock for as long as the message is written and
-// sent. (Where nobody listens it is made and thrown away.)
-// Cure: each counts, and one message a thread is sent in the end.
+// Disease: all threads log each thing that they do, and syslog() takes a lock while the message is written and sent.
+// (Without a listener it is made and discarded.)
+// Cure: each counts, and one message per thread is sent in the end.
 #include <syslog.h>
 
 #include "crew.h"

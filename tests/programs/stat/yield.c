@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disease: a lock of one's own that is waited for with sched_yield() in a loop: those who wait use as much CPU time as the
-// one who works, half of it in the kernel.
+// Disease: a home-made lock that waits with sched_yield() in a loop: waiters use as much CPU time as the thread that
+// works, half of it in the kernel.
 // Cure: nothing is shared but the sum at the end.
 #include <sched.h>
 #include <stdatomic.h>

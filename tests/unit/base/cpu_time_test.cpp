@@ -90,7 +90,7 @@ TEST(CpuTime, TimeThatWasNotAskedAboutIsTakenForUsed) {
     usage.ru_utime = {0, 1000};
     cpu_time_adjust_usage(&state, &usage);
     EXPECT_EQ(usage.ru_utime.tv_usec, 750);
-    // Nobody has read such a clock yet: what little time has passed is taken for used, but not a long sleep.
+    // No thread has read such a clock yet: what little time has passed is taken for used, but not a long sleep.
     state.cpu_base_ticks = arch_ticks() - 300 * ticks_per_us();
     cpu_time_begin(&state);
     if (state.cpu_base_ns == 7000000) { // else it took long to come here
@@ -111,7 +111,7 @@ TEST(CpuTime, TimeThatWasNotAskedAboutIsTakenForUsed) {
     EXPECT_EQ(cpu_time_base(&state, nullptr), 7000000u);
 }
 
-// Who reads the clock of a thread that has been handed a job waits until it has begun.
+// A reader of the clock of a thread that has been handed a job waits until it has begun.
 TEST(CpuTime, WaitsForAThreadThatIsStarting) {
     fresh_state state{};
     const uint32_t starting = GATE_STARTING;

@@ -167,7 +167,7 @@ TEST_F(CreatorAffinity, TheKernelIsNotAskedForWhatIsRemembered) {
         creator_apply(on_first_, &state); // so it is remembered, ...
         sched_setaffinity(0, sizeof last_, &last_);
         creator_apply(on_first_, &state);
-        expect(last_); // ... though it is not so: nobody has said that it was changed
+        expect(last_); // ... though it is not so: no call has reported a change
         creator_affinity_changes();
         creator_affinity_changed(&state);
         creator_apply(on_first_, &state);

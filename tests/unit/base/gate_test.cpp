@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kthread/gate: who is inside holds the thread up, who comes too early waits, who comes too late is refused.
+// kthread/gate: a visitor inside holds the thread up, one that comes too early waits, one that comes too late is
+// refused.
 #include "layer.hpp"
 
 namespace {
@@ -15,8 +16,8 @@ TEST(Gate, OpenLetsSeveralIn) {
     EXPECT_EQ(gate, GATE_OPEN);
 }
 
-// All that anybody can have blocked here: all but SIGKILL and SIGSTOP, and less in an emulator, which keeps some
-// signals for itself.
+// All that can be blocked here: all but SIGKILL and SIGSTOP, and less in an emulator, which keeps some signals for
+// itself.
 sigbits blockable() {
     const sigbits before = signals_mask_set(SIGBITS_ALL);
     const sigbits most = signals_mask_set(before);
@@ -42,7 +43,7 @@ TEST(Gate, ClosedRefuses) {
     uint32_t gate = GATE_OPEN;
     gate_visit visit;
     const sigbits before = signals_mask_get();
-    gate_close(&gate); // nobody inside: at once
+    gate_close(&gate); // no visitor: at once
     EXPECT_FALSE(gate_enter(&gate));
     EXPECT_FALSE(gate_visit_begin(&visit, &gate));
     EXPECT_EQ(signals_mask_get(), before);

@@ -272,7 +272,7 @@ TEST_F(Idle, EmptyInAForksChild) {
     EXPECT_EQ(idle_pop(&kKind, -1), &a_);
 }
 
-// Nothing is lost and nothing is had by two, on several nodes, with removal mixed in.
+// Nothing is lost and nothing is taken twice, on several nodes, with removal mixed in.
 TEST_F(Idle, ManyThreads) {
     for (int threads : {1, 2, 4, 8, 64}) {
         std::vector<kthread> descriptors(static_cast<size_t>(threads));
@@ -294,7 +294,7 @@ TEST_F(Idle, ManyThreads) {
                         if (round % 3 != 0)
                             held = nullptr;
                         else if (!idle_remove(held))
-                            held = nullptr; // somebody else has it
+                            held = nullptr; // another thread has it
                     }
                     if (held == nullptr)
                         held = round % 5 == 0 ? idle_pop_any() : idle_pop(&kKind, -1);

@@ -245,7 +245,7 @@ TEST_F(Crowd, SlicesOfManyOthersAddUp) {
 
 TEST_F(Crowd, AWindowIsNotKeptOpenForLong) {
     take(1000, 1000);
-    take(0, 60000000); // it may have been that nobody was there
+    take(0, 60000000); // there may have been none
     EXPECT_FALSE(dense());
 }
 

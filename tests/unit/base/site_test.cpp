@@ -28,7 +28,7 @@ TEST(Site, ANewcomerKnowsNothingOfItsSlotsFormerOwner) {
     for (int i = 0; i < 10; i++)
         site_score(&place->brief, true);
     EXPECT_TRUE(site_says(&place->brief));
-    place->id = 1; // somebody else took it
+    place->id = 1; // another place took it
     EXPECT_EQ(site_of(one, nullptr), place);
     EXPECT_FALSE(site_says(&place->brief));
     EXPECT_EQ(place->batch, 1u);

@@ -152,9 +152,9 @@ static void same_size_is_reused(void) {
     CHECK_OK(pthread_attr_destroy(&attr));
 }
 
-// Idle threads of sizes that nobody asks for again do not pile up, nor do they drive out the one that is in use.
+// Idle threads of sizes that are not requested again do not pile up, nor do they drive out the one that is in use.
 static void many_sizes(void) {
-    enum { MANY = 300, FEW = 64 + 6 }; // as libthrum-cache(7) promises, and who is not idle
+    enum { MANY = 300, FEW = 64 + 6 }; // as libthrum-cache(7) promises, and the threads that are not idle
     pid_t usual = run_thread(do_nothing, NULL);
     for (int i = 1; i <= MANY; i++) {
         pthread_attr_t attr = make_attr((size_t)(i * 64) * KIB, 4 * KIB);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row "cancel": cancellation works in a reused thread as in a new one, and nothing of it is handed on: not a request
-// that nobody acted on, not a state or type that the predecessor set, not the end by cancellation itself.
+// Row "cancel": cancellation works in a reused thread as in a new one, and nothing of it is passed on: not a request
+// that was not acted on, not a state or type that the predecessor set, not the end by cancellation itself.
 
 #include <semaphore.h>
 

@@ -32,8 +32,8 @@ static inline int patience_ms(int seconds) {
     return row_is_skipped() && seconds > 2 ? 2000 : seconds * 1000;
 }
 
-// The same, for no longer than so many seconds. (An alarm in the child would not do: where main has ended and the other
-// threads block all signals, nobody takes it.)
+// The same, for no longer than so many seconds. (An alarm in the child would not do: where main has ended and the
+// other threads block all signals, no thread takes it.)
 static inline int wait_child_for(pid_t pid, int seconds) {
     siginfo_t info;
     int64_t end = now_ms() + patience_ms(seconds);

@@ -68,7 +68,7 @@ static void changes_its_thread(void) {
     }
 }
 
-// Without the flag the cache goes on.
+// Without the flag the cache continues.
 static void opened_without(void) {
     PREMISE(dlopen("librow-deepbind-module.so", RTLD_NOW) != NULL, "%s", dlerror());
     pid_t first = run_thread(do_nothing, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library with a thread_local object that has a destructor, for row "dlclose". Whoever opens it learns through the
-// counter that it hands in when objects are destroyed and when the library itself goes.
+// A library with a thread_local object that has a destructor, for row "dlclose". Its opener learns through the
+// counter that it passes in when objects are destroyed and when the library itself goes.
 
 #include <pthread.h>
 

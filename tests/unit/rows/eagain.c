@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row eagain: idle threads never take from a program what it would have had without them. Where a limit on threads, on
-// processes or on address space is reached, they give way: exactly as many threads, processes and bytes can be had.
+// Row eagain: idle threads never take from a program what it would have had without them. Where a limit on threads,
+// on processes or on address space is reached, they end: exactly as many threads, processes and bytes are available.
 #include <fcntl.h>
 #include <sched.h>
 #include <spawn.h>
@@ -18,9 +18,9 @@ static void set_limit(int resource, rlim_t value) {
     CHECK_SYS(setrlimit(resource, &limit));
 }
 
-// Where the process counts alone against RLIMIT_NPROC: a user that nobody is, not even another case of this test that
-// runs at the same time, or a user namespace of its own (in which
-// the kernel counts from the start, since Linux 5.14).
+// Where the process counts alone against RLIMIT_NPROC: a user without other processes, not even another case of this
+// test that runs at the same time, or a user namespace of its own (in which the kernel counts from the start, since
+// Linux 5.14).
 static void count_alone(void) {
     const uid_t unused = 4712300 + (uid_t)getpid();
     if (geteuid() == 0) {

@@ -170,7 +170,7 @@ void *throws(void *) {
     throw 1;
 }
 
-// An exception that nobody catches ends the process (std::terminate), in a reused thread as in a new one.
+// An exception that is not caught ends the process (std::terminate), in a reused thread as in a new one.
 void uncaught_exception_terminates() {
     pid_t child = fork();
     CHECK_SYS(child);

@@ -114,7 +114,7 @@ static void a_thousand_ends(void) {
         PREMISE(c->reused - reused >= 990, "only %ju of 1000 were reused", (uintmax_t)(c->reused - reused));
 }
 
-// The kernel thread goes at once, without a word to libc: nobody may be given it, and its joiner is told.
+// The kernel thread ends at once, without telling libc: it must not be reused, and its joiner is told.
 static int raw_pause;
 
 static void *exits_raw(void *tid) {

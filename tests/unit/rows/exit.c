@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row exit: however the process ends or is replaced, idle threads are in nobody's way: at once, with the right code.
+// Row exit: however the process ends or is replaced, idle threads do not hinder it: at once, with the right code.
 #include "child.h"
 
 enum { SECONDS = 5, PROMPT_MS = 2000, IDLE = 6, CODE = 37 };

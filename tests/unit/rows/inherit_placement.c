@@ -109,7 +109,7 @@ static void creators_with_different_masks(void) {
         CHECK_OK(pthread_join(creators[i], NULL));
 }
 
-// A mask that somebody else gave a thread while it ran, by its tid, is gone at its end.
+// A mask that another thread gave a thread while it ran, by its tid, is gone at its end.
 static void *wait_for_flag(void *flag) {
     await_flag((int *)flag);
     return NULL;

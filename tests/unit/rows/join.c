@@ -354,8 +354,8 @@ static void detach_after_the_end(void) {
     CHECK_EQ(detached_ends, THREADS);
 }
 
-// Detaching while somebody waits in pthread_join: undefined, and glibc then frees the thread twice. With the cache it is
-// refused or comes to nothing: the joiner gets its answer.
+// Detaching while a thread waits in pthread_join: undefined, and glibc then frees the thread twice. With the cache it
+// is refused or has no effect: the joiner gets its answer.
 static void detach_under_a_joiner(void) {
     if (!under_thrum())
         return;
@@ -392,8 +392,8 @@ static void expect_listed_once(void) {
     CHECK_EQ(c->idle, idle);
 }
 
-// Who joins and who detaches a thread at its very end, at the same moment: one of them has it, the others are told so, and
-// it is listed once. Rivals other than the thread's own end are undefined behaviour, so with the cache only.
+// A joiner and a detacher of a thread at its very end, at the same time: one of them gets it, the others are told so,
+// and it is listed once. Rivals other than the thread's own end are undefined behaviour, so with the cache only.
 enum { RACE_MS = 2000, RIVALS = 4, REFUSED = -1 };
 struct race {
     pthread_barrier_t barrier;

@@ -37,7 +37,7 @@ static pid_t reported_child(void) {
     return pid;
 }
 
-// Is it gone, or a zombie? (Who may wait for it differs between the ways to make it.)
+// Is it gone, or a zombie? (Which process may wait for it differs between the ways to make it.)
 static int has_ended(pid_t pid) {
     char path[64], line[256] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);

@@ -114,14 +114,14 @@ static void reuse_after_nice(void) {
         CHECK(first == second, "no reuse after main changed its niceness");
 }
 
-// What the threads of a creator with a niceness of its own leave behind when it ends is of use to nobody.
+// The threads that a creator with a niceness of its own leaves behind when it ends are of no use to others.
 static void *change_and_create(void *arg) {
     PREMISE(change_nice() == 0, "nice: %s", strerror(errno));
     run_thread(do_nothing, NULL);
     return arg;
 }
 static void former_lineages(void) {
-    enum { MANY = 300, FEW = 64 + 6 }; // as libthrum-cache(7) promises, and who is not idle
+    enum { MANY = 300, FEW = 64 + 6 }; // as libthrum-cache(7) promises, and the threads that are not idle
     for (int i = 0; i < MANY; i++)
         run_thread(change_and_create, NULL);
     expect_threads_at_most(FEW);

@@ -175,7 +175,8 @@ static void attributes_of_a_thread(void) {
         run_thread(look_at_own_stack, NULL);
 }
 
-// Signals that are sent to every tid of the process reach those that stand by; who comes of them has not been meant.
+// Signals that are sent to every tid of the process reach threads that stand by; threads that get a job later were
+// not meant.
 static volatile sig_atomic_t heard;
 static void hear(int signo) {
     (void)signo;

@@ -135,7 +135,7 @@ static void ended_threads_do_not_count(void) {
     ended_not_joined(new_user);
 }
 
-// A thread that is at work meanwhile keeps its rights, as without thrum, until it ends.
+// A busy thread keeps its rights, as without thrum, until it ends.
 static void *wait_for_flag(void *flag) {
     await_flag(flag);
     return NULL;

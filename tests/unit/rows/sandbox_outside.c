@@ -107,7 +107,7 @@ static void threads_only(void) {
     use_threads();
 }
 
-// Containers refuse io_uring. It is not asked about then, and the rest goes on.
+// Containers refuse io_uring. It is not asked about then, and the rest continues.
 static const long uring[] = {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, -1};
 static void without_uring_kill(void) {
     expect_on(uring, SECCOMP_RET_KILL_PROCESS);

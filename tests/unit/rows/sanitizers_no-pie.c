@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row sanitizers: a program that is not position independent. It has stubs of its own for the functions whose addresses it
-// takes, and everybody else gets those, too; that is no pthread_create of the program's own, so the cache is on.
+// Row sanitizers: a program that is not position independent. It has stubs of its own for the functions whose
+// addresses it takes, and all libraries get those, too; that is no pthread_create of the program's own, so the cache
+// is on.
 #include "check.h"
 
 extern char __executable_start[], end[]; // the linker's

@@ -208,7 +208,7 @@ static void fatal_signal_to_an_idle_thread(void) {
     run_thread(do_nothing, NULL);
 }
 
-// Pending for the process: visible in every thread, no reason to retire, still there for whoever takes it.
+// Pending for the process: visible in every thread, no reason to retire, still there for any thread to take.
 static void pending_for_the_process(void) {
     signal(SIGUSR1, handle);
     block(SIGUSR1);

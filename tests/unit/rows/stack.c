@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Row "stack": a deep stack is given back when its thread has ended (glibc does so as well, at the thread's end), and
-// with THRUM_CACHE_WIPE_STACK=1 nothing that a thread left on its stack is to be seen by the next one.
+// with THRUM_CACHE_WIPE_STACK=1 the next thread sees nothing that a thread left on its stack.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -66,7 +66,7 @@ __attribute__((noinline)) static void write_secret(void) {
     __asm__ volatile("" : : "r"(array) : "memory");
 }
 
-// How many copies of the pattern an array holds that nobody has written to.
+// How many copies of the pattern an array holds that was never written to.
 __attribute__((noinline)) static int find_secret(void) {
     unsigned char array[SECRET];
     unsigned char *bytes = array;

@@ -11,7 +11,7 @@
 enum { IDLE = 3, ROUNDS = 20 };
 
 // Which logical thread this is; signals carry the number of the one that they are for.
-static __thread int me, early; // early: a signal that came before the thread could say who it is
+static __thread int me, early; // early: a signal that came before the thread had set `me`
 static int wrong, right;
 
 static void on_signal(int sig, siginfo_t *info, void *context) {
@@ -86,8 +86,8 @@ static void *call_it(void *p) {
     return NULL;
 }
 
-// Not joined, so still to be asked for by its pthread_t; but at its end, as far as anybody can see: the kernel knows
-// no such thread. A signal sent earlier would rightly be delivered.
+// Not joined, so its pthread_t is still valid; but ended, as far as others can see: the kernel knows no such thread.
+// A signal sent earlier would rightly be delivered.
 static void *say_tid(void *tid) {
     __atomic_store_n((pid_t *)tid, kernel_tid(), __ATOMIC_RELEASE);
     return NULL;
@@ -297,7 +297,7 @@ static void signals_race(void) {
           wrong + right);
 }
 
-// One that runs, and that a third thread is joining, takes each signal; nobody else does. The last one lets it end.
+// A running thread that a third one is joining takes each signal; no other does. The last one lets it end.
 enum { KILL_ROUNDS = 60, WAYS = 4 };
 struct victim {
     pthread_t thread;

@@ -357,7 +357,7 @@ static void *own_priority(void *arg) {
     return (void *)(intptr_t)getpriority(PRIO_PROCESS, 0);
 }
 
-// A nice value for a thread that ended is nobody's, also where its kernel thread is another's by now.
+// A nice value for a thread that ended has no effect, also where its kernel thread has another job by now.
 static void change_reaches_none(void) {
     pthread_t thread;
     static struct target later;
