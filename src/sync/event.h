@@ -2,10 +2,10 @@
 /* An event: it releases all its waiters when it is set. On its own it is thrum_event_t; latches, eventuals, futures
  * and once are events that are set when something else is done.
  *
- * word: EVENT_SET (then no thread waits and the list is empty), WORD_WAITERS, WORD_SPIN. Linearization. set: the
- * store (or cas) of EVENT_SET, which is the last that it does to the object, also where it is
- *   set already: a thread that sees it so from then on, or resets it, sees what this one did before. wait: the load that sees it,
- *   or the store that lists the waiter. */
+ * word: EVENT_SET (then no thread waits and the list is empty), WORD_WAITERS, WORD_SPIN.
+ * Linearization. set: the store (or cas) of EVENT_SET, which is the last that it does to the object, also where it is
+ *   set already: a thread that sees it so from then on, or resets it, sees what this one did before. wait: the load
+ *   that sees it, or the store that lists the waiter. */
 #ifndef THRUM_SYNC_EVENT_H
 #define THRUM_SYNC_EVENT_H
 

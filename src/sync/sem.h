@@ -2,9 +2,9 @@
 /* The counting semaphore.
  *
  * word: the permits from bit SEM_SHIFT on, WORD_WAITERS, WORD_SPIN. While a thread waits there is no permit: a post
- * gives its permits to the longest waiters, and only what is left is counted. Linearization. post: the cas or store
- * of word, which is the last that it does to the object. wait: the cas that takes
- *   a permit, or the store that lists the waiter. */
+ * gives its permits to the longest waiters, and only what is left is counted.
+ * Linearization. post: the cas or store of word, which is the last that it does to the object. wait: the cas that
+ *   takes a permit, or the store that lists the waiter. */
 #ifndef THRUM_SYNC_SEM_H
 #define THRUM_SYNC_SEM_H
 
