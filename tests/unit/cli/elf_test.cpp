@@ -90,7 +90,7 @@ TEST(Elf, NotElf) {
     }
 }
 
-// Reads whatever there is to be read; the value is of no interest.
+// Reads whatever there is to read; the value does not matter.
 std::size_t read_everything(int fd) {
     std::size_t seen = elf::identify(fd) ? 1 : 0;
     if (const auto image = elf::Image::from_file(fd)) {

@@ -41,7 +41,7 @@ TEST(JitNames, WhatComesLaterCounts) {
     EXPECT_EQ(name_at(names, 0x1020), "") << "the old function is gone, whatever is left of its memory";
 }
 
-// Anybody may write to /tmp.
+// Any user may write to /tmp.
 TEST(JitNames, OfAProcess) {
     const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
     std::ofstream(path) << "1000 10 own\n";

@@ -38,7 +38,7 @@ static void wait_for_preemptions(uint64_t count) {
 }
 
 int main(void) {
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); // who looks may be no forebear of ours
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); // the observer may be no ancestor of ours
     const struct thrum_config config = {.workers = 2, .preempt = {.slice = 1000}};
     thrum_attr_t queued;
     char end;

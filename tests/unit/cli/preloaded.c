@@ -91,8 +91,8 @@ static long changed(const unsigned char *bytes, long size) {
     return count;
 }
 
-// As runtimes have them that ask for SA_ONSTACK of all handlers: no signal's frame is that small. Below the stack is
-// somebody else's memory.
+// As in runtimes that request SA_ONSTACK for all handlers: no signal's frame is that small. Below the stack is other
+// code's memory.
 static int small_stack(int milliseconds) {
     enum { BELOW = 32 << 10, SIZE = 1024, ALTERNATE = 256 << 10 };
     static unsigned char area[BELOW + SIZE] __attribute__((aligned(64)));

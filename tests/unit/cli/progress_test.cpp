@@ -50,7 +50,7 @@ TEST(Progress, TheBarGrowsWithTheRunsAndIsGoneInTheEnd) {
         EXPECT_EQ(parts.length(1), static_cast<long>(run * 24 / 4)) << frames[i];
         EXPECT_EQ(parts.length(1) + parts.length(2), 24) << frames[i];
         EXPECT_LE(frames[i].size(), 79u) << "longer than a line";
-        if (seen.empty() || seen.back() != run) // it is drawn again while a run goes on
+        if (seen.empty() || seen.back() != run) // it is drawn again during a run
             seen.push_back(run);
     }
     EXPECT_EQ(seen, (std::vector<unsigned long>{0, 1, 2, 3, 4}));

@@ -17,7 +17,7 @@
 namespace {
 
 const std::string kProbe = CLI_PROBE;
-constexpr uid_t kOther = 54321; // nobody's
+constexpr uid_t kOther = 54321; // of no account
 
 void expect_refused(const Ended &ended, int code, const std::string &line) {
     EXPECT_EQ(ended.err, "thrum run: " + line + "\n");

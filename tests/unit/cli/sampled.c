@@ -280,8 +280,8 @@ static void crowd(int threads) {
     exit(3);
 }
 
-// Goes on in the background, without the first process and its streams, until it is killed; a minute at most. The first one
-// tells its number.
+// Continues in the background, without the first process and its streams, until it is killed; a minute at most. The
+// first one prints its number.
 static void go_to_background(void) {
     usleep(200000);
     const pid_t other = fork();
@@ -306,7 +306,7 @@ static void be_confined(char **words) {
     fail("exec");
 }
 
-// Each has a lock and wants another's; the owners are known. In the mode `ended` the one who had it has ended with it.
+// Each has a lock and wants another's; the owners are known. In the mode `ended` a holder has ended with its lock.
 static pthread_mutex_t own_lock[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
 static KEEP void want(int whose) {

@@ -72,7 +72,7 @@ void Session::resize(unsigned short columns) {
         fail("TIOCSWINSZ");
 }
 
-// The end is EIO: nobody has the terminal open any more.
+// The end is EIO: no process has the terminal open any more.
 bool Session::read_more() {
     char block[4096];
     ssize_t got;

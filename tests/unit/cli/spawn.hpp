@@ -40,8 +40,8 @@ struct Ended {
 
 Ended spawn(const Words &words, const World &world = {});
 
-// A program that goes on while the test looks at it; it ends when its stdin is closed, by finish() or the
-// destructor. Ready when the program has printed a line.
+// A program that runs while the test observes it; it ends when its stdin is closed, by finish() or the destructor.
+// Ready when the program has printed a line.
 class Running {
   public:
     explicit Running(const Words &words, const World &world = {});

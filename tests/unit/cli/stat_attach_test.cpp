@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `thrum stat -p PID`: a process of the same user that runs already (watched.c). What the report says of it, that it goes on
-// as if nobody had looked, and that it may end meanwhile. No test looks at a time.
+// `thrum stat -p PID`: a running process of the same user (watched.c). What the report says of it, that the process
+// does not notice, and that it may end meanwhile. No test asserts a time.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@
 namespace {
 
 constexpr uid_t kNoLife = 65534;
-constexpr int kServed = 9; // the exit code of `watched serve`, once all of its threads have gone on
+constexpr int kServed = 9; // the exit code of `watched serve`, once all of its threads have run on
 
 // Where any user may execute it.
 const std::string &program() {
@@ -39,7 +39,7 @@ bool can_become_others() {
     return getuid() == 0;
 }
 
-// A kernel that lets nobody look at what is not one's own child.
+// A kernel that lets no process inspect another but its own children.
 bool is_forbidden() {
     std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
     int scope = 0;
@@ -154,7 +154,7 @@ Session look_for_long(pid_t pid) {
                    with({{"TERM", "xterm"}}));
 }
 
-// The line on the terminal comes before it begins, and again and again while it goes on.
+// The line on the terminal comes before it begins, and again and again during the observation.
 void until_it_looks(Session &session) {
     for (int i = 0; i < 2; i++)
         ASSERT_TRUE(session.until("observing process ")) << session.screen();
@@ -173,7 +173,7 @@ TEST_F(StatAttach, AProcessThatEndsMeanwhile) {
     expect_text(session.finish(), 0);
 }
 
-// Its parent has not asked for its end yet: the number is still there, and nobody has it.
+// Its parent has not waited for it yet: the number still exists, without a process.
 TEST_F(StatAttach, AProcessThatEndsAndIsNotWaitedFor) {
     Running running(serve());
     Session session = look_for_long(running.pid());

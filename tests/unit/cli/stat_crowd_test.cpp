@@ -26,7 +26,7 @@ void expect_crowd(const Ended &ended) {
     EXPECT_EQ(
         json_value(ended.out,
                    "d['findings'][0]['rule'] in ('held-asleep', 'hot-mutex', 'one-lock', 'convoy'), "
-                   "d['findings'][0]['function'] in ('take', 'crowd'), " // who wants it, or has it asleep
+                   "d['findings'][0]['function'] in ('take', 'crowd'), " // a waiter, or the holder asleep
                    "d['locks'][0]['lock']['symbol']"),
         "True True pot_lock")
         << json_value(ended.out, "d['findings']");

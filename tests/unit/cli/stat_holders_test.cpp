@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has a lock while others wait for it (cli/stat/holders.hpp), and what the rules make of that: from looks that are made
-// up. stat_sampler_test.cpp has programs that do it.
+// The holder of a lock while others wait for it (cli/stat/holders.hpp), and what the rules conclude: from made-up
+// samples. stat_sampler_test.cpp has programs that do it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ Life from(double begin, pid_t id, std::size_t site, pid_t awaited = 0) {
     return life;
 }
 
-// The same, but nobody looked at it at other times.
+// The same, but without samples at other times.
 Life seen_only(double first, double last, Life life) {
     const auto is_left_out = [&](const Look &look) {
         return look.at < first - 1e-9 || look.at > last + 1e-9;
@@ -90,7 +90,7 @@ Deadlock deadlock_of(const std::vector<Life> &lives) {
     return find_deadlock(lives, true);
 }
 
-// --- who cannot go on -----------------------------------------------------------------------------------------
+// --- threads that are stuck -----------------------------------------------------------------------------------
 
 TEST(StatHolders, TwoThatWaitForEachOther) {
     const Deadlock found =
@@ -134,7 +134,7 @@ TEST(StatHolders, TheLockOfOneThatHasEnded) {
     lives[1].gone = 1.7; // too short to tell
     EXPECT_EQ(threads_of(deadlock_of(lives)), Ids{});
     lives[1].gone = 1;
-    lives[0] = seen_only(0, 1.2, lives[0]); // it may have gone on since
+    lives[0] = seen_only(0, 1.2, lives[0]); // it may have run since
     EXPECT_EQ(threads_of(deadlock_of(lives)), (Ids{13}));
 }
 
@@ -174,7 +174,7 @@ TEST(StatHolders, ALongQueueBeforeARing) {
     EXPECT_EQ(threads_of(deadlock_of(lives)), (Ids{kMany - 1, kMany}));
 }
 
-// Not one that goes on, waits for work, or has just begun to wait.
+// Not a thread that runs, waits for work, or has just begun to wait.
 TEST(StatHolders, ARunnableThreadIsNotStuck) {
     EXPECT_EQ(threads_of(deadlock_of({})), Ids{});
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), running(11)})), Ids{});
@@ -188,7 +188,7 @@ TEST(StatHolders, ARunnableThreadIsNotStuck) {
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 0, 11), awake})), Ids{});
 }
 
-// Of locks whose owners are not known: all have to wait, and nobody else may have one.
+// Of locks whose owners are not known: all must wait, and no other thread may hold one.
 TEST(StatHolders, AllWait) {
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)})), (Ids{11, 12}));
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), from(1.4, 12, 1)})), Ids{});
@@ -204,7 +204,7 @@ TEST(StatHolders, AllWait) {
     EXPECT_EQ(threads_of(deadlock_of({from(0, 10, 2, 11), from(0, 11, 0), ended})), (Ids{11}));
 }
 
-// Who has the lock may be one that was not looked at, or that nobody knows of.
+// The holder may be a thread that was not sampled, or that is unknown.
 TEST(StatHolders, AllThatWereSeenAreNotAll) {
     const std::vector<Life> lives = {from(0, 10, 2, 11), from(0, 11, 0), from(0, 12, 1)};
     EXPECT_EQ(threads_of(find_deadlock(lives, true)), (Ids{11, 12}));
@@ -217,7 +217,7 @@ TEST(StatHolders, AllThatWereSeenAreNotAll) {
     Life late = seen_only(1.95, 2, running(13)); // it was known, and had its first look in the end
     late.begin = 1;
     EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], late}, true)), Ids{});
-    late.begin = 1.95; // when nobody else was at work
+    late.begin = 1.95; // when no other thread was at work
     EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], late}, true)), (Ids{11, 12}));
     unseen.gone = 0.5;
     EXPECT_EQ(threads_of(find_deadlock({lives[0], lives[1], lives[2], unseen}, true)), (Ids{11, 12}));
@@ -225,7 +225,7 @@ TEST(StatHolders, AllThatWereSeenAreNotAll) {
 
 // --- what holders do ------------------------------------------------------------------------------------------
 
-// One that waits, and what who has the lock was at when it was looked at.
+// A waiter, and what the lock holder did when it was sampled.
 Life waiting(pid_t id, std::size_t site, pid_t holder, ProcSample::Holding holding) {
     Life life = from(0, id, site, holder);
     for (Look &look : life.looks)
@@ -392,7 +392,7 @@ TEST(StatHolders, WhereLittleRunsALittleSleepIsEnough) {
     }
 }
 
-// Whoever has it: nobody fights for a lock without a CPU.
+// Whichever thread holds it: no thread fights for a lock without a CPU.
 TEST(StatHolders, WhereNothingRunsNoLockIsHot) {
     Report report = stuck_report();
     report.waits[0].share = 0.7;

@@ -127,7 +127,8 @@ TEST(StatListing, ManyThreadsAreListedInPortions) {
     EXPECT_EQ(sampler.most_threads, threads);
 }
 
-// Who ends while the list is read, where it was read already, moves those behind: some of them are passed over then.
+// A thread that ends while the list is read, where it was read already, moves those behind: some of them are passed
+// over then.
 TEST(StatListing, APresentThreadStaysWhileOthersEnd) {
     constexpr std::size_t kFirst = 10, kEnded = 1600;
     Sleepers sleepers(3500);
@@ -195,7 +196,7 @@ TEST(StatListing, WhatWasDoneBeforeDoesNotCount) {
         EXPECT_EQ(thread.was_there, thread.id != newcomer.id(0)) << thread.id;
 }
 
-// Who ended while the list was read may have hidden others, as many as are missed now.
+// A thread that ended while the list was read may have hidden others, as many as are missed now.
 TEST(StatListing, AListThatOthersEndedInIsNotAll) {
     Sleepers sleepers(3500);
     Sampler sampler(100, kBudget);

@@ -125,7 +125,7 @@ void expect_page(const std::string &page) {
 #endif
 }
 
-// Who waited, and for what.
+// Which threads waited, and for what.
 const char *const kReadTrace = R"(
 import collections, json, sys
 events = json.load(sys.stdin)['traceEvents']

@@ -274,7 +274,7 @@ bool drop_privileges() {
     return getuid() != 0 || (setuid(kNoLife) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
 }
 
-// A copy of the program that whoever executes it has its owner's rights in.
+// A copy of the program that runs with its owner's rights.
 struct ProgramWithRights {
     explicit ProgramWithRights(uid_t owner) {
         EXPECT_NE(mkdtemp(folder), nullptr);
@@ -340,7 +340,7 @@ double seconds_of_lock(const Counted &counted) {
                            [](double sum, const ExactWait &wait) { return sum + wait.seconds; });
 }
 
-// The program says how long a thread of it waited at least, and at most until it went on to end.
+// The program prints how long a thread of it waited at least, and at most until it ran on to its end.
 TEST(Exact, TimesWaitsThatDoNotEnd) {
     const double begin = seconds_now();
     for (const Words &arguments : {Words{"left", "exit", "200"}, Words{"left", "kill", "200"}}) {
@@ -389,7 +389,7 @@ TEST(Exact, LeavesTheEndAlone) {
     EXPECT_EQ(WTERMSIG(count({"die", std::to_string(SIGSEGV)}).ended.status), SIGSEGV);
 }
 
-// Nobody with the rights of CAP_PERFMON; tracepoints have their numbers in files that are root's.
+// A user without CAP_PERFMON; the numbers of tracepoints are in files that are root's.
 bool become_watcher() {
     constexpr unsigned kPerfmon = 38;
     const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -572,7 +572,7 @@ TEST(Hardware, SaysWhereThereIsNone) {
     EXPECT_TRUE(tells(layer, "no hardware counters"));
 }
 
-// --- who makes threads -----------------------------------------------------------------------------------------
+// --- creators of threads ---------------------------------------------------------------------------------------
 
 std::uint64_t made(const std::vector<ThreadMaker> &makers) {
     return std::accumulate(makers.begin(), makers.end(), std::uint64_t{0},

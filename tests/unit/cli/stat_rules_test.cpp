@@ -58,7 +58,7 @@ Frame own(const char *function, int line = 21) {
     return frame;
 }
 
-// A program on a machine of two cores, of which nobody else wants any.
+// A program alone on a machine of two cores.
 class Case {
   public:
     Case() {
@@ -200,7 +200,7 @@ TEST(StatRules, AHiddenLockThatIsNeverSeenWaitedFor) {
     EXPECT_EQ(report.findings.front().confidence, Confidence::kMedium);
 }
 
-// A function that is in no list allocates with its lock held: who calls it did not call malloc().
+// A function that is in no list allocates with its lock held: its caller did not call malloc().
 TEST(StatRules, WhatAFunctionWithALockAllocatesIsItsOwn) {
     Case made;
     made.point(1, 0.35, 0.24, 0.1, 2).point(4, 0.43, 0.3, 0.27, 19000);
@@ -211,7 +211,7 @@ TEST(StatRules, WhatAFunctionWithALockAllocatesIsItsOwn) {
     made.burns({library("__enlist"), own("make_object")}, 0.4, 0.1).burns({own("chew", 30)}, 0.27, 0.6);
     ASSERT_EQ(rules_of(made.concluded()), "hidden-lock");
     EXPECT_EQ(made.report.findings.front().cause, "Hidden lock in libc: enlist()");
-    made.burns({library("malloc"), own("take")}, 0.5, 0.05); // and who does is told so
+    made.burns({library("malloc"), own("take")}, 0.5, 0.05); // and a direct caller is told so
     EXPECT_EQ(rules_of(made.concluded()), "hidden-lock allocator");
 }
 
@@ -380,7 +380,7 @@ TEST(StatRules, AHotMutex) {
     EXPECT_EQ(report.findings.front().function, "put");
 }
 
-// On a quiet machine hardly anybody is seen waiting: CPU time goes to taking it and giving it back.
+// On a quiet machine hardly any thread is seen waiting: CPU time goes to locking and unlocking it.
 TEST(StatRules, AHotMutexThatIsFoughtForWithoutWaiting) {
     Case made;
     made.point(1, 0.44, 0.44, 0)
@@ -411,7 +411,7 @@ TEST(StatRules, AHotMutexInOneRun) {
     EXPECT_EQ(made(0.2), "scales");
 }
 
-// It is all that they do, and hardly anybody sleeps for it.
+// It is all that they do, and hardly any thread sleeps for it.
 TEST(StatRules, AHotMutexInOneRunWithoutLongWaits) {
     const auto made = [](double taking, std::uint64_t samples) {
         Case one;
@@ -715,7 +715,7 @@ TEST(StatRules, AFewWaitsAreNoDisease) {
     EXPECT_EQ(rules_of(report), "scales");
 }
 
-// By way of std::lock_guard, and so that hardly anybody is seen to wait.
+// By way of std::lock_guard, and so that hardly any thread is seen to wait.
 TEST(StatRules, ALockThatIsFoughtForInCpp) {
     Case made;
     made.point(1, 0.39, 0.39, 0)
@@ -823,7 +823,7 @@ TEST(StatRules, ThreadsThatComeAndGoInAProgramThatScales) {
     EXPECT_EQ(rules_of(made(600)), "scales") << "600 of them take some 12 ms of 330";
 }
 
-// By who makes them; else by who waits for them; else by where they begin.
+// By their creator; else by their joiner; else by where they begin.
 TEST(StatRules, WhereThreadsComeFrom) {
     Case made;
     made.point(1, 0.5, 0.2, 0.3).point(4, 0.5, 0.3, 0.6).doing(Doing::kRunning, 0.9);
@@ -889,7 +889,7 @@ TEST(StatRules, SpinningWithSchedYield) {
     EXPECT_EQ(blind.report.findings.front().function, "take");
 }
 
-// It does so with nobody to wait for as well.
+// It does so without another thread to wait for as well.
 TEST(StatRules, OneThreadThatYieldsDoesNotWait) {
     const auto made = [](double with_one) {
         Case one;
@@ -1186,7 +1186,7 @@ TEST(StatRules, SwitchesThatAreNoYields) {
 
 // --- runs that are too short to tell ---
 
-// A shell that starts another program: 30 switches in 4 ms are no habit. And one thread waits for nobody.
+// A shell that starts another program: 30 switches in 4 ms are no habit. And one thread waits for no other.
 TEST(StatRules, AFewSwitchesAreNoYields) {
     const auto made = [](unsigned threads, double cpu) {
         Case one;
@@ -1337,7 +1337,7 @@ TEST(StatRules, ASequentialPartOnABusyMachine) {
     prepared.slowed(0, 1.4, 0.7).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1);
     ASSERT_EQ(rules_of(prepared.concluded()), "sequential inconclusive");
     EXPECT_EQ(prepared.report.findings.front().evidence.front(), "75 % of the time only one thread had work");
-    Case turns = busy(); // two take turns, at a barrier say, and who made them waits
+    Case turns = busy(); // two take turns, at a barrier say, and their creator waits
     turns.slowed(0, 0.01, 0).slowed(0, 1, 0.5).slowed(1, 2, 0.5);
     turns.report.threads.back().spans.front().end = 1.9;
     turns.slowed(1.9, 2, 0.001);

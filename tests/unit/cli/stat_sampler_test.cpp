@@ -81,7 +81,7 @@ Report report_of(const Words &words, const Enough &enough, double budget = 0.5) 
     {
         Child child(words);
         sampler.forked(child.pid());
-        sampler.poll(0); // before the program: nothing of ours is to be seen
+        sampler.poll(0); // before the program: nothing of ours may appear
         EXPECT_TRUE(sampler.threads.empty());
         child.go();
         wall = watch(sampler, enough);
@@ -201,8 +201,8 @@ bool has_function(const std::vector<Frame> &stack, const std::string &function) 
                        [&](const Frame &frame) { return frame.function == function; });
 }
 
-// Of threads that sleep for some microseconds, in turns at two places: where one has gone on to the other while its stack was
-// copied, there is none.
+// Of threads that sleep for some microseconds, in turns at two places: a thread that has moved to the other while its
+// stack was copied has no stack.
 TEST(Sampler, AStackIsThatOfTheSameWait) {
     Sampler sampler(500, 0.9);
     {
@@ -824,8 +824,8 @@ TEST(Sampler, Attach) {
     EXPECT_EQ(report.threads_created, 0U) << "they were there before";
 }
 
-// A thread's times are in the second of two files: where only the first one could be read, as of a thread that ends in
-// between, it is as if nobody had looked. Here there is no descriptor left for the second.
+// A thread's times are in the second of two files: if only the first one could be read, as of a thread that ends in
+// between, it counts as not sampled. Here there is no descriptor left for the second.
 TEST(Sampler, ALookThatWasCutShortIsNone) {
     Child child({CLI_SAMPLED_O2, "stream", "2"});
     child.go();

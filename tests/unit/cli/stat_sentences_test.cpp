@@ -249,7 +249,7 @@ Report concluded(const std::vector<Point> &points) {
     return report;
 }
 
-// More was going on beside one thread, which had a CPU to itself.
+// More ran beside one thread, which had a CPU to itself.
 TEST(StatSentences, ThePointThatWasHinderedIsNamed) {
     const Report report = concluded({on_busy_machine(1, 1, 1, 0, 1.2), on_busy_machine(2, 1, 1, 0.9, 0.9)});
     EXPECT_EQ(report.outcome, thrum::stat::Outcome::kInconclusive);

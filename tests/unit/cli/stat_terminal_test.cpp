@@ -110,7 +110,8 @@ TEST(StatTerminal, CtrlCInALaterRunEndsThatRun) {
     expect_erased(ended.out);
 }
 
-// A program that does not end by the first Ctrl-C, and a user who does not want to wait for it: the report is all the same.
+// A program that does not end by the first Ctrl-C, and a user who does not want to wait for it: the report is printed
+// all the same.
 TEST(StatTerminal, ASecondCtrlCKillsTheProgram) {
     Session session(thrum_stat({"--", "/bin/sh", "-c", "trap '' INT; echo ready; exec sleep 1000"}),
                     terminal());
@@ -124,7 +125,7 @@ TEST(StatTerminal, ASecondCtrlCKillsTheProgram) {
     EXPECT_NE(ended.out.find("interrupted: these are the results so far"), std::string::npos) << ended.out;
 }
 
-// Who waits after the first one is told that there is a second.
+// After the first one the user is told that there is a second.
 TEST(StatTerminal, WhatASecondCtrlCDoesIsTold) {
     Session session(thrum_stat({"--", "/bin/sh", "-c", "trap '' INT; echo ready; exec sleep 1000"}),
                     terminal());

@@ -278,7 +278,7 @@ TEST(StatUsage, HowLongThreadsWantedACpu) {
     EXPECT_EQ(json_value(ended.out, "d['points'][0]['load']['waited'] is not None"),
               has_pressure ? "True" : "False");
     if (has_pressure) {
-        // The kernel takes the mean of the CPUs that have something to do; on the others nobody may have to wait.
+        // The kernel takes the mean of the CPUs that have something to do; on the others no task may have to wait.
         EXPECT_EQ(
             json_value(ended.out, "0.5 / d['machine']['processors'] < d['points'][0]['load']['waited'] <= 1"),
             "True")
@@ -366,7 +366,7 @@ TEST(StatUsage, CtrlCInTheOnlyRunIsForTheProgram) {
     EXPECT_EQ(ended.code(), 5);
 }
 
-// The others were waiting when one of them crashed: what for, is reported, and nothing is different for who started it.
+// The others were waiting when one of them crashed: what for is reported, and nothing is different for the caller.
 void expect_crash(const Ended &ended) {
     EXPECT_EQ(ended.signal(), SIGSEGV);
     EXPECT_EQ(json_value(ended.out, "d['signal'], d['exit_code'], d['interrupted']"), "11 0 False");
@@ -464,7 +464,7 @@ TEST(StatUsage, ADaemonIsLeftAlone) {
 // Names that mean something else there: numbers of processes, users, mounts.
 TEST(StatUsage, InAContainersNamespaces) {
     Words inside = {"/usr/bin/unshare", "-p", "-f", "--mount-proc"};
-    if (getuid() != 0) // to be root there, and nobody here
+    if (getuid() != 0) // to be root there, and an ordinary user here
         inside.insert(inside.end(), {"-U", "-r"});
     const auto within = [&inside](const Words &words) {
         Words all = inside;

@@ -31,7 +31,7 @@ Frame frame(const char *function, const char *module, bool is_user) {
     return made;
 }
 
-// Of a machine of two cores, of which nobody else wants any.
+// Of a machine of two cores, without other load.
 Point point(unsigned threads, double wall, double cpu, unsigned most_threads) {
     Point made;
     made.threads = threads;
@@ -248,7 +248,7 @@ TEST(StatVerdict, ReadersOfFilesAre) {
     EXPECT_EQ(first_rule(report), "io-bound");
 }
 
-// Whoever waits for answers waits for a lock now and then, too.
+// A thread that waits for answers waits for a lock now and then, too.
 TEST(StatVerdict, ALockAmongMessagesIsNotToBlame) {
     for (const double seldom : {0.08, 0.02}) {
         Report report = server(seldom, true);

@@ -119,7 +119,7 @@ TEST_P(Trace, OfAChildOfFork) {
     const std::vector<long> said = numbers_in(traced.ended.out);
     expect_sound(traced,
                  {"processes=2", "threads=" + std::to_string(said.at(0) + 2),
-                  "ended=" + std::to_string(said.at(0) + 1)}); // main of the parent goes on to its end
+                  "ended=" + std::to_string(said.at(0) + 1)}); // main of the parent continues to its end
 }
 
 TEST_P(Trace, OfTwoRuntimes) {

@@ -111,7 +111,7 @@ static uint64_t preemptions(void) {
     return sum;
 }
 
-// All of them on one worker: who is alone is not interrupted.
+// All of them on one worker: a thread that is alone is not interrupted.
 static void *is_preempted(void *until) {
     check(thrum_migrate(thrum_self(), thrum_workers() - 1));
     while (preemptions() < *(uint64_t *)until) {

@@ -125,7 +125,7 @@ static void wait_for_ever(void) {
 }
 
 int main(int argc, char **argv) {
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); // who looks may be no forebear of ours
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); // the observer may be no ancestor of ours
     const struct thrum_config config = {.workers = 3, .preempt = {.mode = THRUM_PREEMPT_NONE}};
     thrum_attr_t queued;
     thrum_t mixer;

@@ -137,7 +137,7 @@ static void *interrupt(void *arg) {
     pthread_kill(*(pthread_t *)arg, SIGUSR1);
     while (handled == 0)
         sched_yield();
-    usleep(20000); // by then a wait that goes on has begun again
+    usleep(20000); // by then a restarted wait has begun again
     sem_post(&semaphore);
     return NULL;
 }
@@ -609,7 +609,7 @@ static int spawn(char **words) {
     return 0;
 }
 
-// What is executed has the mask of who did it.
+// The executed program has the mask of its caller.
 static int mask_of_other(char *self) {
     char mode[] = "say-mask", *words[] = {self, mode, NULL};
     sigset_t all;

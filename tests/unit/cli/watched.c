@@ -47,8 +47,8 @@ static uint64_t chew(uint64_t state, long steps) {
     return state;
 }
 
-// Who has the lock sleeps with it, so the others wait for it on a busy machine as well: of four threads one has the lock,
-// at most one has been woken to take it, and two are asleep.
+// The holder sleeps with the lock, so the others wait for it on a busy machine as well: of four threads one has the
+// lock, at most one has been woken to take it, and two are asleep.
 static KEEP void put(uint64_t amount) {
     pthread_mutex_lock(&pot_lock); /* HERE put */
     pot = chew(pot + amount, 150000);
