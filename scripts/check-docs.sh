@@ -41,6 +41,7 @@ strings_of() {
 
 if [[ ${1:-} == --count ]]; then
     shift
+    (($#)) || exit 0
     { grep -liwE -- "$dialect" "$@" || true; } | while read -r file; do
         number=$(of_dialect "$file" | wc -l)
         ((number == 0)) || echo "$number $file"
