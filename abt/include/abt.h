@@ -835,6 +835,16 @@ int ABT_tool_query_thread(ABT_tool_context context, uint64_t event, ABT_tool_que
 #define ABT_self_get_task     ABT_self_get_thread
 #define ABT_self_get_task_id  ABT_self_get_thread_id
 
+/* --- What thrum adds (ABT_THRUM is defined) ------------------------------------------------------- */
+
+/* The caller waits so many nanoseconds; its stream runs others meanwhile. A tasklet, or a main scheduler, waits with its
+ * stream; an external kernel thread sleeps. */
+int thrum_abt_sleep(uint64_t ns) ABT_API_PUBLIC;
+
+/* Calls fn(arg) on a kernel thread that is kept for that, while the caller's stream runs others: for calls that block in the
+ * kernel. *result, unless NULL, is what fn returned. Errors: ABT_ERR_INV_ARG, fn is NULL; ABT_ERR_SYS, no kernel thread. */
+int thrum_abt_blocking(void *(*fn)(void *), void *arg, void **result) ABT_API_PUBLIC;
+
 #ifdef __cplusplus
 }
 #endif

@@ -583,3 +583,42 @@ TEST_F(ThreadsAlone, ATaskletWaitsForAMutexWithItsStream) {
     OK(ABT_xstream_free(&other));
     OK(ABT_mutex_free(&mutex));
 }
+
+TEST_P(Threads, SleepAndBlockWhileOthersRun) {
+    std::atomic<int> asleep{0}, blocked{0}, runs{0};
+    auto sleeps = [&] {
+        asleep++;
+        OK(thrum_abt_sleep(2000000));
+        asleep--;
+    };
+    auto blocks = [&] {
+        void *result = nullptr;
+        OK(thrum_abt_blocking(
+            [](void *count) {
+                ++*static_cast<std::atomic<int> *>(count);
+                return count;
+            },
+            &blocked, &result));
+        EXPECT_EQ(result, &blocked);
+    };
+    auto runs_meanwhile = [&] {
+        if (asleep > 0)
+            runs++;
+    };
+    // Nobody joins these: the end of a stream waits for them.
+    ABT_xstream stream;
+    OK(ABT_xstream_create(ABT_SCHED_NULL, &stream));
+    for (int i = 0; i < 20; i++) {
+        OK(ABT_thread_create_on_xstream(stream, call<decltype(sleeps)>, &sleeps, ABT_THREAD_ATTR_NULL,
+                                        nullptr));
+        OK(ABT_thread_create_on_xstream(stream, call<decltype(blocks)>, &blocks, ABT_THREAD_ATTR_NULL,
+                                        nullptr));
+    }
+    OK(ABT_thread_create_on_xstream(stream, call<decltype(runs_meanwhile)>, &runs_meanwhile,
+                                    ABT_THREAD_ATTR_NULL, nullptr));
+    OK(ABT_xstream_free(&stream));
+    EXPECT_EQ(asleep, 0);
+    EXPECT_EQ(blocked, 20);
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(thrum_abt_blocking(nullptr, nullptr, nullptr), ABT_ERR_INV_ARG);
+}

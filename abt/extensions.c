@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What thrum adds to Argobots' interface: waits that let the stream run others, and that its pools count. A stream is not joined,
+ * and a scheduler does not end, while one of its threads is in such a wait. */
+#include <errno.h>
+
+#include "layer.h"
+#include "thrum/worker.h"
+
+/* In a list where no waker looks. */
+ABT_EXPORT int thrum_abt_sleep(uint64_t ns) {
+    struct abt_waitlist list = {NULL, NULL};
+    struct lock lock = {0};
+    uint64_t now = timer_now();
+    abt_lock(&lock);
+    abt_wait_in(&list, &lock, ns < TIMER_NEVER - 2 - now ? now + ns : TIMER_NEVER - 2);
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int thrum_abt_blocking(void *(*fn)(void *), void *arg, void **result) {
+    const struct abt_thread *self = abt_self();
+    ABT_CHECK(fn != NULL, ABT_ERR_INV_ARG);
+    struct abt_pool *pool = self != NULL ? self->pool : NULL;
+    if (pool != NULL)
+        fetch_add_relaxed(&pool->blocked, 1);
+    int error = thrum_blocking(fn, arg, result);
+    if (pool != NULL)
+        fetch_sub_release(&pool->blocked, 1);
+    return error == 0 ? ABT_SUCCESS : error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;
+}
