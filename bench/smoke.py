@@ -169,6 +169,9 @@ class Unavailable(Exception):
     """The whole test cannot run here."""
 
 
+FAULTS = (Wrong, AssertionError, OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired)
+
+
 def expect(condition, what):
     if not condition:
         raise Wrong(what)
@@ -462,6 +465,19 @@ def check_tables(result):
                 expect(file.read() == (expected or text), "the document is not as it should be")
 
 
+def count_failures(checks):
+    """For the tests of the folders below: calls each, says what came of it, and returns how many failed."""
+    failed = 0
+    for name, check in checks.items():
+        try:
+            check()
+            print(f"{name}: as expected", flush=True)
+        except FAULTS as wrong:
+            failed += 1
+            print(f"{name}: {type(wrong).__name__}: {wrong}", flush=True)
+    return failed
+
+
 def check_preempt_plots(folder, name):
     """Makes the tables and draws the figures of docs/internals/preemption-cost.md."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -502,7 +518,7 @@ def main():
     except Unavailable as unavailable:
         print(f"skipped: {unavailable}")
         return UNAVAILABLE
-    except (Wrong, AssertionError, OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired) as wrong:
+    except FAULTS as wrong:
         print(f"{name}: {type(wrong).__name__}: {wrong}")
         return 1
     return 0
