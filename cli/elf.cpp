@@ -246,6 +246,23 @@ std::optional<Image::Symbol> Image::find_symbol(const std::string &name) const {
     return std::nullopt;
 }
 
+std::vector<std::string> Image::wanted_symbols(const std::string &prefix) const {
+    std::vector<std::string> names;
+    const auto table = dynamic_address(DT_GNU_HASH), symbols = dynamic_address(DT_SYMTAB);
+    GnuHashHeader head;
+    if (!table || !symbols || !read_(*table, &head, sizeof head))
+        return names;
+    for (std::uint32_t index = 1; index < head.first_symbol && index < kMaxHashChain; index++) {
+        Elf64_Sym symbol;
+        if (!read_(*symbols + std::uint64_t{index} * sizeof symbol, &symbol, sizeof symbol))
+            break;
+        const std::string name = symbol.st_shndx == SHN_UNDEF ? dynamic_string(symbol.st_name) : "";
+        if (name.compare(0, prefix.size(), prefix) == 0)
+            names.push_back(name);
+    }
+    return names;
+}
+
 bool read_process(pid_t pid, std::uint64_t address, void *to, std::size_t bytes) {
     const iovec local{to, bytes};
     const iovec remote{reinterpret_cast<void *>(address), bytes}; // NOLINT: an address of the other's

@@ -61,6 +61,8 @@ class Image {
     };
     // A symbol that this image defines, by way of its DT_GNU_HASH table.
     std::optional<Symbol> find_symbol(const std::string &name) const;
+    // Those that it wants of others and whose names begin so. The GNU hash table has the defined ones, which come last.
+    std::vector<std::string> wanted_symbols(const std::string &prefix) const;
 
   private:
     Image(Reader read, std::vector<Elf64_Phdr> headers, std::uint64_t bias);

@@ -4,10 +4,14 @@
 // into its environment variable (so that children inherit them), and becomes the program. There is no
 // process in between: exit code, signals and streams are the program's own.
 //
+// With --argobots it is libabt.so.1 instead, which by its SONAME takes the place of the one that the program was linked with.
+//
 // It refuses programs that a preloaded library does not reach (program.cpp), rather than run them without
 // the cache and let the user wonder.
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +21,8 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "descriptor.hpp"
+#include "elf.hpp"
 #include "preload.hpp"
 #include "program.hpp"
 
@@ -64,11 +70,52 @@ bool is_skipped([[maybe_unused]] const char *row) {
     return false;
 }
 
-void run(const std::vector<std::string> &words) {
+// The functions of Argobots' that only return ABT_ERR_FEATURE_NA (docs/reference/argobots.md).
+constexpr const char *kNotCovered[] = {"ABT_info_trigger_print_all_thread_stacks", "ABT_tool_query_thread",
+                                       "ABT_tool_register_thread_callback"};
+
+// In one line, what is not covered of a program of Argobots': empty if all is, or if that cannot be told, as of a script.
+std::string what_is_not_covered(const std::string &path, const elf::Image &library) {
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const auto program = file.is_open() ? elf::Image::from_file(file.get()) : std::nullopt;
+    if (!program)
+        return "";
+    if (program->find_symbol("ABT_init"))
+        return path + " has Argobots built in, which cannot be replaced";
+    const std::vector<std::string> needed = program->needed(), wanted = program->wanted_symbols("ABT_");
+    const bool is_linked = std::any_of(needed.begin(), needed.end(), [](const std::string &name) {
+        return name.compare(0, 10, "libabt.so.") == 0;
+    });
+    if (is_linked && std::find(needed.begin(), needed.end(), library.soname()) == needed.end())
+        return path + " was linked with another version than " + library.soname() + ", which is not replaced";
+    std::string names;
+    for (const std::string &name : wanted) {
+        const bool is_there = library.find_symbol(name).has_value();
+        if (!is_there || std::any_of(std::begin(kNotCovered), std::end(kNotCovered),
+                                     [&name](const char *other) { return name == other; }))
+            names += (names.empty() ? "" : ", ") + name + (is_there ? "" : " (unknown)");
+    }
+    return names.empty() ? "" : path + " uses what libabt does not cover: " + names;
+}
+
+void run_argobots(const std::string &path, const std::vector<std::string> &words) {
+    const std::string library = find_library("libabt.so.1");
+    const Descriptor file(open(library.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto image = file.is_open() ? elf::Image::from_file(file.get()) : std::nullopt;
+    if (image)
+        if (const std::string gap = what_is_not_covered(path, *image); !gap.empty())
+            std::fprintf(stderr, "thrum run: %s\n", gap.c_str());
+    set_preload(library, true);
+    become_program(path, words);
+}
+
+void run(const std::vector<std::string> &words, bool argobots) {
     const std::string path = find_program(words.front());
     const Inspection inspection = inspect_program(path);
     if (!inspection.refusal.empty() && !is_skipped("preload"))
         throw Failure(kRefused, inspection.refusal);
+    if (argobots)
+        run_argobots(path, words);
     const std::string library = find_library();
     const bool with_library = inspection.exclusive.empty() || is_skipped("sanitizers");
     if (!with_library && is_verbose())
@@ -93,7 +140,12 @@ void add_run(CommandLine &line, const std::vector<std::string> &behind_mark) {
         command.flag(flag.option, std::string(flag.help) + "\n[" + flag.variable + "=" + flag.value + "]",
                      [&flag] { setenv(flag.variable, flag.value, 1); });
     add_cache_options(command);
-    command.then([command, behind_mark] { run(program_words(command, behind_mark)); });
+    const auto argobots = std::make_shared<bool>(false);
+    command.flag("--argobots",
+                 "Put libabt.so.1 in the place of Argobots' library, and no\n"
+                 "cache: the program's threads are libthrum's",
+                 [argobots] { *argobots = true; });
+    command.then([command, behind_mark, argobots] { run(program_words(command, behind_mark), *argobots); });
 }
 
 } // namespace thrum
