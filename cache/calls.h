@@ -17,7 +17,17 @@
  *   RIGHTS   as LINEAGE; and where the thread may do less now, no idle thread may be able to do more (inherit.c)
  *   TIES     something of the kernel's lasts as long as the kernel thread: it retires
  *   NEVER    no program makes the call: as TIES */
-#define CALL_CLASSES(X) X(UNKNOWN) X(ASKS) X(SHARED) X(KEPT) X(OWN) X(DEPENDS) X(LINEAGE) X(RIGHTS) X(TIES) X(NEVER)
+#define CALL_CLASSES(X)                                                                                      \
+    X(UNKNOWN)                                                                                               \
+    X(ASKS)                                                                                                  \
+    X(SHARED)                                                                                                \
+    X(KEPT)                                                                                                  \
+    X(OWN)                                                                                                   \
+    X(DEPENDS)                                                                                               \
+    X(LINEAGE)                                                                                               \
+    X(RIGHTS)                                                                                                \
+    X(TIES)                                                                                                  \
+    X(NEVER)
 
 #define CALL_CLASS_ENUM_(name) CALL_##name,
 enum call_class { CALL_CLASSES(CALL_CLASS_ENUM_) };

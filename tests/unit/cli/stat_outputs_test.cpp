@@ -378,8 +378,9 @@ TEST(StatOutputs, ToStandardOutput) {
     }
     const Ended both = spawn({CLI_THRUM, "stat", "--json", "--html", "-", "--", "/bin/true"});
     EXPECT_EQ(both.code(), 2);
-    EXPECT_EQ(both.err,
-              "thrum stat: two of --html, --trace, --folded and the report name the same file, standard output\n");
+    EXPECT_EQ(
+        both.err,
+        "thrum stat: two of --html, --trace, --folded and the report name the same file, standard output\n");
 }
 
 TEST(StatOutputs, ARunThatTakesTooLongIsEnded) {

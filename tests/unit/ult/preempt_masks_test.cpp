@@ -93,8 +93,9 @@ int run_handlers(unsigned mode, int times, uint64_t takes, int flags) {
     stop = true;
     if (handled == 2 * times && preempted == 0 && moved == 0 && !stays_blocked)
         return 0;
-    std::cerr << "handlers: " << handled << " of " << 2 * times << " ran, " << preempted << " were preempted, " << moved
-              << " moved; the signal " << (stays_blocked ? "stays blocked\n" : "is not blocked\n");
+    std::cerr << "handlers: " << handled << " of " << 2 * times << " ran, " << preempted
+              << " were preempted, " << moved << " moved; the signal "
+              << (stays_blocked ? "stays blocked\n" : "is not blocked\n");
     return 1;
 }
 

@@ -24,7 +24,8 @@ static void *sum(void *arg) {
     long *number = arg;
     char text[32];
     require((*machine)->AttachCurrentThread(machine, (void **)&java, NULL) == JNI_OK, "AttachCurrentThread");
-    jclass integer = (*java)->FindClass(java, "java/lang/Integer"), system = (*java)->FindClass(java, "java/lang/System");
+    jclass integer = (*java)->FindClass(java, "java/lang/Integer"),
+           system = (*java)->FindClass(java, "java/lang/System");
     require(integer != NULL && system != NULL, "FindClass");
     jmethodID parse = (*java)->GetStaticMethodID(java, integer, "parseInt", "(Ljava/lang/String;)I");
     jmethodID collect = (*java)->GetStaticMethodID(java, system, "gc", "()V");

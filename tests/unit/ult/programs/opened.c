@@ -57,7 +57,8 @@ static void main_leaves(unsigned mode) {
 static void others_leave(unsigned mode) {
     pthread_t thread;
     begin(mode);
-    if (pthread_create(&thread, NULL, leave, NULL) != 0 || pthread_join(thread, NULL) != 0 || thrum.fini() != 0)
+    if (pthread_create(&thread, NULL, leave, NULL) != 0 || pthread_join(thread, NULL) != 0 ||
+        thrum.fini() != 0)
         _exit(3);
 }
 
@@ -95,7 +96,8 @@ static int status_of(void (*work)(unsigned mode), unsigned mode, char *said, siz
 static int check(const char *name, void (*work)(unsigned mode), unsigned mode, int is_to_abort) {
     char said[4096];
     int status = status_of(work, mode, said, sizeof said);
-    int has_aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(said, "loaded by dlopen") != NULL;
+    int has_aborted =
+        WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(said, "loaded by dlopen") != NULL;
     int has_exited = WIFEXITED(status) && WEXITSTATUS(status) == 0 && said[0] == '\0';
     if (is_to_abort ? has_aborted : has_exited)
         return 0;
