@@ -78,7 +78,7 @@ void expect_report(const std::string &json, pid_t pid) {
             json, "d['points'][0]['cpu'] > 0, d['samples'] > 0, d['profile_source'] in (None, 'perf event')"),
         "True True True");
     EXPECT_EQ(json_value(json, "d['doing']['lock_wait'] > d['doing']['running']"), "True");
-    EXPECT_EQ(json_value(json, "any('looked at from outside' in line for line in d['how_known'])"), "True");
+    EXPECT_EQ(json_value(json, "any('observed from outside' in line for line in d['how_known'])"), "True");
 #ifdef CLI_ELFUTILS
     EXPECT_EQ(json_value(json, "d['locks'][0]['lock']['symbol'], d['locks'][0]['threads'] > 1, "
                                "d['locks'][0]['share'] > 0.8"),

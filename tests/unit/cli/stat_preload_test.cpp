@@ -120,7 +120,7 @@ TEST(Preload, SaysThatAnEarlierThreadHasNoTimer) {
         const Words words{CLI_EARLY, "blocked"};
         const Timed timed(words);
         expect_same(words, timed.ended);
-        EXPECT_NE(text_of(*timed.layer).find("without 1 threads"), std::string::npos)
+        EXPECT_NE(text_of(*timed.layer).find("leaves out 1 threads"), std::string::npos)
             << text_of(*timed.layer);
     });
 }
@@ -156,7 +156,7 @@ TEST(Preload, MakesNoCallsThatTheProgramForbids) {
         const Timed timed(words);
         expect_same(words, timed.ended);
         EXPECT_GT(timed.seconds, 0);
-        EXPECT_NE(text_of(*timed.layer).find("without 1 threads"), std::string::npos)
+        EXPECT_NE(text_of(*timed.layer).find("leaves out 1 threads"), std::string::npos)
             << text_of(*timed.layer);
     });
 }

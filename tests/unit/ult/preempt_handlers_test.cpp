@@ -190,8 +190,8 @@ void expect_overflow(const End &end) {
     EXPECT_TRUE(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSEGV) << end.status;
     EXPECT_TRUE(testing::internal::RE::PartialMatch(
         end.said,
-        testing::internal::RE("thrum: stack overflow in thread 0x[0-9a-f]+ on worker 0: it needs more "
-                              "than the 32 KiB of its stack; ")))
+        testing::internal::RE("thrum: stack overflow in thread 0x[0-9a-f]+ on worker 0: its stack of "
+                              "32 KiB is too small; ")))
         << end.said;
 }
 
