@@ -18,9 +18,9 @@ static bool join_by_running(struct worker *worker, struct thrum_unit *self, stru
                             struct thrum_unit *unit) {
     if (next == NULL || next != unit || load_relaxed(&unit->sp) != UNIT_NEW)
         return false;
-    if (load_relaxed(&self->kind) != UNIT_ULT ||
-        load_relaxed(&unit->kind) != UNIT_ULT) /* it would be in the queue, for thieves */
-        return false;
+    uint8_t kind = load_relaxed(&self->kind);
+    if ((kind != UNIT_ULT && kind != UNIT_BOUND) || load_relaxed(&unit->kind) != UNIT_ULT)
+        return false; /* the end returns to a joiner that may run on any worker, or on this one only */
     if (unit->stack_class == STACK_CLASS_USER || unit->measured)
         return false;
     unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);
@@ -85,10 +85,9 @@ static inline __attribute__((always_inline)) void collect(struct worker *worker,
 
 static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep);
 
-static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, void **result, bool keep) {
-    if (__builtin_expect(unit == NULL, 0))
-        return EINVAL;
-    struct worker *worker = enter();
+/* Inside; leaves. */
+static inline __attribute__((always_inline)) int join(struct worker *worker, struct thrum_unit *unit,
+                                                      void **result, bool keep) {
     if (__builtin_expect(worker == NULL, 0) && load_relaxed(&runtime.gone)) {
         leave();
         return ESRCH;
@@ -134,12 +133,34 @@ static inline __attribute__((always_inline)) int join(struct thrum_unit *unit, v
     return 0;
 }
 
+static __attribute__((noinline)) int join_any(struct worker *worker, struct thrum_unit *unit, void **result) {
+    return join(worker, unit, result, false);
+}
+
+/* join() and collect() for the usual case, which must be short: the thread has ended, is bound to no worker, and the worker has
+ * room for its descriptor. */
 int thrum_join(thrum_t unit, void **result) {
-    return join(unit, result, false);
+    if (__builtin_expect(unit == NULL, 0))
+        return EINVAL;
+    struct worker *worker = enter();
+    if (__builtin_expect(worker == NULL || load_acquire(&unit->join) != JOIN_ENDED || watch_on, 0))
+        return join_any(worker, unit, result);
+    struct magazine *units = worker->units.loaded;
+    if (__builtin_expect(unit->kind == UNIT_BOUND || units == NULL || units->count == MAGAZINE_SIZE, 0))
+        return join_any(worker, unit, result);
+    if (result != NULL)
+        *result = unit->arg;
+    use_up(unit);
+    store_relaxed(&unit->kind, (uint8_t)UNIT_FREE);
+    units->objects[units->count++] = (char *)unit;
+    leave();
+    return 0;
 }
 
 int thrum_join_keep(thrum_t unit, void **result) {
-    return join(unit, result, true);
+    if (__builtin_expect(unit == NULL, 0))
+        return EINVAL;
+    return join(enter(), unit, result, true);
 }
 
 static int try_join(struct thrum_unit *unit, void **result, bool keep) {

@@ -66,6 +66,14 @@ static bool is_unseen_by_others(const struct thrum_unit *self, const struct thru
     return next != NULL && next == creator && next->called_child == self && !self->escaped;
 }
 
+/* True if it waits for the end without a deadline, and may run on this worker next: no other thread takes it from `join`, or
+ * reads that. */
+static inline bool may_be_returned_to(const struct worker *worker, const struct thrum_unit *joiner) {
+    return join_is_untimed(joiner) &&
+           (load_relaxed(&joiner->kind) == UNIT_ULT ||
+            (load_acquire(&joiner->kind) == UNIT_BOUND && joiner->bound == worker));
+}
+
 /* Publishes the end and returns the unit to run next; NULL for the loop. That is `successor`, unless NULL; but a
  * joiner that can run here precedes it. */
 static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(struct worker *worker,
@@ -73,8 +81,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
                                                                              const struct thrum_unit *creator,
                                                                              struct thrum_unit *successor) {
     struct thrum_unit *joiner = load_acquire(&self->join);
-    if (join_is_untimed(joiner) && (load_relaxed(&joiner->kind) == UNIT_ULT ||
-                                    (load_acquire(&joiner->kind) == UNIT_BOUND && joiner->bound == worker))) {
+    if (may_be_returned_to(worker, joiner)) {
         if (successor != NULL)
             unit_wake(worker, successor);
         store_relaxed(&self->join, JOIN_ENDED); /* the joiner alone looks at it, and it is next */
@@ -189,27 +196,13 @@ static __attribute__((noinline)) void end_extras(struct thrum_unit *self) {
         own_end(self);
 }
 
-/* `fresh`: a switch came to this stack; else another unit has just ended on it. */
-static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
-run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
-    struct worker *worker = worker_here();
-    if (__builtin_expect(watch_on, 0))
-        tell_begin(worker, self, fresh);
-    if (parent != NULL) {
-        parent->called_child = self;
-        run_queue_push(worker, parent);
-    }
-    const struct thrum_unit *creator = parent;
+/* `self` has returned `result`: ends it, and runs those new ones after it that can have its stack. */
+static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+run_on(struct thrum_unit *self, void *result, const struct thrum_unit *creator) {
     for (;;) {
-        store_relaxed(&self->sp, UNIT_ON_CPU);
-        if (parent == NULL)
-            arch_float_control_set(self->float_control); /* its creator's: we were not called by that */
-        parent = NULL;
-        leave();
-        void *result = self->fn(self->arg);
         if (__builtin_expect(load_relaxed(&self->extras), 0))
             end_extras(self);
-        worker = enter_at_end(self);
+        struct worker *worker = enter_at_end(self);
         self->arg = result;
         bool again;
         struct thrum_unit *next = finish(worker, self, creator, NULL, &again);
@@ -222,11 +215,77 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
         creator = NULL;
         if (__builtin_expect(watch_on, 0))
             tell_begin(worker, self, false);
+        store_relaxed(&self->sp, UNIT_ON_CPU);
+        arch_float_control_set(self->float_control);
+        leave();
+        result = self->fn(self->arg);
     }
 }
 
+/* `fresh`: a switch came to this stack; else another unit has just ended on it. */
+static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
+    struct worker *worker = worker_here();
+    if (__builtin_expect(watch_on, 0))
+        tell_begin(worker, self, fresh);
+    if (parent != NULL) {
+        parent->called_child = self;
+        run_queue_push(worker, parent);
+    }
+    store_relaxed(&self->sp, UNIT_ON_CPU);
+    if (parent == NULL)
+        arch_float_control_set(self->float_control); /* its creator's: we were not called by that */
+    leave();
+    void *result = self->fn(self->arg);
+    return run_on(self, result, parent);
+}
+
+/* `self` has ended, and `next`, or nothing, was picked to follow it. */
+static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+end_before(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
+           struct thrum_unit *next) {
+    bool again;
+    next = finish(worker, self, creator, next, &again);
+    return again ? run(next, NULL, false) : next;
+}
+
+/* run() for the usual cases, which must be short: no tool is told, and the child, which is plain at its end, returns to its parent,
+ * which waits in the run queue still, or to the joiner that has called it (join_by_running). Everything else continues in run(),
+ * run_on() or end_before(). */
 ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) {
-    return run(self, parent, true);
+    if (__builtin_expect(watch_on, 0))
+        return run(self, parent, true);
+    if (__builtin_expect(parent != NULL, 1)) {
+        parent->called_child = self;
+        run_queue_push(worker_here(), parent);
+    } else {
+        arch_float_control_set(self->float_control); /* its creator's */
+    }
+    store_relaxed(&self->sp, UNIT_ON_CPU);
+    leave();
+    void *result = self->fn(self->arg);
+    if (__builtin_expect(!unit_is_plain(self), 0))
+        return run_on(self, result, parent);
+    struct worker *worker = enter_at_end(self);
+    self->arg = result;
+    struct thrum_unit *joiner = load_acquire(&self->join), *next = NULL;
+    if (__builtin_expect(joiner == JOIN_NONE && parent != NULL,
+                         1)) { /* run at once: not on a stack of the user's own */
+        next = pick(worker);
+        if (__builtin_expect(next == NULL || next != parent || next->called_child != self, 0))
+            return end_before(worker, self, parent, next);
+    } else if (may_be_returned_to(worker, joiner) && self->stack_class != STACK_CLASS_USER &&
+               (intptr_t)load_relaxed(&joiner->sp) > 0) {
+        next = joiner;
+    } else {
+        return end_before(worker, self, parent, NULL);
+    }
+    store_relaxed(&self->join, JOIN_ENDED); /* is_unseen_by_others, or the joiner alone looks at it */
+    unsigned stack_class = self->stack_class;
+    char *top = self->stack_top;
+    depot_put(&stack_depots[stack_class], &worker->stacks[stack_class], top);
+    worker->current = next;
+    return next;
 }
 
 ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
@@ -274,6 +333,7 @@ static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, st
     unit->cancellable = false;
     unit->at_cancel_point = false;
     unit->measured = false;
+    unit->unused = 0;
     unit->preempt = THRUM_PREEMPT_DEFAULT;
 }
 
@@ -356,15 +416,23 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
 /* True if the creator may wait in the run queue meanwhile, which it may not in a region of its own. (An atomic load
  * of `kind` costs a spawn 3 ns with gcc 12: it is not folded into the comparison. A concurrent move of the creator is
  * seen or not, as if it had come a little later.) */
-static bool may_run_at_once(struct worker *worker, const thrum_attr_t *attr) {
-    if (worker->current->kind != UNIT_ULT || worker->has_scheduler || is_in_region())
-        return false;
+static inline __attribute__((always_inline)) bool may_run_at_once(const struct worker *worker,
+                                                                  const struct thrum_unit *self) {
+    return self->kind == UNIT_ULT && worker->not_at_once == 0 && !is_in_region();
+}
+
+/* Likewise, also of a creator that was stolen: some of its children are queued (note_theft). */
+static __attribute__((noinline)) bool may_run_now(struct worker *worker, const thrum_attr_t *attr) {
     if (__builtin_expect(worker->queues != 0, 0)) {
+        if (worker->current->kind != UNIT_ULT || worker->has_scheduler || is_in_region())
+            return false;
         bool was_stolen = worker->current == worker->stolen;
         worker->queues = was_stolen ? worker->queues - 1 : 0;
         if (was_stolen)
             return false;
     }
+    if (!may_run_at_once(worker, worker->current))
+        return false;
     if (attr == NULL)
         return true;
     const struct attributes *attributes = attributes_of(attr);
@@ -390,6 +458,10 @@ static inline __attribute__((always_inline)) int spawn_now(struct worker *worker
     return 0;
 }
 
+static inline bool is_at_hand(const struct depot_cache *cache) {
+    return cache->loaded != NULL && cache->loaded->count > 0;
+}
+
 /* A queued unit gets its stack when it begins, mostly that of the unit before it. Can a stack be had at all?
  * Otherwise it might wait for ever. */
 static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) {
@@ -397,7 +469,7 @@ static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) 
         return true; /* it needs none */
     struct depot *depot = &stack_depots[unit->stack_class];
     struct depot_cache *cache = worker != NULL ? &worker->stacks[unit->stack_class] : &depot->shared;
-    if (worker != NULL && cache->loaded != NULL && cache->loaded->count > 0)
+    if (worker != NULL && is_at_hand(cache))
         return true;
     char *top = worker != NULL ? depot_get(depot, cache) : depot_get_shared(depot);
     if (top != NULL && worker != NULL)
@@ -448,9 +520,9 @@ static __attribute__((noinline)) int spawn_tasklet(struct worker *worker, thrum_
     return error;
 }
 
-static inline __attribute__((always_inline)) int spawn(thrum_t *thread, const thrum_attr_t *attr,
-                                                       void *(*fn)(void *), void *arg) {
-    struct worker *worker = enter();
+/* Inside; leaves. */
+static inline __attribute__((always_inline)) int
+spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     if (__builtin_expect(worker == NULL && !load_acquire(&runtime.open), 0)) {
         leave();
         int error = scheduler_start_default();
@@ -469,7 +541,7 @@ static inline __attribute__((always_inline)) int spawn(thrum_t *thread, const th
         leave();
         return EINVAL;
     }
-    if (__builtin_expect(worker != NULL && may_run_at_once(worker, attr), 1))
+    if (__builtin_expect(worker != NULL && may_run_now(worker, attr), 1))
         return spawn_now(worker, thread, unit);
     if (!has_stack_for(worker, unit)) {
         unit_free(worker, unit);
@@ -489,7 +561,7 @@ static __attribute__((noinline)) int spawn_own(thrum_t *thread, const thrum_attr
     int error = own_make(&fn, &arg);
     if (error != 0)
         return error;
-    error = spawn(thread, attr, fn, arg);
+    error = spawn(enter(), thread, attr, fn, arg);
     if (error != 0)
         own_unmake(arg);
     return error;
@@ -500,12 +572,56 @@ static inline bool is_to_have_own(const struct attributes *attributes) {
            !(attributes->flags & THRUM_SPAWN_TASKLET);
 }
 
-int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
-    if (__builtin_expect(fn == NULL, 0))
+static __attribute__((noinline)) int spawn_any(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
+                                               void *arg) {
+    if (fn == NULL)
         return EINVAL;
     if (__builtin_expect(attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr)), 0))
         return spawn_own(thread, attr, fn, arg);
-    return spawn(thread, attr, fn, arg);
+    return spawn(enter(), thread, attr, fn, arg);
+}
+
+/* No attributes. Of a creator that is bound, as main is, the child is queued: the creator
+ * is mostly the first to join it, and calls it then (join_by_running). */
+static __attribute__((noinline)) int spawn_plain(struct worker *worker, thrum_t *thread, void *(*fn)(void *),
+                                                 void *arg) {
+    struct thrum_unit *child;
+    if (__builtin_expect(worker == NULL || worker->current->kind != UNIT_BOUND || thread == NULL ||
+                             watch_on || !is_at_hand(&worker->stacks[STACK_CLASS_DEFAULT]),
+                         0) ||
+        (child = unit_new(worker)) == NULL)
+        return spawn(worker, thread, NULL, fn, arg);
+    unit_set(child, fn, arg, JOIN_NONE);
+    prepare(child);
+    *thread = child;
+    run_queue_push(worker, child);
+    leave();
+    return 0;
+}
+
+/* spawn() and spawn_now() for the usual case, which must be short: no attributes, a creator that may wait in the run queue, and a
+ * descriptor and a stack that the worker has at hand. Everything else is theirs, before anything has changed. */
+int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+    if (__builtin_expect(attr != NULL || fn == NULL || own_is_default, 0))
+        return spawn_any(thread, attr, fn, arg);
+    struct worker *worker = enter();
+    if (__builtin_expect(worker == NULL || thread == NULL, 0))
+        return spawn_plain(worker, thread, fn, arg);
+    struct thrum_unit *self = worker->current;
+    struct magazine *units = worker->units.loaded, *stacks = worker->stacks[STACK_CLASS_DEFAULT].loaded;
+    if (__builtin_expect(!may_run_at_once(worker, self) || switch_is_slow(worker) || units == NULL ||
+                             units->count == 0 || stacks == NULL || stacks->count == 0,
+                         0))
+        return spawn_plain(worker, thread, fn, arg);
+    struct thrum_unit *child = (struct thrum_unit *)(void *)units->objects[--units->count];
+    child->stack_top = stacks->objects[--stacks->count];
+    unit_set(child, fn, arg, JOIN_NONE);
+    worker->current = child;
+    arch_call(child, self, &self->sp, unit_first_frame(child));
+    self->called_child = NULL;
+    leave();
+    *thread = child;
+    return 0;
 }
 
 /* It keeps its mode. */

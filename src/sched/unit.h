@@ -81,16 +81,17 @@ struct thrum_unit {
             *called_child; /* while it waits in the run queue for the child that it was left for:
                                          that child */
     };
-    uint8_t kind;        /* enum unit_kind; of a living one changed by migrate.c alone */
-    uint8_t stack_class; /* r/o while it has a stack */
-    bool escaped;        /* a thread other than its creator may have its handle */
+    uint8_t kind;    /* enum unit_kind; of a living one changed by migrate.c alone */
+    uint8_t preempt; /* enum thrum_preempt_mode; r/o */
+    bool escaped;    /* a thread other than its creator may have its handle */
     uint8_t priority;
     /* some of those below may not be as empty as a new thread must find them; set by any thread */
     bool extras;
     bool cancellable : 1; /* r/o */
     bool measured : 1;    /* its stack must begin untouched; r/o */
+    uint8_t unused : 6;   /* 0: so all eight bytes are known (unit_is_plain) */
     bool at_cancel_point; /* its next wait may be ended by thrum_cancel (cancel.h); its own */
-    uint8_t preempt;      /* enum thrum_preempt_mode; r/o */
+    uint8_t stack_class;  /* r/o while it has a stack; the last of unit_is_plain's eight bytes */
     /* --- second cache line: not touched by spawn, switch and join --- */
     struct worker *bound;       /* UNIT_BOUND: to this one */
     struct unit_values *values; /* keys.c */
@@ -178,6 +179,14 @@ static inline bool join_is_untimed(const struct thrum_unit *joiner) {
     return (intptr_t)joiner > (intptr_t)JOIN_DETACHED;
 }
 
+/* True if the eight bytes from `kind` are as unit_set left them, whatever its stack: at its end there is nothing to do but for
+ * its stack and its joiner. It has no extras and no preemption mode of its own, and only its creator may have its handle. */
+static inline bool unit_is_plain(const struct thrum_unit *unit) {
+    uint64_t word;
+    __builtin_memcpy(&word, &unit->kind, sizeof word);
+    return word << 8 == (uint64_t)UNIT_ULT << 8; /* all but the last byte, which is the uppermost */
+}
+
 /* Where the unit is enqueued when it becomes runnable, as its waker finds it: what the kind implies, bound or pool,
  * is set. */
 static inline enum unit_kind unit_place(const struct thrum_unit *unit) {
@@ -189,6 +198,9 @@ void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool);
 
 _Static_assert(offsetof(struct thrum_unit, sp) == 0, "context.S");
 _Static_assert(sizeof(struct thrum_unit) == 192, "a million of them");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && offsetof(struct thrum_unit, kind) == 56 &&
+                   offsetof(struct thrum_unit, stack_class) == 63,
+               "unit_is_plain");
 _Static_assert(offsetof(struct thrum_unit, bound) == 64, "the first line holds what the fast paths touch");
 
 #endif

@@ -281,6 +281,12 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
         carrier_keep(worker, self, child, NULL, THRUM_TRACE_WAIT);
         return;
     }
+    if (has_own && !watch_on) { /* its exceptions stay in its block, and there are none in its worker's */
+        leave_own(worker, self);
+        arch_call(child, parent, &self->sp, unit_first_frame(child));
+        go_on_with_own(worker_here(), self);
+        return;
+    }
     if (has_own)
         leave_own(worker, self);
     annotate_happens_before(child);

@@ -50,10 +50,15 @@ struct worker {
     uint32_t turn;       /* pick_slow's, as the next */
     uint64_t fair_since; /* ticks */
     uint32_t until_slow; /* picks until the next that looks further, or 1: each does */
-    bool has_scheduler;  /* a scheduler chooses: pick() gives nothing */
-    uint8_t queues;      /* so many of the next spawns of `stolen` are queued (spawn.c) */
-    uint32_t id;         /* r/o */
-    int32_t tid;         /* of the kernel thread that it is, or was */
+    union {
+        struct {
+            bool has_scheduler; /* a scheduler chooses: pick() gives nothing */
+            uint8_t queues;     /* so many of the next spawns of `stolen` are queued (spawn.c) */
+        };
+        uint16_t not_at_once; /* either: a spawn looks closer before it runs a child at once */
+    };
+    uint32_t id; /* r/o */
+    int32_t tid; /* of the kernel thread that it is, or was */
     struct exception_globals
         *exceptions; /* of the block that is installed; NULL: not a C++ program, and not watch_on.
                                              tcb_own_exceptions: its unit has a block of its own */
