@@ -10,6 +10,7 @@
 #include "os/membarrier.h"
 #include "os/signals.h"
 #include "os/ticks.h"
+#include "os/topology.h"
 #include "preempt/preempt.h"
 #include "runtime/blocking.h"
 #include "runtime/children.h"
@@ -52,6 +53,12 @@ static __attribute__((constructor)) void register_early(void) {
     membarrier_register();
 }
 
+static bool has_several_cpus(void) {
+    struct cpus cpus;
+    cpus_allowed(&cpus);
+    return cpus_count(&cpus) > 1;
+}
+
 /* With `join_in` the caller becomes the first worker, else all have kernel threads of their own. */
 static int start(const struct settings *settings, bool join_in) {
     int error = overflow_configure();
@@ -63,6 +70,7 @@ static int start(const struct settings *settings, bool join_in) {
         return error;
     runtime.fenced = !membarrier_register();
     runtime.idle = (struct idle){.fenced = runtime.fenced};
+    runtime.externals_look = has_several_cpus();
     timekeeper_init();
     runtime.shared = (struct fifo){.count = 0};
     runtime.orphans = 0;

@@ -120,6 +120,7 @@ extern struct runtime {
     uint32_t nodes;                      /* r/o: of NUMA */
     uint8_t node_of[WORKERS_MAX];        /* where each began its last search; by the worker itself */
     bool fenced;                         /* r/o: no membarrier */
+    bool externals_look; /* r/o: an external kernel thread looks for a moment before it sleeps */
     uint32_t stopping;
     struct fifo shared; /* from outside, and what rings could not take */
     struct idle idle;
