@@ -180,10 +180,3 @@ ABT_EXPORT int ABT_info_print_thread_stacks_in_pool(FILE *fp, ABT_pool pool) {
     ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     return ABT_pool_print_all_threads(pool, fp, print_stack);
 }
-
-/* All streams would have to come to rest for that: not done yet, and listed in docs/argobots.md. */
-ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout,
-                                                        void (*cb_func)(ABT_bool, void *), void *arg) {
-    (void)fp, (void)timeout, (void)cb_func, (void)arg;
-    return ABT_ERR_FEATURE_NA;
-}

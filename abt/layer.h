@@ -19,6 +19,7 @@
 #ifndef ABT_LAYER_H
 #define ABT_LAYER_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -141,6 +142,8 @@ void *abt_thread_entry(void *thread);
 struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
                                   const struct abt_attr *attr, bool named);
 void abt_thread_delete(struct abt_thread *thread);
+/* It is in no pool any more. */
+void abt_thread_dissociate(struct abt_thread *thread);
 /* The caller's memory for descriptors that it keeps goes back. */
 void abt_thread_cache_flush(void);
 /* It has ended, and is off its stack. */
@@ -181,7 +184,8 @@ extern struct abt_global {
     uint64_t spin; /* ns */
     uint32_t max_streams;
     uint64_t next_thread_id, next_pool_id;
-    struct lock lock; /* of the next two */
+    uint32_t dump_is_wanted; /* dump.c */
+    struct lock lock;        /* of the next two */
     struct abt_stream *streams;
     int stream_count;
     struct abt_thread *primary_waits; /* for its stream: picked elsewhere */
@@ -369,11 +373,13 @@ struct abt_stream {
     uint32_t state;   /* enum ABT_xstream_state */
     uint32_t request; /* enum abt_stream_request */
     unsigned worker;
-    int32_t tid;  /* of its kernel thread */
-    thrum_t core; /* its main thread's handle in the core */
+    int32_t tid;      /* of its kernel thread */
+    sigset_t signals; /* that its creator blocks */
+    thrum_t core;     /* its main thread's handle in the core */
     struct abt_thread *main;
     struct abt_sched *sched, *replacement;
-    struct abt_thread *replacer; /* waits for that */
+    struct abt_thread *replacer;    /* waits for that */
+    uint32_t is_asleep, is_at_rest; /* by its main thread, for dump.c */
     uint32_t idle_polls;
     bool is_bound; /* to CPUs, by the program */
 };
@@ -392,6 +398,9 @@ void abt_stream_delete(struct abt_stream *stream);
 void abt_stream_end(struct abt_stream *stream);
 /* What a host does now and then: what waits for this stream. */
 void abt_stream_events(struct abt_stream *stream, struct abt_thread *host);
+
+/* dump.c: the stacks of all threads are wanted, and none runs on this stream now. */
+void abt_dump(struct abt_stream *stream);
 
 /* key.c: calls the destructors. */
 void abt_values_delete(struct abt_thread *thread);

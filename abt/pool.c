@@ -116,7 +116,11 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     }
     struct abt_thread *thread = sleeper.waiter.thread;
     sleep.timed_wait.timer.deadline = deadline;
+    if (stream != NULL)
+        store_release(&stream->is_asleep, 1);
     front_wait_timed(sleeper.waiter.worker, &sleep.timed_wait);
+    if (stream != NULL)
+        store_release(&stream->is_asleep, 0);
     if (thread != NULL && load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED) { /* it has not waited */
         fetch_sub_relaxed(&thread->pool->blocked, 1);
         store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);

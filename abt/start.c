@@ -145,7 +145,7 @@ static void end_streams(void) {
 static void stop(void) {
     struct abt_thread *primary = abt.primary;
     abt_values_delete(primary);
-    primary->pool = NULL; /* it waits as its worker's from here (wait.c), not in a pool */
+    abt_thread_dissociate(primary); /* it waits as its worker's from here (wait.c), not in a pool */
     front_set_primary_pool(NULL);
     abt_stream_end(abt.primary_stream);
     end_streams();

@@ -5,6 +5,7 @@
  * nothing left to run; (3) the main thread says that it has ended, to who joins the stream; (4) that one joins the main
  * thread's unit, so that nothing is bound to the worker any more, and stops the worker. */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ struct abt_stream *abt_stream_here(void) {
 }
 
 void abt_stream_events(struct abt_stream *stream, struct abt_thread *host) {
+    if (__builtin_expect(load_relaxed(&abt.dump_is_wanted), 0))
+        abt_dump(stream);
     if (__builtin_expect(stream->is_primary && load_relaxed(&abt.primary_waits) != NULL, 0))
         abt_run_primary(host);
 }
@@ -48,6 +51,8 @@ static void replace(struct abt_stream *stream) {
 static void run_main(void *arg) {
     struct abt_stream *stream = arg;
     stream->main->last_stream = stream;
+    if (!stream->is_primary) /* as a thread of pthread_create has it; the core's workers block all */
+        pthread_sigmask(SIG_SETMASK, &stream->signals, NULL);
     store_release(&stream->tid, gettid());
     for (;;) {
         stream->sched->thread = stream->main;
@@ -82,6 +87,7 @@ static int start(struct abt_stream *stream) {
 
 /* A worker of its own, too. */
 static int start_worker(struct abt_stream *stream) {
+    pthread_sigmask(SIG_BLOCK, NULL, &stream->signals);
     if (thrum_worker_add(&stream->worker) != 0)
         return ABT_ERR_SYS;
     int error = start(stream);

@@ -117,6 +117,11 @@ ABT_unit abt_thread_unit(struct abt_thread *thread) {
     return (ABT_unit)(void *)((uintptr_t)thread | 1);
 }
 
+void abt_thread_dissociate(struct abt_thread *thread) {
+    give_unit_back(thread);
+    thread->pool = NULL;
+}
+
 void abt_thread_delete(struct abt_thread *thread) {
     if (thread->values != NULL)
         abt_values_delete(thread);
@@ -185,9 +190,8 @@ ABT_EXPORT int ABT_thread_free(ABT_thread *thread) {
     int error = abt_thread_wait_end(abt_thread_of(*thread));
     if (error != ABT_SUCCESS)
         return error;
-    bool is_tasklet = abt_is_tasklet(abt_thread_of(*thread));
     abt_thread_delete(abt_thread_of(*thread));
-    *thread = is_tasklet ? ABT_TASK_NULL : ABT_THREAD_NULL;
+    *thread = ABT_THREAD_NULL;
     return ABT_SUCCESS;
 }
 
@@ -626,7 +630,10 @@ ABT_EXPORT int ABT_task_revive(ABT_pool pool, void (*task_func)(void *), void *a
 }
 
 ABT_EXPORT int ABT_task_free(ABT_task *task) {
-    return ABT_thread_free(task);
+    int error = ABT_thread_free(task);
+    if (error == ABT_SUCCESS)
+        *task = ABT_TASK_NULL;
+    return error;
 }
 
 ABT_EXPORT int ABT_task_join(ABT_task task) {

@@ -71,8 +71,7 @@ bool is_skipped([[maybe_unused]] const char *row) {
 }
 
 // The functions of Argobots' that only return ABT_ERR_FEATURE_NA (docs/reference/argobots.md).
-constexpr const char *kNotCovered[] = {"ABT_info_trigger_print_all_thread_stacks", "ABT_tool_query_thread",
-                                       "ABT_tool_register_thread_callback"};
+constexpr const char *kNotCovered[] = {"ABT_tool_query_thread", "ABT_tool_register_thread_callback"};
 
 // In one line, what is not covered of a program of Argobots': empty if all is, or if that cannot be told, as of a script.
 std::string what_is_not_covered(const std::string &path, const elf::Image &library) {

@@ -2,6 +2,7 @@
 //
 // Start and end, execution streams, schedulers, information.
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -218,6 +219,52 @@ TEST_P(ManyStreams, ThePrimaryRunsOnItsOwnWhoeverPicksIt) {
         OK(ABT_xstream_free(&stream));
     OK(ABT_xstream_get_main_pools(streams[0], 1, &pools[0]));
     EXPECT_EQ(pools[0], shared);
+}
+
+TEST_P(ManyStreams, SignalsReachTheirKernelThreads) {
+    static std::atomic<int> handled;
+    handled = 0;
+    struct sigaction action = {}, before;
+    action.sa_handler = [](int) { handled++; };
+    ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+    auto body = [] { raise(SIGUSR1); };
+    for (ABT_pool each : pools) {
+        ABT_thread thread = start(each, body);
+        OK(ABT_thread_free(&thread));
+    }
+    EXPECT_EQ(handled, GetParam());
+    sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_P(ManyStreams, AllStacksArePrintedWhereNoThreadRuns) {
+    char *text = nullptr;
+    std::size_t length = 0;
+    FILE *file = open_memstream(&text, &length);
+    std::atomic<int> printed{0};
+    auto body = [&] {
+        while (printed == 0)
+            ABT_thread_yield();
+    };
+    std::vector<ABT_thread> threads;
+    for (std::size_t i = 0; i < 3 * pools.size(); i++)
+        threads.push_back(start(pool(i), body));
+    OK(ABT_info_trigger_print_all_thread_stacks(
+        file, -1.0,
+        [](ABT_bool timed_out, void *count) {
+            EXPECT_FALSE(timed_out);
+            ++*static_cast<std::atomic<int> *>(count);
+        },
+        &printed));
+    for (ABT_thread &thread : threads)
+        OK(ABT_thread_free(&thread));
+    EXPECT_EQ(printed, 1);
+    fclose(file);
+    const std::string all = text;
+    std::free(text);
+    std::size_t stacks = 0;
+    for (std::size_t at = all.find("\nthread "); at != std::string::npos; at = all.find("\nthread ", at + 1))
+        stacks++;
+    EXPECT_GE(stacks, threads.size()) << all.substr(0, 2000);
 }
 
 // --- schedulers of the program's own ------------------------------------------------------------------------
@@ -530,6 +577,8 @@ TEST_F(StreamsAlone, Information) {
     OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_ENABLED_TOOL, &flag));
     EXPECT_FALSE(flag);
     EXPECT_EQ(ABT_tool_register_thread_callback(nullptr, 0, nullptr), ABT_ERR_FEATURE_NA);
+    EXPECT_EQ(ABT_tool_query_thread(ABT_TOOL_CONTEXT_NULL, 0, ABT_TOOL_QUERY_KIND_POOL, &flag),
+              ABT_ERR_FEATURE_NA);
 
     char *text = nullptr;
     std::size_t length = 0;

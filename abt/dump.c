@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The stacks of all threads that can run, at one moment (ABT_info_trigger_print_all_thread_stacks).
+ *
+ * A signal handler may ask for it: that only stores what is wanted. Each stream finds it between two work units, where no thread
+ * runs on it. The first one prints; the others rest until it has. A stream that sleeps counts as at rest: it looks here before it
+ * runs anything. Whoever asks while another's is being printed is served next. */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "layer.h"
+
+static struct {
+    /* r/o while dump_is_wanted */
+    FILE *file;
+    double timeout;
+    void (*done)(ABT_bool, void *);
+    void *arg;
+    uint32_t leader; /* a stream prints; by cas */
+} dump;
+
+ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout,
+                                                        void (*cb_func)(ABT_bool, void *), void *arg) {
+    store_relaxed(&abt.dump_is_wanted, 0);
+    dump.file = fp;
+    dump.timeout = timeout;
+    dump.done = cb_func;
+    dump.arg = arg;
+    store_release(&abt.dump_is_wanted, 1);
+    return ABT_SUCCESS;
+}
+
+/* Does another stream run a work unit, or is it about to? */
+static bool somebody_runs(const struct abt_stream *self) {
+    bool runs = false;
+    abt_lock(&abt.lock);
+    for (const struct abt_stream *stream = abt.streams; stream != NULL && !runs; stream = stream->next)
+        runs = stream != self && load_acquire(&stream->state) == ABT_XSTREAM_STATE_RUNNING &&
+               !load_acquire(&stream->is_asleep) && !load_acquire(&stream->is_at_rest);
+    abt_unlock(&abt.lock);
+    return runs;
+}
+
+/* False: not all came to rest in time. */
+static bool wait_for_rest(const struct abt_stream *self, double timeout) {
+    uint64_t deadline = timeout < 0 ? TIMER_NEVER : abt_deadline_in_seconds(timeout);
+    while (somebody_runs(self)) {
+        if (timer_now() >= deadline)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+static void print_pools(FILE *file) {
+    struct abt_stream **streams = malloc(WORKERS_MAX * sizeof *streams);
+    int count = 0;
+    abt_lock(&abt.lock);
+    for (struct abt_stream *at = abt.streams; streams != NULL && at != NULL && count < WORKERS_MAX;
+         at = at->next)
+        streams[count++] = at;
+    abt_unlock(&abt.lock);
+    for (int i = count; i-- > 0;) {
+        const struct abt_sched *sched = streams[i]->sched;
+        fprintf(file, "execution stream %d\n", load_relaxed(&streams[i]->rank));
+        for (int k = 0; k < sched->count; k++)
+            ABT_info_print_thread_stacks_in_pool(file, abt_pool_handle(sched->pools[k]));
+    }
+    fflush(file);
+    free(streams);
+}
+
+void abt_dump(struct abt_stream *stream) {
+    uint32_t none = 0;
+    if (!cas_acq_rel(&dump.leader, &none, 1)) {
+        store_release(&stream->is_at_rest, 1);
+        while (load_acquire(&dump.leader))
+            sched_yield();
+        store_release(&stream->is_at_rest, 0);
+        return;
+    }
+    if (load_acquire(&abt.dump_is_wanted)) { /* or the one before has done it */
+        bool in_time = wait_for_rest(stream, dump.timeout);
+        void (*done)(ABT_bool, void *) = dump.done;
+        void *arg = dump.arg;
+        print_pools(dump.file);
+        store_release(&abt.dump_is_wanted, 0);
+        if (done != NULL)
+            done(!in_time, arg);
+    }
+    store_release(&dump.leader, 0);
+}
