@@ -410,10 +410,10 @@ void trace_or_convert(const Command &command, const Options &options,
                       const std::vector<std::string> &behind_mark) {
     const bool has_program = !command.words().empty() || behind_mark.size() > 1;
     if (options.seconds > 0 && options.pid == 0)
-        throw Failure(kUsage, "--seconds is for -p; a program is looked at until it ends");
+        throw Failure(kUsage, "--seconds needs -p; a program is observed until it ends");
     if (options.pid != 0 && (has_program || !options.raw.empty() || options.events != 0))
         throw Failure(kUsage,
-                      "-p reads what a process keeps; of the other options it takes --seconds and -o");
+                      "-p reads the events that a process keeps; it combines only with --seconds and -o");
     if (options.pid != 0)
         attach(options);
     else if (options.raw.empty())

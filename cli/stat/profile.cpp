@@ -381,8 +381,8 @@ void PerfProfile::finish() {
                            "they were not observed (use -p PID)");
     if (elsewhere_ > 0)
         warnings.push_back(std::to_string(elsewhere_) +
-                           " CPU samples were in processes that the program started and that were not looked "
-                           "at by then: they are left out");
+                           " CPU samples were in processes that the program started and that were not "
+                           "observed yet: they are left out");
     events_.clear();
     rings_.clear();
 }

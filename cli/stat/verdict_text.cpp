@@ -89,7 +89,8 @@ std::string one_run_text(const Facts &facts) {
     if (is_alone && !guilty)
         return "One run, with a single thread: it used " + used + ".";
     if (guilty && report.findings.front().rule == "deadlock") // one of its own is another outcome
-        return "One run: threads of a process that it started wait for what will never come." + hazy;
+        return "One run: threads of a process that it started wait for something that will never happen." +
+               hazy;
     if (guilty)
         return "One run: " + suspicion_text(report.findings.front()) + ", a --sweep can tell." + hazy;
     const std::string begin = std::string("One run: its ") +

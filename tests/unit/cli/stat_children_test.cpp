@@ -232,7 +232,8 @@ TEST(StatChildren, OneThatIsStuck) {
     EXPECT_EQ(whole.findings[0].rule, "deadlock");
     EXPECT_EQ(whole.findings[0].cause.find("In process "), 0U) << whole.findings[0].cause;
     EXPECT_EQ(whole.outcome, thrum::stat::Outcome::kOneRun) << "its own threads are not";
-    EXPECT_EQ(whole.verdict, "One run: threads of a process that it started wait for what will never come.");
+    EXPECT_EQ(whole.verdict,
+              "One run: threads of a process that it started wait for something that will never happen.");
 }
 
 // --- from outside -------------------------------------------------------------------------------------------

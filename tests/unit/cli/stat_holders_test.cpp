@@ -310,7 +310,7 @@ TEST(StatHolders, ADeadlockIsAllThatIsSaid) {
     EXPECT_EQ(report.verdict, "The program is stuck: 2 threads wait for something that will never happen.");
     const std::string text = text_of(report);
     EXPECT_NE(text.find("         thread 11 waits for first_lock in pay() (prog.c:21), which thread 12\n"
-                        "         has\n"),
+                        "         holds\n"),
               std::string::npos)
         << text;
 }

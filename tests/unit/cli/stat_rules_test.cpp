@@ -649,7 +649,7 @@ TEST(StatRules, LibrariesInWhichMuchTimeIsSpentAreTold) {
     EXPECT_EQ(notes(0.6, "prog"), "no debugging information: liblzma.so.5, a system library; functions in "
                                   "it, which 60 % of CPU time went through, are unknown\n");
     EXPECT_EQ(notes(0.2, "prog"), "");
-    EXPECT_NE(notes(0.2, "libfrob.so.3").find("libfrob.so.3, a library of the system"), std::string::npos);
+    EXPECT_NE(notes(0.2, "libfrob.so.3").find("libfrob.so.3, a system library"), std::string::npos);
 }
 
 TEST(StatRules, ALockWithoutAName) {
