@@ -431,6 +431,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     worker->tick.late = take_signal(worker, info);
     worker->tick.stands = worker->tick.resumed == arch_fault_pc(context);
     worker->tick.resumed = 0;
+    own_stack_learn_frame(arch_signal_frame(context));
     bool is_loop = is_at_loop(worker); /* is not preempted, whatever it is in */
     if (is_forbidden(context) || (!is_loop && is_in_handler(worker, context)) ||
         !is_on(&context->uc_stack, (uintptr_t)context)) {

@@ -72,13 +72,22 @@ static bool may_handle(sigbits outer, sigbits mask) {
     return false;
 }
 
+/* The remainder by ARCH_SIGNAL_FRAME_STEP_LEAST is always the same. */
+_Static_assert(ARCH_SIGNAL_FRAME_STEP % ARCH_SIGNAL_FRAME_STEP_LEAST == 0,
+               "steps are multiples of the least");
+static uint32_t step = ARCH_SIGNAL_FRAME_STEP;
+
+void own_stack_learn_frame(const char *frame) {
+    if ((uintptr_t)frame % ARCH_SIGNAL_FRAME_STEP != ARCH_SIGNAL_FRAME_PHASE)
+        store_relaxed(&step, (uint32_t)ARCH_SIGNAL_FRAME_STEP_LEAST);
+}
+
 /* A handler that has returned leaves its frame behind, in the midst of others if a function does not write to all of
  * its own frame. But while a handler runs, the signals are blocked that its action says. */
 bool own_stack_has_handler(uintptr_t sp, uintptr_t top, sigbits mask) {
     enum { FAR = 64 * 1024 };
-    uintptr_t at = sp + (ARCH_SIGNAL_FRAME_PHASE - sp) % ARCH_SIGNAL_FRAME_STEP;
-    uintptr_t end = top - sp < FAR ? top : sp + FAR;
-    for (; at < end; at += ARCH_SIGNAL_FRAME_STEP) {
+    const uintptr_t each = load_relaxed(&step), end = top - sp < FAR ? top : sp + FAR;
+    for (uintptr_t at = sp + (ARCH_SIGNAL_FRAME_PHASE - sp) % each; at < end; at += each) {
         const ucontext_t *frame = arch_signal_frame_at(at, top);
         if (frame != NULL && may_handle(frame_mask(frame), mask))
             return true;

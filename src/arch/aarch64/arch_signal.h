@@ -42,6 +42,7 @@ static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
 
 /* Frames begin at addresses of this remainder, divided by that. */
 enum { ARCH_SIGNAL_FRAME_STEP = 16, ARCH_SIGNAL_FRAME_PHASE = 0 };
+enum { ARCH_SIGNAL_FRAME_STEP_LEAST = 16 };
 
 /* What lies at `at`, below `top`, if it is a frame that the kernel made for a handler on this stack; else NULL. Told by what the
  * kernel always writes, whatever returns from the handler: the first record is that of the vector registers. Not one that
@@ -50,12 +51,13 @@ static inline const ucontext_t *arch_signal_frame_at(uintptr_t at, uintptr_t top
     const ucontext_t *context = (const ucontext_t *)(at + ARCH_SIGNAL_INFO);
     const struct _aarch64_ctx *record =
         (const struct _aarch64_ctx *)(const void *)context->uc_mcontext.__reserved;
-    if (top - at < (uintptr_t)record + sizeof(struct fpsimd_context) - at || context->uc_flags != 0 ||
-        context->uc_link != NULL)
+    if (top - at < (uintptr_t)record + sizeof(struct fpsimd_context) - at)
+        return NULL;
+    if (record->magic != FPSIMD_MAGIC) /* first: it is seldom there by chance */
         return NULL;
     uintptr_t sp = context->uc_mcontext.sp;
-    bool is_one = record->magic == FPSIMD_MAGIC && record->size == sizeof(struct fpsimd_context) && sp > at &&
-                  sp <= top;
+    bool is_one = record->size == sizeof(struct fpsimd_context) && context->uc_flags == 0 &&
+                  context->uc_link == NULL && sp > at && sp <= top;
     return is_one ? context : NULL;
 }
 

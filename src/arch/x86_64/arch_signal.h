@@ -30,8 +30,11 @@ static inline ucontext_t *arch_signal_moved(char *frame, intptr_t distance) {
     return context;
 }
 
-/* Frames begin at addresses of this remainder, divided by that. */
-enum { ARCH_SIGNAL_FRAME_STEP = 16, ARCH_SIGNAL_FRAME_PHASE = 8 };
+/* Frames begin at addresses of this remainder, divided by that: the kernel puts the floating-point state at a multiple of 64, the
+ * frame, whose size is the same always, right below it at a multiple of 16, and then takes 8 for the return address. */
+enum { ARCH_SIGNAL_FRAME_STEP = 64, ARCH_SIGNAL_FRAME_PHASE = 56 };
+/* By the ABI alone, which others than Linux itself may follow that run programs for it. */
+enum { ARCH_SIGNAL_FRAME_STEP_LEAST = 16 };
 
 /* What lies at `at`, below `top`, if it is a frame that the kernel made for a handler on this stack; else NULL. Told by what the
  * kernel always writes, whatever returns from the handler. Not one that arch_signal_moved has made. Of the siginfo the kernel
@@ -39,13 +42,14 @@ enum { ARCH_SIGNAL_FRAME_STEP = 16, ARCH_SIGNAL_FRAME_PHASE = 8 };
 static inline const ucontext_t *arch_signal_frame_at(uintptr_t at, uintptr_t top) {
     enum { FLAGS = 7, USER_CODE = 0x33, SELECTOR = 0xffff };
     const ucontext_t *context = (const ucontext_t *)(at + sizeof(void *));
-    if (context->uc_flags > FLAGS || context->uc_link != NULL ||
-        top - at < (uintptr_t)(&context->uc_sigmask) + sizeof(uint64_t) - at)
+    if (top - at < (uintptr_t)(&context->uc_sigmask) + sizeof(uint64_t) - at)
+        return NULL;
+    if ((context->uc_mcontext.gregs[REG_CSGSFS] & SELECTOR) !=
+        USER_CODE) /* first: it is seldom so by chance */
         return NULL;
     uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP],
               fp = (uintptr_t)context->uc_mcontext.fpregs;
-    bool is_one =
-        (context->uc_mcontext.gregs[REG_CSGSFS] & SELECTOR) == USER_CODE && fp > at && fp < sp && sp <= top;
+    bool is_one = context->uc_flags <= FLAGS && context->uc_link == NULL && fp > at && fp < sp && sp <= top;
     return is_one ? context : NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "inside.h"
 
 #include "os/signals.h"
+#include "preempt/own_stack.h"
 #include "sched/worker.h"
 
 struct worker *inside_enter(void) {
@@ -32,6 +33,10 @@ int inside_worker_blocks(int signal) {
     int blocks = (worker->tick.mask & signals_bit(signal)) != 0;
     inside_leave();
     return blocks;
+}
+
+int inside_finds_handler(const char *top) {
+    return own_stack_has_handler((uintptr_t)__builtin_frame_address(0), (uintptr_t)top, signals_mask_get());
 }
 
 int inside_is_fenced(void) {

@@ -8,6 +8,7 @@
 
 #include <csignal>
 
+#include "inside.h"
 #include "preempt.hpp"
 
 namespace {
@@ -119,6 +120,25 @@ TEST_P(Masks, OfOneLongHandler) {
 // ... or that has the thread's mask.
 TEST_P(Masks, OfHandlersThatBlockNothing) {
     expect_no_preemption(10, 10 * kShort, SA_NODEFER);
+}
+
+// The kernel puts a handler's frame where a tick looks for it, however deep the stack pointer stands.
+TEST_P(Masks, AFrameIsFoundAtAnyDepth) {
+    constexpr int kDepths = 200;
+    static std::atomic<int> found;
+    static const char *top;
+    found = 0;
+    handle([](int) { found += inside_finds_handler(top); }, SA_NODEFER);
+    const Preempting runtime(1, GetParam());
+    const char here = 0;
+    top = &here;
+    change_mask(SIG_UNBLOCK, SIGUSR1);
+    for (size_t depth = 0; depth < kDepths; depth++) {
+        volatile char *room = static_cast<volatile char *>(__builtin_alloca(depth * 8 % 200 + 1));
+        room[0] = 0;
+        interrupt_here(SIGUSR1);
+    }
+    EXPECT_EQ(found, kDepths);
 }
 
 // What it blocks itself it has for good, and it is preempted all the same.
