@@ -366,7 +366,9 @@ void convert(const Options &options) {
 
 // --- a process that runs already ---------------------------------------------------------------------
 
-Failure keeps_no_trace(pid_t pid) {
+Failure keeps_no_trace(pid_t pid, const TraceWatch &watch) {
+    if (!watch.trouble().empty())
+        return {kFailed, "process " + std::to_string(pid) + ": " + watch.trouble()};
     if (!process::find_symbol(pid, "libthrum.so", INSPECT_IMAGE))
         return {kFailed, "process " + std::to_string(pid) + " does not use libthrum"};
     return {kFailed,
@@ -392,7 +394,7 @@ void attach(const Options &options) {
     Output output(options.out);
     TraceWatch watch(options.pid);
     if (!watch.look())
-        throw keeps_no_trace(options.pid);
+        throw keeps_no_trace(options.pid, watch);
     if (options.seconds > 0) {
         watch.forget_what_was();
         watch_for(options.seconds, watch);

@@ -66,17 +66,24 @@ bool TraceWatch::read(void *watch, std::uint64_t address, void *to, std::size_t 
 }
 
 bool TraceWatch::find_image() {
-    if (source_.image != 0)
-        return true;
     source_.context = this;
+    const bool is_known = source_.image != 0;
     try {
-        source_.image = process::find_symbol(pid_, kLibthrum, INSPECT_IMAGE).value_or(0);
+        if (!is_known)
+            source_.image = process::find_symbol(pid_, kLibthrum, INSPECT_IMAGE).value_or(0);
     } catch (const Failure &) { // it may not be read, or is about to become another program
         return false;
     }
-    if (source_.image != 0 && inspect_check(&source_) != nullptr)
-        source_.image = 0;
-    return source_.image != 0;
+    const char *wrong = source_.image != 0 ? inspect_check(&source_) : nullptr;
+    trouble_ = wrong != nullptr ? wrong : "";
+    if (source_.image == 0 || wrong != nullptr) {
+        source_.image = 0; // to be found again: it may have executed another program
+        return false;
+    }
+    if (!is_known && image_before_ != source_.image)
+        rings_.clear();
+    image_before_ = source_.image;
+    return true;
 }
 
 bool TraceWatch::list(std::vector<struct inspect_ring> &rings) const {

@@ -26,6 +26,8 @@ class TraceWatch {
 
     // Copies what is new. False: there is no runtime that keeps a trace, or it cannot be read; what was seen stays.
     bool look();
+    // Why look() found no runtime, where libthrum is there; empty: for no such reason.
+    const std::string &trouble() const { return trouble_; }
     // What is there so far is not wanted.
     void forget_what_was();
     bool has_any() const;
@@ -52,7 +54,8 @@ class TraceWatch {
     struct inspect_source source_;
     thrum_trace_timestamp begin_, end_;
     std::map<std::uint32_t, Ring> rings_; // by worker
-    std::string maps_;
+    std::uint64_t image_before_ = 0; // the latest that was found
+    std::string maps_, trouble_;
     std::uint64_t maps_at_ = 0; // ns
 };
 

@@ -219,6 +219,9 @@ TEST(TraceCommand, OfAProcessThatKeepsNone) {
                              "read at any time what it has kept\n");
     EXPECT_FALSE(std::filesystem::exists(place().path("none.json")));
     kill(running.pid(), SIGKILL);
+    Running other({"/bin/sh", "-c", "echo ready; read line"});
+    EXPECT_EQ(spawn({place().thrum(), "trace", "-p", std::to_string(other.pid())}).err,
+              "thrum trace: process " + std::to_string(other.pid()) + " does not use libthrum\n");
 }
 
 // The folder that the program's processes write to is gone.
