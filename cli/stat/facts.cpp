@@ -397,7 +397,8 @@ std::uint64_t samples_of(const std::vector<Site> &sites) {
 bool is_worth_telling(const Report &child, const Report &whole) {
     constexpr double kSome = 0.1; // of all CPU time
     const bool is_accused = !child.findings.empty() && child.findings.front().rule != "scales" &&
-                            child.findings.front().rule != "inconclusive";
+                            child.findings.front().rule != "inconclusive" &&
+                            child.findings.front().rule != "io-bound";
     return is_accused || child.own_cpu >= kSome * std::max(whole.own_cpu + whole.children_cpu, kLittleCpu);
 }
 

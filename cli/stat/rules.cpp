@@ -70,6 +70,7 @@ constexpr double kLittleCpu = 0.5;    // of the CPUs that the threads could have
 constexpr double kRunnable = 0.3;     // of the time that threads wanted a CPU, without one
 constexpr double kManyThreads = 4;    // threads that want a CPU, to cores
 constexpr double kWorse = 1.05;       // time with more threads than cores to the best time
+constexpr double kAsBusy = 0.5;       // of the busiest process's CPU time: did as much of the work
 constexpr double kMostWork = 0.5;     // of CPU time, in processes that the program started
 constexpr double kIdle = 0.2;         // CPUs used by a program that has nothing to do
 
@@ -264,18 +265,21 @@ Findings deadlock(const Facts &facts) {
 
 // --- processes ----------------------------------------------------------------------------------------
 
+// One process may wait for another's input, and be in the way of no work.
 bool accuses(const Finding &finding) {
-    return finding.rule != "scales" && finding.rule != "inconclusive";
+    return finding.rule != "scales" && finding.rule != "inconclusive" && finding.rule != "io-bound";
 }
 
 std::string process_name(const Report &child) {
     return "process " + std::to_string(child.process) + " (" + child.command.front() + ")";
 }
 
-// The first that is found in the one that used the most CPU time, of those in which something is.
-Findings of_a_child(const Facts &facts, bool (*is_wanted)(const Finding &)) {
+// The first that is found in the one that used the most CPU time, of those in which something is. `part`: of the CPU time of the
+// busiest; what is found in one that used less says nothing about the work.
+Findings of_a_child(const Facts &facts, double part, bool (*is_wanted)(const Finding &)) {
     for (const Report &child : facts.report.children)
-        if (!child.findings.empty() && is_wanted(child.findings.front())) {
+        if (!child.findings.empty() && is_wanted(child.findings.front()) &&
+            child.own_cpu >= part * facts.report.children.front().own_cpu) {
             Finding found = child.findings.front();
             found.cause = "In " + process_name(child) + ": " + found.cause;
             found.evidence.insert(found.evidence.begin(), "this is of " + process_name(child) +
@@ -298,7 +302,7 @@ Findings children(const Facts &facts) {
     constexpr std::size_t kTold = 4;
     const Report &report = facts.report;
     if (facts.children_share < kMostWork) // what is stuck does no work
-        return of_a_child(facts, [](const Finding &finding) { return finding.rule == "deadlock"; });
+        return of_a_child(facts, 0, [](const Finding &finding) { return finding.rule == "deadlock"; });
     const std::size_t seen = report.processes.empty() ? 0 : report.processes.size() - 1;
     Finding found =
         finding("children",
@@ -316,7 +320,7 @@ Findings children(const Facts &facts) {
     if (seen > kTold)
         found.evidence.push_back("and " + counted(static_cast<double>(seen - kTold), "process", "processes") +
                                  " more");
-    Findings all = of_a_child(facts, accuses);
+    Findings all = of_a_child(facts, kAsBusy, accuses);
     all.insert(all.begin(), found);
     return all;
 }

@@ -153,6 +153,28 @@ TEST(StatChildren, WorkOfOthersIsNotWaitingForInput) {
     EXPECT_NE(idle.findings.front().rule, "children") << "a wrapper that does nothing";
 }
 
+// A pool's worker computes, and beside it a process waits for messages: what is found in that one says nothing about the work.
+TEST(StatChildren, AnIdleOneIsNotToBlame) {
+    for (const char *rule : {"io-bound", "hidden-lock"}) {
+        Report whole = report_of(0.05, 0.95), idle = report_of(0.01, 0);
+        Report busy = report_of(rule == std::string("io-bound") ? 0.02 : 0.9, 0);
+        for (Report *child : {&busy, &idle}) {
+            child->process = 17;
+            child->command = {"child"};
+        }
+        idle.findings = {{rule, "a cause", "a fix", thrum::stat::Confidence::kMedium, "", "", 0, {}}};
+        whole.children = {busy, idle};
+        conclude(whole, "");
+        ASSERT_EQ(whole.findings.size(), 1U) << rule;
+        EXPECT_EQ(whole.findings.front().rule, "children");
+        EXPECT_EQ(is_worth_telling(idle, whole), rule != std::string("io-bound")) << rule;
+        whole.children.front().findings = {
+            {"hidden-lock", "a cause", "a fix", thrum::stat::Confidence::kMedium, "", "", 0, {}}};
+        conclude(whole, "");
+        EXPECT_EQ(whole.findings.size(), 2U) << "the busy one's is told";
+    }
+}
+
 // --- what their threads do -----------------------------------------------------------------------------------
 
 // A process that a shell has started, and what was seen of it, until it was looked at so often that `is_enough`.
@@ -194,33 +216,36 @@ class Child {
     thrum::stat::ChildWatch watch_{tree_, nullptr, 100, 0.2};
 };
 
+// Of threads that wait all the time, however busy the machine is.
 TEST(StatChildren, WhereTheirThreadsWaitAndWhy) {
-    Report whole = Child("random", "4").look([](const Report &child) {
-        return thrum::stat::samples_of(child.waits) >= 40;
+    Report whole = Child("mutex", "3").look([](const Report &child) {
+        return thrum::stat::samples_of(child.waits) >= 40 && !child.findings.empty();
     });
     ASSERT_EQ(whole.children.size(), 1U);
     const Report &child = whole.children.front();
     EXPECT_EQ(child.command, Words{"cli-sampled-o2"}) << "and not of the shell, which waits";
     ASSERT_FALSE(child.findings.empty()) << child.verdict;
-    EXPECT_EQ(child.findings.front().rule, "hidden-lock");
-    EXPECT_EQ(child.findings.front().function, "draw");
-    EXPECT_GT(child.own_cpu, 0);
+    const thrum::stat::Finding &found =
+        child.findings.front(); // of what kind depends on how busy the machine is
+    EXPECT_NE(found.cause.find("the_mutex"), std::string::npos) << found.cause;
 
     whole.own_cpu = 0.05;
     whole.children_cpu = 5;
     conclude(whole, "");
     ASSERT_EQ(whole.findings.size(), 2U);
     EXPECT_EQ(whole.findings[0].rule, "children");
-    EXPECT_EQ(whole.findings[1].rule, "hidden-lock");
-    EXPECT_EQ(whole.findings[1].function, "draw") << "the place is that of the process that did the work";
+    EXPECT_EQ(whole.findings[1].rule, found.rule);
+    EXPECT_EQ(whole.findings[1].function, found.function)
+        << "the place is that of the process that did the work";
     const std::string name = std::to_string(child.process) + " (cli-sampled-o2)";
-    EXPECT_EQ(whole.findings[1].cause.find("In process " + name + ": Hidden lock in libc"), 0U)
-        << whole.findings[1].cause;
+    EXPECT_EQ(whole.findings[1].cause, "In process " + name + ": " + found.cause);
     const std::string text = text_of(whole);
     EXPECT_NE(text.find("\nPROCESS  " + name), std::string::npos) << text;
-    EXPECT_NE(text.find("random <- draw (sampled.c:"), std::string::npos) << text;
+#ifdef CLI_ELFUTILS
+    EXPECT_NE(text.find(" <- take (sampled.c:"), std::string::npos) << text;
+#endif
     expect_sound_page(html_of(whole));
-    EXPECT_EQ(json_value(json_of(whole), "d['children'][0]['waits'][0]['stack'][0]['function']"), "random");
+    EXPECT_EQ(json_value(json_of(whole), "d['children'][0]['waits'][0]['doing']"), "lock_wait");
 }
 
 // It uses no CPU time, and neither does the program, which waits for it.
