@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The stacks of all threads that can run, at one moment (ABT_info_trigger_print_all_thread_stacks).
  *
- * A signal handler may ask for it: that only stores what is wanted. Each stream finds it between two work units, where no thread
+ * A signal handler may ask for it. Each stream finds it between two work units, where no thread
  * runs on it. The first one prints; the others rest until it has. A stream that sleeps counts as at rest: it looks here before it
  * runs anything. Whoever asks while another's is being printed is served next. */
 #include <sched.h>
@@ -18,6 +18,17 @@ static struct {
     uint32_t leader; /* a stream prints; by cas */
 } dump;
 
+/* One that sleeps would not find it. Locks are held in regions only: if none is open here, the caller has not interrupted a
+ * holder. If one is, the caller's own stream finds the request when it is out of it. */
+static void wake_streams(void) {
+    if (regions_open() != 0)
+        return;
+    abt_lock(&abt.lock);
+    for (struct abt_stream *stream = abt.streams; stream != NULL; stream = stream->next)
+        abt_stream_wake(stream);
+    abt_unlock(&abt.lock);
+}
+
 ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout,
                                                         void (*cb_func)(ABT_bool, void *), void *arg) {
     store_relaxed(&abt.dump_is_wanted, 0);
@@ -26,6 +37,7 @@ ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout
     dump.done = cb_func;
     dump.arg = arg;
     store_release(&abt.dump_is_wanted, 1);
+    wake_streams();
     return ABT_SUCCESS;
 }
 

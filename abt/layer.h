@@ -326,6 +326,8 @@ size_t abt_pool_size(struct abt_pool *pool);
 size_t abt_pool_total_size(struct abt_pool *pool);
 /* Until something is in one of them, `deadline`, or the stream (NULL: none) is to look at something else. */
 void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline, struct abt_stream *stream);
+/* ... after which, once it has taken one, or if it takes none, it calls this. */
+void abt_pools_pass_on(struct abt_pool *const *pools, int count);
 void abt_stream_wake(struct abt_stream *stream);
 
 /* --- schedulers (sched.c) and streams (stream.c) -------------------------------------------------------- */

@@ -54,11 +54,19 @@ static __attribute__((noinline)) void wake_sleeper(const struct abt_pool *pool,
         abt_wake(found);
 }
 
-/* Something was pushed: pairs with the fence in abt_pools_sleep. Either the sleeper sees the push, or this sees the sleeper. */
+/* Something was pushed into a pool of the program's: pairs with the fence in abt_pools_sleep. Either the sleeper sees the push, or
+ * this sees the sleeper. */
 static inline void notify(const struct abt_pool *pool) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__builtin_expect(load_relaxed(&sleepers.count) != 0, 0))
         wake_sleeper(pool, NULL);
+}
+
+/* A push wakes one sleeper. If that one does something else first, or ends, another is to see to the rest. */
+void abt_pools_pass_on(struct abt_pool *const *pools, int count) {
+    for (int i = 0; i < count; i++)
+        if (load_relaxed(&sleepers.count) != 0 && !abt_pool_is_empty(pools[i]))
+            wake_sleeper(pools[i], NULL);
 }
 
 void abt_stream_wake(struct abt_stream *stream) {
@@ -73,12 +81,23 @@ static bool is_called(const struct abt_stream *stream) {
         return false;
     const struct abt_sched *sched = stream->sched;
     return load_acquire(&stream->request) != 0 || (sched != NULL && load_acquire(&sched->request) != 0) ||
-           (stream->is_primary && load_acquire(&abt.primary_waits) != NULL);
+           (stream->is_primary && load_acquire(&abt.primary_waits) != NULL) ||
+           load_acquire(&abt.dump_is_wanted);
+}
+
+/* Under the pool's lock, if it has one: a push that this does not see comes after it, and sees the sleeper (push_ours). */
+static bool is_empty_for_sure(struct abt_pool *pool) {
+    if (pool->type != ABT_POOL_OURS)
+        return abt_pool_is_empty(pool);
+    abt_lock(&pool->lock);
+    bool is_empty = pool->count == 0;
+    abt_unlock(&pool->lock);
+    return is_empty;
 }
 
 static bool is_awake(struct abt_pool *const *pools, int count, const struct abt_stream *stream) {
     for (int i = 0; i < count; i++)
-        if (!abt_pool_is_empty(pools[i]))
+        if (!is_empty_for_sure(pools[i]))
             return true;
     return is_called(stream);
 }
@@ -214,7 +233,10 @@ static void push_ours(struct abt_pool *pool, struct abt_thread *thread, ABT_pool
     store_release(&pool->count, pool->count + 1);
     if (was_blocked)
         fetch_sub_release(&pool->blocked, 1);
+    bool somebody_sleeps = load_relaxed(&sleepers.count) != 0; /* no fence: see is_empty_for_sure */
     abt_unlock(&pool->lock);
+    if (__builtin_expect(somebody_sleeps, 0))
+        wake_sleeper(pool, NULL);
 }
 
 static struct abt_thread *pop_ours(struct abt_pool *pool, ABT_pool_context context) {
@@ -244,14 +266,14 @@ void abt_pool_push(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_co
                    bool was_blocked) {
     if (__builtin_expect(pool->type == ABT_POOL_OURS, 1)) {
         push_ours(pool, thread, context, was_blocked);
-    } else {
-        if (pool->type == ABT_POOL_OLD)
-            pool->def.old.p_push(abt_pool_handle(pool), thread->unit_handle);
-        else
-            pool->def.push(abt_pool_handle(pool), thread->unit_handle, context);
-        if (was_blocked)
-            fetch_sub_release(&pool->blocked, 1);
+        return;
     }
+    if (pool->type == ABT_POOL_OLD)
+        pool->def.old.p_push(abt_pool_handle(pool), thread->unit_handle);
+    else
+        pool->def.push(abt_pool_handle(pool), thread->unit_handle, context);
+    if (was_blocked)
+        fetch_sub_release(&pool->blocked, 1);
     notify(pool);
 }
 
@@ -447,8 +469,10 @@ static struct abt_thread *pop_until(struct abt_pool *pool, uint64_t deadline, AB
     struct abt_stream *stream = abt_stream_here();
     if (stream != NULL && stream->main != abt_host_here())
         stream = NULL;
-    for (;;) {
+    for (bool has_slept = false;; has_slept = true) {
         struct abt_thread *thread = abt_pool_pop(pool, context);
+        if (has_slept)
+            abt_pools_pass_on(&pool, 1);
         if (thread != NULL || timer_now() >= deadline || is_called(stream))
             return thread;
         abt_pools_sleep(&pool, 1, deadline, stream);

@@ -71,9 +71,12 @@ static void run(ABT_sched handle) {
     struct abt_thread *host = abt_host_here();
     uint32_t left = sched->freq;
     uint64_t pause = POLL_FIRST;
-    for (;;) {
+    for (bool has_slept = false;;) {
         struct abt_thread *thread =
             sched->predef == ABT_SCHED_RANDWS ? pick_or_steal(sched) : pick_first(sched);
+        if (__builtin_expect(has_slept, 0))
+            abt_pools_pass_on(sched->pools, sched->count);
+        has_slept = false;
         if (thread != NULL) {
             abt_run(host, thread);
             pause = POLL_FIRST;
@@ -83,9 +86,12 @@ static void run(ABT_sched handle) {
         left = sched->freq;
         if (sched->use == ABT_SCHED_MAIN)
             abt_stream_events(sched->stream, host);
-        if (abt_sched_has_to_stop(sched))
+        if (abt_sched_has_to_stop(sched)) {
+            abt_pools_pass_on(sched->pools, sched->count);
             return;
-        if (thread == NULL)
+        }
+        has_slept = thread == NULL;
+        if (has_slept)
             rest(sched, &pause);
         else if (sched->use != ABT_SCHED_MAIN)
             ABT_thread_yield();

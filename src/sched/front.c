@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "sched/attributes.h"
+#include "sched/keys.h"
 #include "sched/life.h"
 
 struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {

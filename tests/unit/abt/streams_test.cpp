@@ -173,6 +173,24 @@ TEST_P(ManyStreams, ExitAndCancelLeaveWhatIsThere) {
     EXPECT_EQ(ABT_xstream_exit(), ABT_ERR_INV_THREAD);
 }
 
+TEST_P(ManyStreams, WhatACancelledOneWasWokenForIsRunByAnother) {
+    ABT_pool shared;
+    OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_TRUE, &shared));
+    ABT_xstream stays, goes;
+    OK(ABT_xstream_create_basic(ABT_SCHED_BASIC, 1, &shared, ABT_SCHED_CONFIG_NULL, &stays));
+    for (int round = 0; round < 30; round++) {
+        OK(ABT_xstream_create_basic(ABT_SCHED_BASIC, 1, &shared, ABT_SCHED_CONFIG_NULL, &goes));
+        auto body = [] {};
+        if (round % 2 == 0)
+            OK(thrum_abt_sleep(500000)); // both are asleep then
+        ABT_thread thread = start(shared, body);
+        OK(ABT_xstream_cancel(goes));
+        OK(ABT_thread_free(&thread));
+        OK(ABT_xstream_free(&goes));
+    }
+    OK(ABT_xstream_free(&stays));
+}
+
 TEST_P(ManyStreams, SharePools) {
     ABT_pool shared;
     OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_TRUE, &shared));
