@@ -181,8 +181,9 @@ TEST_P(ManyStreams, WhatACancelledOneWasWokenForIsRunByAnother) {
     for (int round = 0; round < 30; round++) {
         OK(ABT_xstream_create_basic(ABT_SCHED_BASIC, 1, &shared, ABT_SCHED_CONFIG_NULL, &goes));
         auto body = [] {};
-        if (round % 2 == 0)
+        if (round % 2 == 0) {
             OK(thrum_abt_sleep(500000)); // both are asleep then
+        }
         ABT_thread thread = start(shared, body);
         OK(ABT_xstream_cancel(goes));
         OK(ABT_thread_free(&thread));
