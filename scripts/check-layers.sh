@@ -57,4 +57,9 @@ awk '
     END { exit bad > 0 }
 ' "${files[@]}" ||
     { echo "these includes go against the order of folders in docs/internals/architecture.md" >&2; exit 1; }
+# abt/ has one header of libthrum's inside.
+if [[ -d abt ]]; then
+    ! grep -nE '^ *# *include *"' abt/*.[ch] | grep -vE '"(base/[a-z_]+|sched/front|thrum/[a-z]+|[a-z]+)\.h"' ||
+        { echo "abt/ includes of libthrum only the public headers, sched/front.h and base/" >&2; exit 1; }
+fi
 echo "${#files[@]} files, each includes only what is listed before it"
