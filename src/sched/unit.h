@@ -182,8 +182,8 @@ static inline bool join_is_untimed(const struct thrum_unit *joiner) {
 /* True if the eight bytes from `kind` are as unit_set left them, whatever its stack: at its end there is nothing to do but for
  * its stack and its joiner. It has no extras and no preemption mode of its own, and only its creator may have its handle. */
 static inline bool unit_is_plain(const struct thrum_unit *unit) {
-    uint64_t word;
-    __builtin_memcpy(&word, &unit->kind, sizeof word);
+    typedef uint64_t __attribute__((may_alias)) eight_bytes;
+    const uint64_t word = load_relaxed((const eight_bytes *)(const void *)&unit->kind);
     return word << 8 == (uint64_t)UNIT_ULT << 8; /* all but the last byte, which is the uppermost */
 }
 
