@@ -69,6 +69,7 @@ static struct worker *take_on(struct carrier *self) {
     worker->tcb = &self->tcb;
     worker->exceptions = self->tcb.exceptions;
     store_seq_cst(&worker->tid, self->tid);
+    store_relaxed(&tick->is_sent, 0);
     tick->mask = self->mask;
     store_relaxed(&tick->other, self->other);
     tick->seen = self->seen;
@@ -89,6 +90,7 @@ static struct worker *take_on(struct carrier *self) {
 
 static void send(struct worker *worker, struct carrier *to) {
     to->worker = worker;
+    store_relaxed(&worker->tick.is_sent, 1);
     give_order(to, ORDER_CARRY);
 }
 

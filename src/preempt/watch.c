@@ -40,23 +40,54 @@ void watch_wake(void) {
 
 /* --- one worker --------------------------------------------------------------------------------------- */
 
-/* Does that kernel thread run, or wait, with the signal blocked? If the kernel does not tell, it may. */
-static bool blocks_the_signal(int32_t tid) {
-    static const char state[] = "\nState:\t", blocked[] = "\nSigBlk:\t";
+/* Text of a file of that kernel thread. False: the kernel does not tell. */
+static bool read_of(int32_t tid, const char *name, char *text, size_t size) {
     struct text path = {.length = 0};
-    char status[4096];
     text_add(&path, "/proc/self/task/");
     text_add_number(&path, (uint64_t)tid);
-    text_add(&path, "/status");
+    text_add(&path, name);
     path.bytes[path.length] = '\0';
-    if (file_read(path.bytes, status, sizeof status) <= 0)
-        return true;
+    return file_read(path.bytes, text, size) > 0;
+}
+
+enum held { HELD_NOT, HELD_RUNNING, HELD_WAITING };
+
+/* Does that kernel thread run, or wait, with the signal blocked? If the kernel does not tell, it may wait. */
+static enum held held_by_mask(int32_t tid) {
+    static const char state[] = "\nState:\t", blocked[] = "\nSigBlk:\t";
+    char status[4096];
+    if (!read_of(tid, "/status", status, sizeof status))
+        return HELD_WAITING;
     const char *at = strstr(status, state), *mask = strstr(status, blocked);
     if (at == NULL || mask == NULL)
-        return true;
+        return HELD_WAITING;
     char is = at[sizeof state - 1];
-    return (is == 'R' || is == 'S' || is == 'D') &&
-           (file_hexadecimal(mask + sizeof blocked - 1) & signals_bit(preempt.settings.signal)) != 0;
+    if ((file_hexadecimal(mask + sizeof blocked - 1) & signals_bit(preempt.settings.signal)) == 0)
+        return HELD_NOT;
+    return is == 'R' ? HELD_RUNNING : is == 'S' || is == 'D' ? HELD_WAITING : HELD_NOT;
+}
+
+/* The first number of schedstat; 0: the kernel does not tell. */
+static uint64_t cpu_time(int32_t tid) {
+    char text[128];
+    uint64_t ns = 0;
+    if (read_of(tid, "/schedstat", text, sizeof text))
+        for (const char *at = text; *at >= '0' && *at <= '9'; at++)
+            ns = ns * 10 + (uint64_t)(*at - '0');
+    return ns;
+}
+
+/* Has a kernel thread that is runnable really run since it was first asked about, longer than any handler of the library's? The
+ * tick's handler blocks the signal, too. Beside other processes the kernel often takes the CPU away in the midst of it, for
+ * long. No relief gives that kernel thread a CPU; it would only run threads at the same time. */
+static bool has_run(struct watched *watched, int32_t tid) {
+    enum { RUN_NS = 1000 * 1000 };
+    uint64_t ran = cpu_time(tid);
+    if (ran == 0)
+        return true;
+    if (watched->ran == 0)
+        watched->ran = ran;
+    return ran - watched->ran >= RUN_NS;
 }
 
 /* Nothing has happened on it since that would have changed these. */
@@ -65,7 +96,7 @@ static bool stands_still(struct worker *worker, uint64_t now) {
     uint64_t switches = load_relaxed(&worker->counters.switches);
     uint32_t came = load_relaxed(&worker->tick.came);
     bool same = watched->since != 0 && watched->switches == switches && watched->came == came;
-    if (load_relaxed(&worker->tick.state) != TICK_ON)
+    if (load_relaxed(&worker->tick.state) != TICK_ON || load_relaxed(&worker->tick.is_sent) != 0)
         watched->since = 0;
     else if (!same)
         *watched = (struct watched){.since = now, .switches = switches, .came = came};
@@ -78,7 +109,12 @@ static bool is_stuck(struct worker *worker, uint64_t now, uint64_t span, unsigne
         return false;
     ++*asked;
     worker->tick.watched.since = now;
-    return blocks_the_signal(load_relaxed(&worker->tid));
+    int32_t tid = load_relaxed(&worker->tid);
+    switch (held_by_mask(tid)) {
+    case HELD_RUNNING: return has_run(&worker->tick.watched, tid);
+    case HELD_WAITING: return true;
+    default: return false;
+    }
 }
 
 /* --- all of them -------------------------------------------------------------------------------------- */

@@ -8,7 +8,8 @@
  *
  * So while threads are preempted the monitor (monitor.h) looks now and then. A worker whose ticks are on, that has
  * neither taken one nor switched for a while, and whose kernel thread has the signal blocked, is relieved (relief.c)
- * as long as that lasts. If all relief workers are stuck themselves one more is made: any number of threads may block
+ * as long as that lasts. If that kernel thread is runnable, it must also have run meanwhile: one that waits for a CPU in
+ * the midst of the tick's handler, or has just been sent the worker, is not stuck. If all relief workers are stuck themselves one more is made: any number of threads may block
  * signals at one time.
  *
  * Asleep: with no thread preempted nothing is looked at. A worker that preempts a thread (1) counts it in

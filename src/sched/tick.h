@@ -39,6 +39,8 @@ enum tick_state { TICK_NEVER, TICK_OFF, TICK_ON, TICK_REST };
 /* What the monitor saw of a worker when it last looked, and since when it is so; 0: it has not (preempt/watch.h). */
 struct watched {
     uint64_t since, switches;
+    uint64_t
+        ran; /* CPU time of its kernel thread when that was first found running with the signal blocked, ns; 0: it was not */
     uint32_t came;
 };
 
@@ -52,7 +54,8 @@ struct tick {
     uint64_t stuck;
     uint64_t
         held; /* no tick comes, as it blocks the signal: switches + 1; by the monitor, 0 by the handler */
-    uint32_t came;          /* ticks; by the handler */
+    uint32_t came;    /* ticks; by the handler */
+    uint32_t is_sent; /* to a carrier that does not run yet: `tid` is that of the last one, which sleeps */
     struct watched watched; /* the monitor's */
     uint64_t in_call;       /* the last one found it in the kernel: switches + 1 */
     uint64_t resumed;       /* where the present, preempted unit resumes; 0: it has resumed */

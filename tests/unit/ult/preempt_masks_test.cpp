@@ -2,11 +2,15 @@
 //
 // Which signals a worker blocks, and that its ticks tell a thread that blocks some from a handler that does: a handler is not
 // preempted, however long it takes and however often one is found (thrum-preemption(7), "Handlers of the program's").
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
+#include <vector>
 
 #include "inside.h"
 #include "preempt.hpp"
@@ -111,6 +115,29 @@ void expect_no_preemption(int times, uint64_t takes, int flags = 0) {
 TEST_P(Masks, OfManyShortHandlers) {
     for (int run = 0; run < 12; run++)
         expect_no_preemption(3 * kStays, kShort / 10);
+}
+
+// ... also where the kernel takes the CPU away for long, mostly at a tick, in whose handler the signal is blocked: no relief is
+// asked for, on whose kernel thread these threads would run with other signals blocked.
+TEST_P(Masks, OfManyShortHandlersBesideProcessesThatCompute) {
+    std::vector<pid_t> hogs(2 * std::thread::hardware_concurrency());
+    for (pid_t &hog : hogs)
+        if ((hog = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;)
+                asm volatile("");
+        }
+    const int status = in_child(
+        [] {
+            setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 10);
+            return run_handlers(GetParam(), 6 * kStays, kShort, 0);
+        },
+        60);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    for (const pid_t hog : hogs) {
+        kill(hog, SIGKILL);
+        EXPECT_EQ(waitpid(hog, nullptr, 0), hog);
+    }
 }
 
 TEST_P(Masks, OfOneLongHandler) {
