@@ -24,22 +24,23 @@ struct Row {
     const char *key, *name;
     double target_cpu_1, target_wall_2; // ns
     bool is_reordered =
-        false; // by preemption, or made of the kernel's wake-ups: what changes there is no cost
+        false;              // by preemption, or made of the kernel's wake-ups: what changes there is no cost
+    double floor_limit = 0; // of the ratio to the floor's CPU time on one worker; 0: none is set
 };
 
-constexpr std::array<Row, 30> kRows = {{
+constexpr std::array<Row, 31> kRows = {{
     {"batched", "spawn + join, 1000 at a time", 20, 35},
-    {"one", "spawn + join, one at a time", 20, 35},
+    {"one", "spawn + join, one at a time", 20, 35, false, 1.25},
     {"queued", "spawn queued + join, 1000 at a time", kNoTarget, kNoTarget},
     {"inflight", "spawn + join, 50,000 at a time", kNoTarget, kNoTarget},
     {"detached", "spawn detached", kNoTarget, kNoTarget},
-    {"yield2", "yield, two threads", 13, kNoTarget},
+    {"yield2", "yield, two threads", 13, kNoTarget, false, 1.2},
     {"yield4", "yield, four at different call depths", 22, kNoTarget},
-    {"roundtrip", "mutex + condition, there and back", 60, 150},
+    {"roundtrip", "mutex + condition, there and back", 60, 150, false, 1.15},
     {"lock", "lock + unlock", 8, kNoTarget},
     {"contended", "lock + unlock, four threads", kNoTarget, kNoTarget},
-    {"fib", "fib, a spawn", 20, 10},
-    {"skynet", "skynet, a leaf", 18, 9},
+    {"fib", "fib, a spawn", 20, 10, false, 1.2},
+    {"skynet", "skynet, a leaf", 18, 9, false, 1.2},
     {"flat500", "flat loop, tasks of 500 ns", kNoTarget, 350},
     {"flat1000", "flat loop, tasks of 1 µs", kNoTarget, 600},
     {"flat5000", "flat loop, tasks of 5 µs", kNoTarget, 2650},
@@ -57,6 +58,7 @@ constexpr std::array<Row, 30> kRows = {{
     {"stack-one67108864", "the same, one at a time, stack of 64 MiB", kNoTarget, kNoTarget},
     {"levels", "spawn + join, 1000 at a time, stealing by levels", kNoTarget, kNoTarget, true},
     {"main-one", "spawn + join by main, which called thrum_init", kNoTarget, kNoTarget},
+    {"main-batched", "the same, 1000 at a time", kNoTarget, kNoTarget},
     {"outside-one", "spawn + join by a kernel thread, no thrum_init", kNoTarget, kNoTarget, true},
 }};
 constexpr std::size_t kOwn = 17; // from here on: rows that only libthrum has
@@ -69,7 +71,7 @@ struct Runtime {
     const char *needs; // to be built
 };
 
-constexpr std::array<Runtime, 7> kRuntimes = {{
+constexpr std::array<Runtime, 8> kRuntimes = {{
     {"thrum", "thrum", ""},
     {"boost_fiber", "Boost.Fiber", "libboost-fiber-dev"},
     {"tbb", "oneTBB", "libtbb-dev"},
@@ -77,7 +79,9 @@ constexpr std::array<Runtime, 7> kRuntimes = {{
     {"go", "Go", "golang-go"},
     {"tokio", "tokio", "cargo and crates.io"},
     {"pthreads", "pthreads", ""},
+    {"floor", "floor", "x86-64"},
 }};
+constexpr std::size_t kFloor = kRuntimes.size() - 1; // what it would cost without features (floor.h)
 
 // thrum once more, with this in its environment. As runtimes they are behind the others.
 struct Variant {
@@ -96,6 +100,7 @@ constexpr std::array<Variant, 2> kVariants = {{
      "the end. The ratios are taken within each round."},
 }};
 constexpr std::array<unsigned, 2> kWorkers = {1, 2};
+constexpr std::size_t kFloorFlag = 4; // in the options' order
 
 // What one runtime does in one row with so many workers, a value a round; or why it does not.
 struct Series {
@@ -129,6 +134,9 @@ class Run {
     const std::vector<std::string> &notes() const { return notes_; }
 
     static bool is_own(std::size_t row) { return row >= kOwn && row < kRows.size(); }
+    static bool is_to_reach_floor(std::size_t row) {
+        return row < kRows.size() && kRows[row].floor_limit > 0;
+    }
     static bool is_variant(std::size_t runtime) { return runtime >= kRuntimes.size(); }
     static bool is_thrum(std::size_t runtime) { return runtime == 0 || is_variant(runtime); }
     static std::string row_key(std::size_t row) {
@@ -161,9 +169,10 @@ void Run::find(std::size_t runtime) {
     const bool itself = runtime == 0, there = access(path(runtime).c_str(), X_OK) == 0;
     if (itself && !there)
         throw bench::Failure(path(runtime) + " is missing; build it first");
-    if (itself || (options_.flags[0] && there))
+    const bool wanted = options_.flags[0] || (runtime == kFloor && options_.flags[kFloorFlag]);
+    if (itself || (wanted && there))
         runtimes_.push_back(runtime);
-    else if (options_.flags[0])
+    else if (wanted)
         notes_.push_back(std::string(kRuntimes[runtime].name) + ": left out, it is not built; it needs " +
                          kRuntimes[runtime].needs + ", and the target bench-peers.");
 }
@@ -215,6 +224,8 @@ void Run::all() {
             for (std::size_t workers = 0; workers < kWorkers.size(); workers++)
                 for (const std::size_t runtime : turns) {
                     if (!is_thrum(runtime) && is_own(row))
+                        continue;
+                    if (runtime == kFloor && !options_.flags[0] && !is_to_reach_floor(row))
                         continue;
                     bench::progress("round " + std::to_string(round + 1) + ": " + row_key(row) + ", " +
                                     name(runtime));
@@ -344,6 +355,36 @@ bench::Table ratios(const Run &run, std::size_t variant, double limit, bench::Ve
     return table;
 }
 
+// Within each round.
+bench::Table to_floor(const Run &run, bench::Verdicts *verdicts) {
+    bench::Table table{"ult_floor",
+                       "To the floor, on one worker",
+                       {{"operation", "operation", "", 0},
+                        {"thrum", "thrum, CPU", "ns", 1},
+                        {"floor", "floor, CPU", "ns", 1},
+                        {"ratio", "ratio", "x", 2},
+                        {"limit", "limit", "x", 2},
+                        {"verdict", "limit", "verdict", 0}},
+                       {}};
+    std::size_t limits = 0;
+    for (const Row &row : kRows)
+        limits += row.floor_limit > 0;
+    for (std::size_t row = 0; row < kRows.size(); row++) {
+        if (!Run::is_to_reach_floor(row))
+            continue;
+        const std::vector<double> &ours = run.series({0, row, 0}).cpu,
+                                  &floor = run.series({kFloor, row, 0}).cpu;
+        std::vector<double> ratios;
+        for (std::size_t round = 0; round < ours.size() && round < floor.size(); round++)
+            ratios.push_back(ours[round] / floor[round]);
+        const double limit = kRows[row].floor_limit;
+        table.rows.push_back({kRows[row].name, bench::estimate(ours).median, bench::estimate(floor).median,
+                              bench::estimate(ratios), limit,
+                              verdicts->at_most_of_many(ratios, limit, limits)});
+    }
+    return table;
+}
+
 // One line for each runtime and reason: what it cannot do, or did not.
 void explain_gaps(const Run &run, bench::Report *report) {
     for (const std::size_t runtime : run.runtimes()) {
@@ -379,8 +420,9 @@ void compare(const Run &run, bench::Report *report) {
 }
 
 void body(const bench::Options &options) {
-    if (options.flags[3] && !options.flags[1])
-        throw bench::Failure("--check wants --armed, whose ratios it is about", bench::Failure::kUsage);
+    if (options.flags[3] && !options.flags[1] && !options.flags[kFloorFlag])
+        throw bench::Failure("--check wants --armed or --floor, whose ratios it is about",
+                             bench::Failure::kUsage);
     Run run(options);
     bench::Verdicts verdicts;
     bench::Report report(options);
@@ -398,6 +440,15 @@ void body(const bench::Options &options) {
         report.note("The aim: with preemption at most 1.03, but for what it reorders, and for starting it. "
                     "By the limit: " +
                     verdicts.text() + ".");
+    const bool has_floor =
+        std::find(run.runtimes().begin(), run.runtimes().end(), kFloor) != run.runtimes().end();
+    if (options.flags[kFloorFlag] && has_floor) {
+        report.add(to_floor(run, &verdicts));
+        report.note("The floor is a runtime without features (bench/floor.h). The ratios are taken within "
+                    "each round. By the "
+                    "limits: " +
+                    verdicts.text() + ".");
+    }
     for (const std::string &note : run.notes())
         report.note(note);
     report.print();
@@ -421,8 +472,9 @@ int main(int argc, char **argv) {
          {bench::Flag{"--peers", "Measure the other runtimes too, those that are built (target bench-peers)"},
           bench::Flag{"--armed", "Measure it without preemption too, and compare"},
           bench::Flag{"--traced", "Measure it with the event trace too, and compare"},
-          bench::Flag{bench::kCheck.option,
-                      "With --armed: end with status 3 if a ratio is above the limit, undecided ones aside"}},
+          bench::Flag{bench::kCheck.option, "With --armed or --floor: end with status 3 if a ratio is above "
+                                            "its limit, undecided ones aside"},
+          bench::Flag{"--floor", "Measure what a runtime without features takes, and compare"}},
          "libthrum.so"},
         body);
 }

@@ -85,7 +85,7 @@ struct Thrum {
 };
 
 // --- rows that no other runtime has: "tasklet", "tasklet-one", "stack BYTES", "stack-one BYTES", "levels",
-// --- "main-one", "outside-one" ---
+// --- "main-one", "main-batched", "outside-one" ---
 
 // As workloads::batch and one_at_a_time, with attributes.
 thrum_attr_t attributes;
@@ -191,11 +191,17 @@ void run_one() {
     workloads::measure(workloads::one_at_a_time<Thrum>);
 }
 
+void run_batched() {
+    workloads::measure([] { return workloads::batch<Thrum, 1000>(workloads::nothing, nullptr, false); });
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     if (argc == 4 && std::strcmp(argv[1], "main-one") == 0)
         return workloads::main_of<ByMain>(argc, argv, run_one);
+    if (argc == 4 && std::strcmp(argv[1], "main-batched") == 0)
+        return workloads::main_of<ByMain>(argc, argv, run_batched);
     if (argc == 4 && std::strcmp(argv[1], "outside-one") == 0)
         return workloads::main_of<FromOutside>(argc, argv, run_one);
     if (argc == 4 && set_attributes(argv[1]))
