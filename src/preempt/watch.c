@@ -103,18 +103,18 @@ static bool stands_still(struct worker *worker, uint64_t now) {
     return same && watched->since != 0;
 }
 
-/* It is looked at once more when as much time has passed. */
+/* It is looked at once more when as much time has passed. What the kernel says of its kernel thread is about this worker only
+ * if the worker still stands still afterwards: else it may have gone on, and that kernel thread sleeps without it. */
 static bool is_stuck(struct worker *worker, uint64_t now, uint64_t span, unsigned *asked) {
     if (!stands_still(worker, now) || now - worker->tick.watched.since < span || *asked == ASKED_AT_ONCE)
         return false;
     ++*asked;
     worker->tick.watched.since = now;
     int32_t tid = load_relaxed(&worker->tid);
-    switch (held_by_mask(tid)) {
-    case HELD_RUNNING: return has_run(&worker->tick.watched, tid);
-    case HELD_WAITING: return true;
-    default: return false;
-    }
+    enum held held = held_by_mask(tid);
+    if (held == HELD_NOT || !stands_still(worker, now))
+        return false;
+    return held == HELD_WAITING || has_run(&worker->tick.watched, tid);
 }
 
 /* --- all of them -------------------------------------------------------------------------------------- */

@@ -120,6 +120,9 @@ TEST_P(Masks, OfManyShortHandlers) {
 // ... also where the kernel takes the CPU away for long, mostly at a tick, in whose handler the signal is blocked: no relief is
 // asked for, on whose kernel thread these threads would run with other signals blocked.
 TEST_P(Masks, OfManyShortHandlersBesideProcessesThatCompute) {
+    if (GetParam() == THRUM_PREEMPT_KLT)
+        GTEST_SKIP()
+            << "a carrier waits for a CPU in more places than the tick's handler: relief may begin there";
     std::vector<pid_t> hogs(2 * std::thread::hardware_concurrency());
     for (pid_t &hog : hogs)
         if ((hog = fork()) == 0) {
@@ -129,7 +132,7 @@ TEST_P(Masks, OfManyShortHandlersBesideProcessesThatCompute) {
         }
     const int status = in_child(
         [] {
-            setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 10);
+            setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 5);
             return run_handlers(GetParam(), 6 * kStays, kShort, 0);
         },
         60);
