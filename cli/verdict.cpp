@@ -162,8 +162,12 @@ std::string judge_footprint(const Summary &summary, const char *what, const char
     if (at_peak == Change::kAlike && (in_mean == Change::kAlike || mean.ratio.count == 0))
         return begin + "no difference";
     const Interval &ratio = at_peak == Change::kUnknown && peak.ratio.count != 0 ? peak.ratio : mean.ratio;
-    return begin + "inconclusive; " + of_b(summary, "has") + "between " + times(1 / ratio.high) + " and " +
-           times(1 / ratio.low) + " as " + as_much;
+    const std::string range = of_b(summary, "has") + "between " + times(1 / ratio.high) + " and " +
+                              times(1 / ratio.low) + " as " + as_much;
+    if (ratio.count < kFewest) // of more pairs, in which a run was too short to be looked at
+        return begin + "inconclusive: known of " + counted(static_cast<double>(ratio.count), "pair") +
+               " of runs, and it takes " + std::to_string(kFewest) + " to tell (so far " + range + ")";
+    return begin + "inconclusive; " + range;
 }
 
 Verdict judge_wall(const Summary &summary, const Load &load, unsigned processors) {

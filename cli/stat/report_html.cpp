@@ -565,7 +565,12 @@ std::string child(const Report &of) {
         text += html_element("p", of.verdict) + "\n";
     for (const Finding &finding : of.findings)
         text += finding_card(finding, true);
-    return section("Process " + name, text + where_time_went(of) + waits(of) + locks(of) + profile(of));
+    const auto part = [](const char *title, const std::string &body) {
+        return body.empty() ? "" : html_element("h3", title) + "\n" + body;
+    };
+    return section("Process " + name, text + where_time_went(of) + part("Where waiting happened", waits(of)) +
+                                          part("Locks", locks(of)) +
+                                          part("Where CPU time went", profile(of)));
 }
 
 std::string children(const Report &report) {

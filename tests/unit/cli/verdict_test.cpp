@@ -249,6 +249,13 @@ TEST(Verdict, MemoryOfRunsThatWereTooShort) {
     const Summary some = thrum::summarize(list);
     EXPECT_GT(some.peak_memory.arms[thrum::kWithout].low, 7.9e6);
     EXPECT_EQ(some.peak_memory.ratio.count, list.size() - 3);
+    for (std::size_t i = 4; i < list.size(); i++)
+        list[i].runs[thrum::kWith].mean_memory = 0; // known of four pairs
+    std::vector<Pair> few(list.begin(), list.begin() + 7);
+    EXPECT_EQ(judged(few).memory.find(
+                  "memory: inconclusive: known of 4 pairs of runs, and it takes 5 to tell (so far "),
+              0U)
+        << judged(few).memory;
     for (std::size_t i = 3; i < 8; i++)
         list[i].runs[thrum::kWithout].peak_memory = 0;
     const std::string table = thrum::as_table(comparison(list), thrum::summarize(list), judged(list));
