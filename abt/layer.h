@@ -324,6 +324,14 @@ bool abt_pool_is_empty(struct abt_pool *pool);
 /* SIZE_MAX: it has no function for that. */
 size_t abt_pool_size(struct abt_pool *pool);
 size_t abt_pool_total_size(struct abt_pool *pool);
+/* ... also if it may have been pushed into just now. */
+bool abt_pool_is_empty_for_sure(struct abt_pool *pool);
+
+/* sleepers.c: how many there are, and one that has this pool is to look at it. */
+extern uint32_t abt_sleepers;
+void abt_sleeper_wake(const struct abt_pool *pool);
+/* There is something else than its pools to see to. NULL: never. */
+bool abt_stream_is_called(const struct abt_stream *stream);
 /* Until something is in one of them, `deadline`, or the stream (NULL: none) is to look at something else. */
 void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline, struct abt_stream *stream);
 /* ... after which, once it has taken one, or if it takes none, it calls this. */

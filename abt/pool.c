@@ -1,150 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pools, and sleeping until something is in one.
+/* Pools.
  *
  * A pool of the library's kinds is a list under a lock. `count` and `blocked` change together there, and who reads both reads
  * `blocked` first: a thread that is woken is in one of them at each moment. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container_of.h"
 #include "layer.h"
 
 #define OP_NEW                                                                                               \
     (ABT_POOL_CONTEXT_OP_THREAD_CREATE | ABT_POOL_CONTEXT_OP_THREAD_CREATE_TO |                              \
      ABT_POOL_CONTEXT_OP_THREAD_REVIVE | ABT_POOL_CONTEXT_OP_THREAD_REVIVE_TO)
-
-/* --- sleepers ------------------------------------------------------------------------------------------ */
-
-struct sleeper {
-    struct abt_waiter waiter; /* first: the waitlist's */
-    struct abt_pool *const *pools;
-    int count;
-    struct abt_stream *stream;
-};
-
-static struct {
-    uint32_t count; /* changed under lock; a push reads it */
-    struct lock lock;
-    struct abt_waitlist list;
-} sleepers;
-
-static bool is_for(const struct sleeper *sleeper, const struct abt_pool *pool) {
-    for (int i = 0; i < sleeper->count; i++)
-        if (sleeper->pools[i] == pool)
-            return true;
-    return false;
-}
-
-/* One that has this pool or, if that is NULL, is this stream. */
-static __attribute__((noinline)) void wake_sleeper(const struct abt_pool *pool,
-                                                   const struct abt_stream *stream) {
-    struct abt_waiter *found = NULL;
-    abt_lock(&sleepers.lock);
-    for (struct abt_waiter *at = sleepers.list.first; at != NULL && found == NULL; at = at->next) {
-        struct sleeper *sleeper = container_of(at, struct sleeper, waiter);
-        if (pool != NULL ? is_for(sleeper, pool) : sleeper->stream == stream)
-            found = at;
-    }
-    if (found != NULL) {
-        abt_waitlist_remove(&sleepers.list, found);
-        store_relaxed(&sleepers.count, sleepers.count - 1);
-    }
-    abt_unlock(&sleepers.lock);
-    if (found != NULL)
-        abt_wake(found);
-}
-
-/* Something was pushed into a pool of the program's: pairs with the fence in abt_pools_sleep. Either the sleeper sees the push, or
- * this sees the sleeper. */
-static inline void notify(const struct abt_pool *pool) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (__builtin_expect(load_relaxed(&sleepers.count) != 0, 0))
-        wake_sleeper(pool, NULL);
-}
-
-/* A push wakes one sleeper. If that one does something else first, or ends, another is to see to the rest. */
-void abt_pools_pass_on(struct abt_pool *const *pools, int count) {
-    for (int i = 0; i < count; i++)
-        if (load_relaxed(&sleepers.count) != 0 && !abt_pool_is_empty(pools[i]))
-            wake_sleeper(pools[i], NULL);
-}
-
-void abt_stream_wake(struct abt_stream *stream) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (load_relaxed(&sleepers.count) != 0)
-        wake_sleeper(NULL, stream);
-}
-
-/* Work that no push has told of is possible in a pool of the program's: it is looked at again. */
-static bool is_called(const struct abt_stream *stream) {
-    if (stream == NULL)
-        return false;
-    const struct abt_sched *sched = stream->sched;
-    return load_acquire(&stream->request) != 0 || (sched != NULL && load_acquire(&sched->request) != 0) ||
-           (stream->is_primary && load_acquire(&abt.primary_waits) != NULL) ||
-           load_acquire(&abt.dump_is_wanted);
-}
-
-/* Under the pool's lock, if it has one: a push that this does not see comes after it, and sees the sleeper (push_ours). */
-static bool is_empty_for_sure(struct abt_pool *pool) {
-    if (pool->type != ABT_POOL_OURS)
-        return abt_pool_is_empty(pool);
-    abt_lock(&pool->lock);
-    bool is_empty = pool->count == 0;
-    abt_unlock(&pool->lock);
-    return is_empty;
-}
-
-static bool is_awake(struct abt_pool *const *pools, int count, const struct abt_stream *stream) {
-    for (int i = 0; i < count; i++)
-        if (!is_empty_for_sure(pools[i]))
-            return true;
-    return is_called(stream);
-}
-
-struct pool_sleep {
-    struct timed_wait timed_wait;
-    struct sleeper *sleeper;
-};
-
-static bool give_up(struct timed_wait *timed_wait) {
-    struct pool_sleep *sleep = container_of(timed_wait, struct pool_sleep, timed_wait);
-    lock_acquire(&sleepers.lock);
-    bool is_mine = abt_waitlist_remove(&sleepers.list, &sleep->sleeper->waiter);
-    if (is_mine)
-        store_relaxed(&sleepers.count, sleepers.count - 1);
-    lock_release(&sleepers.lock);
-    return is_mine;
-}
-
-void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline, struct abt_stream *stream) {
-    struct sleeper sleeper = {.pools = pools, .count = count, .stream = stream};
-    if (is_awake(pools, count, stream))
-        return;
-    abt_wait_begin(&sleeper.waiter);
-    lock_acquire(&sleepers.lock);
-    abt_waitlist_add(&sleepers.list, &sleeper.waiter);
-    store_relaxed(&sleepers.count, sleepers.count + 1);
-    lock_release(&sleepers.lock);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    struct pool_sleep sleep = {.timed_wait = {.unit = sleeper.waiter.unit, .give_up = give_up},
-                               .sleeper = &sleeper};
-    if (is_awake(pools, count, stream) && give_up(&sleep.timed_wait)) {
-        abt_wait_not(&sleeper.waiter);
-        return;
-    }
-    struct abt_thread *thread = sleeper.waiter.thread;
-    sleep.timed_wait.timer.deadline = deadline;
-    if (stream != NULL)
-        store_release(&stream->is_asleep, 1);
-    front_wait_timed(sleeper.waiter.worker, &sleep.timed_wait);
-    if (stream != NULL)
-        store_release(&stream->is_asleep, 0);
-    if (thread != NULL && load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED) { /* it has not waited */
-        fetch_sub_relaxed(&thread->pool->blocked, 1);
-        store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
-    }
-}
 
 /* --- life ---------------------------------------------------------------------------------------------- */
 
@@ -233,10 +99,10 @@ static void push_ours(struct abt_pool *pool, struct abt_thread *thread, ABT_pool
     store_release(&pool->count, pool->count + 1);
     if (was_blocked)
         fetch_sub_release(&pool->blocked, 1);
-    bool somebody_sleeps = load_relaxed(&sleepers.count) != 0; /* no fence: see is_empty_for_sure */
+    bool somebody_sleeps = load_relaxed(&abt_sleepers) != 0; /* no fence: see abt_pool_is_empty_for_sure */
     abt_unlock(&pool->lock);
     if (__builtin_expect(somebody_sleeps, 0))
-        wake_sleeper(pool, NULL);
+        abt_sleeper_wake(pool);
 }
 
 static struct abt_thread *pop_ours(struct abt_pool *pool, ABT_pool_context context) {
@@ -251,6 +117,16 @@ static struct abt_thread *pop_ours(struct abt_pool *pool, ABT_pool_context conte
     return thread;
 }
 
+/* Under the pool's lock, if it has one: a push that this does not see comes after it, and sees the sleeper (push_ours). */
+bool abt_pool_is_empty_for_sure(struct abt_pool *pool) {
+    if (pool->type != ABT_POOL_OURS)
+        return abt_pool_is_empty(pool);
+    abt_lock(&pool->lock);
+    bool is_empty = pool->count == 0;
+    abt_unlock(&pool->lock);
+    return is_empty;
+}
+
 bool abt_pool_take(struct abt_pool *pool, struct abt_thread *thread) {
     abt_lock(&pool->lock);
     bool is_there = thread->in_pool;
@@ -258,6 +134,14 @@ bool abt_pool_take(struct abt_pool *pool, struct abt_thread *thread) {
         unlink_locked(pool, thread);
     abt_unlock(&pool->lock);
     return is_there;
+}
+
+/* Something was pushed into a pool of the program's: pairs with the fence in abt_pools_sleep. Either the sleeper sees the push, or
+ * this sees the sleeper. */
+static inline void notify(const struct abt_pool *pool) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(load_relaxed(&abt_sleepers) != 0, 0))
+        abt_sleeper_wake(pool);
 }
 
 /* --- all kinds ----------------------------------------------------------------------------------------- */
@@ -473,7 +357,7 @@ static struct abt_thread *pop_until(struct abt_pool *pool, uint64_t deadline, AB
         struct abt_thread *thread = abt_pool_pop(pool, context);
         if (has_slept)
             abt_pools_pass_on(&pool, 1);
-        if (thread != NULL || timer_now() >= deadline || is_called(stream))
+        if (thread != NULL || timer_now() >= deadline || abt_stream_is_called(stream))
             return thread;
         abt_pools_sleep(&pool, 1, deadline, stream);
     }
