@@ -3,7 +3,7 @@
  *
  * A signal handler may ask for it. Each stream finds it between two work units, where no thread
  * runs on it. The first one prints; the others rest until it has. A stream that sleeps counts as at rest: it looks here before it
- * runs anything. Whoever asks while another's is being printed is served next. */
+ * runs anything. A request that comes while another is printed is served next. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout
 }
 
 /* Does another stream run a work unit, or is it about to? */
-static bool somebody_runs(const struct abt_stream *self) {
+static bool another_runs(const struct abt_stream *self) {
     bool runs = false;
     abt_lock(&abt.lock);
     for (const struct abt_stream *stream = abt.streams; stream != NULL && !runs; stream = stream->next)
@@ -55,7 +55,7 @@ static bool somebody_runs(const struct abt_stream *self) {
 /* False: not all came to rest in time. */
 static bool wait_for_rest(const struct abt_stream *self, double timeout) {
     uint64_t deadline = timeout < 0 ? TIMER_NEVER : abt_deadline_in_seconds(timeout);
-    while (somebody_runs(self)) {
+    while (another_runs(self)) {
         if (timer_now() >= deadline)
             return false;
         sched_yield();

@@ -7,7 +7,7 @@
 
 struct eventual {
     struct lock lock;
-    uint32_t is_ready; /* changed under lock, read by anybody */
+    uint32_t is_ready; /* changed under lock, read by any thread */
     struct abt_waitlist list;
     void *value;
     size_t size;
@@ -109,7 +109,7 @@ ABT_EXPORT int ABT_eventual_reset(ABT_eventual handle) {
 
 struct future {
     struct lock lock;
-    uint32_t is_ready;        /* changed under lock, read by anybody */
+    uint32_t is_ready;        /* changed under lock, read by any thread */
     uint32_t count, set;      /* compartments; under lock */
     struct abt_waitlist list; /* under lock */
     void (*callback)(void **);
@@ -160,7 +160,7 @@ ABT_EXPORT int ABT_future_test(ABT_future handle, ABT_bool *is_ready) {
     return ABT_SUCCESS;
 }
 
-/* Whoever sets the last one calls the function, before it is ready. */
+/* The setter of the last one calls the function, before it is ready. */
 ABT_EXPORT int ABT_future_set(ABT_future handle, void *value) {
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_FUTURE);
     struct future *future = future_of(handle);

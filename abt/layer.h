@@ -5,8 +5,8 @@
  * the core, with a stack, when it first runs, and loses it when it ends. Each execution stream is a worker with one thread
  * bound to it, the *main* thread, in which the main scheduler's function runs. That thread is the *host* (sched/front.h) of
  * what it runs; so is any other thread that runs others (a scheduler in a pool, ABT_self_schedule). A guest that leaves tells
- * its host why in host->left and switches to it: whoever pushes a thread back into a pool, marks it blocked or frees what
- * is left of it does so when it is off its stack.
+ * its host why in host->left and switches to it. The host then pushes the guest back into a pool, marks it blocked, or frees what
+ * is left of it: the guest is off its stack.
  *
  * A tasklet has no unit: it runs on its host's stack and is host->tasklet meanwhile. If it waits, its host waits.
  *
@@ -92,13 +92,13 @@ struct abt_thread {
     uint8_t kind;                   /* enum abt_kind; r/o */
     uint32_t state;                 /* enum ABT_thread_state */
     uint32_t flags;                 /* enum abt_flags */
-    uint32_t request;               /* enum abt_request; set by anybody */
+    uint32_t request;               /* enum abt_request; set by any thread */
     struct thrum_unit *unit;        /* NULL: has not run yet, or has ended; its host's */
     void (*fn)(void *);
     void *arg;
     struct abt_pool *pool; /* where it goes when it can run */
     struct abt_stream *last_stream;
-    struct abt_waiter *joiner;    /* NULL, who waits for its end, or ABT_JOIN_ENDED */
+    struct abt_waiter *joiner;    /* NULL, the waiter for its end, or ABT_JOIN_ENDED */
     struct abt_key_value *values; /* under values_lock */
     struct lock values_lock;
     uint64_t id;                /* 0: not asked for yet; else 1 more than it */
@@ -150,7 +150,7 @@ void abt_thread_cache_flush(void);
 void abt_thread_terminate(struct abt_thread *thread);
 /* Until it has ended, whatever it is. */
 void abt_thread_join(struct abt_thread *thread);
-/* ... or the error for who may not. */
+/* ... or the error for a thread that may not be joined. */
 int abt_thread_wait_end(struct abt_thread *thread);
 uint64_t abt_thread_id(struct abt_thread *thread);
 /* Of a pool of the program's: its unit handle there. 0 or an error. */
@@ -174,7 +174,7 @@ extern const struct thrum_pool_ops abt_core_ops;
 
 extern struct abt_global {
     uint32_t count; /* ABT_init less ABT_finalize; under start.c's lock */
-    bool is_on;     /* it is not 0; for anybody */
+    bool is_on;     /* it is not 0; read by any thread */
     struct abt_thread *primary;
     struct abt_stream *primary_stream;
     thrum_pool_t core_pool;
@@ -301,7 +301,7 @@ struct abt_pool {
     int32_t timed;   /* of them, those with a deadline */
     struct lock lock;
     struct abt_thread *first, *last; /* under lock; oldest first */
-    size_t count;                    /* changed under lock, read by anybody */
+    size_t count;                    /* changed under lock, read by any thread */
 };
 
 static inline struct abt_pool *abt_pool_of(ABT_pool handle) {

@@ -4,7 +4,7 @@
  * owner, which is behind it in the same pool.
  *
  * word: 0, or MUTEX_IS_LOCKED, MUTEX_HAS_WAITERS or both. HAS_WAITERS changes under the lock of the list, and says that the list is
- * not empty; whoever unlocks then takes the slow way. */
+ * not empty; unlocking then takes the slow path. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static uint32_t attributes_of_mutex(ABT_mutex handle) {
     return *(const uint32_t *)(const void *)handle;
 }
 
-/* Who the caller is, as an owner. */
+/* The caller, as an owner. */
 static const void *owner_here(void) {
     static __thread char external;
     const struct abt_thread *self = abt_self();

@@ -18,7 +18,7 @@ struct mutex {
     uint32_t word;    /* MUTEX_IS_LOCKED, MUTEX_HAS_WAITERS */
     struct lock lock; /* of the list, and of word while it has waiters */
     struct abt_waitlist list;
-    const void *owner; /* recursive: who has it, as the next */
+    const void *owner; /* recursive: its holder, as the next */
     uint32_t depth;
 };
 _Static_assert(sizeof(struct mutex) <= OBJECT_BODY, "");
@@ -35,7 +35,7 @@ bool abt_mutex_unlock(ABT_mutex mutex);
         ABT_CHECK(caller == NULL || !abt_is_tasklet(caller), error);                                         \
     } while (0)
 
-/* Nobody is in a critical section of it any more, whoever has seen its result without. */
+/* No thread is in a critical section of it any more, also if the caller has seen its result without the lock. */
 static inline void object_drain(struct lock *lock) {
     abt_lock(lock);
     abt_unlock(lock);

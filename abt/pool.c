@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pools.
  *
- * A pool of the library's kinds is a list under a lock. `count` and `blocked` change together there, and who reads both reads
+ * A pool of the library's kinds is a list under a lock. `count` and `blocked` change together there, and a reader of both reads
  * `blocked` first: a thread that is woken is in one of them at each moment. */
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +99,9 @@ static void push_ours(struct abt_pool *pool, struct abt_thread *thread, ABT_pool
     store_release(&pool->count, pool->count + 1);
     if (was_blocked)
         fetch_sub_release(&pool->blocked, 1);
-    bool somebody_sleeps = load_relaxed(&abt_sleepers) != 0; /* no fence: see abt_pool_is_empty_for_sure */
+    bool has_sleepers = load_relaxed(&abt_sleepers) != 0; /* no fence: see abt_pool_is_empty_for_sure */
     abt_unlock(&pool->lock);
-    if (__builtin_expect(somebody_sleeps, 0))
+    if (__builtin_expect(has_sleepers, 0))
         abt_sleeper_wake(pool);
 }
 

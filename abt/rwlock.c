@@ -61,7 +61,7 @@ ABT_EXPORT int ABT_rwlock_wrlock(ABT_rwlock handle) {
     return ABT_SUCCESS;
 }
 
-/* It is free of a writer, or of a reader: to whom it goes now. All readers that wait, or else one writer. */
+/* It is free of a writer, or of a reader: the waiters that get it now, which are all readers, or else one writer. */
 static struct abt_waiter *hand_over_locked(struct rwlock *lock) {
     struct abt_waiter *first = lock->readers_waiting.first;
     for (const struct abt_waiter *reader = first; reader != NULL; reader = reader->next)

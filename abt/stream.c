@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Execution streams: a worker each, with a main thread bound to it that runs the main scheduler's function.
  *
- * The end of one: (1) somebody asks the main scheduler to finish, or the stream to exit; (2) its function returns, when it has
- * nothing left to run; (3) the main thread says that it has ended, to who joins the stream; (4) that one joins the main
+ * The end of one: (1) a thread asks the main scheduler to finish, or the stream to exit; (2) its function returns, when it has
+ * nothing left to run; (3) the main thread says that it has ended, to the joiner of the stream; (4) the joiner joins the main
  * thread's unit, so that nothing is bound to the worker any more, and stops the worker. */
 #include <errno.h>
 #include <pthread.h>
@@ -118,7 +118,7 @@ static bool rank_is_taken_locked(int rank) {
     return false;
 }
 
-/* False: somebody has that rank. Any, if it is negative. */
+/* False: the rank is taken. Any rank, if it is negative. */
 static bool enlist(struct abt_stream *stream, int rank) {
     abt_lock(&abt.lock);
     bool is_free = rank < 0 || !rank_is_taken_locked(rank);

@@ -2,7 +2,7 @@
 /* How a caller waits, whatever it is: a thread of the layer, whose state and pool say so; a tasklet or a main scheduler, whose
  * host waits; or an external kernel thread.
  *
- * A waiter stands in one list, under the lock of the object. Who takes it out, under that lock, wakes it: a waker, or the timer
+ * A waiter stands in one list, under the lock of the object. The thread that takes it out, under that lock, wakes it: a waker, or the timer
  * of its deadline. */
 #include "base/container_of.h"
 #include "layer.h"

@@ -204,7 +204,7 @@ TEST_P(Sync, ReadersGoTogetherAndWritersAlone) {
                 OK(ABT_rwlock_rdlock(lock));
                 readers++;
                 EXPECT_EQ(writers, 0);
-                OK(ABT_rwlock_rdlock(lock)); // again, whoever waits
+                OK(ABT_rwlock_rdlock(lock)); // again, also while a writer waits
                 ABT_thread_yield();
                 OK(ABT_rwlock_unlock(lock));
                 readers--;

@@ -605,7 +605,7 @@ TEST_P(Threads, SleepAndBlockWhileOthersRun) {
         if (asleep > 0)
             runs++;
     };
-    // Nobody joins these: the end of a stream waits for them.
+    // No thread joins these: the end of a stream waits for them.
     ABT_xstream stream;
     OK(ABT_xstream_create(ABT_SCHED_NULL, &stream));
     for (int i = 0; i < 20; i++) {
