@@ -36,9 +36,8 @@ struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit 
     return leaves ? worker->loop : NULL;
 }
 
-/* Not in a region: the count of these is the kernel thread's. */
-void thrum_yield(void) {
-    struct worker *worker = enter();
+/* Not in a region: the count of these belongs to the kernel thread. Inside. */
+static __attribute__((noinline)) void yield_any(struct worker *worker) {
     if (worker != NULL && !is_in_region() && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
         load_relaxed(&worker->current->kind) != UNIT_TASKLET) {
         struct thrum_unit *self = worker->current, *next = unit_pick_for_yield(worker, self, false);
@@ -46,6 +45,40 @@ void thrum_yield(void) {
             unit_announce(self);
             unit_requeue(worker, self, unit_place(self), false);
             switch_as(worker, self, next, THRUM_TRACE_YIELD);
+        }
+    }
+}
+
+/* To `next`, which was picked, from a unit that may run on any worker. Inside. */
+static __attribute__((noinline)) void yield_to(struct worker *worker, struct thrum_unit *self,
+                                               struct thrum_unit *next) {
+    unit_announce(self);
+    unit_requeue(worker, self, unit_place(self), false);
+    switch_as(worker, self, next, THRUM_TRACE_YIELD);
+}
+
+/* yield_any() for the usual case, which must be short: a unit that may run on any worker gives way to one whose registers are
+ * saved, there is room in the ring, and none waits in the shared queue, behind which it would have to go. */
+void thrum_yield(void) {
+    struct worker *worker = enter();
+    struct thrum_unit *self, *next = NULL;
+    if (__builtin_expect(worker != NULL && (self = worker->current)->kind == UNIT_ULT && !is_in_region(), 1))
+        next = pick(worker);
+    if (__builtin_expect(next == NULL, 0)) {
+        yield_any(worker);
+    } else if (__builtin_expect((intptr_t)load_relaxed(&next->sp) <= 0 || switch_is_slow(worker) ||
+                                    !fifo_is_empty(&runtime.shared),
+                                0)) {
+        yield_to(worker, self, next);
+    } else {
+        unit_announce(self);
+        if (__builtin_expect(!yield_ring_push(&worker->yields, self), 0)) {
+            yield_to(worker, self, next);
+        } else {
+            idle_wake_check(&runtime.idle);
+            worker->current = next;
+            count_one(&worker->counters.switches);
+            arch_switch(&self->sp, next);
         }
     }
     leave();
