@@ -306,7 +306,8 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
  *   SLEEPS -> WOKEN   the waker, which then wakes it
  *   any    -> RUNS    itself, before it announces itself the next time
  *
- * Either the cas comes first, and the exchange sees SLEEPS; or the exchange does, and the cas fails. */
+ * Either the cas comes first, and the exchange sees SLEEPS; or the exchange does, and the cas fails. Modelled in
+ * tests/model/external.pml. */
 enum { EXTERNAL_RUNS, EXTERNAL_WOKEN, EXTERNAL_SLEEPS };
 
 struct thrum_unit *unit_external(void) {
