@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the operations of Argobots' interface cost on libthrum, in CPU time of the process: the best of several rounds. If
- * THRUM_BENCH_ARGOBOTS names a build of the original library (libabt.so.1), the same program measures that one, too, in turn with
+ * THRUM_BENCH_ARGOBOTS_PATH names a build of the original library (libabt.so.1), the same program measures that one, too, in turn with
  * ours: each round begins again with both.
  *
  *     build/release/bench/programs/abt
- *     THRUM_BENCH_ARGOBOTS=/opt/argobots/lib/libabt.so.1 build/release/bench/programs/abt */
+ *     THRUM_BENCH_ARGOBOTS_PATH=/opt/argobots/lib/libabt.so.1 build/release/bench/programs/abt */
 #include <abt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,7 +212,7 @@ static void run_child(const char *library, double *best) {
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "measure") == 0)
         measure();
-    const char *original = getenv("THRUM_BENCH_ARGOBOTS");
+    const char *original = getenv("THRUM_BENCH_ARGOBOTS_PATH");
     double ours[OPERATIONS] = {0}, theirs[OPERATIONS] = {0};
     for (int round = 0; round < ROUNDS; round++) {
         run_child(NULL, ours);

@@ -16,8 +16,8 @@
 static const char *const known[] = {"WORKERS", "STACK_SIZE", "PREEMPT", "SLICE",    "TICK",
                                     "SIGNAL",  "BIND",       "TRACE",   "OVERFLOW", "TRACE_EVENTS"};
 
-/* The cache's, the command's and the tests', which look after theirs. */
-static const char *const of_others[] = {"CACHE", "DEBUG", "ROW_", "SKIP", "STAT", "VERBOSE", "VERSION"};
+/* The Argobots layer's, the cache's, the command's and the tests', which look after theirs. */
+static const char *const of_others[] = {"ABT_", "CACHE", "DEBUG", "ROW_", "SKIP", "STAT", "VERBOSE", "VERSION"};
 
 /* Where a build finds the library. */
 static const char *const places[] = {"_ROOT", "_DIR", "_HOME", "_PATH", "_PREFIX"};

@@ -72,7 +72,10 @@ TEST(Start, TheEndRunsWhatIsLeft) {
 TEST(Start, TheEnvironmentCounts) {
     setenv("ABT_THREAD_STACKSIZE", "100000", 1);
     setenv("ABT_ENV_SCHED_EVENT_FREQ", "7", 1);
+    setenv("THRUM_ABT_SPIN", "0", 1);
+    testing::internal::CaptureStderr();
     OK(ABT_init(0, nullptr));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "all are known";
     std::size_t size;
     uint64_t freq;
     OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_DEFAULT_THREAD_STACKSIZE, &size));
@@ -82,6 +85,7 @@ TEST(Start, TheEnvironmentCounts) {
     OK(ABT_finalize());
     unsetenv("ABT_THREAD_STACKSIZE");
     unsetenv("ABT_ENV_SCHED_EVENT_FREQ");
+    unsetenv("THRUM_ABT_SPIN");
 }
 
 TEST_P(ManyStreams, HaveRanks) {
