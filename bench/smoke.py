@@ -92,7 +92,8 @@ EXPECTED = {
                  "tasklet: spawn + join, one at a time", "spawn + join, 1000 at a time, stack of the usual size",
                  "spawn + join, one at a time, stack of the usual size",
                  "spawn + join, 1000 at a time, stealing by levels",
-                 "spawn + join by main, which called thrum_init", "spawn + join by a kernel thread, no thrum_init",
+                 "spawn + join by main, which called thrum_init", "the same, 1000 at a time",
+                 "spawn + join by a kernel thread, no thrum_init",
                  *(f"the same, {how}stack of {size}" for size in ("16 KiB", "1 MiB", "64 MiB")
                    for how in ("", "one at a time, "))}),
         "ult_other": ({"one": NUMBER, "two": NUMBER}, "operation",
