@@ -13,7 +13,7 @@
 #                something left out
 #
 # A search that does not come to its end (depth, memory, time) never passes. Exit status 0, 1, or 77 without Spin.
-# Environment: KEEP=DIR keeps the checker, its output and the trail there.
+# Environment: KEEP=DIR keeps the checker, its output and the trail there. SPIN_DEEP=1: the search is known to be long.
 set -u
 
 mode=--safe
@@ -77,7 +77,7 @@ came_to_its_end() {
 # memory for a deep search. A search that does not come to its end so is done again. An error that is found counts at once.
 shallow=(tcc -O0 3 -m20000 -w20)
 deep=(gcc -O1 "${SPIN_TIMEOUT:-600}" -m1000000)
-if command -v tcc >/dev/null; then
+if [ -z "${SPIN_DEEP-}" ] && command -v tcc >/dev/null; then
     search_with "${shallow[@]}"
     came_to_its_end || grep -q 'errors: [1-9]' pan.out || search_with "${deep[@]}"
 else
