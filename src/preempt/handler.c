@@ -15,12 +15,15 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 #include "arch_fault.h"
 #include "arch_signal.h"
 #include "base/assert.h"
 #include "os/signals.h"
+#include "os/syscall.h"
 #include "preempt/donors.h"
 #include "preempt/frame_stack.h"
 #include "preempt/own_stack.h"
@@ -338,11 +341,22 @@ static bool is_to_be_asked_soon(struct worker *worker, const ucontext_t *context
            (arch_signal_in_call(context) && worker_random(worker) / 2 % TURNS != 0);
 }
 
-/* Twice in a row: at one tick it may be about to leave the kernel, which it enters for the library's own calls, too. */
+/* How often this kernel thread has slept. */
+static long times_slept(void) {
+    struct rusage usage = {.ru_nvcsw = 0};
+    (void)sys(SYS_getrusage, RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+/* Twice in a row, and it has slept in between: at one tick it may be about to leave the kernel, which it enters for the library's
+ * own calls, too; and ticks may come one upon the other where it is just about to enter. */
 static bool still_waits(struct worker *worker, const ucontext_t *context) {
+    struct tick *tick = &worker->tick;
     uint64_t now = arch_signal_in_call(context) ? load_relaxed(&worker->counters.switches) + 1 : 0;
-    bool still = now != 0 && worker->tick.in_call == now;
-    worker->tick.in_call = now;
+    long slept = now != 0 ? times_slept() : 0;
+    bool still = now != 0 && tick->in_call == now && tick->slept != slept;
+    tick->in_call = now;
+    tick->slept = slept;
     return still;
 }
 

@@ -58,6 +58,7 @@ struct tick {
     uint32_t is_sent; /* to a carrier that does not run yet: `tid` is that of the last one, which sleeps */
     struct watched watched; /* the monitor's */
     uint64_t in_call;       /* the last one found it in the kernel: switches + 1 */
+    long slept;             /* and its kernel thread had slept so often */
     uint64_t resumed;       /* where the present, preempted unit resumes; 0: it has resumed */
     uint64_t again;         /* the present unit was preempted there, and resumes its call: switches + 1 */
     struct {

@@ -127,9 +127,6 @@ TEST_P(Masks, OfManyShortHandlers) {
 // ... also where the kernel takes the CPU away for long, mostly at a tick, in whose handler the signal is blocked: no relief is
 // asked for, on whose kernel thread these threads would run with other signals blocked.
 TEST_P(Masks, OfManyShortHandlersBesideProcessesThatCompute) {
-    if (GetParam() == THRUM_PREEMPT_KLT)
-        GTEST_SKIP()
-            << "a carrier waits for a CPU in more places than the tick's handler: relief may begin there";
     std::vector<pid_t> hogs(2 * std::thread::hardware_concurrency());
     for (pid_t &hog : hogs)
         if ((hog = fork()) == 0) {
