@@ -25,10 +25,7 @@ static void arrive(struct barrier *barrier) {
         return;
     }
     barrier->arrived = 0;
-    struct abt_waiter *first = barrier->list.first;
-    barrier->list.first = NULL;
-    abt_unlock(&barrier->lock);
-    abt_wake_all(first);
+    abt_unlock_and_wake_all(&barrier->lock, &barrier->list);
 }
 
 static void delete (struct barrier *barrier) {

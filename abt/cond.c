@@ -81,9 +81,6 @@ ABT_EXPORT int ABT_cond_broadcast(ABT_cond handle) {
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_COND);
     struct cond *cond = cond_of(handle);
     abt_lock(&cond->lock);
-    struct abt_waiter *first = cond->list.first;
-    cond->list.first = NULL;
-    abt_unlock(&cond->lock);
-    abt_wake_all(first);
+    abt_unlock_and_wake_all(&cond->lock, &cond->list);
     return ABT_SUCCESS;
 }

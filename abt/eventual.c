@@ -89,10 +89,7 @@ ABT_EXPORT int ABT_eventual_set(ABT_eventual handle, void *value, int nbytes) {
     if (nbytes > 0)
         memcpy(eventual->value, value, (size_t)nbytes);
     store_release(&eventual->is_ready, 1);
-    struct abt_waiter *first = eventual->list.first;
-    eventual->list.first = NULL;
-    abt_unlock(&eventual->lock);
-    abt_wake_all(first);
+    abt_unlock_and_wake_all(&eventual->lock, &eventual->list);
     return ABT_SUCCESS;
 }
 
@@ -178,10 +175,7 @@ ABT_EXPORT int ABT_future_set(ABT_future handle, void *value) {
         future->callback(future->values);
     abt_lock(&future->lock);
     store_release(&future->is_ready, 1);
-    struct abt_waiter *first = future->list.first;
-    future->list.first = NULL;
-    abt_unlock(&future->lock);
-    abt_wake_all(first);
+    abt_unlock_and_wake_all(&future->lock, &future->list);
     return ABT_SUCCESS;
 }
 

@@ -264,30 +264,8 @@ void add_verdict(JsonObject &object, const Report &report) {
         .add("scaling_text", json_string(report.scaling_text));
 }
 
-// The same names as of the whole, of what there is of it.
-std::string child_json(const Report &child) {
-    return JsonObject()
-        .add("id", std::to_string(child.process))
-        .add("name", json_string(child.command.front()))
-        .add("cpu", json_number(child.own_cpu, kSeconds))
-        .add("verdict", json_string(child.verdict))
-        .add("findings", json_array(child.findings, finding_json))
-        .add("sampled_threads", std::to_string(child.sampled_threads))
-        .add("sampled_wall", json_number(child.sampled_wall, kSeconds))
-        .add("rate", json_number(child.rate, 2))
-        .add("samples", std::to_string(child.samples))
-        .add("doing", doing_json(child))
-        .add("locks", json_array(child.locks, lock_use_json))
-        .add("waits", sites_json(child, child.waits))
-        .add("others", sites_json(child, child.others))
-        .add("deadlock", deadlock_json(child.deadlock))
-        .add("threads", json_array(child.threads, thread_json))
-        .add("profile_source", string_or_null(child.profile_source))
-        .add("burns", sites_json(child, child.burns))
-        .text();
-}
-
-void add_sampled(JsonObject &object, const Report &report) {
+// What the sampler saw, of the program or of a process that it started: under the same names.
+void add_seen(JsonObject &object, const Report &report) {
     object.add("sampled_threads", std::to_string(report.sampled_threads))
         .add("sampled_wall", json_number(report.sampled_wall, kSeconds))
         .add("rate", json_number(report.rate, 2))
@@ -297,8 +275,26 @@ void add_sampled(JsonObject &object, const Report &report) {
         .add("waits", sites_json(report, report.waits))
         .add("others", sites_json(report, report.others))
         .add("deadlock", deadlock_json(report.deadlock))
-        .add("threads", json_array(report.threads, thread_json))
-        .add("threads_created", std::to_string(report.threads_created))
+        .add("threads", json_array(report.threads, thread_json));
+}
+
+// The same names as of the whole, of what there is of it.
+std::string child_json(const Report &child) {
+    JsonObject object;
+    object.add("id", std::to_string(child.process))
+        .add("name", json_string(child.command.front()))
+        .add("cpu", json_number(child.own_cpu, kSeconds))
+        .add("verdict", json_string(child.verdict))
+        .add("findings", json_array(child.findings, finding_json));
+    add_seen(object, child);
+    object.add("profile_source", string_or_null(child.profile_source))
+        .add("burns", sites_json(child, child.burns));
+    return object.text();
+}
+
+void add_sampled(JsonObject &object, const Report &report) {
+    add_seen(object, report);
+    object.add("threads_created", std::to_string(report.threads_created))
         .add("threads_joined", std::to_string(report.threads_joined))
         .add("threads_counted", json_boolean(report.threads_counted))
         .add("own_cpu", json_number(report.own_cpu, kSeconds))

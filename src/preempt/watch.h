@@ -9,8 +9,8 @@
  * So while threads are preempted the monitor (monitor.h) looks now and then. A worker whose ticks are on, that has
  * neither taken one nor switched for a while, and whose kernel thread has the signal blocked, is relieved (relief.c)
  * as long as that lasts. If that kernel thread is runnable, it must also have run meanwhile: one that waits for a CPU in
- * the midst of the tick's handler, or has just been sent the worker, is not stuck. If all relief workers are stuck themselves one more is made: any number of threads may block
- * signals at one time.
+ * the midst of the tick's handler, or has just been sent the worker, is not stuck. If all relief workers are stuck
+ * themselves one more is made: any number of threads may block signals at one time.
  *
  * Asleep: with no thread preempted nothing is looked at. A worker that preempts a thread (1) counts it in
  * preempt.away or preempt.away_in_pools, (2) reads `asleep`, and wakes the monitor if it is set. The monitor (1) sets
