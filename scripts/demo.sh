@@ -66,6 +66,11 @@ under() {
 # The threads created and reused by all processes of the last run. Without thrum they are not counted.
 threads_of_summary() { # VARIANT
     [[ $1 == thrum ]] || { echo - -; return; }
+    # Of several processes there is a table, with their sums in its line "together".
+    if grep -q '^thrum: *together ' "$work/log"; then
+        awk '$1 == "thrum:" && $2 == "together" { print $4, $5 }' "$work/log"
+        return
+    fi
     grep -o 'created [0-9]*, reused [0-9]*' "$work/log" |
         awk '{ created += $2; reused += $4 } END { print created + 0, reused + 0 }'
 }
