@@ -8,23 +8,23 @@ passed=0 failed=0 skipped=0
 jobs=$(nproc)
 test_jobs=$((2 * jobs)) # most tests wait for most of their time; those that want all CPUs say so (PROCESSORS)
 launcher=() # what ctest is started with, if anything
-# Whether a compiler warning is an error. Out of the environment before a test starts: libthrum reports a variable THRUM_...
-# that it does not know, and this one is for the build.
-warnings_are_errors=${THRUM_WERROR:-OFF}
+# Whether a compiler warning is an error; not said, a build stays as it is, for a change of this option compiles everything
+# again. Out of the environment before a test starts: libthrum reports a variable THRUM_... that it does not know.
+warnings_are_errors=(${THRUM_WERROR:+-DTHRUM_WERROR="$THRUM_WERROR"})
 unset THRUM_WERROR
 not_started='<skipped message="(Unable to find|Required Files|Failed to start|Fixture dep)' # in its report
 
 heading() { printf '\n== %s\n' "$*"; }
 
 # build PRESET [cmake -D options]: configures and builds, quiet unless something is wrong. A compiler
-# warning is something wrong where THRUM_WERROR=ON is in the environment.
+# warning is something wrong where THRUM_WERROR=ON is in the environment, or was when the build was made.
 build() {
     local preset=$1 log
     shift
     mkdir -p build
     log=build/$preset.log
     heading "build $preset (takes minutes the first time; $log)"
-    if ! cmake --preset "$preset" -DTHRUM_WERROR="$warnings_are_errors" "$@" >"$log" 2>&1; then
+    if ! cmake --preset "$preset" "${warnings_are_errors[@]}" "$@" >"$log" 2>&1; then
         cat "$log"
         return 1
     fi
