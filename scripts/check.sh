@@ -1,16 +1,37 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make check: what to run while working, in a minute and a half after a change of one file. Builds what the unit tests need,
-# runs those of the release build, and looks over the files that have changed since the last commit (of a clean tree: in
-# it): their format, clang-tidy, the order of folders.
+# make check: what to run while working, in a minute and a half after a change of one file. Builds, runs the unit tests of
+# the release build that the changed files concern, and looks over these files: their format, clang-tidy, the order of
+# folders. The changed files are those that differ from the last commit; where nothing differs, those that it changed.
+# Suites that take more than 5 s (tests/costs.txt) are left to ./test.
 # Usage: scripts/check.sh [ctest options]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/lib.sh
 
+most=5 # seconds that a suite may take here
+
+# suites_of: what the names of the suites begin with that the changed files concern; the files are read.
+suites_of() {
+    local file
+    while read -r file; do
+        case $file in
+            cli/* | stat/* | tests/unit/cli/* | tests/programs/*) echo cli ;;
+            cache/* | src/kthread/* | tests/unit/base/*) echo base ;;
+            bench/* | examples/*) echo "${file%%/*}" ;;
+            abt/* | tests/unit/abt/*) echo abt ;;
+            src/* | include/* | tests/*) printf '%s\n' base ult abt ;;
+        esac
+    done
+    echo build
+}
+
 scripts/setup.sh test
 build release
-run_tests release -L unit -LE 'heavy|debug' "$@"
+suites=$(scripts/lint.sh --list-changed | suites_of | sort -u | paste -sd'|')
+long=$(awk -v most=$most -v suites="^($suites)[.]" '$3 > most && $1 ~ suites { print $1 }' tests/costs.txt | paste -sd'|')
+echo "suites of ${suites//|/, }; those of more than $most s are left to ./test"
+run_tests release -L unit -LE 'heavy|debug' -R "^($suites)\\." -E "^(${long:-none})\$" "$@"
 check "lint of the changed files" scripts/lint.sh --changed
 summary

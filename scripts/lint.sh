@@ -17,11 +17,12 @@ mapfile -t sources < <(find "${folders[@]}" -name '*.[ch]' -o -name '*.cpp' -o -
 
 # Keeps of the lines that are read those that name a changed file; the whole list where all is asked for.
 only_changed() { cat; }
-if [[ ${1:-} == --changed ]]; then
+if [[ ${1:-} == --changed || ${1:-} == --list-changed ]]; then
     command -v git >/dev/null && git rev-parse --git-dir >/dev/null 2>&1 ||
         { echo "lint.sh: --changed needs git and its repository" >&2; exit 77; }
     changed=$({ git diff --name-only HEAD; git ls-files --others --exclude-standard; } | sort -u)
     [[ -n $changed ]] || changed=$(git diff --name-only HEAD~1 HEAD 2>/dev/null || true)
+    [[ $1 == --changed ]] || { echo "$changed"; exit; }
     only_changed() { grep -Fx -f <(sed "p; s|^|$PWD/|; p; s|^$PWD/|./|" <<<"$changed") || true; }
     mapfile -t sources < <(printf '%s\n' "${sources[@]}" | only_changed)
 fi

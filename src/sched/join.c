@@ -257,3 +257,4 @@ int thrum_detach(thrum_t unit) {
 bool thrum_is_detached(thrum_t unit) {
     return handle_check(unit) == 0 && load_acquire(&unit->join) == JOIN_DETACHED;
 }
+/* x */
