@@ -5,7 +5,7 @@
 //
 // Times come from bare runs with different numbers of threads (stat/sweep.cpp); causes from further runs that are
 // observed from outside, or counted from inside (stat/layers.hpp). Without a number of threads to vary there is one
-// run, which is observed from outside. stat/examination.cpp makes the runs, stat/rules.cpp concludes,
+// run, which is observed from outside. stat/examination.cpp makes the runs, stat/rules/ concludes,
 // stat/report_*.cpp print.
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the rules ask of a report, worked out once: shares, ratios, and the locks that threads waited for, each with
-// the function that is to blame. Used by rules.cpp, origins.cpp, verdict_text.cpp and the reports.
+// the function that is to blame. Used by rules/, origins.cpp, verdict_text.cpp and the reports.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // Libraries of the system whose functions have no names although threads wait or burn CPU time in them: they came without
 // debugging information, and what they do inside cannot be told. (Of the program and its own libraries unwind.cpp says it.)
-// Used by rules.cpp.
+// Used by rules/table.cpp.
 #pragma once
 
 #include <string>

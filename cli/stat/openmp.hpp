@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the runtime libraries of OpenMP are called for (gcc's libgomp, LLVM's libomp): a waiting thread shows the name of a
-// function that no program's source has; this is the way back to the directive. Used by facts.cpp, rules.cpp and
+// function that no program's source has; this is the way back to the directive. Used by facts.cpp, rules/ and
 // report_text.cpp.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a program's threads come from, as far as its report knows: used by rules.cpp.
+// Where a program's threads come from, as far as its report knows: used by rules/.
 #pragma once
 
 #include "stat/facts.hpp"

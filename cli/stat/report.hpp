@@ -155,7 +155,7 @@ struct Process {
 enum class Confidence : std::uint8_t { kLow, kMedium, kHigh };
 const char *name_of(Confidence confidence);
 
-// What a rule concluded (rules.cpp); the first of Report::findings is the CAUSE.
+// What a rule concluded (rules/); the first of Report::findings is the CAUSE.
 struct Finding {
     std::string rule;  // its name in docs/guide/stat.md and --json: "hidden-lock", "oversubscribed", ...
     std::string cause; // one line: "Hidden lock in libc: random()"

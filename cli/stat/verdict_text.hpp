@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether threads help, from the times of the bare runs, and the sentence that says so. Used by rules.cpp.
+// Whether threads help, from the times of the bare runs, and the sentence that says so. Used by rules/table.cpp.
 //
 // S is the speedup of the most threads with the interval that it lies in (scaling.hpp), I what the cores allow, C the ratio
 // of the CPU times:

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of locks: hidden ones of libraries, the allocator's, and those of the program. Each culprit (facts.hpp) is of one
+// kind at most: held asleep, around everything, handed over in a convoy, or hot.
+#include "stat/rules/rule.hpp"
+
+#include <algorithm>
+
+#include "stat/facts.hpp"
+#include "stat/rules/findings.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr double kExactRate = 2000; // waits for a second of CPU time, where they were counted
+// Of waits for locks, that are seen or counted: of fewer, each may be chance.
+constexpr std::uint64_t kFewWaits = 5;
+constexpr double kFewCounted = 200;
+
+bool waits_count(const Facts &facts) {
+    const bool by_count = facts.exact_rate >= kExactRate && facts.exact_waits >= kFewCounted &&
+                          // cheap ones, perhaps, that nothing is lost by
+                          (has_lost(facts) || facts.exact_share >= kLockShareAlone);
+    return by_count || (samples_of(facts.report.waits) >= kFewWaits &&
+                        facts.lock_share >= (has_lost(facts) ? kLockShare : kLockShareAlone));
+}
+
+constexpr double kMostlyLocking = 0.6; // of CPU time, in a lock's calls
+
+// Of one run, which has nothing to compare with: threads wait for it now and then, and take and give it back most of all. Where
+// they do little else they wait little, since it is free again before they sleep.
+bool is_fought_for(const Facts &facts, const Culprit &culprit) {
+    const bool waits = culprit.burned >= kHighLockShare && facts.lock_share >= kLockShare;
+    const bool takes =
+        culprit.kind == Culprit::kOwn && culprit.burned >= kMostlyLocking && culprit.samples >= kFewSamples;
+    return !facts.is_compared() && (waits || takes);
+}
+
+// Fought for without waiting: CPU time that was not spent there with the fewest threads.
+bool burns_count(const Facts &facts, const Culprit &culprit) {
+    const double grown = culprit.burned * std::max(1.0, facts.inflation) - culprit.burned_one;
+    return facts.inflation >= kInflated && facts.has_profile(kFewSamples) && culprit.burned >= kBurned &&
+           grown >= kBurned;
+}
+
+void add_lock_evidence(const Facts &facts, const Culprit &culprit, Finding &found) {
+    if (culprit.samples > 0)
+        found.evidence.push_back(
+            percent(culprit.wait_share) + " of " +
+            counted(static_cast<double>(culprit.samples) / std::max(culprit.wait_share, 1e-9), "sample") +
+            " of lock waits; waiting for locks was " + percent(facts.lock_share) +
+            " of the threads' active time" +
+            (facts.is_without_messages ? ", waits for messages left out" : ""));
+    if (culprit.burned > 0)
+        found.evidence.push_back(percent(culprit.burned) + " of CPU time" +
+                                 (facts.report.burns_one.empty()
+                                      ? ""
+                                      : ", " + percent(culprit.burned_one) + " with the fewest threads"));
+    if (facts.inflation > 0)
+        found.evidence.push_back(cpu_evidence(facts));
+    if (culprit.lock == nullptr)
+        return;
+    const LockUse &use = *culprit.lock;
+    if (use.waits)
+        found.evidence.push_back(counted(static_cast<double>(*use.waits), "wait") + " for it counted, " +
+                                 duration(use.seconds) +
+                                 (facts.report.exact_estimated ? " by estimate" : " in all"));
+    if (!use.lock.text.empty())
+        found.evidence.push_back("lock: " + use.lock.text +
+                                 (use.waiters_most > 0 ? "; " + fixed(use.waiters_mean, 1) +
+                                                             " threads waited for it on average, " +
+                                                             std::to_string(use.waiters_most) + " at most"
+                                                       : ""));
+}
+
+constexpr double kMainCulprit = 0.6; // of lock waits: the one to blame
+
+Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
+    const bool main = culprit.wait_share >= kMainCulprit && culprit.samples >= kFewSamples;
+    const bool lost = facts.lock_share >= kHighLockShare || facts.inflation >= kInflated || has_lost(facts);
+    if (main && lost)
+        return Confidence::kHigh;
+    return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
+}
+
+constexpr double kCulprit = 0.25; // of lock waits: worth a finding
+
+// Those that enough of the waiting, or of the CPU time that was lost, goes to.
+std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Facts &, const Culprit &)) {
+    std::vector<const Culprit *> list;
+    for (const Culprit &culprit : facts.culprits) {
+        const bool by_waits =
+            (waits_count(facts) || is_fought_for(facts, culprit)) && culprit.wait_share >= kCulprit;
+        if ((by_waits || burns_count(facts, culprit)) && is_kind(facts, culprit))
+            list.push_back(&culprit);
+    }
+    return list;
+}
+
+Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rule, const std::string &cause,
+                     const std::string &fix) {
+    Finding found = finding(rule, cause, culprit.fix.empty() ? fix : culprit.fix,
+                            confidence_of(facts, culprit), culprit.place);
+    add_lock_evidence(facts, culprit, found);
+    found.explains =
+        std::max(culprit.wait_share * std::max(facts.lock_share, facts.exact_share), culprit.burned);
+    if (!culprit.place.code.empty())
+        found.evidence.push_back("at " + culprit.place.code +
+                                 ": without debugging information its function and line are unknown");
+    return found;
+}
+
+// By what is known of the function. If a thread was seen waiting for a lock in it, there is one after all.
+bool without_lock(const Culprit &culprit) {
+    return culprit.is_lockless && culprit.wait_share <= 0;
+}
+
+} // namespace
+
+Findings hidden_locks(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit :
+         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kHidden; }))
+        found.push_back(
+            lock_finding(facts, *culprit, "hidden-lock",
+                         (without_lock(*culprit) ? "State that all threads share, in " : "Hidden lock in ") +
+                             library_name(culprit->module) + ": " + culprit->name,
+                         culprit->fix));
+    return found;
+}
+
+Findings allocator(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit :
+         guilty(facts, [](const Facts &, const Culprit &one) { return one.kind == Culprit::kAllocator; }))
+        found.push_back(lock_finding(facts, *culprit, "allocator",
+                                     "Threads contend for the memory allocator (" +
+                                         library_name(culprit->module) + ")" + at_place(culprit->place),
+                                     culprit->fix));
+    return found;
+}
+
+namespace {
+
+constexpr double kQueued = 0.6; // of the other threads, waiting for one lock on average
+
+bool is_queue(const Culprit &culprit, double threads) {
+    return culprit.lock != nullptr && threads > 2 && culprit.lock->waiters_mean >= kQueued * (threads - 1);
+}
+
+constexpr double kAsleep = 0.5; // of the looks at threads that wait for a lock: its holder sleeps
+constexpr double kAsleepInCalm = 0.25,
+                 kCalm = 0.1; // likewise where few CPUs are used; CPUs that hardly count
+
+// Waiters sleep for as long as the holder does, however little it does with the lock. Where hardly anything runs,
+// what keeps the holder awake now and then is not what the others wait for.
+bool is_seen_asleep(const Facts &facts, const Culprit &culprit) {
+    const double share = facts.parallelism < kLittleCpu ? kAsleepInCalm : kAsleep;
+    return culprit.lock != nullptr && culprit.lock->holder.looks >= kFewSamples &&
+           culprit.lock->holder.asleep >= share;
+}
+
+// No holder computes under it: threads that do not run can neither fight for a lock nor hand it over.
+bool is_held_in_calm(const Facts &facts, const Culprit &culprit) {
+    return !facts.report.points.empty() && facts.parallelism < kCalm && facts.lock_share >= kHighLockShare &&
+           culprit.samples >= kFewSamples;
+}
+
+bool is_held_asleep(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kOwn &&
+           (is_seen_asleep(facts, culprit) || is_held_in_calm(facts, culprit));
+}
+
+constexpr double kWithin = 0.75; // of one thread's CPU time under one lock: that lock is around everything
+constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a time may have worked
+
+// All that one thread does is done under it, or one thread at a time does anything. On a busy machine that few CPUs were used
+// shows neither.
+bool is_around_everything(const Facts &facts, const Culprit &culprit) {
+    if (culprit.kind == Culprit::kInterpreter)
+        return true;
+    if (culprit.kind != Culprit::kOwn || is_held_asleep(facts, culprit) ||
+        culprit.wait_share < kMainCulprit || facts.parallelism > kOneAtATime ||
+        facts.kernel_share.value_or(0) >= 1 - kUserBound)
+        return false;
+    const bool profiled = !facts.report.burns.empty() || !facts.report.burns_one.empty();
+    if (!profiled)
+        return !facts.is_busy && facts.voluntary_rate < kHandOvers;
+    const Within work = facts.within(culprit.place.function);
+    return work.samples >= kFewSamples && work.share >= kWithin;
+}
+
+constexpr double kHandOver =
+    30e-6; // seconds of CPU time in the lock's calls for each of them: more, and few hand it over
+constexpr double kHandOverSwitches = 30; // or so many times what a switch takes, where that takes longer
+constexpr double kRarelyTaken =
+    0.05; // of the CPU time of the fewest threads, in the lock's calls: less does not show
+
+// That threads queue up is not enough: they do so too while the holder of a lock has no CPU, for other programs' sake. Nor is
+// it where a lock is taken so often that its calls show even with the fewest threads: what it protects is too short to queue for.
+bool is_handed_over(const Facts &facts, const Culprit &culprit) {
+    const double each = std::max(kHandOver, kHandOverSwitches * facts.report.switch_cost);
+    return facts.voluntary_rate >= kHandOvers && culprit.burned <= each * facts.voluntary_rate &&
+           culprit.burned_one <= kRarelyTaken;
+}
+
+bool is_convoy(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) &&
+           !is_around_everything(facts, culprit) && is_queue(culprit, facts.threads) &&
+           is_handed_over(facts, culprit);
+}
+
+bool is_hot(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) &&
+           !is_around_everything(facts, culprit) && !is_convoy(facts, culprit);
+}
+
+std::string named(const Culprit &culprit) {
+    return culprit.name.empty() ? "" : ": " + culprit.name;
+}
+
+const char *sleeping_text(Doing doing) {
+    switch (doing) {
+    case Doing::kInputOutput: return "waits for input or output";
+    case Doing::kIdleWait: return "waits for something else";
+    case Doing::kJoinWait: return "waits for a thread to end";
+    default: return "sleeps";
+    }
+}
+
+// The place to blame is where the holder sleeps.
+Finding asleep_finding(const Facts &facts, const Culprit &culprit) {
+    const Holder &holder = culprit.lock->holder;
+    const Place place = place_of(holder.stack);
+    Finding found = lock_finding(facts, culprit, "held-asleep",
+                                 std::string("A lock is held while its holder ") +
+                                     sleeping_text(holder.doing) + named(culprit) + at_place(place),
+                                 "Release the lock before that, and take it again for the shared data.");
+    add_place_evidence("threads wait for it", culprit.place, found);
+    found.evidence.push_back("its holder itself slept in " + percent(holder.asleep) + " of " +
+                             counted(static_cast<double>(holder.looks), "look") + " at its waiters");
+    found.function = place.function;
+    found.file = place.file;
+    found.line = place.line;
+    return found;
+}
+
+Finding calm_finding(const Facts &facts, const Culprit &culprit) {
+    Finding found = lock_finding(
+        facts, culprit, "held-asleep",
+        "A lock is held while hardly anything runs" + named(culprit) + at_place(culprit.place),
+        "Find out what holds it, and why: another process, or a thread that waits for something else.");
+    found.confidence = std::min(found.confidence, Confidence::kMedium);
+    found.evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used");
+    return found;
+}
+
+} // namespace
+
+Findings held_asleep(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_held_asleep))
+        found.push_back(is_seen_asleep(facts, *culprit) ? asleep_finding(facts, *culprit)
+                                                        : calm_finding(facts, *culprit));
+    return found;
+}
+
+Findings one_lock(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_around_everything)) {
+        const bool python = culprit->kind == Culprit::kInterpreter;
+        found.push_back(lock_finding(
+            facts, *culprit, "one-lock",
+            python ? culprit->name + ": one thread runs Python code at a time"
+                   : "One lock around everything" + named(*culprit) + at_place(culprit->place),
+            python
+                ? "Use processes (multiprocessing), or do the work in code that releases the GIL."
+                : "Hold it only where data is shared, or split the data and give each part its own lock."));
+        found.back().evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used by " +
+                                        counted(facts.threads, "thread"));
+    }
+    return found;
+}
+
+Findings convoy(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_convoy)) {
+        found.push_back(lock_finding(facts, *culprit, "convoy",
+                                     "Lock convoy" + named(*culprit) + at_place(culprit->place),
+                                     "Take it less often, for more work at a time; without priority "
+                                     "inheritance or fairness it is not handed to a sleeping thread."));
+        found.back().evidence.push_back(
+            fixed(facts.voluntary_rate, 0) +
+            " voluntary context switches per second of CPU time: every hand-over of the lock costs a switch");
+    }
+    return found;
+}
+
+Findings hot_mutex(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_hot))
+        found.push_back(lock_finding(
+            facts, *culprit, "hot-mutex",
+            (culprit->is_openmp ? "Hot " + culprit->name : "Hot mutex" + named(*culprit)) +
+                at_place(culprit->place),
+            "Collect per thread and merge occasionally; or split the data, and the lock with it."));
+    return found;
+}
+
+} // namespace thrum::stat

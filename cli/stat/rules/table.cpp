@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of rules, and how it is searched. They are tried from top to bottom. A rule that explains what was lost ends
+// the search for the weaker ones below it: a program that waits for a hidden lock also has threads without a CPU now and
+// then, and reporting both helps no user.
+#include "stat/rules/rule.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "stat/facts.hpp"
+#include "stat/nameless.hpp"
+#include "stat/rules/findings.hpp"
+#include "stat/verdict_text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+enum Weight { kEnds, kExplains, kHints, kRest }; // what is found ends the search for those behind
+
+struct Rule {
+    const char *name;
+    Findings (*find)(const Facts &);
+    Weight weight;
+};
+
+const Rule kRules[] = {
+    {"deadlock", deadlock, kEnds},
+    {"children", children, kEnds},
+    {"hidden-lock", hidden_locks, kExplains},
+    {"allocator", allocator, kExplains},
+    {"held-asleep", held_asleep, kExplains},
+    {"one-lock", one_lock, kExplains},
+    {"convoy", convoy, kExplains},
+    {"hot-mutex", hot_mutex, kExplains},
+    {"thread-churn", thread_churn, kExplains},
+    {"busy-wait", busy_wait, kExplains},
+    {"fixed-time", fixed_time, kHints},
+    {"io-bound", io_bound, kHints},
+    {"sequential", sequential, kHints},
+    {"coherency", coherency, kHints},
+    {"false-sharing", false_sharing, kHints},
+    {"oversubscribed", oversubscribed, kHints},
+    {"scales", scales, kRest},
+    {"inconclusive", inconclusive, kRest},
+};
+
+// Much, a part, or little of what is lost; finer differences are a matter of chance.
+int rank_of(double explains) {
+    return explains >= kHighLockShare ? 2 : explains >= kBurned ? 1 : 0;
+}
+
+// What explains more first, then the surest, and of equals the one that the table has first.
+void order(Findings &findings) {
+    const auto rank = [](const Finding &one) {
+        return std::pair(rank_of(one.explains), static_cast<int>(one.confidence));
+    };
+    std::stable_sort(findings.begin(), findings.end(),
+                     [rank](const Finding &a, const Finding &b) { return rank(a) > rank(b); });
+}
+
+// Where speedup shows no loss.
+Findings of_innocent(const Facts &facts) {
+    Findings found = is_dear_churn(facts) ? thread_churn(facts) : Findings{};
+    return found.empty() ? scales(facts) : found;
+}
+
+Findings search(const Facts &facts) {
+    Findings found;
+    for (const Weight weight : {kEnds, kExplains, kHints, kRest}) {
+        Findings here;
+        for (const Rule &rule : kRules)
+            if (rule.weight == weight && (weight != kRest || here.empty()))
+                for (Finding &one : rule.find(facts))
+                    here.push_back(std::move(one));
+        order(here);
+        std::move(here.begin(), here.end(), std::back_inserter(found));
+        if (!found.empty())
+            break;
+    }
+    return found;
+}
+
+} // namespace
+
+std::vector<std::string> rule_names() {
+    std::vector<std::string> names;
+    for (const Rule &rule : kRules)
+        names.emplace_back(rule.name);
+    return names;
+}
+
+void conclude(Report &report, const std::string &failure) {
+    const Facts facts(report);
+    report.outcome = outcome_of(facts, failure);
+    const bool innocent = report.outcome == Outcome::kScales;
+    report.findings = innocent && report.deadlock.threads.empty() ? of_innocent(facts) : search(facts);
+    const bool is_stuck = !report.findings.empty() && report.findings.front().rule == "deadlock";
+    if (is_stuck && !report.deadlock.threads.empty()) // not one of its children
+        report.outcome = Outcome::kStuck;
+    const bool unsure = report.outcome == Outcome::kInconclusive;
+    const bool said = !report.findings.empty() && report.findings.back().rule == "inconclusive";
+    if (unsure && !said)
+        for (Finding &one : inconclusive(facts))
+            report.findings.push_back(std::move(one));
+    for (Finding &one : report.findings)
+        if (!failure.empty() && one.rule == "inconclusive")
+            one = finding("inconclusive", "The program failed", "Find out why first: its times mean nothing.",
+                          Confidence::kLow);
+    report.verdict = verdict_text(facts, failure);
+    for (std::string &sentence : nameless_libraries(report))
+        report.warnings.push_back(std::move(sentence));
+}
+
+} // namespace thrum::stat

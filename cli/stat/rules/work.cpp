@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of how the work is divided: a fixed time, one thread alone, more threads than cores, input and output.
+#include "stat/rules/rule.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stat/facts.hpp"
+#include "stat/rules/findings.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+// As long with any number of threads, to the hundredth, a whole number of half seconds, and CPU time that grows with them.
+bool has_fixed_time(const Facts &facts) {
+    constexpr double kUnit = 0.5, kLate = 0.02; // seconds
+    constexpr double kAlike = 1.02, kGrown = 1.5;
+    if (!facts.is_compared() || facts.report.is_rated || facts.inflation < kGrown)
+        return false;
+    double shortest = facts.few->wall.median, longest = shortest;
+    for (const Point &point : facts.report.points) {
+        shortest = std::min(shortest, point.wall.median);
+        longest = std::max(longest, point.wall.median);
+    }
+    const double whole = std::round(shortest / kUnit) * kUnit;
+    return whole > 0 && longest <= kAlike * shortest && shortest >= whole - kLate / 4 &&
+           longest <= kAlike * whole + kLate;
+}
+
+} // namespace
+
+Findings fixed_time(const Facts &facts) {
+    if (!has_fixed_time(facts))
+        return {};
+    Finding found = finding(
+        "fixed-time", "The program seems to run for a fixed time, however much its threads get done",
+        "Give it a fixed amount of work instead, or let --rate REGEX read its speed.", Confidence::kMedium);
+    found.evidence.push_back(
+        duration(facts.few->wall.median) + " with " + counted(facts.few->threads, "thread") + " and " +
+        duration(facts.most->wall.median) + " with " + std::to_string(facts.most->threads) + ", at " +
+        fixed(facts.inflation, 1) + "x the CPU time");
+    return {found};
+}
+
+namespace {
+
+// The program's function that the first thread spends most of its CPU time in.
+Place place_of_main(const Facts &facts) {
+    for (const Site &site : facts.report.burns)
+        if (std::any_of(site.stack.begin(), site.stack.end(),
+                        [](const Frame &frame) { return frame.is_user && frame.function == "main"; }))
+            return place_of(site.stack);
+    return {};
+}
+
+constexpr double kAlone = 0.25; // of the time: a single thread had something to do
+
+} // namespace
+
+Findings sequential(const Facts &facts) {
+    const bool many =
+        facts.is_compared() || facts.report.points.empty() || facts.report.points.back().most_threads > 1;
+    const bool has_little_to_do = facts.voluntary_rate >= kHandOvers; // it keeps waiting for something
+    if (!many || has_little_to_do || facts.is_short || facts.alone < kAlone || facts.threads < 2)
+        return {};
+    const Place place = place_of_main(facts);
+    Finding found = finding("sequential", "One thread alone does a part of the work" + at_place(place),
+                            "Parallelise that part, or overlap it with the other threads' work.",
+                            facts.is_busy ? Confidence::kMedium : Confidence::kHigh, place);
+    found.evidence.push_back(percent(facts.alone) + " of the time only one thread had work");
+    if (facts.speedup > 0 && !facts.is_busy && facts.ideal > 1) {
+        const double part = (facts.ideal / facts.speedup - 1) / (facts.ideal - 1);
+        found.evidence.push_back("a speedup of " + fixed(facts.speedup, 2) +
+                                 "x means, by Amdahl's law, that " + percent(std::clamp(part, 0.0, 1.0)) +
+                                 " of the work is sequential");
+    }
+    return {found};
+}
+
+namespace {
+
+// What the runs of a point take where others leave the machine alone, at least: they may have kept it from all that they used
+// of its CPUs, but hardly more of these than of those that the program may not use.
+double free_time(const Report &report, const Point &point) {
+    const double processors = std::max({1U, report.machine.processors, report.host_processors});
+    const double others = point.load.others.value_or(0) + point.load.stolen;
+    return point.wall.low * std::max(0.0, 1 - others / processors);
+}
+
+constexpr double kRunnable = 0.3;  // of the time that threads wanted a CPU, without one
+constexpr double kManyThreads = 4; // threads that want a CPU, to cores
+constexpr double kWorse = 1.05;    // time with more threads than cores to the best time
+
+} // namespace
+
+Findings oversubscribed(const Facts &facts) {
+    const Report &report = facts.report;
+    if (facts.threads <= facts.cores || facts.is_short || facts.lock_share >= kLockShareAlone)
+        return {};
+    double best = 0, one_each = 0; // with any number of threads up to the cores, and with the most of these
+    for (const Point &point : report.points)
+        if (point.threads <= facts.cores) {
+            best = best <= 0 ? point.wall.median : std::min(best, point.wall.median);
+            one_each = point.wall.median;
+        }
+    const double want = facts.wanting / facts.cores;
+    const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
+    const double wanted = of(Doing::kRunning) + of(Doing::kRunnable);
+    const double without = wanted > 0 ? of(Doing::kRunnable) / wanted : 0;
+    const double most = facts.is_compared() ? free_time(report, *facts.most) : 0;
+    // What is lost before there are more threads than cores has another cause, and so the rest of it may have.
+    const bool worse = !facts.is_busy && best > 0 && most > kWorse * one_each &&
+                       most - one_each >= one_each - best && without >= kRunnable;
+    const bool crowded = !facts.is_compared() && !facts.is_busy && want >= kManyThreads;
+    if (!worse && !crowded)
+        return {};
+    const std::string number = counted(facts.cores, "thread");
+    Finding found =
+        finding("oversubscribed",
+                "More threads than cores: " + fixed(facts.wanting, 1) + " want to run, on " +
+                    counted(facts.cores, "core"),
+                "Run " + number + ", one per core.", worse ? Confidence::kMedium : Confidence::kLow);
+    found.evidence.push_back(percent(without) + " of the time that threads were runnable they had no CPU");
+    if (worse)
+        found.evidence.push_back(counted(facts.threads, "thread") + " take " +
+                                 fixed(facts.most->wall.median / best, 2) +
+                                 "x the time of the best number up to " + counted(facts.cores, "core"));
+    return {found};
+}
+
+namespace {
+
+Place place_of_input(const Report &report) {
+    for (const Site &site : report.others)
+        if (is_input_output(site))
+            return place_of(site.stack);
+    return {};
+}
+
+} // namespace
+
+Findings io_bound(const Facts &facts) {
+    const double usable = std::min(facts.threads, facts.cores);
+    const bool is_idle = facts.is_without_messages; // rather than waiting for what it needs
+    if (is_idle || facts.io_share < kInputOutput || facts.parallelism > kLittleCpu * usable)
+        return {};
+    const Place place = place_of_input(facts.report);
+    Finding found =
+        finding("io-bound", "Threads wait for input and output" + at_place(place),
+                "More threads or CPUs do not help beyond the speed of the device or the other side.",
+                facts.io_share >= 0.8 ? Confidence::kHigh : Confidence::kMedium, place);
+    found.evidence.push_back(percent(facts.io_share) + " of the threads' active time; " +
+                             fixed(facts.parallelism, 2) + " CPUs used");
+    return {found};
+}
+
+} // namespace thrum::stat
