@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of memory and of how work is divided (cli/stat/rules/memory.cpp and work.cpp) on reports that are made up.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "stat/rules.hpp"
+#include "stat_case.hpp"
+
+namespace {
+
+TEST(StatRules, MemoryThatIsFoughtFor) {
+    Case made;
+    made.point(1, 0.4, 0.4, 0).point(2, 0.7, 1.4, 0).doing(Doing::kRunning, 1.4);
+    made.burns({own("count"), own("worker", 30)}, 1, 1);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "false-sharing");
+    EXPECT_EQ(report.findings.front().function, "count");
+    EXPECT_EQ(report.findings.front().confidence, Confidence::kLow) << "a hint";
+}
+
+// Where the processor counts, more than a hint: or not, if it counted nothing of the kind.
+TEST(StatRules, MemoryThatIsFoughtForByTheProcessorsCounters) {
+    const auto made = [](double cycles, double misses) {
+        Case one;
+        one.point(1, 1, 1, 0).point(2, 1.1, 2.2, 0).doing(Doing::kRunning, 2.2);
+        one.burns({own("count"), own("worker")}, 1, 1);
+        one.report.counters_one = counts(1e9, 0.7e9, 1e5);
+        one.report.counters = counts(1e9, cycles, misses);
+        return one;
+    };
+    Case shared = made(2e9, 2e7), slow = made(2e9, 1e5);
+    const Finding &counted = shared.concluded().findings.at(0), &hint = slow.concluded().findings.at(0);
+    EXPECT_EQ(counted.rule, "false-sharing");
+    EXPECT_EQ(counted.confidence, Confidence::kMedium);
+    EXPECT_EQ(counted.cause.find("a hint"), std::string::npos) << counted.cause;
+    EXPECT_NE(
+        std::find(counted.evidence.begin(), counted.evidence.end(),
+                  "by the processor's counters 2.9x the cycles per instruction, and 40.0x the cache misses"),
+        counted.evidence.end());
+    EXPECT_EQ(hint.confidence, Confidence::kLow);
+    EXPECT_NE(hint.cause.find("a hint"), std::string::npos) << hint.cause;
+}
+
+TEST(StatRules, CoherencyWhereTheLawSaysSo) {
+    Case made;
+    made.report.machine.processors = 8;
+    for (const unsigned n : {1U, 2U, 4U, 8U}) {
+        const double wall = (1 + 0.03 * n * (n - 1)) / n;
+        made.point(n, wall, wall * n, 0);
+    }
+    made.report.scaling = thrum::stat::Scaling{0, 0.03, 0.01, 5};
+    EXPECT_EQ(rules_of(made.concluded()).find("coherency"), 0U) << rules_of(made.report);
+}
+
+TEST(StatRules, ASequentialPart) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.85, 1, 0).doing(Doing::kRunning, 1);
+    made.thread(0, 0.85).thread(0.7, 0.85);
+    made.burns({own("prepare", 7), own("main", 40)}, 0.7, 0.7)
+        .burns({own("chew", 9), own("worker", 30)}, 0.3, 0.3);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "sequential");
+    EXPECT_EQ(report.findings.front().function, "prepare");
+    EXPECT_EQ(report.outcome, Outcome::kScalesSome);
+}
+
+TEST(StatRules, InputAndOutput) {
+    Case made;
+    made.point(1, 0.55, 0.01, 0.01)
+        .point(4, 0.54, 0.01, 0.01)
+        .doing(Doing::kInputOutput, 2)
+        .doing(Doing::kRunning, 0.02);
+    Site site;
+    site.stack = {library("recv"), own("receive_answer")};
+    site.doing = Doing::kInputOutput;
+    made.report.others.push_back(site);
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "io-bound");
+    EXPECT_EQ(report.findings.front().function, "receive_answer");
+}
+
+TEST(StatRules, MoreThreadsThanCores) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.5, 1, 0).point(32, 0.8, 1.55, 0.04);
+    made.doing(Doing::kRunning, 1.6).doing(Doing::kRunnable, 20);
+    EXPECT_EQ(rules_of(made.concluded()), "oversubscribed");
+}
+
+// On a machine of which the program may use a small part only, what others use is mostly of the rest.
+TEST(StatRules, MoreThreadsThanTheCoresThatMayBeUsed) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.5, 1, 0).point(32, 0.8, 1.55, 0.04).others(10);
+    made.doing(Doing::kRunning, 1.6).doing(Doing::kRunnable, 20);
+    made.report.host_processors = 64;
+    EXPECT_EQ(rules_of(made.concluded()), "oversubscribed");
+    made.report.host_processors = 16;
+    EXPECT_EQ(rules_of(made.concluded()).find("oversubscribed"), std::string::npos);
+}
+
+TEST(StatRules, AThreadThatKeepsWaitingIsNotSequential) {
+    Case made;
+    made.point(1, 1, 0.03, 0.01, 800).point(4, 1, 0.03, 0.01, 820).doing(Doing::kRunning, 0.04);
+    made.thread(0, 0.5, Doing::kRunnable);
+    EXPECT_EQ(rules_of(made.concluded()), "inconclusive");
+}
+
+TEST(StatRules, ThreadsWithoutWork) {
+    Case made;
+    made.point(1, 0.45, 0.02, 0.01)
+        .point(4, 0.45, 0.02, 0.01)
+        .doing(Doing::kRunning, 0.03)
+        .doing(Doing::kIdleWait, 1.6);
+    EXPECT_EQ(rules_of(made.concluded()), "inconclusive");
+    EXPECT_EQ(made.report.outcome, Outcome::kNoFaster);
+}
+
+// Others had the CPUs by turns: what is left of one thread's work is not what only one could do.
+TEST(StatRules, ASequentialPartOnABusyMachine) {
+    const auto busy = [] {
+        Case made;
+        made.point(1, 2, 1, 0).point(4, 2, 1, 0).others(1.4);
+        made.report.points.back().run_delay = 3;
+        made.doing(Doing::kRunning, 1).doing(Doing::kRunnable, 3);
+        return made;
+    };
+    Case delayed = busy(); // 60 % of the time one alone wants a CPU, and all do the same work
+    delayed.slowed(0, 1.2, 0.25).slowed(1.2, 2, 0.25).slowed(1.2, 2, 0.25).slowed(1.2, 2, 0.25);
+    EXPECT_EQ(rules_of(delayed.concluded()), "inconclusive");
+    Case prepared = busy(); // one has done seven tenths of it before there were others
+    prepared.slowed(0, 1.4, 0.7).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1);
+    ASSERT_EQ(rules_of(prepared.concluded()), "sequential inconclusive");
+    EXPECT_EQ(prepared.report.findings.front().evidence.front(), "75 % of the time only one thread had work");
+    Case turns = busy(); // two take turns, at a barrier say, and their creator waits
+    turns.slowed(0, 0.01, 0).slowed(0, 1, 0.5).slowed(1, 2, 0.5);
+    turns.report.threads.back().spans.front().end = 1.9;
+    turns.slowed(1.9, 2, 0.001);
+    EXPECT_EQ(rules_of(turns.concluded()), "inconclusive");
+    Case left_over = busy(); // the same, but in the end
+    left_over.slowed(0.6, 2, 0.7).slowed(0, 0.6, 0.1).slowed(0, 0.6, 0.1).slowed(0, 0.6, 0.1);
+    EXPECT_EQ(rules_of(left_over.concluded()), "inconclusive") << "others may have been let in first";
+}
+
+// Of a program that loses with more threads than cores: what is not for their sake.
+TEST(StatRules, LossesThatAreNotOversubscription) {
+    const auto made = [](double two, double four, double others, double waits) {
+        Case one;
+        one.point(1, 1, 1, 0).point(2, two, 1, 0).point(4, four, 1.3, 0);
+        one.doing(Doing::kRunning, 1.3).doing(Doing::kRunnable, 1.2).doing(Doing::kLockWait, waits);
+        one.report.points.back().load.others = others;
+        return rules_of(one.concluded()).find("oversubscribed") != std::string::npos;
+    };
+    EXPECT_TRUE(made(0.62, 0.7, 0.01, 0));
+    EXPECT_FALSE(made(0.62, 0.7, 0.19, 0)) << "others took a tenth of the machine";
+    EXPECT_FALSE(made(0.62, 0.7, 0.01, 0.6)) << "threads wait for a lock";
+    EXPECT_FALSE(made(1.36, 1.56, 0.01, 0)) << "two threads are slower than one already";
+    EXPECT_TRUE(made(1.1, 1.56, 0.01, 0));
+}
+
+// CPU time is dearer beside other programs.
+TEST(StatRules, MemoryThatOthersMadeDear) {
+    const auto made = [](double most) {
+        Case one;
+        one.point(1, 0.6, 0.4, 0).point(2, 0.9, 0.62, 0).point(4, 1, most, 0).others(1.3);
+        for (Point &point : one.report.points)
+            point.run_delay = 1;
+        return rules_of(one.concluded()).find("false-sharing") != std::string::npos;
+    };
+    EXPECT_FALSE(made(0.42));
+    EXPECT_FALSE(made(0.85)) << "2.1 times as much, for two cores";
+    EXPECT_TRUE(made(0.9));
+}
+
+} // namespace
