@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is concluded of reports that are made up (cli/stat/rules.hpp), and of names of functions: cases that were told wrongly
-// once. stat_rules_test.cpp goes through the rules.
+// once. stat_rules_*_test.cpp go through the rules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
