@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See sched/own.h. */
-#include "sched/own.h"
+/* See sched/upward.h. */
+#include "sched/upward.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -17,11 +17,9 @@
 #include "preempt/frame_stack.h"
 #include "preempt/monitor.h"
 #include "preempt/own_stack.h"
-#include "sched/own.h"
+#include "sched/upward.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
-
-struct preempt preempt;
 
 /* What is kept back for the primary, and two that may be lent at once. */
 enum { OTHER_BLOCKS = 1 + 2 };
@@ -29,19 +27,6 @@ enum { OTHER_BLOCKS = 1 + 2 };
 static struct exception_globals *(*exceptions_here)(void);
 
 static struct lock reserves; /* of other workers, against their end */
-
-bool preempt_lends(enum thrum_preempt_mode mode) {
-    return mode == THRUM_PREEMPT_LEND || mode == THRUM_PREEMPT_OWN_TLS;
-}
-
-bool preempt_carries(enum thrum_preempt_mode mode) {
-    return mode == THRUM_PREEMPT_KLT;
-}
-
-uint32_t preempt_owners_at_once(void) {
-    uint32_t owners = load_relaxed(&preempt.owners), workers = load_acquire(&runtime.count);
-    return owners < workers ? owners : workers;
-}
 
 /* A worker runs on one; once armed it has a reserve, and there is the relief worker. */
 static int start_keeping(const struct preempt_callbacks *callbacks) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Carriers: kernel threads that run workers, one after another (mode KLT). Defined by src/preempt/carrier.c.
+/* Carriers: kernel threads that run workers, one after another (mode KLT). What moves workers is preempt/carrier.c
+ * (upward.h).
  *
  * Where threads are preempted with their kernel threads, a worker is not tied to one kernel thread, but moves from
  * one to another. A preempted unit keeps the kernel thread under it, and the worker continues on another one. A
@@ -34,6 +35,7 @@
 #include "sched/tcb.h"
 #include "sched/trace.h"
 #include "sched/unit.h"
+#include "sched/upward.h"
 
 struct carrier {
     struct tcb tcb;        /* first: its own */
@@ -53,15 +55,5 @@ struct carrier {
 
 /* r/o while there are workers */
 extern bool carriers_are_used;
-
-/* The worker continues elsewhere with `next`, at once, while `self` keeps the present kernel thread. `self` has
- * announced itself by UNIT_KEPT, or is the primary. If `next` keeps no kernel thread, the worker continues on its
- * reserve, and gets `spare`, which may be NULL, as the new reserve. Returns when a worker resumes `self`, inside. */
-void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next, struct tcb *spare,
-                  enum thrum_trace_kind why);
-
-/* The worker leaves its loop `self` and the present kernel thread for the one that `unit` keeps. Returns when the
- * loop is resumed. Inside. */
-void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "arch_tls.h"
+#include "sched/upward.h"
 
 struct worker;
 
@@ -24,9 +25,6 @@ extern __thread uint32_t thrum_nopreempt __attribute__((visibility("hidden"), tl
 static inline struct worker *worker_here(void) {
     return ARCH_TLS_LOAD(thrum_worker);
 }
-
-/* A preemption came while the region was open: do now what the signal did not. */
-void preempt_pending(void);
 
 /* Into the runtime: from here the unit stays on this worker, whose queues and caches are the caller's. NULL on an
  * external kernel thread. */

@@ -5,44 +5,13 @@
 #include <errno.h>
 
 #include "base/misuse.h"
-#include "base/slab.h"
 #include "sched/order.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
-static struct {
-    struct lock lock;
-    struct slab pools, memory; /* under lock */
-} memory = {.pools = SLAB_INIT(struct thrum_pool), .memory = SLAB_INIT(char[POOL_MEMORY])};
-
-static void *get(struct slab *slab) {
-    enter();
-    lock_acquire(&memory.lock);
-    void *object = slab_alloc_locked(slab);
-    lock_release(&memory.lock);
-    leave();
-    return object;
-}
-
 /* The threads in it belong to a runtime that has ended. */
 static bool is_of_ended_runtime(void) {
     return load_relaxed(&runtime.gone);
-}
-
-static void put(struct slab *slab, void *object) {
-    enter();
-    lock_acquire(&memory.lock);
-    slab_free_locked(slab, object);
-    lock_release(&memory.lock);
-    leave();
-}
-
-void *pool_memory_get(void) {
-    return get(&memory.memory);
-}
-
-void pool_memory_put(void *object) {
-    put(&memory.memory, object);
 }
 
 static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
@@ -59,10 +28,10 @@ static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
 int thrum_pool_create(thrum_pool_t *result, enum thrum_pool_kind kind) {
     if (is_null(result))
         return EINVAL;
-    struct thrum_pool *pool = get(&memory.pools);
+    struct thrum_pool *pool = pool_new();
     int error = pool != NULL ? init_kind(pool, kind) : ENOMEM;
     if (error != 0 && pool != NULL)
-        put(&memory.pools, pool);
+        pool_free(pool);
     if (error == 0) {
         pool->is_ours = true;
         *result = pool;
@@ -75,7 +44,7 @@ int thrum_pool_create_user(thrum_pool_t *result, const struct thrum_pool_ops *op
         return EINVAL;
     if (ops->push == NULL || ops->pop == NULL || ops->size == NULL)
         return EINVAL;
-    struct thrum_pool *pool = get(&memory.pools);
+    struct thrum_pool *pool = pool_new();
     if (pool == NULL)
         return ENOMEM;
     pool->ops = *ops;
@@ -114,7 +83,7 @@ int thrum_pool_destroy(thrum_pool_t pool) {
         return EBUSY;
     if (pool->ops.destroy != NULL)
         pool->ops.destroy(pool->data);
-    put(&memory.pools, pool);
+    pool_free(pool);
     return 0;
 }
 
@@ -192,9 +161,4 @@ void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
     unit_set_pool(thread, pool);
     pool_push(pool, thread);
     leave();
-}
-
-void pool_fork_child(void) {
-    lock_reset(&memory.lock);
-    memory.pools.free = memory.memory.free = NULL;
 }

@@ -36,6 +36,9 @@ unsigned pool_priority_highest(const struct thrum_pool *pool);
 int pool_deadline_init(struct thrum_pool *pool);
 int pool_deque_init(struct thrum_pool *pool);
 
+/* Pools themselves: zeroed; NULL without memory. Not in a signal handler. */
+struct thrum_pool *pool_new(void);
+void pool_free(struct thrum_pool *pool);
 /* Memory for them: zeroed, kept for good in the slab of its size. NULL without memory. */
 void *pool_memory_get(void);
 void pool_memory_put(void *memory);

@@ -25,20 +25,11 @@
 #include "sched/keys.h"
 #include "sched/life.h"
 #include "sched/order.h"
-#include "sched/own.h"
 #include "sched/scheduler.h"
 #include "sched/suspend.h"
+#include "sched/upward.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
-
-static char *unit_at(const struct depot_shape *shape, char *chunk, unsigned i) {
-    return chunk + shape->size * (i + 1);
-}
-
-struct depot unit_depot = {.shape = {.chunk = 64 * 1024,
-                                     .per_chunk = 64 * 1024 / sizeof(struct thrum_unit) - 1,
-                                     .object = unit_at,
-                                     .size = sizeof(struct thrum_unit)}};
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 

@@ -7,8 +7,8 @@
 #include "base/misuse.h"
 #include "sched/attributes.h"
 #include "sched/cancel.h"
-#include "sched/own.h"
 #include "sched/pool.h"
+#include "sched/upward.h"
 #include "sched/wait.h"
 
 /* One that waits, on its own stack. */

@@ -22,6 +22,7 @@
 #include "arch_tcb.h"
 #include "base/atomic.h"
 #include "sched/current.h"
+#include "sched/upward.h"
 
 struct thrum_unit;
 struct worker;
@@ -42,16 +43,6 @@ struct tcb {
 
 /* r/o */
 extern bool tcb_is_cheap;
-
-/* The unit that the worker, which is short of a block in reserve, runs instead of `unit`: `unit` itself; or, if the
- * worker still has no block and `unit` would need one if it were preempted, another one, and `unit` is put back;
- * NULL: none. Inside. Defined by src/preempt/lend.c. */
-struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit);
-
-/* The primary, which has its block for life, resumes on this worker, or leaves it. Inside. Defined by
- * src/preempt/primary.c. */
-void primary_comes(struct worker *worker);
-void primary_leaves(struct worker *worker);
 
 /* What a worker takes for its exceptions while its unit has a block of its own. It says that some are in flight, so
  * that the switch is a slow one (worker.h). No thread writes to it. */

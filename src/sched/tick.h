@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ticks interrupt a worker once a slice, while another unit is runnable. Defined by src/preempt.
+/* Ticks interrupt a worker once a slice, while another unit is runnable. What starts and stops them is
+ * src/preempt's (upward.h).
  *
  *   state  meaning                                               left
  *   NEVER  the runtime has no preemption
@@ -28,6 +29,7 @@
 
 #include "base/atomic.h"
 #include "os/alarm.h"
+#include "sched/upward.h"
 #include "thrum/preempt.h"
 
 struct frame_stack;
@@ -95,28 +97,7 @@ struct tick {
     uint32_t sent, skipped; /* the last signal has not come yet; another one would have been due since */
 };
 
-/* The worker is about to run a unit from its loop; its state is OFF. Inside. */
-void tick_begin(struct worker *worker);
-
-/* It searches: its state is REST. */
-void tick_end(struct worker *worker);
-
-/* If it rests it gets ticks again: there is something to do, or to find out. By any thread, signal handlers too. */
-void tick_resume(struct worker *worker);
-
-/* A timer was started that goes off before all others of this worker. Inside. */
-void tick_has_deadline(struct worker *worker, uint64_t deadline);
-
-/* Something was pushed while some rest. Inside. */
-void tick_wake_resting(void);
-
 /* The runtime preempts; r/o while there are workers. */
 extern bool ticks_are_possible;
-
-/* There is something that goes before what this worker runs. Inside. */
-void tick_interrupt(struct worker *worker);
-
-/* A thread requests this mode (DEFAULT: any) and a slice (us; 0: any). False: the runtime does not have it. */
-bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/memory.h"
-#include "sched/own.h"
+#include "sched/upward.h"
 #include "sched/worker.h"
 
 _Static_assert(_Alignof(struct thrum_unit) == THRUM_TRACE_KIND_MASK + 1, "the kind is beside its address");

@@ -136,11 +136,11 @@ struct thrum_unit *pick_slow(struct worker *worker);
 /* For a unit that is interrupted: oldest first, from all queues that this worker looks at, and from others'. */
 struct thrum_unit *pick_fairly(struct worker *worker);
 
+/* For a worker without work: from all queues, after timers have been looked at. */
+struct thrum_unit *pick_anywhere(struct worker *worker);
+
 /* Is there something that any worker would run, or see to? */
 bool has_work_for_any(void);
-
-/* Its loop must do something else than run units: it is stopped, or another scheduler is wanted. */
-bool worker_is_called_away(const struct worker *worker);
 
 static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct worker *worker) {
     struct thrum_unit *unit = deque_pop(&worker->deque);
@@ -164,6 +164,15 @@ static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit
     if (__builtin_expect(!deque_push(&worker->deque, unit), 0))
         run_queue_overflow(unit);
     idle_wake_check(&runtime.idle);
+}
+
+/* Marsaglia's xorshift64. Inside. */
+static inline uint64_t worker_random(struct worker *worker) {
+    uint64_t x = worker->random;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return worker->random = x;
 }
 
 /* One of its counters: written by itself only, read by any thread. */
@@ -217,9 +226,6 @@ void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_un
                  enum thrum_trace_kind why);
 void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
                struct thrum_unit *parent);
-
-/* Inside. */
-uint64_t worker_random(struct worker *worker);
 
 /* yield.c: enqueues a runnable unit that gives up its worker. It has announced itself. `place` is an earlier result of
  * unit_place. `to_all`: where all workers look, if it may run on any. */
@@ -282,6 +288,9 @@ static inline int handle_check(const struct thrum_unit *unit) {
 }
 
 /* --- waiting and waking ------------------------------------------------------------------------------- */
+
+/* external.c. The unit is one that stands for an external kernel thread. */
+void unit_wake_external(struct thrum_unit *unit);
 
 /* The caller's unit. On an external kernel thread one that stands for it (worker is NULL then). */
 struct thrum_unit *unit_external(void);
@@ -359,9 +368,6 @@ void migrate_fork_child(void);
 /* True: it was suspended and the caller must run it. False: it continues when it next means to wait. */
 bool unit_take_suspended(struct thrum_unit *unit);
 
-/* Defined by src/runtime: starts a runtime where there is none. 0 or an errno. */
-int scheduler_start_default(void);
-
 /* --- life of a worker --------------------------------------------------------------------------------- */
 
 /* 0 or ENOMEM. */
@@ -394,6 +400,12 @@ static inline bool worker_is_leaving(const struct worker *worker) {
 
 static inline bool worker_relieves(const struct worker *worker) {
     return load_relaxed(&worker->stay) == WORKER_RELIEVES;
+}
+
+/* Its loop must do something else than run units: it is stopped, or another scheduler is wanted. */
+static inline bool worker_is_called_away(const struct worker *worker) {
+    return load_relaxed(&runtime.stopping) || worker_is_leaving(worker) ||
+           load_acquire(&worker->wanted_sched) != worker->sched;
 }
 
 /* The caller is a loop or a scheduler: runs the unit until it waits, yields or ends. Inside. */

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A ctest (build.calls): calls between libthrum's objects go downwards, as its folders stand in docs/internals/architecture.md.
+
+Which object needs which is read from their symbols by nm. Three things hold:
+
+- From one folder to another a symbol is needed only downwards, but for those that a header of the lower folder names
+  (UPWARD): these are all that it asks of folders above it.
+- Inside a folder, such calls left out, no cycle has more than three objects, but for the knots listed here. A knot may
+  only shrink: an object that joins one fails the test, and so does one that has left it and is still listed.
+- What libthrum offers in libc's place (clock_gettime and others) is a call of libc to the caller.
+
+Usage: check-calls.py SOURCES NM OBJECT...
+"""
+
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ORDER = "base arch os kthread context sched preempt sync inspect runtime".split()
+UPWARD = {
+    "arch": ["src/arch/x86_64/arch_context.h"],  # context.S begins and ends units
+    "sched": ["src/sched/upward.h"],
+}
+LARGEST = 3
+KNOTS = {
+    "preempt": "carrier donors handler lend monitor tick watch",
+    "sched": "KNOT",
+}
+
+
+def symbols(nm, objects):
+    """Who defines each symbol, and what each object needs: {symbol: object}, {object: {symbol}}."""
+    defined, needed = {}, collections.defaultdict(set)
+    listing = subprocess.run([nm, "-A", "-P", *objects], check=True, capture_output=True, text=True).stdout
+    for line in listing.splitlines():
+        path, _, rest = line.partition(": ")
+        symbol, kind = rest.split()[:2]
+        name = re.sub(r"^.*\.dir/|\.[cS]\.o$", "", path)
+        if kind == "U":
+            needed[name].add(symbol)
+        elif kind in "TDBRVWCGS":
+            defined[symbol] = name
+    return defined, needed
+
+
+def folder(name):
+    return name.split("/")[1]
+
+
+def knots(graph):
+    """Strongly connected components of more than one node, by Kosaraju."""
+    order, seen = [], set()
+
+    def visit(start, edges, done):
+        stack = [(start, iter(sorted(edges[start])))]
+        seen.add(start)
+        while stack:
+            node, rest = stack[-1]
+            following = next((other for other in rest if other not in seen), None)
+            if following is None:
+                stack.pop()
+                done.append(node)
+            else:
+                seen.add(following)
+                stack.append((following, iter(sorted(edges[following]))))
+
+    for node in sorted(graph):
+        if node not in seen:
+            visit(node, graph, order)
+    back = {node: set() for node in graph}
+    for node, others in graph.items():
+        for other in others:
+            back[other].add(node)
+    seen.clear()
+    found = []
+    for node in reversed(order):
+        if node not in seen:
+            part = []
+            visit(node, back, part)
+            found.append(part)
+    return [set(part) for part in found if len(part) > 1]
+
+
+def main():
+    sources, nm, objects = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    defined, needed = symbols(nm, objects)
+    named = {
+        place: set(re.findall(r"\b\w+\b", "".join((sources / header).read_text() for header in headers)))
+        for place, headers in UPWARD.items()
+    }
+    names = sorted(set(needed) | set(defined.values()))
+    graph = {place: {name: set() for name in names if folder(name) == place} for place in ORDER}
+    wrong = []
+    for name in names:
+        for symbol in sorted(needed[name]):
+            other = defined.get(symbol)
+            # What has no prefix of ours is libc's, whoever defines it.
+            if other is None or other == name or re.match(r"(pthread|thrd)_|clock_gettime$", symbol):
+                continue
+            here, there = ORDER.index(folder(name)), ORDER.index(folder(other))
+            is_named = any(symbol in of for of in named.values())
+            if here == there and not is_named:
+                graph[folder(name)][name].add(other)
+            elif here < there and symbol not in named.get(folder(name), ()):
+                wrong.append(f"{name} needs {symbol} of {other}, which is above it: "
+                             f"name it in {UPWARD.get(folder(name), ['a header of its folder'])[0]}, or turn it around")
+    known = {place: set(text.split()) for place, text in KNOTS.items()}
+    seen = collections.defaultdict(set)
+    for place in ORDER:
+        for knot in knots(graph[place]):
+            members = {name.split("/")[-1] for name in knot}
+            if len(knot) <= LARGEST:
+                continue
+            seen[place] |= members
+            for extra in sorted(members - known.get(place, set())):
+                wrong.append(f"src/{place}: {extra} has come into the knot of {' '.join(sorted(members))}")
+    for place, members in known.items():
+        for gone in sorted(members - seen[place]):
+            wrong.append(f"src/{place}: {gone} is in no knot any more; take it from KNOTS in scripts/check-calls.py")
+    print("\n".join(wrong) if wrong else f"{len(names)} objects, "
+          f"{sum(map(len, seen.values()))} of them in the knots that are known")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

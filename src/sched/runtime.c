@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The runtime (worker.h), and what it can do. Data alone, so that what reads it depends on nothing else. */
+#include "sched/carrier.h"
+#include "sched/worker.h"
+
+struct runtime runtime;
+
+bool tcb_is_cheap;
+bool carriers_are_used;
+bool ticks_are_possible;
+struct exception_globals tcb_own_exceptions = {.caught = &tcb_own_exceptions};

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See worker.h, waking: into which queue a unit goes that can run. */
+#include "sched/worker.h"
+
+#include "sched/pool.h"
+
+void run_queue_overflow(struct thrum_unit *unit) {
+    fifo_push(&runtime.shared, unit);
+}
+
+__attribute__((noinline)) void unit_wake_watched(struct worker *worker, struct thrum_unit *unit) {
+    annotate_happens_before(unit);
+    trace_wake(worker, unit);
+}
+
+void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
+    enum unit_kind place = unit_place(unit);
+    struct thrum_pool *pool =
+        place == UNIT_POOLED || place == UNIT_TASKLET ? load_acquire(&unit->pool) : NULL;
+    if (place == UNIT_EXTERNAL) {
+        unit_wake_external(unit);
+    } else if (place == UNIT_BOUND && __builtin_expect(unit->is_primary, 0) &&
+               (pool = load_acquire(&unit->pool)) != NULL) {
+        pool_push(pool, unit); /* a front end's (front.h), which sees that it runs at home */
+    } else if (place == UNIT_BOUND) {
+        struct worker *home = load_relaxed(&unit->bound);
+        fifo_push(&home->inbox, unit);
+        idle_wake_this(&runtime.idle, &home->parking);
+    } else if (pool != NULL) {
+        pool_push(pool, unit);
+    } else if (worker != NULL) {
+        run_queue_push(worker, unit);
+    } else {
+        fifo_push(&runtime.shared, unit);
+        idle_wake_check(&runtime.idle);
+    }
+}
