@@ -19,6 +19,13 @@ foreach(name cache stat)
     endif()
 endforeach()
 
+if(TARGET thrum_ult AND NOT THRUM_SANITIZE)
+    add_test(NAME build.calls
+             COMMAND python3 "${PROJECT_SOURCE_DIR}/scripts/check-calls.py" "${PROJECT_SOURCE_DIR}" "${CMAKE_NM}"
+                     $<TARGET_OBJECTS:thrum_ult>)
+    set_tests_properties(build.calls PROPERTIES LABELS unit)
+endif()
+
 if(TARGET thrum-ult)
     set(ult_in_libcs_place pthread_exit thrd_exit execve execv execvp execvpe execl execlp execle fexecve execveat
         posix_spawn posix_spawnp system popen pclose swapcontext setcontext

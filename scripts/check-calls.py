@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ctest (build.calls): calls between libthrum's objects go downwards, as its folders stand in docs/internals/architecture.md.
 
-Which object needs which is read from their symbols by nm. Three things hold:
+Which object needs which is read from their symbols by nm. Two things hold:
 
 - From one folder to another a symbol is needed only downwards, but for those that a header of the lower folder names
   (UPWARD): these are all that it asks of folders above it.
-- Inside a folder, such calls left out, no cycle has more than three objects, but for the knots listed here. A knot may
-  only shrink: an object that joins one fails the test, and so does one that has left it and is still listed.
-- What libthrum offers in libc's place (clock_gettime and others) is a call of libc to the caller.
+- Inside a folder no cycle has more than three objects. preempt_pending is left out: leave() calls it, at the end of
+  each region, so that whatever has regions needs it.
+
+What libthrum offers in libc's place (clock_gettime and others) is a call of libc to the caller.
 
 Usage: check-calls.py SOURCES NM OBJECT...
 """
@@ -21,18 +22,15 @@ import sys
 
 ORDER = "base arch os kthread context sched preempt sync inspect runtime".split()
 UPWARD = {
-    "arch": ["src/arch/x86_64/arch_context.h"],  # context.S begins and ends units
+    "arch": ["src/arch/x86_64/arch_context.h", "src/sched/current.h"],  # context.S begins and ends units
     "sched": ["src/sched/upward.h"],
 }
 LARGEST = 3
-KNOTS = {
-    "preempt": "carrier donors handler lend monitor tick watch",
-    "sched": "KNOT",
-}
+EVERYWHERE = {"preempt_pending"}
 
 
 def symbols(nm, objects):
-    """Who defines each symbol, and what each object needs: {symbol: object}, {object: {symbol}}."""
+    """What object defines each symbol, and what each object needs: {symbol: object}, {object: {symbol}}."""
     defined, needed = {}, collections.defaultdict(set)
     listing = subprocess.run([nm, "-A", "-P", *objects], check=True, capture_output=True, text=True).stdout
     for line in listing.splitlines():
@@ -101,27 +99,18 @@ def main():
             if other is None or other == name or re.match(r"(pthread|thrd)_|clock_gettime$", symbol):
                 continue
             here, there = ORDER.index(folder(name)), ORDER.index(folder(other))
-            is_named = any(symbol in of for of in named.values())
-            if here == there and not is_named:
+            if here == there and symbol not in EVERYWHERE:
                 graph[folder(name)][name].add(other)
             elif here < there and symbol not in named.get(folder(name), ()):
                 wrong.append(f"{name} needs {symbol} of {other}, which is above it: "
                              f"name it in {UPWARD.get(folder(name), ['a header of its folder'])[0]}, or turn it around")
-    known = {place: set(text.split()) for place, text in KNOTS.items()}
-    seen = collections.defaultdict(set)
     for place in ORDER:
         for knot in knots(graph[place]):
-            members = {name.split("/")[-1] for name in knot}
-            if len(knot) <= LARGEST:
-                continue
-            seen[place] |= members
-            for extra in sorted(members - known.get(place, set())):
-                wrong.append(f"src/{place}: {extra} has come into the knot of {' '.join(sorted(members))}")
-    for place, members in known.items():
-        for gone in sorted(members - seen[place]):
-            wrong.append(f"src/{place}: {gone} is in no knot any more; take it from KNOTS in scripts/check-calls.py")
-    print("\n".join(wrong) if wrong else f"{len(names)} objects, "
-          f"{sum(map(len, seen.values()))} of them in the knots that are known")
+            if len(knot) > LARGEST:
+                members = " ".join(sorted(name.split("/")[-1] for name in knot))
+                wrong.append(f"src/{place}: these need each other: {members}. Which needs which:")
+                wrong += [f"    {name} needs {', '.join(sorted(graph[place][name] & knot))}" for name in sorted(knot)]
+    print("\n".join(wrong) if wrong else f"{len(names)} objects, each needs only what is below it")
     return 1 if wrong else 0
 
 

@@ -81,7 +81,8 @@ static struct worker *take_on(struct carrier *self) {
     tick->changed = timer_now();
     ARCH_TLS_STORE(thrum_worker, worker);
     tick_has_arrived(worker);
-    bool dropped = handler_has_dropped();
+    bool dropped = preempt_dropped != 0;
+    preempt_dropped = 0;
     if (dropped || self->is_stopped)
         tick_has_moved(worker);
     self->is_stopped = false;

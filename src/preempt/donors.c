@@ -19,6 +19,7 @@
 #include "os/thread.h"
 #include "preempt/carrier.h"
 #include "preempt/preempt.h"
+#include "preempt/requests.h"
 #include "sched/exit.h"
 #include "sched/worker.h"
 
@@ -80,14 +81,11 @@ static struct {
     } ended;
     uint32_t ending; /* those of them that are not joined yet; futex */
     uint32_t low;    /* fewer spares than that are few; r/o */
-    uint32_t asked;  /* futex, the provider's: what it must do */
     pthread_t provider;
     bool has_provider;
     struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
     bool (*arm)(void);
-    uint32_t wanted;          /* a unit could not be preempted, since nothing is armed */
     bool (*add_relief)(void); /* r/o */
-    uint32_t relief;          /* one more relief worker is wanted */
 } donors;
 
 /* How many more there may be; the provider's. */
@@ -97,8 +95,6 @@ static struct {
     uint64_t refused_until; /* ns: the system has refused one; until then there may be `most` */
     uint32_t most;
 } room;
-
-enum { NOT_ASKED, ASK_TO_LOOK, ASK_TO_END };
 
 /* --- one of them -------------------------------------------------------------------------------------- */
 
@@ -423,8 +419,8 @@ static void interrupt_starved(void) {
 /* While some spares may be unneeded. False: a request came. */
 static bool rests_until(uint64_t moment) {
     struct timespec deadline = {(time_t)(moment / 1000000000), (long)(moment % 1000000000)};
-    while (load_relaxed(&donors.asked) == NOT_ASKED)
-        if (futex_wait_until(&donors.asked, NOT_ASKED, CLOCK_MONOTONIC, &deadline) == -ETIMEDOUT)
+    while (load_relaxed(&requests.asked) == NOT_ASKED)
+        if (futex_wait_until(&requests.asked, NOT_ASKED, CLOCK_MONOTONIC, &deadline) == -ETIMEDOUT)
             return true;
     return false;
 }
@@ -439,11 +435,11 @@ static bool are_watched(void) {
 }
 
 static void provide(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* donors_ask */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* provider_ask */
     bool is_ready = preempt_is_armed();
-    if (!is_ready && exchange_acquire(&donors.wanted, 0U) != 0)
+    if (!is_ready && exchange_acquire(&requests.wanted, 0U) != 0)
         is_ready = donors.arm();
-    if (is_ready && exchange_acquire(&donors.relief, 0U) != 0)
+    if (is_ready && exchange_acquire(&requests.relief, 0U) != 0)
         donors.add_relief(); /* or it is asked for again */
     if (is_ready && make_enough())
         interrupt_starved();
@@ -454,14 +450,14 @@ static void provide(void) {
 static void *provider_main(void *unused) {
     uint64_t look = 0;
     for (;;) {
-        uint32_t asked = exchange_acquire(&donors.asked, NOT_ASKED);
+        uint32_t asked = exchange_acquire(&requests.asked, NOT_ASKED);
         if (asked == ASK_TO_END)
             return unused;
         if (asked != NOT_ASKED)
             provide();
         if (!are_watched()) {
             look = 0;
-            futex_wait(&donors.asked, NOT_ASKED);
+            futex_wait(&requests.asked, NOT_ASKED);
             continue;
         }
         if (look == 0)
@@ -471,25 +467,6 @@ static void *provider_main(void *unused) {
             look = 0;
         }
     }
-}
-
-/* The provider first clears the request, and then looks which worker lacks what: either that worker sees it, or this
- * asks again. */
-void donors_ask(void) {
-    uint32_t idle = NOT_ASKED;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (load_relaxed(&donors.asked) == NOT_ASKED && cas_acq_rel(&donors.asked, &idle, ASK_TO_LOOK))
-        futex_wake(&donors.asked, 1);
-}
-
-void donors_ask_to_arm(void) {
-    store_release(&donors.wanted, 1);
-    donors_ask();
-}
-
-void donors_ask_for_relief(void) {
-    store_release(&donors.relief, 1);
-    donors_ask();
 }
 
 /* --- for borrowers ------------------------------------------------------------------------------------ */
@@ -522,7 +499,7 @@ void donors_end_private(struct tcb *tcb) {
     push_ended_locked(donor);
     lock_release(&donors.lock);
     let_end(donor);
-    donors_ask();
+    provider_ask();
     leave();
 }
 
@@ -532,7 +509,7 @@ struct tcb *donors_take(uint32_t keep) {
     bool few = donors.count < donors.low + keep;
     lock_release(&donors.lock);
     if (few && preempt_is_armed())
-        donors_ask();
+        provider_ask();
     return tcb;
 }
 
@@ -546,7 +523,7 @@ void donors_give(struct tcb *tcb) {
     }
     lock_release(&donors.lock);
     if (are_many)
-        donors_ask();
+        provider_ask();
 }
 
 bool donors_are_scarce(void) {
@@ -560,10 +537,10 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
     donors.exceptions_here = exceptions_here;
     donors.arm = arm;
     donors.add_relief = add_relief;
-    donors.wanted = donors.relief = 0;
+    requests.wanted = requests.relief = 0;
     donors.low = 2;
     donors.is_watched = false;
-    store_relaxed(&donors.asked, NOT_ASKED);
+    store_relaxed(&requests.asked, NOT_ASKED);
     memset(&room, 0, sizeof room);
     int error = donors_make(count);
     if (error == 0)
@@ -577,8 +554,8 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
 void donors_close(void) {
     if (!donors.has_provider)
         return;
-    store_release(&donors.asked, ASK_TO_END);
-    futex_wake(&donors.asked, 1);
+    store_release(&requests.asked, ASK_TO_END);
+    futex_wake(&requests.asked, 1);
     pthread_join(donors.provider, NULL);
     donors.has_provider = false;
 }

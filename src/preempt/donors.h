@@ -21,13 +21,6 @@
 struct exception_globals;
 struct tcb;
 
-/* The provider must check whether there are enough; if so, it interrupts starving workers anew. */
-void donors_ask(void);
-/* ... and must arm preemption first (preempt.h): a unit could not be preempted. */
-void donors_ask_to_arm(void);
-/* ... or to add one more relief worker. */
-void donors_ask_for_relief(void);
-
 /* Makes `count` of them at once, and the provider, which calls arm() and add_relief(). 0 or EAGAIN, then there are
  * none. */
 int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void),

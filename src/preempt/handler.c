@@ -28,15 +28,13 @@
 #include "preempt/frame_stack.h"
 #include "preempt/own_stack.h"
 #include "preempt/preempt.h"
+#include "preempt/requests.h"
 #include "preempt/watch.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
 static struct sigaction before;
-
-/* Of carriers, which stay on their own block. */
-static __thread uint32_t has_dropped __attribute__((tls_model("initial-exec")));
 
 /* --- which unit, and how ------------------------------------------------------------------------------ */
 
@@ -162,7 +160,7 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     if (keeps && (preempt.lends || carries) && (next = lend_choose_next(worker, next, &spare)) == NULL) {
         preempt_exit(counts);
         store_release(&worker->tick.starved, 1);
-        donors_ask();
+        provider_ask();
         return false;
     }
     if (lends)
@@ -431,7 +429,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         const struct alarm alarm = {info->si_code == SI_TIMER ? info->si_timerid : ALARM_NONE};
         if (alarm.id !=
             ALARM_NONE) { /* of a worker that has gone elsewhere (tick.c), or is on its way here */
-            has_dropped = 1;
+            preempt_dropped = 1;
             alarm_set(&alarm, 0, 0);
         }
         return;
@@ -488,12 +486,6 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     memcpy(place, frame, size);
     arch_signal_call(arch_signal_moved(place, frame - place), __builtin_return_address(0), preempt_here,
                      error);
-}
-
-bool handler_has_dropped(void) {
-    bool dropped = has_dropped != 0;
-    has_dropped = 0;
-    return dropped;
 }
 
 /* Signal masks belong to kernel threads, and a thread that is resumed elsewhere would leave its own behind. So if

@@ -24,8 +24,10 @@
 #include "base/assert.h"
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
+#include "preempt/requests.h"
 #include "sched/preempted.h"
 #include "sched/scheduler.h"
+#include "sched/stacked.h"
 #include "sched/worker.h"
 
 /* Are there the spares that a change from the present unit to `next` takes? */
@@ -127,7 +129,7 @@ struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *ne
     if (!preempt_is_armed()) {
         if (next != worker->loop)
             unit_wake(worker, next);
-        donors_ask_to_arm();
+        provider_ask_to_arm();
         return NULL;
     }
     bool is_free = preempt.lends && worker->current->tcb != NULL; /* its worker's own block lies idle */
@@ -154,9 +156,9 @@ struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
     worker->is_short = worker->reserve == NULL;
     if (!worker->is_short || unit->tcb != NULL || load_relaxed(&unit->kind) == UNIT_TASKLET)
         return unit;
-    donors_ask();
+    provider_ask();
     unit_wake_elsewhere(NULL, unit);
-    struct thrum_unit *other = preempted_take(worker, worker, scheduler_of_loop(worker));
+    struct thrum_unit *other = preempted_take(worker, worker, stacked_or_own(worker));
     if (other != NULL && other->tcb != NULL)
         return other;
     if (other != NULL)

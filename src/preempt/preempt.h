@@ -86,6 +86,9 @@ static inline bool preempt_has_spares(void) {
     return preempt.lends || preempt.carries;
 }
 
+/* A tick has come to this kernel thread while no worker ran on it, and was the last: by the handler, until a worker comes. */
+extern __thread uint32_t preempt_dropped __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
 /* --- life --------------------------------------------------------------------------------------------- */
 
 /* Before there are workers. 0, EAGAIN, EINVAL. */
@@ -137,9 +140,6 @@ bool preempt_carries(enum thrum_preempt_mode mode);
 uint32_t preempt_owners_at_once(void);
 
 /* --- handler.c ---------------------------------------------------------------------------------------- */
-
-/* A tick has come to this kernel thread while no worker ran on it, and was the last: once. */
-bool handler_has_dropped(void);
 
 /* The program has one for the signal. */
 bool handler_would_intrude(void);

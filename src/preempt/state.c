@@ -5,6 +5,7 @@
 #include "sched/worker.h"
 
 struct preempt preempt;
+__thread uint32_t preempt_dropped;
 
 bool preempt_lends(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_LEND || mode == THRUM_PREEMPT_OWN_TLS;

@@ -11,6 +11,7 @@
 #include "preempt/donors.h"
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
+#include "preempt/requests.h"
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
@@ -140,7 +141,7 @@ static void look_at_all(uint64_t now) {
     }
     watch.times = some_stand_still ? 1 : watch.times < TIMES_LONGER ? 2 * watch.times : TIMES_LONGER;
     if (!some_relieve)
-        donors_ask_for_relief();
+        provider_ask_for_relief();
 }
 
 static bool some_are_preempted(void) {

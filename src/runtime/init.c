@@ -21,8 +21,10 @@
 #include "runtime/workers.h"
 #include "sched/exit.h"
 #include "sched/keys.h"
+#include "sched/order.h"
 #include "sched/pool.h"
 #include "sched/scheduler.h"
+#include "sched/stacked.h"
 #include "sched/timekeeper.h"
 #include "sched/trim.h"
 #include "sched/worker.h"
@@ -41,6 +43,7 @@ static void forget(void) {
     preempt_stop();
     keys_fini();
     scheduler_forget();
+    stacked_forget();
     depot_destroy(&unit_depot);
     stack_destroy();
     trace_forget();
@@ -120,6 +123,8 @@ static void fork_child(void) {
     keys_fork_child();
     pool_fork_child();
     scheduler_fork_child();
+    stacked_fork_child();
+    order_fork_child();
     store_release(&startup.state, STOPPED);
     children_let_signals_in(worker);
     children_fork_child();

@@ -8,6 +8,7 @@
  * there. */
 #include <errno.h>
 
+#include "base/misuse.h"
 #include "os/lock.h"
 #include "sched/pool.h"
 #include "sched/worker.h"
@@ -84,6 +85,18 @@ void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
     if (unit->kind == UNIT_ULT || unit->kind == UNIT_POOLED)
         store_release(&unit->kind, (uint8_t)(pool != NULL ? UNIT_POOLED : UNIT_ULT));
     lock_release(&change);
+}
+
+/* The thread is of this pool from here on. */
+void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
+    if (is_null(pool) || is_null(thread))
+        misuse_null(__func__);
+    if (load_relaxed(&runtime.gone))
+        misuse_end("thrum_pool_push: the thread's runtime ended with thrum_fini()");
+    enter();
+    unit_set_pool(thread, pool);
+    pool_push(pool, thread);
+    leave();
 }
 
 void migrate_fork_child(void) {

@@ -151,14 +151,3 @@ void pool_push(struct thrum_pool *pool, struct thrum_unit *unit) {
 void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit) {
     push_and_tell(pool, unit, pool->push_behind != NULL ? pool->push_behind : pool->ops.push);
 }
-
-void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
-    if (is_null(pool) || is_null(thread))
-        misuse_null(__func__);
-    if (is_of_ended_runtime())
-        misuse_end("thrum_pool_push: the thread's runtime ended with thrum_fini()");
-    enter();
-    unit_set_pool(thread, pool);
-    pool_push(pool, thread);
-    leave();
-}

@@ -37,6 +37,9 @@ struct thrum_sched {
 /* A unit was pushed there: wakes a parked worker that would look, or else the threads that do so (stacked.h). False:
  * there is no such worker, nor one that looks by itself: a thread may have to wait for its turn. */
 bool scheduler_wake_for(const struct thrum_pool *pool);
+/* ... wakes the stacked ones that wait and would look there (stacked.h); NULL: none has ever waited. After a push, and a fence.
+ * Inside. */
+extern void (*scheduler_wake_stacked)(const struct thrum_pool *pool);
 
 /* The worker, if any, that is parked in this one's function. */
 void scheduler_wake(const struct thrum_sched *sched);
@@ -52,9 +55,6 @@ bool scheduler_has_work(const struct thrum_sched *sched);
 
 /* When to look at one of its pools again though nothing was pushed; TIMER_NEVER. Inside. */
 uint64_t scheduler_wait_until(const struct thrum_sched *sched);
-
-/* The scheduler whose function the worker's present loop, the caller, runs; NULL: none. */
-const struct thrum_sched *scheduler_of_loop(const struct worker *worker);
 
 /* The number of the present runtime, or of the next one. */
 uint32_t scheduler_runtime(void);

@@ -336,7 +336,7 @@ static void unit_set_deadline(struct thrum_unit *unit, uint64_t deadline) {
     unit->extras = true;
 }
 
-/* Until it ends (worker.c). */
+/* Until it ends (worker.h). */
 static void announce_user_stack(struct thrum_unit *unit) {
     struct unit_head *head = unit_head_of(unit);
     struct annotate_stack stack = {head->low, (size_t)(unit->stack_top - head->low)};

@@ -24,10 +24,13 @@ static struct {
     uint32_t count; /* changed under lock */
 } waiting;
 
+static void wake_for(const struct thrum_pool *pool);
+
 /* --- waiting ------------------------------------------------------------------------------------------ */
 
 static void add(struct stacked_wait *wait) {
     lock_acquire(&waiting.lock);
+    store_release(&scheduler_wake_stacked, wake_for);
     wait->next = waiting.first;
     waiting.first = wait;
     store_relaxed(&waiting.count, waiting.count + 1);
@@ -112,7 +115,7 @@ static void wake(const struct thrum_pool *pool, const struct thrum_sched *sched)
     }
 }
 
-void stacked_wake_for(const struct thrum_pool *pool) {
+static void wake_for(const struct thrum_pool *pool) {
     wake(pool, NULL);
 }
 
@@ -171,6 +174,10 @@ int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t s
 
 const struct thrum_sched *stacked_of(const struct thrum_unit *unit) {
     return unit->fn == run_stacked ? own_argument(unit) : NULL;
+}
+
+const struct thrum_sched *stacked_or_own(const struct worker *worker) {
+    return is_stacked(worker) ? stacked_of(worker->current) : worker->sched;
 }
 
 void stacked_forget(void) {

@@ -5,7 +5,8 @@
  * would block the units of its worker's own scheduler, or of the one below. A push to one of its pools wakes it if no
  * worker is parked that would look there; the thread is then enqueued like any other.
  *
- * No wake-up is lost. Pusher: (1) pushes, (2) reads `count`. Waiter: (3) counts itself, in the list, (4) looks at its
+ * No wake-up is lost. Pusher: (1) pushes, (2) reads `count`, through scheduler_wake_stacked, which is set
+ * before the first is counted. Waiter: (3) counts itself, in the list, (4) looks at its
  * pools once more. Both sides have a fence in between, so either (2) sees (3) or (4) sees (1); likewise with
  * `stopping` in the place of the push. The thread that claims the wait (sched/wait.h), under `lock`, takes it off the
  * list, and wakes the waiter after it has released `lock`: that is itself a push, to the pool that the waiter is in.
@@ -28,11 +29,11 @@ static inline bool is_stacked(const struct worker *worker) {
  * stop, or one of its pools must be looked at again; others run once in any case. Inside; outside when it returns. */
 void stacked_wait(struct worker *worker, struct thrum_sched *sched);
 
-/* After a push, and a fence: wakes those that wait and would look there. Inside. */
-void stacked_wake_for(const struct thrum_pool *pool);
-
 /* The scheduler whose function that thread runs; NULL: none. */
 const struct thrum_sched *stacked_of(const struct thrum_unit *unit);
+
+/* The scheduler whose function the present loop of the worker runs; NULL: none. */
+const struct thrum_sched *stacked_or_own(const struct worker *worker);
 
 /* There are no threads any more that could wait. */
 void stacked_forget(void);

@@ -29,11 +29,6 @@ static struct {
     bool again; /* the next is due at once; a hint: while one tasklet looks, another is armed */
 } trim;
 
-void trim_init(void) {
-    store_relaxed(&depot_surplus, DEPOT_NONE);
-    store_relaxed(&trim.again, false);
-}
-
 /* True: something is left for later. */
 static bool trim_all(uint64_t before) {
     unsigned left = CHUNKS_AT_ONCE, none = 0;
@@ -63,7 +58,7 @@ static void due(struct worker *worker, struct timer *timer) {
 }
 
 /* Without memory for the tasklet it is tried again when there is some. */
-void trim_arm(struct worker *worker) {
+static void arm(struct worker *worker) {
     uint32_t surplus = load_relaxed(&depot_surplus);
     if (!(surplus & 1) || !cas_acq_rel(&depot_surplus, &surplus, DEPOT_ARMED))
         return;
@@ -75,4 +70,10 @@ void trim_arm(struct worker *worker) {
     trim.timer =
         (struct timer){.deadline = timer_now() + (load_relaxed(&trim.again) ? 0 : AGE_NS), .fire = due};
     timer_start(worker, &trim.timer);
+}
+
+void trim_init(void) {
+    store_relaxed(&depot_surplus, DEPOT_NONE);
+    store_relaxed(&trim.again, false);
+    trim_arm = arm;
 }

@@ -8,7 +8,8 @@
 
 void trim_init(void);
 
-void trim_arm(struct worker *worker);
+/* Sees to it that memory is given back; r/o from trim_init on. A pointer, since what it does needs threads. */
+extern void (*trim_arm)(struct worker *worker);
 
 _Static_assert(DEPOT_SURPLUS &DEPOT_LACKING & 1 && !(DEPOT_ARMED & 1), "one test in trim_look");
 

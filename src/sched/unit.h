@@ -97,7 +97,7 @@ struct thrum_unit {
     struct unit_values *values; /* keys.c */
     uint32_t permit;            /* suspend.c */
     union {
-        uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on (worker.c) */
+        uint32_t wake; /* UNIT_EXTERNAL: the futex word that it sleeps on (external.c) */
         uint32_t
             clocked; /* else: the kernel thread on which it last read its clock (libc_self.c); 0: it has not */
     };

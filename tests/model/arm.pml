@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How a runtime that nobody told to preempt gets what only preemption needs (is_lazy): donors_ask(), donors_ask_to_arm(),
+/* How a runtime that nobody told to preempt gets what only preemption needs (is_lazy): provider_ask(), provider_ask_to_arm(),
  * provider_main() and donors_close() in src/preempt/donors.c, lend_choose_next() in lend.c and preempt_for() in handler.c where nobody
  * is armed, preempt_worker_ready(), preempt_give_reserve() and give_back() in preempt.c, workers_arm() and what adds and stops
  * workers in src/runtime/workers.c. Run by run-spin.sh; README.md says what is covered and what is left out.
@@ -68,7 +68,7 @@ inline flush(w) {
     }
 }
 
-/* donors_ask. before is the caller's. */
+/* provider_ask. before is the caller's. */
 inline ask() {
 #ifndef ASK_NO_FENCE
     flush(me);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Workers that go from one kernel thread to another (src/sched/carrier.h): src/preempt/carrier.c, with preempt_for() and
- * change_kernel_thread() of handler.c, lend_choose_next() of lend.c, and go_to_kept() of src/sched/worker.c. Run by run-spin.sh;
+ * change_kernel_thread() of handler.c, lend_choose_next() of lend.c, and go_to_kept() of src/sched/loop.c. Run by run-spin.sh;
  * README.md says what is covered and what is left out.
  *
  * A process is a carrier. What runs on it, a unit or a worker's loop, is a value: one that is not kept can go on anywhere.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How preemption ends (src/preempt): preempt_close() in preempt.c against preempt_enter(), preempt_exit() and preempt_for() in
- * handler.c; donors_close(), donors_stop() and leave_behind() in donors.c against donors_ask(), the provider, and kernel
+ * handler.c; donors_close(), donors_stop() and leave_behind() in donors.c against provider_ask(), the provider, and kernel
  * threads that were kept or are spares (wait_for_order(), carrier_keep() with abandon(), carrier_serve() in carrier.c,
  * donor_main()). Run by run-spin.sh; README.md says what is covered and what is left out.
  *
@@ -104,7 +104,7 @@ inline preempt_enter() {
     fi
 }
 
-/* donors_ask */
+/* provider_ask */
 inline ask() {
 #ifdef ASK_STORES
     if

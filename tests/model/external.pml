@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The word on which an external kernel thread waits (`wake` of struct thrum_unit, src/sched/worker.c): it looks at the word
+/* The word on which an external kernel thread waits (`wake` of struct thrum_unit, src/sched/external.c): it looks at the word
  * for a moment, sleeps on it, and may give up at a deadline. unit_block_external(), unit_block_external_until() and the part
  * of unit_wake_elsewhere() that wakes it. Run by run-spin.sh; README.md says what is covered and what is left out.
  *

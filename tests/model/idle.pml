@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Workers without work (src/sched/idle.h, idle.c; worker_search and work_somewhere in worker.c): who pushes a unit does
+/* Workers without work (src/sched/idle.h, idle.c; worker_search and work_somewhere in loop.c): who pushes a unit does
  * so without a fence, who parks makes up for that by membarrier; and with -DSTOP how they are stopped (stop() and
  * thrum_fini in src/runtime/init.c). Run by run-spin.sh; README.md says what is covered and what is left out.
  *
@@ -161,7 +161,7 @@ active [WORKERS] proctype worker() {
 search:
     add(S); /* idle_search */
 around:
-    /* search_round: its own first. Stealing may fail though there is something: another thief is at it. */
+    /* pick_anywhere: its own first. Stealing may fail though there is something: another thief is at it. */
     atomic {
         if
         :: late[me] > 0 -> late[me]--; goto found

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Thread control blocks that are lent to preempted units (src/preempt/lend.c, donors.c, preempt_for() in handler.c,
- * switch_slow() in src/sched/worker.c; src/sched/tcb.h). Run by run-spin.sh; README.md says what is covered and what is
+ * switch_slow() in src/sched/switch.c; src/sched/tcb.h). Run by run-spin.sh; README.md says what is covered and what is
  * left out.
  *
  * Each unit takes a lock of libc's, lets it go, and ends; before, it may give way. A tick may come at any time, also while it

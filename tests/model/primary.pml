@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Libc's signal to cancel the primary, which may have gone on on another kernel thread: src/preempt/primary.c, on_cancel() in
- * libc_signals.c, and leave_own() and resume_with_own() in src/sched/worker.c. Run by run-spin.sh; README.md says what is
+ * libc_signals.c, and leave_own() and resume_with_own() in src/sched/switch.c. Run by run-spin.sh; README.md says what is
  * covered and what is left out.
  *
  * Each `kernel_thread` is a worker; the primary began on the first. It goes on on either, for a while, and waits in between. It is

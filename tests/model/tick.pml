@@ -294,7 +294,7 @@ around:
     fire(0);
     fire(1);
 #endif
-    /* search_round; others may be at it, and be first */
+    /* pick_anywhere; others may be at it, and be first */
     atomic {
         if
         :: late[me] > 0 -> late[me]--
