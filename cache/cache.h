@@ -92,6 +92,8 @@ void compat_fill_sigsafe(void);
 /* The caller is a child that shares this memory, and the thread-locals of the thread that made it, until it has another
  * program (vfork, clone with CLONE_VM). What it changes is its own. */
 bool process_is_sharing(void);
+/* Can the kernel read there? Else it answers EFAULT, also where this library would look first. 8 bytes or more. */
+bool process_can_read(const void *memory, size_t size);
 
 /* --- stale.c: a thread named by its kernel id, for the length of a call --- */
 struct reach {

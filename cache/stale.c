@@ -140,7 +140,7 @@ INTERPOSE ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsign
 /* The kernel writes the version that it prefers into a header that names another. */
 INTERPOSE int capget(void *header, void *data) {
     struct __user_cap_header_struct *given = header;
-    if (given == NULL || reach_look(given->pid) == given->pid)
+    if (!process_can_read(given, sizeof *given) || reach_look(given->pid) == given->pid)
         return NEXT(capget)(header, data);
     struct __user_cap_header_struct copy = {given->version, NO_SUCH_TID};
     int answer = NEXT(capget)(&copy, data);
@@ -203,7 +203,7 @@ static int tid_argument(long number, const long *a) {
 static void begin_timer(struct reach_call *call, long *a) {
     const struct sigevent *event = (const struct sigevent *)a[1];
     a[0] = reach_begin_clock(&call->target, (clockid_t)a[0]);
-    if (event == NULL || event->sigev_notify != SIGEV_THREAD_ID)
+    if (!process_can_read(event, sizeof *event) || event->sigev_notify != SIGEV_THREAD_ID)
         return;
     call->event = *event;
     reach_begin(&call->other, event->_sigev_un._tid);

@@ -2,6 +2,10 @@
 //
 // Row kernel-ties: a thread that makes a system call which the library does not know, and which succeeds, retires. What
 // the kernel has yet to learn is played by a filter that answers 0.
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+
 #include "filter.h"
 
 enum { NEWEST = 2000 };
@@ -29,8 +33,38 @@ static void known_call(void) {
     expect_reused(first, run_thread(do_nothing, NULL));
 }
 
+// Memory that the kernel cannot read is its affair: it says so, or refuses the call before it looks.
+#define FAILS_WITH(call, error) CHECK((long)(call) == -1 && errno == (error), "errno %d", errno)
+
+static void expect_refused(void *bad) {
+    const clockid_t clock = CLOCK_MONOTONIC;
+    timer_t timer;
+    FAILS_WITH(syscall(SYS_perf_event_open, bad, 0, -1, -1, 0), EFAULT);
+    FAILS_WITH(syscall(SYS_clone3, bad, 88), EFAULT);
+    FAILS_WITH(syscall(SYS_clone3, bad, 0), EINVAL);
+    FAILS_WITH(syscall(SYS_capget, bad, NULL), EFAULT);
+    FAILS_WITH(fcntl(STDIN_FILENO, F_SETOWN_EX, bad), EFAULT);
+    if (bad != NULL)
+        FAILS_WITH(syscall(SYS_timer_create, clock, bad, &timer), EFAULT);
+}
+static void *refuse_all(void *arg) {
+    char *pages = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED, "mmap: %s", strerror(errno));
+    CHECK_SYS(mprotect(pages + 4096, 4096, PROT_NONE));
+    expect_refused(NULL);
+    expect_refused((void *)8);
+    expect_refused(pages + 4096);
+    return arg;
+}
+static void bad_addresses(void) {
+    warm_threads(1);
+    refuse_all(NULL);
+    run_thread(refuse_all, NULL);
+}
+
 static const struct check_case cases[] = {
     {"unknown_call", unknown_call, FAILS_WHEN_SKIPPED},
     {"known_call", known_call, HOLDS_WHEN_SKIPPED},
+    {"bad_addresses", bad_addresses, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)
