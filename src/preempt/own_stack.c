@@ -9,6 +9,7 @@
 
 #include "arch_signal.h"
 #include "os/syscall.h"
+#include "preempt/preempt.h"
 #include "sched/worker.h"
 
 /* --- where it is -------------------------------------------------------------------------------------- */
@@ -51,10 +52,13 @@ uintptr_t own_stack_top(const struct thrum_unit *unit, uintptr_t sp) {
 
 /* --- the program's handlers on it ---------------------------------------------------------------------- */
 
-/* May a handler of that signal run on the stack that it has interrupted, with `mask`? */
+/* May a handler of that signal run on the stack that it has interrupted, with `mask`? Libc refuses to tell of its own
+ * signals, and would set errno, which is the interrupted code's. */
 static bool may_run_with(int signal, sigbits mask) {
     struct sigaction action;
     sigbits own;
+    if (signal == SIGNAL_CANCEL || signal == SIGNAL_SET_IDS)
+        return false;
     if (sigaction(signal, NULL, &action) != 0 || action.sa_handler == SIG_DFL ||
         action.sa_handler == SIG_IGN || (action.sa_flags & SA_ONSTACK))
         return false;

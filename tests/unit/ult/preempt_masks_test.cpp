@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <thread>
 #include <vector>
@@ -17,7 +18,8 @@
 
 namespace {
 
-constexpr int kStays = 64; // ticks that find a mask before it is a thread's (handler.c)
+constexpr int kStays = 64;      // ticks that find a mask before it is a thread's (handler.c)
+const int kLate = SIGRTMIN + 1; // a tick that looks for its handler has looked at libc's own signals before
 
 class Masks : public Interrupted, public testing::WithParamInterface<unsigned> {
   protected:
@@ -30,6 +32,7 @@ class Masks : public Interrupted, public testing::WithParamInterface<unsigned> {
     void TearDown() override {
         alarm(0);
         std::signal(SIGUSR1, SIG_DFL);
+        std::signal(kLate, SIG_DFL);
     }
 };
 
@@ -154,6 +157,29 @@ TEST_P(Masks, OfOneLongHandler) {
 // ... or that has the thread's mask.
 TEST_P(Masks, OfHandlersThatBlockNothing) {
     expect_no_preemption(10, 10 * kShort, SA_NODEFER);
+}
+
+// A tick that finds a handler there has looked at the actions of signals, libc's own among them: errno is still the handler's.
+TEST_P(Masks, OfAHandlerThatReadsErrno) {
+    static std::atomic<int> changed;
+    handled = changed = 0;
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+        errno = 0;
+        for (int i = 0; i < 10; i++)
+            interrupt_here(SIGRTMIN + 4);
+        changed += errno;
+        handled++;
+    };
+    ASSERT_EQ(sigaction(kLate, &action, nullptr), 0);
+    const Preempting runtime(1, GetParam());
+    Thread thread([] {
+        change_mask(SIG_UNBLOCK, kLate);
+        interrupt_here(kLate);
+    });
+    thread.join();
+    EXPECT_EQ(handled, 1);
+    EXPECT_EQ(changed, 0);
 }
 
 // The kernel puts a handler's frame where a tick looks for it, however deep the stack pointer stands.
