@@ -113,6 +113,8 @@ class Threads : public Torture {
         thrum_attr_t attr;
         attributes(actor, attr, THRUM_SPAWN_CANCELLABLE);
         CHECK_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_CANCELLABLE | THRUM_SPAWN_QUEUED), 0);
+        // It computes until it is cancelled. The runtime's slice may be a second, and others would hardly run beside it.
+        CHECK_EQ(thrum_attr_set_slice(&attr, options.slice), 0);
         thrum_t thread = nullptr;
         const int error = thrum_spawn(&thread, &attr, child_computes, &child);
         if (error != 0) {
