@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small files of the kernel's (/proc, /sys). They use a descriptor's number briefly, which other threads of the
- * program may notice. */
+ * program may notice, unless the reader has a table of its own (preempt/monitor.c). */
 #ifndef THRUM_OS_FILE_H
 #define THRUM_OS_FILE_H
 

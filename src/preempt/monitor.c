@@ -106,7 +106,16 @@ static void sleep_until(uint32_t seen, uint64_t moment) {
     futex_wait_until(&monitor.word, seen, CLOCK_MONOTONIC, moment != TIMER_NEVER ? &deadline : NULL);
 }
 
+/* What it reads of kernel threads (watch.c) must take no descriptor's number that the program expects, nor be open in a
+ * child of fork. So it has a table of its own, with nothing in it. It makes no kernel thread, which would share that.
+ * Before Linux 5.9 it shares the program's. */
+static void leave_descriptors(void) {
+    enum { CLOSE_RANGE = 436, UNSHARE = 1 << 1 };
+    sys(CLOSE_RANGE, 0, UINT32_MAX, UNSHARE);
+}
+
 static void *watch(void *unused) {
+    leave_descriptors();
     sys(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (;;) {
         store_seq_cst(&monitor.until, TIMER_NEVER);

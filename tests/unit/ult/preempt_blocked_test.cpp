@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 #include "preempt.hpp"
 
@@ -154,6 +155,38 @@ TEST_P(Blocked, WhileSeveralWait) {
             pthread_mutex_lock(&mutex);
             pthread_mutex_unlock(&mutex);
         });
+}
+
+// What the library reads of kernel threads meanwhile takes no descriptor's number that the program expects.
+TEST_P(Blocked, TheProgramsDescriptorsAreItsOwn) {
+    const Preempting runtime(1, GetParam());
+    std::atomic<bool> begun{false}, over{false};
+    std::thread opens([&] {
+        const int expected = dup(STDERR_FILENO);
+        EXPECT_EQ(close(expected), 0);
+        int others = 0;
+        for (const uint64_t end = in_us(500000); thrum_now() < end;) {
+            const int fd = dup(STDERR_FILENO);
+            others += fd != expected;
+            EXPECT_EQ(close(fd), 0);
+        }
+        EXPECT_EQ(others, 0);
+        over = true;
+    });
+    Thread computes([&] {
+        begun = true;
+        wait_for(over);
+    });
+    Thread blocks([&] {
+        wait_for(begun); // and has preempted it
+        with_signals_blocked([&] {
+            while (!over)
+                sched_yield();
+        });
+    });
+    blocks.join();
+    computes.join();
+    opens.join();
 }
 
 TEST_P(Blocked, TimeAndAgain) {
