@@ -3,6 +3,7 @@
 // os/quota: CPUs by control group, from folders made like the kernel's.
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 extern "C" {
 uint32_t quota_cpus_from(const char *groups, const char *root);
 uint32_t quota_threads_from(const char *groups, const char *root);
+uint32_t quota_threads();
 }
 
 namespace {
@@ -73,6 +75,25 @@ TEST_F(Quota, ThreadsOfBothVersions) {
         write(at + "/a/b/pids.current", "39\n");
         EXPECT_EQ(threads(groups), 0U);
     }
+}
+
+TEST_F(Quota, ThreadsThatTheSystemHasRoomFor) {
+    uint64_t most = 0;
+    std::ifstream("/proc/sys/kernel/threads-max") >> most;
+    if (most == 0)
+        GTEST_SKIP() << "the kernel does not say";
+    EXPECT_LT(quota_threads(), most);
+}
+
+// The superuser is not held to that limit.
+TEST_F(Quota, ThreadsThatTheUserMayHave) {
+    const int status = in_child([] {
+        const rlimit few = {400, 400};
+        if (setrlimit(RLIMIT_NPROC, &few) != 0 || (getuid() == 0 && setresuid(65534, 65534, 65534) != 0))
+            return 1;
+        return quota_threads() < 300 ? 0 : 2;
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_F(Quota, Version1HasTwoFiles) {
