@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -23,7 +25,7 @@ class Help : public CLI::Formatter {
 
 // Names in it may be a program's choice, as that of a script's interpreter.
 void print_line(const std::string &speaker, const std::string &what) {
-    std::cerr << speaker << ": " << terminal_text(what) << '\n';
+    std::cerr << message_for(STDERR_FILENO, speaker + ": " + terminal_text(what));
 }
 
 // "thrum", or "thrum run" once the subcommand is known.

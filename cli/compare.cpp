@@ -379,6 +379,8 @@ void compare(const Options &options, const std::vector<std::string> &words) {
         csv.write(as_csv(comparison));
     if (markdown.wanted() && !comparison.pairs.empty())
         markdown.write(as_markdown(comparison, summary, verdict));
+    if (!output.wanted())
+        fit_reports_to(STDOUT_FILENO);
     const std::string text = options.json                ? as_json(comparison, summary, verdict)
                              : !comparison.pairs.empty() ? as_table(comparison, summary, verdict)
                                                          : "";

@@ -30,7 +30,7 @@ constexpr const char *kStyle = R"(
 
 // A median with the middle half behind it.
 std::string cell(const std::string &median, const std::string &low, const std::string &high) {
-    return "<td>" + html_text(median) + " <small>" + html_text(low) + " to " + html_text(high) +
+    return "<td>" + html_words(median) + " <small>" + html_text(low) + " to " + html_text(high) +
            "</small></td>";
 }
 
@@ -160,7 +160,7 @@ std::string verdict_card(const Comparison &comparison, const Verdict &verdict) {
                        (faster   ? " faster"
                         : slower ? " slower"
                                  : "") +
-                       "\">\n<p class=\"line\">" + html_text(verdict.line) + "</p>\n";
+                       "\">\n<p class=\"line\">" + html_words(verdict.line) + "</p>\n";
     for (const std::string &line : {verdict.memory, verdict.tasks})
         if (!line.empty())
             text += html_element("p", line) + "\n";
@@ -177,7 +177,7 @@ std::string band_text(const Interval &ratio) {
     if (ratio.count < 2 || ratio.confidence <= 0)
         return "";
     return "; band: its " + html_text(fixed(100 * ratio.confidence, ratio.confidence > 0.99 ? 1 : 0)) +
-           " % interval, " + html_text(three_digits(ratio.low)) + " to " +
+           "&#160;% interval, " + html_text(three_digits(ratio.low)) + " to " +
            html_text(three_digits(ratio.high));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A comparison as a table for a terminal of 80 columns (comparison.hpp).
+// A comparison as a table for a terminal (comparison.hpp), as wide as report_columns() says.
 #include "comparison.hpp"
 #include "text.hpp"
 
@@ -8,42 +8,57 @@ namespace thrum {
 
 namespace {
 
-constexpr std::size_t kName = 18, kArm = 24, kLine = 79;
+constexpr std::size_t kName = 18, kArm = 24, kRatio = 6;
+constexpr std::size_t kBetween = 16, kNarrow = 10, kNarrowName = 17; // of medians alone
 
 std::string padded(const std::string &text, std::size_t width) {
     return text.size() < width ? text + std::string(width - text.size(), ' ') : text + " ";
 }
 
+// A terminal that is too narrow for the middle halves gets the medians alone.
+bool has_halves() {
+    return report_columns() >= kName + 2 * kArm + kRatio;
+}
+
 std::string line_of(const std::string &name, const std::string &without, const std::string &with,
                     const std::string &ratio) {
-    std::string line = padded(name, kName) + padded(without, kArm) + padded(with, kArm) + ratio;
+    const std::size_t columns = report_columns();
+    const bool is_narrow = columns < kName + 2 * kBetween + kRatio;
+    const std::size_t arm = has_halves() ? kArm : is_narrow ? kNarrow : kBetween;
+    std::string line =
+        padded(name, is_narrow ? kNarrowName : kName) + padded(without, arm) + padded(with, arm);
+    if (line.size() + ratio.size() <= columns) // a part of a number would be another number
+        line += ratio;
+    line = cut(line, columns);
     line.erase(line.find_last_not_of(' ') + 1);
     return line + "\n";
 }
 
+std::string half(const std::string &low, const std::string &high) {
+    return has_halves() ? " (" + low + "-" + high + ")" : "";
+}
+
 std::string times_of(const Middle &middle, const Unit &unit) {
     const auto in_unit = [&unit](double seconds) { return three_digits(seconds / unit.seconds); };
-    return in_unit(middle.median) + " " + unit.name + " (" + in_unit(middle.low) + "-" +
-           in_unit(middle.high) + ")";
+    return in_unit(middle.median) + " " + unit.name + half(in_unit(middle.low), in_unit(middle.high));
 }
 
 std::string percent_of(const Middle &middle) {
-    return fixed(100 * middle.median, 0) + " % (" + fixed(100 * middle.low, 0) + "-" +
-           fixed(100 * middle.high, 0) + ")";
+    return fixed(100 * middle.median, 0) + " %" +
+           half(fixed(100 * middle.low, 0), fixed(100 * middle.high, 0));
 }
 
 std::string numbers_of(const Middle &middle) {
-    return fixed(middle.median, 0) + " (" + fixed(middle.low, 0) + "-" + fixed(middle.high, 0) + ")";
+    return fixed(middle.median, 0) + half(fixed(middle.low, 0), fixed(middle.high, 0));
 }
 
 std::string megabytes_of(const Middle &middle) {
     const auto text = [](double bytes) { return three_digits(bytes / 1e6); };
-    return text(middle.median) + " MB (" + text(middle.low) + "-" + text(middle.high) + ")";
+    return text(middle.median) + " MB" + half(text(middle.low), text(middle.high));
 }
 
 std::string tasks_of(const Middle &middle) {
-    return three_digits(middle.median) + " (" + three_digits(middle.low) + "-" + three_digits(middle.high) +
-           ")";
+    return three_digits(middle.median) + half(three_digits(middle.low), three_digits(middle.high));
 }
 
 std::string ratio_of(const Row &row) {
@@ -78,7 +93,7 @@ std::string threads_lines(const Summary &summary) {
 
 std::string table(const Summary &summary) {
     return (summary.is_of_two ? line_of("", "A", "B", "ratio")
-                              : line_of("", "without", "with the cache", "ratio")) +
+                              : line_of("", "without", has_halves() ? "with the cache" : "with", "ratio")) +
            time_line("wall time", summary.wall) + time_line("CPU time", summary.cpu) +
            (kernel_share_is_known(summary) ? row_line("  in the kernel", summary.kernel_share, percent_of)
                                            : "") +
@@ -94,7 +109,7 @@ std::string list_of(const std::vector<double> &ratios) {
     std::string text, line;
     for (const double ratio : ratios) {
         const std::string next = "  " + three_digits(ratio);
-        if (line.size() + next.size() > kLine) {
+        if (line.size() + next.size() > report_columns() - 1) {
             text += line + "\n";
             line.clear();
         }
@@ -108,11 +123,12 @@ std::string interval_line(const Interval &ratio) {
     if (ratio.count > 1)
         line += ", " + fixed(100 * ratio.confidence, ratio.confidence > 0.99 ? 1 : 0) + " % interval " +
                 three_digits(ratio.low) + " to " + three_digits(ratio.high);
-    return line + "\n";
+    return wrapped(line, "  ");
 }
 
-std::string cut(const std::string &text) {
-    return text.size() <= kLine ? text : text.substr(0, kLine - 3) + "...";
+std::string cut_with_dots(const std::string &text) {
+    const std::size_t most = report_columns() - 1;
+    return text.size() <= most ? text : cut(text, most - 3) + "...";
 }
 
 } // namespace
@@ -149,11 +165,15 @@ std::string load_line(const Load &load, unsigned processors) {
 std::string as_table(const Comparison &comparison, const Summary &summary, const Verdict &verdict) {
     std::string text;
     for (const std::string &line : command_lines(comparison))
-        text += cut(line) + "\n";
-    text += pairs_line(comparison) + ", " + turns_line(comparison) + "; median (middle half)\n\n";
+        text += cut_with_dots(line) + "\n";
+    text += wrapped(pairs_line(comparison) + ", " + turns_line(comparison) +
+                        (has_halves() ? "; median (middle half)" : "; medians"),
+                    "  ") +
+            "\n";
     if (!comparison.pairs.empty()) {
         text += table(summary) + "\n";
-        text += "wall time " + ratio_line(comparison) + ", pair by pair:\n" + list_of(summary.ratios);
+        text += wrapped("wall time " + ratio_line(comparison) + ", pair by pair:", "  ") +
+                list_of(summary.ratios);
         text += interval_line(summary.wall.ratio) + "\n";
     }
     text += wrapped(verdict.line, "  ");

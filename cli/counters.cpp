@@ -4,16 +4,20 @@
 // it. The library exports them as one object, thrum_cache_counters (include/thrum/cache.h); its address is
 // found in the process's own copy of the library's symbol table, not in the file: that may have been
 // replaced since, or lie in another mount namespace.
+#include <unistd.h>
+
 #include <cerrno>
 #include <iomanip>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "arguments.hpp"
 #include "command.hpp"
 #include "elf.hpp"
+#include "output_file.hpp"
 #include "process.hpp"
 #include "repeat.hpp"
 #include "text.hpp"
@@ -84,21 +88,25 @@ std::string occurred(const std::vector<Reason> &list) {
     return text;
 }
 
-void print_row(const char *name, std::uint64_t value, const std::string &note = "") {
-    std::cout << std::left << std::setw(16) << name << std::right << std::setw(14) << value
-              << (note.empty() ? "" : "   ") << note << '\n';
+// To a terminal, a long note is wrapped in its column; `fd` is -1 for a file.
+void print_row(int fd, const char *name, std::uint64_t value, const std::string &note = "") {
+    constexpr int kName = 16, kValue = 14;
+    const std::string gap = note.empty() ? "" : "   ";
+    std::ostringstream row;
+    row << std::left << std::setw(kName) << name << std::right << std::setw(kValue) << value << gap << note;
+    std::cout << row_for(fd, row.str(), kName + kValue + gap.size());
 }
 
-void print_table(pid_t pid, const Counters &counters) {
+void print_table(pid_t pid, const Counters &counters, int fd) {
     std::cout << "process " << pid << " (" << terminal_text(process::name(pid)) << ")\n";
-    print_row("created", counters.created);
-    print_row("reused", counters.reused);
-    print_row("retired", counters.retired, occurred(reasons(kRetireReasons, counters.retired_by)));
-    print_row("passed through", counters.passed, occurred(reasons(kPassReasons, counters.passed_by)));
-    print_row("culled", counters.culled);
-    print_row("live", counters.live);
-    print_row("idle", counters.idle);
-    print_row("idle, peak", counters.idle_peak);
+    print_row(fd, "created", counters.created);
+    print_row(fd, "reused", counters.reused);
+    print_row(fd, "retired", counters.retired, occurred(reasons(kRetireReasons, counters.retired_by)));
+    print_row(fd, "passed through", counters.passed, occurred(reasons(kPassReasons, counters.passed_by)));
+    print_row(fd, "culled", counters.culled);
+    print_row(fd, "live", counters.live);
+    print_row(fd, "idle", counters.idle);
+    print_row(fd, "idle, peak", counters.idle_peak);
 }
 
 std::string json_object(const std::vector<Reason> &list) {
@@ -128,12 +136,13 @@ void show(const Options &options) {
     if (options.pid.empty())
         throw Failure(kUsage, "missing process number: thrum counters PID");
     const pid_t pid = process::parse(options.pid);
-    repeat(options.every, options.output, [&options, pid] {
+    const bool is_stream = options.output.empty() || options.output == OutputFile::kStandard;
+    repeat(options.every, options.output, [&options, pid, fd = is_stream ? STDOUT_FILENO : -1] {
         const Counters counters = read_counters(pid);
         if (options.json)
             print_json(pid, counters);
         else
-            print_table(pid, counters);
+            print_table(pid, counters, fd);
     });
 }
 

@@ -54,14 +54,19 @@ details { margin-top: 2rem; }
 summary { cursor: pointer; font-weight: 600; }
 )";
 
+// A command and a name in a program keep the spaces that they have.
+std::string content(const std::string &name, const std::string &text) {
+    return name == "pre" || name == "code" || name == "title" ? html_text(text) : html_words(text);
+}
+
 } // namespace
 
 std::string html_element(const std::string &name, const std::string &text) {
-    return "<" + name + ">" + html_text(text) + "</" + name + ">";
+    return "<" + name + ">" + content(name, text) + "</" + name + ">";
 }
 
 std::string html_element(const std::string &name, const char *style, const std::string &text) {
-    return "<" + name + " class=\"" + style + "\">" + html_text(text) + "</" + name + ">";
+    return "<" + name + " class=\"" + style + "\">" + content(name, text) + "</" + name + ">";
 }
 
 std::string html_fact(const std::string &name, const std::string &text) {

@@ -52,6 +52,7 @@ class Look {
     std::uint64_t stop(const struct inspect_thread &thread);
     Backtrace backtrace(const struct inspect_thread &thread);
     std::vector<std::string> frames(const struct inspect_thread &thread);
+    void print_line(const std::string &line);
     void print_frames(const struct inspect_thread &thread);
     std::string json(const struct inspect_thread &thread);
     std::string json_workers() const;
@@ -64,6 +65,7 @@ class Look {
     Backtracer backtracer_;
     Symbols symbols_;
     std::map<std::uint64_t, std::string> functions_;
+    std::string begun_; // of the line that print_line() ends
     std::string shown_; // what report.name() gave back last
     Stopped stopped_;   // what the kernel thread of the last thread was at, if that had one
 };
@@ -141,9 +143,16 @@ std::vector<std::string> Look::frames(const struct inspect_thread &thread) {
 
 // --- text -------------------------------------------------------------------------------------------------
 
+// Rows of tables are cut by src/inspect; of what is longer than that, no part may be missing.
+void Look::print_line(const std::string &line) {
+    constexpr std::size_t kMargin = 6;
+    std::cout << row_for(options_.wide ? -1 : STDOUT_FILENO, begun_ + line, kMargin);
+    begun_.clear();
+}
+
 void Look::print_frames(const struct inspect_thread &thread) {
     for (const std::string &frame : frames(thread))
-        std::cout << "    " << terminal_text(frame) << '\n';
+        print_line("    " + terminal_text(frame));
 }
 
 void Look::print_text() {
@@ -151,8 +160,8 @@ void Look::print_text() {
     report.context = this;
     report.most = options_.most;
     report.columns = options_.wide ? 0 : terminal_columns(STDOUT_FILENO);
-    report.line = [](void *, const char *line, std::size_t length) {
-        std::cout.write(line, static_cast<std::streamsize>(length));
+    report.line = [](void *look, const char *line, std::size_t length) {
+        static_cast<Look *>(look)->print_line(std::string(line, length - 1)); // without the '\n'
     };
     report.name = [](void *look, const struct inspect_thread *thread) -> const char * {
         auto &to = *static_cast<Look *>(look);
@@ -170,7 +179,7 @@ void Look::print_text() {
             static_cast<Look *>(look)->print_frames(*thread);
         };
     }
-    std::cout << "process " << pid_ << " (" << terminal_text(process::name(pid_)) << "), ";
+    begun_ = "process " + std::to_string(pid_) + " (" + terminal_text(process::name(pid_)) + "), ";
     if (!inspect_print(&source_, &report))
         throw Failure(kFailed, "process " + std::to_string(pid_) + " has ended its runtime since");
 }

@@ -25,6 +25,7 @@
 #include "stat/rate.hpp"
 #include "stat/report.hpp"
 #include "stat/sweep.hpp"
+#include "text.hpp"
 
 namespace thrum {
 
@@ -125,6 +126,7 @@ void print(const Options &options, const Report &report, OutputFile &file) {
             throw Failure(kFailed, "cannot write to standard output");
         return;
     }
+    fit_reports_to(STDERR_FILENO);
     std::cerr << text_of(report) << std::flush;
     const bool was_closed = (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY; // main.cpp
     if (!std::cerr && !was_closed)

@@ -5,15 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace thrum {
 
 namespace {
 
-constexpr std::size_t kLine = 79;
+constexpr std::size_t kColumns = 80, kNarrowest = 40;
 constexpr const char *kReplacement = "\xef\xbf\xbd"; // U+FFFD
 
 unsigned char byte_at(const std::string &text, std::size_t at) {
@@ -100,6 +102,29 @@ std::string shell_word(const std::string &word) {
     return control ? "$'" + escapes + "'" : "'" + quoted + "'";
 }
 
+std::size_t columns_of_reports = kColumns;
+
+// A number and its unit are one word: "100 %", "2.3 ms".
+bool is_unit_of_number(const std::string &text, std::size_t space) {
+    static const char *const units[] = {"%", "s", "ms", "us", "MB", "Hz"};
+    if (space == 0 || byte_at(text, space) != ' ' || std::isdigit(byte_at(text, space - 1)) == 0)
+        return false;
+    std::size_t end = space + 1;
+    while (end < text.size() && (std::isalnum(byte_at(text, end)) != 0 || text[end] == '%'))
+        end++;
+    return std::find(std::begin(units), std::end(units), text.substr(space + 1, end - space - 1)) !=
+           std::end(units);
+}
+
+// Where the word that follows the space at `from` ends; a unit is a part of its number.
+std::size_t end_of_word(const std::string &text, std::size_t from) {
+    std::size_t to = from;
+    do
+        to = std::min(text.find(' ', to + 1), text.size());
+    while (is_unit_of_number(text, to));
+    return to;
+}
+
 } // namespace
 
 std::string json_string(const std::string &text) {
@@ -108,6 +133,13 @@ std::string json_string(const std::string &text) {
 
 std::string html_text(const std::string &text) {
     return escaped(text, html_character);
+}
+
+std::string html_words(const std::string &text) {
+    std::string bound;
+    for (std::size_t at = 0; at < text.size(); at++)
+        bound += is_unit_of_number(text, at) ? "\xc2\xa0" : std::string(1, text[at]); // U+00A0
+    return html_text(bound);
 }
 
 // Those of Latin-1 as well, which are U+0080 to U+009F, and as bytes of their own 0x80 to 0x9f: some terminals heed them.
@@ -131,6 +163,15 @@ std::size_t terminal_columns(int fd) {
     if (isatty(fd) != 1)
         return 0;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::size_t report_columns() {
+    return columns_of_reports;
+}
+
+void fit_reports_to(int fd) {
+    const std::size_t columns = terminal_columns(fd);
+    columns_of_reports = columns == 0 ? kColumns : std::clamp(columns, kNarrowest, kColumns);
 }
 
 std::string cut(const std::string &text, std::size_t bytes) {
@@ -186,14 +227,15 @@ std::string counted(double number, const std::string &thing, const std::string &
                                       : things);
 }
 
-std::string wrapped(const std::string &text, const std::string &indent) {
+namespace {
+
+std::string wrap(const std::string &text, const std::string &indent, std::size_t columns) {
     std::string out, line;
     std::size_t from = 0;
     while (from < text.size()) {
-        std::size_t to = text.find(' ', from + 1);
-        to = to == std::string::npos ? text.size() : to;
-        if (!line.empty() && line.size() + to - from > kLine) {
-            out += line + "\n";
+        const std::size_t to = end_of_word(text, from);
+        if (!line.empty() && line.size() + to - from > columns - 1) {
+            out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
             line = indent;
             from += text[from] == ' ' ? 1 : 0;
         }
@@ -201,6 +243,22 @@ std::string wrapped(const std::string &text, const std::string &indent) {
         from = to;
     }
     return out + line + "\n";
+}
+
+} // namespace
+
+std::string wrapped(const std::string &text, const std::string &indent) {
+    return wrap(text, indent, columns_of_reports);
+}
+
+std::string message_for(int fd, const std::string &text) {
+    const std::size_t columns = terminal_columns(fd);
+    return columns == 0 ? text + "\n" : wrap(text, "  ", std::max(columns, kNarrowest));
+}
+
+std::string row_for(int fd, const std::string &row, std::size_t margin) {
+    const std::size_t columns = terminal_columns(fd);
+    return columns <= margin + kNarrowest / 2 ? row + "\n" : wrap(row, std::string(margin, ' '), columns);
 }
 
 } // namespace thrum

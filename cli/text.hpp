@@ -13,6 +13,8 @@ namespace thrum {
 // With the quotation marks. Bytes that are not UTF-8 become U+FFFD here and in html_text.
 std::string json_string(const std::string &text);
 std::string html_text(const std::string &text);
+// A sentence or the cell of a table: a line does not break between a number and its unit.
+std::string html_words(const std::string &text);
 
 // As a part of a line on a terminal: control characters, which that would take for commands or a new line, and bytes that are
 // not UTF-8 are '?'.
@@ -56,7 +58,17 @@ std::string duration(double seconds);
 // "1 thread", "2 threads"; "2 processes" where that is given.
 std::string counted(double number, const std::string &thing, const std::string &things = "");
 
-// In lines for a terminal of 80 columns, broken between words; `indent` begins all but the first.
+// The width of reports: 80 columns, or that of the narrower terminal that they are printed to. At the least 40.
+std::size_t report_columns();
+// Called by a command before it makes a report for this stream. Anything but a terminal gets 80 columns.
+void fit_reports_to(int fd);
+
+// In lines of report_columns(), broken between words, but not between a number and its unit; `indent` begins all lines but
+// the first.
 std::string wrapped(const std::string &text, const std::string &indent);
+// The same for a stream that is a terminal, in all of its columns; for any other, one line, which programs read.
+std::string message_for(int fd, const std::string &text);
+// A row whose last cell may be long and begins at `margin`.
+std::string row_for(int fd, const std::string &row, std::size_t margin);
 
 } // namespace thrum

@@ -107,16 +107,16 @@ class Output {
 };
 
 void report(const std::string &path, const TraceSummary &summary) {
-    std::cerr << "thrum trace: " << (path == kStandardOutput ? "standard output" : path) << " has "
-              << counted(static_cast<double>(summary.threads), "thread");
+    std::string text = "thrum trace: " + (path == kStandardOutput ? "standard output" : path) + " has " +
+                       counted(static_cast<double>(summary.threads), "thread");
     if (summary.tasklets != 0)
-        std::cerr << " and " << counted(static_cast<double>(summary.tasklets), "tasklet");
-    std::cerr << " in " << counted(static_cast<double>(summary.runs), "run") << " on "
-              << counted(static_cast<double>(summary.workers), "worker");
+        text += " and " + counted(static_cast<double>(summary.tasklets), "tasklet");
+    text += " in " + counted(static_cast<double>(summary.runs), "run") + " on " +
+            counted(static_cast<double>(summary.workers), "worker");
     if (summary.lost != 0)
-        std::cerr << "; the " << counted(static_cast<double>(summary.lost), "oldest event")
-                  << " had no room (--events)";
-    std::cerr << "; open it at https://ui.perfetto.dev\n";
+        text +=
+            "; the " + counted(static_cast<double>(summary.lost), "oldest event") + " had no room (--events)";
+    std::cerr << message_for(STDERR_FILENO, text + "; open it at https://ui.perfetto.dev");
 }
 
 // --- running the program -----------------------------------------------------------------------------
@@ -302,7 +302,7 @@ bool take_written(const std::string &file, bool is_seen, std::vector<TraceSectio
         return true;
     } catch (const Failure &failure) {
         if (!is_seen)
-            std::cerr << "thrum trace: left out: " << failure.what() << '\n';
+            std::cerr << message_for(STDERR_FILENO, std::string("thrum trace: left out: ") + failure.what());
     }
     return false;
 }
@@ -316,9 +316,10 @@ std::vector<TraceSection> read_all(const std::vector<std::string> &files, const 
         if (take_written(file, seen != nullptr, sections) || seen == nullptr)
             continue;
         sections.push_back(seen->section());
-        std::cerr << "thrum trace: process " << pid
-                  << " wrote no trace, so this is what was seen in its memory, ten times a second, until it "
-                     "ended\n";
+        std::cerr << message_for(STDERR_FILENO,
+                                 "thrum trace: process " + std::to_string(pid) +
+                                     " wrote no trace, so this is what was seen in its memory, ten times a "
+                                     "second, until it ended");
     }
     return sections;
 }

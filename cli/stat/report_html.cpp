@@ -108,7 +108,7 @@ std::string percent(double share) {
 
 std::string key(const char *style, const std::string &text) {
     return "<li><svg viewBox=\"0 0 14 14\"><rect width=\"14\" height=\"14\" class=\"" + std::string(style) +
-           "\"/></svg> " + html_text(text) + "</li>\n";
+           "\"/></svg> " + html_words(text) + "</li>\n";
 }
 
 std::string keys(const std::string &items) {
@@ -149,9 +149,9 @@ std::string verdict_card(const Report &report) {
         const Finding &cause = report.findings.front();
         const std::string place = place_of(cause);
         terms += term(report.outcome == Outcome::kScales ? "Finding" : "Cause",
-                      html_text(cause.cause) + " " + confidence_chip(cause));
+                      html_words(cause.cause) + " " + confidence_chip(cause));
         terms += term("Where", place.empty() ? "" : html_element("code", place));
-        terms += term("Fix", html_text(cause.fix));
+        terms += term("Fix", html_words(cause.fix));
     }
     terms += term("Note", html_text(how_it_ended(report)));
     return "<div class=\"verdict " + std::string(key_of(report.outcome)) + "\">\n" +
@@ -161,7 +161,7 @@ std::string verdict_card(const Report &report) {
 
 std::string finding_card(const Finding &finding, bool with_fix) {
     const std::string place = place_of(finding);
-    return "<div class=\"finding\">\n<p><strong>" + html_text(finding.cause) + "</strong> " +
+    return "<div class=\"finding\">\n<p><strong>" + html_words(finding.cause) + "</strong> " +
            confidence_chip(finding) + " " + html_element("span", "chip", finding.rule) + "</p>\n" +
            (place.empty() ? "" : "<p>" + html_element("code", place) + "</p>\n") +
            (with_fix ? html_element("p", finding.fix) + "\n" : "") + list(finding.evidence) + "</div>\n";

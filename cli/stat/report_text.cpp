@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A report for a terminal of 80 columns (report.hpp): what is the matter first, then what shows it.
+// A report for a terminal (report.hpp), as wide as report_columns() says: what is the matter first, then what shows it.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -15,9 +15,9 @@ namespace thrum::stat {
 
 namespace {
 
-constexpr std::size_t kLabel = 9, kWidth = 80, kSites = 4, kBurners = 4;
+constexpr std::size_t kLabel = 9, kSites = 4, kBurners = 4;
 constexpr double kBar = 10; // characters for a speedup of 1
-constexpr std::size_t kLongestBar = 18;
+constexpr std::size_t kLongestBar = 18, kBarsAt = 61;
 constexpr double kSpun = 0.25; // of the CPU time lost: less than that by switches means spinning
 constexpr double kLowShare = 0.1, kSomeShare = 0.3; // of the CPUs, used by others
 constexpr double kManyRunnable = 4;                 // threads that want a CPU, to cores
@@ -38,7 +38,7 @@ std::string labelled(const char *label, const std::string &text) {
 // Two short ones, side by side where there is room.
 std::string labelled(const char *label, const std::string &first, const std::string &second) {
     const std::string line = padded(padded(label, kLabel) + first, 46) + second;
-    return line.size() <= kWidth ? line + "\n" : labelled(label, first) + labelled("", second);
+    return line.size() <= report_columns() ? line + "\n" : labelled(label, first) + labelled("", second);
 }
 
 std::string percent(double share) {
@@ -59,13 +59,19 @@ double as_shown(double seconds) {
     return std::round(number < 9.95 ? number * 10 : number) / (number < 9.95 ? 10 : 1) * unit.seconds;
 }
 
+// A row of a table: what a narrow terminal has no room for is left out.
+std::string cut_row(const std::string &line) {
+    const std::string row = cut(line, report_columns());
+    return row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
+}
+
 // --- what is the matter -------------------------------------------------------------------------------
 
 std::string cause_text(const Finding &finding) {
     const std::string line = padded("CAUSE", kLabel) + terminal_text(finding.cause);
     const std::string confidence = std::string("confidence: ") + name_of(finding.confidence);
-    if (line.size() + 2 + confidence.size() <= kWidth)
-        return line + right(confidence, kWidth - line.size()) + "\n";
+    if (line.size() + 2 + confidence.size() <= report_columns())
+        return line + right(confidence, report_columns() - line.size()) + "\n";
     return labelled("CAUSE", finding.cause + "  (" + confidence + ")");
 }
 
@@ -84,18 +90,19 @@ std::string heading(const Report &report) {
 
 // --- the sweep ----------------------------------------------------------------------------------------
 
+// None on a terminal that has no room for it.
 std::string bar(double speedup, double most) {
-    const double scale = std::min(kBar, kLongestBar / std::max(most, 1e-9));
+    const std::size_t room = report_columns() > kBarsAt ? report_columns() - kBarsAt - 1 : 0;
+    const double longest = static_cast<double>(std::min(kLongestBar, room));
+    const double scale = std::min(kBar, longest / std::max(most, 1e-9));
     return std::string(static_cast<std::size_t>(std::max(0.0, std::round(speedup * scale))), '#');
 }
 
 std::string row(const Point &point, const std::string &threads, const std::string &speedup,
                 const std::string &range, const std::string &graph) {
-    std::string line = right(threads, 8) + right(duration(point.wall.median), 9) + right(speedup, 10) +
-                       right(range, 12) + right(duration(point.cpu()), 9) +
-                       right(fixed(point.parallelism(), 2), 11) + "  " + graph;
-    line.erase(line.find_last_not_of(' ') + 1);
-    return line + "\n";
+    return cut_row(right(threads, 8) + right(duration(point.wall.median), 9) + right(speedup, 10) +
+                   right(range, 12) + right(duration(point.cpu()), 9) +
+                   right(fixed(point.parallelism(), 2), 11) + "  " + graph);
 }
 
 std::string table(const Report &report) {
@@ -114,7 +121,7 @@ std::string table(const Report &report) {
         const int decimals = at.high < 9.95 ? 2 : 1;
         return at.count > 0 ? fixed(at.low, decimals) + "-" + fixed(at.high, decimals) : "";
     };
-    std::string text = "\n threads     wall   speedup    interval      cpu   parallel\n";
+    std::string text = "\n" + cut_row(" threads     wall   speedup    interval      cpu   parallel");
     if (report.points.size() == 1) {
         const unsigned threads = first.threads > 0 ? first.threads : first.most_threads;
         return text + row(first, std::to_string(threads), "-", "", "");
@@ -133,13 +140,16 @@ std::string processes_text(const Report &report) {
     if (report.processes.size() < 2)
         return "";
     const double all = std::max(report.own_cpu + report.children_cpu, 1e-9);
-    std::string text = "\n process      cpu  share  threads  command\n";
+    std::string text = "\n" + cut_row(" process      cpu  share  threads  command");
     double shown = 0;
     for (std::size_t i = 0; i < std::min(kRows, report.processes.size()); i++) {
         const Process &process = report.processes[i];
-        text += right(std::to_string(process.id), 8) + right(duration(process.cpu), 9) +
-                right(percent(process.cpu / all), 7) + right(std::to_string(process.threads), 9) + "  " +
-                cut(terminal_text(process.name), kWidth - 35) + (i == 0 ? "  (the program)\n" : "\n");
+        const std::string own = i == 0 ? "  (the program)" : "";
+        const std::string numbers = right(std::to_string(process.id), 8) + right(duration(process.cpu), 9) +
+                                    right(percent(process.cpu / all), 7) +
+                                    right(std::to_string(process.threads), 9) + "  ";
+        const std::size_t taken = std::min(numbers.size() + own.size(), report_columns());
+        text += cut_row(numbers + cut(terminal_text(process.name), report_columns() - taken) + own);
         shown += process.cpu;
     }
     const std::size_t more = report.processes.size() - std::min(kRows, report.processes.size());
@@ -166,7 +176,7 @@ std::string cut_in_front(const std::string &text, std::size_t width) {
 // As many frames as fit, from the outermost function of the libraries on: what is below it is how locks are made. Where in the
 // program that is always is among them.
 std::string chain(const std::vector<Frame> &stack, std::size_t width) {
-    constexpr std::size_t kPlace = 30; // that much of it
+    const std::size_t place_room = std::min<std::size_t>(30, width / 2); // for that place
     const auto written = std::find_if(stack.begin(), stack.end(), is_written);
     const auto own = written != stack.end() ? written
                                             : std::find_if(stack.begin(), stack.end(),
@@ -178,8 +188,8 @@ std::string chain(const std::vector<Frame> &stack, std::size_t width) {
             (text.empty() ? "" : " <- ") + (at == own ? frame_place(*at) : frame_name(*at));
         if (!text.empty() && text.size() + next.size() > width) {
             if (at == own)
-                text = cut(text, width - kPlace) + " <- " +
-                       cut_in_front(frame_place(*own), width - std::min(text.size(), width - kPlace) - 4);
+                text = cut(text, width - place_room) + " <- " +
+                       cut_in_front(frame_place(*own), width - std::min(text.size(), width - place_room) - 4);
             break;
         }
         text += next;
@@ -202,7 +212,7 @@ struct WaitRow {
 std::vector<WaitRow> wait_rows(const Report &report) {
     std::vector<WaitRow> rows;
     for (const Site &site : report.waits) {
-        WaitRow row{chain(site.stack, kWidth - 8), "", site.share, site.seconds, site.calls};
+        WaitRow row{chain(site.stack, report_columns() - 8), "", site.share, site.seconds, site.calls};
         if (site.lock < report.locks.size())
             row.lock = lock_text(site, report.locks[site.lock].lock);
         const auto same = std::find_if(rows.begin(), rows.end(), [&row](const WaitRow &known) {
@@ -226,12 +236,13 @@ std::vector<WaitRow> wait_rows(const Report &report) {
 std::string waits_text(const Report &report) {
     if (report.waits.empty())
         return "";
-    std::string text = "\nWHERE waiting happened (" +
-                       (report.exact_estimated ? "counted, places of some"
-                        : report.exact         ? "every wait counted"
-                                       : counted(static_cast<double>(samples_of(report.waits)), "sample") +
-                                             " at " + fixed(report.rate, 0) + " Hz") +
-                       "; join and idle waits excluded)\n";
+    const std::string how = report.exact_estimated ? "counted, places of some"
+                            : report.exact
+                                ? "every wait counted"
+                                : counted(static_cast<double>(samples_of(report.waits)), "sample") + " at " +
+                                      fixed(report.rate, 0) + " Hz";
+    std::string text =
+        "\n" + wrapped("WHERE waiting happened (" + how + "; join and idle waits excluded)", "  ");
     const std::vector<WaitRow> rows = wait_rows(report);
     std::string lock;
     for (std::size_t i = 0; i < std::min(kSites, rows.size()); i++) {
@@ -260,7 +271,7 @@ std::string others_text(const Report &report, const Facts &facts) {
         const Site &site = report.others[i];
         const std::string what = std::string(name_of(site.doing)) + ": ";
         text += right(percent(all > 0 ? site.seconds / all : 0), 6) + "  " + what +
-                chain(site.stack, kWidth - 8 - what.size()) + "\n";
+                chain(site.stack, report_columns() - 8 - what.size()) + "\n";
     }
     return text;
 }
@@ -288,19 +299,25 @@ std::string burns_text(const Report &report, const Facts &facts) {
     if (report.burns.empty())
         return "";
     const bool both = !report.burns_one.empty() && report.points.size() > 1;
-    std::string text = "\nCPU time went to (" + report.profile_source + ", " +
-                       counted(static_cast<double>(samples_of(report.burns)), "sample") + ")";
-    if (both)
-        text = padded(text, 56) + right(counted(facts.few->threads, "thread"), 10) +
-               right(counted(facts.most->threads, "thread"), 12);
-    text += "\n";
+    const std::size_t names = report_columns() - 25; // the column for them, beside two shares
+    std::string title = wrapped("CPU time went to (" + report.profile_source + ", " +
+                                    counted(static_cast<double>(samples_of(report.burns)), "sample") + ")",
+                                "  ");
+    title.pop_back();
+    if (both) {
+        if (title.size() >= names)
+            title += "\n" + std::string(names, ' ');
+        title = padded(title, names) + right(counted(facts.few->threads, "thread"), 10) +
+                right(counted(facts.most->threads, "thread"), 12);
+    }
+    std::string text = "\n" + title + "\n";
     for (std::size_t i = 0; i < std::min(kBurners, facts.burners.size()); i++) {
         const Burner &burner = facts.burners[i];
         const std::string shares =
             both ? right(percent(burner.share_one), 10) + right(percent(burner.share), 12)
                  : right(percent(burner.share), 6);
-        text += both ? padded("  " + burner_name(burner, 52), 55) + shares + "\n"
-                     : shares + "  " + burner_name(burner, kWidth - 8) + "\n";
+        text += both ? padded("  " + burner_name(burner, names - 3), names) + shares + "\n"
+                     : shares + "  " + burner_name(burner, report_columns() - 8) + "\n";
     }
     return text;
 }

@@ -72,7 +72,9 @@ TEST(Ps, Backtraces) {
     const std::string out = ps(running.pid(), {"--backtrace"}).out;
     EXPECT_TRUE(has(out, "\n    take_both \\(ults.c:[0-9]+\\)\n    first_then_second \\(ults.c:[0-9]+\\)\n"))
         << out;
-    EXPECT_TRUE(has(out, "\n    (thrum_)?join[a-z_]* \\([^\n]*\n    wait_for_the_first \\(ults.c:[0-9]+\\)\n")) << out;
+    EXPECT_TRUE(
+        has(out, "\n    (thrum_)?join[a-z_]* \\([^\n]*\n    wait_for_the_first \\(ults.c:[0-9]+\\)\n"))
+        << out;
     EXPECT_TRUE(has(out, "\n    compute \\(ults.c:[0-9]+\\)\n    compute_for_ever \\(ults.c:[0-9]+\\)\n"))
         << "of one that runs\n"
         << out;
@@ -157,8 +159,8 @@ TEST(Ps, RowsFitTheTerminal) {
     for (const unsigned short columns : {100, 80, 40}) {
         const std::string out =
             Session({CLI_THRUM, "ps", std::to_string(running.pid())}, {}, columns).finish().out;
-        std::istringstream lines(out.substr(out.find("\nWORKER")));
-        for (std::string line; std::getline(lines, line) && line.find("DEADLOCK") == std::string::npos;)
+        std::istringstream lines(out);
+        for (std::string line; std::getline(lines, line);)
             EXPECT_LE(line.size(), columns) << line;
         EXPECT_TRUE(has(out, "\n    waits for mutex 0x[0-9a-f]+")) << out;
     }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 #include "place.hpp"
 #include "session.hpp"
@@ -180,6 +181,28 @@ TEST(StatTerminal, NoLineWhereItCannotBeClearedOrIsNotWanted) {
         EXPECT_EQ((ended->out + ended->err).find_first_of("\r\033"), std::string::npos)
             << ended->out << ended->err;
     }
+}
+
+// Sentences wrap, tables leave out what there is no room for. No word of a report is 40 columns long here.
+TEST(StatTerminal, ReportsFitTheTerminal) {
+    const Words compare = {place().thrum(), "compare", "-n", "2", "--warmup", "0", "--", "/bin/true"};
+    const Words refused = {place().thrum(), "run",      "--max-idle", "as many as there are", "--",
+                           "/bin/true",     "and so on"};
+    const Words sweep = thrum_stat({"--sweep", "1,2", "-n", "2", "--", "/bin/true", "{}"});
+    const Words one = thrum_stat({"--timeout", "0.5", "--", CLI_SAMPLED_O2, "mutex"});
+    for (const unsigned short columns : {40, 60, 80, 150})
+        for (const Words &words : {compare, refused, sweep, one}) {
+            const Ended ended = Session(words, terminal(), columns).finish();
+            std::istringstream lines(ended.out);
+            for (std::string line; std::getline(lines, line);) {
+                const std::size_t cleared = line.rfind(kClear);
+                const std::string shown =
+                    cleared == std::string::npos ? line : line.substr(cleared + kClear.size());
+                EXPECT_LE(shown.size(), columns) << shown << "\n" << ended.out;
+            }
+            for (const std::string &frame : frames_of(ended.out))
+                EXPECT_LE(frame.substr(0, frame.find('\n')).size(), columns) << frame;
+        }
 }
 
 // With the report as JSON on a standard output that is none, the line is on the terminal all the same, and only there.

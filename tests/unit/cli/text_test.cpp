@@ -62,4 +62,32 @@ TEST(Text, Numbers) {
     EXPECT_EQ(thrum::counted(1, "thread"), "1 thread");
 }
 
+// A unit in the next line, or at the next place where a page may break, is read as a word of its own.
+TEST(Text, NumbersKeepTheirUnits) {
+    EXPECT_EQ(thrum::html_words("all of 100 % in 2.5 ms, a < b"),
+              "all of 100\xc2\xa0% in 2.5\xc2\xa0ms, a &lt; b");
+    EXPECT_EQ(thrum::html_words("2 statues, 100 x"), "2 statues, 100 x");
+    for (std::size_t before = 60; before < 80; before++) {
+        const std::string text = thrum::wrapped(std::string(before, 'x') + " of 100 % and 2.5 ms, 7 s", "  ");
+        EXPECT_EQ(text.find("\n  %"), std::string::npos) << text;
+        EXPECT_EQ(text.find("\n  ms"), std::string::npos) << text;
+        EXPECT_EQ(text.find("\n  s\n"), std::string::npos) << text;
+    }
+}
+
+TEST(Text, WordsWrapWithinTheColumns) {
+    EXPECT_EQ(thrum::report_columns(), 80U);
+    thrum::fit_reports_to(-1);
+    EXPECT_EQ(thrum::report_columns(), 80U) << "what is no terminal has 80 columns";
+    const std::string words =
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
+    EXPECT_EQ(thrum::wrapped(words, "    "),
+              "one two three four five six seven eight nine ten eleven twelve thirteen\n"
+              "    fourteen fifteen\n");
+    EXPECT_EQ(thrum::message_for(-1, words), words + "\n") << "a line that a program reads";
+    EXPECT_EQ(thrum::row_for(-1, words, 8), words + "\n");
+    const std::string one_word(100, 'x');
+    EXPECT_EQ(thrum::wrapped(one_word, "  "), one_word + "\n") << "no word is cut";
+}
+
 } // namespace
