@@ -119,8 +119,10 @@ std::string plot_times(const Comparison &comparison) {
 }
 
 std::string plot_ratios(const std::vector<double> &ratios, const Interval &median) {
-    double low = 1, high = std::max(1.0, median.high), most = 1;
-    const double limit = cut_above(ratios);
+    // Of few pairs, the interval reaches to the farthest: it is cut with that.
+    const double limit = cut_above(ratios),
+                 interval_end = limit > 0 ? std::min(median.high, limit) : median.high;
+    double low = 1, high = std::max(1.0, interval_end), most = 1;
     for (const double ratio : ratios) {
         low = std::min(low, ratio);
         most = std::max(most, ratio);

@@ -51,7 +51,10 @@ std::string without_types(const std::string &name) {
         const bool is_operator = ends_with(plain, "operator");
         const std::size_t close =
             std::string("<({[").find(name[at]) == std::string::npos ? at : closing(name, at);
-        if (name[at] == ' ' && !is_operator) {
+        const bool is_receiver = has_at(name, at, "(*") && !plain.empty() && plain.back() == '.';
+        if (is_receiver) { // a Go method of a pointer: "sync.(*Mutex).Lock"
+            plain += name.substr(at, close + 1 - at);
+        } else if (name[at] == ' ' && !is_operator) {
             plain.clear(); // it was the type of the result
         } else if (name[at] == '{' || has_at(name, at, "(anonymous namespace)") ||
                    (is_operator && has_at(name, at, "()"))) {

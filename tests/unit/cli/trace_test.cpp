@@ -354,6 +354,8 @@ TEST(SymbolNames, AreShort) {
     EXPECT_EQ(shortened("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda(int)#1}::operator()");
     EXPECT_EQ(shortened("a::operator<(a const&)"), "a::operator<");
     EXPECT_EQ(shortened("f<int>(int)::{lambda()#2}::_FUN(void*)"), "f::{lambda()#2}::_FUN");
+    EXPECT_EQ(shortened("internal/sync.(*Mutex).lockSlow"), "internal/sync.(*Mutex).lockSlow");
+    EXPECT_EQ(shortened("main.main.func1"), "main.main.func1");
 }
 
 TEST(SymbolNames, AreThoseOfCallables) {

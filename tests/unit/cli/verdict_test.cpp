@@ -346,6 +346,16 @@ TEST(Verdict, APointFarFromAllOthersDoesNotFlattenThem) {
     EXPECT_GT(spread_of(page, "with"), 0.7 * usual);
 }
 
+// The interval of six pairs' median is from the least to the greatest.
+TEST(Verdict, AnIntervalThatReachesSuchAPointFlattensNothing) {
+    std::vector<Pair> list = pairs({1.1, 1.2, 1.3, 1.4, 1.5, 1.6});
+    const double usual = spread_of(page_of(list), "ratio");
+    list[0].runs[thrum::kWithout].wall *= 77;
+    const std::string page = page_of(list);
+    EXPECT_NE(page.find("1 point beyond the axis, up to 84.7x"), std::string::npos);
+    EXPECT_GT(spread_of(page, "ratio"), 0.5 * usual) << "without that point, which has another style";
+}
+
 TEST(Verdict, OnePairHasNoInterval) {
     EXPECT_EQ(page_of(pairs({1.1})).find("% interval"), std::string::npos);
     EXPECT_NE(page_of(pairs(around(1.1, 0.1))).find("% interval"), std::string::npos);
