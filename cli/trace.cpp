@@ -148,10 +148,18 @@ class Folder {
     static pid_t process_of(const std::string &file) {
         return static_cast<pid_t>(std::atoi(std::filesystem::path(file).filename().c_str()));
     }
+    // "git clean" removes it with what is in it.
+    bool is_there() const {
+        std::error_code error;
+        return std::filesystem::exists(path_, error);
+    }
+    // None if it is not there.
     std::vector<std::string> files() const {
         std::vector<std::string> names;
-        for (const auto &entry : std::filesystem::directory_iterator(path_))
-            names.push_back(entry.path().string());
+        std::error_code error;
+        for (std::filesystem::directory_iterator at(path_, error), end; !error && at != end;
+             at.increment(error))
+            names.push_back(at->path().string());
         std::sort(names.begin(), names.end());
         return names;
     }
@@ -295,7 +303,8 @@ std::string end_of_program(int status) {
 // What a process has written; one that outlives the program may be at it, and one that was ended may have been.
 bool take_written(const std::string &file, bool is_seen, std::vector<TraceSection> &sections) {
     try {
-        if (std::filesystem::file_size(file) == 0)
+        std::error_code error;
+        if (std::filesystem::file_size(file, error) == 0 || error)
             return false;
         for (TraceSection &section : read_trace(file))
             sections.push_back(std::move(section));
@@ -324,8 +333,14 @@ std::vector<TraceSection> read_all(const std::vector<std::string> &files, const 
     return sections;
 }
 
-Failure nothing_to_show(const std::string &program, const std::vector<std::string> &files, int status) {
+Failure nothing_to_show(const std::string &program, const Folder &folder,
+                        const std::vector<std::string> &files, int status) {
     const int code = code_of(status) != 0 ? code_of(status) : static_cast<int>(kFailed);
+    if (!folder.is_there())
+        return {code, program +
+                          " removed the folder .thrum-trace.* that libthrum writes to, so there is no "
+                          "trace; name a file in another folder with -o FILE; it " +
+                          end_of_program(status)};
     if (files.empty())
         return {code, program + " did not use libthrum: it is not linked with it, or spawned no thread; it " +
                           end_of_program(status)};
@@ -350,9 +365,9 @@ void trace(const Options &options, const std::vector<std::string> &words) {
     const std::vector<std::string> files = folder.files();
     const std::vector<TraceSection> sections = read_all(files, watches);
     if (sections.empty() && is_ours())
-        throw Interrupted(WTERMSIG(status), nothing_to_show(words.front(), files, status).what());
+        throw Interrupted(WTERMSIG(status), nothing_to_show(words.front(), folder, files, status).what());
     if (sections.empty())
-        throw nothing_to_show(words.front(), files, status);
+        throw nothing_to_show(words.front(), folder, files, status);
     report(options.out, output.write(sections));
     if (is_ours())
         throw Interrupted(WTERMSIG(status), "");

@@ -336,6 +336,17 @@ TEST(TraceCommand, SaysWhatIsWrong) {
     expect_refused({}, 2, "missing program: thrum trace [OPTIONS] -- PROG ARGS...");
 }
 
+// While it is looked at, ten times a second, and at its end.
+TEST(TraceCommand, AProgramMayRemoveTheFolder) {
+    const std::string folder = place().path("trace-cleaned");
+    std::filesystem::create_directories(folder);
+    const Ended ended = spawn({place().thrum(), "trace", "-o", folder + "/out.json", "--", "/bin/sh", "-c",
+                               "rm -rf " + folder + "/.thrum-trace.*; sleep 0.3; exit 3"});
+    EXPECT_EQ(ended.code(), 3) << "the program's own\n" << ended.err;
+    EXPECT_NE(ended.err.find("removed the folder .thrum-trace.*"), std::string::npos) << ended.err;
+    EXPECT_FALSE(std::filesystem::exists(folder + "/out.json"));
+}
+
 // --- names ------------------------------------------------------------------------------------------------
 
 std::string shortened(const std::string &function) {
