@@ -11,7 +11,7 @@ namespace thrum {
 
 namespace {
 
-constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 // The first that came while they were not blocked. The next one finds no handler, and ends the process.
 volatile sig_atomic_t noted;

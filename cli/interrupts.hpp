@@ -13,8 +13,8 @@ namespace thrum {
 // Ends this process by the signal's default action, without a core file. Returns where the signal has not ended it.
 void die_of(int signal);
 
-// As long as it lives, SIGINT, SIGTERM and SIGHUP (those not ignored from the start, as under nohup) end nothing but
-// are remembered, SIGCHLD wakes, and Ctrl-Z is handed to suspend().
+// As long as it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT (those not ignored from the start, as under nohup) end nothing
+// but are remembered: a program in a session of its own would be left behind. SIGCHLD wakes, and Ctrl-Z is handed to suspend().
 class Interrupts {
   public:
     Interrupts();

@@ -261,8 +261,7 @@ int wait_for(pid_t pid, Watches &watches, Interrupts &interrupts) {
 // The status as from waitpid. Throws Failure where the program cannot be executed. `has_output`: standard output is for the
 // trace.
 int run_program(const std::string &path, const std::vector<std::string> &words, bool has_output,
-                Watches &watches, Interrupts &interrupts) {
-    const Deaf deaf;
+                Watches &watches, const Deaf &deaf, Interrupts &interrupts) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         throw Failure(kFailed, std::string("cannot create a pipe: ") + std::strerror(errno));
@@ -356,8 +355,10 @@ void trace(const Options &options, const std::vector<std::string> &words) {
     if (options.events != 0)
         setenv("THRUM_TRACE_EVENTS", std::to_string(options.events).c_str(), 1);
     Watches watches(folder);
+    const Deaf deaf; // before Interrupts, which leaves alone what is ignored
     Interrupts interrupts;
-    const int status = run_program(path, words, options.out == kStandardOutput, watches, interrupts);
+    const int status = run_program(path, words, options.out == kStandardOutput, watches, deaf, interrupts);
+    deaf.restore();
     interrupts.release_second();
     const auto is_ours = [&interrupts, status] { // so this command ends as well
         return is_from_keyboard(status) || (WIFSIGNALED(status) && WTERMSIG(status) == interrupts.caught());

@@ -9,7 +9,7 @@
 
 namespace {
 
-const std::string kCtrlC = "\x03", kCtrlZ = "\x1a";
+const std::string kCtrlC = "\x03", kCtrlZ = "\x1a", kQuit = "\x1c";
 
 World terminal() {
     return with({{"TERM", "dumb"}});
@@ -21,7 +21,7 @@ Words shell(const std::string &script, const Words &words) {
     return all;
 }
 
-const char *const kSleeps = "echo ready; exec sleep 1000";
+const char *const kSleeps = "echo ready $$.; exec sleep 1000";
 
 class Jobs : public testing::TestWithParam<Words> {};
 
@@ -50,18 +50,30 @@ TEST_P(Jobs, CtrlZSuspends) {
                                                                    << ended.out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, Jobs,
-                         testing::Values(Words{"compare", "--show-output", "--", "/bin/sh", "-c", kSleeps},
-                                         Words{"trace", "--", "/bin/sh", "-c", kSleeps},
-                                         Words{"stat", "--", "/bin/sh", "-c", kSleeps},
-                                         Words{"stat", "--sweep", "1,2", "--", "/bin/sh", "-c", kSleeps,
-                                               "{}"},
-                                         Words{"stat", "--sweep", "1,2", "--show-output", "--", "/bin/sh",
-                                               "-c", "test $0 = 1 || { echo ready; exec sleep 1000; }", "{}"},
-                                         Words{"run", "--", "/bin/sh", "-c", kSleeps}),
-                         [](const testing::TestParamInfo<Words> &words) {
-                             return words.param.front() + std::to_string(words.index);
-                         });
+// Ctrl-\ does not reach a program that is in a session of its own: the command passes it on, and waits for its end.
+TEST_P(Jobs, CtrlBackslashLeavesNothingBehind) {
+    Session session(shell("ulimit -c 0; exec \"$@\"", GetParam()), terminal());
+    ASSERT_TRUE(session.until("ready ")) << session.screen();
+    ASSERT_TRUE(session.until(".")) << session.screen();
+    const pid_t program = std::stoi(session.screen().substr(session.screen().find("ready ") + 6));
+    session.type(kQuit);
+    const Ended ended = session.finish();
+    EXPECT_EQ(ended.signal(), SIGQUIT) << ended.out;
+    EXPECT_EQ(kill(program, SIGKILL), -1) << "it still ran";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Commands, Jobs,
+    testing::Values(Words{"compare", "--show-output", "--", "/bin/sh", "-c", kSleeps},
+                    Words{"trace", "--", "/bin/sh", "-c", kSleeps},
+                    Words{"stat", "--", "/bin/sh", "-c", kSleeps},
+                    Words{"stat", "--sweep", "1,2", "--", "/bin/sh", "-c", kSleeps, "{}"},
+                    Words{"stat", "--sweep", "1,2", "--show-output", "--", "/bin/sh", "-c",
+                          "test $0 = 1 || { echo ready $$.; exec sleep 1000; }", "{}"},
+                    Words{"run", "--", "/bin/sh", "-c", kSleeps}),
+    [](const testing::TestParamInfo<Words> &words) {
+        return words.param.front() + std::to_string(words.index);
+    });
 
 // What Ctrl-Z stopped for a while has no time to tell: it is run again.
 TEST(Jobs, ARunThatWasSuspendedIsMadeAgain) {
