@@ -137,8 +137,7 @@ struct abt_attr {
     void *migrated_arg;
 };
 
-/* thread.c */
-void *abt_thread_entry(void *thread);
+/* descriptor.c */
 struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
                                   const struct abt_attr *attr, bool named);
 void abt_thread_delete(struct abt_thread *thread);
@@ -146,20 +145,32 @@ void abt_thread_delete(struct abt_thread *thread);
 void abt_thread_dissociate(struct abt_thread *thread);
 /* The caller's memory for descriptors that it keeps goes back. */
 void abt_thread_cache_flush(void);
-/* It has ended, and is off its stack. */
-void abt_thread_terminate(struct abt_thread *thread);
-/* Until it has ended, whatever it is. */
-void abt_thread_join(struct abt_thread *thread);
-/* ... or the error for a thread that may not be joined. */
-int abt_thread_wait_end(struct abt_thread *thread);
 uint64_t abt_thread_id(struct abt_thread *thread);
 /* Of a pool of the program's: its unit handle there. 0 or an error. */
 int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool);
 /* The unit handle it has, in whatever pool. */
 ABT_unit abt_thread_unit(struct abt_thread *thread);
-struct abt_thread *abt_unit_thread(ABT_unit unit);
 
-/* run.c: `host` is the caller. */
+/* thread.c: creates one and pushes it into `pool`. `result` may be NULL: then it is unnamed, and freed when it ends. */
+int abt_thread_create(struct abt_pool *pool, enum abt_kind kind, void (*fn)(void *), void *arg,
+                      const struct abt_attr *attr, ABT_thread *result);
+
+/* thread_info.c: the range of its stack that is told; none: 0 bytes. */
+void abt_thread_stack(const struct abt_thread *thread, void **low, size_t *size);
+
+/* migrate.c: 0, or the error for a thread that stays where it is. */
+int abt_thread_may_migrate(const struct abt_thread *thread);
+
+/* join.c: it has ended, and is off its stack. */
+void abt_thread_terminate(struct abt_thread *thread);
+/* Until it has ended, whatever it is. */
+void abt_thread_join(struct abt_thread *thread);
+/* ... or the error for a thread that may not be joined. */
+int abt_thread_wait_end(struct abt_thread *thread);
+
+/* run.c: the function of a unit of the core that runs a thread. */
+void *abt_thread_entry(void *thread);
+/* `host` is the caller. */
 void abt_run(struct abt_thread *host, struct abt_thread *thread);
 /* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */
 void abt_run_primary(struct abt_thread *host);
@@ -212,6 +223,15 @@ static inline struct abt_thread *abt_self(void) {
         return host->tasklet;
     return host;
 }
+
+/* `self` is the caller, a thread or a tasklet; an external one gets the error. */
+#define ABT_SELF_OR_RETURN(self)                                                                             \
+    struct abt_thread *self = abt_self();                                                                    \
+    ABT_CHECK(self != NULL, ABT_ERR_INV_XSTREAM)
+/* Likewise, of the functions that tell first whether the library is initialised. */
+#define ABT_INITIALIZED_SELF_OR_RETURN(self)                                                                 \
+    ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);                                              \
+    ABT_SELF_OR_RETURN(self)
 
 /* --- waiting (wait.c) ---------------------------------------------------------------------------------- */
 
@@ -425,6 +445,7 @@ int abt_values_set(struct abt_thread *thread, ABT_key key, void *value);
 int abt_values_get(struct abt_thread *thread, ABT_key key, void **value);
 
 /* unit.c */
+struct abt_thread *abt_unit_thread(ABT_unit unit);
 void abt_units_add(ABT_unit unit, struct abt_thread *thread);
 void abt_units_remove(ABT_unit unit);
 

@@ -2,11 +2,6 @@
 /* What a thread or a tasklet asks of itself, and how it gives its place away. */
 #include "layer.h"
 
-/* The caller, whatever it is but external. */
-#define SELF_OR_RETURN(self)                                                                                 \
-    struct abt_thread *self = abt_self();                                                                    \
-    ABT_CHECK(self != NULL, ABT_ERR_INV_XSTREAM)
-
 ABT_EXPORT int ABT_self_get_xstream(ABT_xstream *xstream) {
     struct abt_stream *stream = abt_self() != NULL ? abt_stream_here() : NULL;
     ABT_CHECK(stream != NULL, ABT_ERR_INV_XSTREAM);
@@ -22,29 +17,27 @@ ABT_EXPORT int ABT_self_get_xstream_rank(int *rank) {
 }
 
 ABT_EXPORT int ABT_self_get_thread(ABT_thread *thread) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     *thread = abt_handle(self);
     return ABT_SUCCESS;
 }
 
 ABT_EXPORT int ABT_self_get_thread_id(ABT_unit_id *id) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     *id = abt_thread_id(self);
     return ABT_SUCCESS;
 }
 
 ABT_EXPORT int ABT_self_get_type(ABT_unit_type *type) {
     *type = ABT_UNIT_TYPE_EXT;
-    ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
-    SELF_OR_RETURN(self);
+    ABT_INITIALIZED_SELF_OR_RETURN(self);
     *type = abt_is_tasklet(self) ? ABT_UNIT_TYPE_TASK : ABT_UNIT_TYPE_THREAD;
     return ABT_SUCCESS;
 }
 
 ABT_EXPORT int ABT_self_is_primary(ABT_bool *is_primary) {
     *is_primary = ABT_FALSE;
-    ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
-    SELF_OR_RETURN(self);
+    ABT_INITIALIZED_SELF_OR_RETURN(self);
     ABT_CHECK(!abt_is_tasklet(self), ABT_ERR_INV_THREAD);
     *is_primary = (self->flags & ABT_FLAG_PRIMARY) != 0;
     return ABT_SUCCESS;
@@ -52,66 +45,62 @@ ABT_EXPORT int ABT_self_is_primary(ABT_bool *is_primary) {
 
 ABT_EXPORT int ABT_self_on_primary_xstream(ABT_bool *on_primary) {
     *on_primary = ABT_FALSE;
-    ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
-    SELF_OR_RETURN(self);
+    ABT_INITIALIZED_SELF_OR_RETURN(self);
     *on_primary = abt_stream_here() == abt.primary_stream;
     return ABT_SUCCESS;
 }
 
 ABT_EXPORT int ABT_self_is_unnamed(ABT_bool *is_unnamed) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     return ABT_thread_is_unnamed(abt_handle(self), is_unnamed);
 }
 
 ABT_EXPORT int ABT_self_get_last_pool(ABT_pool *pool) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     return ABT_thread_get_last_pool(abt_handle(self), pool);
 }
 
 ABT_EXPORT int ABT_self_get_last_pool_id(int *pool_id) {
-    ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
-    SELF_OR_RETURN(self);
+    ABT_INITIALIZED_SELF_OR_RETURN(self);
     return ABT_thread_get_last_pool_id(abt_handle(self), pool_id);
 }
 
 ABT_EXPORT int ABT_self_set_associated_pool(ABT_pool pool) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     return ABT_thread_set_associated_pool(abt_handle(self), pool);
 }
 
 ABT_EXPORT int ABT_self_get_unit(ABT_unit *unit) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     return ABT_thread_get_unit(abt_handle(self), unit);
 }
 
 ABT_EXPORT int ABT_self_set_arg(void *arg) {
-    ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
-    SELF_OR_RETURN(self);
+    ABT_INITIALIZED_SELF_OR_RETURN(self);
     self->arg = arg;
     return ABT_SUCCESS;
 }
 
 ABT_EXPORT int ABT_self_get_arg(void **arg) {
     *arg = NULL;
-    ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
-    SELF_OR_RETURN(self);
+    ABT_INITIALIZED_SELF_OR_RETURN(self);
     *arg = self->arg;
     return ABT_SUCCESS;
 }
 
 ABT_EXPORT int ABT_self_get_thread_func(void (**thread_func)(void *)) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     *thread_func = self->fn;
     return ABT_SUCCESS;
 }
 
 ABT_EXPORT int ABT_self_set_specific(ABT_key key, void *value) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     return ABT_thread_set_specific(abt_handle(self), key, value);
 }
 
 ABT_EXPORT int ABT_self_get_specific(ABT_key key, void **value) {
-    SELF_OR_RETURN(self);
+    ABT_SELF_OR_RETURN(self);
     return ABT_thread_get_specific(abt_handle(self), key, value);
 }
 
