@@ -31,6 +31,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -364,5 +365,10 @@ class channel {
 };
 
 } // namespace thrum
+
+/* As a range, a channel is as long as what will be sent to it. size() is what it holds now: a view that took this for the
+ * range's length, as std::views::take does, would end early. */
+template <class T>
+inline constexpr bool std::ranges::disable_sized_range<thrum::channel<T>> = true;
 
 #endif

@@ -196,6 +196,25 @@ TEST_P(HppChannel, ARangeReceivesWhatItIsAskedFor) {
     });
 }
 
+// What it holds when the range begins is not the range's length.
+TEST_P(HppChannel, ARangeWaitsForWhatIsNotThereYet) {
+    static_assert(!std::ranges::sized_range<thrum::channel<int>> &&
+                  !std::ranges::sized_range<thrum::channel<int> &>);
+    everywhere([] {
+        thrum::channel<int> channel;
+        thrum::thread sender([&channel] {
+            for (int i = 0; channel.send(i); i++)
+                continue;
+        });
+        int next = 0;
+        for (const int one : channel | std::views::take(4))
+            EXPECT_EQ(one, next++);
+        EXPECT_EQ(next, 4);
+        channel.close();
+        sender.join();
+    });
+}
+
 ULT_OVER_WORKERS(HppChannel);
 
 class HppWhenAny : public Hpp {};
