@@ -122,6 +122,12 @@ EXPECTED = {
                  "halves down to 64 elements, reduce", "mutex + condition, there and back", "the first of two, when_any",
                  "lock + unlock", "channel of 64, a value"}),
     },
+    "own_tls": {
+        "own_tls": ({"value": INTERVAL}, "what",
+                    {"spawn + join, the first", "spawn + join, one at a time", "spawn, many alive", "wake + join, many alive",
+                     "resident memory of one of many", "kernel threads beyond the workers", "fib, a spawn", "fib, to lend",
+                     "resident memory of a preempted thread, lend", "kernel threads of a preempted thread, lend"}),
+    },
     "preempt_cost": {
         "preempt_cost": ({"p10": INTERVAL, "gap": INTERVAL, "p99": INTERVAL, "to_yield": INTERVAL, "to_kernel": INTERVAL,
                           "per_second": NUMBER}, "arm",
@@ -362,6 +368,14 @@ def check_targets_of_preemption(folder, name):
              {"--beyond-limit": {("several", "lend", "verdict")},
               "--alone-limit": {(table, mode, "verdict") for table in ("one", "alone") for mode in ("lend", "lend/monitor")}},
              "1000000", "-1000000"),
+            ("own_tls", ("--rounds", "6", "--spawns", "10", "--alive", "20", "--fib", "3", "--preempted", "2"),
+             {"--first-limit": {("own_tls", "spawn + join, the first", "verdict")},
+              "--warm-limit": {("own_tls", "spawn + join, one at a time", "verdict")},
+              "--memory-limit": {("own_tls", "resident memory of one of many", "verdict")},
+              "--tasks-limit": {("own_tls", "kernel threads beyond the workers", "verdict")},
+              "--fib-limit": {("own_tls", "fib, to lend", "verdict")},
+              "--preempted-limit": {("own_tls", "resident memory of a preempted thread, lend", "verdict")}},
+             "1000000", "0.000001"),
             ("ult", (*SMALLEST["ult"], "--rounds", "12"),  # of two --rounds the last one counts
              {"--armed-limit": {("ult_armed", row, verdict) for verdict in ("verdict_cpu_1", "verdict_wall_2")
                                 for row in (EXPECTED["ult"]["ult"][2] | {"resident bytes of a blocked thread"})
