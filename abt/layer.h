@@ -71,8 +71,12 @@ enum abt_flags {
     ABT_FLAG_NAMED = 1,
     ABT_FLAG_MIGRATABLE = 2,
     ABT_FLAG_PRIMARY = 4,
-    ABT_FLAG_STACK_IS_USERS = 8
+    ABT_FLAG_STACK_IS_USERS = 8,
+    ABT_FLAG_GUARDED = 16 /* guard.c */
 };
+
+/* The values are those that ABT_info_query_config gives. STRICT: a thread waits until it can have its guard. */
+enum abt_guard_mode { ABT_GUARD_NONE = 0, ABT_GUARD_LENIENT = 2, ABT_GUARD_STRICT = 3 };
 
 enum abt_request { ABT_REQUEST_CANCEL = 1, ABT_REQUEST_MIGRATE = 2 };
 
@@ -168,6 +172,12 @@ void abt_thread_join(struct abt_thread *thread);
 /* ... or the error for a thread that may not be joined. */
 int abt_thread_wait_end(struct abt_thread *thread);
 
+/* guard.c: of the thread that calls it, before its function. */
+void abt_guard_set(struct abt_thread *thread);
+/* Of one with ABT_FLAG_GUARDED, which runs nothing any more. */
+void abt_guard_clear(struct abt_thread *thread);
+enum abt_guard_mode abt_guard_mode_of(const char *text);
+
 /* run.c: the function of a unit of the core that runs a thread. */
 void *abt_thread_entry(void *thread);
 /* `host` is the caller. */
@@ -193,6 +203,7 @@ extern struct abt_global {
     size_t stack_size, sched_stack_size;
     uint32_t event_freq;
     uint64_t spin; /* ns */
+    enum abt_guard_mode guard;
     uint32_t max_streams;
     uint64_t next_thread_id, next_pool_id;
     uint32_t dump_is_wanted; /* dump.c */

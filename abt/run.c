@@ -17,7 +17,11 @@ void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *d
 
 void *abt_thread_entry(void *arg) {
     struct abt_thread *self = arg;
+    if (__builtin_expect(abt.guard != ABT_GUARD_NONE, 0))
+        abt_guard_set(self);
     self->fn(self->arg);
+    if (__builtin_expect(load_relaxed(&self->flags) & ABT_FLAG_GUARDED, 0))
+        abt_guard_clear(self);
     if (self->kind == ABT_KIND_MAIN) { /* its host is its worker's own loop */
         abt_thread_cache_flush();
         abt_thread_terminate(self);
@@ -36,12 +40,19 @@ void abt_ready(struct abt_thread *thread, ABT_pool_context context, bool was_blo
     abt_pool_push(thread->pool, thread, context, was_blocked);
 }
 
+/* It left from within its function, for good. */
+static void drop_unit(struct abt_thread *thread) {
+    if (load_relaxed(&thread->flags) & ABT_FLAG_GUARDED)
+        abt_guard_clear(thread);
+    front_drop(thread->unit);
+}
+
 /* The requests of one that can run, before it does. True: it is not to run here. */
 static __attribute__((noinline)) bool meet_requests(struct abt_thread *thread) {
     uint32_t request = load_acquire(&thread->request);
     if (request & ABT_REQUEST_CANCEL) {
         if (thread->unit != NULL)
-            front_drop(thread->unit);
+            drop_unit(thread);
         thread->unit = NULL;
         abt_thread_terminate(thread);
         return true;
@@ -94,7 +105,7 @@ static void see_to(struct abt_thread *host, struct abt_thread *guest) {
         store_release(&guest->state, ABT_THREAD_STATE_BLOCKED);
         break;
     case ABT_LEFT_REPLACING: store_release(&guest->state, ABT_THREAD_STATE_BLOCKED); break;
-    case ABT_LEFT_EXITED: front_drop(guest->unit); __attribute__((fallthrough));
+    case ABT_LEFT_EXITED: drop_unit(guest); __attribute__((fallthrough));
     case ABT_LEFT_ENDED:
         guest->unit = NULL;
         abt_thread_terminate(guest);

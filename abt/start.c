@@ -45,6 +45,7 @@ static void read_environment(void) {
     abt.event_freq = (uint32_t)number("ABT_SCHED_EVENT_FREQ", "ABT_ENV_SCHED_EVENT_FREQ", 50, 1, INT32_MAX);
     abt.max_streams = (uint32_t)number("ABT_MAX_NUM_XSTREAMS", "ABT_ENV_MAX_NUM_XSTREAMS",
                                        cpus > 0 ? (uint64_t)cpus : 1, 1, WORKERS_MAX);
+    abt.guard = abt_guard_mode_of(variable("ABT_STACK_OVERFLOW_CHECK", "ABT_ENV_STACK_OVERFLOW_CHECK"));
     abt.spin = 1000 * number("THRUM_ABT_SPIN", "THRUM_ABT_SPIN", 20, 0, 1000000);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Threads and tasklets: making, joining, giving way, ending, asking.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <string>
 #include <thread>
 
@@ -485,6 +488,115 @@ TEST_F(ThreadsAlone, StacksOfAnySizeAndOfTheProgramsOwn) {
     OK(ABT_thread_attr_set_migratable(attr, ABT_FALSE));
     OK(ABT_thread_attr_free(&attr));
     EXPECT_EQ(attr, ABT_THREAD_ATTR_NULL);
+}
+
+namespace {
+
+// Whether the kernel may write to this byte, or read it, for the caller.
+bool is_writable(char *byte) {
+    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    bool result = read(zero, byte, 1) == 1;
+    close(zero);
+    return result;
+}
+bool is_readable(const char *byte) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        return false;
+    bool result = write(ends[1], byte, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return result;
+}
+
+const auto PAGE = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+
+// The lowest whole page of the caller's stack, as it is told.
+char *lowest_page() {
+    ABT_thread self;
+    void *low;
+    EXPECT_EQ(ABT_self_get_thread(&self), ABT_SUCCESS);
+    EXPECT_EQ(ABT_thread_get_stack(self, &low, nullptr), ABT_SUCCESS);
+    return reinterpret_cast<char *>((reinterpret_cast<std::uintptr_t>(low) + PAGE - 1) / PAGE * PAGE);
+}
+
+struct Guarded {
+    enum End { RETURN, EXIT, CANCEL } end;
+    char *guard = nullptr;
+    void operator()() {
+        guard = lowest_page();
+        EXPECT_TRUE(is_readable(guard));
+        EXPECT_FALSE(is_writable(guard));
+        EXPECT_TRUE(is_writable(guard + PAGE));
+        if (end == EXIT)
+            ABT_self_exit();
+        while (end == CANCEL)
+            ABT_self_yield();
+    }
+};
+
+void run_guarded(ABT_pool pool, ABT_thread_attr attr, Guarded &guarded) {
+    ABT_thread thread;
+    OK(ABT_thread_create(pool, call<Guarded>, &guarded, attr, &thread));
+    while (guarded.guard == nullptr)
+        ABT_thread_yield();
+    if (guarded.end == Guarded::CANCEL)
+        OK(ABT_thread_cancel(thread));
+    OK(ABT_thread_free(&thread));
+    EXPECT_TRUE(is_writable(guarded.guard)) << "it is cleared when the thread has ended";
+}
+
+} // namespace
+
+TEST(Guards, TheLowestPageOfAStackCanOnlyBeRead) {
+    for (int mode : {2, 3}) {
+        setenv("ABT_STACK_OVERFLOW_CHECK", mode == 3 ? "mprotect_strict" : "mprotect", 1);
+        OK(ABT_init(0, nullptr));
+        int told = 0;
+        OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_ENABLED_STACK_OVERFLOW_CHECK, &told));
+        EXPECT_EQ(told, mode);
+        ABT_pool pool;
+        OK(ABT_self_get_last_pool(&pool));
+        ABT_thread_attr attr;
+        std::vector<char> own(100000);
+        for (auto end : {Guarded::RETURN, Guarded::EXIT, Guarded::CANCEL}) {
+            Guarded by_default{end};
+            run_guarded(pool, ABT_THREAD_ATTR_NULL, by_default);
+            for (std::size_t size :
+                 {std::size_t{40000}, std::size_t{65536}, std::size_t{73728}, std::size_t{73728 + 64},
+                  std::size_t{73728 - 128}, std::size_t{1} << 20}) {
+                Guarded other{end};
+                OK(ABT_thread_attr_create(&attr));
+                OK(ABT_thread_attr_set_stacksize(attr, size));
+                run_guarded(pool, attr, other);
+                OK(ABT_thread_attr_free(&attr));
+            }
+            Guarded on_own{end};
+            OK(ABT_thread_attr_create(&attr));
+            OK(ABT_thread_attr_set_stack(attr, own.data(), own.size()));
+            run_guarded(pool, attr, on_own);
+            OK(ABT_thread_attr_free(&attr));
+        }
+        OK(ABT_finalize());
+    }
+    unsetenv("ABT_STACK_OVERFLOW_CHECK");
+}
+
+TEST(Guards, AreNotSetUnlessAskedFor) {
+    for (const char *word : {"none", "canary_32", "1", ""}) {
+        setenv("ABT_ENV_STACK_OVERFLOW_CHECK", word, 1);
+        OK(ABT_init(0, nullptr));
+        int told = -1;
+        OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_ENABLED_STACK_OVERFLOW_CHECK, &told));
+        EXPECT_EQ(told, 0);
+        ABT_pool pool;
+        OK(ABT_self_get_last_pool(&pool));
+        auto body = [] { EXPECT_TRUE(is_writable(lowest_page())); };
+        ABT_thread thread = start(pool, body);
+        OK(ABT_thread_free(&thread));
+        OK(ABT_finalize());
+    }
+    unsetenv("ABT_ENV_STACK_OVERFLOW_CHECK");
 }
 
 TEST_F(ThreadsAlone, KeysHaveDestructorsThatRunWhenAThreadIsFreed) {
