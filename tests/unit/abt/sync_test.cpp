@@ -60,6 +60,7 @@ TEST_P(Sync, TryingInALoopGetsAMutexThatOthersWaitFor) {
     ABT_mutex mutex;
     OK(ABT_mutex_create(&mutex));
     int counter = 0;
+    std::atomic<int> inside{0};
     std::atomic<std::size_t> turn{0};
     auto body = [&] {
         bool tries = turn++ % 2 == 0;
@@ -69,12 +70,79 @@ TEST_P(Sync, TryingInALoopGetsAMutexThatOthersWaitFor) {
                 }
             else
                 OK(ABT_mutex_lock(mutex));
+            EXPECT_EQ(inside++, 0);
             counter++;
+            inside--;
             OK(i % 2 == 0 ? ABT_mutex_unlock_se(mutex) : ABT_mutex_unlock_de(mutex));
         }
     };
     on_all(*this, 8, body);
     EXPECT_EQ(counter, 2400);
+    OK(ABT_mutex_free(&mutex));
+}
+
+// While the mutex is held, each try fails, with and without waiters, on any stream and on an external thread. Afterwards the
+// tries and the waiters exclude each other, although each holder yields.
+TEST_P(Sync, ATryFailsExactlyWhileTheMutexIsHeld) {
+    constexpr std::size_t TRYING = 8, WAITING = 4;
+    ABT_mutex mutex;
+    OK(ABT_mutex_create(&mutex));
+    std::atomic<int> inside{1}, tried{0};
+    std::atomic<bool> is_released{false};
+    int counter = 0;
+    OK(ABT_mutex_lock(mutex));
+    auto holds = [&] {
+        EXPECT_EQ(inside++, 0);
+        int seen = counter;
+        ABT_thread_yield();
+        counter = seen + 1;
+        inside--;
+        OK(ABT_mutex_unlock(mutex));
+    };
+    auto tries = [&] {
+        for (int i = 0; i < 50; i++)
+            EXPECT_EQ(ABT_mutex_trylock(mutex), ABT_ERR_MUTEX_LOCKED);
+        tried++;
+        while (!is_released)
+            ABT_thread_yield();
+        for (int i = 0; i < 20; i++) {
+            while (ABT_mutex_trylock(mutex) != ABT_SUCCESS)
+                ABT_thread_yield();
+            holds();
+        }
+    };
+    auto waits = [&] {
+        for (int i = 0; i < 20; i++) {
+            OK(ABT_mutex_lock(mutex));
+            holds();
+        }
+    };
+    std::vector<ABT_thread> threads;
+    for (std::size_t i = 0; i < TRYING; i++)
+        threads.push_back(start(pool(i), tries));
+    while (tried < static_cast<int>(TRYING)) // without waiters
+        ABT_thread_yield();
+    for (std::size_t i = 0; i < WAITING; i++) {
+        threads.push_back(start(pool(i), waits));
+        wait_for_state(threads.back(), ABT_THREAD_STATE_BLOCKED);
+    }
+    EXPECT_EQ(ABT_mutex_trylock(mutex), ABT_ERR_MUTEX_LOCKED);
+    int external = ABT_SUCCESS;
+    std::thread([&] { external = ABT_mutex_trylock(mutex); }).join();
+    EXPECT_EQ(external, ABT_ERR_MUTEX_LOCKED);
+    inside = 0;
+    OK(ABT_mutex_unlock(mutex));
+    // The waiter that was woken has not run on this stream: the mutex is free for a try.
+    if (GetParam() == 1) {
+        OK(ABT_mutex_trylock(mutex));
+        holds();
+    }
+    is_released = true;
+    for (ABT_thread &thread : threads)
+        OK(ABT_thread_free(&thread));
+    EXPECT_EQ(counter, static_cast<int>(20 * (TRYING + WAITING)) + (GetParam() == 1 ? 1 : 0));
+    OK(ABT_mutex_trylock(mutex));
+    OK(ABT_mutex_unlock(mutex));
     OK(ABT_mutex_free(&mutex));
 }
 
