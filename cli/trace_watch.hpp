@@ -54,7 +54,7 @@ class TraceWatch {
     struct inspect_source source_;
     thrum_trace_timestamp begin_, end_;
     std::map<std::uint32_t, Ring> rings_; // by worker
-    std::uint64_t image_before_ = 0; // the latest that was found
+    std::uint64_t image_before_ = 0;      // the latest that was found
     std::string maps_, trouble_;
     std::uint64_t maps_at_ = 0; // ns
 };

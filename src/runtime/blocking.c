@@ -247,7 +247,8 @@ static bool give_up(struct timed_wait *timed_wait) {
 static int call_elsewhere(struct call *call, uint64_t deadline) {
     struct worker *worker = enter();
     if (__builtin_expect(worker != NULL && is_in_region(), 0))
-        unit_waits_in_region(AWAITS_CALL); /* later the call may be over, and nothing would say what it waited for */
+        unit_waits_in_region(
+            AWAITS_CALL); /* later the call may be over, and nothing would say what it waited for */
     call->timed_wait.unit = unit_self(worker);
     call->timed_wait.give_up = give_up;
     call->timed_wait.timer.deadline = deadline;
