@@ -365,6 +365,7 @@ void SampledRun::add_row(const ProcThread &thread, const Samples &samples) {
     row.id = thread.id;
     row.name =
         thread.name.empty() ? sampler_.threads.front().name : thread.name; // as it is without one of its own
+    row.cpus = thread.cpus;
     row.begin = begin_of(thread, sample(samples.front()));
     row.end = thread.end;
     row.cpu = static_cast<double>(thread.run_ns) * 1e-9;

@@ -51,6 +51,7 @@ struct ProcSample {
 struct ProcThread {
     pid_t id = 0;
     std::string name;
+    std::string cpus; // on which it may run: "0-3,7"; empty: not read
     double begin = 0, end = 0;
     std::optional<double> gone; // when it was missed; nothing: it was there to the last
     bool was_there = false;     // before this process attached

@@ -131,6 +131,7 @@ struct Point {
 struct Thread {
     std::int32_t id = 0;
     std::string name;
+    std::string cpus;          // on which it may run, when it was last asked: "0-3,7"; empty: not known
     double begin = 0, end = 0; // seconds since the program began; as seen
     double cpu = 0, run_delay = 0;
     std::uint64_t voluntary = 0, involuntary = 0;

@@ -190,6 +190,7 @@ std::string thread_json(const Thread &thread) {
         .add("end", json_number(thread.end, kSeconds))
         .add("cpu", json_number(thread.cpu, kSeconds))
         .add("run_delay", json_number(thread.run_delay, kSeconds))
+        .add("cpus", thread.cpus.empty() ? "null" : json_string(thread.cpus))
         .add("voluntary", std::to_string(thread.voluntary))
         .add("involuntary", std::to_string(thread.involuntary))
         .text();

@@ -74,6 +74,14 @@ bool has_inner_numbers(const std::string &status) {
     return status.substr(first, status.find('\n', first) - first).find('\t') != std::string::npos;
 }
 
+std::string line_in(const std::string &status, const char *name) {
+    const std::size_t at = status.find(name);
+    if (at == std::string::npos)
+        return "";
+    const std::size_t begin = at + std::strlen(name);
+    return status.substr(begin, status.find('\n', begin) - begin);
+}
+
 std::uint64_t number_in(const std::string &status, const char *name) {
     const std::size_t at = status.find(name);
     return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 10);

@@ -55,6 +55,9 @@ std::uint64_t parse_start(const char *text);
 // status: the process is in a container, where its threads have other numbers ("NSpid: 4711 2").
 bool has_inner_numbers(const std::string &status);
 
+// status: what follows `name` in its line; empty: there is no such line.
+std::string line_in(const std::string &status, const char *name);
+
 // status: of the line "NAME: NUMBER".
 std::uint64_t number_in(const std::string &status, const char *name);
 

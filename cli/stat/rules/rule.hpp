@@ -33,6 +33,8 @@ bool is_dear_churn(
 
 Findings busy_wait(const Facts &facts); // spinning.cpp
 
+Findings affinity(const Facts &facts); // cpus.cpp
+
 // memory.cpp
 Findings coherency(const Facts &facts);
 Findings false_sharing(const Facts &facts);

@@ -29,6 +29,7 @@ struct Rule {
 const Rule kRules[] = {
     {"deadlock", deadlock, kEnds},
     {"children", children, kEnds},
+    {"affinity", affinity, kExplains},
     {"hidden-lock", hidden_locks, kExplains},
     {"allocator", allocator, kExplains},
     {"held-asleep", held_asleep, kExplains},

@@ -540,8 +540,9 @@ void run_guarded(ABT_pool pool, ABT_thread_attr attr, Guarded &guarded) {
     OK(ABT_thread_create(pool, call<Guarded>, &guarded, attr, &thread));
     while (guarded.guard == nullptr)
         ABT_thread_yield();
-    if (guarded.end == Guarded::CANCEL)
+    if (guarded.end == Guarded::CANCEL) {
         OK(ABT_thread_cancel(thread));
+    }
     OK(ABT_thread_free(&thread));
     EXPECT_TRUE(is_writable(guarded.guard)) << "it is cleared when the thread has ended";
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "stat/rules.hpp"
 #include "stat_case.hpp"
@@ -170,6 +171,53 @@ TEST(StatRules, MemoryThatOthersMadeDear) {
     EXPECT_FALSE(made(0.42));
     EXPECT_FALSE(made(0.85)) << "2.1 times as much, for two cores";
     EXPECT_TRUE(made(0.9));
+}
+
+// Threads that each used a second of CPU time, and may run on these CPUs.
+Case pinned(std::initializer_list<const char *> cpus) {
+    Case made;
+    made.point(1, 2, 2, 0).point(2, 2, 2, 0).doing(Doing::kRunning, 2).doing(Doing::kRunnable, 2);
+    for (const char *list : cpus) {
+        made.thread(0, 2);
+        made.report.threads.back().cpu = 1;
+        made.report.threads.back().cpus = list;
+    }
+    return made;
+}
+
+TEST(StatRules, ThreadsThatMayRunOnOneCpu) {
+    Case made = pinned({"0", "0"});
+    made.report.machine.processors = 2;
+    const Report &report = made.concluded();
+    ASSERT_EQ(rules_of(report), "affinity");
+    EXPECT_EQ(report.findings.front().cause, "2 threads may run on CPU 0 only, of 2 CPUs");
+    EXPECT_EQ(report.findings.front().confidence, Confidence::kHigh);
+}
+
+// Each on a CPU of its own, or on any; where it is not known; and where the CPUs are all used.
+TEST(StatRules, ThreadsThatMayRunOnEnoughCpus) {
+    for (const auto &cpus :
+         {std::initializer_list<const char *>{"0", "1"}, {"0-1", "0"}, {"0", ""}, {"", ""}}) {
+        Case made = pinned(cpus);
+        made.report.machine.processors = 2;
+        EXPECT_EQ(rules_of(made.concluded()).find("affinity"), std::string::npos) << *cpus.begin();
+    }
+    Case made = pinned({"0", "0"});
+    made.report.machine.processors = 1;
+    EXPECT_EQ(rules_of(made.concluded()).find("affinity"), std::string::npos);
+    Case used = pinned({"0", "0"});
+    used.report.points.back().user = 4; // by threads that were not seen
+    EXPECT_EQ(rules_of(used.concluded()).find("affinity"), std::string::npos);
+}
+
+// --by-affinity: as many CPUs as threads were asked for, and it makes twice as many.
+TEST(StatRules, CpusThatWereAskedFor) {
+    Case made = pinned({"0", "0"});
+    made.report.machine.processors = 2;
+    for (Point &point : made.report.points)
+        point.threads = 1;
+    made.report.sampled_threads = 1;
+    EXPECT_EQ(rules_of(made.concluded()).find("affinity"), std::string::npos);
 }
 
 } // namespace

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rule of threads that may not run on the CPUs that there are for them.
+#include "stat/rules/rule.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "stat/facts.hpp"
+#include "stat/rules/findings.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+// "0-2,7", as the kernel writes it.
+void add_cpus(const std::string &list, std::set<unsigned long> &cpus) {
+    for (const char *at = list.c_str(); *at >= '0' && *at <= '9';) {
+        char *end = nullptr;
+        const unsigned long first = std::strtoul(at, &end, 10);
+        const unsigned long last = *end == '-' ? std::strtoul(end + 1, &end, 10) : first;
+        for (unsigned long cpu = first; cpu <= last; cpu++)
+            cpus.insert(cpu);
+        at = *end == ',' ? end + 1 : end;
+    }
+}
+
+std::string list_of(const std::set<unsigned long> &cpus) {
+    std::string text;
+    for (auto at = cpus.begin(); at != cpus.end();) {
+        const unsigned long first = *at;
+        unsigned long last = first;
+        while (++at != cpus.end() && *at == last + 1)
+            last = *at;
+        text += (text.empty() ? "" : ",") + std::to_string(first) +
+                (last > first ? "-" + std::to_string(last) : "");
+    }
+    return text;
+}
+
+constexpr double kWorks = 0.05; // of the threads' CPU time: the thread does a part of the work
+
+struct Affinity {
+    unsigned threads = 0;         // that work
+    std::set<unsigned long> cpus; // on which any of these may run
+    bool is_known = true;
+};
+
+Affinity affinity_of(const Report &report) {
+    Affinity affinity;
+    double all = 0;
+    for (const Thread &thread : report.threads)
+        all += thread.cpu;
+    for (const Thread &thread : report.threads)
+        if (thread.cpu > 0 && thread.cpu >= kWorks * all) {
+            affinity.threads++;
+            affinity.is_known = affinity.is_known && !thread.cpus.empty();
+            add_cpus(thread.cpus, affinity.cpus);
+        }
+    return affinity;
+}
+
+constexpr double kWithout = 0.3; // of the time that threads wanted a CPU, without one
+constexpr double kSlack = 1.05;  // CPUs used, to those that the threads may use: clocks differ
+
+} // namespace
+
+// Wrong if other threads, too short-lived to be seen, use the other CPUs: then more CPUs are used than these may use. With
+// --by-affinity the program is meant to run on so many CPUs as it is asked for threads.
+Findings affinity(const Facts &facts) {
+    const Report &report = facts.report;
+    const Affinity found_affinity = affinity_of(report);
+    const auto cpus = static_cast<double>(found_affinity.cpus.size());
+    const double wanted = std::min({static_cast<double>(found_affinity.threads), facts.threads,
+                                    static_cast<double>(report.machine.processors)});
+    if (!found_affinity.is_known || cpus < 1 || cpus >= wanted || facts.parallelism > kSlack * cpus)
+        return {};
+    const double running = report.doing[static_cast<int>(Doing::kRunning)];
+    const double runnable = report.doing[static_cast<int>(Doing::kRunnable)];
+    const double without = running + runnable > 0 ? runnable / (running + runnable) : 0;
+    if (without < kWithout)
+        return {};
+    const std::string list = (cpus > 1 ? "CPUs " : "CPU ") + list_of(found_affinity.cpus);
+    Finding found = finding("affinity",
+                            counted(found_affinity.threads, "thread") + " may run on " + list + " only, of " +
+                                counted(report.machine.processors, "CPU"),
+                            "Let them run on all CPUs: find what sets their affinity (sched_setaffinity(), "
+                            "pthread_setaffinity_np(), taskset, a library that pins threads).",
+                            Confidence::kHigh);
+    found.explains = 1 - cpus / wanted;
+    found.evidence.push_back("affinity of the threads that do the work: " + list + "; " +
+                             fixed(facts.parallelism, 2) + " CPUs used");
+    found.evidence.push_back(percent(without) + " of the time that threads were runnable they had no CPU");
+    return {found};
+}
+
+} // namespace thrum::stat
