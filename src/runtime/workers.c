@@ -146,7 +146,6 @@ static void wake_waiter(struct thrum_unit *waiting) {
 /* From the wake-up on the slot may be another worker's. */
 static void *worker_thread(void *arg) {
     struct member *member = arg;
-    member->dtv = arch_tcb_dtv(arch_tcb());
     if (!tell_begun(member, thread_begin(&member->worker, NULL)))
         return NULL;
     run_loop(&member->worker);
@@ -206,10 +205,18 @@ static int start_carried(struct member *member) {
     return 0;
 }
 
+/* By the creator: the process may end before the thread has run at all. A block is as far from its thread's handle as the
+ * caller's is. */
+static void *dtv_of(pthread_t handle) {
+    return arch_tcb_dtv((uintptr_t)handle + (arch_tcb() - (uintptr_t)pthread_self()));
+}
+
 /* What it needs for ticks it can only get on its kernel thread. */
 static int start_thread(struct member *member) {
     store_relaxed(&member->begun, NOT_YET);
     int error = thread_make_quiet(&member->handle, 0, worker_thread, member);
+    if (error == 0)
+        member->dtv = dtv_of(member->handle);
     while (error == 0 && ticks_are_possible && load_acquire(&member->begun) == NOT_YET)
         futex_wait(&member->begun, NOT_YET);
     if (error == 0 && load_acquire(&member->begun) == FAILED) {
