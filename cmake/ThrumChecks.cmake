@@ -22,7 +22,8 @@ endforeach()
 if(TARGET thrum_ult AND NOT THRUM_SANITIZE)
     add_test(NAME build.calls
              COMMAND python3 "${PROJECT_SOURCE_DIR}/scripts/check-calls.py" "${PROJECT_SOURCE_DIR}" "${CMAKE_NM}"
-                     $<TARGET_OBJECTS:thrum_ult>)
+                     $<TARGET_OBJECTS:thrum_ult>
+             COMMAND_EXPAND_LISTS)
     set_tests_properties(build.calls PROPERTIES LABELS unit)
 endif()
 

@@ -36,7 +36,7 @@ def symbols(nm, objects):
     for line in listing.splitlines():
         path, _, rest = line.partition(": ")
         symbol, kind = rest.split()[:2]
-        name = re.sub(r"^.*\.dir/|\.[cS]\.o$", "", path)
+        name = re.sub(r"^.*\.dir/(\./)?|\.[cS]\.o$", "", path)
         if kind == "U":
             needed[name].add(symbol)
         elif kind in "TDBRVWCGS":

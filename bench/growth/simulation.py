@@ -19,7 +19,7 @@ import random
 import statistics
 import sys
 
-# src/sched/worker.c; the test sees that they are the same there. The rest comes from the measured costs.
+# src/sched/loop.c and pick.c; the test sees that they are the same there. The rest comes from the measured costs.
 SEARCH_US, FAIR_US = 100, 100
 FEW = 16  # src/sched/spawn_many.c
 

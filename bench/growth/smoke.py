@@ -137,11 +137,11 @@ def number_in(path, name):
 
 
 def check_constants(_):
-    worker = os.path.join(SOURCES, "worker.c")
-    for name in ("SEARCH_US", "FAIR_US"):
-        expect(number_in(worker, name) == getattr(simulation, name), f"{name} is another in the scheduler")
+    loop = os.path.join(SOURCES, "loop.c")
+    for name, path in (("SEARCH_US", loop), ("FAIR_US", os.path.join(SOURCES, "pick.c"))):
+        expect(number_in(path, name) == getattr(simulation, name), f"{name} is another in the scheduler")
     expect(number_in(os.path.join(SOURCES, "spawn_many.c"), "FEW") == simulation.FEW, "FEW")
-    expect(number_in(worker, "RELAX") == number_in(os.path.join(HERE, "costs.c"), "RELAX"), "RELAX")
+    expect(number_in(loop, "RELAX") == number_in(os.path.join(HERE, "costs.c"), "RELAX"), "RELAX")
 
 
 def check_example(_):
