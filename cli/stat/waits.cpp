@@ -231,13 +231,19 @@ Doing doing_in_system_call(const ProcSample &sample) {
 
 constexpr std::uint64_t kFutexLockPi2 = 13; // FUTEX_LOCK_PI2, which older headers lack
 
+// What calls syscall(2) has futexes of its own, whose words may be anything: a latch counts down in one, and Rust's conditions
+// count up. The C library makes its calls without that function.
+bool is_by_syscall(const std::vector<Frame> &stack) {
+    return !stack.empty() && !stack.front().is_user && plain(stack.front().function) == "syscall";
+}
+
 // The C library's own locks and mutexes wait while the word is 2, those of OpenMP while it is -1; other words of OpenMP's
 // count up.
 bool is_lock_word(const ProcSample &sample, const std::vector<Frame> &stack) {
     const auto value = static_cast<std::uint32_t>(sample.arguments[2]);
     const bool is_openmp = std::any_of(
         stack.begin(), stack.end(), [](const Frame &frame) { return begins_with(frame.module, "libgomp"); });
-    return is_at_mutex(sample) ||
+    return (is_at_mutex(sample) && !is_by_syscall(stack)) ||
            ((sample.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && is_openmp && value == UINT32_MAX);
 }
 

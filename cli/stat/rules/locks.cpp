@@ -77,10 +77,21 @@ void add_lock_evidence(const Facts &facts, const Culprit &culprit, Finding &foun
 
 constexpr double kMainCulprit = 0.6; // of lock waits: the one to blame
 
+constexpr double kAsleep = 0.5;  // of the looks at threads that wait for a lock: its holder sleeps
+constexpr double kFreeCpu = 0.9; // of the CPUs that the threads can use, at most: one was free now and then
+
+// One run has nothing to compare with: waiting may be all that there is to do, as for workers that share a queue. Work was
+// kept waiting if the holder computed meanwhile, and a CPU was free for a waiter.
+bool is_work_kept_waiting(const Facts &facts, const Culprit &culprit) {
+    const double usable = std::min(facts.threads, facts.cores);
+    return culprit.lock != nullptr && culprit.lock->holder.looks >= kFewSamples &&
+           culprit.lock->holder.asleep < kAsleep && facts.parallelism <= kFreeCpu * usable;
+}
+
 Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
     const bool main = culprit.wait_share >= kMainCulprit && culprit.samples >= kFewSamples;
     const bool lost = facts.lock_share >= kHighLockShare || facts.inflation >= kInflated || has_lost(facts);
-    if (main && lost)
+    if (main && lost && (facts.is_compared() || is_work_kept_waiting(facts, culprit)))
         return Confidence::kHigh;
     return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
 }
@@ -150,7 +161,6 @@ bool is_queue(const Culprit &culprit, double threads) {
     return culprit.lock != nullptr && threads > 2 && culprit.lock->waiters_mean >= kQueued * (threads - 1);
 }
 
-constexpr double kAsleep = 0.5; // of the looks at threads that wait for a lock: its holder sleeps
 constexpr double kAsleepInCalm = 0.25,
                  kCalm = 0.1; // likewise where few CPUs are used; CPUs that hardly count
 
@@ -257,13 +267,22 @@ Finding calm_finding(const Facts &facts, const Culprit &culprit) {
     return found;
 }
 
+// A holder that waits for input or for work may wait in all others' place, as one of several servers that accept by turns:
+// nothing is lost until there is more to do than one of them can. One run does not tell.
+bool may_wait_by_turns(const Facts &facts, const Culprit &culprit) {
+    const Doing doing = culprit.lock != nullptr ? culprit.lock->holder.doing : Doing::kRunning;
+    return !facts.is_compared() && is_seen_asleep(facts, culprit) &&
+           (doing == Doing::kInputOutput || doing == Doing::kIdleWait);
+}
+
 } // namespace
 
 Findings held_asleep(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_held_asleep))
-        found.push_back(is_seen_asleep(facts, *culprit) ? asleep_finding(facts, *culprit)
-                                                        : calm_finding(facts, *culprit));
+        if (!may_wait_by_turns(facts, *culprit))
+            found.push_back(is_seen_asleep(facts, *culprit) ? asleep_finding(facts, *culprit)
+                                                            : calm_finding(facts, *culprit));
     return found;
 }
 

@@ -75,7 +75,7 @@ std::optional<Finding> spinning(const Facts &facts) {
                         (yields ? ", with " + burner.leaf + "()" : ""),
                     "Wait with a mutex and a condition variable (or a futex), or run no more threads than "
                     "cores.",
-                    yields ? Confidence::kHigh : Confidence::kMedium, burner.place);
+                    yields && facts.is_compared() ? Confidence::kHigh : Confidence::kMedium, burner.place);
         found.evidence.push_back(percent(burner.share) + " of CPU time there, " + percent(burner.share_one) +
                                  " with the fewest threads");
         found.explains = yields ? yielded(facts, burner) : burner.share;

@@ -67,9 +67,10 @@ Findings sequential(const Facts &facts) {
     if (!many || has_little_to_do || facts.is_short || facts.alone < kAlone || facts.threads < 2)
         return {};
     const Place place = place_of_main(facts);
-    Finding found = finding("sequential", "One thread alone does a part of the work" + at_place(place),
-                            "Parallelise that part, or overlap it with the other threads' work.",
-                            facts.is_busy ? Confidence::kMedium : Confidence::kHigh, place);
+    Finding found =
+        finding("sequential", "One thread alone does a part of the work" + at_place(place),
+                "Parallelise that part, or overlap it with the other threads' work.",
+                facts.is_busy || !facts.is_compared() ? Confidence::kMedium : Confidence::kHigh, place);
     found.evidence.push_back(percent(facts.alone) + " of the time only one thread had work");
     if (facts.speedup > 0 && !facts.is_busy && facts.ideal > 1) {
         const double part = (facts.ideal / facts.speedup - 1) / (facts.ideal - 1);

@@ -268,6 +268,33 @@ TEST(StatRules, AHotMutexInOneRun) {
 }
 
 // It is all that they do, and hardly any thread sleeps for it.
+// One run does not tell whether waiting costs anything: threads may wait for their turn to wait for work.
+TEST(StatRules, ALockInOneRunIsNotSure) {
+    Case made;
+    made.point(4, 1, 1, 0).doing(Doing::kRunning, 1).doing(Doing::kLockWait, 2);
+    made.lock(LockKind::kGlobal, "pot_lock", 1, "pot_lock");
+    made.waits({library("pthread_mutex_lock"), own("put")}, 200);
+    Case seen = made;
+    ASSERT_FALSE(made.concluded().findings.empty());
+    EXPECT_EQ(made.report.findings.front().confidence, Confidence::kMedium);
+    seen.report.locks.front().holder.looks = 100; // it computed, and a CPU was free
+    ASSERT_FALSE(seen.concluded().findings.empty());
+    EXPECT_EQ(seen.report.findings.front().confidence, Confidence::kHigh);
+}
+
+// Leader and followers: one waits for input, the others for their turn to.
+TEST(StatRules, WaitingForInputByTurns) {
+    for (const Doing doing : {Doing::kInputOutput, Doing::kIdleWait, Doing::kSleep}) {
+        Case made;
+        made.point(4, 1, 0.4, 0).doing(Doing::kRunning, 0.4).doing(Doing::kLockWait, 3);
+        made.lock(LockKind::kGlobal, "turn", 2.5, "turn");
+        made.waits({library("pthread_mutex_lock"), own("serve")}, 200);
+        made.report.locks.front().holder = {200, 0.9, doing, {library("read"), own("serve")}};
+        const std::string rules = rules_of(made.concluded());
+        EXPECT_EQ(rules == "held-asleep", doing == Doing::kSleep) << rules;
+    }
+}
+
 TEST(StatRules, AHotMutexInOneRunWithoutLongWaits) {
     const auto made = [](double taking, std::uint64_t samples) {
         Case one;

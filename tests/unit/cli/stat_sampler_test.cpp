@@ -940,6 +940,8 @@ TEST(Sampler, KindsOfWaits) {
         << "woken, and now for the mutex";
     EXPECT_EQ(kind(FUTEX_WAIT_BITSET_PRIVATE, 2, {"", "pthread_cond_wait", "work"}), Doing::kIdleWait);
     EXPECT_EQ(kind(FUTEX_WAIT_PRIVATE, 2, {"pthread_barrier_wait", "work"}), Doing::kIdleWait);
+    EXPECT_EQ(kind(FUTEX_WAIT_PRIVATE, 2, {"syscall", "main"}), Doing::kIdleWait)
+        << "a futex of its own, such as a latch's that two have still to reach";
     EXPECT_EQ(kind(FUTEX_WAIT_BITSET, 1234, {"", "work"}), Doing::kJoinWait);
     EXPECT_EQ(kind(FUTEX_WAIT_BITSET_PRIVATE, 1234, {"", "work"}), Doing::kIdleWait);
     EXPECT_EQ(kind(FUTEX_WAIT_BITSET, 1234, {"__pthread_clockjoin_ex", "work"}), Doing::kJoinWait);
