@@ -81,10 +81,11 @@ constexpr double kAsleep = 0.5;  // of the looks at threads that wait for a lock
 constexpr double kFreeCpu = 0.9; // of the CPUs that the threads can use, at most: one was free now and then
 
 // One run has nothing to compare with: waiting may be all that there is to do, as for workers that share a queue. Work was
-// kept waiting if the holder computed meanwhile, and a CPU was free for a waiter.
+// kept waiting if the holder computed meanwhile, and a CPU was free for a waiter. Wrong where the free CPU was not so then: in
+// a program that first computes with one thread, and later with all.
 bool is_work_kept_waiting(const Facts &facts, const Culprit &culprit) {
     const double usable = std::min(facts.threads, facts.cores);
-    return culprit.lock != nullptr && culprit.lock->holder.looks >= kFewSamples &&
+    return !facts.is_busy && culprit.lock != nullptr && culprit.lock->holder.looks >= kFewSamples &&
            culprit.lock->holder.asleep < kAsleep && facts.parallelism <= kFreeCpu * usable;
 }
 
@@ -240,6 +241,14 @@ const char *sleeping_text(Doing doing) {
     }
 }
 
+// A holder that waits for input or for work may wait in all others' place, as one of several servers that accept by turns:
+// nothing is lost until there is more to do than one of them can. One run does not tell.
+bool may_wait_by_turns(const Facts &facts, const Culprit &culprit) {
+    const Doing doing = culprit.lock != nullptr ? culprit.lock->holder.doing : Doing::kRunning;
+    return !facts.is_compared() && is_seen_asleep(facts, culprit) &&
+           (doing == Doing::kInputOutput || doing == Doing::kIdleWait);
+}
+
 // The place to blame is where the holder sleeps.
 Finding asleep_finding(const Facts &facts, const Culprit &culprit) {
     const Holder &holder = culprit.lock->holder;
@@ -249,6 +258,11 @@ Finding asleep_finding(const Facts &facts, const Culprit &culprit) {
                                      sleeping_text(holder.doing) + named(culprit) + at_place(place),
                                  "Release the lock before that, and take it again for the shared data.");
     add_place_evidence("threads wait for it", culprit.place, found);
+    if (may_wait_by_turns(facts, culprit)) {
+        found.confidence = Confidence::kLow;
+        found.evidence.push_back(
+            "nothing is lost if they take turns at waiting for work: one run does not tell");
+    }
     found.evidence.push_back("its holder itself slept in " + percent(holder.asleep) + " of " +
                              counted(static_cast<double>(holder.looks), "look") + " at its waiters");
     found.function = place.function;
@@ -267,22 +281,13 @@ Finding calm_finding(const Facts &facts, const Culprit &culprit) {
     return found;
 }
 
-// A holder that waits for input or for work may wait in all others' place, as one of several servers that accept by turns:
-// nothing is lost until there is more to do than one of them can. One run does not tell.
-bool may_wait_by_turns(const Facts &facts, const Culprit &culprit) {
-    const Doing doing = culprit.lock != nullptr ? culprit.lock->holder.doing : Doing::kRunning;
-    return !facts.is_compared() && is_seen_asleep(facts, culprit) &&
-           (doing == Doing::kInputOutput || doing == Doing::kIdleWait);
-}
-
 } // namespace
 
 Findings held_asleep(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_held_asleep))
-        if (!may_wait_by_turns(facts, *culprit))
-            found.push_back(is_seen_asleep(facts, *culprit) ? asleep_finding(facts, *culprit)
-                                                            : calm_finding(facts, *culprit));
+        found.push_back(is_seen_asleep(facts, *culprit) ? asleep_finding(facts, *culprit)
+                                                        : calm_finding(facts, *culprit));
     return found;
 }
 

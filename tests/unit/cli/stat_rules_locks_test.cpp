@@ -267,7 +267,6 @@ TEST(StatRules, AHotMutexInOneRun) {
     EXPECT_EQ(made(0.2), "scales");
 }
 
-// It is all that they do, and hardly any thread sleeps for it.
 // One run does not tell whether waiting costs anything: threads may wait for their turn to wait for work.
 TEST(StatRules, ALockInOneRunIsNotSure) {
     Case made;
@@ -280,6 +279,11 @@ TEST(StatRules, ALockInOneRunIsNotSure) {
     seen.report.locks.front().holder.looks = 100; // it computed, and a CPU was free
     ASSERT_FALSE(seen.concluded().findings.empty());
     EXPECT_EQ(seen.report.findings.front().confidence, Confidence::kHigh);
+    Case busy = seen; // what the others have is no free CPU
+    busy.report.findings.clear();
+    busy.others(1.5).doing(Doing::kRunnable, 2);
+    ASSERT_FALSE(busy.concluded().findings.empty());
+    EXPECT_NE(busy.report.findings.front().confidence, Confidence::kHigh);
 }
 
 // Leader and followers: one waits for input, the others for their turn to.
@@ -290,11 +294,13 @@ TEST(StatRules, WaitingForInputByTurns) {
         made.lock(LockKind::kGlobal, "turn", 2.5, "turn");
         made.waits({library("pthread_mutex_lock"), own("serve")}, 200);
         made.report.locks.front().holder = {200, 0.9, doing, {library("read"), own("serve")}};
-        const std::string rules = rules_of(made.concluded());
-        EXPECT_EQ(rules == "held-asleep", doing == Doing::kSleep) << rules;
+        ASSERT_EQ(rules_of(made.concluded()), "held-asleep");
+        EXPECT_EQ(made.report.findings.front().confidence,
+                  doing == Doing::kSleep ? Confidence::kMedium : Confidence::kLow);
     }
 }
 
+// It is all that they do, and hardly any thread sleeps for it.
 TEST(StatRules, AHotMutexInOneRunWithoutLongWaits) {
     const auto made = [](double taking, std::uint64_t samples) {
         Case one;
