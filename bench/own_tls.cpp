@@ -180,7 +180,19 @@ void work(const std::vector<std::string> &words) {
 
 // --- in the parent -----------------------------------------------------------------------------------------
 
-enum Option : std::size_t { kRounds, kOnes, kAlive, kFib, kPreempted, kFirstLimit };
+enum Option : std::size_t {
+    kRounds,
+    kOnes,
+    kAlive,
+    kFib,
+    kPreempted,
+    kFirstLimit,
+    kWarmLimit,
+    kMemoryLimit,
+    kTasksLimit,
+    kFibLimit,
+    kPreemptedLimit
+};
 
 struct Measure {
     const char *name, *unit;
@@ -189,11 +201,6 @@ struct Measure {
     std::vector<double> values;
 };
 
-constexpr auto kWarmLimit = static_cast<Option>(kFirstLimit + 1),
-               kMemoryLimit = static_cast<Option>(kFirstLimit + 2),
-               kTasksLimit = static_cast<Option>(kFirstLimit + 3),
-               kFibLimit = static_cast<Option>(kFirstLimit + 4),
-               kPreemptedLimit = static_cast<Option>(kFirstLimit + 5);
 constexpr Option kNoLimit = kRounds;
 
 class Run {

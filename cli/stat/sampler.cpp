@@ -431,8 +431,7 @@ void Sampler::State::read_status(Watched &thread, double now) {
         return;
     const std::string status = text;
     ProcThread &known = to.threads[thread.thread];
-    const std::size_t name = status.find('\t') + 1;
-    known.name = status.substr(name, status.find('\n') - name);
+    known.name = line_in(status, "Name:\t");
     known.cpus = line_in(status, "\nCpus_allowed_list:\t");
     known.voluntary = number_in(status, "\nvoluntary_ctxt_switches:");
     known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");

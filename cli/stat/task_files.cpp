@@ -65,15 +65,6 @@ std::uint64_t parse_start(const char *text) {
     return at != nullptr ? std::strtoull(at, nullptr, 10) : 0;
 }
 
-bool has_inner_numbers(const std::string &status) {
-    static const std::string kName = "\nNSpid:\t";
-    const std::size_t begin = status.find(kName);
-    if (begin == std::string::npos)
-        return false;
-    const std::size_t first = begin + kName.size();
-    return status.substr(first, status.find('\n', first) - first).find('\t') != std::string::npos;
-}
-
 std::string line_in(const std::string &status, const char *name) {
     const std::size_t at = status.find(name);
     if (at == std::string::npos)
@@ -82,9 +73,12 @@ std::string line_in(const std::string &status, const char *name) {
     return status.substr(begin, status.find('\n', begin) - begin);
 }
 
+bool has_inner_numbers(const std::string &status) {
+    return line_in(status, "\nNSpid:\t").find('\t') != std::string::npos;
+}
+
 std::uint64_t number_in(const std::string &status, const char *name) {
-    const std::size_t at = status.find(name);
-    return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 10);
+    return std::strtoull(line_in(status, name).c_str(), nullptr, 10);
 }
 
 } // namespace thrum::stat

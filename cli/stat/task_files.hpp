@@ -52,11 +52,11 @@ char parse_state(const char *text);
 // stat: when the thread began, in ticks of a clock (_SC_CLK_TCK) since the machine did; 0: that is not in `text`.
 std::uint64_t parse_start(const char *text);
 
-// status: the process is in a container, where its threads have other numbers ("NSpid: 4711 2").
-bool has_inner_numbers(const std::string &status);
-
 // status: what follows `name` in its line; empty: there is no such line.
 std::string line_in(const std::string &status, const char *name);
+
+// status: the process is in a container, where its threads have other numbers ("NSpid: 4711 2").
+bool has_inner_numbers(const std::string &status);
 
 // status: of the line "NAME: NUMBER".
 std::uint64_t number_in(const std::string &status, const char *name);

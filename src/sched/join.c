@@ -88,7 +88,7 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
 /* Inside; leaves. */
 static inline __attribute__((always_inline)) int join(struct worker *worker, struct thrum_unit *unit,
                                                       void **result, bool keep) {
-    if (__builtin_expect(worker == NULL, 0) && load_relaxed(&runtime.gone)) {
+    if (__builtin_expect(worker == NULL, 0) && runtime_has_ended()) {
         leave();
         return ESRCH;
     }
@@ -257,4 +257,3 @@ int thrum_detach(thrum_t unit) {
 bool thrum_is_detached(thrum_t unit) {
     return handle_check(unit) == 0 && load_acquire(&unit->join) == JOIN_DETACHED;
 }
-/* x */

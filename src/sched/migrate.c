@@ -91,7 +91,7 @@ void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
 void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
     if (is_null(pool) || is_null(thread))
         misuse_null(__func__);
-    if (load_relaxed(&runtime.gone))
+    if (runtime_has_ended())
         misuse_end("thrum_pool_push: the thread's runtime ended with thrum_fini()");
     enter();
     unit_set_pool(thread, pool);

@@ -9,11 +9,6 @@
 #include "sched/scheduler.h"
 #include "sched/worker.h"
 
-/* The threads in it belong to a runtime that has ended. */
-static bool is_of_ended_runtime(void) {
-    return load_relaxed(&runtime.gone);
-}
-
 static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {
     switch (kind) {
     case THRUM_POOL_FIFO: return pool_queue_init(pool, false);
@@ -67,7 +62,7 @@ static bool is_to_come(const void *object, const void *pool) {
 /* Examines each descriptor, only if a thread may have this pool: counting its threads as they begin and end would
  * cost each of them two atomic operations on the pool. */
 static bool has_threads(struct thrum_pool *pool) {
-    if (!load_relaxed(&pool->was_used) || is_of_ended_runtime())
+    if (!load_relaxed(&pool->was_used) || runtime_has_ended())
         return false;
     enter();
     bool found = depot_find(&unit_depot, is_to_come, pool);
@@ -88,7 +83,7 @@ int thrum_pool_destroy(thrum_pool_t pool) {
 }
 
 size_t thrum_pool_size(thrum_pool_t pool) {
-    if (is_null(pool) || is_of_ended_runtime())
+    if (is_null(pool) || runtime_has_ended())
         return 0;
     enter();
     size_t size = pool->ops.size(pool->data);
@@ -103,7 +98,7 @@ thrum_t *thrum_link(thrum_t thread) {
 }
 
 thrum_t thrum_pool_pop(thrum_pool_t pool) {
-    if (is_null(pool) || is_of_ended_runtime())
+    if (is_null(pool) || runtime_has_ended())
         return NULL;
     enter();
     struct thrum_unit *unit = pool->ops.pop(pool->data);
@@ -112,7 +107,7 @@ thrum_t thrum_pool_pop(thrum_pool_t pool) {
 }
 
 thrum_t thrum_pool_steal(thrum_pool_t pool) {
-    if (is_null(pool) || is_of_ended_runtime())
+    if (is_null(pool) || runtime_has_ended())
         return NULL;
     enter();
     struct thrum_unit *unit = (pool->steal != NULL ? pool->steal : pool->ops.pop)(pool->data);
@@ -121,7 +116,7 @@ thrum_t thrum_pool_steal(thrum_pool_t pool) {
 }
 
 size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
-    if (is_null(pool) || is_null(threads) || is_of_ended_runtime())
+    if (is_null(pool) || is_null(threads) || runtime_has_ended())
         return 0;
     size_t count = 0;
     enter();

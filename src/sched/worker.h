@@ -279,12 +279,17 @@ static inline void switch_to(struct worker *worker, struct thrum_unit *self, str
 
 /* --- handles ------------------------------------------------------------------------------------------ */
 
+/* The threads that handles and pools name belong to a runtime that has ended. */
+static inline bool runtime_has_ended(void) {
+    return load_relaxed(&runtime.gone);
+}
+
 /* What public functions answer before they read a handle: 0; EINVAL: it is NULL; ESRCH: thrum_fini has given back all
  * descriptors. (In a child of fork they are still there.) */
 static inline int handle_check(const struct thrum_unit *unit) {
     if (__builtin_expect(unit == NULL, 0))
         return EINVAL;
-    return __builtin_expect(load_relaxed(&runtime.gone), 0) ? ESRCH : 0;
+    return __builtin_expect(runtime_has_ended(), 0) ? ESRCH : 0;
 }
 
 /* --- waiting and waking ------------------------------------------------------------------------------- */

@@ -62,8 +62,7 @@ Affinity affinity_of(const Report &report) {
     return affinity;
 }
 
-constexpr double kWithout = 0.3; // of the time that threads wanted a CPU, without one
-constexpr double kSlack = 1.05;  // CPUs used, to those that the threads may use: clocks differ
+constexpr double kSlack = 1.05; // CPUs used, to those that the threads may use: clocks differ
 
 } // namespace
 
@@ -71,20 +70,17 @@ constexpr double kSlack = 1.05;  // CPUs used, to those that the threads may use
 // --by-affinity the program is meant to run on so many CPUs as it is asked for threads.
 Findings affinity(const Facts &facts) {
     const Report &report = facts.report;
-    const Affinity found_affinity = affinity_of(report);
-    const auto cpus = static_cast<double>(found_affinity.cpus.size());
-    const double wanted = std::min({static_cast<double>(found_affinity.threads), facts.threads,
+    const Affinity working = affinity_of(report);
+    const auto cpus = static_cast<double>(working.cpus.size());
+    const double wanted = std::min({static_cast<double>(working.threads), facts.threads,
                                     static_cast<double>(report.machine.processors)});
-    if (!found_affinity.is_known || cpus < 1 || cpus >= wanted || facts.parallelism > kSlack * cpus)
+    if (!working.is_known || cpus < 1 || cpus >= wanted || facts.parallelism > kSlack * cpus)
         return {};
-    const double running = report.doing[static_cast<int>(Doing::kRunning)];
-    const double runnable = report.doing[static_cast<int>(Doing::kRunnable)];
-    const double without = running + runnable > 0 ? runnable / (running + runnable) : 0;
-    if (without < kWithout)
+    if (share_without_cpu(report) < kWithoutCpu)
         return {};
-    const std::string list = (cpus > 1 ? "CPUs " : "CPU ") + list_of(found_affinity.cpus);
+    const std::string list = (cpus > 1 ? "CPUs " : "CPU ") + list_of(working.cpus);
     Finding found = finding("affinity",
-                            counted(found_affinity.threads, "thread") + " may run on " + list + " only, of " +
+                            counted(working.threads, "thread") + " may run on " + list + " only, of " +
                                 counted(report.machine.processors, "CPU"),
                             "Let them run on all CPUs: find what sets their affinity (sched_setaffinity(), "
                             "pthread_setaffinity_np(), taskset, a library that pins threads).",
@@ -92,7 +88,7 @@ Findings affinity(const Facts &facts) {
     found.explains = 1 - cpus / wanted;
     found.evidence.push_back("affinity of the threads that do the work: " + list + "; " +
                              fixed(facts.parallelism, 2) + " CPUs used");
-    found.evidence.push_back(percent(without) + " of the time that threads were runnable they had no CPU");
+    found.evidence.push_back(without_cpu_evidence(report));
     return {found};
 }
 

@@ -43,6 +43,16 @@ bool has_lost(const Facts &facts) {
     return outcome == Outcome::kSlower || outcome == Outcome::kNoFaster || facts.inflation >= kInflated;
 }
 
+double share_without_cpu(const Report &report) {
+    const double runnable = report.doing[static_cast<int>(Doing::kRunnable)];
+    const double wanted = report.doing[static_cast<int>(Doing::kRunning)] + runnable;
+    return wanted > 0 ? runnable / wanted : 0;
+}
+
+std::string without_cpu_evidence(const Report &report) {
+    return percent(share_without_cpu(report)) + " of the time that threads were runnable they had no CPU";
+}
+
 std::string cpu_evidence(const Facts &facts) {
     return "CPU time " + fixed(facts.inflation, 1) + "x that of " + counted(facts.few->threads, "thread") +
            (facts.kernel_share ? ", " + percent(*facts.kernel_share) + " of it in the kernel" : "");

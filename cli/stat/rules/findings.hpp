@@ -21,6 +21,7 @@ inline constexpr double kHandOvers = 5000;
 inline constexpr double kUserBound = 0.8;   // of CPU time outside the kernel
 inline constexpr double kInputOutput = 0.5; // of active time
 inline constexpr double kLittleCpu = 0.5;   // of the CPUs that the threads could have used
+inline constexpr double kWithoutCpu = 0.3;  // of the time that threads wanted a CPU: they had none
 
 // "12 %"; below one percent with a digit more.
 std::string percent(double share);
@@ -42,6 +43,10 @@ void add_place_evidence(const std::string &what, const Place &place, Finding &fo
 
 // Was the program slower with more threads, or no faster, or dearer?
 bool has_lost(const Facts &facts);
+
+// Of the time that threads wanted a CPU: without one. And the sentence that says so.
+double share_without_cpu(const Report &report);
+std::string without_cpu_evidence(const Report &report);
 
 // "CPU time 2.3x that of 1 thread, 40 % of it in the kernel".
 std::string cpu_evidence(const Facts &facts);

@@ -91,7 +91,6 @@ double free_time(const Report &report, const Point &point) {
     return point.wall.low * std::max(0.0, 1 - others / processors);
 }
 
-constexpr double kRunnable = 0.3;  // of the time that threads wanted a CPU, without one
 constexpr double kManyThreads = 4; // threads that want a CPU, to cores
 constexpr double kWorse = 1.05;    // time with more threads than cores to the best time
 
@@ -108,13 +107,10 @@ Findings oversubscribed(const Facts &facts) {
             one_each = point.wall.median;
         }
     const double want = facts.wanting / facts.cores;
-    const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
-    const double wanted = of(Doing::kRunning) + of(Doing::kRunnable);
-    const double without = wanted > 0 ? of(Doing::kRunnable) / wanted : 0;
     const double most = facts.is_compared() ? free_time(report, *facts.most) : 0;
     // What is lost before there are more threads than cores has another cause, and so the rest of it may have.
     const bool worse = !facts.is_busy && best > 0 && most > kWorse * one_each &&
-                       most - one_each >= one_each - best && without >= kRunnable;
+                       most - one_each >= one_each - best && share_without_cpu(report) >= kWithoutCpu;
     const bool crowded = !facts.is_compared() && !facts.is_busy && want >= kManyThreads;
     if (!worse && !crowded)
         return {};
@@ -124,7 +120,7 @@ Findings oversubscribed(const Facts &facts) {
                 "More threads than cores: " + fixed(facts.wanting, 1) + " want to run, on " +
                     counted(facts.cores, "core"),
                 "Run " + number + ", one per core.", worse ? Confidence::kMedium : Confidence::kLow);
-    found.evidence.push_back(percent(without) + " of the time that threads were runnable they had no CPU");
+    found.evidence.push_back(without_cpu_evidence(report));
     if (worse)
         found.evidence.push_back(counted(facts.threads, "thread") + " take " +
                                  fixed(facts.most->wall.median / best, 2) +

@@ -17,17 +17,6 @@
 
 namespace {
 
-using thrum::stat::Confidence;
-using thrum::stat::Doing;
-using thrum::stat::Finding;
-using thrum::stat::Frame;
-using thrum::stat::LockKind;
-using thrum::stat::Outcome;
-using thrum::stat::Point;
-using thrum::stat::Report;
-using thrum::stat::Site;
-using thrum::stat::Thread;
-
 using thrum::stat::thread_cpu_time;
 
 void burn(double seconds) {
