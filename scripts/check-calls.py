@@ -4,8 +4,8 @@
 
 Which object needs which is read from their symbols by nm. Two things hold:
 
-- From one folder to another a symbol is needed only downwards, but for those that a header of the lower folder names
-  (UPWARD): these are all that it asks of folders above it.
+- From one folder to another a symbol is needed only downwards, but for those that src/sched/upward.h declares, and three
+  that context.S needs: these are all that sched and arch ask of folders above them, and each is needed.
 - Inside a folder no cycle has more than three objects. preempt_pending is left out: leave() calls it, at the end of
   each region, so that whatever has regions needs it.
 
@@ -21,10 +21,8 @@ import subprocess
 import sys
 
 ORDER = "base arch os kthread context sched preempt sync inspect runtime".split()
-UPWARD = {
-    "arch": ["src/arch/x86_64/arch_context.h", "src/sched/current.h"],  # context.S begins and ends units
-    "sched": ["src/sched/upward.h"],
-}
+UPWARD = "src/sched/upward.h"
+FROM_ARCH = {"thrum_worker", "unit_main", "unit_ended"}  # context.S begins and ends units
 LARGEST = 3
 EVERYWHERE = {"preempt_pending"}
 
@@ -42,6 +40,12 @@ def symbols(nm, objects):
         elif kind in "TDBRVWCGS":
             defined[symbol] = name
     return defined, needed
+
+
+def declared(header):
+    """The names in this header, without those in comments and #include lines alone."""
+    code = re.sub(r"/\*.*?\*/|//[^\n]*|^ *#[^\n]*", " ", header.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return set(re.findall(r"\b\w+\b", code))
 
 
 def folder(name):
@@ -85,10 +89,8 @@ def knots(graph):
 def main():
     sources, nm, objects = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
     defined, needed = symbols(nm, objects)
-    named = {
-        place: set(re.findall(r"\b\w+\b", "".join((sources / header).read_text() for header in headers)))
-        for place, headers in UPWARD.items()
-    }
+    named = {"arch": FROM_ARCH, "sched": declared(sources / UPWARD) & set(defined)}
+    unused = {place: set(symbols_named) for place, symbols_named in named.items()}
     names = sorted(set(needed) | set(defined.values()))
     graph = {place: {name: set() for name in names if folder(name) == place} for place in ORDER}
     wrong = []
@@ -101,9 +103,13 @@ def main():
             here, there = ORDER.index(folder(name)), ORDER.index(folder(other))
             if here == there and symbol not in EVERYWHERE:
                 graph[folder(name)][name].add(other)
-            elif here < there and symbol not in named.get(folder(name), ()):
+            elif here < there and symbol in named.get(folder(name), ()):
+                unused[folder(name)].discard(symbol)
+            elif here < there:
                 wrong.append(f"{name} needs {symbol} of {other}, which is above it: "
-                             f"name it in {UPWARD.get(folder(name), ['a header of its folder'])[0]}, or turn it around")
+                             f"declare it in {UPWARD}, or turn it around")
+    for place, left in unused.items():
+        wrong += [f"src/{place} needs {symbol} of no folder above it any more" for symbol in sorted(left)]
     for place in ORDER:
         for knot in knots(graph[place]):
             if len(knot) > LARGEST:
