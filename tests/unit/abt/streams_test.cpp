@@ -264,13 +264,17 @@ TEST_P(ManyStreams, AllStacksArePrintedWhereNoThreadRuns) {
     std::size_t length = 0;
     FILE *file = open_memstream(&text, &length);
     std::atomic<int> printed{0};
+    std::atomic<std::size_t> begun{0}; // a thread has no stack before it begins
     auto body = [&] {
+        begun++;
         while (printed == 0)
             ABT_thread_yield();
     };
     std::vector<ABT_thread> threads;
     for (std::size_t i = 0; i < 3 * pools.size(); i++)
         threads.push_back(start(pool(i), body));
+    while (begun < threads.size())
+        ABT_thread_yield();
     OK(ABT_info_trigger_print_all_thread_stacks(
         file, -1.0,
         [](ABT_bool timed_out, void *count) {
