@@ -185,9 +185,12 @@ static bool preempt_for(struct worker *worker, struct thrum_unit *self, struct t
     return true;
 }
 
-static void look_at_timers(struct worker *worker) {
+/* True: one of its own has fired. */
+static bool look_at_timers(struct worker *worker) {
+    uint64_t next = load_relaxed(&worker->timers.next);
     if (!timers_are_empty(&worker->timers) || load_relaxed(&runtime.orphans))
         timers_look(worker);
+    return load_relaxed(&worker->timers.next) != next;
 }
 
 /* In its loop. The function of a scheduler may wait for a lock that a preempted unit holds: a thread that enqueues
@@ -214,15 +217,19 @@ static struct thrum_unit *pick_successor(struct worker *worker) {
             look_at_loop(worker);
         return NULL;
     }
-    look_at_timers(worker); /* first: a unit whose sleep ends may be urgent */
-    if (!tick_ends_slice(worker, self, slice_of(worker, self)))
+    bool has_woken = look_at_timers(worker); /* first: a unit whose sleep ends may be urgent */
+    bool gives_way = tick_gives_way(worker, has_woken);
+    bool is_over = tick_ends_slice(worker, self, slice_of(worker, self));
+    if (!is_over && !gives_way)
         return NULL;
     bool others = tick_has_others(worker) || unit_belongs_elsewhere(worker, self);
     if (others && mode_of(self) == THRUM_PREEMPT_NONE) {
         store_relaxed(&worker->tick.wanted, true);
         return NULL;
     }
-    if (others)
+    if (!is_over && (next = pick_preferred(worker)) == NULL)
+        return NULL;
+    if (others && next == NULL)
         next = unit_pick_for_yield(worker, self, true);
     if (next == NULL && !tick_has_others_behind(worker))
         tick_rest(worker);
@@ -367,6 +374,13 @@ static void look_if_stuck(struct worker *worker, const ucontext_t *context, bool
         relief_ask(worker);
 }
 
+/* The present unit resumes, or continues, as none of the others precedes it. One that waits in the kernel keeps the worker for
+ * the turn that it was given: a timeout of its own would never pass in shorter ones. */
+static void note_if_computing(struct worker *worker, const ucontext_t *context) {
+    if (unit_is_thread(worker->current) && !arch_signal_in_call(context))
+        tick_finds_computing(worker);
+}
+
 /* On the unit's stack. `error` is its errno. */
 static void preempt_here(ucontext_t *context, int error) {
     struct worker *worker = worker_here();
@@ -385,6 +399,8 @@ static void preempt_here(ucontext_t *context, int error) {
         worker->tick.kernel_wait.sp = here == NULL ? arch_fault_sp(context) : 0;
         worker->tick.kernel_wait.sum = here == NULL ? sum_below(context) : 0;
         tick_look_soon(worker);
+    } else {
+        note_if_computing(worker, context);
     }
     worker->tick.resumed = arch_fault_pc(context);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
@@ -474,6 +490,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     if (next == NULL) {
         if (worker->tick.frame_stack != NULL)
             frame_stack_give(worker->tick.frame_stack);
+        note_if_computing(worker, context);
         look_if_stuck(worker, context, place == NULL || tick_has_others_behind(worker));
         /* A unit that was woken here and goes first has gone elsewhere. */
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
@@ -509,6 +526,7 @@ void preempt_pending(void) {
         if (next != NULL) {
             (void)preempt_for(worker, worker->current, next, NULL);
             worker_here()->tick.late = true; /* as in preempt_here */
+            tick_finds_computing(worker_here());
         }
         if (!ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt))
             return;

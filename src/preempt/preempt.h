@@ -180,6 +180,11 @@ void tick_end_for_good(struct worker *worker);
 /* The present unit resumes a call in the kernel, in which it was preempted: if it still waits there shortly after,
  * its slice is over. On the worker, inside. */
 void tick_look_soon(struct worker *worker);
+/* The present unit computes: it was preempted and resumes, or a tick has not ended its slice. One more tick comes, if it may
+ * have to give way before that. */
+void tick_finds_computing(struct worker *worker);
+/* At a tick: must the present unit do so? `has_woken`: a timer of the worker's has just fired. */
+bool tick_gives_way(const struct worker *worker, bool has_woken);
 
 /* In a child of fork, whose thread was on the worker of `tick`: it sleeps as precisely as before. */
 void tick_slack_back(const struct tick *tick);

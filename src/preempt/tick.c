@@ -54,9 +54,36 @@ static uint64_t first_tick(uint64_t deadline, uint64_t next) {
     return early < next ? early : next;
 }
 
+/* A unit that computes gives way before its slice is over: to a sleeper whose deadline has come, if no other tick has
+ * taken a unit away since GAP_US; and when its turn is over, if it was picked out of turn (sched/fair.h). LATE_US: so
+ * late a worker whose units switch often fires its timers by itself. */
+static uint64_t until_it_gives_way(const struct worker *worker) {
+    enum { LATE_US = 100, GAP_US = 200 };
+    uint64_t deadline = load_relaxed(&worker->timers.next), left = fair_left(&worker->fair),
+             turn = TIMER_NEVER;
+    if (left != FAIR_NEVER)
+        turn = timer_now() + left;
+    if (deadline == TIMER_NEVER)
+        return turn;
+    uint64_t soonest = load_relaxed(&worker->tick.changed) + GAP_US * UINT64_C(1000);
+    deadline += LATE_US * UINT64_C(1000);
+    deadline = deadline > soonest ? deadline : soonest;
+    return deadline < turn ? deadline : turn;
+}
+
+static bool present_computes(const struct worker *worker) {
+    return load_relaxed(&worker->tick.computes) == load_relaxed(&worker->counters.switches) + 1;
+}
+
+static uint64_t first_before(const struct worker *worker, uint64_t next) {
+    if (has_ranks(worker))
+        return first_tick(load_relaxed(&worker->timers.next), next);
+    return present_computes(worker) ? first_tick(until_it_gives_way(worker), next) : next;
+}
+
 static void ask(struct worker *worker) {
     uint64_t period = load_relaxed(&preempt.period), next = next_phase(worker, period);
-    uint64_t first = has_ranks(worker) ? first_tick(load_relaxed(&worker->timers.next), next) : next;
+    uint64_t first = first_before(worker, next);
     store_relaxed(&worker->tick.period, period);
     store_relaxed(&worker->tick.early, first < next);
     set(worker, first, period);
@@ -98,6 +125,21 @@ void tick_has_deadline(struct worker *worker, uint64_t deadline) {
     uint64_t next = next_phase(worker, load_relaxed(&worker->tick.period));
     if (first_tick(deadline, next) < next)
         ask(worker);
+}
+
+void tick_finds_computing(struct worker *worker) {
+    store_relaxed(&worker->tick.computes, load_relaxed(&worker->counters.switches) + 1);
+    if (load_relaxed(&worker->tick.state) != TICK_ON || has_ranks(worker))
+        return;
+    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.period));
+    if (first_before(worker, next) < next)
+        ask(worker);
+}
+
+bool tick_gives_way(const struct worker *worker, bool has_woken) {
+    bool others = !deque_is_empty(&worker->deque) || !fifo_is_empty(&worker->inbox);
+    return !has_ranks(worker) && present_computes(worker) && others &&
+           (has_woken || fair_is_over(&worker->fair));
 }
 
 void tick_wake_resting(void) {

@@ -2,20 +2,24 @@
 /* See worker.h, choosing: what a worker runs next, from its own queues and from others'. */
 #include "sched/worker.h"
 
-#include "os/ticks.h"
 #include "sched/preempted.h"
 #include "sched/timer.h"
 #include "sched/trim.h"
 
-enum { FAIR_US = 100, QUEUED_AFTER_THEFT = 64 };
+enum { QUEUED_AFTER_THEFT = 64 };
 
-/* Oldest first, from where LIFO order would let them starve; each of the four is first in turn. The oldest of the
- * deque waits for thieves, which may be busy or absent. */
-static struct thrum_unit *pick_starving(struct worker *worker) {
+/* Oldest first, from the sources that are due; each of the four queues is first in turn. The oldest of the deque waits
+ * for thieves, which may be busy or absent. */
+static struct thrum_unit *pick_starving(struct worker *worker, const bool due[FAIR_SOURCES],
+                                        enum fair_source *source) {
     struct thrum_unit *unit = NULL;
     worker->turn++;
     for (unsigned i = 0; i < 4 && unit == NULL; i++) {
-        switch ((worker->turn + i) % 4) {
+        unsigned queue = (worker->turn + i) % 4;
+        *source = queue == 2 ? FAIR_DEQUE : FAIR_OTHERS;
+        if (!due[*source])
+            continue;
+        switch (queue) {
         case 0: unit = fifo_pop(&worker->inbox); break;
         case 1: unit = fifo_pop(&runtime.shared); break;
         case 2: unit = deque_pop_oldest(&worker->deque); break;
@@ -25,14 +29,26 @@ static struct thrum_unit *pick_starving(struct worker *worker) {
     return unit;
 }
 
-/* By the clock, not by the number of picks: the oldest of the deque is a branch of its own, and if each few picks began
- * one, deep recursion would have thousands of stacks in use. */
-static bool is_time_to_be_fair(struct worker *worker) {
+/* The pick that follows is slow, too: it settles how long this one has run. */
+static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
+    struct fair *fair = &worker->fair;
     uint64_t now = arch_ticks();
-    if (now - worker->fair_since < FAIR_US * ticks_per_us())
-        return false;
-    worker->fair_since = now;
-    return true;
+    enum fair_source source;
+    fair_settle(fair, now);
+    bool due[FAIR_SOURCES] = {now >= fair->due[FAIR_DEQUE], now >= fair->due[FAIR_OTHERS]};
+    struct thrum_unit *unit = pick_starving(worker, due, &source);
+    if (unit != NULL) {
+        fair_begin(fair, source, now);
+        worker->until_slow = 1;
+    }
+    return unit;
+}
+
+/* For a worker whose scheduler chooses, while that has nothing. */
+static struct thrum_unit *pick_any(struct worker *worker) {
+    static const bool due[FAIR_SOURCES] = {true, true};
+    enum fair_source source;
+    return pick_starving(worker, due, &source);
 }
 
 /* One that has taken a block along gives back another as it is resumed (preempt/lend.c). */
@@ -59,8 +75,13 @@ struct thrum_unit *pick_slow(struct worker *worker) {
         if (preempted != NULL)
             return preempted;
     }
-    struct thrum_unit *unit = is_time_to_be_fair(worker) ? pick_starving(worker) : NULL;
+    struct thrum_unit *unit = pick_out_of_turn(worker);
     return unit != NULL ? unit : pick_own(worker);
+}
+
+struct thrum_unit *pick_preferred(struct worker *worker) {
+    fair_settle(&worker->fair, arch_ticks());
+    return pick_own(worker);
 }
 
 static struct thrum_unit *steal_from(struct worker *victim) {
@@ -109,7 +130,7 @@ static struct thrum_unit *steal(struct worker *worker) {
 struct thrum_unit *pick_anywhere(struct worker *worker) {
     trim_look(worker);
     timers_look_everywhere(worker);
-    struct thrum_unit *unit = worker->has_scheduler ? pick_starving(worker) : pick(worker);
+    struct thrum_unit *unit = worker->has_scheduler ? pick_any(worker) : pick(worker);
     if (unit == NULL)
         unit = fifo_pop(&runtime.shared);
     return unit != NULL ? unit : steal(worker);
@@ -123,6 +144,10 @@ struct thrum_unit *pick_fairly(struct worker *worker) {
         worker->has_scheduler = true;
     if (worker->has_scheduler)
         return NULL;
-    struct thrum_unit *unit = pick_starving(worker);
+    struct thrum_unit *unit = pick_out_of_turn(worker);
+    if (unit == NULL)
+        unit = pick_own(worker);
+    if (unit == NULL)
+        unit = fifo_pop(&runtime.shared);
     return unit != NULL ? unit : steal(worker);
 }

@@ -63,6 +63,7 @@ struct tick {
     long slept;             /* and its kernel thread had slept so often */
     uint64_t resumed;       /* where the present, preempted unit resumes; 0: it has resumed */
     uint64_t again;         /* the present unit was preempted there, and resumes its call: switches + 1 */
+    uint64_t computes;      /* the present unit was preempted before, or a tick has found it: switches + 1 */
     struct {
         uint64_t span;      /* ns: so long such a unit keeps its worker; 0: the shortest slice */
         uint64_t switches;  /* the worker's, at the last turn that such a unit has waited through */

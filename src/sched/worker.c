@@ -20,6 +20,7 @@ int worker_init(struct worker *worker, uint32_t id) {
 
 void worker_ready(struct worker *worker) {
     worker->until_slow = FAIR_EVERY;
+    fair_init(&worker->fair);
     worker->has_scheduler = false;
     worker->current = worker->loop = &worker->base;
     worker->exceptions = watch_on ? &worker->no_exceptions : NULL;

@@ -22,6 +22,7 @@
 #include "sched/carrier.h"
 #include "sched/current.h"
 #include "sched/deque.h"
+#include "sched/fair.h"
 #include "sched/fifo.h"
 #include "sched/idle.h"
 #include "sched/may_wait.h"
@@ -47,8 +48,7 @@ enum worker_stay {
 struct worker {
     struct thrum_unit *aside; /* first: `base`, on whose stack arch_switch waits for the next unit; r/o */
     struct thrum_unit *current;
-    uint32_t turn;       /* pick_slow's, as the next */
-    uint64_t fair_since; /* ticks */
+    uint32_t turn;       /* pick_slow's */
     uint32_t until_slow; /* picks until the next that looks further, or 1: each does */
     union {
         struct {
@@ -100,6 +100,7 @@ struct worker {
     bool is_short;       /* it uses the reserve, and has had none since */
     bool owes; /* no spare was left for a unit that has a block for life: next runs one that was preempted */
     struct tcb home; /* its kernel thread's own */
+    struct fair fair;
     struct tick tick;
 };
 
@@ -135,6 +136,9 @@ struct thrum_unit *pick_slow(struct worker *worker);
 
 /* For a unit that is interrupted: oldest first, from all queues that this worker looks at, and from others'. */
 struct thrum_unit *pick_fairly(struct worker *worker);
+
+/* For a unit that gives way to what the worker's order prefers, before its slice is over. */
+struct thrum_unit *pick_preferred(struct worker *worker);
 
 /* For a worker without work: from all queues, after timers have been looked at. */
 struct thrum_unit *pick_anywhere(struct worker *worker);

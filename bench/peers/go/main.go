@@ -313,8 +313,11 @@ func run(row string) {
 }
 
 func main() {
+	if len(os.Args) == 7 && os.Args[1] == "fairness" {
+		fairness(os.Args[2:])
+	}
 	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: go ROW WORKERS SCALE")
+		fmt.Fprintln(os.Stderr, "usage: go ROW WORKERS SCALE, or go fairness KIND COUNT HOGS WORKERS SECONDS")
 		os.Exit(2)
 	}
 	workers, _ := strconv.Atoi(os.Args[2])
