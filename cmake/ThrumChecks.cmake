@@ -24,7 +24,12 @@ if(TARGET thrum_ult AND NOT THRUM_SANITIZE)
              COMMAND python3 "${PROJECT_SOURCE_DIR}/scripts/check-calls.py" "${PROJECT_SOURCE_DIR}" "${CMAKE_NM}"
                      $<TARGET_OBJECTS:thrum_ult>
              COMMAND_EXPAND_LISTS)
-    set_tests_properties(build.calls PROPERTIES LABELS unit)
+    # That it finds what is against the order.
+    add_test(NAME build.calls.faults
+             COMMAND python3 "${PROJECT_SOURCE_DIR}/scripts/check-calls-test.py" "${PROJECT_SOURCE_DIR}" "${CMAKE_NM}"
+                     $<TARGET_OBJECTS:thrum_ult>
+             COMMAND_EXPAND_LISTS)
+    set_tests_properties(build.calls build.calls.faults PROPERTIES LABELS unit)
 endif()
 
 if(TARGET thrum-ult)

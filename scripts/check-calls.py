@@ -86,18 +86,17 @@ def knots(graph):
     return [set(part) for part in found if len(part) > 1]
 
 
-def main():
-    sources, nm, objects = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    defined, needed = symbols(nm, objects)
-    named = {"arch": FROM_ARCH, "sched": declared(sources / UPWARD) & set(defined)}
+def faults(defined, needed, upward, largest=LARGEST):
+    """What is against the order, a line each. `upward`: the names in sched's header of calls upwards."""
+    named = {"arch": FROM_ARCH, "sched": upward & set(defined)}
     unused = {place: set(symbols_named) for place, symbols_named in named.items()}
     names = sorted(set(needed) | set(defined.values()))
     graph = {place: {name: set() for name in names if folder(name) == place} for place in ORDER}
     wrong = []
     for name in names:
-        for symbol in sorted(needed[name]):
+        for symbol in sorted(needed.get(name, ())):
             other = defined.get(symbol)
-            # What has no prefix of ours is libc's, whoever defines it.
+            # What has no prefix of ours is libc's, whichever library defines it.
             if other is None or other == name or re.match(r"(pthread|thrd)_|clock_gettime$", symbol):
                 continue
             here, there = ORDER.index(folder(name)), ORDER.index(folder(other))
@@ -112,11 +111,19 @@ def main():
         wrong += [f"src/{place} needs {symbol} of no folder above it any more" for symbol in sorted(left)]
     for place in ORDER:
         for knot in knots(graph[place]):
-            if len(knot) > LARGEST:
+            if len(knot) > largest:
                 members = " ".join(sorted(name.split("/")[-1] for name in knot))
                 wrong.append(f"src/{place}: these need each other: {members}. Which needs which:")
                 wrong += [f"    {name} needs {', '.join(sorted(graph[place][name] & knot))}" for name in sorted(knot)]
-    print("\n".join(wrong) if wrong else f"{len(names)} objects, each needs only what is below it")
+    return wrong
+
+
+def main():
+    sources, nm, objects = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    defined, needed = symbols(nm, objects)
+    wrong = faults(defined, needed, declared(sources / UPWARD))
+    print("\n".join(wrong) if wrong else
+          f"{len(set(needed) | set(defined.values()))} objects, each needs only what is below it")
     return 1 if wrong else 0
 
 
