@@ -14,6 +14,26 @@ void abt_thread_terminate(struct abt_thread *thread) {
         abt_wake(joiner);
 }
 
+/* Its descriptor is in order, but it has no unit any more. A joiner that last ran elsewhere is woken there. */
+struct abt_thread *abt_thread_terminate_here(struct abt_thread *thread, const struct abt_stream *stream) {
+    if (!(load_relaxed(&thread->flags) & ABT_FLAG_NAMED)) {
+        abt_thread_delete(thread);
+        return NULL;
+    }
+    store_release(&thread->state, ABT_THREAD_STATE_TERMINATED);
+    struct abt_waiter *waiter = exchange_acq_rel(&thread->joiner, ABT_JOIN_ENDED);
+    if (waiter == NULL)
+        return NULL;
+    struct abt_thread *joiner = waiter->thread;
+    if (joiner == NULL || joiner->last_stream != stream || joiner->pool->type != ABT_POOL_OURS) {
+        abt_wake(waiter);
+        return NULL;
+    }
+    front_woken(waiter->unit);
+    fetch_sub_release(&joiner->pool->blocked, 1);
+    return joiner;
+}
+
 /* A second one polls. */
 static void join_after_another(struct abt_thread *thread) {
     while (load_acquire(&thread->joiner) != ABT_JOIN_ENDED) {

@@ -8,14 +8,18 @@
  * its host why in host->left and switches to it. The host then pushes the guest back into a pool, marks it blocked, or frees what
  * is left of it: the guest is off its stack.
  *
+ * If the host runs one of the library's schedulers (host->picks), its guests do all that in its place, and switch to the next
+ * one themselves (direct.c). They switch to the host for what it alone can do, and each `turns` times, so that it sees to the
+ * rest.
+ *
  * A tasklet has no unit: it runs on its host's stack and is host->tasklet meanwhile. If it waits, its host waits.
  *
  * States of a thread (state):
  *   READY -> RUNNING             its host, before it runs it
- *   RUNNING -> READY             its host, after it has yielded
+ *   RUNNING -> READY             its host, after it has yielded; itself, in its host's place
  *   RUNNING -> BLOCKED           itself, before a waker can find it (wait.c); its host, after it has suspended itself
  *   BLOCKED -> READY             its waker, which pushes it
- *   RUNNING, READY -> TERMINATED its host; then the joiner is woken by an exchange of `joiner` */
+ *   RUNNING, READY -> TERMINATED its host, or itself in its host's place; then the joiner is woken by an exchange of `joiner` */
 #ifndef ABT_LAYER_H
 #define ABT_LAYER_H
 
@@ -116,9 +120,14 @@ struct abt_thread {
     struct abt_sched *sched; /* whose function it runs; NULL: none */
     /* as a host: */
     struct abt_thread *tasklet;    /* that runs on its stack now */
-    uint32_t left;                 /* enum abt_left: by its guest */
+    uint32_t left;                 /* enum abt_left: by `guest`; WAITING while one runs */
     ABT_pool_context left_context; /* YIELDING: of the push */
+    struct abt_thread *guest;      /* that has left, unless it waits */
     struct abt_thread *direct;     /* to be run next, before its function returns; NULL: none */
+    struct abt_sched
+        *picks;             /* the scheduler out of whose pools its guests take the next; NULL: they do not */
+    uint32_t turns;         /* units that may run until it looks at what else there is */
+    uint64_t float_control; /* with `picks`: of the threads that it runs */
 };
 
 #define ABT_JOIN_ENDED ((struct abt_waiter *)1)
@@ -167,6 +176,9 @@ int abt_thread_may_migrate(const struct abt_thread *thread);
 
 /* join.c: it has ended, and is off its stack. */
 void abt_thread_terminate(struct abt_thread *thread);
+/* ... or stands on one that is not its own any more. Returns a joiner that may run on this stream at once, and is the caller's to
+ * run. */
+struct abt_thread *abt_thread_terminate_here(struct abt_thread *thread, const struct abt_stream *stream);
 /* Until it has ended, whatever it is. */
 void abt_thread_join(struct abt_thread *thread);
 /* ... or the error for a thread that may not be joined. */
@@ -184,8 +196,23 @@ void *abt_thread_entry(void *thread);
 void abt_run(struct abt_thread *host, struct abt_thread *thread);
 /* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */
 void abt_run_primary(struct abt_thread *host);
+/* A unit, and with it a stack, for a thread that has none. False: no memory. */
+bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, struct abt_thread *thread);
 /* The caller, a guest, leaves. */
 void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *direct);
+/* direct.c: in the host's place. From inside, but for abt_end and abt_units_drop. */
+/* Of the thread that has ended: the one that its unit runs next. NULL: the unit ends. */
+struct abt_thread *abt_end(struct abt_thread *self);
+/* The caller can run, and gives way. False: it is to leave. */
+bool abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
+                      ABT_pool_context context, struct abt_thread *direct);
+void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
+                        struct abt_thread *direct);
+/* It waits, and may have been woken. False: the host is to be switched to. */
+bool abt_wait_direct(struct worker *worker, struct abt_thread *self);
+/* Units that this stream keeps go back. From: its main thread. */
+void abt_units_drop(struct abt_stream *stream);
+
 /* It was blocked, or is new, and can run: into its pool. */
 void abt_ready(struct abt_thread *thread, ABT_pool_context context, bool was_blocked);
 /* The core woke this unit: the pool operations that it knows (front.h). */
@@ -212,6 +239,10 @@ extern struct abt_global {
     int stream_count;
     struct abt_thread *primary_waits; /* for its stream: picked elsewhere */
 } abt;
+
+static inline bool abt_has_default_stack(const struct abt_thread *thread) {
+    return thread->stack_size == abt.stack_size && thread->stack == NULL;
+}
 
 /* NULL: none of the layer's. */
 static inline struct abt_thread *abt_of_unit(struct thrum_unit *unit) {
@@ -385,6 +416,7 @@ struct abt_sched {
     ABT_sched_def def;
     int predef; /* enum ABT_sched_predef; -1: the program's own */
     bool automatic;
+    bool is_plain;    /* predefined, and all its pools are of the library's kinds */
     uint32_t use;     /* enum abt_sched_use */
     uint32_t request; /* enum abt_sched_request */
     uint32_t freq;
@@ -402,6 +434,10 @@ static inline struct abt_sched *abt_sched_of(ABT_sched handle) {
 static inline ABT_sched abt_sched_handle(struct abt_sched *sched) {
     return (ABT_sched)(void *)sched;
 }
+/* Of a predefined one: what it runs next, or NULL. */
+struct abt_thread *abt_sched_pick(struct abt_sched *sched);
+/* Its host, of those with `picks`, looks at what else there is to do, and may run so many units as it says in `turns`. */
+void abt_sched_look(struct abt_sched *sched, struct abt_thread *host);
 int abt_sched_new_basic(int predef, int count, ABT_pool *pools, ABT_sched_config config,
                         struct abt_sched **sched);
 void abt_sched_delete(struct abt_sched *sched);
@@ -413,6 +449,8 @@ bool abt_sched_has_to_stop(struct abt_sched *sched);
 bool abt_config_get(ABT_sched_config config, int index, int *type, void *value);
 
 enum abt_stream_request { ABT_STREAM_EXIT = 1 };
+
+enum { ABT_UNITS_KEPT = 16 };
 
 struct abt_stream {
     struct abt_stream *next; /* under abt.lock, as rank */
@@ -429,7 +467,9 @@ struct abt_stream {
     struct abt_thread *replacer;    /* waits for that */
     uint32_t is_asleep, is_at_rest; /* by its main thread, for dump.c */
     uint32_t idle_polls;
-    bool is_bound; /* to CPUs, by the program */
+    bool is_bound;                            /* to CPUs, by the program */
+    uint32_t kept;                            /* of the next; its own, as they */
+    struct thrum_unit *units[ABT_UNITS_KEPT]; /* that rest between two threads, with their default stacks */
 };
 
 static inline struct abt_stream *abt_stream_of(ABT_xstream handle) {
@@ -438,8 +478,16 @@ static inline struct abt_stream *abt_stream_of(ABT_xstream handle) {
 static inline ABT_xstream abt_stream_handle(struct abt_stream *stream) {
     return (ABT_xstream)(void *)stream;
 }
+/* By the worker's number; NULL: not a stream's. */
+extern struct abt_stream *abt_stream_of_worker[WORKERS_MAX];
+static inline struct abt_stream *abt_stream_on(const struct worker *worker) {
+    return load_relaxed(&abt_stream_of_worker[worker->id]);
+}
 /* The one that runs the caller; NULL: external. */
-struct abt_stream *abt_stream_here(void);
+static inline struct abt_stream *abt_stream_here(void) {
+    const struct worker *worker = worker_here();
+    return worker != NULL ? abt_stream_on(worker) : NULL;
+}
 int abt_stream_new(struct abt_sched *sched, int rank, bool is_primary, struct abt_stream **stream);
 void abt_stream_delete(struct abt_stream *stream);
 /* Waits until its main thread has ended and its worker has stopped. */

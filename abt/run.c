@@ -8,29 +8,44 @@
 /* --- the guest's side ---------------------------------------------------------------------------------- */
 
 void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *direct) {
-    struct abt_thread *host = abt_of_unit(front_host());
+    struct worker *worker = enter();
+    struct abt_thread *host = abt_of_unit(worker->loop), *self = abt_of_unit(worker->current);
+    bool is_done = false;
+    if (why == ABT_LEFT_YIELDING) {
+        is_done = abt_yield_direct(worker, host, self, context, direct);
+    } else if (why == ABT_LEFT_SUSPENDED && host->picks != NULL && host->turns > 1) {
+        abt_suspend_direct(worker, host, self, direct);
+        is_done = true;
+    }
+    leave();
+    if (is_done)
+        return;
     host->left = why;
     host->left_context = context;
+    host->guest = self;
     host->direct = direct;
     front_leave();
 }
 
+/* One thread, or several in turn (direct.c). The result is the unit's `arg`, where abt_of_unit reads whose unit it is: it stays
+ * what it is. */
 void *abt_thread_entry(void *arg) {
-    struct abt_thread *self = arg;
-    if (__builtin_expect(abt.guard != ABT_GUARD_NONE, 0))
-        abt_guard_set(self);
-    self->fn(self->arg);
-    if (__builtin_expect(load_relaxed(&self->flags) & ABT_FLAG_GUARDED, 0))
-        abt_guard_clear(self);
-    if (self->kind == ABT_KIND_MAIN) { /* its host is its worker's own loop */
-        abt_thread_cache_flush();
-        abt_thread_terminate(self);
-    } else {
-        struct abt_thread *host = abt_of_unit(front_host());
-        host->left = ABT_LEFT_ENDED;
-        host->direct = NULL;
-    }
-    return arg; /* abt_of_unit reads it from there, so it stays the same */
+    struct abt_thread *self = arg, *last;
+    do {
+        last = self;
+        if (__builtin_expect(abt.guard != ABT_GUARD_NONE, 0))
+            abt_guard_set(self);
+        self->fn(self->arg);
+        if (__builtin_expect(load_relaxed(&self->flags) & ABT_FLAG_GUARDED, 0))
+            abt_guard_clear(self);
+        if (__builtin_expect(self->kind == ABT_KIND_MAIN, 0)) { /* its host is its worker's own loop */
+            abt_thread_cache_flush();
+            abt_thread_terminate(self);
+            return arg;
+        }
+        self = abt_end(self);
+    } while (self != NULL);
+    return last;
 }
 
 /* --- the host's side ----------------------------------------------------------------------------------- */
@@ -78,8 +93,8 @@ static void run_tasklet(struct abt_thread *host, struct abt_thread *tasklet) {
     abt_thread_terminate(tasklet);
 }
 
-static bool get_unit(struct abt_thread *thread) {
-    if (__builtin_expect(thread->stack_size == abt.stack_size && thread->stack == NULL, 1)) {
+static __attribute__((noinline)) bool make_unit(struct abt_thread *thread) {
+    if (__builtin_expect(abt_has_default_stack(thread), 1)) {
         thread->unit = front_new(&abt.attr, abt_thread_entry, thread);
         return thread->unit != NULL;
     }
@@ -92,9 +107,25 @@ static bool get_unit(struct abt_thread *thread) {
     return thread->unit != NULL;
 }
 
+bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, struct abt_thread *thread) {
+    if (__builtin_expect(stream->kept != 0 && abt_has_default_stack(thread), 1)) {
+        thread->unit = stream->units[--stream->kept];
+        front_rest_no_more(thread->unit, thread);
+        return true;
+    }
+    if (!make_unit(thread))
+        return false;
+    if (host->picks != NULL) /* the caller may be one of its guests */
+        thread->unit->float_control = host->float_control;
+    return true;
+}
+
 /* The guest has left: what it said. */
-static void see_to(struct abt_thread *host, struct abt_thread *guest) {
-    switch (host->left) {
+static void see_to(struct abt_thread *host) {
+    struct abt_thread *guest = host->guest;
+    uint32_t left = host->left;
+    host->left = ABT_LEFT_WAITING;
+    switch (left) {
     case ABT_LEFT_WAITING: break;
     case ABT_LEFT_YIELDING:
         if (__builtin_expect(load_relaxed(&guest->request) == 0, 1) || !meet_requests(guest))
@@ -126,6 +157,8 @@ static __attribute__((noinline)) bool is_elsewhere(struct abt_thread *primary, s
 
 void abt_run(struct abt_thread *host, struct abt_thread *thread) {
     while (thread != NULL) {
+        if (__builtin_expect(host->turns <= 1 && host->picks != NULL, 0)) /* not before the last of a chain */
+            abt_sched_look(host->picks, host);
         struct abt_stream *stream = abt_stream_here();
         if (__builtin_expect(load_relaxed(&thread->request) != 0, 0) && meet_requests(thread))
             return;
@@ -136,17 +169,17 @@ void abt_run(struct abt_thread *host, struct abt_thread *thread) {
             run_tasklet(host, thread);
             return;
         }
-        if (thread->unit == NULL && !get_unit(thread)) { /* until others have ended */
+        if (thread->unit == NULL && !abt_get_unit(host, stream, thread)) { /* until others have ended */
             abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_YIELD, false);
             return;
         }
         store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
         host->left = ABT_LEFT_WAITING;
         host->direct = NULL;
-        front_run(thread->unit);
-        struct abt_thread *direct = host->direct;
-        see_to(host, thread);
-        thread = direct;
+        front_run(thread->unit); /* with `picks`, others may have run after it */
+        thread = host->direct;
+        host->direct = NULL;
+        see_to(host);
     }
 }
 

@@ -37,6 +37,10 @@ static struct abt_thread *pick_or_steal(struct abt_sched *sched) {
     return thread;
 }
 
+struct abt_thread *abt_sched_pick(struct abt_sched *sched) {
+    return sched->predef == ABT_SCHED_RANDWS ? pick_or_steal(sched) : pick_first(sched);
+}
+
 static bool polls(const struct abt_sched *sched) {
     for (int i = 0; i < sched->count; i++)
         if (sched->pools[i]->type != ABT_POOL_OURS)
@@ -57,6 +61,8 @@ static void rest(struct abt_sched *sched, uint64_t *pause) {
                     return;
             arch_relax();
         }
+    if (stream != NULL)
+        abt_units_drop(stream);
     uint64_t deadline = TIMER_NEVER;
     if (stream == NULL || polls(sched) || load_acquire(&sched->request) != 0) {
         deadline = now + *pause;
@@ -66,26 +72,38 @@ static void rest(struct abt_sched *sched, uint64_t *pause) {
     abt_pools_sleep(sched->pools, sched->count, deadline, load_acquire(&sched->request) != 0 ? NULL : stream);
 }
 
-static void run(ABT_sched handle) {
-    struct abt_sched *sched = abt_sched_of(handle);
-    struct abt_thread *host = abt_host_here();
-    uint32_t left = sched->freq;
+/* No later than the next timer's deadline wants it. */
+static void limit_turns(struct abt_thread *host) {
+    if (__builtin_expect(front_has_timers(), 0)) {
+        uint32_t turns = front_look();
+        if (turns < host->turns)
+            host->turns = turns != 0 ? turns : 1;
+    }
+}
+
+void abt_sched_look(struct abt_sched *sched, struct abt_thread *host) {
+    host->turns = sched->freq;
+    limit_turns(host);
+    if (sched->use == ABT_SCHED_MAIN)
+        abt_stream_events(sched->stream, host);
+}
+
+static void choose(struct abt_sched *sched, struct abt_thread *host) {
     uint64_t pause = POLL_FIRST;
+    host->turns = sched->freq;
     for (bool has_slept = false;;) {
-        struct abt_thread *thread =
-            sched->predef == ABT_SCHED_RANDWS ? pick_or_steal(sched) : pick_first(sched);
+        limit_turns(host); /* a unit may have begun to wait for a deadline */
+        struct abt_thread *thread = abt_sched_pick(sched);
         if (__builtin_expect(has_slept, 0))
             abt_pools_pass_on(sched->pools, sched->count);
         has_slept = false;
         if (thread != NULL) {
             abt_run(host, thread);
             pause = POLL_FIRST;
-            if (--left != 0)
+            if (--host->turns != 0)
                 continue;
         }
-        left = sched->freq;
-        if (sched->use == ABT_SCHED_MAIN)
-            abt_stream_events(sched->stream, host);
+        abt_sched_look(sched, host);
         if (abt_sched_has_to_stop(sched)) {
             abt_pools_pass_on(sched->pools, sched->count);
             return;
@@ -96,6 +114,16 @@ static void run(ABT_sched handle) {
         else if (sched->use != ABT_SCHED_MAIN)
             ABT_thread_yield();
     }
+}
+
+/* The function of the predefined schedulers. */
+static void run(ABT_sched handle) {
+    struct abt_sched *sched = abt_sched_of(handle);
+    struct abt_thread *host = abt_host_here();
+    host->float_control = arch_float_control();
+    host->picks = sched->is_plain ? sched : NULL;
+    choose(sched, host);
+    host->picks = NULL;
 }
 
 /* --- life ---------------------------------------------------------------------------------------------- */
@@ -174,6 +202,7 @@ int abt_sched_new_basic(int predef, int count, ABT_pool *pools, ABT_sched_config
         return error;
     (*result)->predef = predef;
     (*result)->def = (ABT_sched_def){.type = ABT_SCHED_TYPE_ULT, .run = run};
+    (*result)->is_plain = !polls(*result);
     if (predef == ABT_SCHED_BASIC || predef == ABT_SCHED_DEFAULT)
         sort_by_access(*result);
     return ABT_SUCCESS;

@@ -13,13 +13,7 @@
 #include "layer.h"
 #include "thrum/worker.h"
 
-/* By the worker's number; NULL: not a stream's. */
-static struct abt_stream *of_worker[WORKERS_MAX];
-
-struct abt_stream *abt_stream_here(void) {
-    const struct worker *worker = worker_here();
-    return worker != NULL ? load_relaxed(&of_worker[worker->id]) : NULL;
-}
+struct abt_stream *abt_stream_of_worker[WORKERS_MAX];
 
 void abt_stream_events(struct abt_stream *stream, struct abt_thread *host) {
     if (__builtin_expect(load_relaxed(&abt.dump_is_wanted), 0))
@@ -62,6 +56,7 @@ static void run_main(void *arg) {
             break;
         replace(stream);
     }
+    abt_units_drop(stream);
     store_release(&stream->state, ABT_XSTREAM_STATE_TERMINATED);
 }
 
@@ -75,11 +70,11 @@ static int start(struct abt_stream *stream) {
     store_relaxed(&stream->state, ABT_XSTREAM_STATE_RUNNING);
     store_relaxed(&stream->tid, 0);
     stream->main->state = ABT_THREAD_STATE_RUNNING;
-    store_release(&of_worker[stream->worker], stream);
+    store_release(&abt_stream_of_worker[stream->worker], stream);
     if (thrum_attr_set_stack_size(&attr, abt.sched_stack_size) == 0 &&
         thrum_spawn(&stream->core, &attr, abt_thread_entry, stream->main) == 0)
         return ABT_SUCCESS;
-    store_release(&of_worker[stream->worker], NULL);
+    store_release(&abt_stream_of_worker[stream->worker], NULL);
     abt_thread_delete(stream->main);
     stream->main = NULL;
     return ABT_ERR_MEM;
@@ -102,7 +97,7 @@ void abt_stream_end(struct abt_stream *stream) {
     abt_sched_request(stream->sched, ABT_SCHED_FINISH);
     abt_thread_join(stream->main);
     thrum_join(stream->core, NULL);
-    store_release(&of_worker[stream->worker], NULL);
+    store_release(&abt_stream_of_worker[stream->worker], NULL);
     if (!stream->is_primary)
         thrum_worker_stop(stream->worker);
     abt_thread_delete(stream->main);

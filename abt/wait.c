@@ -18,8 +18,13 @@ void abt_wait_begin(struct abt_waiter *waiter) {
     }
 }
 
+/* A waker may be done with the waiter already: of it only what it said before is read. */
 void abt_wait(struct abt_waiter *waiter) {
-    front_wait(waiter->worker, waiter->unit);
+    struct worker *worker = waiter->worker;
+    if (waiter->thread != NULL && abt_wait_direct(worker, waiter->thread))
+        leave();
+    else
+        front_wait(worker, waiter->unit);
 }
 
 void abt_wait_not(struct abt_waiter *waiter) {

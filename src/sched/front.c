@@ -56,6 +56,13 @@ void front_drop(struct thrum_unit *unit) {
     leave();
 }
 
+uint32_t front_look(void) {
+    struct worker *worker = enter();
+    uint32_t picks = timers_look(worker);
+    leave();
+    return picks;
+}
+
 void front_breathe(void) {
     struct worker *worker = enter();
     if (worker != NULL)

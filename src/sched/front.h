@@ -44,6 +44,49 @@ void front_leave(void);
 /* Ends a unit that has left, or never ran, without unwinding its stack: no destructor or handler of it runs. From: anywhere. */
 void front_drop(struct thrum_unit *unit);
 
+/* --- in the host's place ------------------------------------------------------------------------------- */
+
+/* A guest may choose, too: it enters, announces itself (unit_announce, front_wait_begin), does what its host would do with
+ * it, switches to another guest of the same host, and leaves when it is resumed. The host does not see that. If there is no
+ * stack for a new one, that is pushed into its pool, and the caller switches to the host. */
+static inline void front_switch(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                                enum thrum_trace_kind why) {
+    switch_as(worker, self, next, why);
+}
+
+/* Timers of this worker, and others that no worker has any more, wait: a host is to call front_look now and then. */
+static inline bool front_has_timers(void) {
+    return !timers_are_empty(&worker_here()->timers) || load_relaxed(&runtime.orphans);
+}
+
+/* Fires what has expired. Returns how many units may run until it is to be called again. From: a host. */
+uint32_t front_look(void);
+
+/* The caller's unit has run its function, but need not end: it has nothing that a new thread must not find. Inside. */
+static inline bool front_can_run_another(const struct thrum_unit *self) {
+    return !load_relaxed(&self->extras) && self->tcb == NULL && !watch_on && !is_in_region();
+}
+
+/* Such a unit between two threads: what inspects takes it for unused. It is announced, and has left when the worker runs
+ * another. Inside, as the next. */
+static inline void front_rest(struct thrum_unit *self) {
+    self->arg = NULL;
+    store_relaxed(&self->kind, (uint8_t)UNIT_FREE);
+    unit_announce(self);
+}
+
+/* ... begins another, with this as its argument. */
+static inline void front_rest_no_more(struct thrum_unit *unit, void *arg) {
+    unit->arg = arg;
+    store_relaxed(&unit->kind, (uint8_t)UNIT_POOLED);
+}
+
+/* As for a thread that begins: the floating-point control words are what they were at its unit's beginning. */
+static inline void front_reset_float_control(const struct thrum_unit *self) {
+    if (__builtin_expect(arch_float_control() != self->float_control, 0))
+        arch_float_control_set(self->float_control);
+}
+
 /* Lets the timers of this worker fire, and the kernel run another thread: for a host that polls. */
 void front_breathe(void);
 

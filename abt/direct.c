@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A guest in its host's place: what the host would do with a thread that leaves, and the switch to the thread that it would run
+ * next, done by the thread that leaves. So a change of thread is one switch of stacks, not two.
+ *
+ * It does so only if its host runs a scheduler of the library's whose pools are of the library's kinds (host->picks): the host would
+ * call no function of the program's. What is not so simple stays the host's: tasklets, requests to cancel or to migrate, the
+ * primary when it was picked elsewhere, stacks of another size, and its own look at events, each host->turns units. Then the caller
+ * switches to the host, with what was picked in host->direct.
+ *
+ * The caller stands on its stack until it switches. It announces itself to the core first (front.h): another stream that takes it out
+ * of a pool meanwhile waits until its registers are saved.
+ *
+ * Units. A thread that ends leaves its unit and stack to the next that is new: either at once, or after the unit has rested in
+ * stream->units. A joiner that may run on this stream runs next, as in Argobots. Once the end is published, the thread's descriptor
+ * may be gone. */
+#include "layer.h"
+
+/* NULL: nothing, or the host is to look first. */
+static inline struct abt_thread *pick_next(struct abt_thread *host) {
+    if (__builtin_expect(host->turns <= 1, 0))
+        return NULL;
+    struct abt_thread *next = abt_sched_pick(host->picks);
+    if (__builtin_expect(next != NULL, 1))
+        host->turns--;
+    return next;
+}
+
+/* `next` runs on this stream now, unless it is the host's to run. */
+static inline bool prepare(const struct abt_thread *host, struct abt_stream *stream,
+                           struct abt_thread *next) {
+    if (__builtin_expect(load_relaxed(&next->request) != 0 || next->kind != ABT_KIND_THREAD, 0))
+        return false;
+    if (__builtin_expect(next->flags & ABT_FLAG_PRIMARY && stream != abt.primary_stream, 0))
+        return false;
+    if (__builtin_expect(next->unit == NULL, 0) && !abt_get_unit(host, stream, next))
+        return false;
+    next->last_stream = stream;
+    store_relaxed(&next->state, ABT_THREAD_STATE_RUNNING);
+    return true;
+}
+
+/* `self` has announced itself. `next`, unless NULL, is the caller's to run. */
+static inline void go_to(struct worker *worker, struct abt_thread *host, struct thrum_unit *self,
+                         struct abt_thread *next, enum thrum_trace_kind why) {
+    struct thrum_unit *unit = worker->loop;
+    if (__builtin_expect(next != NULL && prepare(host, abt_stream_on(worker), next), 1))
+        unit = next->unit;
+    else
+        host->direct = next;
+    front_switch(worker, self, unit, why);
+}
+
+bool abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
+                      ABT_pool_context context, struct abt_thread *direct) {
+    if (__builtin_expect(host->picks == NULL || load_relaxed(&self->request) != 0 ||
+                             self->pool->type != ABT_POOL_OURS || host->turns <= 1,
+                         0))
+        return false;
+    struct thrum_unit *unit = worker->current;
+    unit_announce(unit);
+    abt_ready(self, context, false);
+    struct abt_thread *next = direct;
+    if (direct == NULL)
+        next = pick_next(host);
+    else
+        host->turns--;
+    if (next == self)
+        store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
+    else
+        go_to(worker, host, unit, next, THRUM_TRACE_YIELD);
+    return true;
+}
+
+void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
+                        struct abt_thread *direct) {
+    struct thrum_unit *unit = worker->current;
+    unit_announce(unit);
+    fetch_add_relaxed(&self->pool->blocked, 1);
+    store_release(&self->state, ABT_THREAD_STATE_BLOCKED);
+    struct abt_thread *next = direct;
+    if (direct == NULL)
+        next = pick_next(host);
+    else
+        host->turns--;
+    if (next == self) /* resumed by another stream */
+        store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
+    else
+        go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
+}
+
+bool abt_wait_direct(struct worker *worker, struct abt_thread *self) {
+    struct abt_thread *host = abt_of_unit(worker->loop), *next;
+    if (host == NULL || host->picks == NULL || /* NULL: it is the primary, which joins in */
+        (next = pick_next(host)) == NULL)
+        return false;
+    if (next == self)
+        store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
+    else
+        go_to(worker, host, worker->current, next, THRUM_TRACE_WAIT);
+    return true;
+}
+
+/* --- the end --------------------------------------------------------------------------------------------- */
+
+/* What the descriptor has to be rid of calls no function of the program's, and its stack is for others. */
+static inline bool ends_simply(const struct abt_thread *host, const struct abt_thread *self,
+                               const struct thrum_unit *unit) {
+    return host->picks != NULL && abt_has_default_stack(self) && self->values == NULL &&
+           self->unit_pool == NULL && front_can_run_another(unit);
+}
+
+static inline bool is_new(const struct abt_thread *thread) {
+    return thread->unit == NULL && thread->kind == ABT_KIND_THREAD && load_relaxed(&thread->request) == 0 &&
+           abt_has_default_stack(thread);
+}
+
+/* Its unit is to end: by a return to the core, which switches to the host. */
+static struct abt_thread *end_by_host(struct abt_thread *host, enum abt_left why, struct abt_thread *self,
+                                      struct abt_thread *direct) {
+    host->left = why;
+    host->guest = self;
+    host->direct = direct;
+    leave();
+    return NULL;
+}
+
+struct abt_thread *abt_end(struct abt_thread *self) {
+    struct worker *worker = enter();
+    struct thrum_unit *unit = worker->current;
+    struct abt_thread *host = abt_of_unit(worker->loop);
+    if (__builtin_expect(!ends_simply(host, self, unit), 0))
+        return end_by_host(host, ABT_LEFT_ENDED, self, NULL);
+    struct abt_stream *stream = abt_stream_on(worker);
+    self->unit = NULL;
+    struct abt_thread *next = abt_thread_terminate_here(self, stream); /* `self` may be gone */
+    if (next == NULL)
+        next = pick_next(host);
+    front_reset_float_control(unit);
+    if (next != NULL && is_new(next)) {
+        unit->arg = next;
+        next->unit = unit;
+        next->last_stream = stream;
+        store_relaxed(&next->state, ABT_THREAD_STATE_RUNNING);
+        leave();
+        return next;
+    }
+    if (__builtin_expect(stream->kept == ABT_UNITS_KEPT, 0))
+        return end_by_host(host, ABT_LEFT_WAITING, NULL, next);
+    stream->units[stream->kept++] = unit;
+    front_rest(unit);
+    go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
+    leave();
+    return unit->arg; /* abt_get_unit has set it */
+}
+
+void abt_units_drop(struct abt_stream *stream) {
+    while (stream->kept != 0)
+        front_drop(stream->units[--stream->kept]);
+}

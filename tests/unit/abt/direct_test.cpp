@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads that leave, under one of the library's schedulers: they switch to the next thread themselves, and leave their unit to it.
+#include <thrum/thrum.h>
+
+#include <cfenv>
+#include <cstdio>
+#include <string>
+
+#include "streams.hpp"
+
+using namespace abt_test;
+
+class DirectAlone : public Alone {};
+
+// As in Argobots: what is ready already runs later.
+TEST_F(DirectAlone, AJoinerRunsRightAfterTheEnd) {
+    std::string order;
+    auto first = [&] { order += "a"; };
+    auto second = [&] { order += "b"; };
+    ABT_thread one = start(pool, first), other = start(pool, second);
+    OK(ABT_thread_join(one));
+    order += "-";
+    OK(ABT_thread_free(&other));
+    OK(ABT_thread_free(&one));
+    EXPECT_EQ(order, "a-b");
+}
+
+TEST_F(DirectAlone, OneThatIsAloneIsItsOwnSuccessor) {
+    int yields = 0;
+    for (int i = 0; i < 1000; i++) {
+        ABT_thread_yield();
+        yields++;
+    }
+    EXPECT_EQ(yields, 1000);
+}
+
+// A chain of them does not keep the scheduler from what else it has to do.
+TEST_F(DirectAlone, TwoThatYieldToEachOtherLetTheStreamSeeToEvents) {
+    static std::atomic<bool> done;
+    done = false;
+    std::FILE *file = std::fopen("/dev/null", "w");
+    ASSERT_NE(file, nullptr);
+    ABT_thread threads[2];
+    auto body = [&] {
+        ABT_thread self;
+        OK(ABT_self_get_thread(&self));
+        // The other one may have ended.
+        while (!done)
+            ABT_thread_yield_to(self == threads[0] ? threads[1] : threads[0]);
+    };
+    threads[0] = start(pool, body);
+    threads[1] = start(pool, body);
+    OK(ABT_info_trigger_print_all_thread_stacks(
+        file, 0, [](ABT_bool, void *) { done = true; }, nullptr));
+    OK(ABT_thread_free(&threads[0]));
+    OK(ABT_thread_free(&threads[1]));
+    EXPECT_TRUE(done);
+    std::fclose(file);
+}
+
+TEST_F(DirectAlone, DeadlinesPassWhileOthersYield) {
+    bool slept = false;
+    auto sleeper = [&] {
+        OK(thrum_abt_sleep(1000000));
+        slept = true;
+    };
+    auto yielder = [&] {
+        while (!slept)
+            ABT_thread_yield();
+    };
+    ABT_thread threads[] = {start(pool, sleeper), start(pool, yielder), start(pool, yielder)};
+    for (ABT_thread &thread : threads)
+        OK(ABT_thread_free(&thread));
+    EXPECT_TRUE(slept);
+}
+
+// They come after each other on one stack.
+TEST_F(DirectAlone, TheNextThreadFindsNothingOfTheLast) {
+    static int destroyed;
+    destroyed = 0;
+    thrum_key_t key;
+    ASSERT_EQ(thrum_key_create(&key, [](void *) { destroyed++; }), 0);
+    auto leaves_things = [&] {
+        ASSERT_EQ(std::fesetround(FE_UPWARD), 0);
+        int name = thrum_set_name(thrum_self(), "one of them");
+        ASSERT_EQ(name, 0);
+        ASSERT_EQ(thrum_key_set(key, &key), 0);
+    };
+    auto only_rounds = [&] { ASSERT_EQ(std::fesetround(FE_UPWARD), 0); };
+    auto finds_none = [&] {
+        EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+        char name[THRUM_NAME_SIZE] = "";
+        thrum_get_name(thrum_self(), name);
+        EXPECT_STRNE(name, "one of them");
+        EXPECT_EQ(thrum_key_get(key), nullptr);
+    };
+    for (int i = 0; i < 3; i++) {
+        ABT_thread threads[] = {start(pool, leaves_things), start(pool, only_rounds),
+                                start(pool, finds_none),    start(pool, only_rounds),
+                                start(pool, finds_none),    start(pool, finds_none)};
+        for (ABT_thread &thread : threads)
+            OK(ABT_thread_free(&thread));
+        ABT_thread one = start(pool, only_rounds);
+        OK(ABT_thread_free(&one));
+        one = start(pool, finds_none);
+        OK(ABT_thread_free(&one));
+    }
+    EXPECT_EQ(destroyed, 3);
+    EXPECT_EQ(thrum_key_delete(key), 0);
+}
+
+class Direct : public Streams {};
+INSTANTIATE_TEST_SUITE_P(On, Direct, testing::Values(1, 2, 4));
+
+// All streams have the same pool: a thread that has pushed itself is taken out by another stream before it has left.
+TEST_P(Direct, OneThatLeavesIsTakenByAnotherStream) {
+    ABT_pool shared;
+    OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_TRUE, &shared));
+    std::vector<ABT_xstream> others(static_cast<std::size_t>(GetParam()));
+    for (ABT_xstream &other : others)
+        OK(ABT_xstream_create_basic(ABT_SCHED_BASIC, 1, &shared, ABT_SCHED_CONFIG_NULL, &other));
+    std::atomic<int> turns{0};
+    ABT_mutex mutex;
+    OK(ABT_mutex_create(&mutex));
+    int guarded = 0;
+    auto short_one = [&] { turns++; };
+    auto body = [&] {
+        for (int i = 0; i < 200; i++) {
+            ABT_thread_yield();
+            ABT_mutex_lock(mutex);
+            guarded++;
+            ABT_mutex_unlock(mutex);
+            ABT_thread child = start(shared, short_one);
+            OK(ABT_thread_free(&child));
+        }
+    };
+    std::vector<ABT_thread> threads;
+    for (int i = 0; i < 12; i++)
+        threads.push_back(start(shared, body));
+    for (ABT_thread &thread : threads)
+        OK(ABT_thread_free(&thread));
+    EXPECT_EQ(turns, 12 * 200);
+    EXPECT_EQ(guarded, 12 * 200);
+    OK(ABT_mutex_free(&mutex));
+    for (ABT_xstream &other : others)
+        OK(ABT_xstream_free(&other));
+}
