@@ -75,7 +75,7 @@ void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct a
                         struct abt_thread *direct) {
     struct thrum_unit *unit = worker->current;
     unit_announce(unit);
-    fetch_add_relaxed(&self->pool->blocked, 1);
+    abt_pool_add_blocked(self->pool, 1);
     store_release(&self->state, ABT_THREAD_STATE_BLOCKED);
     struct abt_thread *next = direct;
     if (direct == NULL)

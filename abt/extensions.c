@@ -21,9 +21,9 @@ ABT_EXPORT int thrum_abt_blocking(void *(*fn)(void *), void *arg, void **result)
     ABT_CHECK(fn != NULL, ABT_ERR_INV_ARG);
     struct abt_pool *pool = self != NULL ? self->pool : NULL;
     if (pool != NULL)
-        fetch_add_relaxed(&pool->blocked, 1);
+        abt_pool_add_blocked(pool, 1);
     int error = thrum_blocking(fn, arg, result);
     if (pool != NULL)
-        fetch_sub_release(&pool->blocked, 1);
+        abt_pool_add_blocked(pool, -1);
     return error == 0 ? ABT_SUCCESS : error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;
 }

@@ -71,7 +71,7 @@ ABT_EXPORT int ABT_info_print_pool(FILE *fp, ABT_pool handle) {
     size_t size = abt_pool_size(pool);
     if (size != SIZE_MAX)
         fprintf(fp, "%zu ready, ", size);
-    int32_t blocked = load_relaxed(&pool->blocked);
+    int32_t blocked = abt_pool_blocked(pool);
     fprintf(fp, "%d blocked, in %u schedulers\n", blocked > 0 ? blocked : 0, load_relaxed(&pool->scheds));
     fflush(fp);
     return ABT_SUCCESS;

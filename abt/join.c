@@ -30,7 +30,7 @@ struct abt_thread *abt_thread_terminate_here(struct abt_thread *thread, const st
         return NULL;
     }
     front_woken(waiter->unit);
-    fetch_sub_release(&joiner->pool->blocked, 1);
+    abt_pool_add_blocked(joiner->pool, -1);
     return joiner;
 }
 

@@ -94,14 +94,18 @@ enum abt_left {
     ABT_LEFT_EXITED,    /* from within: its stack is given up */
 };
 
+/* Of a pool of the library's kinds. */
+enum abt_in_pool { ABT_IN_NONE, ABT_IN_LIST, ABT_IN_INBOX };
+
 struct abt_thread {
-    struct abt_thread *next, *prev; /* in a pool of the library's kinds; under the pool's lock */
-    bool in_pool;                   /* likewise */
-    uint8_t kind;                   /* enum abt_kind; r/o */
-    uint32_t state;                 /* enum ABT_thread_state */
-    uint32_t flags;                 /* enum abt_flags */
-    uint32_t request;               /* enum abt_request; set by any thread */
-    struct thrum_unit *unit;        /* NULL: has not run yet, or has ended; its host's */
+    struct abt_thread *next,
+        *prev;               /* in a pool of the library's kinds; of the one that may change that list */
+    uint8_t in_pool;         /* enum abt_in_pool; likewise */
+    uint8_t kind;            /* enum abt_kind; r/o */
+    uint32_t state;          /* enum ABT_thread_state */
+    uint32_t flags;          /* enum abt_flags */
+    uint32_t request;        /* enum abt_request; set by any thread */
+    struct thrum_unit *unit; /* NULL: has not run yet, or has ended; its host's */
     void (*fn)(void *);
     void *arg;
     struct abt_pool *pool; /* where it goes when it can run */
@@ -366,12 +370,34 @@ struct abt_pool {
     struct abt_user_def def; /* OLD: def.old; NEW: the rest */
     void *data;
     uint32_t scheds; /* that have it */
-    int32_t blocked; /* threads of this pool that wait; OURS: falls under the lock */
-    int32_t timed;   /* of them, those with a deadline */
-    struct lock lock;
-    struct abt_thread *first, *last; /* under lock; oldest first */
-    size_t count;                    /* changed under lock, read by any thread */
+    bool was_shared; /* it has had an owner, and is to have none any more; under lock */
+    /* the owner's, or, if there is none, under lock (pool.c) */
+    _Alignas(64) struct worker *owner; /* ABT_POOL_SHARED: none; changed under lock, read by any thread */
+    uint32_t busy;                     /* by the owner: it is at the list; read by the revoker */
+    uint32_t own_blocked;              /* part of `blocked`: by the owner, without the lock */
+    struct abt_thread *first, *last;   /* oldest first */
+    size_t count;                      /* read by any thread, as inbox.count */
+    /* other threads' */
+    _Alignas(64) struct lock lock;
+    uint32_t blocked;  /* threads of this pool that wait, with own_blocked; modulo 2^32 */
+    int32_t timed;     /* of them, those with a deadline */
+    uint32_t sleepers; /* that look at this pool; changed under sleepers.c's lock, read by any thread */
+    struct {
+        struct lock lock;
+        struct abt_thread *first, *last;
+        size_t count;
+    } inbox; /* pushed by others than the owner; under its lock */
 };
+
+#define ABT_POOL_SHARED ((struct worker *)1)
+
+/* So many more of this pool's threads wait. The caller stays on its kernel thread meanwhile. */
+static inline void abt_pool_add_blocked(struct abt_pool *pool, int32_t count) {
+    if (__builtin_expect(load_relaxed(&pool->owner) == worker_here(), 1))
+        store_release(&pool->own_blocked, load_relaxed(&pool->own_blocked) + (uint32_t)count);
+    else
+        fetch_add_release(&pool->blocked, (uint32_t)count);
+}
 
 static inline struct abt_pool *abt_pool_of(ABT_pool handle) {
     return (struct abt_pool *)(void *)handle;
@@ -395,9 +421,13 @@ size_t abt_pool_size(struct abt_pool *pool);
 size_t abt_pool_total_size(struct abt_pool *pool);
 /* ... also if it may have been pushed into just now. */
 bool abt_pool_is_empty_for_sure(struct abt_pool *pool);
+/* Less than none: some that wait have been counted out before they were counted in. */
+int32_t abt_pool_blocked(const struct abt_pool *pool);
+/* The caller's stream alone has it: it is the owner from here, until it says that it is not any more. */
+void abt_pool_own(struct abt_pool *pool);
+void abt_pool_own_no_more(struct abt_pool *pool);
 
-/* sleepers.c: how many there are, and one that has this pool is to look at it. */
-extern uint32_t abt_sleepers;
+/* sleepers.c: one that has this pool is to look at it. */
 void abt_sleeper_wake(const struct abt_pool *pool);
 /* There is something else than its pools to see to. NULL: never. */
 bool abt_stream_is_called(const struct abt_stream *stream);

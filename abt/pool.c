@@ -1,8 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pools.
  *
- * A pool of the library's kinds is a list under a lock. `count` and `blocked` change together there, and a reader of both reads
- * `blocked` first: a thread that is woken is in one of them at each moment. */
+ * A pool of the library's kinds is a list (first, last, count). A FIFO pool that one stream alone has belongs to that
+ * stream's worker, its owner: it changes the list without a lock or a read-modify-write.
+ *
+ * Callers. The owner: any thread that runs on that worker, in a region. Others push into the inbox, under its lock; the
+ *   owner appends that to the list before it looks at it, so the order of pushes is kept. Another that wants to change the list
+ *   (pop, remove, look) revokes the ownership first; from then on all take the lock. A pool has no second owner after that.
+ * Ownership. The owner sets `busy`, and then reads `owner` (between): a compiler barrier. The revoker, under the lock,
+ *   sets `owner`, and then reads `busy`: a membarrier between, and waits until it is 0. So either the owner sees that it is none any
+ *   more, and takes the lock, or the revoker sees that it is at the list. With the reads first both could be at the list.
+ *   busy = 0 is a release: the revoker sees what the owner has done. A stream that ends gives the pool up under the lock.
+ * Locks. The inbox's lock is taken last; neither is held while a third is taken, or a function of the program's is called.
+ * In a pool. in_pool says in which of the two lists. A pusher writes it under the inbox's lock; it becomes LIST where the
+ *   inbox is emptied. One that is found as INBOX is looked at again after that.
+ * Counts. A thread is in one of count, inbox.count and blocked at each moment, for a reader that reads blocked first, then
+ *   inbox.count, then count: a pusher counts it before it is not blocked any more, and the owner counts it in the list before it is
+ *   not in the inbox any more.
+ * Sleepers. See abt_pool_is_empty_for_sure.
+ *
+ * Modelled in tests/model/streampool.pml. */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +33,12 @@
 /* --- life ---------------------------------------------------------------------------------------------- */
 
 static struct abt_pool *make(bool automatic) {
-    struct abt_pool *pool = calloc(1, sizeof *pool);
+    struct abt_pool *pool = aligned_alloc(_Alignof(struct abt_pool), sizeof *pool);
     if (pool == NULL)
         return NULL;
+    memset(pool, 0, sizeof *pool);
     pool->automatic = automatic;
+    pool->owner = ABT_POOL_SHARED;
     pool->id = fetch_add_relaxed(&abt.next_pool_id, 1);
     return pool;
 }
@@ -52,9 +72,60 @@ void abt_pool_release(struct abt_pool *pool) {
         abt_pool_delete(pool);
 }
 
-/* --- the library's kinds ------------------------------------------------------------------------------- */
+/* --- the library's kinds: whose the list is ------------------------------------------------------------- */
 
-static void add_newest(struct abt_pool *pool, struct abt_thread *thread) {
+/* True: the caller is the owner, and at the list. Inside. */
+static inline bool begin_own(struct abt_pool *pool, const struct worker *worker) {
+    if (load_relaxed(&pool->owner) != worker)
+        return false;
+    store_relaxed(&pool->busy, 1);
+    front_fence_cheaply(); /* pairs with revoke_locked's */
+    if (__builtin_expect(load_relaxed(&pool->owner) == worker, 1))
+        return true;
+    store_release(&pool->busy, 0);
+    return false;
+}
+
+static inline void end_own(struct abt_pool *pool) {
+    store_release(&pool->busy, 0); /* pairs with revoke_locked's load */
+}
+
+/* The owner is at the list for a few instructions only, but its CPU may be taken. */
+static __attribute__((noinline)) void revoke_locked(struct abt_pool *pool) {
+    pool->was_shared = true;
+    store_relaxed(&pool->owner, ABT_POOL_SHARED);
+    front_fence_all();
+    for (unsigned i = 1; load_acquire(&pool->busy); i++) {
+        arch_relax();
+        if (i % 64 == 0)
+            sched_yield();
+    }
+}
+
+void abt_pool_own(struct abt_pool *pool) {
+    if (pool->type != ABT_POOL_OURS || pool->kind == ABT_POOL_RANDWS) /* that one is for others, too */
+        return;
+    struct worker *worker = enter();
+    lock_acquire(&pool->lock);
+    if (!pool->was_shared && pool->owner == ABT_POOL_SHARED && load_relaxed(&pool->scheds) <= 1)
+        store_relaxed(&pool->owner, worker);
+    lock_release(&pool->lock);
+    leave();
+}
+
+void abt_pool_own_no_more(struct abt_pool *pool) {
+    const struct worker *worker = enter();
+    if (load_relaxed(&pool->owner) == worker) {
+        lock_acquire(&pool->lock);
+        store_relaxed(&pool->owner, ABT_POOL_SHARED);
+        lock_release(&pool->lock);
+    }
+    leave();
+}
+
+/* --- ... and what is in it ------------------------------------------------------------------------------- */
+
+static inline void add_newest(struct abt_pool *pool, struct abt_thread *thread) {
     thread->next = NULL;
     thread->prev = pool->last;
     if (pool->last != NULL)
@@ -74,7 +145,12 @@ static void add_oldest(struct abt_pool *pool, struct abt_thread *thread) {
     pool->first = thread;
 }
 
-static void unlink_locked(struct abt_pool *pool, struct abt_thread *thread) {
+static inline void is_in_list(struct abt_pool *pool, struct abt_thread *thread) {
+    store_relaxed(&thread->in_pool, (uint8_t)ABT_IN_LIST);
+    store_release(&pool->count, pool->count + 1);
+}
+
+static inline void unlink_thread(struct abt_pool *pool, struct abt_thread *thread) {
     if (thread->prev != NULL)
         thread->prev->next = thread->next;
     else
@@ -83,56 +159,148 @@ static void unlink_locked(struct abt_pool *pool, struct abt_thread *thread) {
         thread->next->prev = thread->prev;
     else
         pool->last = thread->prev;
-    thread->in_pool = false;
+    store_relaxed(&thread->in_pool, (uint8_t)ABT_IN_NONE);
     store_release(&pool->count, pool->count - 1);
 }
 
-/* RANDWS is for work stealing: its owner takes the newest first, others the oldest; one that gives way goes behind the rest. */
-static void push_ours(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_context context,
-                      bool was_blocked) {
-    abt_lock(&pool->lock);
-    if (pool->kind == ABT_POOL_RANDWS && !(context & OP_NEW))
-        add_oldest(pool, thread);
-    else
+/* The caller is at the list. */
+static __attribute__((noinline)) void empty_inbox(struct abt_pool *pool) {
+    lock_acquire(&pool->inbox.lock);
+    for (struct abt_thread *thread = pool->inbox.first, *next; thread != NULL; thread = next) {
+        next = thread->next;
         add_newest(pool, thread);
-    thread->in_pool = true;
-    store_release(&pool->count, pool->count + 1);
+        is_in_list(pool, thread);
+    }
+    pool->inbox.first = pool->inbox.last = NULL;
+    store_release(&pool->inbox.count, 0);
+    lock_release(&pool->inbox.lock);
+}
+
+/* From here to `end` the caller is at the list, and in a region. Returns whether it is the owner. */
+static inline bool begin(struct abt_pool *pool) {
+    bool is_own = begin_own(pool, enter());
+    if (__builtin_expect(!is_own, 0)) {
+        lock_acquire(&pool->lock);
+        if (__builtin_expect(pool->owner != ABT_POOL_SHARED, 0))
+            revoke_locked(pool);
+    }
+    if (__builtin_expect(load_relaxed(&pool->inbox.count) != 0, 0))
+        empty_inbox(pool);
+    return is_own;
+}
+
+static inline void end(struct abt_pool *pool, bool is_own) {
+    if (__builtin_expect(is_own, 1))
+        end_own(pool);
+    else
+        lock_release(&pool->lock);
+    leave();
+}
+
+/* Counts it, and releases the lock under which it was put in. No fence before the load: see abt_pool_is_empty_for_sure. */
+static void pushed_under(struct abt_pool *pool, struct lock *lock, bool was_blocked) {
     if (was_blocked)
-        fetch_sub_release(&pool->blocked, 1);
-    bool has_sleepers = load_relaxed(&abt_sleepers) != 0; /* no fence: see abt_pool_is_empty_for_sure */
-    abt_unlock(&pool->lock);
+        fetch_sub_release(&pool->blocked, 1U);
+    bool has_sleepers = load_relaxed(&pool->sleepers) != 0;
+    lock_release(lock);
     if (__builtin_expect(has_sleepers, 0))
         abt_sleeper_wake(pool);
 }
 
-static struct abt_thread *pop_ours(struct abt_pool *pool, ABT_pool_context context) {
-    if (load_relaxed(&pool->count) == 0)
+/* From another than the owner, which need not know what is in the pool. */
+static void push_inbox(struct abt_pool *pool, struct abt_thread *thread, bool was_blocked) {
+    lock_acquire(&pool->inbox.lock);
+    thread->next = NULL;
+    if (pool->inbox.last != NULL)
+        pool->inbox.last->next = thread;
+    else
+        pool->inbox.first = thread;
+    pool->inbox.last = thread;
+    store_relaxed(&thread->in_pool, (uint8_t)ABT_IN_INBOX);
+    store_release(&pool->inbox.count, pool->inbox.count + 1);
+    pushed_under(pool, &pool->inbox.lock, was_blocked);
+}
+
+/* RANDWS is for work stealing: its owner takes the newest first, others the oldest; one that gives way goes behind the rest. */
+static __attribute__((noinline)) void push_shared(struct abt_pool *pool, struct abt_thread *thread,
+                                                  ABT_pool_context context, bool was_blocked) {
+    lock_acquire(&pool->lock);
+    if (__builtin_expect(pool->owner != ABT_POOL_SHARED, 0)) { /* a new stream has become it just now */
+        lock_release(&pool->lock);
+        push_inbox(pool, thread, was_blocked);
+        return;
+    }
+    if (load_relaxed(&pool->inbox.count) != 0)
+        empty_inbox(pool);
+    if (pool->kind == ABT_POOL_RANDWS && !(context & OP_NEW))
+        add_oldest(pool, thread);
+    else
+        add_newest(pool, thread);
+    is_in_list(pool, thread);
+    pushed_under(pool, &pool->lock, was_blocked);
+}
+
+static inline void push_ours(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_context context,
+                             bool was_blocked) {
+    if (__builtin_expect(!begin_own(pool, enter()), 0)) {
+        if (load_relaxed(&pool->owner) != ABT_POOL_SHARED)
+            push_inbox(pool, thread, was_blocked);
+        else
+            push_shared(pool, thread, context, was_blocked);
+        leave();
+        return;
+    }
+    if (__builtin_expect(load_relaxed(&pool->inbox.count) != 0, 0))
+        empty_inbox(pool);
+    add_newest(pool, thread);
+    is_in_list(pool, thread);
+    end_own(pool);
+    if (was_blocked)
+        store_release(&pool->own_blocked, load_relaxed(&pool->own_blocked) - 1);
+    bool has_sleepers = load_relaxed(&pool->sleepers) != 0;
+    leave();
+    if (__builtin_expect(has_sleepers, 0))
+        abt_sleeper_wake(pool);
+}
+
+static inline size_t count_ours(const struct abt_pool *pool) {
+    size_t count = load_acquire(&pool->inbox.count);
+    return count + load_acquire(&pool->count);
+}
+
+static inline struct abt_thread *pop_ours(struct abt_pool *pool, ABT_pool_context context) {
+    if (count_ours(pool) == 0)
         return NULL;
-    abt_lock(&pool->lock);
+    bool is_own = begin(pool);
     bool newest = pool->kind == ABT_POOL_RANDWS && !(context & ABT_POOL_CONTEXT_OWNER_SECONDARY);
     struct abt_thread *thread = newest ? pool->last : pool->first;
     if (thread != NULL)
-        unlink_locked(pool, thread);
-    abt_unlock(&pool->lock);
+        unlink_thread(pool, thread);
+    end(pool, is_own);
     return thread;
 }
 
-/* Under the pool's lock, if it has one: a push that this does not see comes after it, and sees the sleeper (push_ours). */
+/* For one that is in the list of sleepers. A push that this does not see comes after it, and sees the sleeper: each push that is not
+ * the owner's looks at `sleepers` under the lock, or the inbox's lock, and both are taken here, if the caller is not the owner.
+ * The owner's push is the caller's own, or sees that the caller has revoked the ownership. */
 bool abt_pool_is_empty_for_sure(struct abt_pool *pool) {
     if (pool->type != ABT_POOL_OURS)
         return abt_pool_is_empty(pool);
-    abt_lock(&pool->lock);
+    bool is_own = begin(pool);
+    empty_inbox(pool);
     bool is_empty = pool->count == 0;
-    abt_unlock(&pool->lock);
+    end(pool, is_own);
     return is_empty;
 }
 
 bool abt_pool_take(struct abt_pool *pool, struct abt_thread *thread) {
-    abt_lock(&pool->lock);
-    bool is_there = thread->in_pool;
+    bool is_own = begin(pool);
+    if (__builtin_expect(load_relaxed(&thread->in_pool) == ABT_IN_INBOX, 0)) /* it has just come there */
+        empty_inbox(pool);
+    bool is_there = load_relaxed(&thread->in_pool) == ABT_IN_LIST;
     if (is_there)
-        unlink_locked(pool, thread);
-    abt_unlock(&pool->lock);
+        unlink_thread(pool, thread);
+    end(pool, is_own);
     return is_there;
 }
 
@@ -140,7 +308,7 @@ bool abt_pool_take(struct abt_pool *pool, struct abt_thread *thread) {
  * this sees the sleeper. */
 static inline void notify(const struct abt_pool *pool) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (__builtin_expect(load_relaxed(&abt_sleepers) != 0, 0))
+    if (__builtin_expect(load_relaxed(&pool->sleepers) != 0, 0))
         abt_sleeper_wake(pool);
 }
 
@@ -157,7 +325,7 @@ void abt_pool_push(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_co
     else
         pool->def.push(abt_pool_handle(pool), thread->unit_handle, context);
     if (was_blocked)
-        fetch_sub_release(&pool->blocked, 1);
+        fetch_sub_release(&pool->blocked, 1U);
     notify(pool);
 }
 
@@ -172,7 +340,7 @@ struct abt_thread *abt_pool_pop(struct abt_pool *pool, ABT_pool_context context)
 
 bool abt_pool_is_empty(struct abt_pool *pool) {
     switch (pool->type) {
-    case ABT_POOL_OURS: return load_acquire(&pool->count) == 0;
+    case ABT_POOL_OURS: return count_ours(pool) == 0;
     case ABT_POOL_OLD: return pool->def.old.p_get_size(abt_pool_handle(pool)) == 0;
     default: return pool->def.is_empty(abt_pool_handle(pool));
     }
@@ -180,10 +348,15 @@ bool abt_pool_is_empty(struct abt_pool *pool) {
 
 static size_t ready(struct abt_pool *pool) {
     switch (pool->type) {
-    case ABT_POOL_OURS: return load_acquire(&pool->count);
+    case ABT_POOL_OURS: return count_ours(pool);
     case ABT_POOL_OLD: return pool->def.old.p_get_size(abt_pool_handle(pool));
     default: return pool->def.get_size != NULL ? pool->def.get_size(abt_pool_handle(pool)) : SIZE_MAX;
     }
+}
+
+int32_t abt_pool_blocked(const struct abt_pool *pool) {
+    uint32_t blocked = load_acquire(&pool->blocked);
+    return (int32_t)(blocked + load_acquire(&pool->own_blocked));
 }
 
 static size_t not_below_0(int32_t count) {
@@ -196,7 +369,7 @@ size_t abt_pool_size(struct abt_pool *pool) {
 }
 
 size_t abt_pool_total_size(struct abt_pool *pool) {
-    size_t blocked = not_below_0(load_acquire(&pool->blocked)), count = ready(pool);
+    size_t blocked = not_below_0(abt_pool_blocked(pool)), count = ready(pool);
     return count == SIZE_MAX ? count : count + blocked;
 }
 
@@ -493,15 +666,15 @@ ABT_EXPORT int ABT_pool_push_threads(ABT_pool pool, const ABT_thread *threads, s
 
 /* What is in it at this moment; NULL without memory. The function is called without the lock. */
 static struct abt_thread **snapshot(struct abt_pool *pool, size_t *count) {
-    size_t room = load_relaxed(&pool->count) + 64;
+    size_t room = count_ours(pool) + 64;
     struct abt_thread **threads = malloc(room * sizeof *threads);
     *count = 0;
     if (threads == NULL)
         return NULL;
-    abt_lock(&pool->lock);
+    bool is_own = begin(pool);
     for (struct abt_thread *at = pool->first; at != NULL && *count < room; at = at->next)
         threads[(*count)++] = at;
-    abt_unlock(&pool->lock);
+    end(pool, is_own);
     return threads;
 }
 

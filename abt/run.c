@@ -132,7 +132,7 @@ static void see_to(struct abt_thread *host) {
             abt_ready(guest, host->left_context, false);
         break;
     case ABT_LEFT_SUSPENDED:
-        fetch_add_relaxed(&guest->pool->blocked, 1);
+        abt_pool_add_blocked(guest->pool, 1);
         store_release(&guest->state, ABT_THREAD_STATE_BLOCKED);
         break;
     case ABT_LEFT_REPLACING: store_release(&guest->state, ABT_THREAD_STATE_BLOCKED); break;

@@ -334,7 +334,7 @@ ABT_EXPORT int ABT_sched_exit(ABT_sched sched) {
 static bool is_drained(const struct abt_sched *sched) {
     for (int i = 0; i < sched->count; i++) {
         struct abt_pool *pool = sched->pools[i];
-        if (load_relaxed(&pool->scheds) <= 1 && load_acquire(&pool->blocked) > 0)
+        if (load_relaxed(&pool->scheds) <= 1 && abt_pool_blocked(pool) > 0)
             return false;
         if (!abt_pool_is_empty(pool))
             return false;

@@ -2,8 +2,8 @@
 /* Sleeping until something is in one of some pools: streams that are idle, and callers of ABT_pool_pop_wait.
  *
  * A sleeper puts itself into the list, and then looks at its pools once more. A push into one of the library's pools looks whether
- * there are sleepers under the pool's lock, under which the sleeper looks too; for other pools there is a fence on both sides.
- * So either the sleeper sees the push, or the push the sleeper. */
+ * the pool has sleepers under a lock under which the sleeper looks, too (pool.c); for other pools there is a fence on both
+ * sides. So either the sleeper sees the push, or the push the sleeper. */
 #include "base/container_of.h"
 #include "layer.h"
 
@@ -14,12 +14,25 @@ struct sleeper {
     struct abt_stream *stream;
 };
 
-uint32_t abt_sleepers; /* changed under the lock; a push reads it */
-
 static struct {
     struct lock lock;
+    uint32_t count; /* changed under lock, as each pool's `sleepers` */
     struct abt_waitlist list;
 } sleepers;
+
+static void count_locked(const struct sleeper *sleeper, uint32_t change) {
+    store_relaxed(&sleepers.count, sleepers.count + change);
+    for (int i = 0; i < sleeper->count; i++)
+        store_relaxed(&sleeper->pools[i]->sleepers, sleeper->pools[i]->sleepers + change);
+}
+
+/* False: another has taken it out. */
+static bool take_out_locked(struct sleeper *sleeper) {
+    bool is_there = abt_waitlist_remove(&sleepers.list, &sleeper->waiter);
+    if (is_there)
+        count_locked(sleeper, UINT32_MAX); /* one less */
+    return is_there;
+}
 
 static bool is_for(const struct sleeper *sleeper, const struct abt_pool *pool) {
     for (int i = 0; i < sleeper->count; i++)
@@ -31,20 +44,18 @@ static bool is_for(const struct sleeper *sleeper, const struct abt_pool *pool) {
 /* One that has this pool or, if that is NULL, is this stream. */
 static __attribute__((noinline)) void wake_sleeper(const struct abt_pool *pool,
                                                    const struct abt_stream *stream) {
-    struct abt_waiter *found = NULL;
+    struct sleeper *found = NULL;
     abt_lock(&sleepers.lock);
     for (struct abt_waiter *at = sleepers.list.first; at != NULL && found == NULL; at = at->next) {
         struct sleeper *sleeper = container_of(at, struct sleeper, waiter);
         if (pool != NULL ? is_for(sleeper, pool) : sleeper->stream == stream)
-            found = at;
+            found = sleeper;
     }
-    if (found != NULL) {
-        abt_waitlist_remove(&sleepers.list, found);
-        store_relaxed(&abt_sleepers, abt_sleepers - 1);
-    }
+    if (found != NULL)
+        take_out_locked(found);
     abt_unlock(&sleepers.lock);
     if (found != NULL)
-        abt_wake(found);
+        abt_wake(&found->waiter);
 }
 
 void abt_sleeper_wake(const struct abt_pool *pool) {
@@ -54,13 +65,13 @@ void abt_sleeper_wake(const struct abt_pool *pool) {
 /* A push wakes one sleeper. If that one does something else first, or ends, another is to see to the rest. */
 void abt_pools_pass_on(struct abt_pool *const *pools, int count) {
     for (int i = 0; i < count; i++)
-        if (load_relaxed(&abt_sleepers) != 0 && !abt_pool_is_empty(pools[i]))
+        if (load_relaxed(&pools[i]->sleepers) != 0 && !abt_pool_is_empty(pools[i]))
             wake_sleeper(pools[i], NULL);
 }
 
 void abt_stream_wake(struct abt_stream *stream) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (load_relaxed(&abt_sleepers) != 0)
+    if (load_relaxed(&sleepers.count) != 0)
         wake_sleeper(NULL, stream);
 }
 
@@ -89,9 +100,7 @@ struct pool_sleep {
 static bool give_up(struct timed_wait *timed_wait) {
     struct pool_sleep *sleep = container_of(timed_wait, struct pool_sleep, timed_wait);
     lock_acquire(&sleepers.lock);
-    bool is_mine = abt_waitlist_remove(&sleepers.list, &sleep->sleeper->waiter);
-    if (is_mine)
-        store_relaxed(&abt_sleepers, abt_sleepers - 1);
+    bool is_mine = take_out_locked(sleep->sleeper);
     lock_release(&sleepers.lock);
     return is_mine;
 }
@@ -103,7 +112,7 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     abt_wait_begin(&sleeper.waiter);
     lock_acquire(&sleepers.lock);
     abt_waitlist_add(&sleepers.list, &sleeper.waiter);
-    store_relaxed(&abt_sleepers, abt_sleepers + 1);
+    count_locked(&sleeper, 1);
     lock_release(&sleepers.lock);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     struct pool_sleep sleep = {.timed_wait = {.unit = sleeper.waiter.unit, .give_up = give_up},
@@ -120,7 +129,7 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     if (stream != NULL)
         store_release(&stream->is_asleep, 0);
     if (thread != NULL && load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED) { /* it has not waited */
-        fetch_sub_relaxed(&thread->pool->blocked, 1);
+        abt_pool_add_blocked(thread->pool, -1);
         store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
     }
 }

@@ -42,6 +42,11 @@ static void replace(struct abt_stream *stream) {
     abt_ready(replacer, ABT_POOL_CONTEXT_OP_THREAD_RESUME, false);
 }
 
+static void own_pools(const struct abt_sched *sched, void (*own)(struct abt_pool *)) {
+    for (int i = 0; i < sched->count; i++)
+        own(sched->pools[i]);
+}
+
 static void run_main(void *arg) {
     struct abt_stream *stream = arg;
     stream->main->last_stream = stream;
@@ -51,7 +56,9 @@ static void run_main(void *arg) {
     for (;;) {
         stream->sched->thread = stream->main;
         stream->main->sched = stream->sched;
+        own_pools(stream->sched, abt_pool_own);
         stream->sched->def.run(abt_sched_handle(stream->sched));
+        own_pools(stream->sched, abt_pool_own_no_more);
         if (stream->replacement == NULL)
             break;
         replace(stream);

@@ -14,7 +14,7 @@ void abt_wait_begin(struct abt_waiter *waiter) {
     waiter->timed_out = false;
     if (waiter->thread != NULL) {
         store_relaxed(&thread->state, ABT_THREAD_STATE_BLOCKED);
-        fetch_add_relaxed(&thread->pool->blocked, 1);
+        abt_pool_add_blocked(thread->pool, 1);
     }
 }
 
@@ -29,7 +29,7 @@ void abt_wait(struct abt_waiter *waiter) {
 
 void abt_wait_not(struct abt_waiter *waiter) {
     if (waiter->thread != NULL) {
-        fetch_sub_relaxed(&waiter->thread->pool->blocked, 1);
+        abt_pool_add_blocked(waiter->thread->pool, -1);
         store_relaxed(&waiter->thread->state, ABT_THREAD_STATE_RUNNING);
     }
     front_wait_not(waiter->unit);
@@ -107,7 +107,7 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
         fetch_sub_relaxed(&pool->timed, 1);
         if (load_relaxed(&thread->state) ==
             ABT_THREAD_STATE_BLOCKED) { /* the deadline was over: it has not waited */
-            fetch_sub_relaxed(&pool->blocked, 1);
+            abt_pool_add_blocked(pool, -1);
             store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
         }
     }

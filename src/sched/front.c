@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "os/membarrier.h"
 #include "sched/attributes.h"
 #include "sched/keys.h"
 #include "sched/life.h"
@@ -61,6 +62,13 @@ uint32_t front_look(void) {
     uint32_t picks = timers_look(worker);
     leave();
     return picks;
+}
+
+void front_fence_all(void) {
+    if (runtime.fenced)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        membarrier_expedited();
 }
 
 void front_breathe(void) {

@@ -93,6 +93,17 @@ void front_breathe(void);
 /* The primary: what wakes it pushes it into this pool; NULL: it is run by its worker again. From: the primary, or its host. */
 void front_set_primary_pool(struct thrum_pool *pool);
 
+/* --- fences -------------------------------------------------------------------------------------------- */
+
+/* Two sides that each store and then load, one of them often: it has the cheap one in between, the other this. */
+void front_fence_all(void);
+
+static inline void front_fence_cheaply(void) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(runtime.fenced, 0))
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 /* --- waiting ------------------------------------------------------------------------------------------- */
 
 /* The caller is about to wait: from here, inside. It now puts itself where a waker finds it, and calls front_wait or, if it need

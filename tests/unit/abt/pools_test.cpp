@@ -360,3 +360,109 @@ TEST_F(PoolsAlone, AUnitThatCannotBeMadeIsAnError) {
     OK(ABT_thread_free(&thread));
     OK(ABT_pool_free(&broken));
 }
+
+// --- a stream's own pool --------------------------------------------------------------------------------
+
+class OwnPool : public Alone {};
+
+// It is pushed into by its stream, and by others.
+TEST_F(OwnPool, KeepsTheOrderOfPushesOfAll) {
+    std::string order;
+    auto one = [&] { order += "a"; };
+    auto other = [&] { order += "b"; };
+    std::vector<ABT_thread> threads;
+    for (int i = 0; i < 3; i++) {
+        threads.push_back(start(pool, one));
+        std::thread([&] {
+            threads.push_back(start(pool, other));
+            threads.push_back(start(pool, other));
+        }).join();
+    }
+    std::size_t size = 0;
+    OK(ABT_pool_get_size(pool, &size));
+    EXPECT_EQ(size, 9U);
+    for (ABT_thread &thread : threads)
+        OK(ABT_thread_free(&thread));
+    EXPECT_EQ(order, "abbabbabb");
+}
+
+TEST_F(OwnPool, AnotherTakesThreadsOutAndPutsThemBack) {
+    std::atomic<bool> done{false};
+    std::atomic<int> takes{0}, ends{0};
+    auto body = [&] {
+        while (takes < 100)
+            ABT_thread_yield();
+        for (int i = 0; i < 100; i++)
+            ABT_thread_yield();
+        ends++;
+    };
+    std::vector<ABT_thread> threads;
+    for (int i = 0; i < 8; i++)
+        threads.push_back(start(pool, body));
+    std::thread other([&] {
+        for (int i = 0; !done; i++) {
+            std::size_t size = 0;
+            OK(ABT_pool_get_total_size(pool, &size));
+            EXPECT_LE(size, 2 * threads.size() + 2); // one that moves may be counted twice, not lost
+            if (i % 16 != 15)
+                continue;
+            ABT_thread taken = ABT_THREAD_NULL;
+            OK(ABT_pool_pop_thread(pool, &taken));
+            if (taken == ABT_THREAD_NULL)
+                continue;
+            takes++;
+            OK(ABT_pool_push_thread(pool, taken));
+        }
+    });
+    for (ABT_thread &thread : threads)
+        OK(ABT_thread_free(&thread));
+    done = true;
+    other.join();
+    EXPECT_EQ(ends, 8);
+}
+
+// What the stream pushes without a lock wakes a thread that waits for its pool.
+TEST_F(OwnPool, AnotherThatWaitsForItIsWoken) {
+    for (int i = 0; i < 50; i++) {
+        std::atomic<bool> taken{false};
+        auto body = [] {};
+        std::thread other([&] {
+            ABT_thread thread = ABT_THREAD_NULL;
+            OK(ABT_pool_pop_wait_thread(pool, &thread, 60));
+            EXPECT_NE(thread, ABT_THREAD_NULL);
+            taken = true;
+            OK(ABT_pool_push_thread(pool, thread));
+        });
+        if (i % 2 == 0)
+            std::this_thread::yield();
+        ABT_thread thread = start(pool, body);
+        while (!taken)
+            std::this_thread::yield();
+        OK(ABT_thread_free(&thread));
+        other.join();
+    }
+}
+
+// Its first owner's stream ends; others use it then.
+TEST_F(OwnPool, OutlivesItsStream) {
+    ABT_pool kept;
+    OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_FALSE, &kept));
+    int runs = 0;
+    auto body = [&] {
+        ABT_thread_yield();
+        runs++;
+    };
+    for (int i = 0; i < 3; i++) {
+        ABT_xstream other;
+        OK(ABT_xstream_create_basic(ABT_SCHED_BASIC, 1, &kept, ABT_SCHED_CONFIG_NULL, &other));
+        ABT_thread one = start(kept, body), two = start(kept, body);
+        OK(ABT_thread_free(&one));
+        OK(ABT_thread_free(&two));
+        OK(ABT_xstream_free(&other));
+        std::size_t size = 1;
+        OK(ABT_pool_get_total_size(kept, &size));
+        EXPECT_EQ(size, 0U);
+    }
+    EXPECT_EQ(runs, 6);
+    OK(ABT_pool_free(&kept));
+}
