@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See blocks.h. */
+#include "preempt/blocks.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "os/futex.h"
+#include "os/loaded.h"
+#include "os/lock.h"
+#include "os/memory.h"
+#include "os/rseq.h"
+#include "os/syscall.h"
+#include "os/thread.h"
+#include "sched/current.h"
+
+/* Of struct pthread's `cancelhandling`: nptl/descr.h, and alike since there is NPTL. */
+enum { STATE_DISABLED = 1 << 0, STATE_EXITING = 1 << 4, STATE_SETXID = 1 << 6 };
+
+/* Above all numbers of kernel threads (PID_MAX_LIMIT is 2^22), and within FUTEX_TID_MASK. */
+enum { NUMBERS = 0x20000000, NUMBERS_END = 0x3fffffff };
+
+enum { SLOTS = 32 }; /* that are mapped at a time */
+
+typedef int creator(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* What is known of libc; r/o once `answer` is not NOT_NOW, as is `reason`. */
+static enum blocks_answer answer;
+static const char *reason;
+static struct {
+    uint32_t tid, state; /* where they are in a block */
+    uint32_t *count;     /* of threads */
+    creator *create;
+    size_t slot, stack; /* bytes */
+} of;
+
+static struct lock lock;
+static struct block *kept, *failed; /* under lock, as the next */
+static struct {
+    char *at;
+    unsigned left; /* slots from there on */
+} area;
+static uint32_t number = NUMBERS + 1;
+
+/* On the stack of the thread that makes one. */
+struct birth {
+    struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
+    const char *low;
+    struct block *block;
+    const char *wrong; /* what is unlike the libc that is known */
+    bool is_born;
+};
+
+static uint32_t *word_of(uintptr_t base, uint32_t offset) {
+    return (uint32_t *)(base + offset); // NOLINT(performance-no-int-to-ptr)
+}
+
+/* --- the kernel thread, which is there for this -------------------------------------------------------- */
+
+/* Libc's signal to change the ids is open here: its handler takes the mark off. */
+static void forbid_marks(uint32_t *state) {
+    uint32_t now = load_acquire(state);
+    for (;;) {
+        if (now & STATE_SETXID) {
+            sched_yield();
+            now = load_acquire(state);
+        } else if (cas_acq_rel(state, &now, now | STATE_EXITING)) {
+            return;
+        }
+    }
+}
+
+static const char *what_is_wrong(const struct birth *birth, uintptr_t base) {
+    if (base - (uintptr_t)birth->low >= of.stack || (uintptr_t)pthread_self() != base)
+        return "threads are not created by libc itself";
+    if (load_relaxed(word_of(base, of.tid)) != (uint32_t)sys(SYS_gettid))
+        return "a thread's number is elsewhere in libc's record";
+    if ((load_relaxed(word_of(base, of.state)) & ~(uint32_t)STATE_SETXID) != STATE_DISABLED)
+        return "a thread's state is elsewhere in libc's record";
+    return NULL;
+}
+
+/* Leaves as little as possible on the stack, which is memory that stays. */
+static void *leave_block(void *arg) {
+    struct birth *birth = arg;
+    uintptr_t base = arch_tcb();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* units that run on it name it by pthread_self() */
+    if ((birth->wrong = what_is_wrong(birth, base)) != NULL)
+        return NULL;
+    birth->block->tcb.base = base;
+    birth->block->tcb.exceptions =
+        birth->exceptions_here != NULL ? birth->exceptions_here() : &birth->block->tcb.none;
+    rseq_give_up(base);
+    birth->is_born = true;
+    forbid_marks(word_of(base, of.state));
+    for (;;)
+        sys(SYS_exit, 0);
+}
+
+/* --- its maker ------------------------------------------------------------------------------------------ */
+
+/* The kernel wakes it as a shared futex. False: the thread is gone, and libc's word says otherwise. */
+static bool wait_until_gone(const uint32_t *tid) {
+    const pid_t process = (pid_t)sys(SYS_getpid);
+    const struct timespec look = {0, 100000000};
+    for (uint32_t now; (now = load_acquire(tid)) != 0;)
+        if (sys(SYS_futex, tid, FUTEX_WAIT, now, &look) == -ETIMEDOUT &&
+            sys(SYS_tgkill, process, now, 0) == -ESRCH && load_acquire(tid) == now)
+            return false;
+    return true;
+}
+
+static int configure(pthread_attr_t *attr, char *low) {
+    sigset_t mask;
+    const sigbits bits = thread_quiet_mask();
+    sigemptyset(&mask);
+    memcpy(&mask, &bits, sizeof bits);
+    const int error = pthread_attr_setsigmask_np(attr, &mask);
+    return error != 0 ? error : pthread_attr_setstack(attr, low, of.stack);
+}
+
+static int create(pthread_t *handle, char *low, struct birth *birth) {
+    pthread_attr_t attr;
+    int error = pthread_attr_init(&attr);
+    if (error != 0)
+        return error;
+    error = configure(&attr, low);
+    if (error == 0)
+        error = of.create(handle, &attr, leave_block, birth);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+/* Memory for one, or what is left of one that could not be made: a record at the end, libc's block before it. Huge pages
+ * would give each as much as all of them need. */
+static struct block *new_slot(void) {
+    enter();
+    lock_acquire(&lock);
+    struct block *slot = failed;
+    if (slot != NULL) {
+        failed = slot->next;
+    } else if (area.left != 0 || (area.at = memory_map(SLOTS * of.slot, MAP_NORESERVE)) != NULL) {
+        if (area.left == 0) {
+            memory_advise(area.at, SLOTS * of.slot, MADV_NOHUGEPAGE);
+            area.left = SLOTS;
+        }
+        area.left--;
+        area.at += of.slot;
+        slot = (struct block *)(void *)(area.at - sizeof *slot);
+    }
+    lock_release(&lock);
+    leave();
+    return slot;
+}
+
+static void put(struct block **list, struct block *block) {
+    enter();
+    lock_acquire(&lock);
+    block->next = *list;
+    *list = block;
+    lock_release(&lock);
+    leave();
+}
+
+static struct block *take_kept(void) {
+    enter();
+    lock_acquire(&lock);
+    struct block *block = kept;
+    if (block != NULL)
+        kept = block->next;
+    lock_release(&lock);
+    leave();
+    return block;
+}
+
+/* Its kernel thread is gone: what libc knows of it is made that of a running thread again. */
+static void seem_alive(struct block *block) {
+    fetch_sub_relaxed(of.count, 1U);
+    fetch_and_acq_rel(word_of(block->tcb.base, of.state), ~(uint32_t)STATE_EXITING);
+    store_release(word_of(block->tcb.base, of.tid), block->number);
+}
+
+/* NULL with *why: this libc is not understood; else: not now. */
+static struct block *make(struct exception_globals *(*exceptions_here)(void), const char **why) {
+    pthread_t handle;
+    struct block *block = load_relaxed(&number) < NUMBERS_END ? new_slot() : NULL;
+    if (block == NULL)
+        return NULL;
+    *block = (struct block){.number = fetch_add_relaxed(&number, 1U)};
+    struct birth birth = {
+        .exceptions_here = exceptions_here, .low = (char *)(block + 1) - of.slot, .block = block};
+    if (create(&handle, (char *)(block + 1) - of.slot, &birth) != 0) {
+        put(&failed, block);
+        return NULL;
+    }
+    const bool is_libcs = (uintptr_t)handle - (uintptr_t)birth.low < of.stack;
+    const bool is_told = !is_libcs || wait_until_gone(word_of((uintptr_t)handle, of.tid));
+    if (!birth.is_born) { /* its function returns */
+        pthread_join(handle, NULL);
+        *why = birth.wrong;
+        put(&failed, block);
+        return NULL;
+    }
+    if (!is_told) {
+        *why = "the end of a thread is not told in libc's record";
+        return NULL;
+    }
+    seem_alive(block);
+    return block;
+}
+
+struct block *block_make(struct exception_globals *(*exceptions_here)(void)) {
+    const char *why;
+    struct block *block = take_kept();
+    return block != NULL ? block : make(exceptions_here, &why);
+}
+
+void block_keep(struct block *block) {
+    put(&kept, block);
+}
+
+/* --- what this libc is like ------------------------------------------------------------------------------ */
+
+/* What debuggers are told of a field: its size in bits, how many there are, where. */
+struct field {
+    uint32_t bits, count, offset;
+};
+
+static bool find_field(const char *name, uint32_t *offset) {
+    const struct field *field = dlsym(RTLD_DEFAULT, name);
+    if (field == NULL || field->bits != 32 || field->count != 1)
+        return false;
+    *offset = field->offset;
+    return true;
+}
+
+static bool is_known_version(void) {
+    enum { OLDEST = 34, NEWEST = 42 };
+    const char *version = gnu_get_libc_version();
+    if (strncmp(version, "2.", 2) != 0)
+        return false;
+    const long minor = strtol(version + 2, NULL, 10);
+    return OLDEST <= minor && minor <= NEWEST;
+}
+
+static const char *find_words(void) {
+    void (*tls_info)(size_t *, size_t *);
+    size_t tls = 0, alignment = 0;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    *(void **)&tls_info = dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+    of.count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+    if (tls_info == NULL || of.count == NULL || !find_field("_thread_db_pthread_tid", &of.tid) ||
+        !find_field("_thread_db_pthread_cancelhandling", &of.state))
+        return "libc does not tell where its record of a thread has what";
+    tls_info(&tls, &alignment);
+    of.slot = ((size_t)PTHREAD_STACK_MIN + tls + alignment + sizeof(struct block) + page - 1) / page * page;
+    of.stack = of.slot - sizeof(struct block);
+    return NULL;
+}
+
+/* A library between the program and libc may give a thread that it keeps. Then libc's own function is called. */
+static struct block *try(struct exception_globals *(*exceptions_here)(void), const char **why) {
+    static const char *const none = "";
+    *why = none;
+    of.create = pthread_create;
+    struct block *block = make(exceptions_here, why);
+    if (block != NULL || *why == none)
+        return block;
+    *(void **)&of.create = loaded_symbol("libc.so.6", "pthread_create");
+    return of.create != NULL ? make(exceptions_here, why) : NULL;
+}
+
+enum blocks_answer blocks_learn(struct exception_globals *(*exceptions_here)(void), const char **why) {
+    if (answer != BLOCKS_NOT_NOW) {
+        *why = reason;
+        return answer;
+    }
+    reason = is_known_version() ? find_words() : "this version of libc is not known";
+    if (reason == NULL) {
+        struct block *block = try(exceptions_here, &reason);
+        if (block == NULL && *reason == '\0')
+            return BLOCKS_NOT_NOW;
+        if (block != NULL)
+            block_keep(block);
+        answer = block != NULL ? BLOCKS_USABLE : BLOCKS_UNUSABLE;
+    } else {
+        answer = BLOCKS_UNUSABLE;
+    }
+    *why = reason;
+    return answer;
+}
+
+/* Its memory stays: the caller may stand on one. */
+void blocks_fork_child(void) {
+    lock_reset(&lock);
+    kept = failed = NULL;
+}

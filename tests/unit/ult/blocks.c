@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "blocks.h"
+
+#include "context/annotate.h"
+#include "preempt/blocks.h"
+
+bool blocks_are_not_for_tools(void) {
+    return annotate_holds_signals;
+}
+
+const char *blocks_why_not(void) {
+    const char *why;
+    enum blocks_answer answer = blocks_learn(NULL, &why);
+    return answer == BLOCKS_USABLE ? NULL : answer == BLOCKS_NOT_NOW ? "not now" : why;
+}
+
+void *blocks_get(void) {
+    return block_make(NULL);
+}
+
+void blocks_put(void *block) {
+    block_keep(block);
+}
+
+uintptr_t blocks_base(void *block) {
+    return ((struct block *)block)->tcb.base;
+}
+
+void blocks_forget(void) {
+    blocks_fork_child();
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* preempt/blocks.h, for tests in C++. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A tool rules preemption out. */
+bool blocks_are_not_for_tools(void);
+/* NULL: they are usable; else why not. */
+const char *blocks_why_not(void);
+void *blocks_get(void);
+void blocks_put(void *block);
+uintptr_t blocks_base(void *block);
+void blocks_forget(void);
+
+#ifdef __cplusplus
+}
+#endif
