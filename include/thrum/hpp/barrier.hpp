@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* std::barrier for thrum's threads: blocks callers until the last has arrived. The last calls the completion function, then
- * the next phase begins.
+ * the next phase begins. If the completion function throws, the last caller gets the exception, and the next phase begins
+ * all the same.
  *
  *     thrum::barrier step(2, []() noexcept { std::puts("both are here"); });
  *     thrum::thread other([&] { step.arrive_and_wait(); });
@@ -66,6 +67,15 @@ class barrier {
     }
 
   private:
+    struct next_phase {
+        barrier *self;
+        ~next_phase() {
+            self->missing_ = self->expected_;
+            self->phase_++;
+            self->phase_begins_.notify_all();
+        }
+    };
+
     void expect_missing(std::ptrdiff_t by) const {
         if (by < 1 || by > missing_) [[unlikely]]
             detail::fail(EINVAL, "thrum::barrier::arrive", "by less than 1, or by more than are missing");
@@ -75,19 +85,17 @@ class barrier {
         const arrival_token token(phase_);
         missing_ -= by;
         if (missing_ == 0) {
+            const next_phase next{this}; /* also if the completion function throws, or ends the thread */
             completion_();
-            missing_ = expected_;
-            phase_++;
-            next_phase_.notify_all();
         }
         return token;
     }
     void wait_locked(std::unique_lock<mutex> &lock, const arrival_token &token) const {
-        next_phase_.wait(lock, [&] { return phase_ != token.phase_; });
+        phase_begins_.wait(lock, [&] { return phase_ != token.phase_; });
     }
 
     mutable mutex mutex_;
-    mutable condition_variable next_phase_;
+    mutable condition_variable phase_begins_;
     std::ptrdiff_t expected_, missing_; /* these and the phase: under the mutex */
     std::uint64_t phase_ = 0;
     [[no_unique_address]] Completion completion_;

@@ -23,6 +23,7 @@
 
 #include "thrum/hpp/detail/outcome.hpp"
 #include "thrum/hpp/detail/time.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
 
 namespace thrum {
 
@@ -39,8 +40,10 @@ class [[nodiscard]] branch {
     branch(std::nothrow_t, Work work) : work_(std::move(work)) { start(); }
     branch(const branch &) = delete;
     ~branch() {
-        if (handle_ != nullptr)
+        if (handle_ != nullptr) {
+            const detail::uncancelled waiting;
             thrum_join(handle_, nullptr);
+        }
     }
 
     /* To be called once. Throws std::system_error: EINVAL it was joined already; ESRCH its runtime has ended. */

@@ -16,11 +16,12 @@
  *
  * As in the standard, also with a stop token. It works with recursive mutexes too: a wait unlocks them completely. All
  * threads that wait at the same time must use the same mutex. There are no spurious wake-ups, but another thread may have
- * changed the condition since the signal. */
+ * changed the condition since the signal. A wait with a lock that is not locked throws std::system_error (EPERM). */
 #ifndef THRUM_HPP_CONDITION_VARIABLE_HPP
 #define THRUM_HPP_CONDITION_VARIABLE_HPP
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable> /* std::cv_status */
 #include <mutex>
@@ -97,6 +98,7 @@ class condition_variable {
 
     template <unsigned Kind>
     void wait(std::unique_lock<basic_mutex<Kind>> &lock) {
+        expect_locked(lock);
         thrum_cond_wait(&native_, lock.mutex()->native_handle());
     }
     template <unsigned Kind, class Predicate>
@@ -162,7 +164,13 @@ class condition_variable {
 
   private:
     template <unsigned Kind>
+    static void expect_locked(const std::unique_lock<basic_mutex<Kind>> &lock) {
+        if (!lock.owns_lock()) [[unlikely]]
+            detail::fail(EPERM, "thrum::condition_variable", "the lock that waits for it is not locked");
+    }
+    template <unsigned Kind>
     int wait_until_ns(std::unique_lock<basic_mutex<Kind>> &lock, std::uint64_t deadline) {
+        expect_locked(lock);
         return thrum_cond_wait_until(&native_, lock.mutex()->native_handle(), deadline);
     }
 

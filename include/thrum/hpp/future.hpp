@@ -26,6 +26,7 @@
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/launch.hpp"
 #include "thrum/hpp/detail/state.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
 
 namespace thrum {
 
@@ -48,8 +49,10 @@ class [[nodiscard]] future {
         return *this;
     }
     ~future() {
-        if (state_ && state_->runtime != 0 && !state_->is_lost())
+        if (state_ && state_->runtime != 0 && !state_->is_ready() && !state_->is_lost()) {
+            const detail::uncancelled waiting;
             state_->wait();
+        }
     }
     void swap(future &other) noexcept { std::swap(state_, other.state_); }
 

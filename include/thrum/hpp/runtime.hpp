@@ -9,11 +9,13 @@
  *
  * Threads that have not ended when it is destroyed never run again: declare it before objects that own threads. Objects
  * that outlive it throw std::system_error (ESRCH) where they would have to wait, and their destructors do not wait. The
- * same kernel thread must create and destroy it. */
+ * same thread must create and destroy it: destroyed by another it says so in a line, and its workers continue. */
 #ifndef THRUM_HPP_RUNTIME_HPP
 #define THRUM_HPP_RUNTIME_HPP
 
+#include <cerrno>
 #include <cstddef>
+#include <cstdio>
 
 #include "thrum/hpp/detail/time.hpp"
 
@@ -38,7 +40,13 @@ class runtime {
     }
     runtime(const runtime &) = delete;
     runtime &operator=(const runtime &) = delete;
-    ~runtime() { thrum_fini(); }
+    ~runtime() {
+        if (thrum_fini() == EPERM) [[unlikely]]
+            std::fputs(
+                "thrum: runtime: destroyed by another thread than its creator, so its workers continue; "
+                "destroy it on the thread that created it\n",
+                stderr);
+    }
 
     unsigned workers() const noexcept { return thrum_workers(); }
 };

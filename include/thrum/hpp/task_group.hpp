@@ -25,6 +25,7 @@
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/launch.hpp"
 #include "thrum/hpp/detail/outcome.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
 #include "thrum/hpp/event.hpp"
 
 namespace thrum {
@@ -34,7 +35,10 @@ class task_group {
     task_group() = default;
     explicit task_group(const attributes &how) : how_(how), native_(how_.native()) {}
     task_group(const task_group &) = delete;
-    ~task_group() { wait_for_all(); }
+    ~task_group() {
+        const detail::uncancelled waiting;
+        wait_for_all();
+    }
 
     /* Throws std::system_error with thrum_spawn's errors. */
     template <class F>
@@ -95,21 +99,28 @@ class task_group {
         if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             all_left_.set();
     }
-    /* Also if the owner is cancelled while it waits: the destructor then waits again. */
+    /* Counts the owner again, also if it is cancelled while it waits: the destructor then waits again. If no thread is left
+     * here, the last has set the event or is about to. It must have, before the owner may destroy the group. */
     struct owner_is_back {
-        std::atomic<std::size_t> &left;
-        ~owner_is_back() { left.fetch_add(1, std::memory_order_relaxed); }
+        task_group *self;
+        ~owner_is_back() {
+            if (self->left_.fetch_add(1, std::memory_order_acq_rel) != 0)
+                return;
+            const detail::uncancelled waiting;
+            self->all_left_.wait();
+            self->all_left_.reset();
+        }
     };
     /* False: some threads never end. */
     bool wait_for_all() {
         if (forget_lost())
             return false;
-        const bool others = left_.fetch_sub(1, std::memory_order_acq_rel) != 1;
-        const owner_is_back back{left_};
-        if (others) {
-            all_left_.wait();
-            all_left_.reset();
+        if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            left_.store(1, std::memory_order_relaxed);
+            return true;
         }
+        const owner_is_back back{this};
+        all_left_.wait();
         return true;
     }
 

@@ -39,6 +39,7 @@
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/launch.hpp"
 #include "thrum/hpp/detail/thrown.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
 
 namespace thrum {
 
@@ -98,8 +99,10 @@ class thread {
     ~thread() {
         if (joinable()) {
             stop_.request_stop();
-            if (!is_lost())
+            if (!is_lost()) {
+                const detail::uncancelled waiting;
                 join();
+            }
         }
     }
 

@@ -220,6 +220,34 @@ TEST_P(HppCondition, WaitsNoLongerThan) {
     });
 }
 
+// It would return at once, without having waited: a loop around it would never end.
+TEST_P(HppCondition, AWaitNeedsALockedLock) {
+    everywhere([] {
+        thrum::mutex mutex;
+        thrum::condition_variable changed;
+        std::unique_lock unlocked(mutex, std::defer_lock);
+        std::unique_lock<thrum::mutex> none;
+        for (auto *lock : {&unlocked, &none}) {
+            const auto error_of = [](auto wait) {
+                try {
+                    wait();
+                } catch (const std::system_error &error) {
+                    return error.code().value();
+                }
+                return 0;
+            };
+            EXPECT_EQ(error_of([&] { changed.wait(*lock); }), EPERM);
+            EXPECT_EQ(error_of([&] { changed.wait_for(*lock, 1ms); }), EPERM);
+            EXPECT_EQ(error_of([&] { changed.wait_until(*lock, std::chrono::system_clock::now()); }), EPERM);
+            EXPECT_EQ(error_of([&] { changed.wait(*lock, [] { return false; }); }), EPERM);
+            EXPECT_EQ(error_of([&] { changed.wait_for(*lock, 1ms, [] { return false; }); }), EPERM);
+            EXPECT_EQ(
+                error_of([&] { changed.wait(*lock, std::stop_source().get_token(), [] { return false; }); }),
+                EPERM);
+        }
+    });
+}
+
 TEST_P(HppCondition, IsWokenByAStopToken) {
     everywhere([] {
         for (int i = 0; i < 100 / kStressDivisor + 2; i++) {
@@ -373,6 +401,32 @@ TEST_P(HppGates, BarriersKeepStep) {
     few.arrive_and_drop();
     few.arrive_and_wait();
     few.arrive_and_wait(); // alone from here on
+}
+
+// The last caller gets the exception; the others are let through, and the barrier can be used again.
+TEST_P(HppGates, ABarrierSurvivesACompletionThatThrows) {
+    everywhere([] {
+        int completed = 0;
+        thrum::barrier barrier(2, [&completed] {
+            if (completed++ == 0)
+                throw Thrown();
+        });
+        std::atomic<int> thrown{0};
+        const auto twice = [&] {
+            for (int i = 0; i < 2; i++) {
+                try {
+                    barrier.arrive_and_wait();
+                } catch (const Thrown &) {
+                    thrown++;
+                }
+            }
+        };
+        thrum::thread other(twice);
+        twice();
+        other.join();
+        EXPECT_EQ(thrown, 1);
+        EXPECT_EQ(completed, 2);
+    });
 }
 
 TEST_P(HppGates, CountsBelowZeroAreRefused) {

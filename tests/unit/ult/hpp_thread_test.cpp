@@ -550,6 +550,54 @@ TEST_F(HppBlocks, GoBackToTheHeap) {
     EXPECT_LT(after, before + std::size_t{kThreads} * kBlocks * thrum::detail::block_size / 10);
 }
 
+class HppCancelled : public Hpp {};
+
+// The destructor of what `create` returns waits for the end of the thread. The request is kept meanwhile, and acts at the
+// next cancellation point.
+template <class Create>
+void waits_in_its_destructor(Create create) {
+    std::atomic<bool> ended{false}, left{false};
+    thrum::event created, go;
+    const auto work = [&] {
+        go.wait();
+        ended = true;
+    };
+    thrum::thread cancelled(thrum::attributes().cancellable().queued(), [&] {
+        const Counted held;
+        {
+            const auto object = create(work);
+            created.set();
+        }
+        left = true;
+        thrum_testcancel();
+        ADD_FAILURE() << "it was not cancelled";
+    });
+    created.wait();
+    thrum::this_thread::sleep_for(1ms);
+    EXPECT_EQ(thrum_cancel(cancelled.native_handle()), 0);
+    thrum::this_thread::sleep_for(1ms);
+    EXPECT_FALSE(left);
+    go.set();
+    cancelled.join();
+    EXPECT_TRUE(ended);
+    EXPECT_TRUE(left);
+}
+
+TEST_P(HppCancelled, DestructorsWaitToTheEnd) {
+    everywhere([] {
+        waits_in_its_destructor([](auto work) { return thrum::thread(work); });
+        waits_in_its_destructor([](auto work) { return thrum::async(work); });
+        waits_in_its_destructor([](auto work) { return thrum::branch(work); });
+        waits_in_its_destructor([](auto work) {
+            auto group = std::make_unique<thrum::task_group>();
+            group->run(work);
+            return group;
+        });
+    });
+}
+
+ULT_OVER_WORKERS(HppCancelled);
+
 class HppTerminate : public UltPlain {};
 
 template <class Body>
@@ -606,6 +654,19 @@ TEST_F(HppTerminate, TheRuntimeComesAndGoes) {
         EXPECT_THROW(thrum::runtime(2), std::system_error);
     }
     EXPECT_EQ(thrum_workers(), 0U);
+}
+
+TEST_F(HppTerminate, ARuntimeThatAnotherThreadDestroysIsTold) {
+    testing::internal::CaptureStderr();
+    {
+        auto runtime = std::make_unique<thrum::runtime>(2);
+        const External other([&runtime] { runtime.reset(); });
+    }
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "thrum: runtime: destroyed by another thread than its creator, so its workers continue; "
+              "destroy it on the thread that created it\n");
+    EXPECT_EQ(thrum_workers(), 2U);
+    EXPECT_EQ(thrum_fini(), 0);
 }
 
 } // namespace
