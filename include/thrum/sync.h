@@ -157,7 +157,7 @@ typedef struct {
 #define THRUM_SEM_MAX 536870911U /* permits */
 #define THRUM_SEM_INITIALIZER(permits)                                                                       \
     {                                                                                                        \
-        { (uint64_t)(permits) << 3 }                                                                         \
+        { (permits) * UINT64_C(8) }                                                                          \
     }
 
 /* Errors: EINVAL more than THRUM_SEM_MAX. */

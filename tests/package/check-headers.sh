@@ -36,7 +36,7 @@ for header in thrum/*.h; do
     done
 done
 for header in thrum/*.hpp thrum/hpp/*.hpp; do
-    [[ ! -e $header ]] || compile "$cxx" c++ c++20 "$header"
+    [[ ! -e $header ]] || compile "$cxx" c++ c++20 "$header" -Wconversion -Wsign-conversion -Wold-style-cast
 done
 # Whatever is called is taken as the type that it is, and moved: a std::function would have to be copied, and allocates.
 if grep -n 'std::function\b' thrum/*.hpp thrum/hpp/*.hpp thrum/hpp/detail/*.hpp; then

@@ -61,6 +61,7 @@ class scheduler {
     /* It may choose from these pools only; they must outlive it. */
     template <class... Pools>
     explicit scheduler(Choose choose, const Pools &...pools) : choose_(std::move(choose)) {
+        static_assert(sizeof...(Pools) > 0, "a scheduler needs the pools that it chooses from");
         const thrum_pool_t natives[] = {pools.native_handle()...};
         static constexpr detail::reason reasons[] = {{EINVAL, "no pool, or more than THRUM_SCHED_POOLS_MAX"},
                                                      {ENOMEM, "no memory for it"}};

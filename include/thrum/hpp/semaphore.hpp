@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "thrum/hpp/detail/time.hpp"
 
@@ -22,7 +23,8 @@ class counting_semaphore {
 
   public:
     /* Less than 0, or more than max(): std::system_error (EINVAL). */
-    constexpr explicit counting_semaphore(std::ptrdiff_t permits) : native_ THRUM_SEM_INITIALIZER(permits) {
+    constexpr explicit counting_semaphore(std::ptrdiff_t permits)
+        : native_ THRUM_SEM_INITIALIZER(static_cast<std::uint64_t>(permits)) {
         if (permits < 0 || permits > Max) [[unlikely]]
             detail::fail(EINVAL, "thrum::counting_semaphore", "permits below 0 or above max()");
     }
