@@ -307,7 +307,7 @@ bool abt_pool_take(struct abt_pool *pool, struct abt_thread *thread) {
 /* Something was pushed into a pool of the program's: pairs with the fence in abt_pools_sleep. Either the sleeper sees the push, or
  * this sees the sleeper. */
 static inline void notify(const struct abt_pool *pool) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst();
     if (__builtin_expect(load_relaxed(&pool->sleepers) != 0, 0))
         abt_sleeper_wake(pool);
 }

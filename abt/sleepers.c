@@ -70,7 +70,7 @@ void abt_pools_pass_on(struct abt_pool *const *pools, int count) {
 }
 
 void abt_stream_wake(struct abt_stream *stream) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* after the request; pairs with the fence in abt_pools_sleep */
     if (load_relaxed(&sleepers.count) != 0)
         wake_sleeper(NULL, stream);
 }
@@ -114,7 +114,7 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     abt_waitlist_add(&sleepers.list, &sleeper.waiter);
     count_locked(&sleeper, 1);
     lock_release(&sleepers.lock);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* pairs with those of a push (pool.c) and of abt_stream_wake */
     struct pool_sleep sleep = {.timed_wait = {.unit = sleeper.waiter.unit, .give_up = give_up},
                                .sleeper = &sleeper};
     if (is_awake(pools, count, stream) && give_up(&sleep.timed_wait)) {

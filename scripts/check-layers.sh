@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A ctest: a folder includes only folders listed before it in docs/internals/architecture.md. The order stands
-# here a second time, as numbers; the command may use the public headers, and of src/inspect two of its own.
+# here a second time, as numbers; the command may use the public headers, and of src/inspect two of its own, and base/atomic.h.
+# What belongs in one place is nowhere else: atomic operations without a name.
 # Usage: check-layers.sh SOURCE_FOLDER
 set -euo pipefail
 cd "$1"
@@ -48,7 +49,7 @@ awk '
         if (system_header && name !~ /^thrum\//) next
         own = layer_of_file(FILENAME)
         layer = layer_of_header(name, own)
-        if (layer < 0 || layer > own || (own == 12 && layer != 0 && layer != 12 && name !~ /^inspect\/(inspect|report)\.h$/) ||
+        if (layer < 0 || layer > own || (own == 12 && layer != 0 && layer != 12 && name !~ /^(inspect\/(inspect|report)|base\/atomic)\.h$/) ||
             (own == 11 && layer > 4 && layer < 11)) {
             printf "%s:%d: includes %s\n", FILENAME, FNR, name
             bad++
@@ -62,4 +63,7 @@ if [[ -d abt ]]; then
     ! grep -nE '^ *# *include *"' abt/*.[ch] | grep -vE '"(base/[a-z_]+|sched/front|thrum/[a-z]+|[a-z]+)\.h"' ||
         { echo "abt/ includes of libthrum only the public headers, sched/front.h and base/" >&2; exit 1; }
 fi
+! grep -nE '\<(__atomic_[a-z_]+|__sync_[a-z_]+|atomic_(thread|signal)_fence) *\(' "${files[@]}" abt/*.[ch] |
+    grep -vE '^src/base/atomic\.h:|std::atomic_' ||
+    { echo "atomic operations and fences have names in src/base/atomic.h, with the memory order in them" >&2; exit 1; }
 echo "${#files[@]} files, each includes only what is listed before it"

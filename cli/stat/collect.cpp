@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/atomic.h"
 #include "failure.hpp"
 #include "preload.hpp"
 #include "process.hpp"
@@ -156,7 +157,7 @@ ProbeFile::~ProbeFile() {
 }
 
 std::string ProbeFile::maps() const {
-    const std::uint32_t length = __atomic_load_n(&at_->maps_length, __ATOMIC_ACQUIRE);
+    const std::uint32_t length = load_acquire(&at_->maps_length);
     return {at_->maps, std::min<std::size_t>(length, PROBE_MAPS)};
 }
 
@@ -165,7 +166,7 @@ std::string ProbeFile::trouble() const {
     if (loaded() == 0)
         return kLibrary +
                std::string(" was not loaded into the program (it may have set its own environment)");
-    switch (__atomic_load_n(&at_->trouble, __ATOMIC_ACQUIRE)) {
+    switch (load_acquire(&at_->trouble)) {
     case PROBE_NO_TROUBLE: return "";
     case PROBE_NO_FILTER: return "a seccomp filter was refused" + error;
     case PROBE_FIXED: return "the program turned address-space randomization off";
@@ -200,7 +201,7 @@ void ProbedMaps::finish() {
 std::vector<ThreadMaker> makers_of(const struct probe &probe) {
     std::vector<ThreadMaker> makers;
     for (const struct probe_maker &maker : probe.makers)
-        if (__atomic_load_n(&maker.ready, __ATOMIC_ACQUIRE) != 0)
+        if (load_acquire(&maker.ready) != 0)
             makers.push_back({raw_stack(maker.stack), maker.threads});
     return makers;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/atomic.h"
 #include "measure.hpp"
 #include "stat/allowance.hpp"
 #include "stat/layers.hpp"
@@ -86,7 +87,7 @@ class ProbeFile {
         return *at_;
     }
     const std::vector<std::string> &environment() const { return environment_; }
-    std::uint32_t loaded() const { return __atomic_load_n(&at_->loaded, __ATOMIC_ACQUIRE); }
+    std::uint32_t loaded() const { return load_acquire(&at_->loaded); }
     std::string maps() const; // those that the program left at its end; empty where it did not get to that
     std::string
     trouble() const; // what kept the library from its work, as the end of a sentence; empty: nothing

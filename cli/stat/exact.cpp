@@ -13,6 +13,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/atomic.h"
 #include "failure.hpp"
 #include "stat/call_events.hpp"
 #include "stat/collect.hpp"
@@ -47,7 +48,7 @@ class Trapped : public ExactLayer {
   private:
     void take_waits();
     std::vector<std::uint64_t> open_waits() const;
-    bool is_unseen() const { return __atomic_load_n(&probe_->executed_at, __ATOMIC_ACQUIRE) != 0; }
+    bool is_unseen() const { return load_acquire(&probe_->executed_at) != 0; }
     void tell();
     void tell_of_programs();
 
@@ -84,7 +85,7 @@ std::vector<std::uint64_t> Trapped::open_waits() const {
     const std::uint64_t now =
         static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
     for (const struct probe_open &open : probe_->open) {
-        const std::uint64_t begin = __atomic_load_n(&open.begin, __ATOMIC_ACQUIRE);
+        const std::uint64_t begin = load_acquire(&open.begin);
         if (begin == 0 || open.entry >= nanoseconds.size())
             continue;
         const bool is_program = open.process == probe_->program;
@@ -101,7 +102,7 @@ void Trapped::take_waits() {
         if (probe_->keys[i] == 0)
             continue;
         const struct probe_wait &entry = probe_->in.entries[i];
-        if (__atomic_load_n(&entry.ready, __ATOMIC_ACQUIRE) == 0)
+        if (load_acquire(&entry.ready) == 0)
             continue;
         waits.push_back({raw_stack(entry.stack), entry.address, entry.waits,
                          static_cast<double>(entry.nanoseconds + open[i]) * 1e-9});

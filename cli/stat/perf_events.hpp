@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic.h"
 #include "descriptor.hpp"
 #include "stat/observed.hpp"
 
@@ -51,7 +52,8 @@ class Ring {
     template <class Visit>
     void drain(const Visit &visit) {
         auto *control = reinterpret_cast<perf_event_mmap_page *>(at_);
-        const std::uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
+        const std::uint64_t head =
+            load_acquire(&control->data_head); // pairs with the kernel's release: the records
         std::uint64_t tail = control->data_tail;
         std::vector<char> record;
         while (tail < head) {
@@ -64,7 +66,7 @@ class Ring {
             visit(header, record);
             tail += header.size;
         }
-        __atomic_store_n(&control->data_tail, head, __ATOMIC_RELEASE);
+        store_release(&control->data_tail, head); // the kernel may write over what was read
     }
 
   private:

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "clock.hpp"
 #include "failure.hpp"
 #include "stat/collect.hpp"
@@ -73,7 +74,7 @@ void TimerProfile::look(double now, bool is_last) {
 void TimerProfile::drain() {
     for (unsigned i = 0; i < PROBE_SAMPLES; i++) {
         std::uint32_t &state = probe_->states[i];
-        if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != PROBE_FULL)
+        if (load_acquire(&state) != PROBE_FULL)
             continue;
         const struct probe_sample &from = probe_->in.samples[i];
         CpuSample sample;
@@ -84,7 +85,7 @@ void TimerProfile::drain() {
             keeper_.add(sample, raw_stack(from.stack));
         else
             keeper_.pass_over(sample.weight);
-        __atomic_store_n(&state, static_cast<std::uint32_t>(PROBE_EMPTY), __ATOMIC_RELEASE);
+        store_release(&state, static_cast<std::uint32_t>(PROBE_EMPTY));
     }
 }
 

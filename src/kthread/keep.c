@@ -34,7 +34,7 @@ static bool main_has_exited;
 static uint32_t kept = true;
 
 bool keeping(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* after the publication that came before, see above */
+    fence_seq_cst(); /* after the publication that came before, see above */
     return load_seq_cst(&kept);
 }
 
@@ -293,7 +293,7 @@ unsigned kthread_cull(void) {
 
 static void say_why(const char *why) {
     const char *was = "on";
-    __atomic_compare_exchange_n(&state, &was, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    cas_relaxed(&state, &was, why);
 }
 
 void kthread_keep_none(const char *why) {
@@ -303,9 +303,9 @@ void kthread_keep_none(const char *why) {
 
 void kthread_stop_keeping(const char *why) {
     say_why(why);
-    if (!__atomic_exchange_n(&kept, (uint32_t) false, __ATOMIC_SEQ_CST))
-        return; /* the first to stop has told them all, or is about to */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!exchange_seq_cst(&kept, (uint32_t) false))
+        return;      /* the first to stop has told them all, or is about to */
+    fence_seq_cst(); /* pairs with keeping's */
     kthread_cull();
 }
 

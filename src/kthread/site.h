@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
+
 enum { SITE_SCORE_MAX = 16, SITE_SCORE_YES = 4 };
 
 struct site {
@@ -29,7 +31,7 @@ struct site *site_of(void *(*start)(void *), void *argument);
 /* A score goes up by one and down by four: one thread that was interrupted does not change the mind. */
 void site_score(uint32_t *score, bool good);
 static inline bool site_says(const uint32_t *score) {
-    return __atomic_load_n(score, __ATOMIC_RELAXED) >= SITE_SCORE_YES;
+    return load_relaxed(score) >= SITE_SCORE_YES;
 }
 
 /* Called for every loaded module, under the loader's lock, by code that walks them anyway. */

@@ -7,6 +7,7 @@
 #include <linux/membarrier.h>
 #include <stdbool.h>
 
+#include "base/atomic.h"
 #include "os/syscall.h"
 
 /* Once per process, before the first use. False: the kernel does not have it or a filter forbids it. */
@@ -16,6 +17,21 @@ static inline bool membarrier_register(void) {
 
 static inline void membarrier_expedited(void) {
     sys(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/* The two sides of a pair. Each stores to one word before this and loads another after it; at least one of the two sees
+ * the other's store. `fenced`: the process has no membarrier, so that both sides pay a fence. */
+static inline void fence_frequent(bool fenced) {
+    if (__builtin_expect(fenced, 0))
+        fence_seq_cst();
+    fence_compiler();
+}
+
+static inline void fence_rare(bool fenced) {
+    if (fenced)
+        fence_seq_cst();
+    else
+        membarrier_expedited();
 }
 
 #endif

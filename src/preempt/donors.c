@@ -435,7 +435,7 @@ static bool are_watched(void) {
 }
 
 static void provide(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* provider_ask */
+    fence_seq_cst(); /* pairs with provider_ask's */
     bool is_ready = preempt_is_armed();
     if (!is_ready && exchange_acquire(&requests.wanted, 0U) != 0)
         is_ready = donors.arm();

@@ -51,7 +51,7 @@ void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats) {
 /* False: it has ended, or no signal can be queued; the next one may be. */
 static bool send(struct worker *worker) {
     struct tick *tick = &worker->tick;
-    if (__atomic_exchange_n(&tick->sent, 1, __ATOMIC_SEQ_CST) != 0) {
+    if (exchange_seq_cst(&tick->sent, 1) != 0) {
         store_relaxed(&tick->skipped, 1);
         return true;
     }

@@ -61,10 +61,7 @@ bool primary_takes_cancel(const struct worker *here) {
     if (primary.base == 0 || (primary.base == arch_tcb() && at == here))
         return primary.base != 0;
     store_relaxed(&primary.is_cancelled, 1);
-    if (runtime.fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        membarrier_expedited();
+    fence_rare(runtime.fenced); /* pairs with fence_frequent in primary_comes */
     at = load_relaxed(&primary.at);
     if (at != NULL && at != here)
         send(at);
@@ -109,9 +106,7 @@ void primary_comes(struct worker *worker) {
     if (__builtin_expect(!is_home(worker) || primary.brings, 0))
         bring_mask(worker);
     store_relaxed(&primary.at, worker);
-    if (runtime.fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    fence_frequent(runtime.fenced); /* pairs with fence_rare in primary_takes_cancel */
     if (__builtin_expect(load_relaxed(&primary.is_cancelled), 0))
         take_note(worker);
 }

@@ -11,7 +11,7 @@ struct requests requests;
  * asks again. */
 void provider_ask(void) {
     uint32_t idle = NOT_ASKED;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* pairs with provide's in donors.c */
     if (load_relaxed(&requests.asked) == NOT_ASKED && cas_acq_rel(&requests.asked, &idle, ASK_TO_LOOK))
         futex_wake(&requests.asked, 1);
 }

@@ -190,15 +190,13 @@ void tick_rest(struct worker *worker) {
     deadline = pools < deadline ? pools : deadline;
     store_relaxed(&worker->tick.early, false);
     set(worker, deadline == TIMER_NEVER ? 0 : not_over(deadline), 0);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the monitor sees its `due` before it sees that it rests */
+    fence_seq_cst(); /* the monitor sees its `due` before it sees that it rests */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
         return;                                   /* still: another signal had come while it came to rest */
     fetch_add_seq_cst(&runtime.idle.resting, 1U); /* first: the thread that ends the rest counts it out */
     store_relaxed(&worker->tick.state, TICK_REST);
-    if (runtime.fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        membarrier_expedited();
+    /* Pairs with fence_frequent in idle_wake_check, and with the fences of others that wake. */
+    fence_rare(runtime.fenced);
     if (is_needed(worker))
         tick_resume(worker);
 }

@@ -462,7 +462,7 @@ static void count_orphans(void) {
     if (!are_left)
         return;
     store_release(&runtime.orphans, 1);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* pairs with fence_rare in tick_rest: a worker that comes to rest sees it, or is seen */
     enter();
     tick_wake_resting(); /* a worker may have looked in between */
     leave();

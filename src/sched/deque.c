@@ -100,7 +100,7 @@ static void look_for_thieves(struct deque *deque) {
 
 /* tail has been lowered to `last`. */
 struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst();         /* pairs with take_oldest's: tail is lowered before head is read */
     look_for_thieves(deque); /* the mode may change: for the next pop */
     int64_t head = load_relaxed(&deque->head);
     struct thrum_unit *unit = NULL;
@@ -108,8 +108,7 @@ struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last) {
         unit = load_relaxed(&deque->ring->slots[last & deque->ring->mask]);
         if (head < last)
             return unit;
-        if (!__atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST,
-                                         __ATOMIC_RELAXED))
+        if (!cas_seq_cst(&deque->head, &head, head + 1))
             unit = NULL; /* a thief has the last one */
         else
             deque->calm_head++; /* not a theft */
@@ -120,14 +119,12 @@ struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last) {
 
 static struct thrum_unit *take_oldest(struct deque *deque) {
     int64_t head = load_acquire(&deque->head);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* pairs with deque_pop_shared's: head is read before tail */
     if (head >= load_acquire(&deque->tail))
         return NULL;
     struct deque_ring *ring = load_acquire(&deque->ring);
     struct thrum_unit *unit = load_relaxed(&ring->slots[head & ring->mask]);
-    bool taken =
-        __atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-    return taken ? unit : NULL;
+    return cas_seq_cst(&deque->head, &head, head + 1) ? unit : NULL;
 }
 
 struct thrum_unit *deque_steal(struct deque *deque) {

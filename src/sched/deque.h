@@ -88,7 +88,8 @@ static inline struct thrum_unit *deque_pop(struct deque *deque) {
     if (last < load_relaxed(&deque->head))
         return NULL; /* head only grows: no fence is needed to know that it is empty */
     store_relaxed(&deque->tail, last);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    /* Pairs with the thief's membarrier (deque_steal): tail is lowered before `shared` is read. */
+    fence_compiler();
     if (__builtin_expect(load_relaxed(&deque->shared), 0))
         return deque_pop_shared(deque, last);
     return load_relaxed(&deque->ring->slots[last & deque->ring->mask]);
@@ -100,8 +101,7 @@ static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
     if (head >= load_relaxed(&deque->tail))
         return NULL;
     struct thrum_unit *unit = load_relaxed(&deque->ring->slots[head & deque->ring->mask]);
-    if (!__atomic_compare_exchange_n(&deque->head, &head, head + 1, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_RELAXED))
+    if (!cas_seq_cst(&deque->head, &head, head + 1))
         return NULL;
     deque->calm_head++; /* not a theft */
     return unit;

@@ -65,10 +65,7 @@ uint32_t front_look(void) {
 }
 
 void front_fence_all(void) {
-    if (runtime.fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        membarrier_expedited();
+    fence_rare(runtime.fenced); /* pairs with front_fence_cheaply */
 }
 
 void front_breathe(void) {

@@ -16,6 +16,7 @@
 
 #include "os/clock.h"
 #include "os/lock.h"
+#include "os/membarrier.h"
 #include "sched/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/pool.h"
@@ -99,9 +100,7 @@ void front_set_primary_pool(struct thrum_pool *pool);
 void front_fence_all(void);
 
 static inline void front_fence_cheaply(void) {
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (__builtin_expect(runtime.fenced, 0))
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_frequent(runtime.fenced); /* pairs with front_fence_all */
 }
 
 /* --- waiting ------------------------------------------------------------------------------------------- */

@@ -62,7 +62,7 @@ bool idle_look_again(struct parking *parking) {
 
 /* A worker that is awake sees its inbox before it parks: (1) and (2) of idle.h with the word in place of the count. */
 bool idle_wake_this(struct idle *idle, struct parking *parking) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* after the push; pairs with fence_rare in idle_park */
     if (claim(idle, parking))
         return true;
     if (load_relaxed(&idle->resting) != 0)
@@ -75,14 +75,6 @@ bool idle_search(struct idle *idle) {
     return others == 0 || others * 2 < load_relaxed(&runtime.running);
 }
 
-/* Makes up for the pushers' missing fence. */
-static void fence(const struct idle *idle) {
-    if (idle->fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        membarrier_expedited();
-}
-
 /* The fence only where nothing is seen without it: then there is little to do, and time for it. */
 void idle_found(struct idle *idle, bool (*work_is_there)(void)) {
     uint32_t before = fetch_sub_seq_cst(&idle->count, (uint32_t)IDLE_SEARCHING);
@@ -90,7 +82,7 @@ void idle_found(struct idle *idle, bool (*work_is_there)(void)) {
     if ((int32_t)before >= 2 * IDLE_SEARCHING || (before % IDLE_SEARCHING == 0 && !others_rest))
         return;
     if (!work_is_there()) {
-        fence(idle);
+        fence_rare(idle->fenced); /* pairs with fence_frequent in idle_wake_check */
         if (!work_is_there())
             return;
     }
@@ -113,7 +105,7 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
                uint64_t (*until)(void)) {
     store_relaxed(&parking->state, PARKING_PARKED);
     fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_PARKED - IDLE_SEARCHING));
-    fence(idle);
+    fence_rare(idle->fenced); /* pairs with fence_frequent in idle_wake_check */
     bool stay_awake = work_somewhere();
     for (;;) {
         uint32_t state = load_acquire(&parking->state);

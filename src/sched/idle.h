@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "os/membarrier.h"
 
 enum { IDLE_PARKED = 1, IDLE_SEARCHING = 1 << 16 };
 
@@ -49,9 +50,7 @@ void idle_wake_resting(struct idle *idle);
 
 /* After a push. */
 static inline void idle_wake_check(struct idle *idle) {
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (__builtin_expect(idle->fenced, 0))
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_frequent(idle->fenced); /* pairs with fence_rare in idle_park, idle_found and tick_rest */
     uint32_t count = load_relaxed(&idle->count);
     if (__builtin_expect(count % IDLE_SEARCHING != 0 && (int32_t)count < IDLE_SEARCHING, 0))
         idle_wake_one(idle);

@@ -71,7 +71,7 @@ static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct
     lock_release(&change);
     if (from != NULL)
         worker_unbind(from);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* after the new place; pairs with fence_rare in tick_rest */
     if (error == 0 && load_relaxed(&runtime.idle.resting) != 0)
         tick_wake_resting(); /* it may run on one, and must leave that */
     return error;

@@ -54,10 +54,7 @@ static void look_begin(struct worker *self) {
         store_relaxed(&self->looks, 1);
     else
         fetch_add_seq_cst(&externals_look, 1U);
-    if (runtime.fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    fence_frequent(runtime.fenced); /* pairs with fence_rare in order_units_are_read */
 }
 
 static void look_end(struct worker *self) {
@@ -68,10 +65,7 @@ static void look_end(struct worker *self) {
 }
 
 bool order_units_are_read(void) {
-    if (runtime.fenced)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    else
-        membarrier_expedited();
+    fence_rare(runtime.fenced); /* pairs with fence_frequent in look_begin */
     bool are_read = load_acquire(&externals_look) != 0;
     for (uint32_t i = 0; i < load_acquire(&runtime.count) && !are_read; i++)
         are_read = load_acquire(&runtime.workers[i]->looks) != 0;
@@ -133,7 +127,7 @@ void order_look_back(struct worker *worker, struct thrum_unit *chosen) {
     unsigned place = sched != NULL ? place_of_present(worker, sched) : 0;
     if (place <= FIRST_OF_ALL)
         return;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* pairs with look_begin's, after a push: that sees `chosen`, or this sees the push */
     bool is_pooled = load_relaxed(&chosen->kind) == UNIT_POOLED; /* or it has that of a former thread */
     if (has_before(sched, is_pooled ? load_relaxed(&chosen->pool) : NULL, place))
         tick_interrupt(worker);

@@ -137,7 +137,7 @@ static bool wake_worker_for(const struct thrum_pool *pool) {
 }
 
 bool scheduler_wake_for(const struct thrum_pool *pool) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* after the push; pairs with fence_rare in idle_park and tick_rest, and has_waited's */
     if (load_relaxed(&runtime.idle.resting) != 0)
         tick_wake_resting();
     bool is_searched = wake_worker_for(pool);

@@ -63,7 +63,8 @@ static bool has_waited(struct worker *worker, struct thrum_sched *sched, uint64_
     deadline = cancel_point(worker, deadline);
     unit_await_until(wait.wait.unit, AWAITS_WORK, sched, deadline);
     add(&wait);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    /* Pairs with those of scheduler_wake_for and thrum_sched_stop: they see the count, or this sees theirs. */
+    fence_seq_cst();
     bool is_mine = has_something_to_do(sched) && wait_claim(&wait.wait);
     if (is_mine) {
         (void)cancel_is_point(wait.wait.unit);
@@ -125,7 +126,7 @@ void thrum_sched_stop(thrum_sched_t sched) {
         misuse_null(__func__);
     store_release(&sched->stopping, 1);
     enter();
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* pairs with the parker's in idle.c, and with that of has_waited */
     scheduler_wake(sched);
     wake(NULL, sched);
     leave();

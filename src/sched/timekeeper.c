@@ -28,7 +28,8 @@ static void tell_a_parked_worker(void) {
 }
 
 void timekeeper_tell(uint64_t deadline) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    /* After the timer's publication; pairs with timekeeper_until's: the keeper sees the timer, or this `until`. */
+    fence_seq_cst();
     if (deadline >= load_relaxed(&timekeeper.until))
         return;
     uint32_t keeper = timekeeper_current();
@@ -49,7 +50,7 @@ uint64_t timekeeper_until(void) {
     struct worker *worker = worker_here();
     for (;;) {
         if (timers_were_used())
-            __atomic_thread_fence(__ATOMIC_SEQ_CST);
+            fence_seq_cst(); /* `until` before the timers; pairs with timekeeper_tell's */
         uint64_t next = timers_next();
         if (!worker->keeps_time && (next == TIMER_NEVER || !become_keeper(worker)))
             return TIMER_NEVER;
@@ -74,7 +75,7 @@ void timekeeper_leave(struct worker *worker) {
     } else if (load_relaxed(&timekeeper.keeper) != 0) {
         return; /* it will see to it */
     }
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst(); /* pairs with timekeeper_tell's: that finds no keeper, or this finds its timer */
     if (timers_next() != TIMER_NEVER)
         tell_a_parked_worker();
 }

@@ -164,7 +164,7 @@ static void fire_orphans(struct worker *worker, uint64_t now) {
     if (!some_are_left)
         return;
     store_release(&runtime.orphans, 1);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence_seq_cst();     /* pairs with fence_rare in tick_rest */
     tick_wake_resting(); /* a worker may have looked in between */
 }
 

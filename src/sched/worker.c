@@ -85,7 +85,7 @@ void worker_hand_over(struct worker *worker) {
     trim_tell();
     if (!timers_are_empty(&worker->timers)) {
         store_release(&runtime.orphans, 1);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the resting workers are read */
+        fence_seq_cst(); /* pairs with fence_rare in tick_rest */
         tick_wake_resting();
     }
 }

@@ -41,8 +41,7 @@ static inline struct thrum_unit *yield_ring_pop(struct yield_ring *ring) {
     int64_t head = load_acquire(&ring->head);
     while (head < load_acquire(&ring->tail)) {
         struct thrum_unit *unit = load_relaxed(&ring->slots[(uint64_t)head % YIELD_RING_SIZE]);
-        if (__atomic_compare_exchange_n(&ring->head, &head, head + 1, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE))
+        if (cas_acq_rel(&ring->head, &head, head + 1)) /* pairs with push's load: the slot is free */
             return unit;
     }
     return NULL;
