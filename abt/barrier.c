@@ -5,7 +5,7 @@
 #include "objects.h"
 
 struct barrier {
-    struct lock lock;
+    struct abt_spin lock;
     uint32_t count, arrived; /* under lock */
     struct abt_waitlist list;
 };

@@ -5,7 +5,7 @@
 #include "objects.h"
 
 struct cond {
-    struct lock lock;
+    struct abt_spin lock;
     struct abt_waitlist list; /* under lock, as the next */
     ABT_mutex mutex;          /* of those in the list */
 };

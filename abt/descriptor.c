@@ -1,35 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The descriptors of threads and tasklets: their memory, and their unit in a pool of the program's. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "layer.h"
 
 /* What this kernel thread keeps for later use. Without preemption no other thread comes in between. */
-enum { CACHE_MAX = 256 };
+enum { CACHE_MAX = 4096 };
 static __thread struct abt_thread *cache;
 static __thread unsigned cached;
 
+/* With 0 in what most threads do not use. */
 static struct abt_thread *descriptor_get(void) {
     enter();
     struct abt_thread *thread = cache;
-    if (thread != NULL) {
+    if (__builtin_expect(thread != NULL, 1)) {
         cache = thread->next;
         cached--;
+        leave();
+        return thread;
     }
     leave();
-    return thread != NULL ? thread : malloc(sizeof *thread);
+    return calloc(1, sizeof *thread);
 }
 
 static void descriptor_put(struct abt_thread *thread) {
-    bool keep = enter() != NULL && cached < CACHE_MAX;
-    if (keep) {
+    if (__builtin_expect(load_relaxed(&thread->has_more), 0)) {
+        const size_t more = offsetof(struct abt_thread, values);
+        memset((char *)thread + more, 0, sizeof *thread - more);
+    }
+    if (__builtin_expect(enter() != NULL && cached < CACHE_MAX, 1)) {
         thread->next = cache;
         cache = thread;
         cached++;
+        leave();
+        return;
     }
     leave();
-    if (!keep)
-        free(thread);
+    free(thread);
 }
 
 void abt_thread_cache_flush(void) {
@@ -41,26 +49,44 @@ void abt_thread_cache_flush(void) {
     cached = 0;
 }
 
+static __attribute__((noinline)) void set_attributes(struct abt_thread *thread, const struct abt_attr *attr) {
+    thread->stack_size = attr->stack_size;
+    thread->stack = attr->stack;
+    if (attr->migrated != NULL) {
+        abt_has_more(thread);
+        thread->migrated = attr->migrated;
+        thread->migrated_arg = attr->migrated_arg;
+    }
+    if (!attr->migratable)
+        thread->flags &= ~(uint32_t)ABT_FLAG_MIGRATABLE;
+}
+
 struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
                                   const struct abt_attr *attr, bool named) {
     struct abt_thread *thread = descriptor_get();
-    if (thread == NULL)
+    if (__builtin_expect(thread == NULL, 0))
         return NULL;
-    *thread = (struct abt_thread){.kind = (uint8_t)kind,
-                                  .state = ABT_THREAD_STATE_READY,
-                                  .flags = (named ? ABT_FLAG_NAMED : 0U) | ABT_FLAG_MIGRATABLE,
-                                  .fn = fn,
-                                  .arg = arg,
-                                  .stack_size = abt.stack_size};
-    if (attr != NULL) {
-        thread->stack_size = attr->stack_size;
-        thread->stack = attr->stack;
-        thread->migrated = attr->migrated;
-        thread->migrated_arg = attr->migrated_arg;
-        if (!attr->migratable)
-            thread->flags &= ~(uint32_t)ABT_FLAG_MIGRATABLE;
-    }
-    if (pool != NULL && abt_thread_associate(thread, pool) != ABT_SUCCESS) {
+    thread->unit = NULL;
+    thread->fn = fn;
+    thread->arg = arg;
+    thread->pool = NULL;
+    thread->last_stream = NULL;
+    thread->joiner = NULL;
+    thread->state = ABT_THREAD_STATE_READY;
+    thread->flags = (named ? ABT_FLAG_NAMED : 0U) | ABT_FLAG_MIGRATABLE;
+    thread->request = 0;
+    thread->kind = (uint8_t)kind;
+    thread->in_pool = ABT_IN_NONE;
+    thread->has_more = false;
+    thread->stack_size = abt.stack_size;
+    thread->stack = NULL;
+    if (__builtin_expect(attr != NULL, 0))
+        set_attributes(thread, attr);
+    if (__builtin_expect(pool == NULL, 0))
+        return thread;
+    if (__builtin_expect(pool->type == ABT_POOL_OURS, 1)) {
+        thread->pool = pool;
+    } else if (abt_thread_associate(thread, pool) != ABT_SUCCESS) {
         descriptor_put(thread);
         return NULL;
     }
@@ -100,6 +126,7 @@ int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool) {
     }
     give_unit_back(thread);
     if (pool->type != ABT_POOL_OURS) {
+        abt_has_more(thread);
         thread->unit_handle = unit;
         thread->unit_pool = pool;
         abt_units_add(unit, thread);
@@ -120,9 +147,10 @@ void abt_thread_dissociate(struct abt_thread *thread) {
 }
 
 void abt_thread_delete(struct abt_thread *thread) {
-    if (thread->values != NULL)
+    if (__builtin_expect(load_relaxed(&thread->has_more), 0)) {
         abt_values_delete(thread);
-    give_unit_back(thread);
+        give_unit_back(thread);
+    }
     descriptor_put(thread);
 }
 
@@ -130,6 +158,7 @@ uint64_t abt_thread_id(struct abt_thread *thread) {
     uint64_t id = load_relaxed(&thread->id);
     if (id != 0)
         return id - 1;
+    abt_has_more(thread);
     uint64_t next = fetch_add_relaxed(&abt.next_thread_id, 1) + 1;
     return cas_acq_rel(&thread->id, &id, next) ? next - 1 : id - 1;
 }

@@ -13,13 +13,21 @@
  * Units. A thread that ends leaves its unit and stack to the next that is new: either at once, or after the unit has rested in
  * stream->units. A joiner that may run on this stream runs next, as in Argobots. Once the end is published, the thread's descriptor
  * may be gone. */
-#include "layer.h"
+#include "pool.h"
 
 /* NULL: nothing, or the host is to look first. */
-static inline struct abt_thread *pick_next(struct abt_thread *host) {
+static inline struct abt_thread *pick_next(const struct worker *worker, struct abt_thread *host) {
     if (__builtin_expect(host->turns <= 1, 0))
         return NULL;
-    struct abt_thread *next = abt_sched_pick(host->picks);
+    struct abt_pool *only = host->picks->only;
+    struct abt_thread *next;
+    if (__builtin_expect(only != NULL && abt_pool_begin_own(only, worker), 1)) {
+        abt_pool_look_at_inbox(only);
+        next = abt_pool_take_oldest(only);
+        abt_pool_end_own(only);
+    } else {
+        next = abt_sched_pick(host->picks);
+    }
     if (__builtin_expect(next != NULL, 1))
         host->turns--;
     return next;
@@ -61,7 +69,7 @@ bool abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt
     abt_ready(self, context, false);
     struct abt_thread *next = direct;
     if (direct == NULL)
-        next = pick_next(host);
+        next = pick_next(worker, host);
     else
         host->turns--;
     if (next == self)
@@ -79,7 +87,7 @@ void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct a
     store_release(&self->state, ABT_THREAD_STATE_BLOCKED);
     struct abt_thread *next = direct;
     if (direct == NULL)
-        next = pick_next(host);
+        next = pick_next(worker, host);
     else
         host->turns--;
     if (next == self) /* resumed by another stream */
@@ -91,7 +99,7 @@ void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct a
 bool abt_wait_direct(struct worker *worker, struct abt_thread *self) {
     struct abt_thread *host = abt_of_unit(worker->loop), *next;
     if (host == NULL || host->picks == NULL || /* NULL: it is the primary, which joins in */
-        (next = pick_next(host)) == NULL)
+        (next = pick_next(worker, host)) == NULL)
         return false;
     if (next == self)
         store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
@@ -134,7 +142,7 @@ struct abt_thread *abt_end(struct abt_thread *self) {
     self->unit = NULL;
     struct abt_thread *next = abt_thread_terminate_here(self, stream); /* `self` may be gone */
     if (next == NULL)
-        next = pick_next(host);
+        next = pick_next(worker, host);
     front_reset_float_control(unit);
     if (next != NULL && is_new(next)) {
         unit->arg = next;

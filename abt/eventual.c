@@ -6,7 +6,7 @@
 #include "objects.h"
 
 struct eventual {
-    struct lock lock;
+    struct abt_spin lock;
     uint32_t is_ready; /* changed under lock, read by any thread */
     struct abt_waitlist list;
     void *value;
@@ -105,7 +105,7 @@ ABT_EXPORT int ABT_eventual_reset(ABT_eventual handle) {
 /* --- futures ------------------------------------------------------------------------------------------- */
 
 struct future {
-    struct lock lock;
+    struct abt_spin lock;
     uint32_t is_ready;        /* changed under lock, read by any thread */
     uint32_t count, set;      /* compartments; under lock */
     struct abt_waitlist list; /* under lock */

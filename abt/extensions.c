@@ -9,7 +9,7 @@
 /* In a list where no waker looks. */
 ABT_EXPORT int thrum_abt_sleep(uint64_t ns) {
     struct abt_waitlist list = {NULL, NULL};
-    struct lock lock = {0};
+    struct abt_spin lock = {0};
     uint64_t now = timer_now();
     abt_lock(&lock);
     abt_wait_in(&list, &lock, ns < TIMER_NEVER - 2 - now ? now + ns : TIMER_NEVER - 2);

@@ -58,7 +58,9 @@ void abt_thread_join(struct abt_thread *thread) {
 
 int abt_thread_wait_end(struct abt_thread *thread) {
     ABT_CHECK(thread->kind != ABT_KIND_MAIN && !(thread->flags & ABT_FLAG_PRIMARY), ABT_ERR_INV_THREAD);
-    ABT_CHECK(thread != abt_self() && thread != abt_host_here(), ABT_ERR_INV_THREAD);
+    ABT_CHECK(load_relaxed(&thread->state) != ABT_THREAD_STATE_RUNNING || /* as the caller is, and its host */
+                  (thread != abt_self() && thread != abt_host_here()),
+              ABT_ERR_INV_THREAD);
     abt_thread_join(thread);
     return ABT_SUCCESS;
 }

@@ -57,6 +57,7 @@ int abt_values_set(struct abt_thread *thread, ABT_key key, void *value) {
     ABT_CHECK(made != NULL, ABT_ERR_MEM);
     *made = (struct abt_key_value){.id = id, .destructor = key_of(key)->destructor, .value = value};
     abt_lock(&thread->values_lock);
+    abt_has_more(thread);
     made->next = thread->values;
     thread->values = made;
     abt_unlock(&thread->values_lock);

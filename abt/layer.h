@@ -57,13 +57,28 @@ static inline bool abt_is_null(const void *handle) {
             return (error);                                                                                  \
     } while (0)
 
-/* The core's small lock; the holder is in a region, so it cannot be preempted. */
-static inline void abt_lock(struct lock *lock) {
-    enter();
-    lock_acquire(lock);
+/* Held for a few instructions, in a region, so its holder cannot be preempted. Its release is a store, where that of the core's
+ * lock, under which waiters sleep, is a read-modify-write. Waiters do not sleep here, but wait longer and longer. 0: free. */
+struct abt_spin {
+    uint32_t is_held;
+};
+
+static inline void abt_spin_acquire(struct abt_spin *lock) {
+    for (unsigned tries = 0; __builtin_expect(exchange_acquire(&lock->is_held, 1) != 0, 0);)
+        do
+            front_back_off(tries++);
+        while (load_relaxed(&lock->is_held) != 0);
 }
-static inline void abt_unlock(struct lock *lock) {
-    lock_release(lock);
+static inline void abt_spin_release(struct abt_spin *lock) {
+    store_release(&lock->is_held, 0);
+}
+
+static inline void abt_lock(struct abt_spin *lock) {
+    enter();
+    abt_spin_acquire(lock);
+}
+static inline void abt_unlock(struct abt_spin *lock) {
+    abt_spin_release(lock);
     leave();
 }
 
@@ -100,24 +115,27 @@ enum abt_in_pool { ABT_IN_NONE, ABT_IN_LIST, ABT_IN_INBOX };
 struct abt_thread {
     struct abt_thread *next,
         *prev;               /* in a pool of the library's kinds; of the one that may change that list */
-    uint8_t in_pool;         /* enum abt_in_pool; likewise */
-    uint8_t kind;            /* enum abt_kind; r/o */
-    uint32_t state;          /* enum ABT_thread_state */
-    uint32_t flags;          /* enum abt_flags */
-    uint32_t request;        /* enum abt_request; set by any thread */
     struct thrum_unit *unit; /* NULL: has not run yet, or has ended; its host's */
     void (*fn)(void *);
     void *arg;
     struct abt_pool *pool; /* where it goes when it can run */
     struct abt_stream *last_stream;
-    struct abt_waiter *joiner;    /* NULL, the waiter for its end, or ABT_JOIN_ENDED */
+    struct abt_waiter *joiner; /* NULL, the waiter for its end, or ABT_JOIN_ENDED */
+    /* --- second cache line --- */
+    uint32_t state;   /* enum ABT_thread_state */
+    uint32_t flags;   /* enum abt_flags */
+    uint32_t request; /* enum abt_request; set by any thread */
+    uint8_t kind;     /* enum abt_kind; r/o */
+    uint8_t in_pool;  /* enum abt_in_pool; as `next` */
+    bool has_more; /* some of what begins with `values` may not be 0; set by any thread that writes there */
+    size_t stack_size;
+    void *stack; /* the program's own; NULL: none */
+    /* What most threads do not use, from here to the end: 0 in a new one. The writer sets has_more. */
     struct abt_key_value *values; /* under values_lock */
-    struct lock values_lock;
+    struct abt_spin values_lock;
     uint64_t id;                /* 0: not asked for yet; else 1 more than it */
     ABT_unit unit_handle;       /* of a pool of the program's */
     struct abt_pool *unit_pool; /* whose that is; NULL: none */
-    size_t stack_size;
-    void *stack; /* the program's own; NULL: none */
     struct abt_pool *migrate_to;
     void (*migrated)(ABT_thread, void *);
     void *migrated_arg;
@@ -133,6 +151,10 @@ struct abt_thread {
     uint32_t turns;         /* units that may run until it looks at what else there is */
     uint64_t float_control; /* with `picks`: of the threads that it runs */
 };
+
+static inline void abt_has_more(struct abt_thread *thread) {
+    store_relaxed(&thread->has_more, true);
+}
 
 #define ABT_JOIN_ENDED ((struct abt_waiter *)1)
 
@@ -238,7 +260,7 @@ extern struct abt_global {
     uint32_t max_streams;
     uint64_t next_thread_id, next_pool_id;
     uint32_t dump_is_wanted; /* dump.c */
-    struct lock lock;        /* of the next two */
+    struct abt_spin lock;    /* of the next two */
     struct abt_stream *streams;
     int stream_count;
     struct abt_thread *primary_waits; /* for its stream: picked elsewhere */
@@ -321,7 +343,7 @@ bool abt_waitlist_remove(struct abt_waitlist *list, struct abt_waiter *waiter);
 /* Wakes a chain. */
 void abt_wake_all(struct abt_waiter *first);
 /* Empties `list`, releases its lock, which the caller holds, and wakes all that waited: from then on one may free the object. */
-static inline void abt_unlock_and_wake_all(struct lock *lock, struct abt_waitlist *list) {
+static inline void abt_unlock_and_wake_all(struct abt_spin *lock, struct abt_waitlist *list) {
     struct abt_waiter *first = list->first;
     list->first = NULL;
     abt_unlock(lock);
@@ -330,9 +352,9 @@ static inline void abt_unlock_and_wake_all(struct lock *lock, struct abt_waitlis
 
 /* Waits in `list`, whose lock the caller holds and this releases; with a deadline (ns, CLOCK_MONOTONIC; TIMER_NEVER). False:
  * it came first. */
-bool abt_wait_in(struct abt_waitlist *list, struct lock *lock, uint64_t deadline);
+bool abt_wait_in(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline);
 /* Likewise, of a waiter of the caller's, after abt_wait_begin, in the list already, the lock released. */
-bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct lock *lock,
+bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct abt_spin *lock,
                     uint64_t deadline);
 
 uint64_t abt_deadline_real(const struct timespec *time);
@@ -378,12 +400,12 @@ struct abt_pool {
     struct abt_thread *first, *last;   /* oldest first */
     size_t count;                      /* read by any thread, as inbox.count */
     /* other threads' */
-    _Alignas(64) struct lock lock;
+    _Alignas(64) struct abt_spin lock;
     uint32_t blocked;  /* threads of this pool that wait, with own_blocked; modulo 2^32 */
     int32_t timed;     /* of them, those with a deadline */
     uint32_t sleepers; /* that look at this pool; changed under sleepers.c's lock, read by any thread */
     struct {
-        struct lock lock;
+        struct abt_spin lock;
         struct abt_thread *first, *last;
         size_t count;
     } inbox; /* pushed by others than the owner; under its lock */
@@ -452,6 +474,7 @@ struct abt_sched {
     uint32_t freq;
     int count;
     struct abt_pool **pools;
+    struct abt_pool *only; /* of one that is_plain: its only pool; NULL: it has several, or draws */
     void *data;
     struct abt_thread *thread; /* that runs its function */
     struct abt_stream *stream; /* whose main one it is */

@@ -11,6 +11,7 @@ int abt_thread_may_migrate(const struct abt_thread *thread) {
 /* Met when it next gives way, or is picked. */
 static int migrate(struct abt_thread *thread, struct abt_pool *to) {
     ABT_CHECK(thread->pool != to, ABT_ERR_MIGRATION_TARGET);
+    abt_has_more(thread);
     store_release(&thread->migrate_to, to);
     fetch_or_acq_rel(&thread->request, (uint32_t)ABT_REQUEST_MIGRATE);
     return ABT_SUCCESS;
@@ -71,6 +72,7 @@ ABT_EXPORT int ABT_thread_migrate(ABT_thread handle) {
 
 ABT_EXPORT int ABT_thread_set_callback(ABT_thread thread, void (*cb_func)(ABT_thread, void *), void *cb_arg) {
     ABT_CHECK_HANDLE(thread, ABT_ERR_INV_THREAD);
+    abt_has_more(abt_thread_of(thread));
     abt_thread_of(thread)->migrated = cb_func;
     abt_thread_of(thread)->migrated_arg = cb_arg;
     return ABT_SUCCESS;

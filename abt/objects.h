@@ -15,8 +15,8 @@ static inline void *object_body(const void *object) {
 enum { MUTEX_IS_LOCKED = 1, MUTEX_HAS_WAITERS = 2, MUTEX_RECURSIVE = 1 };
 
 struct mutex {
-    uint32_t word;    /* MUTEX_IS_LOCKED, MUTEX_HAS_WAITERS */
-    struct lock lock; /* of the list, and of word while it has waiters */
+    uint32_t word;        /* MUTEX_IS_LOCKED, MUTEX_HAS_WAITERS */
+    struct abt_spin lock; /* of the list, and of word while it has waiters */
     struct abt_waitlist list;
     const void *owner; /* recursive: its holder, as the next */
     uint32_t depth;
@@ -36,7 +36,7 @@ bool abt_mutex_unlock(ABT_mutex mutex);
     } while (0)
 
 /* No thread is in a critical section of it any more, also if the caller has seen its result without the lock. */
-static inline void object_drain(struct lock *lock) {
+static inline void object_drain(struct abt_spin *lock) {
     abt_lock(lock);
     abt_unlock(lock);
 }

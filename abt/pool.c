@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layer.h"
+#include "pool.h"
 
 #define OP_NEW                                                                                               \
     (ABT_POOL_CONTEXT_OP_THREAD_CREATE | ABT_POOL_CONTEXT_OP_THREAD_CREATE_TO |                              \
@@ -74,22 +74,6 @@ void abt_pool_release(struct abt_pool *pool) {
 
 /* --- the library's kinds: whose the list is ------------------------------------------------------------- */
 
-/* True: the caller is the owner, and at the list. Inside. */
-static inline bool begin_own(struct abt_pool *pool, const struct worker *worker) {
-    if (load_relaxed(&pool->owner) != worker)
-        return false;
-    store_relaxed(&pool->busy, 1);
-    front_fence_cheaply(); /* pairs with revoke_locked's */
-    if (__builtin_expect(load_relaxed(&pool->owner) == worker, 1))
-        return true;
-    store_release(&pool->busy, 0);
-    return false;
-}
-
-static inline void end_own(struct abt_pool *pool) {
-    store_release(&pool->busy, 0); /* pairs with revoke_locked's load */
-}
-
 /* The owner is at the list for a few instructions only, but its CPU may be taken. */
 static __attribute__((noinline)) void revoke_locked(struct abt_pool *pool) {
     pool->was_shared = true;
@@ -103,37 +87,28 @@ static __attribute__((noinline)) void revoke_locked(struct abt_pool *pool) {
 }
 
 void abt_pool_own(struct abt_pool *pool) {
-    if (pool->type != ABT_POOL_OURS || pool->kind == ABT_POOL_RANDWS) /* that one is for others, too */
+    if (pool->type != ABT_POOL_OURS || pool->kind == ABT_POOL_RANDWS || /* that one is for others, too */
+        !front_can_fence_all())
         return;
     struct worker *worker = enter();
-    lock_acquire(&pool->lock);
+    abt_spin_acquire(&pool->lock);
     if (!pool->was_shared && pool->owner == ABT_POOL_SHARED && load_relaxed(&pool->scheds) <= 1)
         store_relaxed(&pool->owner, worker);
-    lock_release(&pool->lock);
+    abt_spin_release(&pool->lock);
     leave();
 }
 
 void abt_pool_own_no_more(struct abt_pool *pool) {
     const struct worker *worker = enter();
     if (load_relaxed(&pool->owner) == worker) {
-        lock_acquire(&pool->lock);
+        abt_spin_acquire(&pool->lock);
         store_relaxed(&pool->owner, ABT_POOL_SHARED);
-        lock_release(&pool->lock);
+        abt_spin_release(&pool->lock);
     }
     leave();
 }
 
 /* --- ... and what is in it ------------------------------------------------------------------------------- */
-
-static inline void add_newest(struct abt_pool *pool, struct abt_thread *thread) {
-    thread->next = NULL;
-    thread->prev = pool->last;
-    if (pool->last != NULL)
-        pool->last->next = thread;
-    else
-        pool->first = thread;
-    pool->last = thread;
-}
 
 static void add_oldest(struct abt_pool *pool, struct abt_thread *thread) {
     thread->prev = NULL;
@@ -143,11 +118,6 @@ static void add_oldest(struct abt_pool *pool, struct abt_thread *thread) {
     else
         pool->last = thread;
     pool->first = thread;
-}
-
-static inline void is_in_list(struct abt_pool *pool, struct abt_thread *thread) {
-    store_relaxed(&thread->in_pool, (uint8_t)ABT_IN_LIST);
-    store_release(&pool->count, pool->count + 1);
 }
 
 static inline void unlink_thread(struct abt_pool *pool, struct abt_thread *thread) {
@@ -163,53 +133,52 @@ static inline void unlink_thread(struct abt_pool *pool, struct abt_thread *threa
     store_release(&pool->count, pool->count - 1);
 }
 
-/* The caller is at the list. */
-static __attribute__((noinline)) void empty_inbox(struct abt_pool *pool) {
-    lock_acquire(&pool->inbox.lock);
+__attribute__((noinline)) void abt_pool_empty_inbox(struct abt_pool *pool) {
+    abt_spin_acquire(&pool->inbox.lock);
     for (struct abt_thread *thread = pool->inbox.first, *next; thread != NULL; thread = next) {
         next = thread->next;
-        add_newest(pool, thread);
-        is_in_list(pool, thread);
+        abt_pool_add_newest(pool, thread);
+        abt_pool_is_in_list(pool, thread);
     }
     pool->inbox.first = pool->inbox.last = NULL;
     store_release(&pool->inbox.count, 0);
-    lock_release(&pool->inbox.lock);
+    abt_spin_release(&pool->inbox.lock);
 }
 
 /* From here to `end` the caller is at the list, and in a region. Returns whether it is the owner. */
 static inline bool begin(struct abt_pool *pool) {
-    bool is_own = begin_own(pool, enter());
+    bool is_own = abt_pool_begin_own(pool, enter());
     if (__builtin_expect(!is_own, 0)) {
-        lock_acquire(&pool->lock);
+        abt_spin_acquire(&pool->lock);
         if (__builtin_expect(pool->owner != ABT_POOL_SHARED, 0))
             revoke_locked(pool);
     }
     if (__builtin_expect(load_relaxed(&pool->inbox.count) != 0, 0))
-        empty_inbox(pool);
+        abt_pool_empty_inbox(pool);
     return is_own;
 }
 
 static inline void end(struct abt_pool *pool, bool is_own) {
     if (__builtin_expect(is_own, 1))
-        end_own(pool);
+        abt_pool_end_own(pool);
     else
-        lock_release(&pool->lock);
+        abt_spin_release(&pool->lock);
     leave();
 }
 
 /* Counts it, and releases the lock under which it was put in. No fence before the load: see abt_pool_is_empty_for_sure. */
-static void pushed_under(struct abt_pool *pool, struct lock *lock, bool was_blocked) {
+static void pushed_under(struct abt_pool *pool, struct abt_spin *lock, bool was_blocked) {
     if (was_blocked)
         fetch_sub_release(&pool->blocked, 1U);
     bool has_sleepers = load_relaxed(&pool->sleepers) != 0;
-    lock_release(lock);
+    abt_spin_release(lock);
     if (__builtin_expect(has_sleepers, 0))
         abt_sleeper_wake(pool);
 }
 
 /* From another than the owner, which need not know what is in the pool. */
 static void push_inbox(struct abt_pool *pool, struct abt_thread *thread, bool was_blocked) {
-    lock_acquire(&pool->inbox.lock);
+    abt_spin_acquire(&pool->inbox.lock);
     thread->next = NULL;
     if (pool->inbox.last != NULL)
         pool->inbox.last->next = thread;
@@ -224,25 +193,25 @@ static void push_inbox(struct abt_pool *pool, struct abt_thread *thread, bool wa
 /* RANDWS is for work stealing: its owner takes the newest first, others the oldest; one that gives way goes behind the rest. */
 static __attribute__((noinline)) void push_shared(struct abt_pool *pool, struct abt_thread *thread,
                                                   ABT_pool_context context, bool was_blocked) {
-    lock_acquire(&pool->lock);
+    abt_spin_acquire(&pool->lock);
     if (__builtin_expect(pool->owner != ABT_POOL_SHARED, 0)) { /* a new stream has become it just now */
-        lock_release(&pool->lock);
+        abt_spin_release(&pool->lock);
         push_inbox(pool, thread, was_blocked);
         return;
     }
     if (load_relaxed(&pool->inbox.count) != 0)
-        empty_inbox(pool);
+        abt_pool_empty_inbox(pool);
     if (pool->kind == ABT_POOL_RANDWS && !(context & OP_NEW))
         add_oldest(pool, thread);
     else
-        add_newest(pool, thread);
-    is_in_list(pool, thread);
+        abt_pool_add_newest(pool, thread);
+    abt_pool_is_in_list(pool, thread);
     pushed_under(pool, &pool->lock, was_blocked);
 }
 
 static inline void push_ours(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_context context,
                              bool was_blocked) {
-    if (__builtin_expect(!begin_own(pool, enter()), 0)) {
+    if (__builtin_expect(!abt_pool_begin_own(pool, enter()), 0)) {
         if (load_relaxed(&pool->owner) != ABT_POOL_SHARED)
             push_inbox(pool, thread, was_blocked);
         else
@@ -251,10 +220,10 @@ static inline void push_ours(struct abt_pool *pool, struct abt_thread *thread, A
         return;
     }
     if (__builtin_expect(load_relaxed(&pool->inbox.count) != 0, 0))
-        empty_inbox(pool);
-    add_newest(pool, thread);
-    is_in_list(pool, thread);
-    end_own(pool);
+        abt_pool_empty_inbox(pool);
+    abt_pool_add_newest(pool, thread);
+    abt_pool_is_in_list(pool, thread);
+    abt_pool_end_own(pool);
     if (was_blocked)
         store_release(&pool->own_blocked, load_relaxed(&pool->own_blocked) - 1);
     bool has_sleepers = load_relaxed(&pool->sleepers) != 0;
@@ -287,7 +256,7 @@ bool abt_pool_is_empty_for_sure(struct abt_pool *pool) {
     if (pool->type != ABT_POOL_OURS)
         return abt_pool_is_empty(pool);
     bool is_own = begin(pool);
-    empty_inbox(pool);
+    abt_pool_empty_inbox(pool);
     bool is_empty = pool->count == 0;
     end(pool, is_own);
     return is_empty;
@@ -296,7 +265,7 @@ bool abt_pool_is_empty_for_sure(struct abt_pool *pool) {
 bool abt_pool_take(struct abt_pool *pool, struct abt_thread *thread) {
     bool is_own = begin(pool);
     if (__builtin_expect(load_relaxed(&thread->in_pool) == ABT_IN_INBOX, 0)) /* it has just come there */
-        empty_inbox(pool);
+        abt_pool_empty_inbox(pool);
     bool is_there = load_relaxed(&thread->in_pool) == ABT_IN_LIST;
     if (is_there)
         unlink_thread(pool, thread);
@@ -726,6 +695,7 @@ ABT_EXPORT int ABT_pool_add_sched(ABT_pool handle, ABT_sched sched_handle) {
         store_release(&sched->use, ABT_SCHED_UNUSED);
         return ABT_ERR_MEM;
     }
+    abt_has_more(thread);
     thread->sched = sched;
     sched->thread = thread;
     abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_CREATE, false);

@@ -156,6 +156,7 @@ static __attribute__((noinline)) bool is_elsewhere(struct abt_thread *primary, s
 }
 
 void abt_run(struct abt_thread *host, struct abt_thread *thread) {
+    abt_has_more(host);
     while (thread != NULL) {
         if (__builtin_expect(host->turns <= 1 && host->picks != NULL, 0)) /* not before the last of a chain */
             abt_sched_look(host->picks, host);

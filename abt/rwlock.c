@@ -7,7 +7,7 @@
 enum { READS, WRITES };
 
 struct rwlock {
-    struct lock lock;
+    struct abt_spin lock;
     uint32_t readers; /* that have it; under lock, as the next */
     bool is_written;
     struct abt_waitlist readers_waiting, writers_waiting;

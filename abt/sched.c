@@ -203,6 +203,8 @@ int abt_sched_new_basic(int predef, int count, ABT_pool *pools, ABT_sched_config
     (*result)->predef = predef;
     (*result)->def = (ABT_sched_def){.type = ABT_SCHED_TYPE_ULT, .run = run};
     (*result)->is_plain = !polls(*result);
+    (*result)->only =
+        (*result)->is_plain && count == 1 && predef != ABT_SCHED_RANDWS ? (*result)->pools[0] : NULL;
     if (predef == ABT_SCHED_BASIC || predef == ABT_SCHED_DEFAULT)
         sort_by_access(*result);
     return ABT_SUCCESS;

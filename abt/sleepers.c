@@ -15,7 +15,7 @@ struct sleeper {
 };
 
 static struct {
-    struct lock lock;
+    struct abt_spin lock;
     uint32_t count; /* changed under lock, as each pool's `sleepers` */
     struct abt_waitlist list;
 } sleepers;
@@ -99,9 +99,9 @@ struct pool_sleep {
 
 static bool give_up(struct timed_wait *timed_wait) {
     struct pool_sleep *sleep = container_of(timed_wait, struct pool_sleep, timed_wait);
-    lock_acquire(&sleepers.lock);
+    abt_spin_acquire(&sleepers.lock);
     bool is_mine = take_out_locked(sleep->sleeper);
-    lock_release(&sleepers.lock);
+    abt_spin_release(&sleepers.lock);
     return is_mine;
 }
 
@@ -110,10 +110,10 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     if (is_awake(pools, count, stream))
         return;
     abt_wait_begin(&sleeper.waiter);
-    lock_acquire(&sleepers.lock);
+    abt_spin_acquire(&sleepers.lock);
     abt_waitlist_add(&sleepers.list, &sleeper.waiter);
     count_locked(&sleeper, 1);
-    lock_release(&sleepers.lock);
+    abt_spin_release(&sleepers.lock);
     fence_seq_cst(); /* pairs with those of a push (pool.c) and of abt_stream_wake */
     struct pool_sleep sleep = {.timed_wait = {.unit = sleeper.waiter.unit, .give_up = give_up},
                                .sleeper = &sleeper};

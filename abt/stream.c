@@ -53,6 +53,7 @@ static void run_main(void *arg) {
     if (!stream->is_primary) /* as a thread of pthread_create has it; the core's workers block all */
         pthread_sigmask(SIG_SETMASK, &stream->signals, NULL);
     store_release(&stream->tid, gettid());
+    abt_has_more(stream->main);
     for (;;) {
         stream->sched->thread = stream->main;
         stream->main->sched = stream->sched;

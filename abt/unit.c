@@ -13,7 +13,7 @@ struct entry {
 
 enum { BUCKETS = 1024 };
 static struct bucket {
-    struct lock lock;
+    struct abt_spin lock;
     struct entry *first; /* under lock */
 } buckets[BUCKETS];
 

@@ -72,23 +72,23 @@ bool abt_waitlist_remove(struct abt_waitlist *list, struct abt_waiter *waiter) {
 /* The object's lock, which the timer takes too. */
 struct timed {
     struct abt_waiter *waiter;
-    struct lock *lock;
+    struct abt_spin *lock;
     struct timed_wait timed_wait;
 };
 
 static bool give_up(struct timed_wait *timed_wait) {
     struct timed *timed = container_of(timed_wait, struct timed, timed_wait);
-    lock_acquire(timed->lock);
+    abt_spin_acquire(timed->lock);
     bool is_mine = abt_waitlist_remove(timed->waiter->list, timed->waiter);
     if (is_mine)
         timed->waiter->timed_out = true;
-    lock_release(timed->lock);
+    abt_spin_release(timed->lock);
     return is_mine;
 }
 
 /* Those that wait with a deadline count as ready in the size of their pool: a program that polls while something is ready, and
  * else sleeps in the kernel, is not to sleep past it. */
-bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct lock *lock,
+bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct abt_spin *lock,
                     uint64_t deadline) {
     if (deadline == TIMER_NEVER) {
         abt_wait(waiter);
@@ -114,7 +114,7 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
     return !waiter->timed_out;
 }
 
-bool abt_wait_in(struct abt_waitlist *list, struct lock *lock, uint64_t deadline) {
+bool abt_wait_in(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline) {
     struct abt_waiter waiter;
     abt_wait_begin(&waiter);
     abt_waitlist_add(list, &waiter);

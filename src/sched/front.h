@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/backoff.h"
 #include "os/clock.h"
 #include "os/lock.h"
 #include "os/membarrier.h"
@@ -94,14 +95,19 @@ void front_breathe(void);
 /* The primary: what wakes it pushes it into this pool; NULL: it is run by its worker again. From: the primary, or its host. */
 void front_set_primary_pool(struct thrum_pool *pool);
 
+/* Waits for a thread that is busy for a few instructions, the `tries`-th time. From: anywhere. */
+static inline void front_back_off(unsigned tries) {
+    backoff(tries);
+}
+
 /* --- fences -------------------------------------------------------------------------------------------- */
 
-/* Two sides that each store and then load, one of them often: it has the cheap one in between, the other this. */
-void front_fence_all(void);
-
-static inline void front_fence_cheaply(void) {
-    fence_frequent(runtime.fenced); /* pairs with front_fence_all */
+/* Two sides that each store and then load, one of them often: this is the other's fence, the often one's is a compiler barrier.
+ * Only if the kernel can do it. */
+static inline bool front_can_fence_all(void) {
+    return !runtime.fenced;
 }
+void front_fence_all(void);
 
 /* --- waiting ------------------------------------------------------------------------------------------- */
 

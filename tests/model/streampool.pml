@@ -9,11 +9,10 @@
  *
  * Checked: one at a time is at the list; no thread is lost, or taken twice; a taker that sleeps is woken.
  *
- * FENCED: there is no membarrier; the owner fences.
+ * Without membarrier no pool has an owner.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
  *   NO_MEMBARRIER     the revoker has a fence for itself only
- *   OWNER_NO_FENCE    (FENCED) the owner has none
  *   READ_FIRST        the owner reads whose the pool is before it says that it is busy, and not again
  *   NO_WAIT           the revoker does not wait until the owner is not busy
  *   BUSY_FIRST        the revoker looks whether it is before it takes the ownership away
@@ -89,7 +88,7 @@ inline begin_shared() {
         !busy;
 #endif
         owned = false;
-#if !defined(NO_MEMBARRIER) && !defined(FENCED)
+#ifndef NO_MEMBARRIER
         d_step { busy = busy || late_busy; late_busy = false };
 #endif
 #if !defined(NO_WAIT) && !defined(BUSY_FIRST)
@@ -111,9 +110,6 @@ inline begin_own() {
     if
     :: is_own ->
         late_busy = true;
-#if defined(FENCED) && !defined(OWNER_NO_FENCE)
-        d_step { busy = true; late_busy = false };
-#endif
 #ifndef READ_FIRST
         is_own = owned;
 #endif

@@ -110,6 +110,54 @@ TEST_F(DirectAlone, TheNextThreadFindsNothingOfTheLast) {
     EXPECT_EQ(thrum_key_delete(key), 0);
 }
 
+// Descriptors are used again, too.
+TEST_F(DirectAlone, TheNextDescriptorHasNothingOfTheLast) {
+    static int calls;
+    calls = 0;
+    ABT_key key;
+    OK(ABT_key_create(nullptr, &key));
+    ABT_pool other;
+    OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_FALSE, &other));
+    ABT_unit_id first_id = 0, id = 0;
+    int round = 0;
+    auto uses_one = [&] { // what it uses by itself must be noticed
+        if (round == 0) {
+            OK(ABT_self_set_specific(key, &key));
+        } else if (round == 1) {
+            OK(ABT_self_get_thread_id(&first_id));
+        }
+    };
+    auto finds_none = [&] {
+        void *value = &key;
+        OK(ABT_self_get_specific(key, &value));
+        EXPECT_EQ(value, nullptr);
+        if (round == 1) {
+            OK(ABT_self_get_thread_id(&id));
+            EXPECT_NE(id, first_id);
+        }
+    };
+    for (; round < 3; round++) {
+        ABT_thread thread = start(pool, uses_one), last = thread;
+        if (round == 2) {
+            OK(ABT_thread_set_callback(
+                thread, [](ABT_thread, void *) { calls++; }, nullptr));
+        }
+        OK(ABT_thread_free(&thread));
+        thread = start(pool, finds_none);
+        EXPECT_EQ(thread, last); // else this tests nothing
+        OK(ABT_thread_migrate_to_pool(thread, other));
+        ABT_thread_yield();
+        ABT_thread there = ABT_THREAD_NULL;
+        OK(ABT_pool_pop_thread(other, &there));
+        EXPECT_EQ(there, thread);
+        OK(ABT_self_schedule(there, pool));
+        OK(ABT_thread_free(&thread));
+    }
+    EXPECT_EQ(calls, 0);
+    OK(ABT_key_free(&key));
+    OK(ABT_pool_free(&other));
+}
+
 class Direct : public Streams {};
 INSTANTIATE_TEST_SUITE_P(On, Direct, testing::Values(1, 2, 4));
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The owner's side of a stream's own pool, which is on the way of each change of thread. pool.c says how it works. */
+#ifndef ABT_POOL_H
+#define ABT_POOL_H
+
+#include "layer.h"
+
+/* True: the caller is the owner, and at the list. Inside. */
+static inline bool abt_pool_begin_own(struct abt_pool *pool, const struct worker *worker) {
+    if (load_relaxed(&pool->owner) != worker)
+        return false;
+    store_relaxed(&pool->busy, 1);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with revoke_locked's front_fence_all */
+    if (__builtin_expect(load_relaxed(&pool->owner) == worker, 1))
+        return true;
+    store_release(&pool->busy, 0);
+    return false;
+}
+
+static inline void abt_pool_end_own(struct abt_pool *pool) {
+    store_release(&pool->busy, 0); /* pairs with revoke_locked's load */
+}
+
+/* --- at the list ----------------------------------------------------------------------------------------- */
+
+/* What others have pushed goes to its end. */
+void abt_pool_empty_inbox(struct abt_pool *pool);
+
+static inline void abt_pool_look_at_inbox(struct abt_pool *pool) {
+    if (__builtin_expect(load_relaxed(&pool->inbox.count) != 0, 0))
+        abt_pool_empty_inbox(pool);
+}
+
+static inline void abt_pool_add_newest(struct abt_pool *pool, struct abt_thread *thread) {
+    thread->next = NULL;
+    thread->prev = pool->last;
+    if (pool->last != NULL)
+        pool->last->next = thread;
+    else
+        pool->first = thread;
+    pool->last = thread;
+}
+
+static inline void abt_pool_is_in_list(struct abt_pool *pool, struct abt_thread *thread) {
+    store_relaxed(&thread->in_pool, (uint8_t)ABT_IN_LIST);
+    store_release(&pool->count, pool->count + 1);
+}
+
+static inline struct abt_thread *abt_pool_take_oldest(struct abt_pool *pool) {
+    struct abt_thread *thread = pool->first;
+    if (thread == NULL)
+        return NULL;
+    struct abt_thread *next = thread->next;
+    pool->first = next;
+    if (next != NULL)
+        next->prev = NULL;
+    else
+        pool->last = NULL;
+    store_relaxed(&thread->in_pool, (uint8_t)ABT_IN_NONE);
+    store_release(&pool->count, pool->count - 1);
+    return thread;
+}
+
+#endif
