@@ -2,6 +2,7 @@
 /* Barriers, of threads and of streams. In that of streams anything may wait. */
 #include <stdlib.h>
 
+#include "direct.h"
 #include "objects.h"
 
 struct barrier {
@@ -21,7 +22,7 @@ static struct barrier *new_barrier(uint32_t count) {
 static void arrive(struct barrier *barrier) {
     abt_lock(&barrier->lock);
     if (++barrier->arrived < barrier->count) {
-        abt_wait_in(&barrier->list, &barrier->lock, TIMER_NEVER);
+        abt_wait_in(&barrier->list, &barrier->lock);
         return;
     }
     barrier->arrived = 0;

@@ -2,6 +2,7 @@
 /* Condition variables. Its waiters all have the same mutex. */
 #include <stdlib.h>
 
+#include "direct.h"
 #include "objects.h"
 
 struct cond {
@@ -36,7 +37,8 @@ ABT_EXPORT int ABT_cond_free(ABT_cond *handle) {
 }
 
 /* In the list before the mutex is free: a signal that comes then is not lost. */
-static int wait_until(struct cond *cond, ABT_mutex mutex, uint64_t deadline) {
+static inline __attribute__((always_inline)) int wait_until(struct cond *cond, ABT_mutex mutex,
+                                                            uint64_t deadline) {
     struct abt_waiter waiter;
     abt_lock(&cond->lock);
     if (cond->list.first != NULL && cond->mutex != mutex) {
@@ -48,7 +50,11 @@ static int wait_until(struct cond *cond, ABT_mutex mutex, uint64_t deadline) {
     abt_waitlist_add(&cond->list, &waiter);
     abt_unlock(&cond->lock);
     abt_mutex_unlock(mutex);
-    bool was_signalled = abt_wait_until(&waiter, &cond->list, &cond->lock, deadline);
+    bool was_signalled = true;
+    if (deadline == TIMER_NEVER)
+        abt_wait(&waiter);
+    else
+        was_signalled = abt_wait_until(&waiter, &cond->list, &cond->lock, deadline);
     abt_mutex_lock(mutex);
     return was_signalled ? ABT_SUCCESS : ABT_ERR_COND_TIMEDOUT;
 }

@@ -13,71 +13,7 @@
  * Units. A thread that ends leaves its unit and stack to the next that is new: either at once, or after the unit has rested in
  * stream->units. A joiner that may run on this stream runs next, as in Argobots. Once the end is published, the thread's descriptor
  * may be gone. */
-#include "pool.h"
-
-/* NULL: nothing, or the host is to look first. */
-static inline struct abt_thread *pick_next(const struct worker *worker, struct abt_thread *host) {
-    if (__builtin_expect(host->turns <= 1, 0))
-        return NULL;
-    struct abt_pool *only = host->picks->only;
-    struct abt_thread *next;
-    if (__builtin_expect(only != NULL && abt_pool_begin_own(only, worker), 1)) {
-        abt_pool_look_at_inbox(only);
-        next = abt_pool_take_oldest(only);
-        abt_pool_end_own(only);
-    } else {
-        next = abt_sched_pick(host->picks);
-    }
-    if (__builtin_expect(next != NULL, 1))
-        host->turns--;
-    return next;
-}
-
-/* `next` runs on this stream now, unless it is the host's to run. */
-static inline bool prepare(const struct abt_thread *host, struct abt_stream *stream,
-                           struct abt_thread *next) {
-    if (__builtin_expect(load_relaxed(&next->request) != 0 || next->kind != ABT_KIND_THREAD, 0))
-        return false;
-    if (__builtin_expect(next->flags & ABT_FLAG_PRIMARY && stream != abt.primary_stream, 0))
-        return false;
-    if (__builtin_expect(next->unit == NULL, 0) && !abt_get_unit(host, stream, next))
-        return false;
-    next->last_stream = stream;
-    store_relaxed(&next->state, ABT_THREAD_STATE_RUNNING);
-    return true;
-}
-
-/* `self` has announced itself. `next`, unless NULL, is the caller's to run. */
-static inline void go_to(struct worker *worker, struct abt_thread *host, struct thrum_unit *self,
-                         struct abt_thread *next, enum thrum_trace_kind why) {
-    struct thrum_unit *unit = worker->loop;
-    if (__builtin_expect(next != NULL && prepare(host, abt_stream_on(worker), next), 1))
-        unit = next->unit;
-    else
-        host->direct = next;
-    front_switch(worker, self, unit, why);
-}
-
-bool abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
-                      ABT_pool_context context, struct abt_thread *direct) {
-    if (__builtin_expect(host->picks == NULL || load_relaxed(&self->request) != 0 ||
-                             self->pool->type != ABT_POOL_OURS || host->turns <= 1,
-                         0))
-        return false;
-    struct thrum_unit *unit = worker->current;
-    unit_announce(unit);
-    abt_ready(self, context, false);
-    struct abt_thread *next = direct;
-    if (direct == NULL)
-        next = pick_next(worker, host);
-    else
-        host->turns--;
-    if (next == self)
-        store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
-    else
-        go_to(worker, host, unit, next, THRUM_TRACE_YIELD);
-    return true;
-}
+#include "direct.h"
 
 void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
                         struct abt_thread *direct) {
@@ -87,25 +23,13 @@ void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct a
     store_release(&self->state, ABT_THREAD_STATE_BLOCKED);
     struct abt_thread *next = direct;
     if (direct == NULL)
-        next = pick_next(worker, host);
+        next = abt_pick_next(worker, host);
     else
         host->turns--;
     if (next == self) /* resumed by another stream */
         store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
     else
-        go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
-}
-
-bool abt_wait_direct(struct worker *worker, struct abt_thread *self) {
-    struct abt_thread *host = abt_of_unit(worker->loop), *next;
-    if (host == NULL || host->picks == NULL || /* NULL: it is the primary, which joins in */
-        (next = pick_next(worker, host)) == NULL)
-        return false;
-    if (next == self)
-        store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
-    else
-        go_to(worker, host, worker->current, next, THRUM_TRACE_WAIT);
-    return true;
+        abt_go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
 }
 
 /* --- the end --------------------------------------------------------------------------------------------- */
@@ -142,7 +66,7 @@ struct abt_thread *abt_end(struct abt_thread *self) {
     self->unit = NULL;
     struct abt_thread *next = abt_thread_terminate_here(self, stream); /* `self` may be gone */
     if (next == NULL)
-        next = pick_next(worker, host);
+        next = abt_pick_next(worker, host);
     front_reset_float_control(unit);
     if (next != NULL && is_new(next)) {
         unit->arg = next;
@@ -156,7 +80,7 @@ struct abt_thread *abt_end(struct abt_thread *self) {
         return end_by_host(host, ABT_LEFT_WAITING, NULL, next);
     stream->units[stream->kept++] = unit;
     front_rest(unit);
-    go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
+    abt_go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
     leave();
     return unit->arg; /* abt_get_unit has set it */
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "direct.h"
 #include "objects.h"
 
 struct eventual {
@@ -42,12 +43,15 @@ ABT_EXPORT int ABT_eventual_free(ABT_eventual *handle) {
     return ABT_SUCCESS;
 }
 
-static int wait_until(struct eventual *eventual, void **value, uint64_t deadline) {
+static inline __attribute__((always_inline)) int wait_until(struct eventual *eventual, void **value,
+                                                            uint64_t deadline) {
     if (!load_acquire(&eventual->is_ready)) {
         abt_lock(&eventual->lock);
         if (eventual->is_ready)
             abt_unlock(&eventual->lock);
-        else if (!abt_wait_in(&eventual->list, &eventual->lock, deadline))
+        else if (deadline == TIMER_NEVER)
+            abt_wait_in(&eventual->list, &eventual->lock);
+        else if (!abt_wait_in_until(&eventual->list, &eventual->lock, deadline))
             return ABT_ERR_COND_TIMEDOUT;
     }
     if (value != NULL)
@@ -147,7 +151,7 @@ ABT_EXPORT int ABT_future_wait(ABT_future handle) {
     if (future->is_ready)
         abt_unlock(&future->lock);
     else
-        abt_wait_in(&future->list, &future->lock, TIMER_NEVER);
+        abt_wait_in(&future->list, &future->lock);
     return ABT_SUCCESS;
 }
 

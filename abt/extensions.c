@@ -12,7 +12,7 @@ ABT_EXPORT int thrum_abt_sleep(uint64_t ns) {
     struct abt_spin lock = {0};
     uint64_t now = timer_now();
     abt_lock(&lock);
-    abt_wait_in(&list, &lock, ns < TIMER_NEVER - 2 - now ? now + ns : TIMER_NEVER - 2);
+    abt_wait_in_until(&list, &lock, ns < TIMER_NEVER - 2 - now ? now + ns : TIMER_NEVER - 2);
     return ABT_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The end of a thread or a tasklet, and the wait for it. */
-#include "layer.h"
+#include "direct.h"
 
 /* From the exchange on the descriptor is the joiner's. */
 void abt_thread_terminate(struct abt_thread *thread) {
@@ -42,12 +42,12 @@ static void join_after_another(struct abt_thread *thread) {
     }
 }
 
-void abt_thread_join(struct abt_thread *thread) {
+static inline __attribute__((always_inline)) void join(struct abt_thread *thread) {
     struct abt_waiter waiter, *none = NULL;
     if (load_acquire(&thread->joiner) == ABT_JOIN_ENDED)
         return;
     abt_wait_begin(&waiter);
-    if (cas_acq_rel(&thread->joiner, &none, &waiter)) {
+    if (__builtin_expect(cas_acq_rel(&thread->joiner, &none, &waiter), 1)) {
         abt_wait(&waiter);
         return;
     }
@@ -56,13 +56,24 @@ void abt_thread_join(struct abt_thread *thread) {
         join_after_another(thread);
 }
 
-int abt_thread_wait_end(struct abt_thread *thread) {
+void abt_thread_join(struct abt_thread *thread) {
+    join(thread);
+}
+
+/* 0, or the error for a thread that may not be joined. */
+static inline int may_join(const struct abt_thread *thread) {
     ABT_CHECK(thread->kind != ABT_KIND_MAIN && !(thread->flags & ABT_FLAG_PRIMARY), ABT_ERR_INV_THREAD);
     ABT_CHECK(load_relaxed(&thread->state) != ABT_THREAD_STATE_RUNNING || /* as the caller is, and its host */
                   (thread != abt_self() && thread != abt_host_here()),
               ABT_ERR_INV_THREAD);
-    abt_thread_join(thread);
     return ABT_SUCCESS;
+}
+
+int abt_thread_wait_end(struct abt_thread *thread) {
+    int error = may_join(thread);
+    if (error == ABT_SUCCESS)
+        join(thread);
+    return error;
 }
 
 ABT_EXPORT int ABT_thread_join(ABT_thread thread) {
@@ -72,9 +83,10 @@ ABT_EXPORT int ABT_thread_join(ABT_thread thread) {
 
 ABT_EXPORT int ABT_thread_free(ABT_thread *thread) {
     ABT_CHECK_HANDLE(*thread, ABT_ERR_INV_THREAD);
-    int error = abt_thread_wait_end(abt_thread_of(*thread));
+    int error = may_join(abt_thread_of(*thread));
     if (error != ABT_SUCCESS)
         return error;
+    join(abt_thread_of(*thread));
     abt_thread_delete(abt_thread_of(*thread));
     *thread = ABT_THREAD_NULL;
     return ABT_SUCCESS;

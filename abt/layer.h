@@ -229,13 +229,8 @@ void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *d
 /* direct.c: in the host's place. From inside, but for abt_end and abt_units_drop. */
 /* Of the thread that has ended: the one that its unit runs next. NULL: the unit ends. */
 struct abt_thread *abt_end(struct abt_thread *self);
-/* The caller can run, and gives way. False: it is to leave. */
-bool abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
-                      ABT_pool_context context, struct abt_thread *direct);
 void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
                         struct abt_thread *direct);
-/* It waits, and may have been woken. False: the host is to be switched to. */
-bool abt_wait_direct(struct worker *worker, struct abt_thread *self);
 /* Units that this stream keeps go back. From: its main thread. */
 void abt_units_drop(struct abt_stream *stream);
 
@@ -318,9 +313,8 @@ struct abt_waitlist {
     struct abt_waiter *first, *last;
 };
 
-/* Between the two the waiter is put where its waker finds it. Region and all: front_wait_begin. */
-void abt_wait_begin(struct abt_waiter *waiter);
-void abt_wait(struct abt_waiter *waiter);
+/* Between abt_wait_begin and abt_wait (direct.h) the waiter is put where its waker finds it, or this is called. Region and all:
+ * front_wait_begin. */
 void abt_wait_not(struct abt_waiter *waiter);
 /* The waiter was taken from where it stood; it may be gone when this returns. */
 void abt_wake(struct abt_waiter *waiter);
@@ -350,9 +344,9 @@ static inline void abt_unlock_and_wake_all(struct abt_spin *lock, struct abt_wai
     abt_wake_all(first);
 }
 
-/* Waits in `list`, whose lock the caller holds and this releases; with a deadline (ns, CLOCK_MONOTONIC; TIMER_NEVER). False:
- * it came first. */
-bool abt_wait_in(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline);
+/* Waits in `list`, whose lock the caller holds and this releases; until a deadline (ns, CLOCK_MONOTONIC; TIMER_NEVER). False: it
+ * came first. */
+bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline);
 /* Likewise, of a waiter of the caller's, after abt_wait_begin, in the list already, the lock released. */
 bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct abt_spin *lock,
                     uint64_t deadline);

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "direct.h"
 #include "objects.h"
 
 enum { SPINS = 100, SPINS_UNTIL_YIELD = 1000 };
@@ -57,7 +58,7 @@ static __attribute__((noinline)) void lock_slow(struct mutex *mutex) {
             abt_unlock(&mutex->lock);
             return;
         }
-        abt_wait_in(&mutex->list, &mutex->lock, TIMER_NEVER);
+        abt_wait_in(&mutex->list, &mutex->lock);
     }
 }
 

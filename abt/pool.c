@@ -211,25 +211,13 @@ static __attribute__((noinline)) void push_shared(struct abt_pool *pool, struct 
 
 static inline void push_ours(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_context context,
                              bool was_blocked) {
-    if (__builtin_expect(!abt_pool_begin_own(pool, enter()), 0)) {
-        if (load_relaxed(&pool->owner) != ABT_POOL_SHARED)
-            push_inbox(pool, thread, was_blocked);
-        else
-            push_shared(pool, thread, context, was_blocked);
-        leave();
-        return;
-    }
-    if (__builtin_expect(load_relaxed(&pool->inbox.count) != 0, 0))
-        abt_pool_empty_inbox(pool);
-    abt_pool_add_newest(pool, thread);
-    abt_pool_is_in_list(pool, thread);
-    abt_pool_end_own(pool);
-    if (was_blocked)
-        store_release(&pool->own_blocked, load_relaxed(&pool->own_blocked) - 1);
-    bool has_sleepers = load_relaxed(&pool->sleepers) != 0;
+    if (__builtin_expect(abt_pool_begin_own(pool, enter()), 1))
+        abt_pool_push_own(pool, thread, was_blocked);
+    else if (load_relaxed(&pool->owner) != ABT_POOL_SHARED)
+        push_inbox(pool, thread, was_blocked);
+    else
+        push_shared(pool, thread, context, was_blocked);
     leave();
-    if (__builtin_expect(has_sleepers, 0))
-        abt_sleeper_wake(pool);
 }
 
 static inline size_t count_ours(const struct abt_pool *pool) {

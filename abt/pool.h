@@ -46,6 +46,18 @@ static inline void abt_pool_is_in_list(struct abt_pool *pool, struct abt_thread 
     store_release(&pool->count, pool->count + 1);
 }
 
+/* Leaves the list, after abt_pool_begin_own. */
+static inline void abt_pool_push_own(struct abt_pool *pool, struct abt_thread *thread, bool was_blocked) {
+    abt_pool_look_at_inbox(pool);
+    abt_pool_add_newest(pool, thread);
+    abt_pool_is_in_list(pool, thread);
+    abt_pool_end_own(pool);
+    if (was_blocked)
+        store_release(&pool->own_blocked, load_relaxed(&pool->own_blocked) - 1);
+    if (__builtin_expect(load_relaxed(&pool->sleepers) != 0, 0))
+        abt_sleeper_wake(pool);
+}
+
 static inline struct abt_thread *abt_pool_take_oldest(struct abt_pool *pool) {
     struct abt_thread *thread = pool->first;
     if (thread == NULL)

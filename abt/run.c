@@ -3,7 +3,7 @@
  *
  * All of it is done by the host. A guest that waits in an object's list may have been woken, and run elsewhere, when its host
  * is back: then nothing of it is looked at. */
-#include "layer.h"
+#include "direct.h"
 
 /* --- the guest's side ---------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 /* Readers-writer locks. Readers come in while writers wait, so a reader may lock again. */
 #include <stdlib.h>
 
+#include "direct.h"
 #include "objects.h"
 
 enum { READS, WRITES };
@@ -39,7 +40,7 @@ ABT_EXPORT int ABT_rwlock_rdlock(ABT_rwlock handle) {
     struct rwlock *lock = rwlock_of(handle);
     abt_lock(&lock->lock);
     if (lock->is_written) {
-        abt_wait_in(&lock->readers_waiting, &lock->lock, TIMER_NEVER);
+        abt_wait_in(&lock->readers_waiting, &lock->lock);
         return ABT_SUCCESS;
     }
     lock->readers++;
@@ -53,7 +54,7 @@ ABT_EXPORT int ABT_rwlock_wrlock(ABT_rwlock handle) {
     struct rwlock *lock = rwlock_of(handle);
     abt_lock(&lock->lock);
     if (lock->is_written || lock->readers > 0) {
-        abt_wait_in(&lock->writers_waiting, &lock->lock, TIMER_NEVER);
+        abt_wait_in(&lock->writers_waiting, &lock->lock);
         return ABT_SUCCESS;
     }
     lock->is_written = true;

@@ -5,7 +5,7 @@
  * the pool has sleepers under a lock under which the sleeper looks, too (pool.c); for other pools there is a fence on both
  * sides. So either the sleeper sees the push, or the push the sleeper. */
 #include "base/container_of.h"
-#include "layer.h"
+#include "direct.h"
 
 struct sleeper {
     struct abt_waiter waiter; /* first: the waitlist's */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "layer.h"
+#include "direct.h"
 
 struct abt_global abt;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;

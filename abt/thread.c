@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Creating a thread, giving its place to others, resuming it. */
-#include "layer.h"
+#include "direct.h"
 
 int abt_thread_create(struct abt_pool *pool, enum abt_kind kind, void (*fn)(void *), void *arg,
                       const struct abt_attr *attr, ABT_thread *result) {
@@ -12,7 +12,11 @@ int abt_thread_create(struct abt_pool *pool, enum abt_kind kind, void (*fn)(void
     }
     if (result != NULL)
         *result = abt_handle(thread);
-    abt_pool_push(pool, thread, ABT_POOL_CONTEXT_OP_THREAD_CREATE, false);
+    if (__builtin_expect(abt_pool_begin_own(pool, enter()), 1))
+        abt_pool_push_own(pool, thread, false);
+    else
+        abt_pool_push(pool, thread, ABT_POOL_CONTEXT_OP_THREAD_CREATE, false);
+    leave();
     return ABT_SUCCESS;
 }
 
@@ -129,15 +133,27 @@ ABT_EXPORT int ABT_thread_self_id(ABT_unit_id *id) {
 
 /* --- giving way ------------------------------------------------------------------------------------------ */
 
-ABT_EXPORT int ABT_thread_yield(void) {
+static __attribute__((noinline)) int yield_slowly(void) {
     struct abt_thread *host = abt_host_here();
-    if (__builtin_expect(host == NULL || host->tasklet != NULL || host->kind == ABT_KIND_MAIN, 0)) {
-        if (host != NULL && host->tasklet == NULL)
-            front_breathe(); /* a main scheduler: nothing else is to run there */
+    if (host == NULL || host->tasklet != NULL)
+        return ABT_SUCCESS;
+    if (host->kind == ABT_KIND_MAIN)
+        front_breathe(); /* nothing else is to run there */
+    else
+        abt_leave(ABT_LEFT_YIELDING, ABT_POOL_CONTEXT_OP_THREAD_YIELD, NULL);
+    return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_thread_yield(void) {
+    struct worker *worker = enter();
+    struct abt_thread *self = worker != NULL ? abt_of_unit(worker->current) : NULL;
+    if (__builtin_expect(self != NULL && self->kind == ABT_KIND_THREAD && self->tasklet == NULL, 1) &&
+        abt_yield_direct(worker, abt_of_unit(worker->loop), self, ABT_POOL_CONTEXT_OP_THREAD_YIELD, NULL)) {
+        leave();
         return ABT_SUCCESS;
     }
-    abt_leave(ABT_LEFT_YIELDING, ABT_POOL_CONTEXT_OP_THREAD_YIELD, NULL);
-    return ABT_SUCCESS;
+    leave();
+    return yield_slowly();
 }
 
 ABT_EXPORT int ABT_thread_yield_to(ABT_thread handle) {

@@ -5,27 +5,7 @@
  * A waiter stands in one list, under the lock of the object. The thread that takes it out, under that lock, wakes it: a waker, or the timer
  * of its deadline. */
 #include "base/container_of.h"
-#include "layer.h"
-
-void abt_wait_begin(struct abt_waiter *waiter) {
-    waiter->unit = front_wait_begin(&waiter->worker);
-    struct abt_thread *thread = waiter->worker != NULL ? abt_of_unit(waiter->unit) : NULL;
-    waiter->thread = thread != NULL && thread->kind != ABT_KIND_MAIN && thread->pool != NULL ? thread : NULL;
-    waiter->timed_out = false;
-    if (waiter->thread != NULL) {
-        store_relaxed(&thread->state, ABT_THREAD_STATE_BLOCKED);
-        abt_pool_add_blocked(thread->pool, 1);
-    }
-}
-
-/* A waker may be done with the waiter already: of it only what it said before is read. */
-void abt_wait(struct abt_waiter *waiter) {
-    struct worker *worker = waiter->worker;
-    if (waiter->thread != NULL && abt_wait_direct(worker, waiter->thread))
-        leave();
-    else
-        front_wait(worker, waiter->unit);
-}
+#include "direct.h"
 
 void abt_wait_not(struct abt_waiter *waiter) {
     if (waiter->thread != NULL) {
@@ -42,8 +22,10 @@ void abt_wake(struct abt_waiter *waiter) {
         front_wake(unit);
         return;
     }
+    const struct worker *worker = enter();
     front_woken(unit);
-    abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, true);
+    abt_ready_here(worker, thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, true);
+    leave();
 }
 
 void abt_wake_all(struct abt_waiter *first) {
@@ -114,7 +96,7 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
     return !waiter->timed_out;
 }
 
-bool abt_wait_in(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline) {
+bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline) {
     struct abt_waiter waiter;
     abt_wait_begin(&waiter);
     abt_waitlist_add(list, &waiter);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The next thread, in the host's place (direct.c): what is on the way of each change of thread. All of it is inlined: the return stack
+ * of the CPU predicts the returns of the thread that was left, so each level between a function of the interface and the
+ * switch costs a misprediction where the two have come there by different ways. */
+#ifndef ABT_DIRECT_H
+#define ABT_DIRECT_H
+
+#include "pool.h"
+
+/* abt_ready from inside. */
+static inline void abt_ready_here(const struct worker *worker, struct abt_thread *thread,
+                                  ABT_pool_context context, bool was_blocked) {
+    struct abt_pool *pool = thread->pool;
+    store_release(&thread->state, ABT_THREAD_STATE_READY);
+    if (__builtin_expect(abt_pool_begin_own(pool, worker), 1))
+        abt_pool_push_own(pool, thread, was_blocked);
+    else
+        abt_pool_push(pool, thread, context, was_blocked);
+}
+
+/* NULL: nothing, or the host is to look first. */
+static inline __attribute__((always_inline)) struct abt_thread *abt_pick_next(const struct worker *worker,
+                                                                              struct abt_thread *host) {
+    if (__builtin_expect(host->turns <= 1, 0))
+        return NULL;
+    struct abt_pool *only = host->picks->only;
+    struct abt_thread *next;
+    if (__builtin_expect(only != NULL && abt_pool_begin_own(only, worker), 1)) {
+        abt_pool_look_at_inbox(only);
+        next = abt_pool_take_oldest(only);
+        abt_pool_end_own(only);
+    } else {
+        next = abt_sched_pick(host->picks);
+    }
+    if (__builtin_expect(next != NULL, 1))
+        host->turns--;
+    return next;
+}
+
+/* `next` runs on this stream now, unless it is the host's to run. */
+static inline __attribute__((always_inline)) bool
+abt_prepare(const struct abt_thread *host, struct abt_stream *stream, struct abt_thread *next) {
+    if (__builtin_expect(load_relaxed(&next->request) != 0 || next->kind != ABT_KIND_THREAD, 0))
+        return false;
+    if (__builtin_expect(next->flags & ABT_FLAG_PRIMARY && stream != abt.primary_stream, 0))
+        return false;
+    if (__builtin_expect(next->unit == NULL, 0) && !abt_get_unit(host, stream, next))
+        return false;
+    next->last_stream = stream;
+    store_relaxed(&next->state, ABT_THREAD_STATE_RUNNING);
+    return true;
+}
+
+/* `self` has announced itself. `next`, unless NULL, is the caller's to run. */
+static inline __attribute__((always_inline)) void abt_go_to(struct worker *worker, struct abt_thread *host,
+                                                            struct thrum_unit *self, struct abt_thread *next,
+                                                            enum thrum_trace_kind why) {
+    struct thrum_unit *unit = worker->loop;
+    if (__builtin_expect(next != NULL && abt_prepare(host, abt_stream_on(worker), next), 1))
+        unit = next->unit;
+    else
+        host->direct = next;
+    front_switch(worker, self, unit, why);
+}
+
+/* The caller can run, and gives way, to `direct` unless that is NULL. False: it is to leave. Inside. */
+static inline __attribute__((always_inline)) bool
+abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
+                 ABT_pool_context context, struct abt_thread *direct) {
+    if (__builtin_expect(host == NULL || host->picks == NULL || load_relaxed(&self->request) != 0 ||
+                             self->pool->type != ABT_POOL_OURS || host->turns <= 1,
+                         0))
+        return false;
+    struct thrum_unit *unit = worker->current;
+    unit_announce(unit);
+    abt_ready_here(worker, self, context, false);
+    struct abt_thread *next = direct;
+    if (direct == NULL)
+        next = abt_pick_next(worker, host);
+    else
+        host->turns--;
+    if (next == self)
+        store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
+    else
+        abt_go_to(worker, host, unit, next, THRUM_TRACE_YIELD);
+    return true;
+}
+
+/* The caller waits, and may have been woken. False: the host is to be switched to. Inside. */
+static inline __attribute__((always_inline)) bool abt_wait_direct(struct worker *worker,
+                                                                  struct abt_thread *self) {
+    struct abt_thread *host = abt_of_unit(worker->loop), *next;
+    if (host == NULL || host->picks == NULL || /* NULL: it is the primary, which joins in */
+        (next = abt_pick_next(worker, host)) == NULL)
+        return false;
+    if (next == self)
+        store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
+    else
+        abt_go_to(worker, host, worker->current, next, THRUM_TRACE_WAIT);
+    return true;
+}
+
+/* --- waiting (wait.c) ------------------------------------------------------------------------------------- */
+
+static inline void abt_wait_begin(struct abt_waiter *waiter) {
+    waiter->unit = front_wait_begin(&waiter->worker);
+    struct abt_thread *thread = waiter->worker != NULL ? abt_of_unit(waiter->unit) : NULL;
+    waiter->thread = thread != NULL && thread->kind != ABT_KIND_MAIN && thread->pool != NULL ? thread : NULL;
+    waiter->timed_out = false;
+    if (__builtin_expect(waiter->thread != NULL, 1)) {
+        store_relaxed(&thread->state, ABT_THREAD_STATE_BLOCKED);
+        abt_pool_add_blocked(thread->pool, 1);
+    }
+}
+
+/* A waker may be done with the waiter already: of it only what it said before is read. */
+static inline __attribute__((always_inline)) void abt_wait(const struct abt_waiter *waiter) {
+    struct worker *worker = waiter->worker;
+    if (__builtin_expect(waiter->thread != NULL, 1) && abt_wait_direct(worker, waiter->thread))
+        leave();
+    else
+        front_wait(worker, waiter->unit);
+}
+
+/* Waits in `list`, whose lock the caller holds and this releases. */
+static inline __attribute__((always_inline)) void abt_wait_in(struct abt_waitlist *list,
+                                                              struct abt_spin *lock) {
+    struct abt_waiter waiter;
+    abt_wait_begin(&waiter);
+    abt_waitlist_add(list, &waiter);
+    abt_unlock(lock);
+    abt_wait(&waiter);
+}
+
+#endif
