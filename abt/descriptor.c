@@ -3,53 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layer.h"
+#include "descriptor.h"
 
-/* What this kernel thread keeps for later use. Without preemption no other thread comes in between. */
-enum { CACHE_MAX = 4096 };
-static __thread struct abt_thread *cache;
-static __thread unsigned cached;
-
-/* With 0 in what most threads do not use. */
-static struct abt_thread *descriptor_get(void) {
-    enter();
-    struct abt_thread *thread = cache;
-    if (__builtin_expect(thread != NULL, 1)) {
-        cache = thread->next;
-        cached--;
-        leave();
-        return thread;
-    }
-    leave();
-    return calloc(1, sizeof *thread);
-}
-
-static void descriptor_put(struct abt_thread *thread) {
-    if (__builtin_expect(load_relaxed(&thread->has_more), 0)) {
-        const size_t more = offsetof(struct abt_thread, values);
-        memset((char *)thread + more, 0, sizeof *thread - more);
-    }
-    if (__builtin_expect(enter() != NULL && cached < CACHE_MAX, 1)) {
-        thread->next = cache;
-        cache = thread;
-        cached++;
-        leave();
-        return;
-    }
-    leave();
-    free(thread);
-}
+__thread struct abt_cache abt_cache __attribute__((visibility("hidden")));
 
 void abt_thread_cache_flush(void) {
-    while (cache != NULL) {
-        struct abt_thread *thread = cache;
-        cache = thread->next;
+    while (abt_cache.first != NULL) {
+        struct abt_thread *thread = abt_cache.first;
+        abt_cache.first = thread->next;
         free(thread);
     }
-    cached = 0;
+    abt_cache.count = 0;
 }
 
-static __attribute__((noinline)) void set_attributes(struct abt_thread *thread, const struct abt_attr *attr) {
+void abt_thread_set_attributes(struct abt_thread *thread, const struct abt_attr *attr) {
     thread->stack_size = attr->stack_size;
     thread->stack = attr->stack;
     if (attr->migrated != NULL) {
@@ -59,38 +26,6 @@ static __attribute__((noinline)) void set_attributes(struct abt_thread *thread, 
     }
     if (!attr->migratable)
         thread->flags &= ~(uint32_t)ABT_FLAG_MIGRATABLE;
-}
-
-struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
-                                  const struct abt_attr *attr, bool named) {
-    struct abt_thread *thread = descriptor_get();
-    if (__builtin_expect(thread == NULL, 0))
-        return NULL;
-    thread->unit = NULL;
-    thread->fn = fn;
-    thread->arg = arg;
-    thread->pool = NULL;
-    thread->last_stream = NULL;
-    thread->joiner = NULL;
-    thread->state = ABT_THREAD_STATE_READY;
-    thread->flags = (named ? ABT_FLAG_NAMED : 0U) | ABT_FLAG_MIGRATABLE;
-    thread->request = 0;
-    thread->kind = (uint8_t)kind;
-    thread->in_pool = ABT_IN_NONE;
-    thread->has_more = false;
-    thread->stack_size = abt.stack_size;
-    thread->stack = NULL;
-    if (__builtin_expect(attr != NULL, 0))
-        set_attributes(thread, attr);
-    if (__builtin_expect(pool == NULL, 0))
-        return thread;
-    if (__builtin_expect(pool->type == ABT_POOL_OURS, 1)) {
-        thread->pool = pool;
-    } else if (abt_thread_associate(thread, pool) != ABT_SUCCESS) {
-        descriptor_put(thread);
-        return NULL;
-    }
-    return thread;
 }
 
 static void give_unit_back(struct abt_thread *thread) {
@@ -146,12 +81,21 @@ void abt_thread_dissociate(struct abt_thread *thread) {
     thread->pool = NULL;
 }
 
+/* Calls the program's functions. */
+__attribute__((noinline)) void abt_thread_clear(struct abt_thread *thread) {
+    abt_values_delete(thread);
+    give_unit_back(thread);
+    const size_t more = offsetof(struct abt_thread, values);
+    memset((char *)thread + more, 0, sizeof *thread - more);
+}
+
+struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
+                                  const struct abt_attr *attr, bool named) {
+    return abt_descriptor_new(kind, pool, fn, arg, attr, named);
+}
+
 void abt_thread_delete(struct abt_thread *thread) {
-    if (__builtin_expect(load_relaxed(&thread->has_more), 0)) {
-        abt_values_delete(thread);
-        give_unit_back(thread);
-    }
-    descriptor_put(thread);
+    abt_descriptor_delete(thread);
 }
 
 uint64_t abt_thread_id(struct abt_thread *thread) {

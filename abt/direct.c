@@ -56,7 +56,29 @@ static struct abt_thread *end_by_host(struct abt_thread *host, enum abt_left why
     return NULL;
 }
 
-struct abt_thread *abt_end(struct abt_thread *self) {
+/* abt_thread_terminate of one that has no unit any more. Returns a joiner that may run on this stream at once, and is the caller's
+ * to run; one that last ran elsewhere is woken there. */
+static inline struct abt_thread *terminate_here(struct abt_thread *thread, const struct abt_stream *stream) {
+    if (!(load_relaxed(&thread->flags) & ABT_FLAG_NAMED)) {
+        abt_thread_delete(thread);
+        return NULL;
+    }
+    store_release(&thread->state, ABT_THREAD_STATE_TERMINATED);
+    struct abt_waiter *waiter = exchange_acq_rel(&thread->joiner, ABT_JOIN_ENDED);
+    if (waiter == NULL)
+        return NULL;
+    struct abt_thread *joiner = waiter->thread;
+    if (joiner == NULL || joiner->last_stream != stream || joiner->pool->type != ABT_POOL_OURS) {
+        abt_wake(waiter);
+        return NULL;
+    }
+    front_woken(waiter->unit);
+    abt_pool_add_blocked(joiner->pool, -1);
+    return joiner;
+}
+
+/* The thread that the caller's unit runs next; NULL: it ends. Inlined: this returns to one place whatever it was resumed for. */
+static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_thread *self) {
     struct worker *worker = enter();
     struct thrum_unit *unit = worker->current;
     struct abt_thread *host = abt_of_unit(worker->loop);
@@ -64,7 +86,7 @@ struct abt_thread *abt_end(struct abt_thread *self) {
         return end_by_host(host, ABT_LEFT_ENDED, self, NULL);
     struct abt_stream *stream = abt_stream_on(worker);
     self->unit = NULL;
-    struct abt_thread *next = abt_thread_terminate_here(self, stream); /* `self` may be gone */
+    struct abt_thread *next = terminate_here(self, stream); /* `self` may be gone */
     if (next == NULL)
         next = abt_pick_next(worker, host);
     front_reset_float_control(unit);
@@ -83,6 +105,27 @@ struct abt_thread *abt_end(struct abt_thread *self) {
     abt_go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
     leave();
     return unit->arg; /* abt_get_unit has set it */
+}
+
+/* One thread, or several in turn. The result is the unit's `arg`, where abt_of_unit reads whose unit it is: it stays
+ * what it is. */
+void *abt_thread_entry(void *arg) {
+    struct abt_thread *self = arg, *last;
+    do {
+        last = self;
+        if (__builtin_expect(abt.guard != ABT_GUARD_NONE, 0))
+            abt_guard_set(self);
+        self->fn(self->arg);
+        if (__builtin_expect(load_relaxed(&self->flags) & ABT_FLAG_GUARDED, 0))
+            abt_guard_clear(self);
+        if (__builtin_expect(self->kind == ABT_KIND_MAIN, 0)) { /* its host is its worker's own loop */
+            abt_thread_cache_flush();
+            abt_thread_terminate(self);
+            return arg;
+        }
+        self = end(self);
+    } while (self != NULL);
+    return last;
 }
 
 void abt_units_drop(struct abt_stream *stream) {

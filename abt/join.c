@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The end of a thread or a tasklet, and the wait for it. */
+#include "descriptor.h"
 #include "direct.h"
 
 /* From the exchange on the descriptor is the joiner's. */
@@ -12,26 +13,6 @@ void abt_thread_terminate(struct abt_thread *thread) {
     struct abt_waiter *joiner = exchange_acq_rel(&thread->joiner, ABT_JOIN_ENDED);
     if (joiner != NULL)
         abt_wake(joiner);
-}
-
-/* Its descriptor is in order, but it has no unit any more. A joiner that last ran elsewhere is woken there. */
-struct abt_thread *abt_thread_terminate_here(struct abt_thread *thread, const struct abt_stream *stream) {
-    if (!(load_relaxed(&thread->flags) & ABT_FLAG_NAMED)) {
-        abt_thread_delete(thread);
-        return NULL;
-    }
-    store_release(&thread->state, ABT_THREAD_STATE_TERMINATED);
-    struct abt_waiter *waiter = exchange_acq_rel(&thread->joiner, ABT_JOIN_ENDED);
-    if (waiter == NULL)
-        return NULL;
-    struct abt_thread *joiner = waiter->thread;
-    if (joiner == NULL || joiner->last_stream != stream || joiner->pool->type != ABT_POOL_OURS) {
-        abt_wake(waiter);
-        return NULL;
-    }
-    front_woken(waiter->unit);
-    abt_pool_add_blocked(joiner->pool, -1);
-    return joiner;
 }
 
 /* A second one polls. */
@@ -87,7 +68,7 @@ ABT_EXPORT int ABT_thread_free(ABT_thread *thread) {
     if (error != ABT_SUCCESS)
         return error;
     join(abt_thread_of(*thread));
-    abt_thread_delete(abt_thread_of(*thread));
+    abt_descriptor_delete(abt_thread_of(*thread));
     *thread = ABT_THREAD_NULL;
     return ABT_SUCCESS;
 }

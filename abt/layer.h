@@ -202,9 +202,6 @@ int abt_thread_may_migrate(const struct abt_thread *thread);
 
 /* join.c: it has ended, and is off its stack. */
 void abt_thread_terminate(struct abt_thread *thread);
-/* ... or stands on one that is not its own any more. Returns a joiner that may run on this stream at once, and is the caller's to
- * run. */
-struct abt_thread *abt_thread_terminate_here(struct abt_thread *thread, const struct abt_stream *stream);
 /* Until it has ended, whatever it is. */
 void abt_thread_join(struct abt_thread *thread);
 /* ... or the error for a thread that may not be joined. */
@@ -216,9 +213,9 @@ void abt_guard_set(struct abt_thread *thread);
 void abt_guard_clear(struct abt_thread *thread);
 enum abt_guard_mode abt_guard_mode_of(const char *text);
 
-/* run.c: the function of a unit of the core that runs a thread. */
+/* direct.c: the function of a unit of the core that runs a thread. */
 void *abt_thread_entry(void *thread);
-/* `host` is the caller. */
+/* run.c: `host` is the caller. */
 void abt_run(struct abt_thread *host, struct abt_thread *thread);
 /* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */
 void abt_run_primary(struct abt_thread *host);
@@ -226,9 +223,7 @@ void abt_run_primary(struct abt_thread *host);
 bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, struct abt_thread *thread);
 /* The caller, a guest, leaves. */
 void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *direct);
-/* direct.c: in the host's place. From inside, but for abt_end and abt_units_drop. */
-/* Of the thread that has ended: the one that its unit runs next. NULL: the unit ends. */
-struct abt_thread *abt_end(struct abt_thread *self);
+/* direct.c: of a guest, from inside. It suspends itself, and `direct`, unless NULL, runs next. */
 void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
                         struct abt_thread *direct);
 /* Units that this stream keeps go back. From: its main thread. */

@@ -27,27 +27,6 @@ void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *d
     front_leave();
 }
 
-/* One thread, or several in turn (direct.c). The result is the unit's `arg`, where abt_of_unit reads whose unit it is: it stays
- * what it is. */
-void *abt_thread_entry(void *arg) {
-    struct abt_thread *self = arg, *last;
-    do {
-        last = self;
-        if (__builtin_expect(abt.guard != ABT_GUARD_NONE, 0))
-            abt_guard_set(self);
-        self->fn(self->arg);
-        if (__builtin_expect(load_relaxed(&self->flags) & ABT_FLAG_GUARDED, 0))
-            abt_guard_clear(self);
-        if (__builtin_expect(self->kind == ABT_KIND_MAIN, 0)) { /* its host is its worker's own loop */
-            abt_thread_cache_flush();
-            abt_thread_terminate(self);
-            return arg;
-        }
-        self = abt_end(self);
-    } while (self != NULL);
-    return last;
-}
-
 /* --- the host's side ----------------------------------------------------------------------------------- */
 
 void abt_ready(struct abt_thread *thread, ABT_pool_context context, bool was_blocked) {

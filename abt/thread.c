@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Creating a thread, giving its place to others, resuming it. */
+#include "descriptor.h"
 #include "direct.h"
 
 int abt_thread_create(struct abt_pool *pool, enum abt_kind kind, void (*fn)(void *), void *arg,
                       const struct abt_attr *attr, ABT_thread *result) {
-    struct abt_thread *thread = abt_thread_new(kind, pool, fn, arg, attr, result != NULL);
+    struct abt_thread *thread = abt_descriptor_new(kind, pool, fn, arg, attr, result != NULL);
     if (__builtin_expect(thread == NULL, 0)) {
         if (result != NULL)
             *result = ABT_THREAD_NULL;
