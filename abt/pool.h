@@ -10,7 +10,7 @@ static inline bool abt_pool_begin_own(struct abt_pool *pool, const struct worker
     if (load_relaxed(&pool->owner) != worker)
         return false;
     store_relaxed(&pool->busy, 1);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with revoke_locked's front_fence_all */
+    fence_compiler(); /* pairs with revoke_locked's front_fence_all */
     if (__builtin_expect(load_relaxed(&pool->owner) == worker, 1))
         return true;
     store_release(&pool->busy, 0);
