@@ -85,6 +85,14 @@ void parallel_invoke(F &&f, G &&g) {
     second.take();
 }
 
+/* Likewise of more. Throws the exception of the first of them, in the order of the arguments, that threw. */
+template <class F, class G, class H, class... Rest>
+void parallel_invoke(F &&f, G &&g, H &&h, Rest &&...rest) {
+    thrum::parallel_invoke(std::forward<F>(f), [&] {
+        thrum::parallel_invoke(std::forward<G>(g), std::forward<H>(h), std::forward<Rest>(rest)...);
+    });
+}
+
 } // namespace thrum
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parallel loops and reductions.
+/* Parallel loops, reductions and sorting.
  *
  *     std::vector<double> numbers(1000000, 2);
  *     thrum::for_each(numbers, [](double &x) { x = x * x; });
- *     thrum::for_each(std::size_t{0}, numbers.size(), [&](std::size_t i) { numbers[i] += 1; });
+ *     thrum::for_each(0, numbers.size(), [&](std::size_t i) { numbers[i] += 1; });
  *     const double sum = thrum::reduce(numbers.begin(), numbers.end(), 0.0);
  *     const long squares = thrum::reduce(0, 1000, 0L, std::plus(), [](long i) { return i * i; });
+ *     thrum::sort(numbers, std::greater());
  *
  * A range is halved until at most `grain` elements are left, which one thread processes in order. By default `grain` is an
  * eighth of each worker's share. If a thread cannot be created, the caller processes its part. If several parts throw, the
@@ -18,6 +19,8 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "thrum/hpp/branch.hpp"
@@ -37,6 +40,19 @@ decltype(auto) element(I first, std::size_t i) {
     else
         return first[static_cast<std::iter_difference_t<I>>(i)];
 }
+
+/* The bounds of a loop that have different types, as one that holds both. */
+template <std::integral A, std::integral B>
+struct bounds {
+    using type = std::common_type_t<A, B>;
+    type first, last;
+
+    bounds(A a, B b) : first(static_cast<type>(a)), last(static_cast<type>(b)) {
+        if (!std::in_range<type>(a) || !std::in_range<type>(b))
+            throw std::out_of_range(
+                "thrum: a bound of a loop is negative, and the other one's type has no sign");
+    }
+};
 
 template <class I>
 std::size_t count(I first, I last) {
@@ -91,6 +107,23 @@ struct sum {
     }
 };
 
+template <class Compare>
+struct sorting {
+    std::size_t grain;
+    Compare &compare;
+
+    template <class I>
+    void run(I first, I last) {
+        if (detail::count(first, last) <= grain) {
+            std::sort(first, last, std::ref(compare));
+            return;
+        }
+        const I middle = first + (last - first) / 2;
+        std::nth_element(first, middle, last, std::ref(compare));
+        thrum::parallel_invoke([=, this] { run(first, middle); }, [=, this] { run(middle + 1, last); });
+    }
+};
+
 } // namespace detail
 
 template <loop_index I, class F>
@@ -98,6 +131,14 @@ void for_each(I first, I last, F f, std::size_t grain = 0) {
     const std::size_t count = detail::count(first, last);
     if (count != 0)
         detail::loop<I, F>{first, detail::grain_for(count, grain), f}.run(0, count);
+}
+
+/* Bounds of two integer types, such as 0 and size(): f gets their common type. Throws std::out_of_range if that cannot hold
+ * a negative bound. */
+template <std::integral A, std::integral B, class F>
+requires(!std::same_as<A, B>) void for_each(A first, B last, F f, std::size_t grain = 0) {
+    const detail::bounds<A, B> both(first, last);
+    thrum::for_each(both.first, both.last, std::ref(f), grain);
 }
 
 template <class Range, class F>
@@ -117,6 +158,33 @@ T reduce(I first, I last, T init, Op op = {}, Map map = {}, std::size_t grain = 
         return init;
     detail::sum<T, I, Op, Map> sum{first, detail::grain_for(count, grain), op, map};
     return std::invoke(op, std::move(init), sum.of(0, count));
+}
+
+template <std::integral A, std::integral B, class T, class Op = std::plus<>, class Map = std::identity>
+requires(!std::same_as<A, B>) T
+    reduce(A first, B last, T init, Op op = {}, Map map = {}, std::size_t grain = 0) {
+    const detail::bounds<A, B> both(first, last);
+    return thrum::reduce(both.first, both.last, std::move(init), std::move(op), std::move(map), grain);
+}
+
+/* As std::sort, which sorts parts of at most `grain` elements. Equal elements may change places. If `compare` throws, or a move,
+ * all elements are there, in any order. The upper levels divide by std::nth_element in one thread: n elements take about
+ * twice as long as one such division, however many workers there are. */
+template <std::random_access_iterator I, class Compare = std::less<>>
+void sort(I first, I last, Compare compare = {}, std::size_t grain = 0) {
+    const std::size_t count = detail::count(first, last);
+    if (count > 1)
+        detail::sorting<Compare>{std::max(detail::grain_for(count, grain), std::size_t{2}), compare}.run(
+            first, last);
+}
+
+template <class Range, class Compare = std::less<>>
+requires requires(Range &range) {
+    { std::begin(range) } -> std::random_access_iterator;
+    { std::end(range) } -> std::same_as<decltype(std::begin(range))>;
+}
+void sort(Range &&range, Compare compare = {}, std::size_t grain = 0) {
+    thrum::sort(std::begin(range), std::end(range), std::ref(compare), grain);
 }
 
 } // namespace thrum

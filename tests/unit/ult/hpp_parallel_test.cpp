@@ -3,6 +3,7 @@
 // thrum::branch, task_group, and the loops and sums made of them.
 #include <array>
 #include <climits>
+#include <memory>
 #include <numeric>
 
 #include "faults.hpp"
@@ -190,6 +191,87 @@ TEST_P(HppParallel, ForEach) {
         EXPECT_EQ(sum, 110);
         thrum::for_each(6, -5, [&](int) { sum = 0; });
         EXPECT_EQ(sum, 110);
+    });
+}
+
+// As in for_each(0, numbers.size(), f).
+TEST_P(HppParallel, BoundsOfTwoTypes) {
+    everywhere([] {
+        std::vector<std::atomic<int>> seen(100);
+        thrum::for_each(0, seen.size(), [&](auto i) {
+            static_assert(std::is_same_v<decltype(i), std::size_t>);
+            seen[i]++;
+        });
+        EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](auto &one) { return one == 1; }));
+        EXPECT_EQ(thrum::reduce(0, seen.size(), std::size_t{0}), 4950U);
+        EXPECT_EQ(thrum::reduce(-10, std::int64_t{11}, std::int64_t{0}), 0);
+        EXPECT_THROW(thrum::for_each(-1, seen.size(), [&](std::size_t i) { seen[i % 100]++; }),
+                     std::out_of_range);
+        EXPECT_THROW(thrum::reduce(seen.size(), -1, std::size_t{0}), std::out_of_range);
+        EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](auto &one) { return one == 1; }));
+    });
+}
+
+TEST_P(HppParallel, InvokesMany) {
+    everywhere([] {
+        thrum::latch all(4);
+        std::atomic<int> ended{0};
+        const auto meet = [&] {
+            all.arrive_and_wait();
+            ended++;
+        };
+        thrum::parallel_invoke(meet, meet, meet, meet);
+        EXPECT_EQ(ended, 4);
+        thrum::parallel_invoke([&] { ended++; }, [&, held = Counted()]() mutable { ended++; },
+                               [&] { ended++; });
+        EXPECT_EQ(ended, 7);
+        try {
+            thrum::parallel_invoke([&] { ended++; }, [] { throw Thrown("second"); },
+                                   [] { throw Thrown("third"); });
+            ADD_FAILURE();
+        } catch (const Thrown &thrown) {
+            EXPECT_STREQ(thrown.what(), "second");
+        }
+        EXPECT_EQ(ended, 8);
+    });
+}
+
+// Moves only, and is compared by what it holds.
+struct Held {
+    std::unique_ptr<unsigned> number;
+    bool operator<(const Held &other) const { return *number < *other.number; }
+};
+
+TEST_P(HppParallel, Sorts) {
+    everywhere([] {
+        for (const std::size_t count : {0, 1, 2, 3, 100, 3001})
+            for (const std::size_t grain : {0, 1, 10}) {
+                std::vector<unsigned> numbers(count);
+                std::generate(numbers.begin(), numbers.end(),
+                              [x = 1U]() mutable { return x = x * 48271U % 1009U; });
+                std::vector<unsigned> expected = numbers;
+                std::sort(expected.begin(), expected.end());
+                std::vector<Held> held;
+                for (const unsigned number : numbers)
+                    held.push_back({std::make_unique<unsigned>(number)});
+                thrum::sort(held.begin(), held.end(), std::less(), grain);
+                EXPECT_TRUE(
+                    std::equal(held.begin(), held.end(), expected.begin(), expected.end(),
+                               [](const Held &one, unsigned number) { return *one.number == number; }));
+                thrum::sort(numbers, std::greater(), grain);
+                EXPECT_TRUE(std::equal(numbers.begin(), numbers.end(), expected.rbegin(), expected.rend()));
+            }
+        std::vector<int> numbers(1000);
+        std::iota(numbers.rbegin(), numbers.rend(), 0);
+        std::atomic<int> compared{0};
+        EXPECT_THROW(thrum::sort(numbers,
+                                 [&](int a, int b) {
+                                     if (++compared == 2000)
+                                         throw Thrown();
+                                     return a < b;
+                                 }),
+                     Thrown);
+        EXPECT_EQ(std::accumulate(numbers.begin(), numbers.end(), 0), 499500);
     });
 }
 
