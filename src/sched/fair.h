@@ -44,15 +44,26 @@ static inline void fair_init(struct fair *fair) {
     *fair = (struct fair){.source = FAIR_NONE};
 }
 
-/* What was picked out of turn, if anything was, has run up to now. */
-static inline void fair_settle(struct fair *fair, uint64_t now) {
+/* What was picked out of turn, if anything was, has run up to now, for at most so long. */
+static inline void fair_settle_within(struct fair *fair, uint64_t now, uint64_t most) {
     if (fair->source == FAIR_NONE)
         return;
     uint64_t least = FAIR_US * ticks_per_us(), ran = now - fair->since;
+    ran = ran < most ? ran : most;
     uint64_t *due = &fair->due[fair->source], *other = &fair->due[1 - fair->source];
     *due = now + (ran > least ? ran : least);
     *other = (*other > fair->since ? *other : fair->since) + ran;
     fair->source = FAIR_NONE;
+}
+
+static inline void fair_settle(struct fair *fair, uint64_t now) {
+    fair_settle_within(fair, now, UINT64_MAX);
+}
+
+/* ... up to the tick that came at the end of its turn, or before. If that was late, the kernel ran other things meanwhile: not
+ * the unit. */
+static inline void fair_settle_turn(struct fair *fair, uint64_t now) {
+    fair_settle_within(fair, now, TURN_US * ticks_per_us());
 }
 
 static inline void fair_begin(struct fair *fair, enum fair_source source, uint64_t now) {

@@ -80,7 +80,7 @@ struct thrum_unit *pick_slow(struct worker *worker) {
 }
 
 struct thrum_unit *pick_preferred(struct worker *worker) {
-    fair_settle(&worker->fair, arch_ticks());
+    fair_settle_turn(&worker->fair, arch_ticks());
     return pick_own(worker);
 }
 
