@@ -16,14 +16,20 @@ ABT_EXPORT int thrum_abt_sleep(uint64_t ns) {
     return ABT_SUCCESS;
 }
 
+static void add_blocked(struct abt_pool *pool, int32_t count) {
+    enter();
+    abt_pool_add_blocked(pool, count);
+    leave();
+}
+
 ABT_EXPORT int thrum_abt_blocking(void *(*fn)(void *), void *arg, void **result) {
     const struct abt_thread *self = abt_self();
     ABT_CHECK(fn != NULL, ABT_ERR_INV_ARG);
     struct abt_pool *pool = self != NULL ? self->pool : NULL;
     if (pool != NULL)
-        abt_pool_add_blocked(pool, 1);
+        add_blocked(pool, 1);
     int error = thrum_blocking(fn, arg, result);
     if (pool != NULL)
-        abt_pool_add_blocked(pool, -1);
+        add_blocked(pool, -1);
     return error == 0 ? ABT_SUCCESS : error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;
 }

@@ -402,7 +402,7 @@ struct abt_pool {
 
 #define ABT_POOL_SHARED ((struct worker *)1)
 
-/* So many more of this pool's threads wait. The caller stays on its kernel thread meanwhile. */
+/* So many more of this pool's threads wait. Inside. */
 static inline void abt_pool_add_blocked(struct abt_pool *pool, int32_t count) {
     if (__builtin_expect(load_relaxed(&pool->owner) == worker_here(), 1))
         store_release(&pool->own_blocked, load_relaxed(&pool->own_blocked) + (uint32_t)count);

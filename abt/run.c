@@ -111,7 +111,9 @@ static void see_to(struct abt_thread *host) {
             abt_ready(guest, host->left_context, false);
         break;
     case ABT_LEFT_SUSPENDED:
+        enter();
         abt_pool_add_blocked(guest->pool, 1);
+        leave();
         store_release(&guest->state, ABT_THREAD_STATE_BLOCKED);
         break;
     case ABT_LEFT_REPLACING: store_release(&guest->state, ABT_THREAD_STATE_BLOCKED); break;
@@ -137,8 +139,6 @@ static __attribute__((noinline)) bool is_elsewhere(struct abt_thread *primary, s
 void abt_run(struct abt_thread *host, struct abt_thread *thread) {
     abt_has_more(host);
     while (thread != NULL) {
-        if (__builtin_expect(host->turns <= 1 && host->picks != NULL, 0)) /* not before the last of a chain */
-            abt_sched_look(host->picks, host);
         struct abt_stream *stream = abt_stream_here();
         if (__builtin_expect(load_relaxed(&thread->request) != 0, 0) && meet_requests(thread))
             return;
@@ -160,6 +160,8 @@ void abt_run(struct abt_thread *host, struct abt_thread *thread) {
         thread = host->direct;
         host->direct = NULL;
         see_to(host);
+        if (__builtin_expect(thread != NULL && host->picks != NULL && host->turns <= 1, 0))
+            abt_sched_look(host->picks, host); /* a chain of them does not come back to the scheduler */
     }
 }
 

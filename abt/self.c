@@ -137,7 +137,9 @@ static int take_blocked(ABT_thread handle) {
     struct abt_thread *thread = abt_thread_of(handle);
     ABT_CHECK(load_acquire(&thread->state) == ABT_THREAD_STATE_BLOCKED, ABT_ERR_INV_THREAD);
     store_relaxed(&thread->state, ABT_THREAD_STATE_READY);
+    enter();
     abt_pool_add_blocked(thread->pool, -1);
+    leave();
     return ABT_SUCCESS;
 }
 

@@ -89,7 +89,9 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
         fetch_sub_relaxed(&pool->timed, 1);
         if (load_relaxed(&thread->state) ==
             ABT_THREAD_STATE_BLOCKED) { /* the deadline was over: it has not waited */
+            enter();
             abt_pool_add_blocked(pool, -1);
+            leave();
             store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
         }
     }
