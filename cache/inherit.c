@@ -239,8 +239,10 @@ INTERPOSE int capset(void *header, const void *data) {
     return answer;
 }
 
-/* These two answer with the former id, whether or not they changed it. */
+/* These two answer with the former id, whether or not they changed it. No id is -1: programs only ask with it. */
 INTERPOSE int setfsuid(uid_t uid) {
+    if (uid == (uid_t)-1)
+        return REAL(setfsuid)(uid);
     inherit_rights_coming();
     int former = REAL(setfsuid)(uid);
     if ((uid_t)former != uid)
@@ -249,6 +251,8 @@ INTERPOSE int setfsuid(uid_t uid) {
 }
 
 INTERPOSE int setfsgid(gid_t gid) {
+    if (gid == (gid_t)-1)
+        return REAL(setfsgid)(gid);
     inherit_rights_coming();
     int former = REAL(setfsgid)(gid);
     if ((gid_t)former != gid)

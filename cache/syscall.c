@@ -50,6 +50,11 @@ static void before(long number, const long *a) {
             kthread_main_exits();
         break;
     case SYS_exit_group: report_once(); break;
+    case SYS_setfsuid:
+    case SYS_setfsgid:
+        if ((uint32_t)a[0] != UINT32_MAX) /* which only asks */
+            inherit_rights_coming();
+        break;
     case SYS_perf_event_open: break; /* its class is in memory that the kernel may not be able to read */
     default:
         if (call_class(number, a) == CALL_RIGHTS)

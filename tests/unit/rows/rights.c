@@ -201,6 +201,25 @@ static void other_thread_changes_its_own(void) {
     PREMISE(!c || c->idle >= IDLE - 1, "%d are idle", (int)c->idle);
 }
 
+// No file id is -1: programs only ask with it.
+static void *ask_for_file_ids(void *arg) {
+    setfsuid((uid_t)-1);
+    setfsgid((gid_t)-1);
+    syscall(SYS_setfsuid, -1);
+    syscall(SYS_setfsgid, -1);
+    return arg;
+}
+static void asking_changes_nothing(void) {
+    warm_threads(IDLE);
+    pid_t first = run_thread(ask_for_file_ids, NULL);
+    expect_reused(first, run_thread(do_nothing, NULL));
+    const volatile struct thrum_cache_counters *c = counters();
+    int idle = c ? (int)c->idle : 0;
+    ask_for_file_ids(NULL);
+    if (c)
+        CHECK_EQ((int)c->idle, idle);
+}
+
 #define CASE(name)                                                                                           \
     { #name, name, FAILS_WHEN_SKIPPED }
 static const struct check_case cases[] = {
@@ -223,5 +242,6 @@ static const struct check_case cases[] = {
     CASE(children_of_one_at_work),
     {"reused_afterwards", reused_afterwards, HOLDS_WHEN_SKIPPED},
     {"other_thread_changes_its_own", other_thread_changes_its_own, HOLDS_WHEN_SKIPPED},
+    {"asking_changes_nothing", asking_changes_nothing, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)
