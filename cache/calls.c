@@ -11,13 +11,12 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "arch_calls.h"
+
 #define CLASS_OF(name, class)          [SYS_##name] = CALL_##class,
 #define CLASS_NEW(name, number, class) [number] = CALL_##class,
-static const uint8_t classes[] = {CALLS(CLASS_OF)
-#ifdef __x86_64__
-                                      CALLS_X86_64(CLASS_OF) CALLS_NEW_X86_64(CLASS_NEW)
-#endif
-                                          CALLS_NEW(CLASS_NEW)};
+static const uint8_t classes[] = {CALLS(CLASS_OF) ARCH_CALLS(CLASS_OF) ARCH_CALLS_NEW(CLASS_NEW)
+                                      CALLS_NEW(CLASS_NEW)};
 
 /* The other operations only ask. */
 static enum call_class seccomp_class(const long *a) {

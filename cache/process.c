@@ -262,17 +262,3 @@ INTERPOSE int fcntl64(int fd, int command, ...) {
     owner_end(&owner, command, answer);
     return answer;
 }
-
-#ifdef __x86_64__
-INTERPOSE int ioperm(unsigned long from, unsigned long count, int on) {
-    kthread_tie_sigsafe(RETIRE_TIES);
-    inherit_changed_tid(0);
-    return REAL(ioperm)(from, count, on);
-}
-
-INTERPOSE int iopl(int level) {
-    kthread_tie_sigsafe(RETIRE_TIES);
-    inherit_changed_tid(0);
-    return REAL(iopl)(level);
-}
-#endif

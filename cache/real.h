@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch_libc.h"
 #include "base/atomic.h"
 
 /* Declared by no header, or by one that cannot stand beside the others. */
@@ -40,15 +41,6 @@ int arch_prctl(int code, unsigned long address);
 int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
 int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso);
-
-#if defined(__x86_64__)
-#include <sys/io.h>
-#define REAL_FUNCTIONS_ARCH(X)                                                                               \
-    X(ioperm)                                                                                                \
-    X(iopl)
-#else
-#define REAL_FUNCTIONS_ARCH(X)
-#endif
 
 /* What a signal handler may call, or what calls the kernel directly. */
 #define REAL_FUNCTIONS_SIGSAFE(X)                                                                            \

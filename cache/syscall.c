@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
+#include "arch_calls.h"
 #include "cache.h"
 #include "calls.h"
 #include "os/syscall.h"
@@ -121,10 +122,7 @@ static bool redirected(long number, const long *a, long *answer) {
     case SYS_capget: *answer = capget((void *)a[0], (void *)a[1]); return true;
     case SYS_pidfd_open: *answer = pidfd_open((pid_t)a[0], (unsigned)a[1]); return true;
     case SYS_pkey_alloc: *answer = pkey_alloc((unsigned)a[0], (unsigned)a[1]); return true;
-#ifdef __x86_64__
-    case SYS_arch_prctl: *answer = arch_prctl((int)a[0], (unsigned long)a[1]); return true;
-#endif
-    default: return false;
+    default: return arch_call_answered(number, a, answer);
     }
 }
 
@@ -135,10 +133,7 @@ static bool makes_copy(long number, const long *a) {
     case SYS_clone3: /* the flags come first */
         return process_can_read((const void *)a[0], sizeof(uint64_t)) &&
                (*(const uint64_t *)a[0] & CLONE_VM) == 0;
-#ifdef __x86_64__
-    case SYS_fork: return true;
-#endif
-    default: return false;
+    default: return arch_call_is_fork(number);
     }
 }
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "native.hpp"
+
 namespace thrum::elf {
 
 namespace {
@@ -88,13 +90,7 @@ struct GnuHashHeader {
 } // namespace
 
 std::uint16_t native_machine() {
-#if defined(__x86_64__)
-    return EM_X86_64;
-#elif defined(__aarch64__)
-    return EM_AARCH64;
-#else
-#error "thrum supports x86-64 and aarch64"
-#endif
+    return native::kMachine;
 }
 
 std::string machine_name(std::uint16_t machine) {

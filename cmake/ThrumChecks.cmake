@@ -3,9 +3,11 @@
 # Tests of the sources' order and of the build's products, as opposed to of what they do (tests/).
 add_test(NAME build.layers
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-layers.sh" "${PROJECT_SOURCE_DIR}")
+add_test(NAME build.layers.faults
+         COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-layers-test.sh" "${PROJECT_SOURCE_DIR}")
 add_test(NAME build.docs
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-docs.sh" "${PROJECT_SOURCE_DIR}")
-set_tests_properties(build.layers build.docs PROPERTIES LABELS unit)
+set_tests_properties(build.layers build.layers.faults build.docs PROPERTIES LABELS unit)
 
 foreach(name cache stat)
     if(TARGET thrum-${name})

@@ -3,7 +3,7 @@
 #
 # A ctest: a folder includes only folders listed before it in docs/internals/architecture.md. The order stands
 # here a second time, as numbers; the command may use the public headers, and of src/inspect two of its own, and base/atomic.h.
-# What belongs in one place is nowhere else: atomic operations without a name.
+# What belongs in one place is nowhere else: atomic operations without a name, what depends on the CPU.
 # Usage: check-layers.sh SOURCE_FOLDER
 set -euo pipefail
 cd "$1"
@@ -60,10 +60,12 @@ awk '
     { echo "these includes go against the order of folders in docs/internals/architecture.md" >&2; exit 1; }
 # abt/ has one header of libthrum's inside.
 if [[ -d abt ]]; then
-    ! grep -nE '^ *# *include *"' abt/*.[ch] | grep -vE '"(base/[a-z_]+|sched/front|thrum/[a-z]+|[a-z]+)\.h"' ||
+    ! grep -nHE '^ *# *include *"' abt/*.[ch] | grep -vE '"(base/[a-z_]+|sched/front|thrum/[a-z]+|[a-z]+)\.h"' ||
         { echo "abt/ includes of libthrum only the public headers, sched/front.h and base/" >&2; exit 1; }
 fi
 ! grep -nE '\<(__atomic_[a-z_]+|__sync_[a-z_]+|atomic_(thread|signal)_fence) *\(' "${files[@]}" abt/*.[ch] |
     grep -vE '^src/base/atomic\.h:|std::atomic_' ||
     { echo "atomic operations and fences have names in src/base/atomic.h, with the memory order in them" >&2; exit 1; }
+! grep -nE '\<__(x86_64|amd64|i386|aarch64|arm|riscv|powerpc|s390x?)_*\>' "${files[@]}" abt/*.[ch] | grep -vE '^(src|cache|stat|cli)/arch/' ||
+    { echo "what depends on the CPU stands in the folder arch/<cpu>/ of src, cache, stat or cli (docs/internals/porting.md)" >&2; exit 1; }
 echo "${#files[@]} files, each includes only what is listed before it"

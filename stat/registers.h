@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a signal handler finds in a ucontext, on both architectures. */
+/* What a signal handler finds in a ucontext. */
 #ifndef THRUM_STAT_REGISTERS_H
 #define THRUM_STAT_REGISTERS_H
 
@@ -12,66 +12,6 @@ struct registers {
     uint64_t pc, sp, bp;
 };
 
-#if defined(__x86_64__)
-
-enum { REGISTERS_AUDIT = AUDIT_ARCH_X86_64 };
-
-static inline struct registers registers_of(const ucontext_t *context) {
-    const greg_t *r = context->uc_mcontext.gregs;
-    return (struct registers){(uint64_t)r[REG_RIP], (uint64_t)r[REG_RSP], (uint64_t)r[REG_RBP]};
-}
-
-/* Of a system call that was trapped: its arguments, and the answer that its caller gets. */
-static inline void registers_arguments(const ucontext_t *context, long a[6]) {
-    static const int order[] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
-    for (int i = 0; i < 6; i++)
-        a[i] = context->uc_mcontext.gregs[order[i]];
-}
-
-static inline void registers_answer(ucontext_t *context, long answer) {
-    context->uc_mcontext.gregs[REG_RAX] = answer;
-}
-
-static inline void registers_go_to(ucontext_t *context, uint64_t pc) {
-    context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
-}
-
-/* Of the function that this is inlined into. */
-__attribute__((always_inline)) static inline struct registers registers_here(void) {
-    struct registers at;
-    __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
-                     : "=&r"(at.pc), "=&r"(at.sp), "=&r"(at.bp));
-    return at;
-}
-
-#elif defined(__aarch64__)
-
-enum { REGISTERS_AUDIT = AUDIT_ARCH_AARCH64 };
-
-static inline struct registers registers_of(const ucontext_t *context) {
-    const mcontext_t *r = &context->uc_mcontext;
-    return (struct registers){r->pc, r->sp, r->regs[29]};
-}
-
-static inline void registers_arguments(const ucontext_t *context, long a[6]) {
-    for (int i = 0; i < 6; i++)
-        a[i] = (long)context->uc_mcontext.regs[i];
-}
-
-static inline void registers_answer(ucontext_t *context, long answer) {
-    context->uc_mcontext.regs[0] = (unsigned long long)answer;
-}
-
-static inline void registers_go_to(ucontext_t *context, uint64_t pc) {
-    context->uc_mcontext.pc = pc;
-}
-
-__attribute__((always_inline)) static inline struct registers registers_here(void) {
-    struct registers at;
-    __asm__ volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29" : "=&r"(at.pc), "=&r"(at.sp), "=&r"(at.bp));
-    return at;
-}
-
-#endif
+#include "arch_ucontext.h" // IWYU pragma: export
 
 #endif

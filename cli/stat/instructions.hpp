@@ -12,6 +12,7 @@
 
 #include "descriptor.hpp"
 #include "maps.hpp"
+#include "native.hpp"
 
 namespace thrum::stat {
 
@@ -19,11 +20,7 @@ class Code {
   public:
     // Whose instructions these are. Both are read everywhere, so that tests can read both.
     enum class Set : std::uint8_t { kX86_64, kAarch64 };
-#if defined(__x86_64__)
-    static constexpr Set kOwn = Set::kX86_64;
-#else
-    static constexpr Set kOwn = Set::kAarch64;
-#endif
+    static constexpr Set kOwn = native::kIsX86_64 ? Set::kX86_64 : Set::kAarch64;
 
     // `process`: as open_mapped() takes it.
     explicit Code(const std::vector<Mapping> &mappings, Set set = kOwn, pid_t process = 0)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/perf_events.hpp"
 
-#include <asm/perf_regs.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,20 +12,13 @@
 #include <iterator>
 #include <utility>
 
+#include "native.hpp"
+
 namespace thrum::stat {
 
 namespace {
 
 constexpr std::uint32_t kStackBytes = 8192;
-
-// Ascending, as the kernel writes them: frame pointer, stack pointer, program counter.
-#if defined(__x86_64__)
-constexpr std::uint64_t kRegisters =
-    1ULL << PERF_REG_X86_BP | 1ULL << PERF_REG_X86_SP | 1ULL << PERF_REG_X86_IP;
-#else
-constexpr std::uint64_t kRegisters =
-    1ULL << PERF_REG_ARM64_X29 | 1ULL << PERF_REG_ARM64_SP | 1ULL << PERF_REG_ARM64_PC;
-#endif
 
 constexpr const char *kFolders[] = {"/sys/kernel/tracing/events/", "/sys/kernel/debug/tracing/events/"};
 
@@ -78,7 +70,7 @@ bool is_tracefs_mounted() {
 
 void ask_for_stacks(perf_event_attr &attributes) {
     attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-    attributes.sample_regs_user = kRegisters;
+    attributes.sample_regs_user = native::kPerfRegisters;
     attributes.sample_stack_user = kStackBytes;
 }
 

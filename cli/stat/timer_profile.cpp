@@ -9,20 +9,13 @@
 #include "base/atomic.h"
 #include "clock.hpp"
 #include "failure.hpp"
+#include "native.hpp"
 #include "stat/collect.hpp"
 #include "stat/python_keeper.hpp"
 
 namespace thrum::stat {
 
 namespace {
-
-// See stat/interrupted.c.
-#if defined(__x86_64__)
-constexpr const char *kSideEffect = "";
-#else
-constexpr const char *kSideEffect =
-    " On this architecture it can interrupt calls that wait for events or time, such as poll, with EINTR.";
-#endif
 
 class TimerProfile : public CpuProfile {
   public:
@@ -98,7 +91,7 @@ void TimerProfile::finish() {
                         std::to_string(probe_->period / 1000000) +
                         " ms of its CPU time) takes the samples; threads that run for less than a tick of "
                         "the kernel's clock at a time (1 to 10 ms) are rarely seen." +
-                        kSideEffect);
+                        native::kTimerSideEffect);
     python_.finish();
     if (const std::string trouble = probe_.trouble(); !trouble.empty())
         warnings.push_back("the CPU profile is incomplete: " + trouble);

@@ -17,6 +17,7 @@
 #include "backtrace.hpp"
 #include "descriptor.hpp"
 #include "maps.hpp"
+#include "native.hpp"
 #include "stat/instructions.hpp"
 #include "stat/jit_names.hpp"
 #include "stat/layers.hpp"
@@ -27,14 +28,7 @@ namespace thrum::stat {
 
 namespace {
 
-// DWARF's numbers of registers.
-#if defined(__x86_64__)
-constexpr unsigned kFramePointer = 6, kStackPointer = 7;
-#elif defined(__aarch64__)
-constexpr unsigned kFramePointer = 29, kStackPointer = 31;
-#else
-#error "thrum supports x86-64 and aarch64"
-#endif
+using native::kFramePointer, native::kStackPointer;
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <sys/auxv.h>
 
+#include "arch_rseq.h"
 #include "os/syscall.h"
 
 /* Libc's, where it registers its threads. */
@@ -14,16 +15,11 @@ extern const unsigned int __rseq_size __attribute__((weak));
 #ifndef AT_RSEQ_FEATURE_SIZE
 #define AT_RSEQ_FEATURE_SIZE 27
 #endif
-#ifdef __aarch64__
-#define RSEQ_SIGNATURE 0xd428bc00U
-#else
-#define RSEQ_SIGNATURE 0x53053053U
-#endif
 
 enum { REGISTER = 0, UNREGISTER = 1 };
 
 static long call(uintptr_t base, unsigned length, int flags) {
-    return sys(SYS_rseq, base + (uintptr_t)__rseq_offset, length, flags, RSEQ_SIGNATURE);
+    return sys(SYS_rseq, base + (uintptr_t)__rseq_offset, length, flags, ARCH_RSEQ_SIGNATURE);
 }
 
 /* The kernel wants the length that it was told at first: 32 up to libc 2.40, then what the kernel has, rounded up. */

@@ -4,7 +4,7 @@
  * the arithmetic flags, which are nothing by the ABI, and DF, which it wants clear.
  *
  * The base of GS can be read and written without the kernel where it has set CR4.FSGSBASE (AT_HWCAP2). Elsewhere only
- * arch_prctl changes it (cache/registers.c). */
+ * arch_prctl changes it (cache/arch/x86_64/registers.c). */
 #ifndef THRUM_ARCH_REGISTERS_H
 #define THRUM_ARCH_REGISTERS_H
 

@@ -13,31 +13,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "arch_tls_layout.h"
 #include "kthread/libc.h"
 #include "os/syscall.h"
 
 enum { WORDS = 256, NO_PLACE = 0 };
 
 static size_t place; /* of the distance, in words; NO_PLACE until found */
-
-static char *thread_pointer(void) {
-#if defined(__x86_64__)
-    char *pointer;
-    __asm__("mov %%fs:0, %0" : "=r"(pointer));
-    return pointer;
-#else
-    return __builtin_thread_pointer();
-#endif
-}
-
-/* x86-64 has the blocks below the thread pointer and keeps the distance positive; aarch64 has them above. */
-static char *block_at(intptr_t distance) {
-#if defined(__x86_64__)
-    return thread_pointer() - distance;
-#else
-    return thread_pointer() + distance;
-#endif
-}
 
 const struct link_map *tls_layout_next(const struct link_map **cursor, const struct dl_phdr_info *info) {
     const struct link_map *map = *cursor == NULL ? _r_debug.r_map : (*cursor)->l_next;
@@ -56,7 +38,7 @@ char *tls_layout_static_block(const struct link_map *map) {
     if (map == NULL)
         return NULL;
     memcpy(&distance, (const char *)map + place * sizeof distance, sizeof distance);
-    return distance == 0 || distance == -1 ? NULL : block_at(distance);
+    return distance == 0 || distance == -1 ? NULL : arch_tls_block(distance);
 }
 
 /* --- finding the place ---------------------------------------------------------------------------------- */
@@ -99,7 +81,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
     for (size_t i = 1; i + 1 < count; i++) {
         if (words[i] == 0 || words[i] == -1 || (size_t)words[i + 1] != info->dlpi_tls_modid)
             continue;
-        if (block_at(words[i]) == info->dlpi_tls_data) {
+        if (arch_tls_block(words[i]) == info->dlpi_tls_data) {
             search->possible[i]++;
             found++;
         }

@@ -15,29 +15,6 @@
     .globl wait_broken
     .hidden wait_broken
 
-#if defined(__x86_64__)
-wait_call_sigsafe:
-    .cfi_startproc
-    movq %rdi, %rax
-    movq %rsi, %r11
-    movq %rdx, %rcx
-    movq (%r11), %rdi
-    movq 8(%r11), %rsi
-    movq 16(%r11), %rdx
-    movq 24(%r11), %r10
-    movq 32(%r11), %r8
-    movq 40(%r11), %r9
-wait_begin:
-    cmpl $0, (%rcx)
-    jne wait_broken
-    syscall
-wait_end:
-    ret
-wait_broken:
-    movq $-4, %rax
-    ret
-    .cfi_endproc
-#elif defined(__aarch64__)
 wait_call_sigsafe:
     .cfi_startproc
     mov x8, x0
@@ -56,7 +33,6 @@ wait_broken:
     mov x0, -4
     ret
     .cfi_endproc
-#endif
     .size wait_call_sigsafe, . - wait_call_sigsafe
 
     .section .note.GNU-stack, "", %progbits

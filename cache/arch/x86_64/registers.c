@@ -2,12 +2,10 @@
 /* arch_prctl, which libc exports and no header declares: the bases of FS and GS, CPUID faulting, shadow stacks. Row
  * registers. What new threads inherit of it makes a new lineage, as in inherit.c, but for the base of GS where it can
  * be put back without the kernel (arch_registers.h). */
-#include "cache.h"
-
-#ifdef __x86_64__
 #include <asm/prctl.h>
 #include <errno.h>
 
+#include "cache.h"
 #include "os/syscall.h"
 
 /* Rights to protection keys can be changed without any key. Libc knows what CPUID said at its start; the instruction
@@ -64,8 +62,3 @@ __attribute__((no_stack_protector)) INTERPOSE int arch_prctl(int code, unsigned 
         inherit_changed_tid(0);
     return (int)answer;
 }
-#else
-bool registers_have_pkeys(void) {
-    return false;
-}
-#endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See interrupted.h. Only x86-64 keeps in its registers what is needed: all arguments, and in the code before the call
- * its number. On aarch64 the answer has taken the first argument's place, and nothing is done.
+/* See interrupted.h. This architecture keeps in its registers what is needed: all arguments, and in the code before the call
+ * its number.
  *
  * The number is known where the code loads it as a constant, as libc's functions do. It is not where the call is made by
  * syscall(), or by one function for all calls that are cancellation points, as in glibc from 2.41 on: those stay broken
@@ -12,8 +12,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
-
-#if defined(__x86_64__)
 
 #include "stat.h"
 
@@ -141,11 +139,3 @@ void interrupted_again_sigsafe(ucontext_t *context) {
     r[REG_RAX] = (greg_t)number;
     r[REG_RIP] -= CALL;
 }
-
-#else
-
-void interrupted_again_sigsafe(ucontext_t *context) {
-    (void)context;
-}
-
-#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What of libc's the cache knows on this architecture only. */
+#ifndef THRUM_CACHE_ARCH_LIBC_H
+#define THRUM_CACHE_ARCH_LIBC_H
+
+/* Functions for real.h. */
+#define REAL_FUNCTIONS_ARCH(X)
+
+/* Of libc on this architecture. */
+#define ARCH_FIRST_VERSION "GLIBC_2.17"
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the command knows of the CPU that it is built for.
+#pragma once
+
+#include <asm/perf_regs.h>
+#include <elf.h>
+
+#include <cstdint>
+
+namespace thrum::native {
+
+constexpr std::uint16_t kMachine = EM_AARCH64;
+
+// Code::Set of stat/instructions.hpp.
+constexpr bool kIsX86_64 = false;
+
+// DWARF's numbers of registers.
+constexpr unsigned kFramePointer = 29, kStackPointer = 31;
+
+// What a sample of perf has of the registers. Ascending, as the kernel writes them: frame pointer, stack pointer, program
+// counter.
+constexpr std::uint64_t kPerfRegisters =
+    1ULL << PERF_REG_ARM64_X29 | 1ULL << PERF_REG_ARM64_SP | 1ULL << PERF_REG_ARM64_PC;
+
+// Of the signal by which stat/timer.c samples; see stat/arch/<cpu>/interrupted.c.
+constexpr const char *kTimerSideEffect =
+    " On this architecture it can interrupt calls that wait for events or time, such as poll, with EINTR.";
+
+} // namespace thrum::native
