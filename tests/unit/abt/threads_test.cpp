@@ -2,8 +2,11 @@
 //
 // Threads and tasklets: making, joining, giving way, ending, asking.
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <thread>
 
@@ -578,6 +581,48 @@ TEST(Guards, TheLowestPageOfAStackCanOnlyBeRead) {
             run_guarded(pool, attr, on_own);
             OK(ABT_thread_attr_free(&attr));
         }
+        OK(ABT_finalize());
+    }
+    unsetenv("ABT_STACK_OVERFLOW_CHECK");
+}
+
+namespace {
+std::atomic<int> refusals{-1}; // of a guard; -1: none is refused
+}
+
+// The library's call comes here: the kernel refuses a guard where a process has too many mappings.
+extern "C" int mprotect(void *address, std::size_t size, int protection) noexcept {
+    if (protection == PROT_READ && refusals >= 0) {
+        refusals++;
+        errno = ENOMEM;
+        return -1;
+    }
+    return static_cast<int>(syscall(SYS_mprotect, address, size, protection));
+}
+
+TEST(Guards, StrictOnesWaitUntilTheyCanBeSet) {
+    for (const char *word : {"mprotect", "mprotect_strict"}) {
+        setenv("ABT_STACK_OVERFLOW_CHECK", word, 1);
+        OK(ABT_init(0, nullptr));
+        ABT_pool pool;
+        OK(ABT_self_get_last_pool(&pool));
+        bool is_strict = std::string(word) == "mprotect_strict", has_run = false;
+        std::vector<ABT_thread> threads;
+        auto body = [&] {
+            has_run = true;
+            EXPECT_EQ(is_writable(lowest_page()), !is_strict);
+        };
+        refusals = 0;
+        for (int i = 0; i < 3; i++)
+            threads.push_back(start(pool, body));
+        for (int i = 0; i < 10; i++)
+            ABT_thread_yield();
+        EXPECT_EQ(has_run, !is_strict);
+        EXPECT_GE(refusals, is_strict ? 30 : 3);
+        refusals = -1;
+        for (ABT_thread &thread : threads)
+            OK(ABT_thread_free(&thread));
+        EXPECT_TRUE(has_run);
         OK(ABT_finalize());
     }
     unsetenv("ABT_STACK_OVERFLOW_CHECK");
