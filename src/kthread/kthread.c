@@ -55,6 +55,7 @@ bool kthread_init(void) {
     standby_init();
     place_init();
     keys_init();
+    tls_module_seen = site_module_seen;
     return tls_init();
 }
 

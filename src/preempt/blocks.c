@@ -23,6 +23,7 @@
 #include "os/rseq.h"
 #include "os/syscall.h"
 #include "os/thread.h"
+#include "preempt/renew.h"
 #include "sched/current.h"
 
 /* Of struct pthread's `cancelhandling`: nptl/descr.h, and alike since there is NPTL. */
@@ -43,6 +44,7 @@ static struct {
     uint32_t *count;     /* of threads */
     creator *create;
     size_t slot, stack; /* bytes */
+    ptrdiff_t robust;   /* the list of robust mutexes, from the block */
 } of;
 
 static struct lock lock;
@@ -50,6 +52,7 @@ static struct block *kept, *failed; /* under lock, as the next */
 static struct {
     char *at;
     unsigned left; /* slots from there on */
+    size_t mapped; /* in all */
 } area;
 static uint32_t number = NUMBERS + 1;
 
@@ -59,8 +62,15 @@ struct birth {
     const char *low;
     struct block *block;
     const char *wrong; /* what is unlike the libc that is known */
+    char *robust;      /* NULL: the kernel does not tell */
     bool is_born;
 };
+
+static char *list_of_robust(void) {
+    char *head = NULL;
+    size_t length = 0;
+    return sys(SYS_get_robust_list, 0, &head, &length) == 0 ? head : NULL;
+}
 
 static uint32_t *word_of(uintptr_t base, uint32_t offset) {
     return (uint32_t *)(base + offset); // NOLINT(performance-no-int-to-ptr)
@@ -102,6 +112,7 @@ static void *leave_block(void *arg) {
     birth->block->tcb.exceptions =
         birth->exceptions_here != NULL ? birth->exceptions_here() : &birth->block->tcb.none;
     rseq_give_up(base);
+    birth->robust = list_of_robust();
     birth->is_born = true;
     forbid_marks(word_of(base, of.state));
     for (;;)
@@ -154,6 +165,7 @@ static struct block *new_slot(void) {
         if (area.left == 0) {
             memory_advise(area.at, SLOTS * of.slot, MADV_NOHUGEPAGE);
             area.left = SLOTS;
+            area.mapped += SLOTS * of.slot;
         }
         area.left--;
         area.at += of.slot;
@@ -173,12 +185,16 @@ static void put(struct block **list, struct block *block) {
     leave();
 }
 
-static struct block *take_kept(void) {
+/* One that was made before the program had C++ is of no use with it: where its exceptions are only a thread on it can find. */
+static struct block *take_kept(bool with_exceptions) {
     enter();
     lock_acquire(&lock);
-    struct block *block = kept;
-    if (block != NULL)
+    struct block *block;
+    while ((block = kept) != NULL) {
         kept = block->next;
+        if (!with_exceptions || block->tcb.exceptions != &block->tcb.none)
+            break;
+    }
     lock_release(&lock);
     leave();
     return block;
@@ -216,18 +232,34 @@ static struct block *make(struct exception_globals *(*exceptions_here)(void), co
         *why = "the end of a thread is not told in libc's record";
         return NULL;
     }
+    if (birth.robust == NULL) {
+        *why = "the kernel does not tell of robust mutexes";
+        return NULL;
+    }
+    of.robust = birth.robust - (char *)handle; /* of each the same */
     seem_alive(block);
     return block;
 }
 
 struct block *block_make(struct exception_globals *(*exceptions_here)(void)) {
     const char *why;
-    struct block *block = take_kept();
+    struct block *block = take_kept(exceptions_here != NULL);
     return block != NULL ? block : make(exceptions_here, &why);
 }
 
 void block_keep(struct block *block) {
     put(&kept, block);
+}
+
+void block_reset_state(const struct block *block) {
+    uint32_t *state = word_of(block->tcb.base, of.state), now = load_relaxed(state);
+    while ((now & ~(uint32_t)STATE_SETXID) != STATE_DISABLED &&
+           !cas_acq_rel(state, &now, (now & STATE_SETXID) | STATE_DISABLED)) {
+    }
+}
+
+ptrdiff_t block_robust_list(void) {
+    return of.robust;
 }
 
 /* --- what this libc is like ------------------------------------------------------------------------------ */
@@ -287,6 +319,8 @@ enum blocks_answer blocks_learn(struct exception_globals *(*exceptions_here)(voi
         return answer;
     }
     reason = is_known_version() ? find_words() : "this version of libc is not known";
+    if (reason == NULL && !renew_learn())
+        reason = "thread-locals are not where libc is known to have them";
     if (reason == NULL) {
         struct block *block = try(exceptions_here, &reason);
         if (block == NULL && *reason == '\0')
@@ -299,6 +333,10 @@ enum blocks_answer blocks_learn(struct exception_globals *(*exceptions_here)(voi
     }
     *why = reason;
     return answer;
+}
+
+size_t blocks_mapped(void) {
+    return area.mapped;
 }
 
 /* Its memory stays: the caller may stand on one. */

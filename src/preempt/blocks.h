@@ -26,17 +26,17 @@
 #define THRUM_PREEMPT_BLOCKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "preempt/donors.h"
 #include "sched/tcb.h"
 
 struct block {
-    struct tcb tcb; /* first */
-    /* Of a thread that has it for life: what that calls; the thread's own. */
-    void *(*fn)(void *);
-    void *arg;
-    uint32_t number;    /* that libc has for it; r/o */
-    struct block *next; /* of those that are kept */
+    struct tcb tcb;               /* first */
+    struct private_donor private; /* its owner's, if it is a thread's for life */
+    uint32_t number;              /* that libc has for it; r/o */
+    struct block *next;           /* of those that are kept */
 };
 
 /* Tries it the first time, and tells why not in *why. The first block is kept. Not inside. */
@@ -46,8 +46,20 @@ enum blocks_answer blocks_learn(struct exception_globals *(*exceptions_here)(voi
 /* NULL: no memory, or the system grants no thread. Not inside: this takes locks of libc's, but if one is kept. */
 struct block *block_make(struct exception_globals *(*exceptions_here)(void));
 
-/* No thread uses it any more, and none will before it is made again. Inside or not; takes no lock of libc's. */
+/* No thread uses it any more, and it is as new (block_renew). Inside or not; takes no lock of libc's. */
 void block_keep(struct block *block);
+
+/* On the block, which is installed: runs the destructors of the program's thread-locals and makes them as those of a new thread are.
+ * Not inside. _renew_elsewhere: by a thread with another block, which runs no unit. */
+void block_renew(const struct block *block);
+void block_renew_elsewhere(struct block *block);
+
+/* For block_renew. The cancellation state is a new block's again; how far libc's list of robust mutexes is from the block. */
+void block_reset_state(const struct block *block);
+ptrdiff_t block_robust_list(void);
+
+/* Bytes of memory that are mapped for them, used or not. While none is made. */
+size_t blocks_mapped(void);
 
 /* In a child of fork: libc has forgotten all but the caller's. */
 void blocks_fork_child(void);

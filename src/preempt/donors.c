@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/text.h"
 #include "context/depot.h"
 #include "os/clock.h"
 #include "os/futex.h"
@@ -17,6 +18,7 @@
 #include "os/quota.h"
 #include "os/rseq.h"
 #include "os/thread.h"
+#include "preempt/blocks.h"
 #include "preempt/carrier.h"
 #include "preempt/preempt.h"
 #include "preempt/requests.h"
@@ -83,6 +85,7 @@ static struct {
     uint32_t low;    /* fewer spares than that are few; r/o */
     pthread_t provider;
     bool has_provider;
+    bool are_blocks;                                    /* there are no donors; r/o, as the next */
     struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
     bool (*arm)(void);
     bool (*add_relief)(void); /* r/o */
@@ -223,6 +226,33 @@ static struct donor *make_one(bool is_private) {
     return NULL;
 }
 
+/* The kernel refuses it only at the moment, if at all. */
+static bool make_block(void) {
+    struct block *block = block_make(donors.exceptions_here);
+    if (block == NULL)
+        return false;
+    enter();
+    lock_acquire(&donors.lock);
+    donors.alive++;
+    block->tcb.next = &block->tcb;
+    give_locked(&block->tcb);
+    lock_release(&donors.lock);
+    leave();
+    return true;
+}
+
+static bool make_spare(void) {
+    return donors.are_blocks ? make_block() : make_one(false) != NULL;
+}
+
+static struct private_donor *make_private_block(void) {
+    struct block *block = block_make(donors.exceptions_here);
+    if (block == NULL)
+        return NULL;
+    block->private.tcb = block->tcb.next = &block->tcb;
+    return &block->private;
+}
+
 static void let_end(struct donor *donor) {
     donor->is_free = true;
     carrier_end(&donor->carrier);
@@ -338,6 +368,8 @@ static bool has_room(void) {
 
 /* The program's threads are refused as well: a quarter of them is given back as soon as they are spares. */
 static void was_refused(void) {
+    if (donors.are_blocks)
+        return;
     uint32_t alive = load_relaxed(&donors.alive);
     room.most = alive - alive / 4;
     room.refused_until = clock_monotonic_ns() + REFUSED_MS * UINT64_C(1000000);
@@ -354,9 +386,9 @@ static uint32_t enough(void) {
 
 static bool make_enough(void) {
     while (load_relaxed(&donors.count) < enough()) {
-        if (!has_room())
+        if (!donors.are_blocks && !has_room())
             return false;
-        if (make_one(false) == NULL) {
+        if (!make_spare()) {
             was_refused();
             return false;
         }
@@ -473,13 +505,15 @@ static void *provider_main(void *unused) {
 
 int donors_make(uint32_t count) {
     while (load_relaxed(&donors.count) < count)
-        if (make_one(false) == NULL)
+        if (!make_spare())
             return EAGAIN;
     return 0;
 }
 
 /* The system also counts the kernel threads of private ones that have ended. */
 struct private_donor *donors_make_private(void) {
+    if (donors.are_blocks)
+        return make_private_block();
     wait_for_ended(ENDING_MAX);
     struct donor *donor = make_one(true);
     if (donor == NULL && load_relaxed(&donors.ending) != 0) {
@@ -491,6 +525,10 @@ struct private_donor *donors_make_private(void) {
 
 /* Once it is free another thread may join it, and its record is reused. */
 void donors_end_private(struct tcb *tcb) {
+    if (donors.are_blocks) {
+        block_keep((struct block *)(void *)tcb);
+        return;
+    }
     struct donor *donor = (struct donor *)(void *)tcb;
     enter();
     lock_acquire(&donors.lock);
@@ -516,7 +554,7 @@ struct tcb *donors_take(uint32_t keep) {
 void donors_give(struct tcb *tcb) {
     lock_acquire(&donors.lock);
     give_locked(tcb);
-    bool are_many = !donors.is_watched && donors.count > enough() + SLACK;
+    bool are_many = !donors.are_blocks && !donors.is_watched && donors.count > enough() + SLACK;
     if (are_many) {
         donors.is_watched = true;
         donors.fewest = 0; /* not for a whole period yet */
@@ -532,6 +570,25 @@ bool donors_are_scarce(void) {
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
+bool donors_are_blocks(void) {
+    return donors.are_blocks;
+}
+
+void donors_renew(const struct tcb *tcb) {
+    block_renew((const struct block *)(const void *)tcb);
+}
+
+/* Says so once where they are not. */
+static bool blocks_are_usable(void) {
+    static bool is_told;
+    const char *why;
+    enum blocks_answer answer = blocks_learn(donors.exceptions_here, &why);
+    if (answer == BLOCKS_UNUSABLE && !is_told)
+        text_line("each spare thread control block takes a kernel thread: ", why, NULL);
+    is_told |= answer == BLOCKS_UNUSABLE;
+    return answer == BLOCKS_USABLE;
+}
+
 int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void),
                  bool (*add_relief)(void)) {
     donors.exceptions_here = exceptions_here;
@@ -542,6 +599,7 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
     donors.is_watched = false;
     store_relaxed(&requests.asked, NOT_ASKED);
     memset(&room, 0, sizeof room);
+    donors.are_blocks = preempt.lends && !preempt.settings.by_donors && blocks_are_usable();
     int error = donors_make(count);
     if (error == 0)
         error = thread_make_quiet(&donors.provider, STACK, provider_main, NULL);
@@ -569,8 +627,25 @@ static void leave_behind(struct donor *donor) {
         futex_wait(&donor->has_left, 0);
 }
 
+/* Those of units that are lost stay so. */
+static void stop_blocks(void) {
+    for (struct tcb *tcb; (tcb = donors.spares) != NULL;) {
+        struct block *block = (struct block *)(void *)tcb;
+        donors.spares = tcb->next;
+        donors.count--;
+        block_renew_elsewhere(block);
+        block_keep(block);
+    }
+    thrum_assert(donors.count == 0);
+    donors.alive = 0;
+}
+
 void donors_stop(void) {
     donors_close();
+    if (donors.are_blocks) {
+        stop_blocks();
+        return;
+    }
     join_ended();
     for (struct tcb *tcb = donors.spares; tcb != NULL; tcb = tcb->next, donors.count--)
         ((struct donor *)(void *)tcb)->is_free = true;

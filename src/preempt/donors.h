@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Donors: kernel threads that sleep until the runtime ends, and lend their thread control blocks meanwhile; or
- * themselves, as carriers (sched/carrier.h), which are spares and borrowed as blocks are.
+/* Spares. Where they can be had, they are thread control blocks without a kernel thread (blocks.h), and what is said of donors
+ * here holds for them but for their kernel threads. Else donors: kernel threads that sleep until the runtime ends, and lend
+ * their thread control blocks meanwhile; or themselves, as carriers (sched/carrier.h), which are spares and borrowed as blocks
+ * are.
  *
  * A block is lent to one borrower at a time. Unused ones are spares, in a list under a lock. When few are left one
  * more kernel thread, the provider, makes more: pthread_create takes locks of libc, which a preempted unit may hold,
@@ -44,6 +46,11 @@ struct private_donor {
 struct private_donor *donors_make_private(void);
 /* It ends, soon, and with it the record. */
 void donors_end_private(struct tcb *tcb);
+
+/* What is lent are blocks without a kernel thread (blocks.h), and no donors. By a thread that has a private one, installed, at its
+ * end: it is made as new. Not inside. */
+bool donors_are_blocks(void);
+void donors_renew(const struct tcb *tcb);
 
 /* NULL: there are no more than `keep` spares; more are being made. Inside. */
 struct tcb *donors_take(uint32_t keep);

@@ -29,6 +29,9 @@
  * When the next begins all are done with the last: each worker that may still have to write is counted by then. A
  * writer waits for no donor.
  *
+ * A block without a kernel thread (blocks.h) leaves none out: where a unit calls on one, all kernel threads are in libc's list
+ * with blocks of their own.
+ *
  * The primary keeps the block of the kernel thread that it began on. When it is preempted it may resume elsewhere
  * (relief.c), and call there: then its first kernel thread is the one that is left out. So that one follows as donors
  * do, before it does what a worker does. It may follow a call of its own, too, which it makes last: again twice.

@@ -52,13 +52,21 @@ void own_unmake(void *arg) {
 }
 
 /* In a child of fork it belongs to the caller alone, and to no donor any more, even if the child has begun a runtime. */
+static bool is_on_worker(const struct thrum_unit *self) {
+    const struct worker *worker = enter();
+    const bool is = worker != NULL && worker->current == self;
+    leave();
+    return is;
+}
+
+/* A donor runs the destructors of thread-locals itself, once it ends. */
 void own_end(struct thrum_unit *self) {
-    struct worker *worker = enter();
-    struct tcb *own = self->tcb;
-    if (worker == NULL || worker->current != self) {
-        leave();
+    if (!is_on_worker(self))
         return;
-    }
+    struct tcb *own = self->tcb;
+    if (donors_are_blocks())
+        donors_renew(own);
+    struct worker *worker = enter();
     restore_tcb(worker);
     self->tcb = NULL;
     fetch_sub_relaxed(&preempt.owners, 1U);

@@ -12,6 +12,7 @@
 #include "os/lock.h"
 #include "os/rseq.h"
 #include "os/signals.h"
+#include "preempt/blocks.h"
 #include "preempt/carrier.h"
 #include "preempt/donors.h"
 #include "preempt/frame_stack.h"
@@ -124,6 +125,7 @@ void preempt_fork_child(const struct worker *worker) {
         primary_fork_child();
         libc_signals_fork_child();
     }
+    blocks_fork_child();
     if (preempt_has_spares())
         donors_fork_child();
     if (worker != NULL)

@@ -54,6 +54,7 @@ struct preempt_settings {
     bool is_lazy;                  /* LEND: what only preemption needs is made at the first preemption */
     enum thrum_tick_source source; /* DEFAULT: a timer, or the monitor if none is available */
     uint64_t slice;                /* ns */
+    bool by_donors; /* spare blocks are donors' (donors.h), even where they need no kernel thread */
     int signal;
 };
 

@@ -182,6 +182,15 @@ static int read_source(unsigned wanted, enum thrum_tick_source *source) {
     return error == 0 && value > THRUM_TICK_MONITOR ? EINVAL : error;
 }
 
+static int read_blocks(bool *by_donors) {
+    static const struct choice choices[] = {{"auto", false}, {"donors", true}};
+    unsigned value;
+    int error =
+        read_choice(0, "THRUM_BLOCKS", "auto or donors", choices, sizeof choices / sizeof *choices, &value);
+    *by_donors = value;
+    return error;
+}
+
 static int read_slice(unsigned wanted, uint64_t *ns) {
     enum { UNLESS_TOLD = 10000 };
     const char *value = variable("THRUM_SLICE");
@@ -224,6 +233,8 @@ static int read_preempt(const struct thrum_preempt_config *config, struct preemp
     if (error != 0 || settings->mode == THRUM_PREEMPT_NONE)
         return error;
     error = read_source(config->source, &settings->source);
+    if (error == 0)
+        error = read_blocks(&settings->by_donors);
     if (error == 0)
         error = read_slice(config->slice, &settings->slice);
     return error != 0 ? error : read_signal(config->signal, &settings->signal);

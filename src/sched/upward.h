@@ -67,10 +67,10 @@ void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_
 
 /* --- threads with thread-locals of their own (mode OWN_TLS): preempt/own.c ---------------------------- */
 
-/* A kernel thread is created for such a thread and sleeps meanwhile: its thread control block is the thread's for
- * life. The block is installed before the thread's function is called; from there on it works as with the primary
- * (tcb.h). When the thread has ended the kernel thread ends, too: only then are the destructors of its thread-locals
- * called, there. */
+/* Such a thread has a thread control block for life (preempt/blocks.h), or where that is not possible that of a kernel thread
+ * which is created for it, and sleeps meanwhile. The block is installed before the thread's function is called; from there on
+ * it works as with the primary (tcb.h). When the function has returned, destructors of thread-locals run on the thread,
+ * and its block is as new for another; the kernel thread runs them itself, and ends. */
 
 /* Whether this runtime has what such threads need, and whether they are its default; r/o while there are workers. */
 extern bool own_is_possible, own_is_default;

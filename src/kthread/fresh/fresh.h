@@ -112,6 +112,12 @@ void libc_state_begin(void);
 /* --- tls.c: every module's thread-locals but libc's, the loader's and our own ------------------------- */
 bool tls_init(void); /* false: this libc is not understood */
 void tls_reimage(void);
+/* The user's, set before tls_init, or NULL: called for each module, under the loader's lock, when some have been loaded. */
+struct dl_phdr_info;
+extern void (*tls_module_seen)(const struct dl_phdr_info *info);
+/* The same without the lock that a fork waits for, and mostly without looking at each module again: for libthrum, whose threads
+ * may be preempted in it. */
+void tls_reimage_often(void);
 /* While the thread is idle: gives back the pages of large blocks. tls_reimage must follow before user code runs. */
 void tls_trim(void);
 /* True while the caller is inside its own dl_iterate_phdr callback, which holds the loader's lock. */

@@ -27,7 +27,6 @@
 #include "kthread/fresh/fresh.h"
 #include "kthread/fresh/tls_layout.h"
 #include "kthread/libc.h"
-#include "kthread/site.h"
 #include "os/lock.h"
 #include "os/syscall.h"
 
@@ -62,6 +61,8 @@ static bool is_spared(const struct dl_phdr_info *info) {
             return true;
     return false;
 }
+
+void (*tls_module_seen)(const struct dl_phdr_info *info);
 
 /* Modules that were ever loaded, when they were last looked at for other purposes (site.h). Under `reimaging`. */
 static unsigned long long modules_added;
@@ -108,24 +109,37 @@ static struct block block_of(const struct dl_phdr_info *info, const struct link_
     return block;
 }
 
+struct image {
+    const void *from;
+    size_t size, rest; /* bytes; of zeros after it */
+};
+
+static struct image image_of(const struct dl_phdr_info *info, const struct block *block) {
+    const size_t size = block->segment->p_filesz;
+    return (struct image){(const void *)(info->dlpi_addr + block->segment->p_vaddr), size,
+                          block->segment->p_memsz - size};
+}
+
 /* A static block is part of what libc has mapped for the stack: pages that are given back read as zeros. Of a dynamic
  * one, which malloc found room for, that is not known. */
+static void write_image(char *at, struct image image, bool is_static) {
+    memcpy(at, image.from, image.size);
+    if (is_static && give_back(at + image.size, image.rest))
+        zero_ends(at + image.size, image.rest);
+    else
+        memset(at + image.size, 0, image.rest);
+}
+
 static int reimage_module(struct dl_phdr_info *info, size_t size, void *argument) {
     struct walk *walk = argument;
     (void)size;
     const struct link_map *map = tls_layout_next(&walk->cursor, info);
     walk->added = info->dlpi_adds;
-    if (info->dlpi_adds != modules_added)
-        site_module_seen(info);
+    if (info->dlpi_adds != modules_added && tls_module_seen != NULL)
+        tls_module_seen(info);
     struct block block = block_of(info, map);
-    if (block.at == NULL)
-        return 0;
-    size_t image = block.segment->p_filesz, rest = block.segment->p_memsz - image;
-    memcpy(block.at, (const void *)(info->dlpi_addr + block.segment->p_vaddr), image);
-    if (block.is_static && give_back(block.at + image, rest))
-        zero_ends(block.at + image, rest);
-    else
-        memset(block.at + image, 0, rest);
+    if (block.at != NULL)
+        write_image(block.at, image_of(info, &block), block.is_static);
     return 0;
 }
 
@@ -151,6 +165,65 @@ void tls_reimage(void) {
     libc.dl_iterate_phdr(reimage_module, &walk);
     modules_added = walk.added;
     lock_release(&reimaging);
+}
+
+/* --- often -------------------------------------------------------------------------------------------- */
+
+/* Where the thread-locals of all modules are, if each has a place in the static block. Read and written in the loader's
+ * callback, under its lock; true until a module comes or goes. */
+enum { PLACES = 64 };
+static struct {
+    unsigned long long adds, subs; /* the loader's, when it was made; 0: never */
+    unsigned count;
+    bool is_complete;
+    struct {
+        ptrdiff_t at; /* from the thread pointer */
+        struct image image;
+    } of[PLACES];
+} places;
+
+static void note_place(struct image image, const struct block *block) {
+    if (!block->is_static || places.count == PLACES) {
+        places.is_complete = false;
+        return;
+    }
+    places.of[places.count].at = block->at - (char *)__builtin_thread_pointer();
+    places.of[places.count++].image = image;
+}
+
+static void write_places(void) {
+    char *base = __builtin_thread_pointer();
+    for (unsigned i = 0; i < places.count; i++)
+        write_image(base + places.of[i].at, places.of[i].image, true);
+}
+
+/* The first module leads to the table, the others make it. */
+static int reimage_known(struct dl_phdr_info *info, size_t size, void *argument) {
+    struct walk *walk = argument;
+    (void)size;
+    if (walk->added == 0) {
+        if (places.is_complete && places.adds == info->dlpi_adds && places.subs == info->dlpi_subs) {
+            write_places();
+            return 1;
+        }
+        places.adds = walk->added = info->dlpi_adds;
+        places.subs = info->dlpi_subs;
+        places.count = 0;
+        places.is_complete = true;
+    }
+    const struct block block = block_of(info, tls_layout_next(&walk->cursor, info));
+    if (block.segment == NULL)
+        return 0;
+    const struct image image = image_of(info, &block);
+    note_place(image, &block);
+    if (block.at != NULL)
+        write_image(block.at, image, block.is_static);
+    return 0;
+}
+
+void tls_reimage_often(void) {
+    struct walk walk = {NULL, 0};
+    libc.dl_iterate_phdr(reimage_known, &walk);
 }
 
 void tls_trim(void) {

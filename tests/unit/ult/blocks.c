@@ -26,6 +26,10 @@ uintptr_t blocks_base(void *block) {
     return ((struct block *)block)->tcb.base;
 }
 
+size_t blocks_bytes(void) {
+    return blocks_mapped();
+}
+
 void blocks_forget(void) {
     blocks_fork_child();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -17,6 +18,7 @@ void *blocks_get(void);
 void blocks_put(void *block);
 uintptr_t blocks_base(void *block);
 void blocks_forget(void);
+size_t blocks_bytes(void);
 
 #ifdef __cplusplus
 }

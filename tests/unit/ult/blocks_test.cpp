@@ -116,3 +116,109 @@ TEST_F(Blocks, AreForgottenByAChildOfFork) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
+
+// --- threads that run on them -------------------------------------------------------------------------------
+
+// Of a hundred threads that never wait each keeps one while it is preempted.
+TEST_F(Blocks, OfPreemptedThreadsTakeNoKernelThreads) {
+    const Preempting preempting(2, THRUM_PREEMPT_LEND);
+    constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100;
+    const std::size_t before = threads_of_process();
+    std::atomic<std::size_t> begun{0};
+    std::atomic<bool> over{false};
+    std::vector<Thread> hogs;
+    for (std::size_t i = 0; i < kMany; i++)
+        hogs.emplace_back([&] {
+            begun++;
+            wait_for(over);
+        });
+    EXPECT_TRUE(eventually([&] { return begun == kMany; }));
+    EXPECT_LE(threads_of_process(), before + 8);
+    over = true;
+}
+
+namespace {
+
+struct Module {
+    template <typename F>
+    F *find(const char *name) const {
+        return reinterpret_cast<F *>(dlsym(library, name));
+    }
+    void *library = dlopen(USED_LOCALS_MODULE, RTLD_NOW);
+    int (*use)() = find<int()>("use_locals");
+    int (*ended)() = find<int()>("locals_ended");
+    int (*ended_elsewhere)() = find<int()>("locals_ended_elsewhere");
+};
+
+void *in_own(void *(*fn)(void *), void *arg) {
+    thrum_t thread = nullptr;
+    void *result = nullptr;
+    EXPECT_EQ(thrum_spawn(&thread, nullptr, fn, arg), 0);
+    EXPECT_EQ(thrum_join(thread, &result), 0);
+    return result;
+}
+
+} // namespace
+
+// Each thread finds its thread-locals as a new one does, on a block that another has used; the destructors have run when it is
+// joined, on the thread itself.
+TEST_F(Blocks, AreAsNewForEachThread) {
+    const Preempting preempting(2, THRUM_PREEMPT_OWN_TLS);
+    Module module;
+    ASSERT_NE(module.use, nullptr) << dlerror();
+    const int ended = module.ended();
+    for (int i = 1; i <= 100; i++) {
+        void *used = in_own(
+            [](void *arg) {
+                return reinterpret_cast<void *>(
+                    static_cast<std::intptr_t>(static_cast<Module *>(arg)->use()));
+            },
+            &module);
+        ASSERT_EQ(used, nullptr);
+        ASSERT_EQ(module.ended() - ended, 2 * i);
+    }
+    EXPECT_EQ(module.ended_elsewhere(), 0);
+}
+
+// So does one that ends by thrum_exit, with spares that a preempted thread has used.
+TEST_F(Blocks, AreAsNewAfterThreadsThatExit) {
+    Module module;
+    ASSERT_NE(module.use, nullptr) << dlerror();
+    for (int i = 0; i < 3; i++) {
+        const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
+        const int ended = module.ended();
+        void *used = in_own(
+            [](void *arg) -> void * {
+                thrum_exit(
+                    reinterpret_cast<void *>(static_cast<std::intptr_t>(static_cast<Module *>(arg)->use())));
+            },
+            &module);
+        ASSERT_EQ(used, nullptr);
+        EXPECT_EQ(module.ended() - ended, 2);
+    }
+}
+
+// A thread that ends with a robust mutex leaves it to the next that locks it.
+TEST_F(Blocks, LetGoOfRobustMutexes) {
+    const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_t mutexes[2];
+    for (pthread_mutex_t &mutex : mutexes)
+        pthread_mutex_init(&mutex, &attr);
+    for (int i = 0; i < 3; i++) {
+        in_own(
+            [](void *arg) -> void * {
+                for (int mutex = 0; mutex < 2; mutex++)
+                    pthread_mutex_lock(static_cast<pthread_mutex_t *>(arg) + mutex);
+                return nullptr;
+            },
+            mutexes);
+        for (pthread_mutex_t &mutex : mutexes) {
+            EXPECT_EQ(pthread_mutex_lock(&mutex), EOWNERDEAD);
+            EXPECT_EQ(pthread_mutex_consistent(&mutex), 0);
+            EXPECT_EQ(pthread_mutex_unlock(&mutex), 0);
+        }
+    }
+}

@@ -17,7 +17,14 @@ unsigned mode_of_hogs(unsigned mode) {
 class Donors : public Interrupted, public testing::WithParamInterface<unsigned> {
   protected:
     static constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100, kSome = 40;
-    void TearDown() override { faults_clear(); }
+    void SetUp() override {
+        Interrupted::SetUp();
+        setenv("THRUM_BLOCKS", "donors", 1);
+    }
+    void TearDown() override {
+        unsetenv("THRUM_BLOCKS");
+        faults_clear();
+    }
 
     // They never wait, until it is over.
     static std::vector<Thread> many_hogs(std::atomic<std::size_t> &begun, const std::atomic<bool> &over) {
@@ -31,6 +38,16 @@ class Donors : public Interrupted, public testing::WithParamInterface<unsigned> 
                 mode_of_hogs(GetParam()));
         return hogs;
     }
+};
+
+// Where a thread with thread-locals of its own has a kernel thread for life.
+class PrivateDonors : public Interrupted {
+  protected:
+    void SetUp() override {
+        Interrupted::SetUp();
+        setenv("THRUM_BLOCKS", "donors", 1);
+    }
+    void TearDown() override { unsetenv("THRUM_BLOCKS"); }
 };
 
 INSTANTIATE_TEST_SUITE_P(Modes, Donors, kSafeModes, name_of_mode);
@@ -92,7 +109,7 @@ TEST_P(Donors, AreFewerWhereTheSystemRefuses) {
 // --- threads with a kernel thread for life ------------------------------------------------------------------
 
 // Two at a time, so fast that their kernel threads would be ended more slowly than others are made.
-TEST_F(Interrupted, KernelThreadsOfEndedThreadsAreFew) {
+TEST_F(PrivateDonors, KernelThreadsOfEndedThreadsAreFew) {
     const Preempting preempting(2, THRUM_PREEMPT_OWN_TLS);
     const std::size_t before = threads_of_process();
     constexpr int kThreads = ULT_EMULATED ? 200 : 1500;
@@ -133,7 +150,7 @@ thread_local Locks locks;
 } // namespace
 
 // A destructor of a thread-local waits for a lock that the one that makes threads has: it is not waited for.
-TEST_F(Interrupted, ADestructorMayWaitForTheMaker) {
+TEST_F(PrivateDonors, ADestructorMayWaitForTheMaker) {
     const Preempting preempting(2, THRUM_PREEMPT_OWN_TLS);
     pthread_mutex_lock(&held);
     for (int i = 0; i < 70; i++) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "faults.hpp"
+#include "modules/counted.hpp"
 #include "pools.hpp"
 #include "preempt.hpp"
 
@@ -269,16 +270,6 @@ TEST_P(SafeMode, ExceptionsInFlightAreKept) {
 }
 
 // --- thread-locals for life ---------------------------------------------------------------------------------
-
-// Counts itself, on whatever kernel thread that is.
-struct Counted {
-    Counted() { made++; }
-    ~Counted() { gone++; }
-    int value = 7;
-    static std::atomic<int> made, gone;
-};
-std::atomic<int> Counted::made, Counted::gone;
-static thread_local Counted counted;
 
 TEST_F(Interrupted, OwnThreadLocalsBeginAndEndWithTheThread) {
     Counted::made = Counted::gone = 0;

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <vector>
 
+#include "blocks.h"
 #include "depots.h"
 #include "faults.hpp"
 
@@ -159,7 +160,8 @@ std::size_t threads_of_process() {
     return cache != nullptr ? count - __atomic_load_n(&cache->idle, __ATOMIC_RELAXED) : count;
 }
 
-// Read at one go into memory that is always there: looking must not change what is seen.
+// Without thread control blocks, which are kept for the next runtime. Read at one go into memory that is always there: looking
+// must not change what is seen.
 std::size_t mapped_bytes() {
     static char text[1 << 22];
     std::size_t length = 0;
@@ -176,7 +178,7 @@ std::size_t mapped_bytes() {
             std::strstr(line, "[stack]") == nullptr)
             all += to - from;
     }
-    return all;
+    return all - blocks_bytes();
 }
 
 std::size_t resident_bytes() {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What libc does at a thread's end, and what a new thread finds: in this order
+ *
+ *   1. Destructors of C++ thread_locals, then those of pthread_key_t, then those of objects that the latter have made. They are
+ *      the program's, and may take long.
+ *   2. Robust mutexes that the thread holds become EOWNERDEAD. The kernel does that for a kernel thread's own list, which a
+ *      block's is not.
+ *   3. Thread-locals get their initial values, libc's own one by one; malloc's cache stays with the block.
+ *   4. Cancellation is disabled and deferred, as in a new block. */
+#include "preempt/renew.h"
+
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "kthread/fresh/fresh.h"
+#include "kthread/libc.h"
+#include "os/syscall.h"
+#include "preempt/blocks.h"
+#include "sched/current.h"
+#include "sched/tcb.h"
+
+/* Of these the pieces use only what is found here. */
+struct libc_threads libc;
+
+bool renew_learn(void) {
+    *(void **)&libc.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    *(void **)&libc.call_tls_dtors = dlsym(RTLD_DEFAULT, "__call_tls_dtors");
+    *(void **)&libc.tls_static_info = dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+    if (libc.dl_iterate_phdr == NULL || libc.call_tls_dtors == NULL || libc.tls_static_info == NULL)
+        return false;
+    keys_init();
+    return tls_init();
+}
+
+/* --- robust mutexes --------------------------------------------------------------------------------------- */
+
+/* As the kernel does it (handle_futex_death). Bit 0 of an entry marks a priority-inheriting mutex: those are the kernel
+ * thread's. */
+static void die_with(uintptr_t entry, long offset, uint32_t number) {
+    uint32_t *word =
+        (uint32_t *)((entry & ~(uintptr_t)1) + (uintptr_t)offset); // NOLINT(performance-no-int-to-ptr)
+    uint32_t now = load_relaxed(word);
+    while ((now & FUTEX_TID_MASK) == number)
+        if (cas_acq_rel(word, &now, (now & FUTEX_WAITERS) | FUTEX_OWNER_DIED)) {
+            if (now & FUTEX_WAITERS)
+                sys(SYS_futex, word, FUTEX_WAKE, 1);
+            return;
+        }
+}
+
+/* Like the kernel it leaves the list as it is after so many, which may run in a circle. */
+static void let_go_of_mutexes(const struct block *block) {
+    enum { MOST = 2048 };
+    struct robust_list_head *head =
+        (struct robust_list_head *)(block->tcb.base +
+                                    (uintptr_t)block_robust_list()); // NOLINT(performance-no-int-to-ptr)
+    if (__builtin_expect(head->list.next == &head->list && head->list_op_pending == NULL, 1))
+        return;
+    struct robust_list *entry = head->list.next;
+    for (int i = 0; i < MOST && entry != NULL && entry != &head->list; i++) {
+        struct robust_list *at = (struct robust_list *)((uintptr_t)entry &
+                                                        ~(uintptr_t)1), // NOLINT(performance-no-int-to-ptr)
+            *next = at->next;
+        die_with((uintptr_t)entry, head->futex_offset, block->number);
+        entry = next;
+    }
+    if (head->list_op_pending != NULL)
+        die_with((uintptr_t)head->list_op_pending, head->futex_offset, block->number);
+    head->list.next = &head->list;
+    head->list_op_pending = NULL;
+    ((struct robust_list **)head)[-1] = &head->list; /* libc's robust_prev */
+}
+
+/* --- the block ---------------------------------------------------------------------------------------------- */
+
+void block_renew(const struct block *block) {
+    libc.call_tls_dtors();
+    keys_run_destructors();
+    libc.call_tls_dtors();
+    libc_state_end();
+    keys_clear();
+    let_go_of_mutexes(block);
+    tls_reimage_often();
+    libc_state_begin();
+    block_reset_state(block);
+}
+
+/* Its two words are what a thread without a worker has. */
+void block_renew_elsewhere(struct block *block) {
+    const uintptr_t own = arch_tcb();
+    store_relaxed(ARCH_TCB_WORD(block->tcb.base, thrum_worker), NULL);
+    store_relaxed(ARCH_TCB_WORD(block->tcb.base, thrum_nopreempt), NOPREEMPT_NOT_PENDING);
+    arch_tcb_install(block->tcb.base, tcb_is_cheap);
+    block_renew(block);
+    arch_tcb_install(own, tcb_is_cheap);
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "counted.hpp"
+
+std::atomic<int> Counted::made, Counted::gone;
+thread_local Counted counted;
