@@ -44,7 +44,7 @@ static struct {
     uint32_t *count;     /* of threads */
     creator *create;
     size_t slot, stack; /* bytes */
-    ptrdiff_t robust;   /* the list of robust mutexes, from the block */
+    ptrdiff_t robust;   /* the list of robust mutexes, from libc's record */
 } of;
 
 static struct lock lock;
@@ -66,14 +66,17 @@ struct birth {
     bool is_born;
 };
 
-static char *list_of_robust(void) {
+/* Where the kernel has none (emulators), the record stands for it, of which it is no part. */
+static char *list_of_robust(char *record) {
     char *head = NULL;
     size_t length = 0;
-    return sys(SYS_get_robust_list, 0, &head, &length) == 0 ? head : NULL;
+    const long error = sys(SYS_get_robust_list, 0, &head, &length);
+    return error == -ENOSYS ? record : error == 0 ? head : NULL;
 }
 
-static uint32_t *word_of(uintptr_t base, uint32_t offset) {
-    return (uint32_t *)(base + offset); // NOLINT(performance-no-int-to-ptr)
+/* Of libc's record, struct pthread, which a pthread_t names: at the thread pointer, or before it (aarch64). */
+static uint32_t *word_of(uintptr_t record, uint32_t offset) {
+    return (uint32_t *)(record + offset); // NOLINT(performance-no-int-to-ptr)
 }
 
 /* --- the kernel thread, which is there for this -------------------------------------------------------- */
@@ -91,12 +94,12 @@ static void forbid_marks(uint32_t *state) {
     }
 }
 
-static const char *what_is_wrong(const struct birth *birth, uintptr_t base) {
-    if (base - (uintptr_t)birth->low >= of.stack || (uintptr_t)pthread_self() != base)
+static const char *what_is_wrong(const struct birth *birth, uintptr_t record) {
+    if (record - (uintptr_t)birth->low >= of.stack || arch_tcb() - (uintptr_t)birth->low >= of.stack)
         return "threads are not created by libc itself";
-    if (load_relaxed(word_of(base, of.tid)) != (uint32_t)sys(SYS_gettid))
+    if (load_relaxed(word_of(record, of.tid)) != (uint32_t)sys(SYS_gettid))
         return "a thread's number is elsewhere in libc's record";
-    if ((load_relaxed(word_of(base, of.state)) & ~(uint32_t)STATE_SETXID) != STATE_DISABLED)
+    if ((load_relaxed(word_of(record, of.state)) & ~(uint32_t)STATE_SETXID) != STATE_DISABLED)
         return "a thread's state is elsewhere in libc's record";
     return NULL;
 }
@@ -104,17 +107,18 @@ static const char *what_is_wrong(const struct birth *birth, uintptr_t base) {
 /* Leaves as little as possible on the stack, which is memory that stays. */
 static void *leave_block(void *arg) {
     struct birth *birth = arg;
-    uintptr_t base = arch_tcb();
+    const uintptr_t base = arch_tcb(), record = (uintptr_t)pthread_self();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* units that run on it name it by pthread_self() */
-    if ((birth->wrong = what_is_wrong(birth, base)) != NULL)
+    if ((birth->wrong = what_is_wrong(birth, record)) != NULL)
         return NULL;
     birth->block->tcb.base = base;
+    birth->block->record = record;
     birth->block->tcb.exceptions =
         birth->exceptions_here != NULL ? birth->exceptions_here() : &birth->block->tcb.none;
     rseq_give_up(base);
-    birth->robust = list_of_robust();
+    birth->robust = list_of_robust((char *)record); // NOLINT(performance-no-int-to-ptr)
     birth->is_born = true;
-    forbid_marks(word_of(base, of.state));
+    forbid_marks(word_of(record, of.state));
     for (;;)
         sys(SYS_exit, 0);
 }
@@ -203,8 +207,8 @@ static struct block *take_kept(bool with_exceptions) {
 /* Its kernel thread is gone: what libc knows of it is made that of a running thread again. */
 static void seem_alive(struct block *block) {
     fetch_sub_relaxed(of.count, 1U);
-    fetch_and_acq_rel(word_of(block->tcb.base, of.state), ~(uint32_t)STATE_EXITING);
-    store_release(word_of(block->tcb.base, of.tid), block->number);
+    fetch_and_acq_rel(word_of(block->record, of.state), ~(uint32_t)STATE_EXITING);
+    store_release(word_of(block->record, of.tid), block->number);
 }
 
 /* NULL with *why: this libc is not understood; else: not now. */
@@ -229,15 +233,16 @@ static struct block *make(struct exception_globals *(*exceptions_here)(void), co
         return NULL;
     }
     if (!is_told) {
+        fetch_sub_relaxed(of.count, 1U);
         *why = "the end of a thread is not told in libc's record";
         return NULL;
     }
+    seem_alive(block);
     if (birth.robust == NULL) {
         *why = "the kernel does not tell of robust mutexes";
         return NULL;
     }
     of.robust = birth.robust - (char *)handle; /* of each the same */
-    seem_alive(block);
     return block;
 }
 
@@ -252,7 +257,7 @@ void block_keep(struct block *block) {
 }
 
 void block_reset_state(const struct block *block) {
-    uint32_t *state = word_of(block->tcb.base, of.state), now = load_relaxed(state);
+    uint32_t *state = word_of(block->record, of.state), now = load_relaxed(state);
     while ((now & ~(uint32_t)STATE_SETXID) != STATE_DISABLED &&
            !cas_acq_rel(state, &now, (now & STATE_SETXID) | STATE_DISABLED)) {
     }

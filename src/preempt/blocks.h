@@ -35,7 +35,8 @@
 struct block {
     struct tcb tcb;               /* first */
     struct private_donor private; /* its owner's, if it is a thread's for life */
-    uint32_t number;              /* that libc has for it; r/o */
+    uintptr_t record;             /* libc's: its pthread_t; r/o, as the next */
+    uint32_t number;              /* that libc has for it */
     struct block *next;           /* of those that are kept */
 };
 
@@ -54,7 +55,8 @@ void block_keep(struct block *block);
 void block_renew(const struct block *block);
 void block_renew_elsewhere(struct block *block);
 
-/* For block_renew. The cancellation state is a new block's again; how far libc's list of robust mutexes is from the block. */
+/* For block_renew. The cancellation state is a new block's again; how far libc's list of robust mutexes is from its record, 0 if
+ * there is none. */
 void block_reset_state(const struct block *block);
 ptrdiff_t block_robust_list(void);
 

@@ -578,6 +578,10 @@ void donors_renew(const struct tcb *tcb) {
     block_renew((const struct block *)(const void *)tcb);
 }
 
+struct private_donor *donors_private_of(struct tcb *tcb) {
+    return &((struct block *)(void *)tcb)->private;
+}
+
 /* Says so once where they are not. */
 static bool blocks_are_usable(void) {
     static bool is_told;

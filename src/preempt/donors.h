@@ -51,6 +51,7 @@ void donors_end_private(struct tcb *tcb);
  * end: it is made as new. Not inside. */
 bool donors_are_blocks(void);
 void donors_renew(const struct tcb *tcb);
+struct private_donor *donors_private_of(struct tcb *tcb);
 
 /* NULL: there are no more than `keep` spares; more are being made. Inside. */
 struct tcb *donors_take(uint32_t keep);

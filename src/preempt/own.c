@@ -35,9 +35,48 @@ void *own_argument(const struct thrum_unit *self) {
     return is_own ? ((const struct private_donor *)self->arg)->arg : self->arg;
 }
 
+/* --- a worker's -------------------------------------------------------------------------------------- */
+
+/* Blocks that are as new, so that threads which follow each other take no lock for them. */
+enum { AS_NEW_MOST = 32 };
+
+static struct private_donor *take_as_new(void) {
+    struct worker *worker = enter();
+    struct tcb *tcb = worker != NULL ? worker->as_new.first : NULL;
+    if (tcb != NULL) {
+        worker->as_new.first = tcb->next;
+        worker->as_new.count--;
+        tcb->next = tcb;
+    }
+    leave();
+    return tcb != NULL ? donors_private_of(tcb) : NULL;
+}
+
+/* Inside. False: it has enough of them. */
+static bool put_as_new(struct worker *worker, struct tcb *tcb) {
+    if (worker->as_new.count >= AS_NEW_MOST)
+        return false;
+    tcb->next = worker->as_new.first;
+    worker->as_new.first = tcb;
+    worker->as_new.count++;
+    return true;
+}
+
+void own_worker_ends(struct worker *worker) {
+    struct tcb *tcb = worker->as_new.first;
+    worker->as_new.first = NULL;
+    worker->as_new.count = 0;
+    for (struct tcb *next; tcb != NULL; tcb = next) {
+        next = tcb->next;
+        donors_end_private(tcb);
+    }
+}
+
+/* --- for spawns ---------------------------------------------------------------------------------------- */
+
 int own_make(void *(**fn)(void *), void **arg) {
-    struct private_donor *donor = donors_make_private();
-    if (donor == NULL)
+    struct private_donor *donor = take_as_new();
+    if (donor == NULL && (donor = donors_make_private()) == NULL)
         return EAGAIN;
     donor->fn = *fn;
     donor->arg = *arg;
@@ -70,6 +109,8 @@ void own_end(struct thrum_unit *self) {
     restore_tcb(worker);
     self->tcb = NULL;
     fetch_sub_relaxed(&preempt.owners, 1U);
+    const bool is_put = donors_are_blocks() && put_as_new(worker, own);
     leave();
-    donors_end_private(own);
+    if (!is_put)
+        donors_end_private(own);
 }

@@ -143,6 +143,8 @@ void preempt_fork_child(const struct worker *worker) {
 bool preempt_worker_ready(struct worker *worker) {
     if (!preempt_has_spares())
         return true;
+    worker->as_new.first = NULL; /* a slot of a parent's, in a child of fork */
+    worker->as_new.count = 0;
     bool armed = preempt_is_armed();
     uint32_t keep = armed ? preempt_owners_at_once() : 0;
     while (worker->tcb == NULL || (armed && worker->reserve == NULL)) {
@@ -186,6 +188,7 @@ static void give_back(struct worker *worker) {
         donors_give(worker->reserve);
     worker->tcb = worker->reserve = NULL;
     lock_release(&reserves);
+    own_worker_ends(worker);
 }
 
 void preempt_worker_unready(struct worker *worker) {

@@ -203,6 +203,11 @@ struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *ne
 void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
 void lend_bring_back(struct worker *worker, struct thrum_unit *self);
 
+/* --- own.c ------------------------------------------------------------------------------------------ */
+
+/* Gives back the blocks that it keeps. Inside. */
+void own_worker_ends(struct worker *worker);
+
 /* --- relief.c ----------------------------------------------------------------------------------------- */
 
 /* A worker for relief is needed. */

@@ -55,8 +55,10 @@ static void die_with(uintptr_t entry, long offset, uint32_t number) {
 /* Like the kernel it leaves the list as it is after so many, which may run in a circle. */
 static void let_go_of_mutexes(const struct block *block) {
     enum { MOST = 2048 };
+    if (block_robust_list() == 0)
+        return;
     struct robust_list_head *head =
-        (struct robust_list_head *)(block->tcb.base +
+        (struct robust_list_head *)(block->record +
                                     (uintptr_t)block_robust_list()); // NOLINT(performance-no-int-to-ptr)
     if (__builtin_expect(head->list.next == &head->list && head->list_op_pending == NULL, 1))
         return;

@@ -97,7 +97,11 @@ struct worker {
     struct tcb
         *tcb; /* for units without a block of their own; NULL: none is kept. With carriers: its carrier's */
     struct tcb *reserve; /* to continue with when one does (preempt/lend.c) */
-    bool is_short;       /* it uses the reserve, and has had none since */
+    struct {
+        struct tcb *first;
+        uint32_t count;
+    } as_new;      /* blocks for threads that have one for life (preempt/own.c) */
+    bool is_short; /* it uses the reserve, and has had none since */
     bool owes; /* no spare was left for a unit that has a block for life: next runs one that was preempted */
     struct tcb home; /* its kernel thread's own */
     struct fair fair;

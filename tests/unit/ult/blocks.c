@@ -23,7 +23,7 @@ void blocks_put(void *block) {
 }
 
 uintptr_t blocks_base(void *block) {
-    return ((struct block *)block)->tcb.base;
+    return ((struct block *)block)->record;
 }
 
 size_t blocks_bytes(void) {
