@@ -13,11 +13,12 @@
 #define PREFIX "THRUM_"
 
 /* What config.c, places.c, overflow.c and trace_file.c read. tests/unit/ult/misuse_test.cpp holds it against them. */
-static const char *const known[] = {"WORKERS", "STACK_SIZE", "PREEMPT", "SLICE",    "TICK",
-                                    "SIGNAL",  "BIND",       "TRACE",   "OVERFLOW", "TRACE_EVENTS"};
+static const char *const known[] = {"WORKERS", "STACK_SIZE", "PREEMPT", "SLICE",    "TICK",        "SIGNAL",
+                                    "BLOCKS",  "BIND",       "TRACE",   "OVERFLOW", "TRACE_EVENTS"};
 
 /* The Argobots layer's, the cache's, the command's and the tests', which look after theirs. */
-static const char *const of_others[] = {"ABT_", "CACHE", "DEBUG", "ROW_", "SKIP", "STAT", "VERBOSE", "VERSION"};
+static const char *const of_others[] = {"ABT_", "CACHE", "DEBUG",   "ROW_",
+                                        "SKIP", "STAT",  "VERBOSE", "VERSION"};
 
 /* Where a build finds the library. */
 static const char *const places[] = {"_ROOT", "_DIR", "_HOME", "_PATH", "_PREFIX"};

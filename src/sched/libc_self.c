@@ -14,6 +14,7 @@
  * All else is left to the C library: also external kernel threads, and handles other than the caller's. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -58,22 +59,32 @@ static struct thrum_unit *unit_around(const char *frame) {
 
 /* --- its stack ---------------------------------------------------------------------------------------- */
 
-__attribute__((visibility("default"))) int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr) {
-    if (__builtin_expect(libc.getattr == NULL, 0))
-        find();
-    int error = libc.getattr(thread, attr);
-    const struct thrum_unit *self =
-        error == 0 && thread == pthread_self() ? unit_around(__builtin_frame_address(0)) : NULL;
-    if (self == NULL)
-        return error;
+/* Libc would ask the kernel for the CPUs of the kernel thread that the installed block names, of which a spare one has none
+ * (preempt/blocks.h): so they are those of the worker, and all else is as in new attributes. */
+static __attribute__((noinline)) int get_own(const struct thrum_unit *self, pthread_attr_t *attr) {
+    cpu_set_t cpus;
     char *low = unit_stack_low(self);
-    error = pthread_attr_setstack(attr, low, (size_t)(self->stack_top - low));
+    int error = pthread_attr_init(attr);
+    if (error != 0)
+        return error;
+    const long size = sys(SYS_sched_getaffinity, 0, sizeof cpus, &cpus);
+    if (size > 0)
+        error = pthread_attr_setaffinity_np(attr, (size_t)size, &cpus);
+    if (error == 0)
+        error = pthread_attr_setstack(attr, low, (size_t)(self->stack_top - low));
     if (error == 0)
         error =
             pthread_attr_setguardsize(attr, self->stack_class == STACK_CLASS_USER ? 0 : stack_guard_size());
     if (error != 0)
         pthread_attr_destroy(attr);
     return error;
+}
+
+__attribute__((visibility("default"))) int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr) {
+    if (__builtin_expect(libc.getattr == NULL, 0))
+        find();
+    const struct thrum_unit *self = thread == pthread_self() ? unit_around(__builtin_frame_address(0)) : NULL;
+    return self != NULL ? get_own(self, attr) : libc.getattr(thread, attr);
 }
 
 /* --- its clock ---------------------------------------------------------------------------------------- */

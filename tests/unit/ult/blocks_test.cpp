@@ -222,3 +222,25 @@ TEST_F(Blocks, LetGoOfRobustMutexes) {
         }
     }
 }
+
+// The stack that libc tells of is the thread's, though libc knows no kernel thread for it.
+TEST_F(Blocks, TellOfTheThreadsStack) {
+    for (const unsigned mode : {THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS}) {
+        const Preempting preempting(1, mode);
+        void *missed = in_own(
+            [](void *arg) -> void * {
+                pthread_attr_t attr;
+                void *low = nullptr;
+                std::size_t size = 0;
+                const char *here = reinterpret_cast<const char *>(&attr);
+                if (pthread_getattr_np(pthread_self(), &attr) != 0)
+                    return arg;
+                const bool is_told = pthread_attr_getstack(&attr, &low, &size) == 0;
+                pthread_attr_destroy(&attr);
+                const char *lowest = static_cast<const char *>(low);
+                return is_told && lowest <= here && here < lowest + size ? nullptr : arg;
+            },
+            this);
+        EXPECT_EQ(missed, nullptr);
+    }
+}
