@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the C library says about the calling thread, where that is a ULT. The C library knows only kernel threads, so
- * libthrum replaces three of its functions for the whole program, as it does with pthread_exit (exit.c):
+ * libthrum replaces some of its functions for the whole program, as it does with pthread_exit (exit.c):
  *
  *   pthread_getattr_np     of pthread_self(): the stack that the caller stands on. Collectors and language runtimes look for
  *                          its bounds there.
@@ -11,10 +11,16 @@
  *   pthread_getcpuclockid  of pthread_self(): that clock. The C library would name the kernel thread whose thread control block
  *                          the caller has (tcb.h), which may sleep.
  *
+ *   pthread_getaffinity_np, pthread_getschedparam
+ *                          of pthread_self(): of the kernel thread that the ULT runs on. The C library would ask about the one
+ *                          that the block names, and a spare block has none (preempt/blocks.h).
+ *
  * All else is left to the C library: also external kernel threads, and handles other than the caller's. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -29,12 +35,16 @@ static struct unit_clock primary_clock;
 static struct {
     int (*getattr)(pthread_t, pthread_attr_t *);
     int (*getcpuclockid)(pthread_t, clockid_t *);
+    int (*getaffinity)(pthread_t, size_t, cpu_set_t *);
+    int (*getschedparam)(pthread_t, int *, struct sched_param *);
     int (*gettime)(clockid_t, struct timespec *);
 } libc;
 
 static __attribute__((constructor, noinline, cold)) void find(void) {
     *(void **)&libc.getattr = dlsym(RTLD_NEXT, "pthread_getattr_np");
     *(void **)&libc.getcpuclockid = dlsym(RTLD_NEXT, "pthread_getcpuclockid");
+    *(void **)&libc.getaffinity = dlsym(RTLD_NEXT, "pthread_getaffinity_np");
+    *(void **)&libc.getschedparam = dlsym(RTLD_NEXT, "pthread_getschedparam");
     *(void **)&libc.gettime = dlsym(RTLD_NEXT, "clock_gettime");
 }
 
@@ -85,6 +95,40 @@ __attribute__((visibility("default"))) int pthread_getattr_np(pthread_t thread, 
         find();
     const struct thrum_unit *self = thread == pthread_self() ? unit_around(__builtin_frame_address(0)) : NULL;
     return self != NULL ? get_own(self, attr) : libc.getattr(thread, attr);
+}
+
+/* --- its kernel thread -------------------------------------------------------------------------------- */
+
+static bool is_on_worker(pthread_t thread) {
+    return thread == pthread_self() && worker_here() != NULL;
+}
+
+/* The kernel writes less than the caller's set has room for. */
+__attribute__((visibility("default"))) int pthread_getaffinity_np(pthread_t thread, size_t size,
+                                                                  cpu_set_t *cpus) {
+    if (__builtin_expect(libc.getaffinity == NULL, 0))
+        find();
+    if (!is_on_worker(thread))
+        return libc.getaffinity(thread, size, cpus);
+    const long written = sys(SYS_sched_getaffinity, 0, size < INT32_MAX ? size : INT32_MAX, cpus);
+    if (written < 0)
+        return (int)-written;
+    memset((char *)cpus + written, 0, size - (size_t)written);
+    return 0;
+}
+
+__attribute__((visibility("default"))) int pthread_getschedparam(pthread_t thread, int *policy,
+                                                                 struct sched_param *parameters) {
+    if (__builtin_expect(libc.getschedparam == NULL, 0))
+        find();
+    if (!is_on_worker(thread))
+        return libc.getschedparam(thread, policy, parameters);
+    const long error = sys(SYS_sched_getparam, 0, parameters);
+    const long found = error == 0 ? sys(SYS_sched_getscheduler, 0) : error;
+    if (found < 0)
+        return (int)-found;
+    *policy = (int)found;
+    return 0;
 }
 
 /* --- its clock ---------------------------------------------------------------------------------------- */

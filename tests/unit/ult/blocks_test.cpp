@@ -6,6 +6,7 @@
 #include <csignal>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <set>
 #include <sys/wait.h>
 #include <thread>
@@ -221,6 +222,23 @@ TEST_F(Blocks, LetGoOfRobustMutexes) {
             EXPECT_EQ(pthread_mutex_unlock(&mutex), 0);
         }
     }
+}
+
+// A thread may ask about itself: the answers are those of the kernel thread that it runs on.
+TEST_F(Blocks, TellOfTheKernelThreadThatTheyRunOn) {
+    const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
+    void *missed = in_own(
+        [](void *arg) -> void * {
+            cpu_set_t cpus, right;
+            int policy = -1;
+            sched_param parameters{};
+            const bool is_told = pthread_getaffinity_np(pthread_self(), sizeof cpus, &cpus) == 0 &&
+                                 sched_getaffinity(0, sizeof right, &right) == 0 &&
+                                 pthread_getschedparam(pthread_self(), &policy, &parameters) == 0;
+            return is_told && CPU_EQUAL(&cpus, &right) && policy == sched_getscheduler(0) ? nullptr : arg;
+        },
+        this);
+    EXPECT_EQ(missed, nullptr);
 }
 
 // The stack that libc tells of is the thread's, though libc knows no kernel thread for it.
