@@ -23,9 +23,7 @@
 #include "sched/current.h"
 #include "sched/tcb.h"
 
-/* Of these the pieces use only what is found here. */
-struct libc_threads libc;
-
+/* Of libc's functions the pieces use only what is found here. */
 bool renew_learn(void) {
     *(void **)&libc.dl_iterate_phdr = dlsym(RTLD_NEXT, "dl_iterate_phdr");
     *(void **)&libc.call_tls_dtors = dlsym(RTLD_DEFAULT, "__call_tls_dtors");
