@@ -80,7 +80,7 @@ lint:      ## clang-format, clang-tidy, shellcheck and the documents, without ch
 install:   ## into PREFIX (/usr/local), below DESTDIR if set
 	@case '$(PREFIX)' in /*) ;; *) echo "make install: PREFIX is an absolute path, not '$(PREFIX)'" >&2; exit 2;; esac
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
-	@cmake --build --preset release
+	@cmake --build --preset release --target thrum-installed
 	@cmake --install build/release --prefix $(PREFIX)
 
 clean:     ## remove build/, except the chroots, which are slow to make

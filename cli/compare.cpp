@@ -339,10 +339,12 @@ void check_files(const Options &options) {
     const std::string files[] = {options.html, options.csv, options.markdown, table};
     for (const std::string &one : files)
         if (!one.empty() && std::count(std::begin(files), std::end(files), one) > 1)
-            throw Failure(kUsage,
-                          "two of --html, --export-csv, --export-markdown and " +
-                              std::string(options.output.empty() && one == table ? "the table" : "-o") +
-                              " name the same file, " + name_of_output(one));
+            throw Failure(
+                kUsage,
+                "two of --html, --export-csv, --export-markdown and " +
+                    std::string(options.output.empty() && one == table ? "the table" : "-o") +
+                    " name the same file, " + name_of_output(one) +
+                    (options.output.empty() && one == table ? "; -o FILE writes the table elsewhere" : ""));
 }
 
 // At the first --vs that has a command on both sides.

@@ -30,8 +30,10 @@ std::string own_folder() {
     char path[PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
     if (length <= 0 || length == static_cast<ssize_t>(sizeof path))
-        throw Failure(kRefused, std::string("cannot find thrum's own path: ") +
-                                    (length < 0 ? std::strerror(errno) : "its path is too long"));
+        throw Failure(kRefused, std::string("cannot find thrum's own path by /proc/self/exe: ") +
+                                    (length > 0        ? "it is too long"
+                                     : errno == ENOENT ? "/proc is not mounted here"
+                                                       : std::strerror(errno)));
     const std::string whole(path, static_cast<std::size_t>(length));
     return whole.substr(0, whole.rfind('/'));
 }

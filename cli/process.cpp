@@ -149,6 +149,8 @@ std::string what_would_help(int scope, bool is_root) {
 
 Failure unreadable(pid_t pid, int error) {
     const std::string process = "process " + std::to_string(pid);
+    if ((error == ENOENT || error == ESRCH) && access("/proc/self/stat", R_OK) != 0)
+        return {kFailed, "cannot look at " + process + ": /proc is not mounted here, or not readable"};
     if (error == ENOENT || error == ESRCH)
         return {kFailed, "there is no " + process};
     if (error != EPERM && error != EACCES)

@@ -60,7 +60,10 @@ void check_files(const Options &options) {
                     kUsage,
                     "two of --html, --trace, --folded and " +
                         std::string(options.output.empty() && files[i] == report ? "the report" : "-o") +
-                        " name the same file, " + name_of_output(files[i]));
+                        " name the same file, " + name_of_output(files[i]) +
+                        (options.output.empty() && files[i] == report
+                             ? "; -o FILE writes the report elsewhere"
+                             : ""));
 }
 
 // What the command line leaves to be found out: whether {} is meant, and which numbers of threads to try.

@@ -44,19 +44,34 @@ bool is_over(const std::string &name, std::size_t at) {
            has_at(name, at, " [");
 }
 
+// A method of Rust begins with the type in brackets: "<T>::f", "<T as Trait>::f". Of it, what is within, up to the " as ".
+std::string receiver_of(const std::string &name) {
+    const std::size_t close = closing(name, 0);
+    std::size_t end = 1;
+    while (end < close && !has_at(name, end, " as "))
+        end = std::string("<({[").find(name[end]) == std::string::npos ? end + 1 : closing(name, end) + 1;
+    return name.substr(1, std::min(end, close) - 1);
+}
+
 // Of "void *f<T>(int)::{lambda(int)#1}::operator()(int) const" the part "f::{lambda(int)#1}::operator()".
 std::string without_types(const std::string &name) {
     std::string plain;
-    for (std::size_t at = 0; at < name.size(); at++) {
+    std::size_t begin = 0;
+    if (has_at(name, 0, "<") && has_at(name, closing(name, 0), ">::")) {
+        const std::string receiver = receiver_of(name);
+        plain = without_types(receiver);
+        plain = plain.empty() ? receiver : plain;
+        begin = closing(name, 0) + 1;
+    }
+    for (std::size_t at = begin; at < name.size(); at++) {
         const bool is_operator = ends_with(plain, "operator");
         const std::size_t close =
             std::string("<({[").find(name[at]) == std::string::npos ? at : closing(name, at);
+        // A Go method of a pointer: "sync.(*Mutex).Lock".
         const bool is_receiver = has_at(name, at, "(*") && !plain.empty() && plain.back() == '.';
-        if (is_receiver) { // a Go method of a pointer: "sync.(*Mutex).Lock"
-            plain += name.substr(at, close + 1 - at);
-        } else if (name[at] == ' ' && !is_operator) {
+        if (name[at] == ' ' && !is_operator) {
             plain.clear(); // it was the type of the result
-        } else if (name[at] == '{' || has_at(name, at, "(anonymous namespace)") ||
+        } else if (is_receiver || name[at] == '{' || has_at(name, at, "(anonymous namespace)") ||
                    (is_operator && has_at(name, at, "()"))) {
             plain += name.substr(at, close + 1 - at);
         } else if (name[at] == '(') {
@@ -65,6 +80,8 @@ std::string without_types(const std::string &name) {
         } else if (name[at] != '<' || is_operator) {
             plain += name[at];
             continue;
+        } else if (ends_with(plain, "::")) { // Rust's "f::<T>"
+            plain.resize(plain.size() - 2);
         }
         at = close;
     }

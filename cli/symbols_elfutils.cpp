@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "modules.hpp"
+#include "rust_names.hpp"
 #include "symbols.hpp"
 #include "text.hpp"
 
@@ -164,12 +165,14 @@ bool has_information(Dwfl_Module *module, std::uint64_t address) {
 
 // Mangled names begin so. The demangler takes types as well, whose letters are names in C: "f" would be called float.
 std::string demangled(const char *name) {
+    if (const std::string rust = rust_name(name); !rust.empty())
+        return rust;
     if (std::strncmp(name, "_Z", 2) != 0)
         return name;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> readable(
         abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-    return status == 0 && readable != nullptr ? readable.get() : name;
+    return status == 0 && readable != nullptr ? without_rust_hash(readable.get()) : name;
 }
 
 } // namespace

@@ -5,6 +5,15 @@
 # moving the prefix afterwards all work.
 include(CMakePackageConfigHelpers)
 
+# What `make install` builds: tests, benchmarks and examples take minutes, and are not installed.
+set(installed_targets thrum thrum-cache thrum-stat thrum-ult abt)
+foreach(target IN LISTS installed_targets)
+    if(NOT TARGET ${target})
+        list(REMOVE_ITEM installed_targets ${target})
+    endif()
+endforeach()
+add_custom_target(thrum-installed DEPENDS ${installed_targets})
+
 if(EXISTS "${PROJECT_SOURCE_DIR}/include/thrum")
     install(DIRECTORY include/thrum DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
             FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")

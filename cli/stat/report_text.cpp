@@ -366,7 +366,7 @@ std::string children_text(const Report &report) {
 std::string switches_text(const Report &report, const Facts &facts) {
     const Point &last = report.points.back();
     const double cost = std::round(last.voluntary) * as_shown(report.switch_cost);
-    std::string text = fixed(std::round(last.voluntary), 0) + " voluntary switches";
+    std::string text = counted(std::round(last.voluntary), "voluntary switch", "voluntary switches");
     if (report.switch_cost <= 0)
         return text;
     text += " x " + rough(report.switch_cost) + " (measured) = " + rough(cost);

@@ -373,7 +373,8 @@ TEST(Compare, ToStandardOutput) {
     EXPECT_FALSE(std::filesystem::exists("-"));
     expect_refused(
         compare({"--html", "-", "--", kProbe}), 2,
-        "two of --html, --export-csv, --export-markdown and the table name the same file, standard output");
+        "two of --html, --export-csv, --export-markdown and the table name the same file, standard output; "
+        "-o FILE writes the table elsewhere");
 }
 
 TEST(Compare, APreparationBeforeEachRun) {

@@ -104,6 +104,30 @@ TEST(Counters, NoSuchProcess) {
     expect_failed(counters(2147483647), "there is no process 2147483647");
 }
 
+// Where /proc is not mounted, that is what is said, and not that there is no such process.
+TEST(Counters, WithoutProc) {
+    Words inside = {"/usr/bin/unshare", "-m"};
+    if (getuid() != 0) // to be root there
+        inside.insert(inside.end(), {"-U", "-r"});
+    inside.insert(inside.end(), {"/bin/sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"});
+    const auto within = [&inside](const Words &words) {
+        Words all = inside;
+        all.insert(all.end(), words.begin(), words.end());
+        return spawn(all);
+    };
+    if (within({"/bin/true"}).code() != 0)
+        GTEST_SKIP() << "no mounts of one's own here";
+    const std::string thrum = place().thrum(), why = "/proc is not mounted here, or not readable\n";
+    expect_failed(within({thrum, "counters", "1"}),
+                  "cannot look at process 1: " + why.substr(0, why.size() - 1));
+    EXPECT_EQ(within({thrum, "ps", "1"}).err, "thrum ps: cannot look at process 1: " + why);
+    EXPECT_EQ(within({thrum, "stat", "-p", "1"}).err, "thrum stat: cannot look at process 1: " + why);
+    const Ended run = within({thrum, "run", "--", "true"});
+    EXPECT_EQ(run.err,
+              "thrum run: cannot find thrum's own path by /proc/self/exe: /proc is not mounted here\n");
+    EXPECT_EQ(run.code(), 125);
+}
+
 TEST(Counters, NotUnderThrum) {
     Running running({kProbe, "hold"});
     expect_failed(counters(running.pid()),

@@ -380,7 +380,8 @@ TEST(StatOutputs, ToStandardOutput) {
     EXPECT_EQ(both.code(), 2);
     EXPECT_EQ(
         both.err,
-        "thrum stat: two of --html, --trace, --folded and the report name the same file, standard output\n");
+        "thrum stat: two of --html, --trace, --folded and the report name the same file, standard output; "
+        "-o FILE writes the report elsewhere\n");
 }
 
 TEST(StatOutputs, ARunThatTakesTooLongIsEnded) {

@@ -46,7 +46,7 @@ void each(const std::string &text, const char *pattern, const Check &check) {
 }
 
 void expect_products(const std::string &text) {
-    each(text, R"((\d+) voluntary switches x ([\d.]+) (\w+) \(measured\) = ([\d.]+) (\w+))",
+    each(text, R"((\d+) voluntary switch(?:es)? x ([\d.]+) (\w+) \(measured\) = ([\d.]+) (\w+))",
          [&](const std::smatch &m) {
              const double product = std::stod(m[1]) * seconds_of(m[2], m[3]);
              EXPECT_NEAR(product, seconds_of(m[4], m[5]), 1.01 * rounding_of(m[4], m[5])) << m.str();
@@ -205,6 +205,9 @@ TEST(StatSentences, ProductsAreOfTheNumbersShown) {
     report.switch_cost = 2.14e-6;
     const std::string text = unwrapped(text_of(report));
     EXPECT_NE(text.find("3 voluntary switches x 2.1 us (measured) = 6.3 us"), std::string::npos) << text;
+    report.points.back().voluntary = 1;
+    const std::string one = unwrapped(text_of(report));
+    EXPECT_NE(one.find("1 voluntary switch x 2.1 us (measured) = 2.1 us"), std::string::npos) << one;
 }
 
 TEST(StatSentences, OneThreadDoesNotUseTwoCpus) {
