@@ -36,6 +36,8 @@ static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
     enum fair_source source;
     fair_settle(fair, now);
     bool due[FAIR_SOURCES] = {now >= fair->due[FAIR_DEQUE], now >= fair->due[FAIR_OTHERS]};
+    if (!due[FAIR_DEQUE] && !due[FAIR_OTHERS])
+        return NULL;
     struct thrum_unit *unit = pick_starving(worker, due, &source);
     if (unit != NULL) {
         fair_begin(fair, source, now);
