@@ -25,6 +25,7 @@
 #include "os/thread.h"
 #include "preempt/renew.h"
 #include "sched/current.h"
+#include "sched/exit.h"
 
 /* Of struct pthread's `cancelhandling`: nptl/descr.h, and alike since there is NPTL. */
 enum { STATE_DISABLED = 1 << 0, STATE_EXITING = 1 << 4, STATE_SETXID = 1 << 6 };
@@ -116,6 +117,7 @@ static void *leave_block(void *arg) {
     birth->block->tcb.exceptions =
         birth->exceptions_here != NULL ? birth->exceptions_here() : &birth->block->tcb.none;
     rseq_give_up(base);
+    exit_watch(true);
     birth->robust = list_of_robust((char *)record); // NOLINT(performance-no-int-to-ptr)
     birth->is_born = true;
     forbid_marks(word_of(record, of.state));

@@ -10,6 +10,7 @@
 #include "preempt/renew.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -21,7 +22,31 @@
 #include "os/syscall.h"
 #include "preempt/blocks.h"
 #include "sched/current.h"
+#include "sched/exit.h"
 #include "sched/tcb.h"
+
+static int call_for_own(struct dl_phdr_info *info, size_t size, void *tls_get_addr) {
+    void *(*get)(size_t index[2]);
+    Dl_info own;
+    (void)size;
+    if (dladdr(__extension__(void *) call_for_own, &own) == 0 ||
+        (uintptr_t)own.dli_fbase != (uintptr_t)info->dlpi_addr)
+        return 0;
+    size_t index[2] = {info->dlpi_tls_modid, 0};
+    *(void **)&get = tls_get_addr;
+    if (index[0] != 0)
+        (void)get(index);
+    return 1;
+}
+
+/* A library that was opened when the program ran has no place in this thread's table of blocks before the table is used. It
+ * must have one, as where libc has noted what is told by two modules whose blocks are known (fresh/tls_layout.h): in a program in C
+ * these are libc and this one. */
+static void find_own_block(void) {
+    void *tls_get_addr = dlsym(RTLD_DEFAULT, "__tls_get_addr");
+    if (tls_get_addr != NULL)
+        libc.dl_iterate_phdr(call_for_own, tls_get_addr);
+}
 
 /* Of libc's functions the pieces use only what is found here. */
 bool renew_learn(void) {
@@ -31,6 +56,7 @@ bool renew_learn(void) {
     if (libc.dl_iterate_phdr == NULL || libc.call_tls_dtors == NULL || libc.tls_static_info == NULL)
         return false;
     keys_init();
+    find_own_block();
     return tls_init();
 }
 
@@ -78,6 +104,7 @@ static void let_go_of_mutexes(const struct block *block) {
 /* --- the block ---------------------------------------------------------------------------------------------- */
 
 void block_renew(const struct block *block) {
+    exit_watch(false); /* its value is no reason to call a destructor */
     libc.call_tls_dtors();
     keys_run_destructors();
     libc.call_tls_dtors();
@@ -86,6 +113,7 @@ void block_renew(const struct block *block) {
     let_go_of_mutexes(block);
     tls_reimage_often();
     libc_state_begin();
+    exit_watch(true);
     block_reset_state(block);
 }
 

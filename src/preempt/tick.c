@@ -54,6 +54,11 @@ static uint64_t first_tick(uint64_t deadline, uint64_t next) {
     return early < next ? early : next;
 }
 
+/* What the worker's order prefers to what it has picked out of turn. Only the present unit adds to the deque. */
+static bool others_precede(const struct worker *worker) {
+    return !deque_is_empty(&worker->deque) || !fifo_is_empty(&worker->inbox);
+}
+
 /* A unit that computes gives way before its slice is over: to a sleeper whose deadline has come, if no other tick has
  * taken a unit away since GAP_US; and when its turn is over, if it was picked out of turn (sched/fair.h). LATE_US: so
  * late a worker whose units switch often fires its timers by itself. */
@@ -61,7 +66,8 @@ static uint64_t until_it_gives_way(const struct worker *worker) {
     enum { LATE_US = 100, GAP_US = 200 };
     uint64_t deadline = load_relaxed(&worker->timers.next), left = fair_left(&worker->fair),
              turn = TIMER_NEVER;
-    if (left != FAIR_NEVER)
+    if (left != FAIR_NEVER && left != 0 &&
+        others_precede(worker)) /* 0: a tick was there, and could do nothing */
         turn = timer_now() + left;
     if (deadline == TIMER_NEVER)
         return turn;
@@ -137,8 +143,7 @@ void tick_finds_computing(struct worker *worker) {
 }
 
 bool tick_gives_way(const struct worker *worker, bool has_woken) {
-    bool others = !deque_is_empty(&worker->deque) || !fifo_is_empty(&worker->inbox);
-    return !has_ranks(worker) && present_computes(worker) && others &&
+    return !has_ranks(worker) && present_computes(worker) && others_precede(worker) &&
            (has_woken || fair_is_over(&worker->fair));
 }
 

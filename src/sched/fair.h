@@ -29,7 +29,7 @@
 #include "arch_ticks.h"
 #include "os/ticks.h"
 
-enum { FAIR_US = 100, TURN_US = 1000 };
+enum { FAIR_US = 100, TURN_US = 500 };
 
 #define FAIR_NEVER UINT64_MAX
 

@@ -118,4 +118,27 @@ TEST_F(Fair, ASleeperDoesNotWaitForTheEndOfASlice) {
     EXPECT_LT(shares.own, (2 + kSleeps / 4) * kSliceUs * THRUM_US);
 }
 
+// Where none of the others precedes them, a turn that is over is no reason for more ticks.
+TEST_F(Fair, ThreadsThatComputeHaveOneTickASlice) {
+    constexpr unsigned kSliceUs = 10000;
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, kSliceUs);
+    std::atomic<bool> over{false};
+    std::vector<Thread> threads;
+    for (int i = 0; i < 3; i++)
+        threads.emplace_back([&] {
+            while (!over) {
+            }
+        });
+    const uint64_t since = thrum_now(), before = sum_of(&thrum_worker_counters::ticks);
+    Thread last([&] {
+        while (thrum_now() - since < 400 * THRUM_MS) {
+        }
+    });
+    last.join();
+    const uint64_t slices = (thrum_now() - since) / (kSliceUs * THRUM_US);
+    EXPECT_LT(sum_of(&thrum_worker_counters::ticks) - before, 4 * slices + 10);
+    over = true;
+    threads.clear();
+}
+
 } // namespace
