@@ -380,17 +380,23 @@ TEST_P(Worker, ItsMagazinesGoToTheOthers) {
     EXPECT_LE(later, first + spread);
 }
 
+// A thread that is not preempted there: another one continues elsewhere.
 TEST_P(Worker, IsNotStoppedWhileItsThreadWaitsInTheKernel) {
     const unsigned number = add();
+    thrum_attr_t unpreempted;
+    thrum_attr_init(&unpreempted);
+    EXPECT_EQ(thrum_attr_set_preempt(&unpreempted, THRUM_PREEMPT_NONE), 0);
     std::atomic<bool> there{false}, over{false};
-    Light light([&] {
-        if (!get_to(number))
-            return;
-        there = true;
-        nap_ms(50);
-        over = true;
-        thrum_yield();
-    });
+    Light light(
+        [&] {
+            if (!get_to(number))
+                return;
+            there = true;
+            nap_ms(50);
+            over = true;
+            thrum_yield();
+        },
+        &unpreempted);
     EXPECT_TRUE(eventually([&] { return there.load(); }));
     expect_stops(number);
     EXPECT_TRUE(over);
