@@ -390,7 +390,11 @@ std::vector<Frame> without_surroundings(std::vector<Frame> stack) {
     while (stack.size() > 1 && (is_beginning(stack.back()) ||
                                 (has_user && !stack.back().is_user && stack.back().function.empty())))
         stack.pop_back();
-    const auto first = std::find_if_not(stack.begin(), stack.end(), is_way_in);
+    auto first = std::find_if_not(stack.begin(), stack.end(), is_way_in);
+    // One that the program's code calls itself stays: it tells the program's system calls from those of the C library.
+    if (first != stack.end() && first != stack.begin() && !is_of_libc(*first) &&
+        plain(first[-1].function) == "syscall")
+        first--;
     if (first != stack.end())
         stack.erase(stack.begin(), first);
     return stack;

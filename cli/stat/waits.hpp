@@ -41,7 +41,7 @@ bool is_python(const Frame &frame);
 bool is_python_lock(const std::vector<Frame> &stack, const Lock &lock);
 
 // Without what the C library puts around: the way into the kernel, down to the function that was called by the program or
-// stands for something (random, pthread_mutex_lock), and what threads begin in.
+// stands for something (random, syscall, pthread_mutex_lock), and what threads begin in.
 std::vector<Frame> without_surroundings(std::vector<Frame> stack);
 
 // "futex"; "system call 123" where it is none of those that programs with threads make a lot of.

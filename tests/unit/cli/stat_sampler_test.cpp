@@ -1003,6 +1003,8 @@ TEST(Sampler, SurroundingsAreLeftOut) {
     EXPECT_EQ(left({"", "random", "work", "", ""}), Names({"random", "work"})) << "a libc without names";
     EXPECT_EQ(left({"pthread_mutex_lock", "work"}), Names({"pthread_mutex_lock", "work"}));
     EXPECT_EQ(left({"start_thread"}), Names({"start_thread"}));
+    EXPECT_EQ(left({"syscall", "work"}), Names({"syscall", "work"})) << "called by the program";
+    EXPECT_EQ(left({"syscall", "random", "work"}), Names({"random", "work"})) << "called by the C library";
     EXPECT_EQ(left({"pause", "start_thread", "clone3"}), Names({"pause"}));
     EXPECT_EQ(left({}), Names());
 }
