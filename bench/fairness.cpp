@@ -279,9 +279,8 @@ class Run {
     }
 
     std::vector<double> ours(const char *kind, unsigned count, unsigned hogs, const Row &row) const {
-        bench::Environment environment;
-        environment.set("LD_LIBRARY_PATH", options_.library.substr(0, options_.library.rfind('/')));
-        return preempt::measured(words(kind, count, hogs, row), environment, 2);
+        return preempt::measured(words(kind, count, hogs, row),
+                                 bench::Environment().preload(options_.library), 2);
     }
 
     std::vector<double> gos(const char *kind, unsigned count, unsigned hogs, const Row &row) const {

@@ -90,7 +90,7 @@ void own_unmake(void *arg) {
     donors_end_private(donor->tcb);
 }
 
-/* In a child of fork it belongs to the caller alone, and to no donor any more, even if the child has begun a runtime. */
+/* False in a child of fork: there its block is the caller's alone, and no spare, even if the child has begun a runtime. */
 static bool is_on_worker(const struct thrum_unit *self) {
     const struct worker *worker = enter();
     const bool is = worker != NULL && worker->current == self;

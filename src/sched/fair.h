@@ -82,7 +82,7 @@ static inline uint64_t fair_left(const struct fair *fair) {
 
 /* The turn of the present unit has lasted long enough, if others wait that precede it. */
 static inline bool fair_is_over(const struct fair *fair) {
-    return fair->source != FAIR_NONE && arch_ticks() - fair->since >= TURN_US * ticks_per_us();
+    return fair_left(fair) == 0;
 }
 
 #endif

@@ -138,7 +138,8 @@ extern struct depot unit_depot;
 
 struct thrum_unit *pick_slow(struct worker *worker);
 
-/* For a unit that is interrupted: oldest first, from all queues that this worker looks at, and from others'. */
+/* For a unit that is interrupted: from all queues that this worker looks at, and from others'. Oldest first, unless the
+ * sources of these are not due (fair.h): then by the worker's order. */
 struct thrum_unit *pick_fairly(struct worker *worker);
 
 /* For a unit that gives way to what the worker's order prefers, before its slice is over. */
