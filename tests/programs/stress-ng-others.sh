@@ -16,10 +16,10 @@ for stressor in futex:50000 nanosleep:300 close:2000 sigq:20000 aio:500 poll:200
 done
 both stress-ng --malloc 1 --malloc-pthreads 4 --malloc-ops 20000 --timeout 20 --verify
 both stress-ng --fork 1 --fork-ops 300 --timeout 20 --verify
-both stress-ng --sem 1 --sem-procs 6 --membarrier 2 --timeout 2 --verify # these two end by time, not by count
+both stress-ng --sem 1 --sem-procs 6 --membarrier 2 --timeout 1 --verify # these two end by time, not by count
 # So must this: its threads are SCHED_FIFO, and the first could come to the end of a count before the one that creates
 # them got the CPU back; stress-ng then says that it could not create any.
-both stress-ng --mutex 1 --mutex-procs 6 --timeout 2 --verify
+both stress-ng --mutex 1 --mutex-procs 6 --timeout 1 --verify
 
 # 2 workers with up to 64 threads that sleep; each worker makes them once.
 both stress-ng --sleep 2 --sleep-max 64 --sleep-ops 2000 --timeout 20 --verify
