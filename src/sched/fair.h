@@ -11,7 +11,12 @@
  * So each source has at most half of the time while the order has something to run, and a third where both have
  * units that compute.
  *
- *   since, source   the present unit was picked out of turn then, from there; source FAIR_NONE: in turn
+ * The short units of OTHERS share a turn: those that waited when it began, for FAIR_US. If each had a turn, the last of
+ * a thousand would wait for a tenth of a second. One that waits again has the next turn, so that one that polls by
+ * yields does not have half of the time.
+ *
+ *   since, source   the present turn began then, with a unit from there; source FAIR_NONE: in turn
+ *   more            so many units may follow in this turn
  *   due             when each source is due; a turn of the other does not count as time that the others have had
  *
  * A unit that computes would let the others wait for a whole slice, if it is picked out of turn: its turn ends after
@@ -37,7 +42,7 @@ enum fair_source { FAIR_DEQUE, FAIR_OTHERS, FAIR_SOURCES, FAIR_NONE = FAIR_SOURC
 
 struct fair {
     uint64_t since, due[FAIR_SOURCES]; /* ticks */
-    uint32_t source;                   /* enum fair_source */
+    uint32_t source, more;             /* enum fair_source */
 };
 
 static inline void fair_init(struct fair *fair) {
@@ -66,9 +71,15 @@ static inline void fair_settle_turn(struct fair *fair, uint64_t now) {
     fair_settle_within(fair, now, TURN_US * ticks_per_us());
 }
 
-static inline void fair_begin(struct fair *fair, enum fair_source source, uint64_t now) {
+static inline void fair_begin(struct fair *fair, enum fair_source source, uint32_t more, uint64_t now) {
     fair->since = now;
     fair->source = source;
+    fair->more = more;
+}
+
+/* The present turn is a short one of several units, and the next of them may have its part of it. */
+static inline bool fair_shares(const struct fair *fair, uint64_t now) {
+    return fair->source != FAIR_NONE && fair->more > 0 && now - fair->since < FAIR_US * ticks_per_us();
 }
 
 /* ns until the turn of the present unit is over; FAIR_NEVER: it was picked in turn. */

@@ -29,18 +29,35 @@ static struct thrum_unit *pick_starving(struct worker *worker, const bool due[FA
     return unit;
 }
 
+/* Without what the deque has, all is in turn. */
+static uint32_t others_behind_deque(struct worker *worker) {
+    if (deque_is_empty(&worker->deque))
+        return 0;
+    return load_relaxed(&worker->inbox.count) + load_relaxed(&runtime.shared.count) +
+           yield_ring_count(&worker->yields);
+}
+
 /* The pick that follows is slow, too: it settles how long this one has run. */
 static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
+    static const bool only_others[FAIR_SOURCES] = {[FAIR_OTHERS] = true};
     struct fair *fair = &worker->fair;
     uint64_t now = arch_ticks();
     enum fair_source source;
+    if (fair_shares(fair, now)) {
+        struct thrum_unit *next = pick_starving(worker, only_others, &source);
+        if (next != NULL) {
+            fair->more--;
+            worker->until_slow = 1;
+            return next;
+        }
+    }
     fair_settle(fair, now);
     bool due[FAIR_SOURCES] = {now >= fair->due[FAIR_DEQUE], now >= fair->due[FAIR_OTHERS]};
     if (!due[FAIR_DEQUE] && !due[FAIR_OTHERS])
         return NULL;
     struct thrum_unit *unit = pick_starving(worker, due, &source);
     if (unit != NULL) {
-        fair_begin(fair, source, now);
+        fair_begin(fair, source, source == FAIR_OTHERS ? others_behind_deque(worker) : 0, now);
         worker->until_slow = 1;
     }
     return unit;

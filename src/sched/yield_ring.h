@@ -26,6 +26,12 @@ static inline bool yield_ring_is_empty(const struct yield_ring *ring) {
     return load_relaxed(&ring->tail) <= load_relaxed(&ring->head);
 }
 
+/* As the owner sees it; others may have popped meanwhile. */
+static inline uint32_t yield_ring_count(const struct yield_ring *ring) {
+    int64_t count = load_relaxed(&ring->tail) - load_relaxed(&ring->head);
+    return count > 0 ? (uint32_t)count : 0;
+}
+
 /* False: full. */
 static inline bool yield_ring_push(struct yield_ring *ring, struct thrum_unit *unit) {
     int64_t tail = load_relaxed(&ring->tail);

@@ -3,7 +3,8 @@
  * Run by run-spin.sh; README.md says what is covered and what is left out.
  *
  * One worker, and time in steps of FAIR_US. What its order prefers always has a unit, which runs for one step. Each of the
- * two sources has one now and then, which runs for up to LONGEST steps.
+ * two sources has one now and then, which runs for up to LONGEST steps; the short units that share a turn (fair_shares) are
+ * one here.
  *
  * Checked, each as a bucket that the turns fill and other time empties: a source has at most half of the time, and one turn
  * more; the order has at least a third, but for two turns of each; a source that has a unit waits for at most three turns.

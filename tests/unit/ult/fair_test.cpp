@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a worker divides its time between threads that wait often, or sleep, and threads that compute (src/sched/fair.h). What
-// they have had is read from the CPU clock of the only worker's kernel thread, so that it does not matter who else wants the CPU.
+// they have had is read from the CPU clock of the only worker's kernel thread, so other processes do not matter.
 #include <algorithm>
 #include <ctime>
 #include <list>
@@ -139,6 +139,110 @@ TEST_F(Fair, ThreadsThatComputeHaveOneTickASlice) {
     EXPECT_LT(sum_of(&thrum_worker_counters::ticks) - before, 4 * slices + 10);
     over = true;
     threads.clear();
+}
+
+// --- how long each source may be passed over ---------------------------------------------------------------------------
+
+enum Source { DEQUE, YIELDED, BOUND, OUTSIDE, FLOODED };
+
+class FairBound : public Fair, public testing::WithParamInterface<Source> {};
+
+std::string name_of_source(const testing::TestParamInfo<Source> &source) {
+    const char *const names[] = {"TheDeque", "TheYielded", "TheBound", "TheOutside", "AFlood"};
+    return names[source.param];
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, FairBound, testing::Values(DEQUE, YIELDED, BOUND, OUTSIDE, FLOODED),
+                         name_of_source);
+
+// CPU time of the kernel thread with this id, read from any thread.
+uint64_t cpu_of(pid_t tid) {
+    timespec now{};
+    constexpr clockid_t kOfAThread = 6;
+    EXPECT_EQ(clock_gettime(static_cast<clockid_t>(~static_cast<unsigned>(tid) << 3) | kOfAThread, &now), 0);
+    return static_cast<uint64_t>(now.tv_sec) * THRUM_S + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Two threads hand over to each other all the time: whatever one of them wakes is newer than all that waits. Each source is
+// due after 100 us of that, however many short units wait there. The limit has room for a turn of each.
+TEST_P(FairBound, IsServedBesideAPair) {
+    constexpr int kTimes = 50;
+    constexpr uint64_t kLimit = 5 * THRUM_MS;
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, 10000);
+    std::atomic<bool> over{false};
+    Handing handing;
+    std::vector<Thread> pair;
+    pid_t worker = 0;
+    Thread([&] { worker = gettid(); }).join();
+    for (const bool first : {true, false})
+        pair.emplace_back([&, first] {
+            while (!over)
+                hand_over(&handing, first);
+        });
+
+    std::vector<uint64_t> waits;
+    const auto served = [&](uint64_t since) { waits.push_back(cpu_of(worker) - since); };
+    const auto spawn_one = [&](const thrum_attr_t &attr) {
+        const uint64_t since = cpu_of(worker);
+        Light([&served, since] { served(since); }, &attr).join();
+    };
+    thrum_attr_t bound;
+    thrum_attr_init(&bound);
+    EXPECT_EQ(thrum_attr_set_worker(&bound, 0), 0);
+    const thrum_attr_t queued = attr_queued();
+    const auto times = [&](const std::function<void()> &act) {
+        for (int i = 0; i < kTimes; i++)
+            act();
+    };
+    switch (GetParam()) {
+    case DEQUE: { // below what its creator and another hand over
+        Handing own;
+        Thread partner([&] {
+            while (!over)
+                hand_over(&own, false);
+        });
+        Thread([&] {
+            times([&] {
+                std::atomic<bool> begun{false};
+                const uint64_t since = cpu_of(worker);
+                const Light child([&] { served(since), begun = true; }, &queued);
+                while (!begun && cpu_of(worker) - since < 2 * kLimit)
+                    hand_over(&own, true);
+            });
+        }).join();
+        over = true;
+        thrum_sem_post(&own.there);
+        break;
+    }
+    case YIELDED:
+        Thread([&] {
+            times([&] {
+                const uint64_t since = cpu_of(worker);
+                thrum_yield();
+                served(since);
+            });
+        }).join();
+        break;
+    case BOUND: Thread([&] { times([&] { spawn_one(bound); }); }).join(); break;
+    case OUTSIDE: External([&] { times([&] { spawn_one(queued); }); }).join(); break;
+    case FLOODED: // one from outside, which waits in a queue with many that yield
+        std::vector<Thread> yielding;
+        for (int i = 0; i < 200; i++)
+            yielding.emplace_back([&] {
+                while (!over)
+                    thrum_yield();
+            });
+        External([&] { times([&] { spawn_one(queued); }); }).join();
+        over = true;
+        yielding.clear();
+        break;
+    }
+    over = true;
+    thrum_sem_post(&handing.there);
+    thrum_sem_post(&handing.back);
+    pair.clear();
+    ASSERT_EQ(waits.size(), static_cast<size_t>(kTimes));
+    EXPECT_LT(*std::max_element(waits.begin(), waits.end()), kLimit);
 }
 
 } // namespace
