@@ -89,6 +89,40 @@ int thrum_timer_start(thrum_timer_t *timer, uint64_t expiry, uint64_t period, vo
  * still stop it; EPERM the caller is a tasklet or a scheduler and would have to wait: likewise; ESRCH as thrum_join. */
 int thrum_timer_stop(thrum_timer_t *timer);
 
+/* --- one-shot calls ----------------------------------------------------------------------------------- */
+
+/*     static void give_up(void *event) {
+ *         thrum_event_set(event);
+ *     }
+ *
+ *     thrum_call_t giving_up;
+ *     if (thrum_call_at(&giving_up, thrum_now() + 5 * THRUM_S, give_up, &stop) == 0) {
+ *         work(NULL);
+ *         thrum_call_cancel(giving_up); // ESRCH: `stop` is set, or about to be
+ *     }
+ */
+typedef struct {
+    uint64_t opaque[2];
+} thrum_call_t;
+
+/* Calls fn(arg) once, at `expiry` or soon after; one that has passed is now, UINT64_MAX is never. No thread waits for it: until
+ * then it takes some 350 bytes, which are freed by themselves. A tasklet makes the call, so fn must not wait; it may wake
+ * threads, spawn them, and call this function again. `call` may be NULL: it cannot be cancelled then. *call is set before fn
+ * begins. thrum_fini drops calls that have not begun.
+ *
+ * From: ULT, external.
+ * Errors: EINVAL `fn` is NULL; EAGAIN no memory. The first call in a program that never called thrum_init also has the errors
+ * of thrum_init. After Go's time.AfterFunc. */
+int thrum_call_at(thrum_call_t *call, uint64_t expiry, void (*fn)(void *arg), void *arg);
+
+/* Drops the call if it has not begun. After 0 it never begins, and its memory is free. It may be called any number of times
+ * for each call, by any thread, at any later time.
+ *
+ * From: ULT, external.
+ * Errors: ESRCH it has begun (and may still run), was cancelled, or thrum_fini has dropped it; EINVAL `call` is not from
+ * thrum_call_at. After Go's Timer.Stop. */
+int thrum_call_cancel(thrum_call_t call);
+
 /* --- joining ------------------------------------------------------------------------------------------ */
 
 /* As thrum_join, but waits at most until `deadline`. After ETIMEDOUT the thread continues, and must still be joined or

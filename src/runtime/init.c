@@ -19,6 +19,7 @@
 #include "runtime/places.h"
 #include "runtime/trace_file.h"
 #include "runtime/workers.h"
+#include "sched/call.h"
 #include "sched/exit.h"
 #include "sched/keys.h"
 #include "sched/order.h"
@@ -44,6 +45,7 @@ static void forget(void) {
     keys_fini();
     scheduler_forget();
     stacked_forget();
+    calls_forget();
     depot_destroy(&unit_depot);
     stack_destroy();
     trace_forget();
@@ -125,6 +127,7 @@ static void fork_child(void) {
     scheduler_fork_child();
     stacked_fork_child();
     order_fork_child();
+    calls_fork_child();
     store_release(&startup.state, STOPPED);
     children_let_signals_in(worker);
     children_fork_child();

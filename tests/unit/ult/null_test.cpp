@@ -88,6 +88,8 @@ const std::vector<Call> &answers_einval() {
             thrum_timer_start, nullptr, 0, 0, [](void *) {}, kNoArgument),
         ANSWERS(thrum_timer_start, &timer, 0, 0, nullptr, kNoArgument),
         ANSWERS(thrum_timer_stop, nullptr),
+        ANSWERS(thrum_call_at, nullptr, 0, nullptr, kNoArgument),
+        ANSWERS(thrum_call_cancel, thrum_call_t{}),
         ANSWERS(thrum_pool_create, nullptr, THRUM_POOL_FIFO),
         ANSWERS(thrum_pool_create_user, nullptr, nullptr, kNoArgument),
         ANSWERS(thrum_pool_destroy, nullptr),

@@ -234,6 +234,18 @@ void make_pools_and_schedulers() {
         ASSERT_EQ(thrum_pool_destroy(pool), 0);
 }
 
+// Likewise.
+void make_calls() {
+    constexpr std::size_t kMany = 4096;
+    std::vector<thrum_call_t> calls(kMany);
+    for (thrum_call_t &call : calls)
+        ASSERT_EQ(thrum_call_at(
+                      &call, UINT64_MAX, [](void *) {}, nullptr),
+                  0);
+    for (const thrum_call_t &call : calls)
+        ASSERT_EQ(thrum_call_cancel(call), 0);
+}
+
 // So that a thread is preempted, for the first time.
 void run_beside_each_other() {
     const uint64_t end = thrum_now() + 100 * THRUM_MS;
@@ -261,6 +273,7 @@ void warm_up() {
     ASSERT_EQ(thrum_init(&config), 0);
     in_ult([] {});
     make_pools_and_schedulers();
+    make_calls();
     in_ult(run_beside_each_other);
     ASSERT_EQ(thrum_fini(), 0);
 }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One-shot calls (thrum_call_at): a function to be called at a time, without a thread that waits for it. A call is a timer and
+ * a tasklet; when the timer goes off the tasklet becomes runnable, and it frees the call before it runs the function.
+ *
+ * Callers. Any thread starts and cancels. An external kernel thread has no store of timers: it enqueues a tasklet, `arm`, that
+ *   starts the timer on the worker that runs it.
+ * `ticket` says what is left of a call: a number that no other call has, and below it one of
+ *
+ *   CALL_ENQUEUED  `arm` has not begun      -> STARTING (cas by `arm`), OVER (cas by a canceller; `arm` frees the call)
+ *   CALL_STARTING  its timer may be started -> WAITS (cas by its starter), OVER (cas by its tasklet)
+ *   CALL_WAITS     its timer is started     -> OVER (cas by its tasklet, or by a canceller)
+ *   CALL_OVER      the thread that wrote this frees the call, once no other thread can reach it:
+ *                  - the tasklet: at once. The timer is out of its heap, and fire() has made its last access.
+ *                  - a canceller that takes the timer out of the heap: at once, with the tasklet.
+ *                  - a canceller that comes too late for that: the tasklet, which is enqueued, frees the call in its place.
+ *
+ * Linearization. Either the tasklet's cas makes it OVER, and the function runs; or a canceller's does, and it never runs.
+ * Reclamation and ABA. Calls lie in a slab, which is never unmapped: a canceller with an old handle reads a ticket, and its
+ *   number is not that of the handle. A starter that has lost the race to its own tasklet likewise fails its last cas.
+ * The end of the runtime frees all calls (calls_forget); those that are found in no heap are in the list as well. */
+#include "sched/call.h"
+
+#include <errno.h>
+
+#include "base/container_of.h"
+#include "base/misuse.h"
+#include "base/slab.h"
+#include "os/backoff.h"
+#include "sched/life.h"
+#include "sched/worker.h"
+#include "thrum/time.h"
+
+enum { CALL_OVER, CALL_ENQUEUED, CALL_STARTING, CALL_WAITS, CALL_STATES }; /* OVER is 0: a ticket alone */
+
+struct call {
+    struct call *next_free; /* base/slab.h's, while it is free */
+    uint64_t ticket;
+    struct timer timer;
+    struct thrum_unit *tasklet; /* r/o once started */
+    void (*fn)(void *);         /* r/o, as the next */
+    void *arg;
+    struct call *next, *prev; /* under the lock: of those that exist */
+};
+
+_Static_assert(sizeof(thrum_call_t) >= sizeof(uint64_t) + sizeof(void *), "thrum/time.h leaves room for it");
+
+static struct {
+    struct lock lock;
+    struct slab slab;   /* under lock */
+    struct call *first; /* under lock */
+    uint64_t number;    /* of the last ticket */
+} calls = {.slab = SLAB_INIT(struct call)};
+
+/* --- memory ------------------------------------------------------------------------------------------- */
+
+/* Inside, these two. */
+static struct call *call_new(void) {
+    lock_acquire(&calls.lock);
+    struct call *call = slab_alloc_locked(&calls.slab);
+    if (call != NULL) {
+        call->next = calls.first;
+        if (calls.first != NULL)
+            calls.first->prev = call;
+        calls.first = call;
+    }
+    lock_release(&calls.lock);
+    return call;
+}
+
+static void call_free(struct call *call) {
+    lock_acquire(&calls.lock);
+    if (call->next != NULL)
+        call->next->prev = call->prev;
+    if (call->prev != NULL)
+        call->prev->next = call->next;
+    else
+        calls.first = call->next;
+    slab_free_locked(&calls.slab, call);
+    lock_release(&calls.lock);
+}
+
+/* There are no workers any more, nor descriptors of tasklets. */
+void calls_forget(void) {
+    for (struct call *call; (call = calls.first) != NULL;) {
+        store_relaxed(&call->ticket, 0);
+        call_free(call);
+    }
+}
+
+void calls_fork_child(void) {
+    lock_reset(&calls.lock);
+    calls.slab.free = NULL;
+    calls.first = NULL;
+}
+
+/* --- the call ----------------------------------------------------------------------------------------- */
+
+static unsigned state_of(uint64_t ticket) {
+    return (unsigned)(ticket % CALL_STATES);
+}
+
+static uint64_t with_state(uint64_t ticket, unsigned state) {
+    return ticket - state_of(ticket) + state;
+}
+
+static bool change(struct call *call, uint64_t ticket, unsigned from, unsigned to) {
+    uint64_t before = with_state(ticket, from);
+    return cas_acq_rel(&call->ticket, &before, with_state(ticket, to));
+}
+
+/* False: it was cancelled. The starter may change the ticket meanwhile. */
+static bool claim(struct call *call) {
+    uint64_t ticket = load_acquire(&call->ticket);
+    while (state_of(ticket) != CALL_OVER)
+        if (cas_acq_rel(&call->ticket, &ticket, with_state(ticket, CALL_OVER)))
+            return true;
+    return false;
+}
+
+static void go_off(struct worker *worker, struct timer *timer) {
+    unit_wake(worker, container_of(timer, struct call, timer)->tasklet);
+}
+
+/* The tasklet. */
+static void *run(void *arg) {
+    struct call *call = arg;
+    void (*fn)(void *) = call->fn;
+    void *fn_arg = call->arg;
+    enter();
+    bool is_due = claim(call);
+    call_free(call);
+    leave();
+    if (is_due)
+        fn(fn_arg);
+    return NULL;
+}
+
+/* Inside, on a worker; the state is STARTING. From timer_start on the call may be over, and its memory another call's. */
+static void start(struct worker *worker, struct call *call, uint64_t ticket) {
+    timer_start(worker, &call->timer);
+    change(call, ticket, CALL_STARTING, CALL_WAITS);
+}
+
+/* Inside. It will not run, and is in no heap. */
+static void discard(struct worker *worker, struct call *call) {
+    unit_free(worker, call->tasklet);
+    call_free(call);
+}
+
+/* A tasklet of its own: see above. */
+static void *arm(void *arg) {
+    struct call *call = arg;
+    struct worker *worker = enter();
+    uint64_t ticket = load_relaxed(&call->ticket);
+    if (change(call, ticket, CALL_ENQUEUED, CALL_STARTING))
+        start(worker, call, ticket);
+    else
+        discard(worker, call);
+    leave();
+    return NULL;
+}
+
+static struct thrum_unit *tasklet_of(struct worker *worker, void *(*fn)(void *), struct call *call) {
+    struct thrum_unit *tasklet = unit_make_tasklet(worker, fn);
+    if (tasklet != NULL)
+        tasklet->arg = call;
+    return tasklet;
+}
+
+/* Inside. NULL: no memory. */
+static struct call *make(struct worker *worker, uint64_t expiry, void (*fn)(void *), void *arg) {
+    struct call *call = call_new();
+    if (call == NULL)
+        return NULL;
+    call->tasklet = tasklet_of(worker, run, call);
+    if (call->tasklet == NULL) {
+        call_free(call);
+        return NULL;
+    }
+    call->timer = (struct timer){.deadline = expiry, .fire = go_off};
+    call->fn = fn;
+    call->arg = arg;
+    return call;
+}
+
+/* Inside. `handle`, unless NULL, is set before the call can begin. EAGAIN: no memory. */
+static int make_and_start(struct worker *worker, thrum_call_t *handle, uint64_t expiry, void (*fn)(void *),
+                          void *arg) {
+    struct call *call = make(worker, expiry, fn, arg);
+    if (call == NULL)
+        return EAGAIN;
+    struct thrum_unit *armer = worker == NULL ? tasklet_of(worker, arm, call) : NULL;
+    if (worker == NULL && armer == NULL) {
+        discard(worker, call);
+        return EAGAIN;
+    }
+    uint64_t ticket = (fetch_add_relaxed(&calls.number, 1) + 1) * CALL_STATES;
+    if (handle != NULL)
+        *handle = (thrum_call_t){{ticket, (uintptr_t)call}};
+    store_release(&call->ticket, with_state(ticket, worker == NULL ? CALL_ENQUEUED : CALL_STARTING));
+    if (worker != NULL)
+        start(worker, call, ticket);
+    else
+        unit_wake(NULL, armer);
+    return 0;
+}
+
+int thrum_call_at(thrum_call_t *handle, uint64_t expiry, void (*fn)(void *), void *arg) {
+    if (is_null(fn))
+        return EINVAL;
+    int error = 0;
+    struct worker *worker = enter();
+    while (worker == NULL && !load_acquire(&runtime.open) && error == 0) {
+        leave();
+        error = scheduler_start_default();
+        worker = enter();
+    }
+    if (error == 0)
+        error = make_and_start(worker, handle, expiry, fn, arg);
+    leave();
+    return error;
+}
+
+/* Inside. It was WAITS, and is OVER by the caller. */
+static void cancel(struct worker *worker, struct call *call) {
+    if (timer_stop(worker, &call->timer))
+        discard(worker, call);
+}
+
+/* True: the caller has cancelled it. */
+static bool try_cancel(struct worker *worker, struct call *call, uint64_t ticket) {
+    for (unsigned tries = 0;; tries++) {
+        uint64_t seen = load_acquire(&call->ticket);
+        if (with_state(seen, 0) != ticket || state_of(seen) == CALL_OVER)
+            return false;
+        if (state_of(seen) == CALL_STARTING) {
+            backoff(tries); /* its starter is inside, on another worker */
+        } else if (cas_acq_rel(&call->ticket, &seen, ticket)) {
+            if (state_of(seen) == CALL_WAITS)
+                cancel(worker, call);
+            return true;
+        }
+    }
+}
+
+int thrum_call_cancel(thrum_call_t handle) {
+    struct call *call = (struct call *)(uintptr_t)handle.opaque[1];
+    if (is_null(call))
+        return EINVAL;
+    struct worker *worker = enter();
+    bool is_cancelled = try_cancel(worker, call, handle.opaque[0]);
+    leave();
+    return is_cancelled ? 0 : ESRCH;
+}
