@@ -136,6 +136,9 @@ enum {
     THRUM_SPAWN_CANCELLABLE = 4,
     /* thrum_stack_used is exact to a page: the stack starts without memory. Costs some microseconds. */
     THRUM_SPAWN_MEASURED = 8,
+    /* As THRUM_SPAWN_CANCELLABLE, and waits for mutexes, rwlocks, barriers and thrum_once_call are cancellation points, too. The
+     * thread ends without the lock. */
+    THRUM_SPAWN_CANCEL_LOCKS = 16,
 };
 
 enum { THRUM_PRIORITY_MAX = 63, THRUM_NAME_SIZE = 16, THRUM_STACK_MIN = 16384 };
@@ -304,8 +307,8 @@ void thrum_cleanup_leave(int run); /* the innermost */
  * - where it waits in thrum_join, thrum_sleep or thrum_suspend;
  * - where it waits for a condition (with the mutex locked again), an event, a latch, an eventual, a future, a semaphore,
  *   a channel, or any of several; each also with a deadline.
- * Waits for mutexes, rwlocks and barriers are none, nor are calls that do not have to wait. This call does not wait for
- * the thread's end.
+ * Waits for mutexes, rwlocks, barriers and thrum_once_call are none, unless the thread was created with
+ * THRUM_SPAWN_CANCEL_LOCKS; nor are calls that do not have to wait. This call does not wait for the thread's end.
  *
  * From: ULT, external; while the handle is valid. Errors: EINVAL it is NULL; ENOTSUP it was created without
  * THRUM_SPAWN_CANCELLABLE; ESRCH after thrum_fini. After deferred cancellation of POSIX (XSH 2.9.5). */

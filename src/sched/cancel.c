@@ -72,6 +72,12 @@ void cancel_act_slow(void) {
         thrum_exit(THRUM_CANCELED);
 }
 
+void cancel_act_of_lock_slow(void) {
+    const struct thrum_unit *self = myself();
+    if (is_to_end(self) && self->cancels_locks)
+        thrum_exit(THRUM_CANCELED);
+}
+
 void thrum_testcancel(void) {
     cancel_act_slow();
 }

@@ -41,6 +41,11 @@ static inline uint64_t cancel_point(const struct worker *worker, uint64_t deadli
     return deadline < CANCEL_FAR ? deadline : CANCEL_FAR;
 }
 
+/* Likewise right before a wait for a lock, which is a cancellation point of those threads alone that asked for that. */
+static inline uint64_t cancel_point_of_lock(const struct worker *worker, uint64_t deadline) {
+    return worker != NULL && worker->current->cancels_locks ? cancel_point(worker, deadline) : deadline;
+}
+
 /* Does the wait that now begins belong to a cancellation point? By the unit itself, once. */
 static inline bool cancel_is_point(struct thrum_unit *self) {
     bool is_point = self->at_cancel_point;
@@ -62,6 +67,14 @@ void cancel_act_slow(void);
 static inline int cancel_act(int error) {
     if (__builtin_expect(error == ETIMEDOUT, 0))
         cancel_act_slow();
+    return error;
+}
+
+void cancel_act_of_lock_slow(void);
+
+static inline int cancel_act_of_lock(int error) {
+    if (__builtin_expect(error == ETIMEDOUT, 0))
+        cancel_act_of_lock_slow();
     return error;
 }
 

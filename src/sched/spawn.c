@@ -324,6 +324,7 @@ static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, st
     unit->cancellable = false;
     unit->at_cancel_point = false;
     unit->measured = false;
+    unit->cancels_locks = false;
     unit->unused = 0;
     unit->preempt = THRUM_PREEMPT_DEFAULT;
 }
@@ -359,6 +360,7 @@ static bool unit_set_attributes(struct thrum_unit *unit, const struct attributes
     unit->pool = attributes->pool;
     unit->cancellable = attributes->flags & THRUM_SPAWN_CANCELLABLE;
     unit->measured = attributes->flags & THRUM_SPAWN_MEASURED && attributes->stack_top == NULL;
+    unit->cancels_locks = attributes->flags & THRUM_SPAWN_CANCEL_LOCKS;
     if (attributes->stack_top != NULL) {
         unit->stack_top = attributes->stack_top;
         unit_head_of(unit)->low = attributes->stack_low;
@@ -427,8 +429,8 @@ static __attribute__((noinline)) bool may_run_now(struct worker *worker, const t
     if (attr == NULL)
         return true;
     const struct attributes *attributes = attributes_of(attr);
-    return (attributes->flags & ~(unsigned)THRUM_SPAWN_CANCELLABLE) == 0 && attributes->pool == NULL &&
-           attributes->worker == 0 && attributes->stack_top == NULL;
+    return (attributes->flags & ~(unsigned)(THRUM_SPAWN_CANCELLABLE | THRUM_SPAWN_CANCEL_LOCKS)) == 0 &&
+           attributes->pool == NULL && attributes->worker == 0 && attributes->stack_top == NULL;
 }
 
 static inline __attribute__((always_inline)) int spawn_now(struct worker *worker, thrum_t *thread,

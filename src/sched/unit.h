@@ -87,11 +87,12 @@ struct thrum_unit {
     uint8_t priority;
     /* some of those below may not be as empty as a new thread must find them; set by any thread */
     bool extras;
-    bool cancellable : 1; /* r/o */
-    bool measured : 1;    /* its stack must begin untouched; r/o */
-    uint8_t unused : 6;   /* 0: so all eight bytes are known (unit_is_plain) */
-    bool at_cancel_point; /* its next wait may be ended by thrum_cancel (cancel.h); its own */
-    uint8_t stack_class;  /* r/o while it has a stack; the last of unit_is_plain's eight bytes */
+    bool cancellable : 1;   /* r/o */
+    bool measured : 1;      /* its stack must begin untouched; r/o */
+    bool cancels_locks : 1; /* besides `cancellable`: also where it waits for a lock; r/o */
+    uint8_t unused : 5;     /* 0: so all eight bytes are known (unit_is_plain) */
+    bool at_cancel_point;   /* its next wait may be ended by thrum_cancel (cancel.h); its own */
+    uint8_t stack_class;    /* r/o while it has a stack; the last of unit_is_plain's eight bytes */
     /* --- second cache line: not touched by spawn, switch and join --- */
     struct worker *bound;       /* UNIT_BOUND: to this one */
     struct unit_values *values; /* keys.c */

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "base/misuse.h"
+#include "sched/cancel.h"
 #include "sync/queue.h"
 #include "thrum/sync.h"
 
@@ -58,7 +59,7 @@ static bool give_up(struct barrier *barrier, struct waiter *waiter) {
 
 static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t deadline, bool *last) {
     struct wait wait = {.unit = unit_self(worker)};
-    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    struct waiter waiter = waiter_make(&wait, false);
     uint32_t word = word_lock(&barrier->queue.word);
     *last = ++barrier->arrived == barrier->parties;
     if (*last) {
@@ -66,6 +67,8 @@ static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t 
         return 0;
     }
     waiter.tag = barrier->generation;
+    deadline = cancel_point_of_lock(worker, deadline);
+    waiter.contested = deadline != TIMER_NEVER;
     waiter_await(wait.unit, AWAITS_BARRIER, barrier, deadline);
     waiters_add(&barrier->queue.waiters, &waiter);
     word_unlock(&barrier->queue.word, word | WORD_WAITERS);
@@ -91,7 +94,7 @@ int thrum_barrier_wait_until(thrum_barrier_t *barrier, uint64_t deadline, bool *
     leave();
     if (last != NULL)
         *last = is_last;
-    return error;
+    return cancel_act_of_lock(error);
 }
 
 bool thrum_barrier_wait(thrum_barrier_t *barrier) {

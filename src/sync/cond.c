@@ -41,7 +41,7 @@ static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *m
     if (waiter_block(worker, &wait, deadline))
         return 0;
     queue_leave(&cond->queue, &waiter);
-    mutex_lock_inside(worker_here(), mutex, TIMER_NEVER);
+    mutex_lock_inside(worker_here(), mutex, TIMER_NEVER, false);
     return ETIMEDOUT;
 }
 

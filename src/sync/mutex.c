@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "sched/cancel.h"
+
 /* --- under SPIN --------------------------------------------------------------------------------------- */
 
 static void own(struct mutex *mutex, struct thrum_unit *unit) {
@@ -84,23 +86,23 @@ static int lock_again(struct mutex *mutex, uint32_t word) {
     return 0;
 }
 
-int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline) {
+int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline, bool is_point) {
     struct thrum_unit *self = unit_self(worker);
     uint32_t word = load_relaxed(&mutex->word);
     if (owner_is_kept(word) && load_relaxed(&mutex->owner) == self)
         return lock_again(mutex, word);
     word = word_lock(&mutex->word);
     if (word & MUTEX_LOCKED)
-        return wait_for_it(worker, mutex, word, deadline);
+        return wait_for_it(worker, mutex, word, is_point ? cancel_point_of_lock(worker, deadline) : deadline);
     own(mutex, self);
     word_unlock(&mutex->word, word | MUTEX_LOCKED);
     return 0;
 }
 
 static __attribute__((noinline)) int lock_slow(struct mutex *mutex, uint64_t deadline) {
-    int error = mutex_lock_inside(enter(), mutex, deadline);
+    int error = mutex_lock_inside(enter(), mutex, deadline, true);
     leave();
-    return error;
+    return cancel_act_of_lock(error);
 }
 
 /* Plain ones only. */

@@ -56,8 +56,9 @@ bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
 /* Inside. Where the owner is kept; else whether it is locked. */
 bool mutex_is_callers(struct worker *worker, const struct mutex *mutex);
 
-/* Inside; `worker` may be another one when these return. Lock: 0, ETIMEDOUT or EDEADLK. Unlock: 0 or EPERM. */
-int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline);
+/* Inside; `worker` may be another one when these return. Lock: 0, ETIMEDOUT or EDEADLK; `is_point`: the caller calls
+ * cancel_act_of_lock with that. Unlock: 0 or EPERM. */
+int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline, bool is_point);
 int mutex_unlock_inside(struct worker *worker, struct mutex *mutex);
 
 #endif

@@ -8,6 +8,7 @@
  *                    again */
 #include <errno.h>
 
+#include "sched/cancel.h"
 #include "sync/event.h"
 
 enum { ONCE_DONE = EVENT_SET, ONCE_RUNNING = 8 };
@@ -52,9 +53,9 @@ static int run_or_wait(struct queue *queue, uint64_t deadline, bool *mine) {
         word_unlock(&queue->word, word);
         in_time = false;
     } else
-        in_time = queue_wait(worker, queue, AWAITS_ONCE, word, deadline);
+        in_time = queue_wait(worker, queue, AWAITS_ONCE, word, cancel_point_of_lock(worker, deadline));
     leave();
-    return in_time ? 0 : ETIMEDOUT;
+    return cancel_act_of_lock(in_time ? 0 : ETIMEDOUT);
 }
 
 static __attribute__((noinline)) int call_or_wait(struct once *once, void (*fn)(void *), void *arg,

@@ -16,6 +16,7 @@
 #include <errno.h>
 
 #include "base/misuse.h"
+#include "sched/cancel.h"
 
 static uint32_t with_waiters(const struct rwlock *lock, uint32_t word) {
     bool any = lock->readers.first != NULL || lock->writers.first != NULL;
@@ -40,6 +41,8 @@ static bool may_write(const struct rwlock *lock, uint32_t word) {
 /* SPIN is held; gives it back. False: the deadline came first, and the waiter may still be in the list. */
 static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *list, struct waiter *waiter,
                     uint32_t word, uint64_t deadline) {
+    deadline = cancel_point_of_lock(worker, deadline);
+    waiter->contested = deadline != TIMER_NEVER;
     waiter_await(waiter->wait->unit, list == &lock->readers ? AWAITS_READ : AWAITS_WRITE, lock, deadline);
     waiters_add(list, waiter);
     word_unlock(&lock->word, word | WORD_WAITERS);
@@ -77,7 +80,7 @@ static void forget_writer(struct rwlock *lock, struct waiter *waiter) {
 static __attribute__((noinline)) int read_slow(struct rwlock *lock, uint64_t deadline) {
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
-    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    struct waiter waiter = waiter_make(&wait, false);
     uint32_t word = word_lock(&lock->word);
     int error = 0;
     if (may_read(lock, word)) {
@@ -87,13 +90,13 @@ static __attribute__((noinline)) int read_slow(struct rwlock *lock, uint64_t dea
         error = ETIMEDOUT;
     }
     leave();
-    return error;
+    return cancel_act_of_lock(error);
 }
 
 static __attribute__((noinline)) int write_slow(struct rwlock *lock, uint64_t deadline) {
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
-    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    struct waiter waiter = waiter_make(&wait, false);
     if (MISUSE_IS_WATCHED && load_relaxed(&lock->writer) == wait.unit)
         misuse(EDEADLK, "thrum_rwlock_write_lock: the caller holds this lock for writing already");
     uint32_t word = word_lock(&lock->word);
@@ -106,7 +109,7 @@ static __attribute__((noinline)) int write_slow(struct rwlock *lock, uint64_t de
         error = ETIMEDOUT;
     }
     leave();
-    return error;
+    return cancel_act_of_lock(error);
 }
 
 /* The fast paths give up where a thread holds SPIN. */

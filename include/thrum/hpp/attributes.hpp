@@ -24,6 +24,8 @@ class attributes {
     attributes &queued() { return add(THRUM_SPAWN_QUEUED); }
     /* thrum_cancel may end it. */
     attributes &cancellable() { return add(THRUM_SPAWN_CANCELLABLE); }
+    /* Likewise, also where it waits for a lock or at a barrier. */
+    attributes &cancellable_locks() { return add(THRUM_SPAWN_CANCEL_LOCKS); }
     attributes &stack_size(std::size_t bytes) {
         detail::check(thrum_attr_set_stack_size(&native_, bytes), "thrum::attributes::stack_size",
                       "more than 1 GiB");

@@ -12,18 +12,18 @@
 
 namespace {
 
-thrum_attr_t cancellable() {
+thrum_attr_t cancellable(unsigned flags = THRUM_SPAWN_CANCELLABLE) {
     thrum_attr_t attr;
     thrum_attr_init(&attr);
-    EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_CANCELLABLE), 0);
+    EXPECT_EQ(thrum_attr_set_flags(&attr, flags), 0);
     return attr;
 }
 
 // A thread that can be cancelled; its result says whether it was.
 class Victim {
   public:
-    explicit Victim(Light::Work work) : work_(std::move(work)) {
-        const thrum_attr_t attr = cancellable();
+    explicit Victim(Light::Work work, unsigned flags = THRUM_SPAWN_CANCELLABLE) : work_(std::move(work)) {
+        const thrum_attr_t attr = cancellable(flags);
         EXPECT_EQ(thrum_spawn(&thread_, &attr, run, &work_), 0);
     }
     Victim(const Victim &) = delete;
@@ -52,7 +52,7 @@ class Victim {
 class Cancel : public Ult {};
 
 // Each with the waiter there already (mostly), and with the request there first.
-void ends_in(const Light::Work &wait) {
+void ends_in(const Light::Work &wait, unsigned flags = THRUM_SPAWN_CANCELLABLE) {
     for (const bool waits_first : {true, false}) {
         std::atomic<int> begun{0}, unwound{0};
         std::atomic<bool> go{waits_first};
@@ -60,14 +60,16 @@ void ends_in(const Light::Work &wait) {
             std::atomic<int> &unwound;
             ~Unwinds() { unwound++; }
         };
-        Victim victim([&] {
-            const Unwinds unwinds{unwound};
-            begun = 1;
-            while (!go)
-                thrum_yield();
-            wait();
-            ADD_FAILURE() << "came back";
-        });
+        Victim victim(
+            [&] {
+                const Unwinds unwinds{unwound};
+                begun = 1;
+                while (!go)
+                    thrum_yield();
+                wait();
+                ADD_FAILURE() << "came back";
+            },
+            flags);
         EXPECT_TRUE(eventually([&] { return begun == 1; }));
         if (waits_first)
             thrum_sleep(THRUM_MS);
@@ -301,6 +303,100 @@ TEST_P(Cancel, NotInLocksNorAtBarriers) {
     EXPECT_EQ(went_on, kWaits);
     EXPECT_EQ(thrum_rwlock_destroy(&lock), 0);
     EXPECT_EQ(thrum_barrier_destroy(&barrier), 0);
+}
+
+// ... but in those of a thread that asks for it. The lock is as if the thread had not tried.
+TEST_P(Cancel, InLocksWhereItIsAskedFor) {
+    for (const unsigned kind : {0U, unsigned{THRUM_MUTEX_RECURSIVE}, unsigned{THRUM_MUTEX_PRIORITY}}) {
+        thrum_mutex_t mutex;
+        ASSERT_EQ(thrum_mutex_init(&mutex, kind), 0);
+        thrum_mutex_lock(&mutex);
+        ends_in([&] { thrum_mutex_lock(&mutex); }, THRUM_SPAWN_CANCEL_LOCKS);
+        ends_in([&] { thrum_mutex_lock_until(&mutex, in_an_hour()); }, THRUM_SPAWN_CANCEL_LOCKS);
+        EXPECT_EQ(thrum_mutex_unlock(&mutex), 0);
+        in_ult([&] {
+            EXPECT_EQ(thrum_mutex_try_lock(&mutex), 0);
+            EXPECT_EQ(thrum_mutex_unlock(&mutex), 0);
+        });
+        EXPECT_EQ(thrum_mutex_destroy(&mutex), 0);
+    }
+    thrum_rwlock_t lock = THRUM_RWLOCK_INITIALIZER;
+    thrum_rwlock_write_lock(&lock);
+    ends_in([&] { thrum_rwlock_read_lock(&lock); }, THRUM_SPAWN_CANCEL_LOCKS);
+    ends_in([&] { thrum_rwlock_read_lock_until(&lock, in_an_hour()); }, THRUM_SPAWN_CANCEL_LOCKS);
+    ends_in([&] { thrum_rwlock_write_lock(&lock); }, THRUM_SPAWN_CANCEL_LOCKS);
+    ends_in([&] { thrum_rwlock_write_lock_until(&lock, in_an_hour()); }, THRUM_SPAWN_CANCEL_LOCKS);
+    EXPECT_EQ(thrum_rwlock_unlock(&lock), 0);
+    EXPECT_EQ(thrum_rwlock_try_write_lock(&lock), 0);
+    EXPECT_EQ(thrum_rwlock_unlock(&lock), 0);
+    EXPECT_EQ(thrum_rwlock_destroy(&lock), 0);
+    thrum_barrier_t barrier = THRUM_BARRIER_INITIALIZER(2);
+    ends_in([&] { thrum_barrier_wait(&barrier); }, THRUM_SPAWN_CANCEL_LOCKS);
+    ends_in([&] { thrum_barrier_wait_until(&barrier, in_an_hour(), nullptr); }, THRUM_SPAWN_CANCEL_LOCKS);
+    EXPECT_EQ(thrum_barrier_wait_until(&barrier, 0, nullptr), ETIMEDOUT) << "one was still counted";
+    EXPECT_EQ(thrum_barrier_destroy(&barrier), 0);
+    thrum_once_t once = THRUM_ONCE_INITIALIZER;
+    thrum_event_t over = THRUM_EVENT_INITIALIZER;
+    static std::atomic<bool> runs;
+    runs = false;
+    Light runner([&] {
+        thrum_once_call(
+            &once,
+            [](void *event) {
+                runs = true;
+                thrum_event_wait(static_cast<thrum_event_t *>(event));
+            },
+            &over);
+    });
+    EXPECT_TRUE(eventually([] { return runs.load(); }));
+    ends_in(
+        [&] {
+            thrum_once_call(
+                &once, [](void *) {}, nullptr);
+        },
+        THRUM_SPAWN_CANCEL_LOCKS);
+    thrum_event_set(&over);
+    runner.join();
+    // The mutex that a wait for a condition takes back is none.
+    ends_in(
+        [] {
+            thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+            thrum_cond_t cond = THRUM_COND_INITIALIZER;
+            thrum_mutex_lock(&mutex);
+            thrum_cleanup_push(
+                [](void *its) { EXPECT_EQ(thrum_mutex_unlock(static_cast<thrum_mutex_t *>(its)), 0); },
+                &mutex);
+            thrum_cond_wait(&cond, &mutex);
+            thrum_cleanup_pop(0);
+        },
+        THRUM_SPAWN_CANCEL_LOCKS);
+}
+
+// A lock that is free, or comes in time, is had: the request is for what comes after it. None is lost or had twice.
+TEST_P(Cancel, InLocksBesideUnlockers) {
+    constexpr int kRounds = 1000 / kStressDivisor;
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    std::atomic<int> inside{0}, had{0}, ended{0};
+    for (int i = 0; i < kRounds; i++) {
+        thrum_mutex_lock(&mutex);
+        Victim victim(
+            [&] {
+                thrum_mutex_lock(&mutex);
+                EXPECT_EQ(inside.fetch_add(1), 0);
+                had++;
+                inside--;
+                thrum_mutex_unlock(&mutex);
+            },
+            THRUM_SPAWN_CANCEL_LOCKS);
+        External canceller([&] { victim.cancel(); });
+        if (i % 2 == 0)
+            thrum_yield();
+        thrum_mutex_unlock(&mutex);
+        canceller.join();
+        ended += victim.was_cancelled();
+    }
+    EXPECT_EQ(had + ended, kRounds);
+    EXPECT_EQ(thrum_mutex_destroy(&mutex), 0);
 }
 
 // A cancellation point whose deadline is past does not wait; what comes after it is none because of that.
