@@ -230,9 +230,13 @@ void SampledRun::see_all() {
     std::map<Wait, std::pair<std::size_t, std::size_t>> stacks; // with Python's
     const auto is_placed = [](const ProcSample &one) { return one.stack != kNone; };
     const auto is_futex = [](const ProcSample &one) { return one.system_call == SYS_futex; };
-    for (const ProcSample &one : sampler_.samples)
+    std::map<Wait, pid_t> holders;
+    for (const ProcSample &one : sampler_.samples) {
         if (is_futex(one) && is_placed(one))
             stacks.try_emplace(wait_of(one), one.stack, one.python);
+        if (is_futex(one) && ids_.count(one.holder) != 0)
+            holders.try_emplace(wait_of(one), one.holder);
+    }
     for (const ProcSample &one : sampler_.samples) {
         ProcSample placed = one;
         const auto same = is_futex(one) ? stacks.find(wait_of(one)) : stacks.end();
@@ -240,6 +244,9 @@ void SampledRun::see_all() {
             same->second = {one.stack, one.python};
         else if (same != stacks.end())
             std::tie(placed.stack, placed.python) = same->second;
+        if (const auto holder = holders.find(wait_of(one)); is_futex(one) && holder != holders.end())
+            placed.holder =
+                holder->second; // the same wait is looked up once: what is known of the word counts
         seen_.push_back(see(placed));
     }
 }
@@ -308,7 +315,8 @@ Doing SampledRun::doing_until(const Samples &samples, std::size_t at) const {
 }
 
 void append(std::vector<Thread::Span> &spans, const Thread::Span &span) {
-    if (!spans.empty() && spans.back().doing == span.doing && spans.back().site == span.site) {
+    if (!spans.empty() && spans.back().doing == span.doing && spans.back().site == span.site &&
+        spans.back().is_held_up == span.is_held_up) {
         spans.back().end = span.end;
         spans.back().ran += span.ran;
     } else if (span.end > span.begin) {
@@ -327,7 +335,9 @@ std::vector<Thread::Span> SampledRun::spans(const ProcThread &thread, const Samp
         const std::uint64_t run_ns = i + 1 < samples.size() ? sample(samples[i + 1]).run_ns : thread.run_ns;
         until_now = std::max(until_now, sample(samples[i]).run_ns);
         const double ran = grown(run_ns, until_now);
-        append(spans, {begin, end, doing, doing == Doing::kLockWait ? seen.site : kNone, ran});
+        const bool is_held_up =
+            doing == Doing::kKernel || (doing == Doing::kInputOutput && !sites_[seen.site].is_message);
+        append(spans, {begin, end, doing, doing == Doing::kLockWait ? seen.site : kNone, ran, is_held_up});
     }
     return spans;
 }
@@ -352,7 +362,7 @@ std::vector<Thread::Span> thinned(const std::vector<Thread::Span> &spans, std::s
         }
         const Thread::Span &of = spans[longest];
         const double length = of.end - of.begin;
-        append(thin, {from, to, of.doing, of.site, length > 0 ? of.ran * part / length : 0});
+        append(thin, {from, to, of.doing, of.site, length > 0 ? of.ran * part / length : 0, of.is_held_up});
     }
     return thin;
 }

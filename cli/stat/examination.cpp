@@ -138,6 +138,7 @@ bool Examination::take_status(const Launch &launch, const Measured &measured) {
                    how_it_ended(measured.status) + with;
     else if (measured.status != 0)
         warn("the program ended with " + how_it_ended(measured.status));
+    report_.has_failed = !failure_.empty() && !measured.timed_out;
     first_status_ = first_status_.value_or(measured.status);
     if (!failure_.empty())
         warn(failure_);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -152,6 +153,9 @@ std::vector<Culprit> find_culprits(const Report &report) {
         });
     };
     for (const Site &site : report.waits) { // by share: the first has the place
+        const LockUse *use = use_of(report, site);
+        if (use != nullptr && waits_by_turns(report, *use))
+            continue;
         Culprit culprit = culprit_of(report, site);
         auto known = find(culprit.key);
         if (known == list.end())
@@ -231,48 +235,85 @@ std::vector<Burner> find_burners(const Report &report) {
     return list;
 }
 
+// --- locks that threads take by turns ------------------------------------------------------------------
+
+constexpr std::uint64_t kFewLooks = 20; // at a holder
+constexpr double kMostlyAsleep = 0.5;   // of these
+
+// Does the function send something before it waits for what comes? Then it waits for an answer, not for work.
+bool asks(const Report &report, const std::string &function) {
+    static const std::set<std::string> sends = {"send",   "sendto",  "sendmsg", "sendmmsg", "write",
+                                                "writev", "connect", "mq_send", "msgsnd"};
+    for (const std::vector<Site> *sites : {&report.burns, &report.burns_one, &report.others})
+        for (const Site &site : *sites) {
+            const Frame *called = called_frame(site.stack);
+            if (called != nullptr && sends.count(plain_name(called->function)) != 0 &&
+                std::any_of(site.stack.begin(), site.stack.end(), [&function](const Frame &frame) {
+                    return frame.is_user && source_name(frame.function) == function;
+                }))
+                return true;
+        }
+    return false;
+}
+
+// Is it a wait for a lock that is no contention?
+bool is_turn(const Report &report, std::size_t site) {
+    return site < report.waits.size() && use_of(report, report.waits[site]) != nullptr &&
+           waits_by_turns(report, *use_of(report, report.waits[site]));
+}
+
 // --- time of one thread alone -------------------------------------------------------------------------
 
 bool wants_cpu(Doing doing) {
     return doing == Doing::kRunning || doing == Doing::kRunnable;
 }
 
-// A moment from which on so many more threads want a CPU, or wait for a lock; those that want one run so much of each second.
+// A moment from which on so many more threads want a CPU, or wait for a lock or in the kernel; those that want one run so much
+// of each second.
 struct Change {
     double at;
     int wants, waits;
     double runs;
+    std::size_t thread; // index into Report::threads
     bool operator<(const Change &other) const { return at < other.at; }
 };
 
 std::vector<Change> changes_of(const Report &report) {
     std::vector<Change> changes;
-    for (const Thread &thread : report.threads)
-        for (const Thread::Span &span : thread.spans) {
-            const int wants = wants_cpu(span.doing) ? 1 : 0, waits = span.doing == Doing::kLockWait ? 1 : 0;
+    for (std::size_t i = 0; i < report.threads.size(); i++)
+        for (const Thread::Span &span : report.threads[i].spans) {
+            const bool is_wait =
+                span.is_held_up || (span.doing == Doing::kLockWait && !is_turn(report, span.site));
+            const int wants = wants_cpu(span.doing) ? 1 : 0, waits = is_wait ? 1 : 0;
             if (wants + waits == 0 || span.end <= span.begin)
                 continue;
             const double runs = wants * span.ran / (span.end - span.begin);
-            changes.push_back({span.begin, wants, waits, runs});
-            changes.push_back({span.end, -wants, -waits, -runs});
+            changes.push_back({span.begin, wants, waits, runs, i});
+            changes.push_back({span.end, -wants, -waits, -runs, i});
         }
     std::stable_sort(changes.begin(), changes.end());
     return changes;
 }
 
 // Seconds in which one thread alone ran or wanted to, and none waited for a lock; the CPU time of these: all of it, and what
-// is behind the last moment in which two did.
+// is behind the last moment in which two did. And those in which none did anything.
 struct Alone {
     double seconds = 0, cpu = 0, tail_cpu = 0;
+    double by_one = 0;  // of `seconds`: by the thread that was alone for longest
+    double working = 0; // in which any thread ran, or waited for what another one kept
 };
 
 Alone time_alone(const Report &report) {
     Alone alone;
+    std::map<std::size_t, double> by_thread;
     double since = 0, runs = 0;
     int wanting = 0, waiting = 0;
+    std::size_t who = 0; // the sum of those that want a CPU: of one, that one
     for (const Change &change : changes_of(report)) {
         const double length = change.at - since;
+        alone.working += wanting + waiting > 0 ? length : 0;
         if (wanting == 1 && waiting == 0) {
+            by_thread[who] += length;
             alone.seconds += length;
             alone.cpu += length * runs;
             alone.tail_cpu += length * runs;
@@ -283,7 +324,10 @@ Alone time_alone(const Report &report) {
         wanting += change.wants;
         waiting += change.waits;
         runs += change.runs;
+        who += static_cast<std::size_t>(change.wants) * change.thread; // wraps where it is taken off again
     }
+    for (const auto &[thread, seconds] : by_thread)
+        alone.by_one = std::max(alone.by_one, seconds);
     return alone;
 }
 
@@ -371,6 +415,27 @@ std::string name_of_lock(const Lock &lock) {
     return !lock.symbol.empty() ? lock.symbol : !lock.module.empty() ? frame_name(at) : lock.text;
 }
 
+namespace {
+
+// In a system call that waits for what others send or ask for.
+bool is_for_requests(const std::vector<Frame> &stack) {
+    static const std::set<std::string> calls = {"accept", "accept4", "poll",       "ppoll",
+                                                "select", "pselect", "epoll_wait", "epoll_pwait"};
+    const Frame *called = called_frame(stack);
+    return called != nullptr && calls.count(plain_name(called->function)) != 0;
+}
+
+} // namespace
+
+bool waits_by_turns(const Report &report, const LockUse &use) {
+    const Holder &holder = use.holder;
+    if (holder.looks < kFewLooks || holder.asleep < kMostlyAsleep)
+        return false;
+    const bool is_for_work = (holder.doing == Doing::kIdleWait && is_for_requests(holder.stack)) ||
+                             (holder.doing == Doing::kInputOutput && holder.is_message);
+    return is_for_work && !asks(report, place_of(holder.stack).function);
+}
+
 bool is_input_output(const Site &site) {
     static const char *const calls[] = {"read", "readv",    "pread64", "pread",
                                         "recv", "recvfrom", "recvmsg", "recvmmsg"};
@@ -411,24 +476,27 @@ Facts::Facts(const Report &whole) : report(whole) {
     const auto of = [doing](Doing what) { return doing[static_cast<int>(what)]; };
     cores = ideal_speedup(report, UINT32_MAX);
     double input = 0, messages = 0;
+    double turns = 0;
+    for (std::size_t i = 0; i < report.waits.size(); i++)
+        turns += is_turn(report, i) ? report.waits[i].seconds : 0;
+    const double lock_waits = std::max(0.0, of(Doing::kLockWait) - turns);
     for (const Site &site : report.others) {
         if (site.doing == Doing::kIdleWait && is_input_output(site))
             input += site.seconds;
         if (site.is_message && is_input_output(site))
             messages += site.seconds;
     }
-    active = of(Doing::kRunning) + of(Doing::kRunnable) + of(Doing::kLockWait) + of(Doing::kInputOutput) +
-             input + of(Doing::kKernel);
+    active = of(Doing::kRunning) + of(Doing::kRunnable) + lock_waits + of(Doing::kInputOutput) + input +
+             of(Doing::kKernel);
     // However many threads wait there for messages, those that work may do so one after the other.
-    const double others = std::max(0.0, active - of(Doing::kLockWait)),
-                 working = std::max(0.0, others - messages);
+    const double others = std::max(0.0, active - lock_waits), working = std::max(0.0, others - messages);
     const auto is_most_of_work = [&](double waited) {
         const double at_work = std::max(0.0, working - of(Doing::kRunnable)); // others may have the CPUs
         return share_of(waited, at_work) >= kForLocks && waited >= kNoticed * report.sampled_wall;
     };
     if (active > 0) {
-        is_without_messages = messages > 0 && is_most_of_work(of(Doing::kLockWait));
-        lock_share = share_of(of(Doing::kLockWait), is_without_messages ? working : others);
+        is_without_messages = messages > 0 && is_most_of_work(lock_waits);
+        lock_share = share_of(lock_waits, is_without_messages ? working : others);
         io_share = (of(Doing::kInputOutput) + input) / active;
     }
     double counted = 0;
@@ -468,9 +536,13 @@ Facts::Facts(const Report &whole) : report(whole) {
         hindered = &point;
         hindered_wanted = wanted;
     }
-    if (report.sampled_wall > 0)
+    if (report.sampled_wall > 0 && !report.threads.empty()) {
+        const Alone time = time_alone(report);
         alone = is_busy ? share_alone_by_cpu(report, std::min(cores, threads))
-                        : time_alone(report).seconds / report.sampled_wall;
+                        : time.seconds / report.sampled_wall;
+        alone_by_one = time.seconds > 0 ? time.by_one / time.seconds : 0;
+        nothing = std::clamp(1 - time.working / report.sampled_wall, 0.0, 1.0);
+    }
     if (report.points.size() < 2)
         return;
     few = &report.points.front();

@@ -90,6 +90,8 @@ struct Facts {
     // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
     // that the CPU time would have taken.
     double alone = 0;
+    double alone_by_one = 0; // of the time of one alone: of the thread that was it for longest
+    double nothing = 0;      // of the sampled time, in which no thread had anything to do
     double children_share =
         0; // of CPU time: by processes that the program started; 0: little CPU time at all
     double voluntary_rate = 0, involuntary_rate = 0; // switches for each second of CPU time
@@ -112,6 +114,11 @@ struct Facts {
     bool has_profile(std::uint64_t samples) const; // with the most threads, of so many
     bool has_profiles(std::uint64_t samples) const; // and with the fewest as well
 };
+
+// Does its holder wait for work, in all waiters' place? So do leader and followers, that share an accept lock, or workers with
+// one receiver under a mutex: nothing is lost while nothing is queued. Wrong where what it waits for is an answer to its own
+// question, and sending that was never seen.
+bool waits_by_turns(const Report &report, const LockUse &use);
 
 // Waits for input or output; also for a message by a call that reads one, which might be called waiting for work as well.
 bool is_input_output(const Site &site);

@@ -227,6 +227,7 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
         if (most == its.sites.end())
             continue;
         holder.stack = sites[most->first].stack;
+        holder.is_message = sites[most->first].is_message;
         holder.doing = sites[most->first].doing;
     }
 }

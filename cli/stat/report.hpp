@@ -77,6 +77,7 @@ struct Holder {
     double asleep = 0;       // of these, in which it slept, for anything but a lock
     Doing doing = Doing::kRunning;
     std::vector<Frame> stack; // where it slept most, and what it did there; innermost first
+    bool is_message = false;  // that was for what others send, if they do
 };
 
 // A lock over all its sites.
@@ -138,8 +139,9 @@ struct Thread {
     struct Span {
         double begin, end;
         Doing doing;
-        std::size_t site; // index into Report::waits or Report::burns; SIZE_MAX: none
-        double ran = 0;   // of it, on a CPU
+        std::size_t site;        // index into Report::waits or Report::burns; SIZE_MAX: none
+        double ran = 0;          // of it, on a CPU
+        bool is_held_up = false; // in the kernel, by a device or by what another thread does there
     };
     std::vector<Span> spans; // adjacent equal samples are one span; thinned out where there would be too many
 };
@@ -262,6 +264,7 @@ struct Report {
     double switch_cost = 0;        // seconds for one context switch, measured here
     int signal = 0, exit_code = 0; // of the first run that did not end with 0
     bool interrupted = false;      // Ctrl-C: what was seen so far
+    bool has_failed = false;       // a run died, or ended differently: what was seen is not of its work
 
     std::vector<std::string> how_known; // a sentence each: the layers, what each could and could not see
     std::vector<std::string> warnings;  // "no debugging information: ./prog", "the program forked", ...

@@ -238,12 +238,14 @@ bool is_by_syscall(const std::vector<Frame> &stack) {
 }
 
 // The C library's own locks and mutexes wait while the word is 2, those of OpenMP while it is -1; other words of OpenMP's
-// count up.
-bool is_lock_word(const ProcSample &sample, const std::vector<Frame> &stack) {
+// count up. The value alone tells nothing: the C library waits there, or a thread is the owner that stands beside the word.
+bool is_lock_word(const ProcSample &sample, const std::vector<Frame> &stack, const std::set<pid_t> &threads) {
     const auto value = static_cast<std::uint32_t>(sample.arguments[2]);
     const bool is_openmp = std::any_of(
         stack.begin(), stack.end(), [](const Frame &frame) { return begins_with(frame.module, "libgomp"); });
-    return (is_at_mutex(sample) && !is_by_syscall(stack)) ||
+    const bool is_librarys = !stack.empty() && is_of_libc(stack.front());
+    const bool has_owner = sample.holder != 0 && threads.count(sample.holder) != 0;
+    return (is_at_mutex(sample) && (is_librarys || has_owner) && !is_by_syscall(stack)) ||
            ((sample.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && is_openmp && value == UINT32_MAX);
 }
 
@@ -270,7 +272,7 @@ Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
     const bool may_lock = !named || std::any_of(stack.begin(), stack.end(), [](const Frame &frame) {
         return begins_with(plain(frame.function), "pthread_cond_");
     });
-    if (may_lock && is_lock_word(sample, stack))
+    if (may_lock && is_lock_word(sample, stack, threads))
         return Doing::kLockWait;
     return !named && is_thread_word(sample, threads) ? Doing::kJoinWait : Doing::kIdleWait;
 }

@@ -37,7 +37,8 @@ Findings scales(const Facts &facts) {
 
 namespace {
 
-constexpr double kIdle = 0.2; // CPUs used by a program that has nothing to do
+constexpr double kIdle = 0.2;    // CPUs used by a program that has nothing to do
+constexpr double kNothing = 0.3; // of the time, in which no thread has anything to do
 
 } // namespace
 
@@ -60,6 +61,10 @@ Findings inconclusive(const Facts &facts) {
     if (!report.points.empty() && facts.parallelism < kIdle && facts.io_share < kInputOutput)
         return say("The threads have little to do: " + fixed(facts.parallelism, 2) + " CPUs used",
                    "Observe it while it has work.");
+    if (!report.points.empty() && facts.nothing >= kNothing && facts.io_share < kInputOutput &&
+        facts.lock_share < kLockShareAlone)
+        return say("The threads wait for work: " + percent(facts.nothing) + " of the time none had any",
+                   "Observe it while it has more work.");
     if (facts.is_compared() && facts.is_short)
         return say("The runs are too short: " + duration(report.points.back().cpu()) + " of CPU time",
                    "Give it more work.");

@@ -6,6 +6,7 @@
 #include "stat/rules/rule.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <utility>
 
@@ -84,6 +85,12 @@ Findings search(const Facts &facts) {
     return found;
 }
 
+std::string capitalised(std::string sentence) {
+    if (!sentence.empty())
+        sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+    return sentence;
+}
+
 } // namespace
 
 std::vector<std::string> rule_names() {
@@ -96,6 +103,14 @@ std::vector<std::string> rule_names() {
 void conclude(Report &report, const std::string &failure) {
     const Facts facts(report);
     report.outcome = outcome_of(facts, failure);
+    if (report.has_failed &&
+        report.deadlock.threads.empty()) { // whatever its threads did before, this is what to mend
+        report.findings = {finding("inconclusive", capitalised(failure),
+                                   "Find out why first: its times and waits mean nothing.",
+                                   Confidence::kLow)};
+        report.verdict = verdict_text(facts, failure);
+        return;
+    }
     const bool innocent = report.outcome == Outcome::kScales;
     report.findings = innocent && report.deadlock.threads.empty() ? of_innocent(facts) : search(facts);
     const bool is_stuck = !report.findings.empty() && report.findings.front().rule == "deadlock";

@@ -57,14 +57,21 @@ Place place_of_main(const Facts &facts) {
 }
 
 constexpr double kAlone = 0.25; // of the time: a single thread had something to do
+constexpr double kByOne =
+    0.7; // of that: the same one. Where they alternate they keep each other from something
+constexpr double kNothing =
+    0.25; // of the time, in which none had: work comes at a rate, and one is enough for it
 
 } // namespace
 
+// Wrong if the others wait for what that thread happens to have, and nothing tells: then threads do so by turns. Or if there is
+// no more work: then for some of the time no thread has any.
 Findings sequential(const Facts &facts) {
     const bool many =
         facts.is_compared() || facts.report.points.empty() || facts.report.points.back().most_threads > 1;
     const bool has_little_to_do = facts.voluntary_rate >= kHandOvers; // it keeps waiting for something
-    if (!many || has_little_to_do || facts.is_short || facts.alone < kAlone || facts.threads < 2)
+    if (!many || has_little_to_do || facts.is_short || facts.alone < kAlone || facts.threads < 2 ||
+        facts.alone_by_one < kByOne || facts.nothing > kNothing)
         return {};
     const Place place = place_of_main(facts);
     Finding found =

@@ -331,6 +331,19 @@ TEST(StatHolders, ADeadlockIsSaidOfASweepAsWell) {
     EXPECT_EQ(report.verdict, "The program is stuck: 1 thread waits for something that will never happen.");
 }
 
+// Whatever its threads waited for before.
+TEST(StatHolders, OfAProgramThatDiedOnlyThatIsSaid) {
+    Report report = stuck_report();
+    conclude(report, "");
+    ASSERT_FALSE(report.findings.empty());
+    EXPECT_NE(report.findings.front().rule, "inconclusive");
+    report.has_failed = true;
+    conclude(report, "the program was ended by SIGSEGV");
+    ASSERT_EQ(report.findings.size(), 1U);
+    EXPECT_EQ(report.findings.front().rule, "inconclusive");
+    EXPECT_EQ(report.findings.front().cause, "The program was ended by SIGSEGV");
+}
+
 TEST(StatHolders, EachKindOfDeadlockHasItsAdvice) {
     const auto told = [](const Deadlock &deadlock) {
         Report report = stuck_report();

@@ -286,18 +286,36 @@ TEST(StatRules, ALockInOneRunIsNotSure) {
     EXPECT_NE(busy.report.findings.front().confidence, Confidence::kHigh);
 }
 
-// Leader and followers: one waits for input, the others for their turn to.
-TEST(StatRules, WaitingForInputByTurns) {
-    for (const Doing doing : {Doing::kInputOutput, Doing::kIdleWait, Doing::kSleep}) {
-        Case made;
-        made.point(4, 1, 0.4, 0).doing(Doing::kRunning, 0.4).doing(Doing::kLockWait, 3);
-        made.lock(LockKind::kGlobal, "turn", 2.5, "turn");
-        made.waits({library("pthread_mutex_lock"), own("serve")}, 200);
-        made.report.locks.front().holder = {200, 0.9, doing, {library("read"), own("serve")}};
-        ASSERT_EQ(rules_of(made.concluded()), "held-asleep");
-        EXPECT_EQ(made.report.findings.front().confidence,
-                  doing == Doing::kSleep ? Confidence::kMedium : Confidence::kLow);
+// One waits at `called`, and the others for its lock.
+Case one_waits(Doing doing, const char *called, bool is_message) {
+    Case made;
+    made.point(4, 1, 0.4, 0).doing(Doing::kRunning, 0.4).doing(Doing::kLockWait, 3);
+    made.lock(LockKind::kGlobal, "turn", 2.5, "turn");
+    made.waits({library("pthread_mutex_lock"), own("serve")}, 200);
+    made.report.locks.front().holder = {200, 0.9, doing, {library(called), own("serve")}, is_message};
+    return made;
+}
+
+// Leader and followers: one waits for requests, the others for their turn to. Nothing is lost while none comes.
+TEST(StatRules, WaitingForRequestsByTurns) {
+    for (const char *call : {"accept", "accept4", "poll", "epoll_wait"}) {
+        Case made = one_waits(Doing::kIdleWait, call, false);
+        EXPECT_EQ(rules_of(made.concluded()).find("held-asleep"), std::string::npos) << call;
+        EXPECT_EQ(rules_of(made.concluded()).find("mutex"), std::string::npos) << call;
     }
+    Case reads = one_waits(Doing::kInputOutput, "read", true);
+    EXPECT_EQ(rules_of(reads.concluded()).find("held-asleep"), std::string::npos);
+}
+
+// What it waits for may be an answer to its own question, or a device.
+TEST(StatRules, WaitingForAnAnswerUnderALock) {
+    Case asks = one_waits(Doing::kInputOutput, "read", true);
+    asks.burns({library("send"), own("serve")}, 0.2, 0);
+    EXPECT_EQ(rules_of(asks.concluded()), "held-asleep");
+    EXPECT_EQ(rules_of(one_waits(Doing::kInputOutput, "read", false).concluded()), "held-asleep");
+    Case sleeps = one_waits(Doing::kSleep, "nanosleep", false);
+    ASSERT_EQ(rules_of(sleeps.concluded()), "held-asleep");
+    EXPECT_EQ(sleeps.report.findings.front().confidence, Confidence::kMedium);
 }
 
 // It is all that they do, and hardly any thread sleeps for it.

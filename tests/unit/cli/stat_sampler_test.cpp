@@ -583,13 +583,34 @@ TEST(Sampler, AWaitWithoutAStackIsForItsLock) {
     sampler.threads[0].end = sampler.samples.back().at;
     Report report;
     add_samples(report, sampler, 0.1);
-    ASSERT_EQ(report.waits.size(), 3U) << text_of_report(report);
+    ASSERT_EQ(report.waits.size(), 2U) << text_of_report(report);
     EXPECT_EQ(report.waits[0].stack.front().function, "pthread_mutex_lock") << text_of_report(report);
     EXPECT_EQ(report.waits[0].samples, 4U);
     EXPECT_EQ(report.waits[1].stack.front().function, "pthread_rwlock_rdlock") << text_of_report(report);
     EXPECT_EQ(report.waits[1].samples, 2U);
-    EXPECT_EQ(report.waits[2].stack.front().module, "(unknown)");
-    EXPECT_EQ(report.waits[2].samples, 1U);
+    ASSERT_EQ(report.others.size(), 1U) << "a word of 2 alone is no lock";
+    EXPECT_EQ(report.others[0].stack.front().module, "(unknown)");
+    EXPECT_EQ(report.others[0].samples, 1U);
+}
+
+// Nothing is known of the function that waits, but a thread of the program is the owner that stands beside the word.
+TEST(Sampler, AWaitWithoutAStackIsForALockThatHasAnOwner) {
+    const pthread_mutex_t lock{};
+    for (const pid_t owner : {8, 9}) { // there is no thread 9
+        Sampler sampler(100, 1);
+        sampler.samples = {lock_wait(&lock, SIZE_MAX), lock_wait(&lock, SIZE_MAX)};
+        sampler.samples[1].holder = owner;
+        for (std::size_t i = 0; i < 2; i++)
+            sampler.samples[i].at = 0.01 * static_cast<double>(i + 1);
+        sampler.threads.resize(2);
+        for (std::size_t i = 0; i < 2; i++) {
+            sampler.threads[i].id = 7 + static_cast<pid_t>(i);
+            sampler.threads[i].end = 0.02;
+        }
+        Report report;
+        add_samples(report, sampler, 0.1);
+        EXPECT_EQ(report.waits.size(), owner == 8 ? 1U : 0U) << text_of_report(report);
+    }
 }
 
 // Their addresses are others in each run: the heaviest is taken for the heaviest.
