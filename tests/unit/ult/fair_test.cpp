@@ -245,4 +245,33 @@ TEST_P(FairBound, IsServedBesideAPair) {
     EXPECT_LT(*std::max_element(waits.begin(), waits.end()), kLimit);
 }
 
+// No tick is sent for a wake-up by another kernel thread: it waits for the slice to end, and at most for the next one, if a
+// tick came right after the worker had switched.
+TEST_F(Fair, AThreadFromOutsideWaitsForASliceBesideOneThatComputes) {
+    constexpr int kTimes = 30;
+    constexpr unsigned kSliceUs = 2000;
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, kSliceUs);
+    std::atomic<bool> over{false};
+    std::atomic<pid_t> worker{0};
+    Thread computes([&] {
+        worker = gettid();
+        while (!over) {
+        }
+    });
+    std::vector<uint64_t> waits;
+    External spawns([&] {
+        while (worker == 0)
+            std::this_thread::yield();
+        for (int i = 0; i < kTimes; i++) {
+            const uint64_t since = cpu_of(worker);
+            Light([&waits, &worker, since] { waits.push_back(cpu_of(worker) - since); }).join();
+        }
+    });
+    spawns.join();
+    over = true;
+    computes.join();
+    ASSERT_EQ(waits.size(), static_cast<size_t>(kTimes));
+    EXPECT_LT(*std::max_element(waits.begin(), waits.end()), 3 * kSliceUs * THRUM_US);
+}
+
 } // namespace
