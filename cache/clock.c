@@ -72,7 +72,7 @@ INTERPOSE int clock_nanosleep(clockid_t clock, int flags, const struct timespec 
         clock = reach_begin_clock(&reach, clock);
         if (reach.thread != NULL)
             reach_tie(&reach);
-        if ((flags & TIMER_ABSTIME) && request != NULL) {
+        if ((flags & TIMER_ABSTIME) && process_can_read(request, sizeof *request)) {
             shifted = *request;
             shift(&shifted, (int64_t)base_of(clock, &reach));
             request = &shifted;

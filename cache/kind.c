@@ -2,6 +2,7 @@
 /* Thread attributes: which kernel threads can stand in for the one asked for, and what is left to libc. Stack
  * and guard size must match exactly. Row attributes. */
 #include <limits.h>
+#include <stddef.h>
 
 #include "cache.h"
 #include "kthread/mode.h"
@@ -22,12 +23,16 @@ INTERPOSE int pthread_setattr_default_np(const pthread_attr_t *attributes) {
     return error;
 }
 
-/* CPUs set in the attributes; libc says "all, even those that do not exist" when none were. */
+/* CPUs set in the attributes. Where none were set libc says "all", up to the end of the room that it is given; where some
+ * were, even all that a cpu_set_t has, it says "none" beyond them. One byte more tells the two apart. */
 static bool has_affinity(const pthread_attr_t *attributes) {
-    cpu_set_t set;
-    if (pthread_attr_getaffinity_np(attributes, sizeof set, &set) != 0)
-        return true;
-    return CPU_COUNT(&set) != CPU_SETSIZE;
+    struct {
+        cpu_set_t set;
+        unsigned char beyond;
+    } cpus;
+    const size_t size = offsetof(__typeof__(cpus), beyond) + 1;
+    return pthread_attr_getaffinity_np(attributes, size, &cpus.set) != 0 || cpus.beyond != UCHAR_MAX ||
+           CPU_COUNT(&cpus.set) != CPU_SETSIZE;
 }
 
 static bool has_sigmask(const pthread_attr_t *attributes) {

@@ -99,6 +99,16 @@ static long from_error(int error) {
     return -1;
 }
 
+/* Of these libc's functions do more than the call: they die of a pointer that the kernel refuses, have answers of their
+ * own, or act on a cancellation. */
+static bool is_of_another_thread(clockid_t clock) {
+    return clock != CLOCK_THREAD_CPUTIME_ID && clock_is_of_thread(clock);
+}
+
+static bool names_owner(long command) {
+    return command == F_SETOWN || command == F_SETOWN_EX;
+}
+
 /* Calls that have a function of their own here, with all that it does. */
 static bool redirected(long number, const long *a, long *answer) {
     switch (number) {
@@ -106,14 +116,24 @@ static bool redirected(long number, const long *a, long *answer) {
     case SYS_sched_setaffinity:
         *answer = sched_setaffinity((pid_t)a[0], (size_t)a[1], (const cpu_set_t *)a[2]);
         return true;
-    case SYS_clock_gettime: *answer = clock_gettime((clockid_t)a[0], (struct timespec *)a[1]); return true;
+    case SYS_clock_gettime:
+        if (!clock_is_of_thread((clockid_t)a[0]))
+            return false;
+        *answer = clock_gettime((clockid_t)a[0], (struct timespec *)a[1]);
+        return true;
     case SYS_clock_nanosleep:
+        if (!is_of_another_thread((clockid_t)a[0]))
+            return false;
         *answer = from_error(clock_nanosleep((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2],
                                              (struct timespec *)a[3]));
         return true;
     case SYS_getrusage: *answer = getrusage((int)a[0], (struct rusage *)a[1]); return true;
     case SYS_tgkill: *answer = tgkill((pid_t)a[0], (pid_t)a[1], (int)a[2]); return true;
-    case SYS_fcntl: *answer = fcntl((int)a[0], (int)a[1], a[2]); return true;
+    case SYS_fcntl:
+        if (!names_owner(a[1]))
+            return false;
+        *answer = fcntl((int)a[0], (int)a[1], a[2]);
+        return true;
     case SYS_setns: *answer = setns((int)a[0], (int)a[1]); return true;
     case SYS_prlimit64:
         *answer = prlimit64((pid_t)a[0], (__rlimit_resource_t)a[1], (const struct rlimit64 *)a[2],

@@ -449,6 +449,29 @@ static void affinity(void) {
     run_thread(do_nothing, NULL);
 }
 
+// All CPUs are not "none were set": the creator, which may use one, does not hand that on.
+static void affinity_to_all(void) {
+    cpu_set_t all, one, seen, every;
+    pthread_attr_t attr;
+    CHECK_SYS(sched_getaffinity(0, sizeof all, &all));
+    if (CPU_COUNT(&all) == 1)
+        CANNOT("one CPU only");
+    memset(&every, -1, sizeof every);
+    CPU_ZERO(&one);
+    for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    warm_threads(IDLE);
+    CHECK_OK(pthread_attr_init(&attr));
+    CHECK_SYS(sched_setaffinity(0, sizeof one, &one));
+    CHECK_OK(pthread_attr_setaffinity_np(&attr, sizeof every, &every));
+    run_with(&attr, look_cpus, &seen);
+    CHECK(CPU_COUNT(&seen) > 1, "all CPUs were asked for, 1 is allowed");
+    run_with(NULL, look_cpus, &seen);
+    CHECK(CPU_EQUAL(&seen, &one), "nothing was asked for, %d are allowed", CPU_COUNT(&seen));
+    CHECK_SYS(sched_setaffinity(0, sizeof all, &all));
+}
+
 static void *look_mask(void *p) {
     CHECK_OK(pthread_sigmask(SIG_BLOCK, NULL, p));
     return NULL;
@@ -560,6 +583,7 @@ static const struct check_case cases[] = {
     {"explicit_other", explicit_other, HOLDS_WHEN_SKIPPED},
     {"inherited_policy", inherited_policy, HOLDS_WHEN_SKIPPED},
     {"affinity", affinity, FAILS_WHEN_SKIPPED},
+    {"affinity_to_all", affinity_to_all, FAILS_WHEN_SKIPPED},
     {"signal_mask", signal_mask, FAILS_WHEN_SKIPPED},
     {"detach_state", detach_state, FAILS_WHEN_SKIPPED},
     {"seen_by_others", seen_by_others, HOLDS_WHEN_SKIPPED},

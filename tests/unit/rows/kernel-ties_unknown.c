@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "filter.h"
+#include "raw.h"
 
 enum { NEWEST = 2000 };
 
@@ -43,6 +44,9 @@ static void expect_refused(void *bad) {
     FAILS_WITH(syscall(SYS_clone3, bad, 88), EFAULT);
     FAILS_WITH(syscall(SYS_clone3, bad, 0), EINVAL);
     FAILS_WITH(syscall(SYS_capget, bad, NULL), EFAULT);
+    FAILS_WITH(syscall(SYS_clock_gettime, clock, bad), EFAULT);
+    FAILS_WITH(syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, bad), EFAULT);
+    FAILS_WITH(syscall(SYS_clock_nanosleep, clock, 0, bad, NULL), EFAULT);
     FAILS_WITH(fcntl(STDIN_FILENO, F_SETOWN_EX, bad), EFAULT);
     if (bad != NULL)
         FAILS_WITH(syscall(SYS_timer_create, clock, bad, &timer), EFAULT);
@@ -62,9 +66,35 @@ static void bad_addresses(void) {
     run_thread(refuse_all, NULL);
 }
 
+// What libc's function of that name answers itself, or does more than the call, is not what the call does.
+static void calls_alone(void) {
+    const struct timespec none = {0, 0};
+    const long expected =
+        raw_call(SYS_clock_nanosleep, CLOCK_THREAD_CPUTIME_ID, TIMER_ABSTIME, (long)&none, 0, 0, 0);
+    CHECK(expected < 0, "a thread slept on its own clock");
+    FAILS_WITH(syscall(SYS_clock_nanosleep, CLOCK_THREAD_CPUTIME_ID, TIMER_ABSTIME, &none, NULL), -expected);
+}
+static void *is_asked_to_end(void *arg) {
+    const struct timespec none = {0, 0};
+    struct flock lock = {.l_type = F_UNLCK};
+    CHECK_OK(pthread_cancel(pthread_self()));
+    CHECK_SYS(syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &none, NULL));
+    syscall(SYS_fcntl, STDIN_FILENO, F_SETLKW, &lock);
+    CHECK_OK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &(int){0}));
+    return arg;
+}
+static void not_cancelled(void) {
+    pthread_t thread;
+    void *result = NULL;
+    int here;
+    CHECK_OK(pthread_create(&thread, NULL, is_asked_to_end, &here));
+    CHECK_OK(pthread_join(thread, &result));
+    CHECK(result == &here, "the thread was cancelled in a system call by its number");
+}
+
 static const struct check_case cases[] = {
-    {"unknown_call", unknown_call, FAILS_WHEN_SKIPPED},
-    {"known_call", known_call, HOLDS_WHEN_SKIPPED},
-    {"bad_addresses", bad_addresses, HOLDS_WHEN_SKIPPED},
+    {"unknown_call", unknown_call, FAILS_WHEN_SKIPPED},   {"known_call", known_call, HOLDS_WHEN_SKIPPED},
+    {"bad_addresses", bad_addresses, HOLDS_WHEN_SKIPPED}, {"calls_alone", calls_alone, HOLDS_WHEN_SKIPPED},
+    {"not_cancelled", not_cancelled, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)
