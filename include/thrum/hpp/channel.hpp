@@ -60,6 +60,8 @@ class parcel {
     parcel() noexcept = default; /* to be received into, or filled by pack() */
     /* If a constructor throws, nothing is packed. */
     void pack(T &&value) {
+        if constexpr (std::is_empty_v<T> && is_bytes)
+            std::memset(bytes_, 0, size); /* its constructor writes nothing, and the library copies bytes */
         if constexpr (is_bytes)
             std::construct_at(reinterpret_cast<T *>(bytes_), std::move(value));
         else
