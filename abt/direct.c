@@ -4,14 +4,14 @@
  *
  * It does so only if its host runs a scheduler of the library's whose pools are of the library's kinds (host->picks): the host would
  * call no function of the program's. What is not so simple stays the host's: tasklets, requests to cancel or to migrate, the
- * primary when it was picked elsewhere, stacks of another size, and its own look at events, each host->turns units. Then the caller
+ * primary when it was picked elsewhere, stacks of the program's, and its own look at events, each host->turns units. Then the caller
  * switches to the host, with what was picked in host->direct.
  *
  * The caller stands on its stack until it switches. It announces itself to the core first (front.h): another stream that takes it out
  * of a pool meanwhile waits until its registers are saved.
  *
- * Units. A thread that ends leaves its unit and stack to the next that is new: either at once, or after the unit has rested in
- * stream->units. A joiner that may run on this stream runs next, as in Argobots. Once the end is published, the thread's descriptor
+ * Units. A thread that ends leaves its unit and stack to the next that is new and asks for a stack of that size: either at once, or
+ * after the unit has rested in stream->units or stream->others. A joiner that may run on this stream runs next, as in Argobots. Once the end is published, the thread's descriptor
  * may be gone. */
 #include "direct.h"
 
@@ -37,13 +37,22 @@ void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct a
 /* What the descriptor has to be rid of calls no function of the program's, and its stack is for others. */
 static inline bool ends_simply(const struct abt_thread *host, const struct abt_thread *self,
                                const struct thrum_unit *unit) {
-    return host->picks != NULL && abt_has_default_stack(self) && self->values == NULL &&
-           self->unit_pool == NULL && front_can_run_another(unit);
+    return host->picks != NULL && self->stack == NULL && self->values == NULL && self->unit_pool == NULL &&
+           front_can_run_another(unit);
 }
 
-static inline bool is_new(const struct abt_thread *thread) {
+static inline bool is_new(const struct abt_thread *thread, size_t stack_size) {
     return thread->unit == NULL && thread->kind == ABT_KIND_THREAD && load_relaxed(&thread->request) == 0 &&
-           abt_has_default_stack(thread);
+           thread->stack_size == stack_size && thread->stack == NULL;
+}
+
+/* Instead of the oldest. */
+static __attribute__((noinline)) void keep_other(struct abt_stream *stream, struct thrum_unit *unit,
+                                                 size_t stack_size) {
+    struct abt_other_unit *place = &stream->others[stream->others_put++ % ABT_OTHER_UNITS_KEPT];
+    if (place->unit != NULL)
+        front_drop(place->unit);
+    *place = (struct abt_other_unit){unit, stack_size};
 }
 
 /* Its unit is to end: by a return to the core, which switches to the host. */
@@ -85,12 +94,13 @@ static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_t
     if (__builtin_expect(!ends_simply(host, self, unit), 0))
         return end_by_host(host, ABT_LEFT_ENDED, self, NULL);
     struct abt_stream *stream = abt_stream_on(worker);
+    size_t stack_size = self->stack_size;
     self->unit = NULL;
     struct abt_thread *next = terminate_here(self, stream); /* `self` may be gone */
     if (next == NULL)
         next = abt_pick_next(worker, host);
     front_reset_float_control(unit);
-    if (next != NULL && is_new(next)) {
+    if (next != NULL && is_new(next, stack_size)) {
         unit->arg = next;
         next->unit = unit;
         next->last_stream = stream;
@@ -98,9 +108,12 @@ static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_t
         leave();
         return next;
     }
-    if (__builtin_expect(stream->kept == ABT_UNITS_KEPT, 0))
+    if (__builtin_expect(stack_size != abt.stack_size, 0))
+        keep_other(stream, unit, stack_size);
+    else if (__builtin_expect(stream->kept == ABT_UNITS_KEPT, 0))
         return end_by_host(host, ABT_LEFT_WAITING, NULL, next);
-    stream->units[stream->kept++] = unit;
+    else
+        stream->units[stream->kept++] = unit;
     front_rest(unit);
     abt_go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
     leave();
@@ -131,4 +144,9 @@ void *abt_thread_entry(void *arg) {
 void abt_units_drop(struct abt_stream *stream) {
     while (stream->kept != 0)
         front_drop(stream->units[--stream->kept]);
+    for (int i = 0; i < ABT_OTHER_UNITS_KEPT; i++)
+        if (stream->others[i].unit != NULL) {
+            front_drop(stream->others[i].unit);
+            stream->others[i].unit = NULL;
+        }
 }

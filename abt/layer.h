@@ -492,7 +492,7 @@ bool abt_config_get(ABT_sched_config config, int index, int *type, void *value);
 
 enum abt_stream_request { ABT_STREAM_EXIT = 1 };
 
-enum { ABT_UNITS_KEPT = 16 };
+enum { ABT_UNITS_KEPT = 16, ABT_OTHER_UNITS_KEPT = 8 };
 
 struct abt_stream {
     struct abt_stream *next; /* under abt.lock, as rank */
@@ -509,9 +509,15 @@ struct abt_stream {
     struct abt_thread *replacer;    /* waits for that */
     uint32_t is_asleep, is_at_rest; /* by its main thread, for dump.c */
     uint32_t idle_polls;
-    bool is_bound;                            /* to CPUs, by the program */
-    uint32_t kept;                            /* of the next; its own, as they */
-    struct thrum_unit *units[ABT_UNITS_KEPT]; /* that rest between two threads, with their default stacks */
+    bool is_bound; /* to CPUs, by the program */
+    /* Units that rest between two threads, with their stacks; its own. */
+    uint32_t kept;
+    struct thrum_unit *units[ABT_UNITS_KEPT]; /* of the default size */
+    uint32_t others_put;                      /* so many, ever: the next replaces the oldest */
+    struct abt_other_unit {
+        struct thrum_unit *unit; /* NULL: none */
+        size_t stack_size;       /* that its threads ask for */
+    } others[ABT_OTHER_UNITS_KEPT];
 };
 
 static inline struct abt_stream *abt_stream_of(ABT_xstream handle) {

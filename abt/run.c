@@ -86,10 +86,25 @@ static __attribute__((noinline)) bool make_unit(struct abt_thread *thread) {
     return thread->unit != NULL;
 }
 
+/* NULL: none that rests has a stack of that size. */
+static struct thrum_unit *take_kept(struct abt_stream *stream, const struct abt_thread *thread) {
+    if (__builtin_expect(abt_has_default_stack(thread), 1))
+        return stream->kept != 0 ? stream->units[--stream->kept] : NULL;
+    for (int i = 0; i < ABT_OTHER_UNITS_KEPT && thread->stack == NULL; i++) {
+        struct thrum_unit *unit = stream->others[i].unit;
+        if (unit != NULL && stream->others[i].stack_size == thread->stack_size) {
+            stream->others[i].unit = NULL;
+            return unit;
+        }
+    }
+    return NULL;
+}
+
 bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, struct abt_thread *thread) {
-    if (__builtin_expect(stream->kept != 0 && abt_has_default_stack(thread), 1)) {
-        thread->unit = stream->units[--stream->kept];
-        front_rest_no_more(thread->unit, thread);
+    struct thrum_unit *kept = take_kept(stream, thread);
+    if (__builtin_expect(kept != NULL, 1)) {
+        thread->unit = kept;
+        front_rest_no_more(kept, thread);
         return true;
     }
     if (!make_unit(thread))

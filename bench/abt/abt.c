@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 1000, BATCHES = 20, TURNS = 50000, ROUNDS = 5, OPERATIONS = 9 };
+enum { THREADS = 1000, BATCHES = 20, TURNS = 50000, ROUNDS = 5, OPERATIONS = 10 };
 
 static ABT_pool pool;
 static ABT_thread threads[THREADS];
@@ -131,15 +131,25 @@ static void lock(void) {
     }
 }
 
-static void other_stack(void) {
+static void other_stacks(int at_a_time) {
     ABT_thread_attr attr;
     ABT_thread_attr_create(&attr);
     ABT_thread_attr_set_stacksize(attr, 256 * 1024);
-    for (int i = 0; i < THREADS; i++) {
-        ABT_thread_create(pool, nothing, NULL, attr, &threads[0]);
-        ABT_thread_free(&threads[0]);
+    for (int batch = 0; batch < THREADS / at_a_time; batch++) {
+        for (int i = 0; i < at_a_time; i++)
+            ABT_thread_create(pool, nothing, NULL, attr, &threads[i]);
+        for (int i = 0; i < at_a_time; i++)
+            ABT_thread_free(&threads[i]);
     }
     ABT_thread_attr_free(&attr);
+}
+
+static void other_stack(void) {
+    other_stacks(1);
+}
+
+static void many_other_stacks(void) {
+    other_stacks(THREADS);
 }
 
 static const struct operation {
@@ -156,6 +166,7 @@ static const struct operation {
     {"condition, round trip", condition, TURNS},
     {"mutex, lock + unlock", lock, TURNS},
     {"create + free, stack of another size", other_stack, THREADS},
+    {"likewise, 1000 at a time", many_other_stacks, THREADS},
 };
 
 /* In a process of its own: one number for each operation, on standard output. */

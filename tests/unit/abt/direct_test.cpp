@@ -75,6 +75,42 @@ TEST_F(DirectAlone, DeadlinesPassWhileOthersYield) {
     EXPECT_TRUE(slept);
 }
 
+// A unit that rests keeps its stack: a thread that asks for more, or less, does not get it. More sizes than a stream keeps.
+TEST_F(DirectAlone, EachThreadHasTheStackThatItAskedFor) {
+    const std::size_t sizes[] = {16,  24,  40,  48,  72,   96,   136,  160,
+                                 264, 320, 520, 640, 1032, 1280, 2056, 2560};
+    ABT_thread_attr attr;
+    OK(ABT_thread_attr_create(&attr));
+    std::size_t wanted = 0, used = 0;
+    auto body = [&] {
+        ABT_thread self;
+        void *low;
+        std::size_t told;
+        EXPECT_EQ(ABT_self_get_thread(&self), ABT_SUCCESS);
+        EXPECT_EQ(ABT_thread_get_stack(self, &low, &told), ABT_SUCCESS);
+        EXPECT_EQ(told, wanted);
+        std::size_t room =
+            static_cast<std::size_t>(reinterpret_cast<char *>(&told) - static_cast<char *>(low));
+        EXPECT_LE(room, wanted);
+        EXPECT_GT(room + 4096, wanted); // it stands near the top
+        volatile char *stack = static_cast<char *>(__builtin_alloca(room - 8192));
+        for (std::size_t i = 0; i < room - 8192; i += 1024)
+            stack[i] = 1;
+        used += room;
+    };
+    for (int round = 0; round < 3; round++)
+        for (std::size_t size : sizes)
+            for (std::size_t next : {size, sizes[1], sizes[15], sizes[0]}) {
+                ABT_thread thread;
+                wanted = next * 1024;
+                OK(ABT_thread_attr_set_stacksize(attr, wanted));
+                OK(ABT_thread_create(pool, call<decltype(body)>, &body, attr, &thread));
+                OK(ABT_thread_free(&thread));
+            }
+    EXPECT_GT(used, 0U);
+    OK(ABT_thread_attr_free(&attr));
+}
+
 // They come after each other on one stack.
 TEST_F(DirectAlone, TheNextThreadFindsNothingOfTheLast) {
     static int destroyed;
