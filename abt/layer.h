@@ -82,7 +82,7 @@ static inline void abt_unlock(struct abt_spin *lock) {
     leave();
 }
 
-/* --- threads ------------------------------------------------------------------------------------------- */
+/* --- threads ---------------------------------------------------------------------------------------- */
 
 enum abt_kind { ABT_KIND_THREAD, ABT_KIND_TASKLET, ABT_KIND_MAIN };
 
@@ -234,7 +234,7 @@ void abt_ready(struct abt_thread *thread, ABT_pool_context context, bool was_blo
 /* The core woke this unit: the pool operations that it knows (front.h). */
 extern const struct thrum_pool_ops abt_core_ops;
 
-/* --- the caller ---------------------------------------------------------------------------------------- */
+/* --- the caller ------------------------------------------------------------------------------------- */
 
 extern struct abt_global {
     uint32_t count; /* ABT_init less ABT_finalize; under start.c's lock */
@@ -291,7 +291,7 @@ static inline struct abt_thread *abt_self(void) {
     ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);                                              \
     ABT_SELF_OR_RETURN(self)
 
-/* --- waiting (wait.c) ---------------------------------------------------------------------------------- */
+/* --- waiting (wait.c) ------------------------------------------------------------------------------- */
 
 struct abt_waiter {
     struct abt_waiter *next;
@@ -350,7 +350,7 @@ uint64_t abt_deadline_real(const struct timespec *time);
 uint64_t abt_deadline_real_seconds(double seconds);
 uint64_t abt_deadline_in_seconds(double seconds);
 
-/* --- pools (pool.c) ------------------------------------------------------------------------------------ */
+/* --- pools (pool.c, pool_list.c) -------------------------------------------------------------------- */
 
 /* What ABT_pool_user_def_create makes. It begins like an ABT_pool_def whose u_create_from_thread is NULL, which no definition
  * of the program's has. */
@@ -382,7 +382,7 @@ struct abt_pool {
     void *data;
     uint32_t scheds; /* that have it */
     bool was_shared; /* it has had an owner, and is to have none any more; under lock */
-    /* the owner's, or, if there is none, under lock (pool.c) */
+    /* the owner's, or, if there is none, under lock (pool_list.c) */
     _Alignas(64) struct worker *owner; /* ABT_POOL_SHARED: none; changed under lock, read by any thread */
     uint32_t busy;                     /* by the owner: it is at the list; read by the revoker */
     uint32_t own_blocked;              /* part of `blocked`: by the owner, without the lock */
@@ -448,7 +448,7 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
 void abt_pools_pass_on(struct abt_pool *const *pools, int count);
 void abt_stream_wake(struct abt_stream *stream);
 
-/* --- schedulers (sched.c) and streams (stream.c) -------------------------------------------------------- */
+/* --- schedulers (sched.c) and streams (stream.c) ---------------------------------------------------- */
 
 enum abt_sched_request { ABT_SCHED_FINISH = 1, ABT_SCHED_EXIT = 2, ABT_SCHED_REPLACE = 4 };
 enum abt_sched_use { ABT_SCHED_UNUSED, ABT_SCHED_MAIN, ABT_SCHED_IN_POOL };

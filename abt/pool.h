@@ -1,9 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The owner's side of a stream's own pool, which is on the way of each change of thread. pool.c says how it works. */
+/* What the files of pools call of each other, and the owner's side of a stream's own pool, which is on the way of each change
+ * of thread. pool_list.c says how it works. */
 #ifndef ABT_POOL_H
 #define ABT_POOL_H
 
 #include "layer.h"
+
+/* pool.c: without functions yet. NULL without memory. */
+struct abt_pool *abt_pool_make(bool automatic);
+
+/* Something was pushed into a pool of the program's: pairs with the fence in abt_pools_sleep. Either the sleeper sees the push, or
+ * this sees the sleeper. */
+static inline void abt_pool_notify(const struct abt_pool *pool) {
+    fence_seq_cst();
+    if (__builtin_expect(load_relaxed(&pool->sleepers) != 0, 0))
+        abt_sleeper_wake(pool);
+}
+
+/* --- pools of the library's kinds (pool_list.c) ----------------------------------------------------- */
+
+void abt_list_push(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_context context,
+                   bool was_blocked);
+struct abt_thread *abt_list_pop(struct abt_pool *pool, ABT_pool_context context);
+bool abt_list_is_empty_for_sure(struct abt_pool *pool);
+/* What is in it at this moment, to be freed; NULL without memory. The caller does not hold its lock when this returns. */
+struct abt_thread **abt_list_snapshot(struct abt_pool *pool, size_t *count);
+
+static inline size_t abt_list_count(const struct abt_pool *pool) {
+    size_t count = load_acquire(&pool->inbox.count);
+    return count + load_acquire(&pool->count);
+}
+
+/* --- the owner -------------------------------------------------------------------------------------- */
 
 /* True: the caller is the owner, and at the list. Inside. */
 static inline bool abt_pool_begin_own(struct abt_pool *pool, const struct worker *worker) {
@@ -21,7 +49,7 @@ static inline void abt_pool_end_own(struct abt_pool *pool) {
     store_release(&pool->busy, 0); /* pairs with revoke_locked's load */
 }
 
-/* --- at the list ----------------------------------------------------------------------------------------- */
+/* --- at the list ------------------------------------------------------------------------------------ */
 
 /* What others have pushed goes to its end. */
 void abt_pool_empty_inbox(struct abt_pool *pool);

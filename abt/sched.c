@@ -332,7 +332,7 @@ ABT_EXPORT int ABT_sched_exit(ABT_sched sched) {
     return ABT_SUCCESS;
 }
 
-/* What waits in a pool that another scheduler has, too, is that one's to run. `blocked` first (pool.c). */
+/* What waits in a pool that another scheduler has, too, is that one's to run. `blocked` first (pool_list.c). */
 static bool is_drained(const struct abt_sched *sched) {
     for (int i = 0; i < sched->count; i++) {
         struct abt_pool *pool = sched->pools[i];

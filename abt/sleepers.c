@@ -2,7 +2,7 @@
 /* Sleeping until something is in one of some pools: streams that are idle, and callers of ABT_pool_pop_wait.
  *
  * A sleeper puts itself into the list, and then looks at its pools once more. A push into one of the library's pools looks whether
- * the pool has sleepers under a lock under which the sleeper looks, too (pool.c); for other pools there is a fence on both
+ * the pool has sleepers under a lock under which the sleeper looks, too (pool_list.c); for other pools there is a fence on both
  * sides. So either the sleeper sees the push, or the push the sleeper. */
 #include "base/container_of.h"
 #include "direct.h"
@@ -114,7 +114,7 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     abt_waitlist_add(&sleepers.list, &sleeper.waiter);
     count_locked(&sleeper, 1);
     abt_spin_release(&sleepers.lock);
-    fence_seq_cst(); /* pairs with those of a push (pool.c) and of abt_stream_wake */
+    fence_seq_cst(); /* pairs with those of a push (pool.h) and of abt_stream_wake */
     struct pool_sleep sleep = {.timed_wait = {.unit = sleeper.waiter.unit, .give_up = give_up},
                                .sleeper = &sleeper};
     if (is_awake(pools, count, stream) && give_up(&sleep.timed_wait)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A stream's own pool: abt/pool.c, with abt_pools_sleep() and wake_sleeper() of abt/sleepers.c. Run by run-spin.sh; README.md says
+/* A stream's own pool: abt/pool_list.c, with abt_pools_sleep() and wake_sleeper() of abt/sleepers.c. Run by run-spin.sh; README.md says
  * what is covered and what is left out.
  *
  * `stream` becomes the pool's owner, pushes, takes a thread out and pushes it again as one that yields does, and gives the pool up
