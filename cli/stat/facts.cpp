@@ -308,12 +308,12 @@ Alone time_alone(const Report &report) {
     std::map<std::size_t, double> by_thread;
     double since = 0, runs = 0;
     int wanting = 0, waiting = 0;
-    std::size_t who = 0; // the sum of those that want a CPU: of one, that one
+    std::size_t lone = 0; // the sum of those that want a CPU: of one, that one
     for (const Change &change : changes_of(report)) {
         const double length = change.at - since;
         alone.working += wanting + waiting > 0 ? length : 0;
         if (wanting == 1 && waiting == 0) {
-            by_thread[who] += length;
+            by_thread[lone] += length;
             alone.seconds += length;
             alone.cpu += length * runs;
             alone.tail_cpu += length * runs;
@@ -324,7 +324,7 @@ Alone time_alone(const Report &report) {
         wanting += change.wants;
         waiting += change.waits;
         runs += change.runs;
-        who += static_cast<std::size_t>(change.wants) * change.thread; // wraps where it is taken off again
+        lone += static_cast<std::size_t>(change.wants) * change.thread; // wraps where it is taken off again
     }
     for (const auto &[thread, seconds] : by_thread)
         alone.by_one = std::max(alone.by_one, seconds);
