@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -22,6 +24,7 @@
 #include "output_file.hpp"
 #include "process.hpp"
 #include "stat/examination.hpp"
+#include "stat/lock_table.hpp"
 #include "stat/rate.hpp"
 #include "stat/report.hpp"
 #include "stat/sweep.hpp"
@@ -106,6 +109,16 @@ class Files {
   private:
     OutputFile html_, trace_, folded_, report_;
 };
+
+// --- locks --------------------------------------------------------------------------------------------
+
+void add_locks(const std::string &file) {
+    check_file_name("--locks", file);
+    const auto text = process::read_all(file);
+    if (!text)
+        throw Failure(kFailed, "cannot read " + file + ": " + std::strerror(errno));
+    lock_table().add(*text, file);
+}
 
 // --- the end ------------------------------------------------------------------------------------------
 
@@ -213,6 +226,8 @@ void add_options(Command &command, Options &options) {
     add_file(command, "--html", "Also write an HTML page with plots to FILE", options.html);
     add_file(command, "--trace", "Also write a trace of the threads, for ui.perfetto.dev", options.trace);
     add_file(command, "--folded", "Also write folded stacks, for flame graphs", options.folded);
+    command.value("--locks", "FILE", "Also know the locks that FILE lists (docs/guide/stat.md)",
+                  [](const std::string &file) { add_locks(file); });
     command.value("-p,--pid", "PID", "Observe a running process",
                   [&options](const std::string &text) { options.pid = process::parse(text); });
     command.value(

@@ -64,6 +64,12 @@ class Symbols {
     // function that was come to. Nothing where the file that this is in defines none of that name.
     std::optional<Import> import_at(std::uint64_t word, std::uint64_t at) const;
 
+    // The address that such a word holds where its own file fills it in: of a function of that file; 0: none.
+    std::uint64_t pointer_at(std::uint64_t word) const;
+
+    // Does call-frame information tell how to unwind a function?
+    bool is_unwindable(std::uint64_t address) const;
+
     // The function that such a word stands for, demangled with its parameters; empty where it is none.
     std::string name_at(std::uint64_t word) const;
 

@@ -32,22 +32,43 @@ bool is_name(const char *versioned, const std::string &name) {
            (versioned[size] == '\0' || versioned[size] == '@');
 }
 
+// Functions may lie in it, and it has no addresses of its own.
+bool is_around_functions(Dwarf_Die *die) {
+    switch (dwarf_tag(die)) {
+    case DW_TAG_namespace:
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+    case DW_TAG_union_type:
+    case DW_TAG_enumeration_type:
+    case DW_TAG_module: return true;
+    default: return false;
+    }
+}
+
+// Adds what has the address among a scope's children and theirs, the outermost first. (dwarf_getscopes() does not look into
+// namespaces, in which rustc and clang put whole functions.)
+bool add_scopes(Dwarf_Die *around, Dwarf_Addr address, std::vector<Dwarf_Die> &scopes) {
+    Dwarf_Die child;
+    if (dwarf_child(around, &child) != 0)
+        return false;
+    do {
+        const bool is_scope = dwarf_haspc(&child, address) == 1;
+        if (is_scope)
+            scopes.push_back(child);
+        const bool is_deeper =
+            (is_scope || is_around_functions(&child)) && add_scopes(&child, address, scopes);
+        if (is_scope || is_deeper)
+            return true;
+    } while (dwarf_siblingof(&child, &child) == 0);
+    return false;
+}
+
 // What is nested at an address, the innermost first: blocks, inlined calls, and the function that they are in.
-std::vector<Dwarf_Die> scopes_at(Dwfl_Module *module, Dwarf_Die *unit, Dwarf_Addr address) {
-    struct Scopes {
-        Dwarf_Die *at = nullptr;
-        ~Scopes() { std::free(at); }
-    } found, nested;
-    if (dwarf_getscopes(unit, address, &found.at) <= 0)
-        return {};
-    // Around an inlined call these are the scopes of its definition. Those of the call are asked for by the place of the
-    // innermost in the file.
-    Dwarf_Addr bias = 0;
-    Dwarf_Die innermost;
-    if (dwarf_offdie(dwfl_module_getdwarf(module, &bias), dwarf_dieoffset(found.at), &innermost) == nullptr)
-        return {};
-    const int count = dwarf_getscopes_die(&innermost, &nested.at);
-    return count > 0 ? std::vector<Dwarf_Die>(nested.at, nested.at + count) : std::vector<Dwarf_Die>();
+std::vector<Dwarf_Die> scopes_at(Dwarf_Die *unit, Dwarf_Addr address) {
+    std::vector<Dwarf_Die> scopes;
+    add_scopes(unit, address, scopes);
+    std::reverse(scopes.begin(), scopes.end());
+    return scopes;
 }
 
 const char *linkage_name(Dwarf_Die *die) {
@@ -68,6 +89,26 @@ Dwarf_Word number_at(Dwarf_Die *die, unsigned name) {
 bool is_for_address(std::uint64_t type) {
     return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT ||
            type == R_AARCH64_GLOB_DAT;
+}
+
+bool is_relative(std::uint64_t type) {
+    return type == R_X86_64_RELATIVE || type == R_AARCH64_RELATIVE;
+}
+
+// What a word holds that the loader only moves, as linked; 0: it is no such word.
+std::uint64_t relative_in(Elf *elf, std::uint64_t word) {
+    Elf_Scn *section = nullptr;
+    while ((section = elf_nextscn(elf, section)) != nullptr) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_RELA)
+            continue;
+        Elf_Data *entries = elf_getdata(section, nullptr);
+        GElf_Rela entry;
+        for (int i = 0; entries != nullptr && gelf_getrela(entries, i, &entry) != nullptr; i++)
+            if (entry.r_offset == word && is_relative(GELF_R_TYPE(entry.r_info)))
+                return static_cast<std::uint64_t>(entry.r_addend);
+    }
+    return 0;
 }
 
 // Adds a section's relocations, by address as linked.
@@ -152,19 +193,33 @@ std::vector<std::uint64_t> beginnings_of(Elf *elf) {
     return {};
 }
 
-// Does call-frame information tell of it?
-bool has_information(Dwfl_Module *module, std::uint64_t address) {
-    Dwarf_Addr bias = 0;
-    Dwarf_CFI *information = dwfl_module_eh_cfi(module, &bias);
+bool is_in(Dwarf_CFI *information, std::uint64_t address) {
     Dwarf_Frame *found = nullptr;
-    const bool is_told =
-        information != nullptr && dwarf_cfi_addrframe(information, address - bias, &found) == 0;
+    const bool is_told = information != nullptr && dwarf_cfi_addrframe(information, address, &found) == 0;
     std::free(found);
     return is_told;
 }
 
+// Does call-frame information tell of it?
+bool has_information(Dwfl_Module *module, std::uint64_t address) {
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI *information = dwfl_module_eh_cfi(module, &bias);
+    return is_in(information, address - bias);
+}
+
+// As debuggers need it alone: Go's compiler writes no other.
+bool has_debug_information(Dwfl_Module *module, std::uint64_t address) {
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI *information = dwfl_module_dwarf_cfi(module, &bias);
+    return is_in(information, address - bias);
+}
+
 // Mangled names begin so. The demangler takes types as well, whose letters are names in C: "f" would be called float.
-std::string demangled(const char *name) {
+std::string demangled(const char *mangled) {
+    const std::string whole = mangled;
+    const std::string without_suffix =
+        whole.substr(0, whole.find(".llvm.")); // of a local one that several units share
+    const char *name = without_suffix.c_str();
     if (const std::string rust = rust_name(name); !rust.empty())
         return rust;
     if (std::strncmp(name, "_Z", 2) != 0)
@@ -216,6 +271,25 @@ class Symbols::Modules {
             imports->second = imports_of(elf);
         const auto found = imports->second.find(word - bias);
         return found != imports->second.end() ? found->second : "";
+    }
+
+    // The addend of such a word, moved as its file was.
+    std::uint64_t pointer_at(std::uint64_t word) {
+        const auto [at, is_new] = pointers_.try_emplace(word);
+        Dwfl_Module *module = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), word) : nullptr;
+        GElf_Addr bias = 0;
+        Elf *elf = is_new && module != nullptr ? dwfl_module_getelf(module, &bias) : nullptr;
+        if (elf != nullptr)
+            at->second = relative_in(elf, word - bias);
+        if (elf != nullptr && at->second != 0)
+            at->second += bias;
+        return at->second;
+    }
+
+    bool is_unwindable(std::uint64_t address) const {
+        Dwfl_Module *module = dwfl_ != nullptr ? dwfl_addrmodule(dwfl_.get(), address) : nullptr;
+        return module != nullptr &&
+               (has_information(module, address) || has_debug_information(module, address));
     }
 
     const std::optional<Import> &import_at(std::uint64_t word, std::uint64_t at) {
@@ -325,6 +399,7 @@ class Symbols::Modules {
     DwflSession dwfl_;
     std::map<std::uint64_t, Symbol> known_;
     std::map<Dwfl_Module *, std::map<std::uint64_t, std::string>> imports_; // by address as linked
+    std::map<std::uint64_t, std::uint64_t> pointers_;                       // by word
     std::map<Dwfl_Module *, std::vector<std::uint64_t>> beginnings_;        // of functions, as linked
     // By word, module that was come to, and where the function there begins.
     std::map<std::tuple<std::uint64_t, Dwfl_Module *, std::uint64_t>, std::optional<Import>> known_imports_;
@@ -340,7 +415,7 @@ std::vector<Symbol> Symbols::Modules::with_inlined(std::uint64_t address) {
         return {around};
     Dwarf_Files *files = nullptr;
     dwarf_getsrcfiles(unit, &files, nullptr);
-    for (Dwarf_Die &scope : scopes_at(module, unit, address - bias)) {
+    for (Dwarf_Die &scope : scopes_at(unit, address - bias)) {
         if (dwarf_tag(&scope) != DW_TAG_inlined_subroutine)
             continue;
         const char *name = linkage_name(&scope);
@@ -373,6 +448,14 @@ std::vector<Symbol> Symbols::with_inlined(std::uint64_t address) const {
 
 std::string Symbols::section_at(std::uint64_t address) const {
     return modules_->section_at(address);
+}
+
+std::uint64_t Symbols::pointer_at(std::uint64_t word) const {
+    return modules_->pointer_at(word);
+}
+
+bool Symbols::is_unwindable(std::uint64_t address) const {
+    return modules_->is_unwindable(address);
 }
 
 std::string Symbols::name_at(std::uint64_t word) const {

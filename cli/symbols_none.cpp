@@ -50,6 +50,14 @@ std::string Symbols::name_at(std::uint64_t) const {
     return "";
 }
 
+std::uint64_t Symbols::pointer_at(std::uint64_t) const {
+    return 0;
+}
+
+bool Symbols::is_unwindable(std::uint64_t) const {
+    return false;
+}
+
 std::optional<Import> Symbols::import_at(std::uint64_t, std::uint64_t) const {
     return std::nullopt;
 }

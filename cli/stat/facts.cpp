@@ -88,6 +88,22 @@ void name_openmp(Culprit &culprit, const OpenmpConstruct &construct) {
     culprit.fix = construct.fix;
 }
 
+// A lock of the program's by what its runtime calls it; or the runtime's own.
+void name_listed(Culprit &culprit, const ListedLock &listed) {
+    culprit.fix = listed.fix;
+    culprit.listed = &listed;
+    if (listed.kind == ListedLock::kLock || listed.kind == ListedLock::kReadLock)
+        return;
+    culprit.kind = listed.kind == ListedLock::kAllocator ? Culprit::kAllocator : Culprit::kInterpreter;
+    culprit.name = culprit.module = culprit.key = listed.name;
+}
+
+// In a call of a lock that locks.conf lists.
+const ListedLock *listed_lock(const std::vector<Frame> &stack) {
+    const ListedLock *listed = lock_table().find(stack);
+    return listed != nullptr && listed->is_lock() ? listed : nullptr;
+}
+
 std::string key_of(const Place &place) {
     return place.function.empty() ? place.body : place.function;
 }
@@ -102,8 +118,15 @@ Culprit culprit_of(const Report &report, const Site &site) {
         culprit.key = "GIL";
         return culprit;
     }
-    if (const Frame *frame = hidden_frame(site.stack)) {
-        name_hidden(culprit, *frame, *find_hidden_lock(*frame));
+    const ListedLock *listed = listed_lock(site.stack);
+    if (listed != nullptr) {
+        name_listed(culprit, *listed);
+        if (culprit.kind != Culprit::kOwn)
+            return culprit;
+    }
+    const Frame *hidden = listed == nullptr ? hidden_frame(site.stack) : nullptr;
+    if (hidden != nullptr) {
+        name_hidden(culprit, *hidden, *find_hidden_lock(*hidden));
         return culprit;
     }
     const Frame *called =
@@ -112,7 +135,7 @@ Culprit culprit_of(const Report &report, const Site &site) {
         called = called_frame(site.stack);
     const OpenmpConstruct *construct = openmp_construct(site.stack);
     const bool is_librarys = culprit.lock != nullptr && culprit.lock->lock.kind == LockKind::kLibrary;
-    if (is_librarys && called != nullptr && construct == nullptr) {
+    if (is_librarys && called != nullptr && construct == nullptr && listed == nullptr) {
         name_unlisted(culprit, *called);
         return culprit;
     }
@@ -135,6 +158,8 @@ bool is_at_own_lock(const std::vector<Frame> &stack) {
     const Frame *called = called_frame(stack, is_wrapper);
     if (const OpenmpConstruct *construct = openmp_construct(stack))
         return construct->kind == OpenmpConstruct::kLock;
+    if (listed_lock(stack) != nullptr)
+        return true;
     return called != nullptr && (called->function.find("pthread_mutex_") != std::string::npos ||
                                  called->function.find("pthread_rwlock_") != std::string::npos);
 }
@@ -174,7 +199,8 @@ std::vector<Culprit> find_culprits(const Report &report) {
                 *waited.*part += site.share;
                 continue;
             }
-            const Frame *frame = hidden_frame(site.stack);
+            const ListedLock *listed = listed_lock(site.stack);
+            const Frame *frame = listed == nullptr ? hidden_frame(site.stack) : nullptr;
             if (frame == nullptr && (!is_at_own_lock(site.stack) || is_python_lock(site.stack, Lock())))
                 continue;
             Culprit culprit;
@@ -183,9 +209,12 @@ std::vector<Culprit> find_culprits(const Report &report) {
                 name_hidden(culprit, *frame, *find_hidden_lock(*frame));
             else
                 culprit.key = "lock " + key_of(culprit.place);
+            if (listed != nullptr)
+                name_listed(culprit, *listed);
             if (const OpenmpConstruct *construct = frame == nullptr ? openmp_construct(site.stack) : nullptr)
                 name_openmp(culprit, *construct);
-            auto known = frame != nullptr ? find(culprit.key) : find_own(culprit.place);
+            const bool is_own = culprit.kind == Culprit::kOwn;
+            auto known = is_own ? find_own(culprit.place) : find(culprit.key);
             if (known == list.end())
                 known = list.insert(list.end(), std::move(culprit));
             *known.*part += site.share;

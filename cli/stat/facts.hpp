@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "stat/lock_table.hpp"
 #include "stat/openmp.hpp"
 #include "stat/report.hpp"
 #include "stat/rules.hpp"
@@ -36,6 +37,7 @@ struct Culprit {
     bool is_lockless = false; // kHidden: state that all threads write to, without a lock
     std::string key;          // sites with the same one belong together
     bool is_openmp = false;
+    const ListedLock *listed = nullptr; // of a runtime or library
     Place place;
     const LockUse *lock = nullptr;
     std::uint64_t samples = 0; // of lock waits

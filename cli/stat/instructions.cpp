@@ -7,6 +7,17 @@
 
 namespace thrum::stat {
 
+namespace {
+
+// Where four bytes of an instruction point that are counted from its end.
+std::uint64_t from_end(std::uint64_t end, const unsigned char *bytes) {
+    std::int32_t distance = 0;
+    std::memcpy(&distance, bytes, sizeof distance);
+    return end + static_cast<std::uint64_t>(std::int64_t{distance});
+}
+
+} // namespace
+
 bool Code::read(std::uint64_t address, void *to, std::size_t bytes) {
     const Mapping *mapping = mapping_at(mappings_, address);
     if (mapping == nullptr || !mapping->is_executable || !mapping->is_of_file())
@@ -31,6 +42,22 @@ std::uint64_t Code::word_of_call(std::uint64_t address) {
     return set_ == Set::kX86_64 ? word_of_x86_64_call(address) : word_of_aarch64_call(address);
 }
 
+std::uint64_t Code::target_of_jump(std::uint64_t address) {
+    unsigned char bytes[5] = {};
+    if (!read(address, bytes, sizeof bytes))
+        return 0;
+    if (set_ == Set::kX86_64) {
+        if (bytes[0] == 0xe9)
+            return from_end(address + 5, bytes + 1);
+        return bytes[0] == 0xeb ? address + 2 + static_cast<std::uint64_t>(static_cast<signed char>(bytes[1]))
+                                : 0;
+    }
+    std::uint32_t instruction = 0;
+    std::memcpy(&instruction, bytes, sizeof instruction);
+    const std::int64_t words = static_cast<std::int32_t>(instruction << 6) >> 6;
+    return (instruction & 0xfc000000) == 0x14000000 ? address + static_cast<std::uint64_t>(words * 4) : 0;
+}
+
 // --- x86-64 -------------------------------------------------------------------------------------------
 
 namespace {
@@ -47,14 +74,29 @@ std::size_t length_of_indirect_call(const unsigned char *at) {
     return 2 + (has_index ? 1 : 0) + (mode == 1 ? 1 : mode == 2 || has_no_base ? 4 : 0);
 }
 
-// Where four bytes of an instruction point that are counted from its end.
-std::uint64_t from_end(std::uint64_t end, const unsigned char *bytes) {
-    std::int32_t distance = 0;
-    std::memcpy(&distance, bytes, sizeof distance);
-    return end + static_cast<std::uint64_t>(std::int64_t{distance});
-}
-
 } // namespace
+
+// "push %rbp; mov %rsp, %rbp", more registers, and "sub SIZE, %rsp".
+std::optional<std::uint64_t> Code::size_of_frame(std::uint64_t function) {
+    constexpr unsigned char kLanding[] = {0xf3, 0x0f, 0x1e, 0xfa}, kFrame[] = {0x55, 0x48, 0x89, 0xe5};
+    unsigned char bytes[32];
+    if (set_ != Set::kX86_64 || !read(function, bytes, sizeof bytes))
+        return std::nullopt;
+    std::size_t at = std::memcmp(bytes, kLanding, sizeof kLanding) == 0 ? sizeof kLanding : 0;
+    if (std::memcmp(bytes + at, kFrame, sizeof kFrame) != 0)
+        return std::nullopt;
+    at += sizeof kFrame;
+    std::uint64_t size = 0;
+    const auto is_push = [](unsigned char byte) { return byte >= 0x50 && byte <= 0x57; };
+    for (; is_push(bytes[at]) || (bytes[at] == 0x41 && is_push(bytes[at + 1])); size += 8)
+        at += bytes[at] == 0x41 ? 2 : 1;
+    if (bytes[at] != 0x48 || bytes[at + 2] != 0xec)
+        return size;
+    std::uint32_t more = bytes[at + 3];
+    if (bytes[at + 1] == 0x81)
+        std::memcpy(&more, bytes + at + 3, sizeof more);
+    return size + more;
+}
 
 bool Code::is_behind_x86_64_call(std::uint64_t address, std::uint64_t &target) {
     unsigned char bytes[kLongest + 2] = {};

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,13 @@ class Code {
     // Functions of other files are called through a word that the dynamic linker fills in: by an entry of the procedure
     // linkage table, or by the call itself. The word that the call just before goes through; 0: it goes through none.
     std::uint64_t word_of_call(std::uint64_t address);
+
+    // How far the frame pointer is above the stack pointer at the calls of a function, by how that begins; nothing where it does
+    // not begin with a frame.
+    std::optional<std::uint64_t> size_of_frame(std::uint64_t function);
+
+    // Where the direct jump leads that stands at an address; 0: none stands there.
+    std::uint64_t target_of_jump(std::uint64_t address);
     // Likewise of an entry that begins here.
     std::uint64_t word_of_entry(std::uint64_t entry);
 

@@ -21,6 +21,7 @@
 #include "stat/instructions.hpp"
 #include "stat/jit_names.hpp"
 #include "stat/layers.hpp"
+#include "stat/lock_table.hpp"
 #include "symbols.hpp"
 #include "text.hpp"
 
@@ -93,7 +94,10 @@ struct Unwinder::State {
     bool read(std::uint64_t address, std::uint64_t &word) const;
     Backtrace unwind(const RawStack &raw);
     Backtrace unwind_from(std::uint64_t frame_pointer, bool is_known, bool *is_whole) const;
+    std::uint64_t slot_above(const Backtrace &known) const;
     Backtrace search_frame_pointer(const Backtrace &known);
+    bool leads_to(std::uint64_t back, std::uint64_t address);
+    Backtrace search_callers(Backtrace known);
     int trust_in(std::uint64_t slot, std::uint64_t function);
     const std::vector<Frame> &frames_at(std::uint64_t address);
     void name_entry(std::uint64_t address, Frame &frame);
@@ -149,6 +153,8 @@ Backtrace Unwinder::State::unwind(const RawStack &raw) {
         found = {raw.pc};
     if (!is_whole && !raw.has_bp && !raw.bytes.empty())
         found = search_frame_pointer(found);
+    if (!is_whole && !found.empty() && !raw.bytes.empty() && !symbols.is_unwindable(found.back()))
+        found = search_callers(found);
     stack = nullptr;
     return found;
 }
@@ -164,7 +170,11 @@ int Unwinder::State::trust_in(std::uint64_t slot, std::uint64_t function) {
     if (const std::uint64_t word = code.word_of_call(back); word != 0) {
         const std::optional<Import> import = symbols.import_at(word, function);
         // One that jumps to it is in the same library. A call of another library's function left this behind.
-        return (!import ? 1 : import->is_same ? 8 : 6) + plausible;
+        if (import)
+            return (import->is_same ? 8 : 6) + plausible;
+        target = symbols.pointer_at(word); // in the same file, as rustc calls
+        if (target == 0)
+            return 1 + plausible;
     }
     if (target == 0)
         return 4 + plausible;
@@ -174,19 +184,73 @@ int Unwinder::State::trust_in(std::uint64_t slot, std::uint64_t function) {
     return (other.function.empty() || other.offset != 0 ? 4 : 1) + plausible;
 }
 
+// Below where the last known frame was called from there are no frames that are not known.
+std::uint64_t Unwinder::State::slot_above(const Backtrace &known) const {
+    const std::size_t end = stack->sp + stack->bytes.size();
+    const std::uint64_t first = (stack->sp + kWord - 1) / kWord * kWord;
+    std::uint64_t word = 0;
+    for (std::uint64_t at = first; known.size() > 1 && at < end; at += kWord)
+        if (read(at, word) && word == known.back() + 1)
+            return at + kWord;
+    return first;
+}
+
+// Is this address behind a call of the function that `address` is in, perhaps by way of a jump?
+bool Unwinder::State::leads_to(std::uint64_t back, std::uint64_t address) {
+    constexpr std::uint64_t kFunctionMost = 4096; // bytes, of one without a name
+    std::uint64_t target = 0;
+    if (!code.is_behind_call(back, target))
+        return false;
+    if (const std::uint64_t word = code.word_of_call(back); word != 0) {
+        if (symbols.import_at(word, address))
+            return true;
+        target = symbols.pointer_at(word);
+    }
+    const Symbol &symbol = symbols.at(address);
+    for (int jumps = 0; target != 0 && jumps < 2; jumps++) {
+        const bool is_near = target <= address && address - target < kFunctionMost;
+        if (symbol.function.empty() ? is_near && symbols.at(target).function.empty()
+                                    : target == address - symbol.offset)
+            return true;
+        target = code.target_of_jump(target);
+    }
+    return false;
+}
+
+// Functions without call-frame information, such as musl's: the caller of each is where the stack has an address behind a
+// call of it. Call-frame information does the rest from the first function that has some.
+Backtrace Unwinder::State::search_callers(Backtrace known) {
+    constexpr std::uint64_t kFrameMost = 2048; // bytes
+    constexpr std::size_t kFramesMost = 32;
+    const std::size_t end = stack->sp + stack->bytes.size();
+    std::uint64_t slot = slot_above(known), back = 0;
+    while (known.size() < kFramesMost && !symbols.is_unwindable(known.back())) {
+        const std::uint64_t limit = std::min<std::uint64_t>(end, slot + kFrameMost);
+        while (slot < limit && !(read(slot, back) && leads_to(back, known.back())))
+            slot += kWord;
+        if (slot >= limit)
+            return known;
+        known.push_back(back - 1);
+        slot += kWord;
+    }
+    std::uint64_t registers[64] = {}, which = std::uint64_t{1} << kStackPointer;
+    registers[kStackPointer] = slot;
+    registers[kFramePointer] = stack->bp; // which those functions may have left alone
+    which |= std::uint64_t{stack->has_bp && stack->bp >= slot && stack->bp < end} << kFramePointer;
+    const Backtrace rest = backtracer.from_registers(registers, which, back, Backtracer::At::kBehindCall);
+    known.insert(known.end(), rest.begin() + (rest.empty() ? 0 : 1), rest.end());
+    return known;
+}
+
 Backtrace Unwinder::State::search_frame_pointer(const Backtrace &known) {
     constexpr int kTriesMost = 24;
     const std::size_t end = stack->sp + stack->bytes.size();
     const Symbol &symbol = symbols.at(known.back());
     const std::uint64_t function = known.back() - (symbol.function.empty() ? 0 : symbol.offset);
-    // Below where the last known frame was called from there are no frames that are not known.
-    std::uint64_t slot = (stack->sp + kWord - 1) / kWord * kWord, word = 0;
-    if (known.size() > 1)
-        for (std::uint64_t at = slot; at < end; at += kWord)
-            if (read(at, word) && word == known.back() + 1) {
-                slot = at + kWord;
-                break;
-            }
+    std::uint64_t slot = slot_above(known);
+    if (const auto size = symbol.function.empty() ? std::nullopt : code.size_of_frame(function);
+        size && trust_in(slot + *size, function) > 0)
+        return unwind_from(slot + *size, true, nullptr);
     Backtrace best = known;
     int best_trust = 0, tries = 0;
     for (; slot < end && tries < kTriesMost; slot += kWord) {
@@ -227,7 +291,7 @@ const std::vector<Frame> &Unwinder::State::frames_at(std::uint64_t address) {
         frame.offset = symbol.linked;
         frame.begin = symbol.begin;
         frame.is_user = !is_system && !begins_with_any(symbol.source, kSystemSources) &&
-                        !begins_with_any(frame.function, kSystemFunctions);
+                        !begins_with_any(frame.function, kSystemFunctions) && !lock_table().is_runtime(frame);
         if (!is_system) {
             modules[symbol.module].names |= !symbol.function.empty();
             modules[symbol.module].lines |= symbol.line != 0;
@@ -267,7 +331,7 @@ void Unwinder::State::name_jit(std::uint64_t address, Frame &frame) {
     frame.function = name->function;
     frame.offset = name->offset;
     frame.module = "(compiled at run time)";
-    frame.is_user = true;
+    frame.is_user = !lock_table().is_runtime(frame);
 }
 
 // Of the kernel's code, of what was made as the program went along, and where the file is not there that was mapped.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 
+#include "stat/lock_table.hpp"
 #include "text.hpp"
 
 namespace thrum::stat {
@@ -67,29 +68,11 @@ constexpr Waiter kWaiters[] = {
     {"std::__atomic_futex", Doing::kIdleWait},
     {"std::__detail::__platform_wait", Doing::kIdleWait},
 };
-// Locks of other languages and libraries, as a component of the name or its end: those of Rust's std, of parking_lot and
-// Abseil. A name that is mangled has the component's length in front.
-constexpr const char *kSlowPaths[] = {
-    "lock_contended",   "read_contended",       "write_contended", "lock_slow",      "lock_exclusive_slow",
-    "lock_shared_slow", "lock_upgradable_slow", "upgrade_slow",    "Mutex::LockSlow"};
-
-bool has_component(const std::string &name, const char *component) {
-    for (std::size_t at = name.find(component); at != std::string::npos; at = name.find(component, at + 1)) {
-        const char before = at == 0 ? ':' : name[at - 1];
-        if (before == ':' || (before >= '0' && before <= '9'))
-            return true;
-    }
-    return false;
-}
-
 std::optional<Doing> doing_by_name(const Frame &frame) {
     const std::string name = begins_with(frame.function, "std::") ? frame.function : plain(frame.function);
     for (const Waiter &waiter : kWaiters)
         if (begins_with(name, waiter.begins))
             return waiter.doing;
-    for (const char *path : kSlowPaths)
-        if (has_component(name, path))
-            return Doing::kLockWait;
     return std::nullopt;
 }
 
@@ -217,6 +200,14 @@ bool is_sleep(const ProcSample &sample) {
     }
 }
 
+// Sleeps in a lock's function until it tries again.
+bool is_back_off(const ProcSample &sample, const std::vector<Frame> &stack) {
+    const bool sleeps = is_sleep(sample) || sample.system_call == SYS_nanosleep ||
+                        sample.system_call == SYS_clock_nanosleep || sample.system_call == SYS_sched_yield;
+    const ListedLock *listed = sleeps ? lock_table().find(stack) : nullptr;
+    return listed != nullptr && listed->is_lock();
+}
+
 Doing doing_in_system_call(const ProcSample &sample) {
     if (is_sleep(sample))
         return Doing::kSleep;
@@ -333,6 +324,12 @@ bool is_of_libc(const Frame &frame) {
 }
 
 std::optional<Doing> doing_by_names(const std::vector<Frame> &stack) {
+    const Frame *at = nullptr;
+    const ListedLock *listed = lock_table().find(stack, &at);
+    const bool waits = listed != nullptr && listed->kind != ListedLock::kCount &&
+                       at->function.find("unlock") == std::string::npos;
+    if (waits)
+        return listed->is_lock() ? Doing::kLockWait : Doing::kIdleWait;
     for (const Frame &frame : stack) {
         if (const auto doing = doing_by_name(frame))
             return doing;
@@ -349,6 +346,8 @@ Doing doing_of(const ProcSample &sample, const std::vector<Frame> &stack, const 
         return Doing::kSleep;
     if (sample.system_call == SYS_futex)
         return doing_at_futex(sample, stack, threads);
+    if (is_back_off(sample, stack))
+        return Doing::kLockWait;
     return sample.system_call < 0 ? Doing::kKernel : doing_in_system_call(sample);
 }
 

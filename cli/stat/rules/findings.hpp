@@ -38,6 +38,9 @@ std::string library_name(const std::string &module);
 // " (prog.c:12)"; empty where that is not known.
 std::string source_of(const Place &place);
 
+// Do the threads that wait for a lock wait for work by turns (turns.cpp)?
+bool is_by_turns(const Facts &facts, const Culprit &culprit);
+
 // Adds "they begin in task() (prog.c:12)"; nothing where that is not known.
 void add_place_evidence(const std::string &what, const Place &place, Finding &found);
 

@@ -105,7 +105,8 @@ std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Fa
     for (const Culprit &culprit : facts.culprits) {
         const bool by_waits =
             (waits_count(facts) || is_fought_for(facts, culprit)) && culprit.wait_share >= kCulprit;
-        if ((by_waits || burns_count(facts, culprit)) && is_kind(facts, culprit))
+        if ((by_waits || burns_count(facts, culprit)) && is_kind(facts, culprit) &&
+            !is_by_turns(facts, culprit))
             list.push_back(&culprit);
     }
     return list;
@@ -228,8 +229,25 @@ bool is_hot(const Facts &facts, const Culprit &culprit) {
            !is_around_everything(facts, culprit) && !is_convoy(facts, culprit);
 }
 
+// Memory without a name says less than what the runtime calls the lock; and so does memory of the runtime's, where that keeps
+// its queues apart from the locks.
 std::string named(const Culprit &culprit) {
-    return culprit.name.empty() ? "" : ": " + culprit.name;
+    Frame owner;
+    owner.function = culprit.lock != nullptr ? culprit.lock->lock.symbol : "";
+    const bool has_symbol = !owner.function.empty() && !lock_table().is_runtime(owner);
+    if (culprit.listed == nullptr || culprit.is_openmp)
+        return culprit.name.empty() ? "" : ": " + culprit.name;
+    return ": " + culprit.listed->name + (has_symbol ? " " + culprit.name : "");
+}
+
+std::string hot_text(const Culprit &culprit) {
+    if (culprit.is_openmp)
+        return "Hot " + culprit.name;
+    const bool is_read = culprit.listed != nullptr && culprit.listed->kind == ListedLock::kReadLock;
+    return std::string(is_read                     ? "Hot read-write lock, whose readers write one counter"
+                       : culprit.listed != nullptr ? "Hot lock"
+                                                   : "Hot mutex") +
+           named(culprit);
 }
 
 const char *sleeping_text(Doing doing) {
@@ -295,9 +313,10 @@ Findings one_lock(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_around_everything)) {
         const bool python = culprit->kind == Culprit::kInterpreter;
+        const char *whose = culprit->listed == nullptr ? "Python" : "the language's";
         found.push_back(lock_finding(
             facts, *culprit, "one-lock",
-            python ? culprit->name + ": one thread runs Python code at a time"
+            python ? culprit->name + ": one thread runs " + whose + " code at a time"
                    : "One lock around everything" + named(*culprit) + at_place(culprit->place),
             python
                 ? "Use processes (multiprocessing), or do the work in code that releases the GIL."
@@ -326,9 +345,7 @@ Findings hot_mutex(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_hot))
         found.push_back(lock_finding(
-            facts, *culprit, "hot-mutex",
-            (culprit->is_openmp ? "Hot " + culprit->name : "Hot mutex" + named(*culprit)) +
-                at_place(culprit->place),
+            facts, *culprit, "hot-mutex", hot_text(*culprit) + at_place(culprit->place),
             "Collect per thread and merge occasionally; or split the data, and the lock with it."));
     return found;
 }
