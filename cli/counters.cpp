@@ -22,6 +22,7 @@
 #include "repeat.hpp"
 #include "text.hpp"
 #include "thrum/cache.h"
+#include "tools/json.hpp"
 
 namespace thrum {
 
@@ -109,21 +110,27 @@ void print_table(pid_t pid, const Counters &counters, int fd) {
     print_row(fd, "idle, peak", counters.idle_peak);
 }
 
-std::string json_object(const std::vector<Reason> &list) {
-    std::string text;
+Json reasons_json(const std::vector<Reason> &list) {
+    Json object = Json::object();
     for (const Reason &reason : list)
-        text += (text.empty() ? "" : ", ") + json_string(reason.text) + ": " + std::to_string(reason.count);
-    return "{" + text + "}";
+        object[reason.text] = reason.count;
+    return object;
 }
 
 void print_json(pid_t pid, const Counters &counters) {
-    std::cout << "{\"pid\": " << pid << ", \"program\": " << json_string(process::name(pid))
-              << ", \"created\": " << counters.created << ", \"reused\": " << counters.reused
-              << ", \"retired\": " << counters.retired << ", \"passed\": " << counters.passed
-              << ", \"culled\": " << counters.culled << ", \"live\": " << counters.live
-              << ", \"idle\": " << counters.idle << ", \"idle_peak\": " << counters.idle_peak
-              << ", \"retired_by\": " << json_object(reasons(kRetireReasons, counters.retired_by))
-              << ", \"passed_by\": " << json_object(reasons(kPassReasons, counters.passed_by)) << "}\n";
+    const Json all = {{"pid", pid},
+                      {"program", process::name(pid)},
+                      {"created", counters.created},
+                      {"reused", counters.reused},
+                      {"retired", counters.retired},
+                      {"passed", counters.passed},
+                      {"culled", counters.culled},
+                      {"live", counters.live},
+                      {"idle", counters.idle},
+                      {"idle_peak", counters.idle_peak},
+                      {"retired_by", reasons_json(reasons(kRetireReasons, counters.retired_by))},
+                      {"passed_by", reasons_json(reasons(kPassReasons, counters.passed_by))}};
+    std::cout << json_line(all) << '\n';
 }
 
 struct Options {

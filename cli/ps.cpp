@@ -24,6 +24,7 @@
 #include "repeat.hpp"
 #include "symbols.hpp"
 #include "text.hpp"
+#include "tools/json.hpp"
 
 namespace thrum {
 
@@ -54,10 +55,10 @@ class Look {
     std::vector<std::string> frames(const struct inspect_thread &thread);
     void print_line(const std::string &line);
     void print_frames(const struct inspect_thread &thread);
-    std::string json(const struct inspect_thread &thread);
-    std::string json_workers() const;
-    std::string json_threads(struct inspect_summary *summary);
-    std::string json_deadlocks() const;
+    Json json(const struct inspect_thread &thread);
+    Json json_workers() const;
+    Json json_threads(struct inspect_summary *summary);
+    Json json_deadlocks(bool *is_whole) const;
 
     pid_t pid_;
     Options options_;
@@ -186,76 +187,63 @@ void Look::print_text() {
 
 // --- JSON -------------------------------------------------------------------------------------------------
 
-std::string json_address(std::uint64_t address) {
-    char text[32];
-    std::snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(address));
-    return address != 0 ? text : "null";
+// Null if there is nothing at it.
+Json pointer_json(std::uint64_t address) {
+    return address != 0 ? json_address(address) : Json();
 }
 
-const char *json_bool(bool value) {
-    return value ? "true" : "false";
-}
-
-std::string joined(const std::vector<std::string> &items) {
-    std::string text;
-    for (const std::string &item : items)
-        text += (text.empty() ? "" : ", ") + item;
-    return "[" + text + "]";
-}
-
-std::string Look::json(const struct inspect_thread &thread) {
+Json Look::json(const struct inspect_thread &thread) {
     const char *name = thread.function != 0 ? function(thread) : nullptr;
     const std::uint64_t pointer = thread.tid != 0 && options_.backtrace ? stop(thread) : thread.stack_pointer;
     const bool on_stack = pointer > thread.stack_low && pointer < thread.stack_top;
-    std::string text =
-        "{\"thread\": " + json_address(thread.handle) +
-        ", \"id\": " + (thread.id != 0 ? std::to_string(thread.id) : "null") +
-        ", \"name\": " + json_string(thread.name) + ", \"kind\": " +
-        (thread.is_main      ? "\"main\""
-         : thread.is_tasklet ? "\"tasklet\""
-                             : "\"thread\"") +
-        ", \"state\": \"" + inspect_state_word(thread.state) +
-        "\", \"worker\": " + (thread.worker != INSPECT_NOWHERE ? std::to_string(thread.worker) : "null") +
-        ", \"pool\": " + json_address(thread.pool) + ", \"priority\": " + std::to_string(thread.priority) +
-        ", \"stack_used\": " + (on_stack ? std::to_string(thread.stack_top - pointer) : "null") +
-        ", \"stack_size\": " + std::to_string(thread.stack_top - thread.stack_low) +
-        ", \"function\": " + (name != nullptr ? json_string(name) : json_address(thread.function));
-    if (thread.state == INSPECT_WAITS)
-        text += std::string(", \"waits_for\": \"") + inspect_awaits(thread.awaits) +
-                "\", \"object\": " + json_address(thread.object) +
-                ", \"owner\": " + json_address(thread.owner) +
-                ", \"deadline\": " + json_bool(thread.has_deadline);
-    if (options_.backtrace) {
-        std::vector<std::string> lines = frames(thread);
-        for (std::string &line : lines)
-            line = json_string(line);
-        text += ", \"backtrace\": " + joined(lines);
+    Json object = {{"thread", pointer_json(thread.handle)},
+                   {"id", thread.id != 0 ? Json(thread.id) : Json()},
+                   {"name", thread.name},
+                   {"kind", thread.is_main      ? "main"
+                            : thread.is_tasklet ? "tasklet"
+                                                : "thread"},
+                   {"state", inspect_state_word(thread.state)},
+                   {"worker", thread.worker != INSPECT_NOWHERE ? Json(thread.worker) : Json()},
+                   {"pool", pointer_json(thread.pool)},
+                   {"priority", thread.priority},
+                   {"stack_used", on_stack ? Json(thread.stack_top - pointer) : Json()},
+                   {"stack_size", thread.stack_top - thread.stack_low},
+                   {"function", name != nullptr ? Json(name) : pointer_json(thread.function)}};
+    if (thread.state == INSPECT_WAITS) {
+        object["waits_for"] = inspect_awaits(thread.awaits);
+        object["object"] = pointer_json(thread.object);
+        object["owner"] = pointer_json(thread.owner);
+        object["deadline"] = thread.has_deadline;
     }
-    return text + "}";
+    if (options_.backtrace)
+        object["backtrace"] = frames(thread);
+    return object;
 }
 
-std::string Look::json_workers() const {
-    std::vector<std::string> list;
-    const auto add = [](void *items, const struct inspect_worker *worker) {
-        const std::string current = worker->state == INSPECT_AT_WORK ? json_address(worker->current) : "null";
-        static_cast<std::vector<std::string> *>(items)->push_back(
-            "{\"worker\": " + std::to_string(worker->number) + ", \"tid\": " + std::to_string(worker->tid) +
-            ", \"state\": \"" + inspect_worker_state_word(worker->state) + "\", \"thread\": " + current +
-            ", \"switches\": " + std::to_string(worker->switches) + ", \"steals\": " +
-            std::to_string(worker->steals) + ", \"parks\": " + std::to_string(worker->parks) +
-            ", \"migrations\": " + std::to_string(worker->migrations) +
-            ", \"queued\": " + std::to_string(worker->queued) + "}");
+Json Look::json_workers() const {
+    Json list = Json::array();
+    const auto add = [](void *to, const struct inspect_worker *worker) {
+        const bool runs = worker->state == INSPECT_AT_WORK;
+        static_cast<Json *>(to)->push_back({{"worker", worker->number},
+                                            {"tid", worker->tid},
+                                            {"state", inspect_worker_state_word(worker->state)},
+                                            {"thread", runs ? pointer_json(worker->current) : Json()},
+                                            {"switches", worker->switches},
+                                            {"steals", worker->steals},
+                                            {"parks", worker->parks},
+                                            {"migrations", worker->migrations},
+                                            {"queued", worker->queued}});
         return true;
     };
     inspect_workers(&source_, add, &list);
-    return joined(list);
+    return list;
 }
 
-std::string Look::json_threads(struct inspect_summary *summary) {
+Json Look::json_threads(struct inspect_summary *summary) {
     struct Context {
         Look *look;
-        std::vector<std::string> list;
-    } context = {this, {}};
+        Json list;
+    } context = {this, Json::array()};
     const auto add = [](void *at, const struct inspect_thread *thread) {
         auto &to = *static_cast<Context *>(at);
         if (to.list.size() < to.look->options_.most)
@@ -263,45 +251,51 @@ std::string Look::json_threads(struct inspect_summary *summary) {
         return true;
     };
     inspect_threads(&source_, summary, add, &context);
-    return joined(context.list);
+    return context.list;
 }
 
-// With whether all of them were found.
-std::string Look::json_deadlocks() const {
+Json Look::json_deadlocks(bool *is_whole) const {
     struct Context {
         struct inspect_search search;
-        std::vector<std::string> list;
-    } context = {inspect_search_begin(&source_), {}};
+        Json list;
+    } context = {inspect_search_begin(&source_), Json::array()};
     const auto add = [](void *at, const struct inspect_thread *thread) {
         auto &to = *static_cast<Context *>(at);
         std::uint64_t members[INSPECT_CYCLE_MAX];
         bool has_deadline;
         const std::size_t length =
             inspect_cycle(&to.search, thread, members, INSPECT_CYCLE_MAX, &has_deadline);
-        std::vector<std::string> handles;
+        Json handles = Json::array();
         for (std::size_t i = 0; i < length; i++)
-            handles.push_back(json_address(members[i]));
+            handles.push_back(pointer_json(members[i]));
         if (length != 0)
-            to.list.push_back(joined(handles));
+            to.list.push_back(handles);
         return to.search.steps != 0;
     };
     inspect_threads(&source_, nullptr, add, &context);
-    return joined(context.list) + ", \"deadlocks_whole\": " + json_bool(context.search.is_whole);
+    *is_whole = context.search.is_whole;
+    return context.list;
 }
 
 void Look::print_json() {
     struct inspect_summary summary;
-    const std::string threads = json_threads(&summary);
-    std::string counts;
+    const Json threads = json_threads(&summary); // fills the summary
+    Json counts = Json::object();
     for (int i = 0; i < INSPECT_STATES; i++)
-        counts += (i == 0 ? "" : ", ") + json_string(inspect_state_word(static_cast<enum inspect_state>(i))) +
-                  ": " + std::to_string(summary.threads[i]);
-    std::cout << "{\"pid\": " << pid_ << ", \"program\": " << json_string(process::name(pid_))
-              << ", \"libthrum\": " << json_string(summary.version) << ", \"counts\": {" << counts
-              << "}, \"whole\": " << json_bool(summary.is_whole)
-              << ", \"all_wait\": " << json_bool(inspect_all_wait(&summary))
-              << ", \"workers\": " << json_workers() << ", \"threads\": " << threads
-              << ", \"deadlocks\": " << json_deadlocks() << "}\n";
+        counts[inspect_state_word(static_cast<enum inspect_state>(i))] = summary.threads[i];
+    bool all_found;
+    const Json deadlocks = json_deadlocks(&all_found);
+    const Json all = {{"pid", pid_},
+                      {"program", process::name(pid_)},
+                      {"libthrum", summary.version},
+                      {"counts", counts},
+                      {"whole", summary.is_whole},
+                      {"all_wait", inspect_all_wait(&summary)},
+                      {"workers", json_workers()},
+                      {"threads", threads},
+                      {"deadlocks", deadlocks},
+                      {"deadlocks_whole", all_found}};
+    std::cout << json_line(all) << '\n';
 }
 
 void show(const Options &options) {

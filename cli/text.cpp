@@ -38,16 +38,6 @@ std::size_t utf8_length(const std::string &text, std::size_t at) {
     return overlong || beyond ? 0 : length;
 }
 
-std::string json_character(unsigned char c) {
-    if (c == '"' || c == '\\')
-        return std::string("\\") + static_cast<char>(c);
-    if (c >= 0x20 && c != 0x7f)
-        return std::string(1, static_cast<char>(c));
-    char escape[8];
-    std::snprintf(escape, sizeof escape, "\\u%04x", c);
-    return escape;
-}
-
 // Control characters are not allowed in HTML at all, but for white space.
 std::string html_character(unsigned char c) {
     switch (c) {
@@ -60,22 +50,6 @@ std::string html_character(unsigned char c) {
     case '\n': return std::string(1, static_cast<char>(c));
     default: return c < 0x20 || c == 0x7f ? kReplacement : std::string(1, static_cast<char>(c));
     }
-}
-
-template <typename Character>
-std::string escaped(const std::string &text, Character character) {
-    std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t length = utf8_length(text, at);
-        if (length == 0)
-            out += kReplacement;
-        else if (length == 1)
-            out += character(byte_at(text, at));
-        else
-            out.append(text, at, length);
-        at += length == 0 ? 1 : length;
-    }
-    return out;
 }
 
 bool is_plain(const std::string &word) {
@@ -127,12 +101,19 @@ std::size_t end_of_word(const std::string &text, std::size_t from) {
 
 } // namespace
 
-std::string json_string(const std::string &text) {
-    return '"' + escaped(text, json_character) + '"';
-}
-
 std::string html_text(const std::string &text) {
-    return escaped(text, html_character);
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t length = utf8_length(text, at);
+        if (length == 0)
+            out += kReplacement;
+        else if (length == 1)
+            out += html_character(byte_at(text, at));
+        else
+            out.append(text, at, length);
+        at += length == 0 ? 1 : length;
+    }
+    return out;
 }
 
 std::string html_words(const std::string &text) {

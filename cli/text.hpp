@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text for others to read: strings of unknown origin made safe for JSON, HTML and a shell, and numbers with as
+// Text for others to read: strings of unknown origin made safe for HTML and a shell, and numbers with as
 // many digits as they are worth. Used by all that prints.
 #pragma once
 
@@ -10,8 +10,7 @@
 
 namespace thrum {
 
-// With the quotation marks. Bytes that are not UTF-8 become U+FFFD here and in html_text.
-std::string json_string(const std::string &text);
+// Bytes that are not UTF-8 become U+FFFD.
 std::string html_text(const std::string &text);
 // A sentence or the cell of a table: a line does not break between a number and its unit.
 std::string html_words(const std::string &text);

@@ -10,6 +10,7 @@
 #include "symbols.hpp"
 #include "text.hpp"
 #include "timeline.hpp"
+#include "tools/json.hpp"
 
 #ifndef THRUM_VERSION
 #error "THRUM_VERSION is defined by the build"
@@ -19,6 +20,7 @@ namespace thrum {
 
 namespace {
 
+constexpr std::size_t kMembers = 9;            // of an event, at most
 constexpr std::uint32_t kOutsideNumber = 1025; // behind all workers: threads that are no workers, together
 
 const char *mark_name(Mark::What what) {
@@ -87,21 +89,27 @@ class Writer {
         const std::uint32_t worker = timeline_.tracks[track].worker;
         return worker == THRUM_TRACE_EXTERNAL ? kOutsideNumber : worker + 1;
     }
-    // Begins an event.
-    void start(const char *phase, std::size_t track) {
-        std::fprintf(to_, "%s\n{\"ph\":\"%s\",\"pid\":%llu,\"tid\":%u", separator_, phase,
-                     static_cast<unsigned long long>(section_.header.pid), number(track));
-        separator_ = ",";
+    Json event(const char *phase, std::size_t track) const {
+        Json event = json_object(kMembers);
+        event["ph"] = phase;
+        event["pid"] = section_.header.pid;
+        event["tid"] = number(track);
+        return event;
     }
-    // Microseconds with a nanosecond's precision.
-    void time(const char *key, std::uint64_t ns) {
-        std::fprintf(to_, ",\"%s\":%llu.%03llu", key, static_cast<unsigned long long>(ns / 1000),
-                     static_cast<unsigned long long>(ns % 1000));
+    Json event(const char *phase, std::size_t track, std::uint64_t at) const {
+        Json event = this->event(phase, track);
+        event["ts"] = microseconds(at > origin_ ? at - origin_ : 0);
+        return event;
     }
-    void at(std::uint64_t ns) { time("ts", ns > origin_ ? ns - origin_ : 0); }
-    void text(const std::string &json) { std::fwrite(json.data(), 1, json.size(), to_); }
+    // With a nanosecond's precision.
+    static double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
+    void write(const Json &event) {
+        std::fprintf(to_, "%s\n", std::exchange(separator_, ","));
+        const std::string text = json_compact(event);
+        std::fwrite(text.data(), 1, text.size(), to_);
+    }
 
-    // Looked up, and made JSON of, once for each function.
+    // Looked up once for each function.
     struct Function {
         std::string name, place;
     };
@@ -110,29 +118,30 @@ class Writer {
         if (is_new) {
             const Symbol &symbol = symbols_.at(address);
             const std::string place = describe(symbol, address);
-            found->second = {json_string(symbol.function.empty() ? place : short_name(symbol)),
-                             json_string(place)};
+            found->second = {symbol.function.empty() ? place : short_name(symbol), place};
         }
         return found->second;
     }
     std::string name_of(std::size_t life) {
         const Life &one = timeline_.lives[life];
         if (!one.name.empty())
-            return json_string(one.name);
+            return one.name;
         if (one.function != 0)
             return function(one.function).name;
-        return one.is_primary ? "\"main\"" : "\"?\"";
+        return one.is_primary ? "main" : "?";
     }
-    std::string number_of(std::size_t life) const { return std::to_string(first_life_ + life); }
+    std::size_t number_of(std::size_t life) const { return first_life_ + life; }
 
     // --- events ---
 
-    void write_metadata(const char *what, std::size_t track, const std::string &argument) {
-        start("M", track);
-        std::fprintf(to_, ",\"name\":\"%s\",\"args\":{%s}}", what, argument.c_str());
+    void write_metadata(const char *what, std::size_t track, const Json &arguments) {
+        Json metadata = event("M", track);
+        metadata["name"] = what;
+        metadata["args"] = arguments;
+        write(metadata);
     }
     void write_tracks() {
-        write_metadata("process_name", 0, "\"name\":" + json_string(program_of(section_.maps)));
+        write_metadata("process_name", 0, {{"name", program_of(section_.maps)}});
         for (std::size_t track = 0; track < timeline_.tracks.size(); track++) {
             const Track &one = timeline_.tracks[track];
             const bool outside = one.worker == THRUM_TRACE_EXTERNAL;
@@ -141,68 +150,72 @@ class Writer {
             const std::string name = outside         ? "other kernel threads"
                                      : one.is_relief ? "relief"
                                                      : "worker " + std::to_string(one.worker);
-            write_metadata("thread_name", track, "\"name\":" + json_string(name));
-            write_metadata("thread_sort_index", track, "\"sort_index\":" + std::to_string(number(track)));
+            write_metadata("thread_name", track, {{"name", name}});
+            write_metadata("thread_sort_index", track, {{"sort_index", number(track)}});
         }
     }
     void write_slice(const Slice &slice) {
-        start("X", slice.track);
-        at(slice.begin);
-        time("dur", slice.end - slice.begin);
+        Json event = this->event("X", slice.track, slice.begin);
+        event["dur"] = microseconds(slice.end - slice.begin);
         switch (slice.what) {
-        case Slice::kSearching: text(",\"cat\":\"idle\",\"name\":\"searching\"}"); break;
-        case Slice::kParked: text(",\"cat\":\"idle\",\"name\":\"parked\"}"); break;
-        case Slice::kWakes: write_call("wake", slice.life); break;
-        case Slice::kSpawns: write_call("spawn", slice.life); break;
-        default: write_run(slice); break;
+        case Slice::kSearching: describe_as(event, "idle", "searching"); break;
+        case Slice::kParked: describe_as(event, "idle", "parked"); break;
+        case Slice::kWakes: describe_as(event, "call", "wake", unit_of(slice.life)); break;
+        case Slice::kSpawns: describe_as(event, "call", "spawn", unit_of(slice.life)); break;
+        case Slice::kTasklet: describe_as(event, "tasklet", name_of(slice.life), run_of(slice)); break;
+        default: describe_as(event, "thread", name_of(slice.life), run_of(slice)); break;
         }
+        write(event);
     }
-    void write_run(const Slice &slice) {
+    static void describe_as(Json &event, const char *category, const std::string &name,
+                            Json &&arguments = nullptr) {
+        event["cat"] = category;
+        event["name"] = name;
+        if (!arguments.is_null())
+            event["args"] = std::move(arguments);
+    }
+    Json run_of(const Slice &slice) {
         const Life &life = timeline_.lives[slice.life];
-        text(slice.what == Slice::kTasklet ? ",\"cat\":\"tasklet\",\"name\":"
-                                           : ",\"cat\":\"thread\",\"name\":");
-        text(name_of(slice.life));
-        text(",\"args\":{\"thread\":" + number_of(slice.life));
+        Json arguments = json_object(kMembers);
+        arguments["thread"] = number_of(slice.life);
         if (slice.begins)
-            text(",\"begins\":true");
+            arguments["begins"] = true;
         if (slice.begins && life.function != 0)
-            text(",\"function\":" + function(life.function).place);
+            arguments["function"] = function(life.function).place;
         if (slice.begins && life.maker != kNoLife)
-            text(",\"spawned by\":" + number_of(life.maker));
-        text(",\"then\":\"" + std::string(slice.then) + "\"}}");
+            arguments["spawned by"] = number_of(life.maker);
+        arguments["then"] = slice.then;
+        return arguments;
     }
-    void write_call(const char *what, std::size_t life) {
-        text(",\"cat\":\"call\",\"name\":\"" + std::string(what) + "\"");
-        write_unit(life);
-    }
-    void write_unit(std::size_t life, const std::string &more = "") {
-        std::string unit = life == kNoLife ? "" : "\"thread\":" + number_of(life);
-        text(",\"args\":{" + unit + (unit.empty() || more.empty() ? "" : ",") + more + "}}");
+    Json unit_of(std::size_t life) const {
+        Json unit = json_object(2);
+        if (life != kNoLife)
+            unit["thread"] = number_of(life);
+        return unit;
     }
     void write_mark(const Mark &mark) {
-        start("i", mark.track);
-        at(mark.at);
-        text(",\"s\":\"t\",\"cat\":\"event\",\"name\":\"" + std::string(mark_name(mark.what)) + "\"");
-        std::string more;
+        Json event = this->event("i", mark.track, mark.at), arguments = unit_of(mark.life);
         if (mark.what == Mark::kSteal)
-            more = "\"from worker\":" + std::to_string(mark.argument);
-        if (mark.what == Mark::kMigrate)
-            more = mark.argument == ~0ULL   ? "\"to\":\"any worker\""
-                   : mark.argument == ~1ULL ? "\"to\":\"a pool\""
-                                            : "\"to worker\":" + std::to_string(mark.argument);
-        write_unit(mark.life, more);
+            arguments["from worker"] = mark.argument;
+        if (mark.what == Mark::kMigrate && mark.argument < ~1ULL)
+            arguments["to worker"] = mark.argument;
+        else if (mark.what == Mark::kMigrate)
+            arguments["to"] = mark.argument == ~0ULL ? "any worker" : "a pool";
+        event["s"] = "t";
+        describe_as(event, "event", mark_name(mark.what), std::move(arguments));
+        write(event);
     }
     // Bound to the slices that the two moments lie in ("bp": the one that encloses the second, not the next).
     void write_arrow(const Arrow &arrow) {
-        const std::string rest = std::string(",\"cat\":\"flow\",\"name\":\"") +
-                                 (arrow.is_spawn ? "spawn" : "wake") +
-                                 "\",\"id\":" + std::to_string(next_arrow_++);
-        start("s", arrow.from_track);
-        at(arrow.from);
-        text(rest + "}");
-        start("f", arrow.to_track);
-        at(arrow.to);
-        text(rest + ",\"bp\":\"e\"}");
+        Json begin = event("s", arrow.from_track, arrow.from), end = event("f", arrow.to_track, arrow.to);
+        for (Json *half : {&begin, &end}) {
+            describe_as(*half, "flow", arrow.is_spawn ? "spawn" : "wake");
+            (*half)["id"] = next_arrow_;
+        }
+        next_arrow_++;
+        end["bp"] = "e";
+        write(begin);
+        write(end);
     }
 
     const TraceSection &section_;

@@ -8,9 +8,9 @@ check=$1/scripts/check-layers.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-mkdir -p "$tree"/{include/thrum,src/{base,os,sched,arch/x86_64},cache/arch/x86_64,stat,cli/stat,abt}
+mkdir -p "$tree"/{include/thrum,src/{base,os,sched,arch/x86_64},cache/arch/x86_64,stat,cli/stat,cli/tools,abt}
 sources=(src/base/atomic.h src/os/lock.h src/sched/worker.c src/arch/x86_64/arch_tls.h cache/cache.h cache/arch/x86_64/jump.S
-    stat/probe.h cli/elf.cpp abt/pool.c)
+    stat/probe.h cli/elf.cpp cli/tools/text.hpp abt/pool.c)
 for file in "${sources[@]}"; do echo '#include <stddef.h>' >"$tree/$file"; done
 
 failed=0
@@ -35,6 +35,8 @@ refuses src/os/lock.h '#include "sched/worker.h"'
 refuses cache/cache.h '#include "sched/worker.h"'
 refuses cli/elf.cpp '#include "os/lock.h"'
 accepts cli/elf.cpp '#include "base/atomic.h"'
+accepts cli/elf.cpp '#include "tools/text.hpp"'
+refuses cli/tools/text.hpp '#include "stat/report.hpp"'
 refuses src/sched/worker.c '#include "elsewhere/thing.h"'
 refuses abt/pool.c '#include "sched/worker.h"'
 

@@ -3,9 +3,11 @@
 // --trace: the sampled run in the Trace Event Format (JSON), as trace_json.cpp writes those of libthrum: a track for each
 // thread, with a slice for each stretch of time that it was found doing the same.
 #include <algorithm>
+#include <cmath>
 
-#include "json.hpp"
 #include "names.hpp"
+#include "text.hpp"
+#include "tools/json.hpp"
 
 #ifndef THRUM_VERSION
 #error "THRUM_VERSION is defined by the build"
@@ -22,11 +24,11 @@ class Events {
     explicit Events(const Report &report) : report_(report), process_(report.process) {}
 
     std::string all() {
-        add_metadata("process_name", process_, "name", json_string(program_name(report_)));
+        add_metadata("process_name", process_, {{"name", program_name(report_)}});
         for (std::size_t i = 0; i < report_.threads.size(); i++) {
             const Thread &thread = report_.threads[i];
-            add_metadata("thread_name", thread.id, "name", json_string(thread.name));
-            add_metadata("thread_sort_index", thread.id, "sort_index", std::to_string(i));
+            add_metadata("thread_name", thread.id, {{"name", thread.name}});
+            add_metadata("thread_sort_index", thread.id, {{"sort_index", i}});
             for (const Thread::Span &span : thread.spans)
                 add_slice(thread, span);
         }
@@ -34,39 +36,38 @@ class Events {
     }
 
   private:
-    static std::string microseconds(double seconds) {
+    static Json microseconds(double seconds) {
         return json_number(std::isfinite(seconds) ? 1e6 * std::max(0.0, seconds) : 0, 3);
     }
-    JsonObject event(const char *phase, std::int32_t thread) const {
-        return JsonObject()
-            .add("ph", json_string(phase))
-            .add("pid", std::to_string(process_))
-            .add("tid", std::to_string(thread));
+    Json event(const char *phase, std::int32_t thread) const {
+        return {{"ph", phase}, {"pid", process_}, {"tid", thread}};
     }
-    void add(const JsonObject &event) { text_ += (text_.empty() ? "\n" : ",\n") + event.text(); }
+    void add(const Json &event) { text_ += (text_.empty() ? "\n" : ",\n") + json_line(event); }
 
-    void add_metadata(const char *what, std::int32_t thread, const char *key, const std::string &json) {
-        add(event("M", thread)
-                .add("name", json_string(what))
-                .add("args", JsonObject().add(key, json).text()));
+    void add_metadata(const char *what, std::int32_t thread, const Json &arguments) {
+        Json metadata = event("M", thread);
+        metadata["name"] = what;
+        metadata["args"] = arguments;
+        add(metadata);
     }
     // Named by what the thread did, and where that is known by the innermost function: "lock wait: random".
     void add_slice(const Thread &thread, const Thread::Span &span) {
         const Site *site = site_of(report_, span);
         std::string name = name_of(span.doing);
-        JsonObject arguments;
+        Json arguments = Json::object();
         if (site != nullptr && !site->stack.empty()) {
             name += ": " + frame_name(site->stack.front());
-            arguments.add("stack", json_string(chain_of(site->stack, kFrames)));
+            arguments["stack"] = chain_of(site->stack, kFrames);
             if (const Lock *lock = lock_of(report_, *site); lock != nullptr)
-                arguments.add("lock", json_string(lock->text));
+                arguments["lock"] = lock->text;
         }
-        add(event("X", thread.id)
-                .add("ts", microseconds(span.begin))
-                .add("dur", microseconds(span.end - span.begin))
-                .add("cat", json_string(key_of(span.doing)))
-                .add("name", json_string(name))
-                .add("args", arguments.text()));
+        Json slice = event("X", thread.id);
+        slice["ts"] = microseconds(span.begin);
+        slice["dur"] = microseconds(span.end - span.begin);
+        slice["cat"] = key_of(span.doing);
+        slice["name"] = name;
+        slice["args"] = arguments;
+        add(slice);
     }
 
     const Report &report_;
@@ -77,13 +78,11 @@ class Events {
 } // namespace
 
 std::string trace_of(const Report &report) {
-    const std::string other = JsonObject()
-                                  .add("version", json_string("thrum " THRUM_VERSION))
-                                  .add("command", json_string(shell_line(report.command)))
-                                  .add("verdict", json_string(report.verdict))
-                                  .text();
+    const Json other = {{"version", "thrum " THRUM_VERSION},
+                        {"command", shell_line(report.command)},
+                        {"verdict", report.verdict}};
     return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [" + Events(report).all() +
-           "\n], \"otherData\": " + other + "}\n";
+           "\n], \"otherData\": " + json_line(other) + "}\n";
 }
 
 } // namespace thrum::stat

@@ -5,27 +5,54 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "tools/json.hpp"
+
 namespace {
 
 const std::string kUnknown = "\xef\xbf\xbd";
 
+std::string json_string(const std::string &text) {
+    return thrum::json_line(text);
+}
+
 TEST(Text, Json) {
-    EXPECT_EQ(thrum::json_string(""), "\"\"");
-    EXPECT_EQ(thrum::json_string("a\"b\\c\n\x7f"), "\"a\\\"b\\\\c\\u000a\\u007f\"");
-    EXPECT_EQ(thrum::json_string(std::string("\0", 1)), "\"\\u0000\"");
-    EXPECT_EQ(thrum::json_string("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82"),
+    EXPECT_EQ(json_string(""), "\"\"");
+    EXPECT_EQ(json_string("a\"b\\c\n\x01"), "\"a\\\"b\\\\c\\n\\u0001\"");
+    EXPECT_EQ(json_string(std::string("\0", 1)), "\"\\u0000\"");
+    EXPECT_EQ(json_string("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82"),
               "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82\"");
+}
+
+// On one line in the order of the members, whatever stands in a text; numbers with no more digits than were asked for.
+TEST(Text, JsonLine) {
+    const thrum::Json json = {{"z", thrum::json_number(0.5, 6)},
+                              {"a", {1, nullptr, "a,\n\"{"}},
+                              {"none", thrum::Json::array()},
+                              {"rounded", thrum::json_number(1.23456789, 3)},
+                              {"whole", thrum::json_number(12345678901.0, 0)},
+                              {"digits", thrum::json_number(2.0 / 3)},
+                              {"count", thrum::json_number(7.0)},
+                              {"nan", thrum::json_number(NAN, 3)},
+                              {"inf", thrum::json_number(INFINITY)},
+                              {"absent", thrum::json_text("")},
+                              {"address", thrum::json_address(0x7f1234)}};
+    EXPECT_EQ(thrum::json_line(json),
+              R"({"z": 0.5, "a": [1, null, "a,\n\"{"], "none": [], "rounded": 1.235, "whole": 12345678901, )"
+              R"("digits": 0.666666667, "count": 7, "nan": null, "inf": null, "absent": null, )"
+              R"("address": "0x7f1234"})");
 }
 
 TEST(Text, WhatIsNotUtf8IsReplaced) {
     for (const char *bad : {"\xff", "\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80",
                             "\xf4\x90\x80\x80", "\xf0\x9f"}) {
-        const std::string json = thrum::json_string(bad), html = thrum::html_text(bad);
+        const std::string json = json_string(bad), html = thrum::html_text(bad);
         EXPECT_EQ(json.substr(0, 4), "\"" + kUnknown);
         EXPECT_EQ(html.substr(0, 3), kUnknown);
         EXPECT_EQ(html.find(bad), std::string::npos);
     }
-    EXPECT_EQ(thrum::json_string("\xe4 a"), "\"" + kUnknown + " a\"") << "what follows is kept";
+    EXPECT_EQ(json_string("\xe4 a"), "\"" + kUnknown + " a\"") << "what follows is kept";
 }
 
 // Also with eight bits, and in UTF-8: "\x9b" is ESC [ to some terminals.
