@@ -53,7 +53,7 @@ class Faults(unittest.TestCase):
         for name in sorted(names):
             with self.subTest(name=name):
                 self.upward.discard(name)
-                self.one_fault(rf"sched/\w+ needs {name} of .*, which is above it")
+                self.one_fault(rf"sched/\S+ needs {name} of .*, which is above it")
                 self.upward.add(name)
 
     def test_a_name_too_many(self):

@@ -53,4 +53,15 @@ refuses src/sched/worker.c '#ifdef __x86_64__'
 refuses cache/cache.h '#if defined(__aarch64__)'
 refuses stat/probe.h '#if defined(__i386__)'
 refuses cli/elf.cpp '#ifdef __riscv'
+
+# The 61st file of a folder, not the 60th; files of folders inside do not count.
+mkdir "$tree/src/sched/pool"
+touch "$tree/src/sched/pool/deque.c" "$tree"/src/sched/file{2..60}.c
+accepts src/sched/worker.c '/* the first of 60 */'
+touch "$tree/src/sched/file61.c"
+refuses_tree() { # PART: the folder must be named
+    local output
+    ! output=$(bash "$check" "$tree" 2>&1) && [[ $output == *"$1"* ]] || { echo "not refused: $1: $output" >&2; failed=1; }
+}
+refuses_tree 'src/sched: 61 files'
 exit $failed

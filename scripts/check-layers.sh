@@ -70,4 +70,7 @@ fi
     { echo "atomic operations and fences have names in src/base/atomic.h, with the memory order in them" >&2; exit 1; }
 ! grep -nE '\<__(x86_64|amd64|i386|aarch64|arm|riscv|powerpc|s390x?)_*\>' "${files[@]}" abt/*.[ch] | grep -vE '^(src|cache|stat|cli)/arch/' ||
     { echo "what depends on the CPU stands in the folder arch/<cpu>/ of src, cache, stat or cli (docs/internals/porting.md)" >&2; exit 1; }
+# A folder of a library is read as a whole: with more files than this it wants folders inside.
+printf '%s\n' "${files[@]}" | grep -E '^(src|cache|stat)/' | sed 's:/[^/]*$::' | sort | uniq -c | awk '$1 > 60 { print $2 ": " $1 " files"; bad++ } END { exit bad > 0 }' ||
+    { echo "a folder of src, cache or stat has at most 60 files: give a concept that has several a folder inside" >&2; exit 1; }
 echo "${#files[@]} files, each includes only what is listed before it"

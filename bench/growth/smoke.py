@@ -138,7 +138,7 @@ def number_in(path, name):
 
 def check_constants(_):
     loop = os.path.join(SOURCES, "loop.c")
-    for name, path in (("SEARCH_US", loop), ("FAIR_US", os.path.join(SOURCES, "fair.h"))):
+    for name, path in (("SEARCH_US", loop), ("FAIR_US", os.path.join(SOURCES, "pool", "fair.h"))):
         expect(number_in(path, name) == getattr(simulation, name), f"{name} is another in the scheduler")
     expect(number_in(os.path.join(SOURCES, "spawn_many.c"), "FEW") == simulation.FEW, "FEW")
     expect(number_in(loop, "RELAX") == number_in(os.path.join(HERE, "costs.c"), "RELAX"), "RELAX")

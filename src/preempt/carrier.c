@@ -17,7 +17,7 @@
 #include "os/signals.h"
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
-#include "sched/order.h"
+#include "sched/pool/order.h"
 #include "sched/worker.h"
 
 enum carrier_order { ORDER_NONE, ORDER_CARRY, ORDER_END };

@@ -30,7 +30,7 @@
 #include "preempt/preempt.h"
 #include "preempt/requests.h"
 #include "preempt/watch.h"
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 

@@ -25,9 +25,9 @@
 #include "preempt/donors.h"
 #include "preempt/preempt.h"
 #include "preempt/requests.h"
+#include "sched/pool/scheduler.h"
+#include "sched/pool/stacked.h"
 #include "sched/preempted.h"
-#include "sched/scheduler.h"
-#include "sched/stacked.h"
 #include "sched/worker.h"
 
 /* Are there the spares that a change from the present unit to `next` takes? */

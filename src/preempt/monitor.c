@@ -16,7 +16,7 @@
 #include "preempt/preempt.h"
 #include "preempt/watch.h"
 #include "sched/current.h"
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 
 #define REPEATS UINT64_C(1)

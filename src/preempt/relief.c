@@ -32,8 +32,8 @@
 #include "os/futex.h"
 #include "os/own_wait.h"
 #include "preempt/preempt.h"
+#include "sched/pool/scheduler.h"
 #include "sched/preempted.h"
-#include "sched/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 

@@ -10,7 +10,7 @@
 #include "preempt/frame_stack.h"
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/preempt.h"
 
@@ -60,7 +60,7 @@ static bool others_precede(const struct worker *worker) {
 }
 
 /* A unit that computes gives way before its slice is over: to a sleeper whose deadline has come, if no other tick has
- * taken a unit away since GAP_US; and when its turn is over, if it was picked out of turn (sched/fair.h). LATE_US: so
+ * taken a unit away since GAP_US; and when its turn is over, if it was picked out of turn (sched/pool/fair.h). LATE_US: so
  * late a worker whose units switch often fires its timers by itself. */
 static uint64_t until_it_gives_way(const struct worker *worker) {
     enum { LATE_US = 100, GAP_US = 200 };

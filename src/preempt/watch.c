@@ -12,7 +12,7 @@
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
 #include "preempt/requests.h"
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 
 /* A look: at most so many kernel threads are asked about, which takes some 30 us each. */

@@ -16,7 +16,7 @@
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/places.h"
-#include "sched/timed_wait.h"
+#include "sched/time/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/worker.h"
 

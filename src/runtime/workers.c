@@ -20,7 +20,7 @@
 #include "runtime/overflow.h"
 #include "runtime/places.h"
 #include "sched/exit.h"
-#include "sched/timed_wait.h"
+#include "sched/time/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/sync.h"
 #include "thrum/worker.h"

@@ -19,7 +19,7 @@
 
 #include <errno.h>
 
-#include "sched/timer.h"
+#include "sched/time/timer.h"
 #include "sched/worker.h"
 
 enum { CANCEL_REQUESTED = 1, CANCEL_DISABLED = 2, CANCEL_HELD = 4, CANCEL_FLAGS = 7 };

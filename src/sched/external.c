@@ -6,7 +6,7 @@
 
 #include "os/futex.h"
 #include "os/ticks.h"
-#include "sched/timer.h"
+#include "sched/time/timer.h"
 
 enum { EXTERNAL_LOOKS_US = 10 };
 

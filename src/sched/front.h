@@ -18,7 +18,7 @@
 #include "os/clock.h"
 #include "os/lock.h"
 #include "os/membarrier.h"
-#include "sched/timed_wait.h"
+#include "sched/time/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/pool.h"
 #include "thrum/thrum.h"

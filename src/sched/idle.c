@@ -6,7 +6,7 @@
 
 #include "os/futex.h"
 #include "os/membarrier.h"
-#include "sched/timekeeper.h"
+#include "sched/time/timekeeper.h"
 #include "sched/worker.h"
 
 static bool is_parked(uint32_t state) {

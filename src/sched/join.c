@@ -4,7 +4,7 @@
 
 #include "base/container_of.h"
 #include "sched/life.h"
-#include "sched/timed_wait.h"
+#include "sched/time/timed_wait.h"
 #include "thrum/thrum.h"
 
 /* A handle that is used up: a second join or detach finds a detached thread. Once the descriptor has become another

@@ -4,10 +4,10 @@
 
 #include "os/ticks.h"
 #include "os/topology.h"
-#include "sched/order.h"
-#include "sched/pool.h"
-#include "sched/scheduler.h"
-#include "sched/timekeeper.h"
+#include "sched/pool/order.h"
+#include "sched/pool/pool.h"
+#include "sched/pool/scheduler.h"
+#include "sched/time/timekeeper.h"
 #include "sched/trim.h"
 
 enum { SEARCH_US = 100, RELAX = 32 };

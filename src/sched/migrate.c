@@ -10,7 +10,7 @@
 
 #include "base/misuse.h"
 #include "os/lock.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 #include "sched/worker.h"
 #include "thrum/pool.h"
 

@@ -3,7 +3,7 @@
 #include "sched/worker.h"
 
 #include "sched/preempted.h"
-#include "sched/timer.h"
+#include "sched/time/timer.h"
 #include "sched/trim.h"
 
 enum { QUEUED_AFTER_THEFT = 64 };

@@ -2,8 +2,8 @@
 /* See preempted.h. */
 #include "sched/preempted.h"
 
-#include "sched/pool.h"
-#include "sched/scheduler.h"
+#include "sched/pool/pool.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 
 /* How many units it examines at a time. */

@@ -16,7 +16,7 @@
 #include "base/container_of.h"
 #include "sched/cancel.h"
 #include "sched/suspend.h"
-#include "sched/timed_wait.h"
+#include "sched/time/timed_wait.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 

@@ -17,8 +17,8 @@
 
 #include "context/stack.h"
 #include "os/clock.h"
-#include "sched/order.h"
-#include "sched/timer.h"
+#include "sched/pool/order.h"
+#include "sched/time/timer.h"
 #include "thrum/thrum.h"
 
 enum { CHUNKS_AT_ONCE = 1024, AGE_NS = 400000000 };

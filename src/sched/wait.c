@@ -3,7 +3,7 @@
 #include "sched/wait.h"
 
 #include "base/container_of.h"
-#include "sched/timed_wait.h"
+#include "sched/time/timed_wait.h"
 #include "sched/worker.h"
 
 struct claim_wait {

@@ -2,7 +2,7 @@
 /* See worker.h, waking: into which queue a unit goes that can run. */
 #include "sched/worker.h"
 
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 
 void run_queue_overflow(struct thrum_unit *unit) {
     fifo_push(&runtime.shared, unit);
@@ -20,7 +20,7 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
     if (place == UNIT_EXTERNAL) {
         unit_wake_external(unit);
     } else if (place == UNIT_BOUND && __builtin_expect(unit->is_primary, 0) &&
-               (pool = load_acquire(&unit->pool)) != NULL) {
+               (pool = load_acquire(&unit->pool)) != NULL) { // NOLINT(bugprone-branch-clone)
         pool_push(pool, unit); /* a front end's (front.h), which sees that it runs at home */
     } else if (place == UNIT_BOUND) {
         struct worker *home = load_relaxed(&unit->bound);

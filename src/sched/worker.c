@@ -2,7 +2,7 @@
 /* See worker.h, life of a worker: how it comes to be, leaves, and ends. */
 #include "sched/worker.h"
 
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 #include "sched/trim.h"
 
 int worker_init(struct worker *worker, uint32_t id) {

@@ -21,17 +21,17 @@
 #include "context/stack.h"
 #include "sched/carrier.h"
 #include "sched/current.h"
-#include "sched/deque.h"
-#include "sched/fair.h"
-#include "sched/fifo.h"
 #include "sched/idle.h"
 #include "sched/may_wait.h"
+#include "sched/pool/deque.h"
+#include "sched/pool/fair.h"
+#include "sched/pool/fifo.h"
+#include "sched/pool/yield_ring.h"
 #include "sched/tcb.h"
 #include "sched/tick.h"
-#include "sched/timer.h"
+#include "sched/time/timer.h"
 #include "sched/trace.h"
 #include "sched/unit.h"
-#include "sched/yield_ring.h"
 
 struct thrum_sched;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Giving way. */
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Timers of the program's: a thread that waits until the expiry, or to be told to stop. (Threads' deadlines use
- * sched/timer.h.) No other thread could call the program's function: it may wait. */
+ * sched/time/timer.h.) No other thread could call the program's function: it may wait. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who goes first, and comes while a worker's loop chooses (order_look_back() and
- * order_interrupt_for() in src/sched/order.c).
+ * order_interrupt_for() in src/sched/pool/order.c).
  * Run by run-spin.sh; README.md says what is covered and what is left out.
  *
  * `pusher`s put one that goes first into a pool. The `worker` takes one of those, or else one that comes last and computes for

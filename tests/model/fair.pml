@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How a worker divides its time (src/sched/fair.h; pick_out_of_turn and pick_preferred in src/sched/pick.c).
+/* How a worker divides its time (src/sched/pool/fair.h; pick_out_of_turn and pick_preferred in src/sched/pick.c).
  * Run by run-spin.sh; README.md says what is covered and what is left out.
  *
  * One worker, and time in steps of FAIR_US. What its order prefers always has a unit, which runs for one step. Each of the

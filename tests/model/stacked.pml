@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Schedulers that threads run, and that wait for work in a list (src/sched/stacked.c).
+/* Schedulers that threads run, and that wait for work in a list (src/sched/pool/stacked.c).
  * Run by run-spin.sh; README.md says what is covered and what is left out.
  *
  * `pusher`s put something into the one pool that all `waiter`s look at. A waiter takes what is there, and waits when there is

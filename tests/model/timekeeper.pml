@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who wakes up for timers (src/sched/timekeeper.h): workers that start timers, search, park, are told of earlier
+/* Who wakes up for timers (src/sched/time/timekeeper.h): workers that start timers, search, park, are told of earlier
  * deadlines, are woken for work, and leave the search to run something, perhaps for ever. Run by run-spin.sh; README.md
  * says what is covered and what is left out.
  *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waiting with a deadline (src/sched/timer.h, timed_wait.h): who starts a timer, who fires it, who stops it, who wakes the
+/* Waiting with a deadline (src/sched/time/timer.h, timed_wait.h): who starts a timer, who fires it, who stops it, who wakes the
  * waiter meanwhile; and with -DJOIN the timed join (unit.h, join.c), where the thread's end is the waker. Run by
  * run-spin.sh; README.md says what is covered and what is left out.
  *

@@ -12,9 +12,9 @@ extern "C" {
 #include "base/atomic.h"
 #include "os/clock.h"
 #include "os/membarrier.h"
-#include "sched/deque.h"
+#include "sched/pool/deque.h"
+#include "sched/pool/yield_ring.h"
 #include "sched/unit.h"
-#include "sched/yield_ring.h"
 }
 #undef _Alignas
 #undef _Static_assert

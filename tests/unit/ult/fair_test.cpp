@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a worker divides its time between threads that wait often, or sleep, and threads that compute (src/sched/fair.h). What
+// How a worker divides its time between threads that wait often, or sleep, and threads that compute (src/sched/pool/fair.h). What
 // they have had is read from the CPU clock of the only worker's kernel thread, so other processes do not matter.
 #include <algorithm>
 #include <ctime>

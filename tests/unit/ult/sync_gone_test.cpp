@@ -7,7 +7,7 @@
 #include "crew.hpp"
 #include "inside.h"
 
-extern "C" void timers_look_everywhere(struct worker *worker); // sched/timer.h
+extern "C" void timers_look_everywhere(struct worker *worker); // sched/time/timer.h
 
 namespace {
 

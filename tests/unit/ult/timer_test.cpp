@@ -18,7 +18,7 @@
 #define _Alignas alignas
 #define _Static_assert static_assert
 extern "C" {
-#include "sched/timer.h"
+#include "sched/time/timer.h"
 #include "sched/wait.h"
 }
 #undef _Alignas

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `src/sched/deque.{h,c}`.
+//! `src/sched/pool/deque.{h,c}`.
 //!
 //! membarrier(2) is a full fence on each CPU that runs a thread of this process, at some moment while the call lasts.
 //! Loom has no such thing, so the owner takes part: between any two of its operations it calls `gap`, a

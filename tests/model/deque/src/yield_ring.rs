@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `src/sched/yield_ring.h`.
+//! `src/sched/pool/yield_ring.h`.
 
 use loom::sync::atomic::{
     AtomicIsize, AtomicUsize,

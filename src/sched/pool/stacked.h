@@ -15,10 +15,10 @@
  * worker is free.
  *
  * Modelled in tests/model/stacked.pml. */
-#ifndef THRUM_SCHED_STACKED_H
-#define THRUM_SCHED_STACKED_H
+#ifndef THRUM_SCHED_POOL_STACKED_H
+#define THRUM_SCHED_POOL_STACKED_H
 
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 
 static inline bool is_stacked(const struct worker *worker) {

@@ -23,8 +23,8 @@
  * a keeper, ensures that there is a keeper if there are timers.
  *
  * Modelled in tests/model/timekeeper.pml. */
-#ifndef THRUM_SCHED_TIMEKEEPER_H
-#define THRUM_SCHED_TIMEKEEPER_H
+#ifndef THRUM_SCHED_TIME_TIMEKEEPER_H
+#define THRUM_SCHED_TIME_TIMEKEEPER_H
 
 #include <stdint.h>
 

@@ -15,8 +15,8 @@
  *   on only that call touches it, so it may be gone when fire()'s last act, the wake-up, is done.
  *
  * Modelled in tests/model/timekeeper.pml. */
-#ifndef THRUM_SCHED_TIMER_H
-#define THRUM_SCHED_TIMER_H
+#ifndef THRUM_SCHED_TIME_TIMER_H
+#define THRUM_SCHED_TIME_TIMER_H
 
 #include <stdbool.h>
 #include <stdint.h>

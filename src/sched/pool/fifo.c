@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See fifo.h. */
-#include "sched/fifo.h"
+#include "sched/pool/fifo.h"
 
 void fifo_push(struct fifo *fifo, struct thrum_unit *unit) {
     unit->next = NULL;

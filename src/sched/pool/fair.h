@@ -25,8 +25,8 @@
  * The worker's own, inside. Modelled in tests/model/fair.pml. The idea, time that is owed instead of turns: Stoica and
  * Abdel-Wahab, "Earliest eligible virtual deadline first" (1995); of two sides with equal weights nothing is left of
  * virtual time but the debt of one. */
-#ifndef THRUM_SCHED_FAIR_H
-#define THRUM_SCHED_FAIR_H
+#ifndef THRUM_SCHED_POOL_FAIR_H
+#define THRUM_SCHED_POOL_FAIR_H
 
 #include <stdbool.h>
 #include <stdint.h>

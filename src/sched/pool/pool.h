@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pools, from inside; the public side is <thrum/pool.h>. All kinds go through one table of functions. */
-#ifndef THRUM_SCHED_POOL_H
-#define THRUM_SCHED_POOL_H
+#ifndef THRUM_SCHED_POOL_POOL_H
+#define THRUM_SCHED_POOL_POOL_H
 
 #include "sched/unit.h"
 #include "thrum/pool.h"

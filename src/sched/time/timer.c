@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See timer.h. */
-#include "sched/timer.h"
+#include "sched/time/timer.h"
 
 #include "base/assert.h"
-#include "sched/timekeeper.h"
+#include "sched/time/timekeeper.h"
 #include "sched/worker.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/misuse.h"
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 
 static bool run_from(struct thrum_pool *pool) {
     struct thrum_unit *unit = thrum_pool_pop(pool);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See order.h. */
-#include "sched/order.h"
+#include "sched/pool/order.h"
 
 #include "os/membarrier.h"
-#include "sched/pool.h"
-#include "sched/scheduler.h"
+#include "sched/pool/pool.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 
 static uint32_t externals_look; /* likewise struct worker's `looks` */

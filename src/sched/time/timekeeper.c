@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See timekeeper.h. */
-#include "sched/timekeeper.h"
+#include "sched/time/timekeeper.h"
 
 #include "sched/worker.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See scheduler.h: schedulers as things that are created, looked at, and woken. */
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 
 #include <errno.h>
 
 #include "base/misuse.h"
 #include "base/slab.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 #include "sched/worker.h"
 
 static struct {

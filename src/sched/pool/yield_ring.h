@@ -4,8 +4,8 @@
  *
  * Linearization: push at the store to tail, pop at the cas on head. head and tail only grow, so the cas rules out
  * ABA; a slot is written again only when head has passed it, and a thief that read it before fails in its cas. */
-#ifndef THRUM_SCHED_YIELD_RING_H
-#define THRUM_SCHED_YIELD_RING_H
+#ifndef THRUM_SCHED_POOL_YIELD_RING_H
+#define THRUM_SCHED_POOL_YIELD_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>

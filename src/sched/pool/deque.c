@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See deque.h. */
-#include "sched/deque.h"
+#include "sched/pool/deque.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -29,8 +29,8 @@
  *   order hold against the thief. With the read first, a pop could slip through the change of mode unfenced.
  *
  * Checked by the loom model in tests/model/deque and by tests/unit/ult/deque_test.cpp. */
-#ifndef THRUM_SCHED_DEQUE_H
-#define THRUM_SCHED_DEQUE_H
+#ifndef THRUM_SCHED_POOL_DEQUE_H
+#define THRUM_SCHED_POOL_DEQUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Creating pools, and what all kinds share. */
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 
 #include <errno.h>
 
 #include "base/misuse.h"
-#include "sched/order.h"
-#include "sched/scheduler.h"
+#include "sched/pool/order.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 
 static int init_kind(struct thrum_pool *pool, enum thrum_pool_kind kind) {

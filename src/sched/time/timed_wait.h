@@ -4,13 +4,13 @@
  * The thread that ends a wait, a waker, the timer or the canceller, first takes the waiter from where it stands, by
  * one atomic step that only one of them can make; that one wakes it. What the step is depends on where the waiter
  * stands: `claim` for waiters in a list (wait.h), the `join` word of the thread for joiners (unit.h). */
-#ifndef THRUM_SCHED_TIMED_WAIT_H
-#define THRUM_SCHED_TIMED_WAIT_H
+#ifndef THRUM_SCHED_TIME_TIMED_WAIT_H
+#define THRUM_SCHED_TIME_TIMED_WAIT_H
 
 #include <stdbool.h>
 
 #include "sched/cancel.h"
-#include "sched/timer.h"
+#include "sched/time/timer.h"
 
 /* On the waiter's own stack. */
 struct timed_wait {

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "os/lock.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 
 /* `next` leads to the older, `child` to the newer. */
 struct ends {

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "os/lock.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 
 struct heap {
     struct lock lock;

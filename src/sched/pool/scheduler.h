@@ -11,8 +11,8 @@
  * unit on its way. So that the push is not lost, a worker that leaves the search without running what it was woken
  * for wakes another one for each of its pools that is not empty. A worker that has run a unit of them does so too,
  * since it may have been another unit. */
-#ifndef THRUM_SCHED_SCHEDULER_H
-#define THRUM_SCHED_SCHEDULER_H
+#ifndef THRUM_SCHED_POOL_SCHEDULER_H
+#define THRUM_SCHED_POOL_SCHEDULER_H
 
 #include "sched/unit.h"
 #include "thrum/pool.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which unit precedes which, so that priorities act at once: a unit that becomes runnable interrupts a worker that
  * runs a unit which comes later in the order of that worker's scheduler, as far as that order is known. */
-#ifndef THRUM_SCHED_ORDER_H
-#define THRUM_SCHED_ORDER_H
+#ifndef THRUM_SCHED_POOL_ORDER_H
+#define THRUM_SCHED_POOL_ORDER_H
 
 #include "sched/unit.h"
 #include "thrum/pool.h"

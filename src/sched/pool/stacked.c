@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See stacked.h. */
-#include "sched/stacked.h"
+#include "sched/pool/stacked.h"
 
 #include <errno.h>
 
 #include "base/misuse.h"
 #include "sched/attributes.h"
 #include "sched/cancel.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 #include "sched/upward.h"
 #include "sched/wait.h"
 

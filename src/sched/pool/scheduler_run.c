@@ -4,10 +4,10 @@
 
 #include "base/assert.h"
 #include "base/misuse.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
+#include "sched/pool/scheduler.h"
+#include "sched/pool/stacked.h"
 #include "sched/preempted.h"
-#include "sched/scheduler.h"
-#include "sched/stacked.h"
 #include "sched/worker.h"
 
 /* What is in its pools is left to other workers. Inside. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See timed_wait.h. */
-#include "sched/timed_wait.h"
+#include "sched/time/timed_wait.h"
 
 #include "base/container_of.h"
 #include "sched/worker.h"

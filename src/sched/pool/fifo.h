@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A queue of units that any kernel thread pushes to and pops from: what comes from outside a worker, what a full ring
  * cannot take. Linked through the units themselves, so that a push cannot fail. */
-#ifndef THRUM_SCHED_FIFO_H
-#define THRUM_SCHED_FIFO_H
+#ifndef THRUM_SCHED_POOL_FIFO_H
+#define THRUM_SCHED_POOL_FIFO_H
 
 #include "base/atomic.h"
 #include "os/lock.h"

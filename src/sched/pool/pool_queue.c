@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "os/lock.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 
 struct queue {
     struct lock lock;

@@ -3,7 +3,7 @@
 #include "base/slab.h"
 #include "os/lock.h"
 #include "sched/current.h"
-#include "sched/pool.h"
+#include "sched/pool/pool.h"
 
 static struct {
     struct lock lock;
