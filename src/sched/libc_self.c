@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the C library says about the calling thread, where that is a ULT. The C library knows only kernel threads, so
+/* What the C library says about the calling thread, or does to it, where that is a ULT. The C library knows only kernel threads, so
  * libthrum replaces some of its functions for the whole program, as it does with pthread_exit (exit.c):
  *
  *   pthread_getattr_np     of pthread_self(): the stack that the caller stands on. Collectors and language runtimes look for
@@ -11,18 +11,21 @@
  *   pthread_getcpuclockid  of pthread_self(): that clock. The C library would name the kernel thread whose thread control block
  *                          the caller has (tcb.h), which may sleep.
  *
- *   pthread_getaffinity_np, pthread_getschedparam
- *                          of pthread_self(): of the kernel thread that the ULT runs on. The C library would ask about the one
+ *   pthread_getaffinity_np, pthread_setaffinity_np, pthread_getschedparam, pthread_setschedparam, pthread_setschedprio,
+ *   pthread_sigqueue       of pthread_self(): of the kernel thread that the ULT runs on. The C library would name the one
  *                          that the block names, and a spare block has none (preempt/blocks.h).
  *
  * All else is left to the C library: also external kernel threads, and handles other than the caller's. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "os/clock.h"
 #include "os/syscall.h"
@@ -36,7 +39,11 @@ static struct {
     int (*getattr)(pthread_t, pthread_attr_t *);
     int (*getcpuclockid)(pthread_t, clockid_t *);
     int (*getaffinity)(pthread_t, size_t, cpu_set_t *);
+    int (*setaffinity)(pthread_t, size_t, const cpu_set_t *);
     int (*getschedparam)(pthread_t, int *, struct sched_param *);
+    int (*setschedparam)(pthread_t, int, const struct sched_param *);
+    int (*setschedprio)(pthread_t, int);
+    int (*sigqueue)(pthread_t, int, const union sigval);
     int (*gettime)(clockid_t, struct timespec *);
 } libc;
 
@@ -44,7 +51,11 @@ static __attribute__((constructor, noinline, cold)) void find(void) {
     *(void **)&libc.getattr = dlsym(RTLD_NEXT, "pthread_getattr_np");
     *(void **)&libc.getcpuclockid = dlsym(RTLD_NEXT, "pthread_getcpuclockid");
     *(void **)&libc.getaffinity = dlsym(RTLD_NEXT, "pthread_getaffinity_np");
+    *(void **)&libc.setaffinity = dlsym(RTLD_NEXT, "pthread_setaffinity_np");
     *(void **)&libc.getschedparam = dlsym(RTLD_NEXT, "pthread_getschedparam");
+    *(void **)&libc.setschedparam = dlsym(RTLD_NEXT, "pthread_setschedparam");
+    *(void **)&libc.setschedprio = dlsym(RTLD_NEXT, "pthread_setschedprio");
+    *(void **)&libc.sigqueue = dlsym(RTLD_NEXT, "pthread_sigqueue");
     *(void **)&libc.gettime = dlsym(RTLD_NEXT, "clock_gettime");
 }
 
@@ -117,6 +128,20 @@ __attribute__((visibility("default"))) int pthread_getaffinity_np(pthread_t thre
     return 0;
 }
 
+/* As in the C library, an error is the result. */
+static int error_of(long answer) {
+    return answer < 0 ? (int)-answer : 0;
+}
+
+__attribute__((visibility("default"))) int pthread_setaffinity_np(pthread_t thread, size_t size,
+                                                                  const cpu_set_t *cpus) {
+    if (__builtin_expect(libc.setaffinity == NULL, 0))
+        find();
+    if (!is_on_worker(thread))
+        return libc.setaffinity(thread, size, cpus);
+    return error_of(sys(SYS_sched_setaffinity, 0, size, cpus));
+}
+
 __attribute__((visibility("default"))) int pthread_getschedparam(pthread_t thread, int *policy,
                                                                  struct sched_param *parameters) {
     if (__builtin_expect(libc.getschedparam == NULL, 0))
@@ -129,6 +154,42 @@ __attribute__((visibility("default"))) int pthread_getschedparam(pthread_t threa
         return (int)-found;
     *policy = (int)found;
     return 0;
+}
+
+__attribute__((visibility("default"))) int pthread_setschedparam(pthread_t thread, int policy,
+                                                                 const struct sched_param *parameters) {
+    if (__builtin_expect(libc.setschedparam == NULL, 0))
+        find();
+    if (!is_on_worker(thread))
+        return libc.setschedparam(thread, policy, parameters);
+    return error_of(sys(SYS_sched_setscheduler, 0, policy, parameters));
+}
+
+__attribute__((visibility("default"))) int pthread_setschedprio(pthread_t thread, int priority) {
+    const struct sched_param parameters = {.sched_priority = priority};
+    if (__builtin_expect(libc.setschedprio == NULL, 0))
+        find();
+    if (!is_on_worker(thread))
+        return libc.setschedprio(thread, priority);
+    return error_of(sys(SYS_sched_setparam, 0, &parameters));
+}
+
+/* The C library keeps the first signals for real time to itself. The caller may move before the call: the signal is then sent to
+ * the worker that it has left, as one that the C library sends may be. */
+__attribute__((visibility("default"))) int pthread_sigqueue(pthread_t thread, int signal,
+                                                            const union sigval value) {
+    enum { FIRST_OF_LIBC = 32 };
+    if (__builtin_expect(libc.sigqueue == NULL, 0))
+        find();
+    if (!is_on_worker(thread))
+        return libc.sigqueue(thread, signal, value);
+    if (signal >= FIRST_OF_LIBC && signal < SIGRTMIN)
+        return EINVAL;
+    siginfo_t info = {.si_signo = signal, .si_code = SI_QUEUE};
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    info.si_value = value;
+    return error_of(sys(SYS_rt_tgsigqueueinfo, getpid(), sys(SYS_gettid), signal, &info));
 }
 
 /* --- its clock ---------------------------------------------------------------------------------------- */

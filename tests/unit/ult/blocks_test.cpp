@@ -241,6 +241,62 @@ TEST_F(Blocks, TellOfTheKernelThreadThatTheyRunOn) {
     EXPECT_EQ(missed, nullptr);
 }
 
+namespace {
+
+// Each call is for the caller itself; what has changed is looked at where the kernel knows the thread.
+const char *what_does_not_reach_it() {
+    cpu_set_t all, one, now;
+    sched_param parameters{};
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return "sched_getaffinity";
+    for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    if (pthread_setaffinity_np(pthread_self(), sizeof one, &one) != 0 ||
+        sched_getaffinity(0, sizeof now, &now) != 0 || !CPU_EQUAL(&now, &one) ||
+        pthread_setaffinity_np(pthread_self(), sizeof all, &all) != 0)
+        return "pthread_setaffinity_np";
+    if (pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters) != 0 ||
+        sched_getscheduler(0) != SCHED_BATCH ||
+        pthread_setschedparam(pthread_self(), SCHED_OTHER, &parameters) != 0)
+        return "pthread_setschedparam";
+    if (pthread_setschedprio(pthread_self(), 0) != 0)
+        return "pthread_setschedprio";
+    sigset_t wanted;
+    siginfo_t info{};
+    sigval value{};
+    const timespec at_once{};
+    value.sival_int = 4711;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGUSR2);
+    if (pthread_sigqueue(pthread_self(), SIGUSR2, value) != 0 || // a worker blocks it
+        sigtimedwait(&wanted, &info, &at_once) != SIGUSR2 || info.si_value.sival_int != value.sival_int ||
+        info.si_code != SI_QUEUE || info.si_pid != getpid())
+        return "pthread_sigqueue";
+    return pthread_sigqueue(pthread_self(), 33, value) == EINVAL ? nullptr : "a signal of libc's";
+}
+
+} // namespace
+
+// What a thread asks of itself is done to the kernel thread that it runs on.
+TEST_F(Blocks, StandForTheKernelThreadThatTheyRunOn) {
+    for (const unsigned mode : {THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS}) {
+        const Preempting preempting(2, mode);
+        thrum_attr_t attr;
+        thrum_t thread = nullptr;
+        void *missed = nullptr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_worker(&attr, 1);
+        ASSERT_EQ(thrum_spawn(
+                      &thread, &attr,
+                      [](void *) -> void * { return const_cast<char *>(what_does_not_reach_it()); }, nullptr),
+                  0);
+        ASSERT_EQ(thrum_join(thread, &missed), 0);
+        EXPECT_STREQ(static_cast<const char *>(missed), nullptr);
+    }
+}
+
 // The stack that libc tells of is the thread's, though libc knows no kernel thread for it.
 TEST_F(Blocks, TellOfTheThreadsStack) {
     for (const unsigned mode : {THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS}) {
