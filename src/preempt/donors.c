@@ -601,6 +601,7 @@ int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(vo
     requests.wanted = requests.relief = 0;
     donors.low = 2;
     donors.is_watched = false;
+    donors.fewest = 0; /* a former runtime's */
     store_relaxed(&requests.asked, NOT_ASKED);
     memset(&room, 0, sizeof room);
     donors.are_blocks = preempt.lends && !preempt.settings.by_donors && blocks_are_usable();
