@@ -69,6 +69,8 @@ std::string suspicion_text(const Finding &finding) {
         return "one thread alone had work for a part of the time; whether more would be faster";
     if (finding.rule == "children")
         return "the processes that it started did the work; whether more would be faster";
+    if (finding.rule == "nested")
+        return "more threads work at once than there are cores; whether fewer would be faster";
     if (finding.rule == "oversubscribed")
         return "there are more threads than cores; whether fewer would be faster";
     return "threads get in each other's way; whether fewer would be faster";

@@ -70,6 +70,8 @@ std::optional<double> share_of_making(const Report &report) {
 
 } // namespace
 
+// Wrong if threads that end are few among those that stay, or cost nothing beside the work: of a program that scales it is told
+// only where they cost much.
 Findings thread_churn(const Facts &facts) {
     const Report &report = facts.report;
     const Churn churn = churn_of(report);
@@ -82,7 +84,8 @@ Findings thread_churn(const Facts &facts) {
         finding("thread-churn",
                 "Threads are created and end all the time" + (maker.is_known() ? at_place(maker) : ""),
                 "Keep a pool of threads; `thrum compare` measures what reuse gains without a change.",
-                report.creations_counted ? Confidence::kHigh : Confidence::kMedium, origins.best());
+                report.creations_counted && facts.is_compared() ? Confidence::kHigh : Confidence::kMedium,
+                origins.best());
     found.explains = std::min(1.0, share_of_making(report).value_or(1));
     const double look = report.rate > 0 ? 1 / report.rate : 0;
     found.evidence.push_back(

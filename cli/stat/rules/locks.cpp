@@ -5,9 +5,11 @@
 #include "stat/rules/rule.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "stat/facts.hpp"
 #include "stat/rules/findings.hpp"
+#include "stat/rules/grain.hpp"
 #include "text.hpp"
 
 namespace thrum::stat {
@@ -99,13 +101,17 @@ Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
 
 constexpr double kCulprit = 0.25; // of lock waits: worth a finding
 
-// Those that enough of the waiting, or of the CPU time that was lost, goes to.
+// Those that enough of the waiting, or of the CPU time that was lost, goes to. A queue's lock is fought for because of what is
+// handed over, which is a cause of its own (grain.cpp).
 std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Facts &, const Culprit &)) {
     std::vector<const Culprit *> list;
+    const std::optional<TinyTasks> tiny = tiny_tasks(facts);
     for (const Culprit &culprit : facts.culprits) {
         const bool by_waits =
             (waits_count(facts) || is_fought_for(facts, culprit)) && culprit.wait_share >= kCulprit;
-        if ((by_waits || burns_count(facts, culprit)) && is_kind(facts, culprit) &&
+        const bool is_queues =
+            tiny && culprit.kind == Culprit::kOwn && tiny->functions.count(culprit.place.function) != 0;
+        if ((by_waits || burns_count(facts, culprit)) && !is_queues && is_kind(facts, culprit) &&
             !is_by_turns(facts, culprit))
             list.push_back(&culprit);
     }

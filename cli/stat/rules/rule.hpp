@@ -33,6 +33,12 @@ bool is_dear_churn(
 
 Findings busy_wait(const Facts &facts); // spinning.cpp
 
+Findings grain(const Facts &facts); // grain.cpp
+
+Findings polling(const Facts &facts); // polling.cpp
+
+Findings nested(const Facts &facts); // nested.cpp
+
 Findings affinity(const Facts &facts); // cpus.cpp
 
 // memory.cpp

@@ -29,8 +29,10 @@ struct Rule {
 
 const Rule kRules[] = {
     {"deadlock", deadlock, kEnds},
+    {"nested", nested, kEnds},
     {"children", children, kEnds},
     {"affinity", affinity, kExplains},
+    {"grain", grain, kExplains},
     {"hidden-lock", hidden_locks, kExplains},
     {"allocator", allocator, kExplains},
     {"held-asleep", held_asleep, kExplains},
@@ -39,6 +41,7 @@ const Rule kRules[] = {
     {"hot-mutex", hot_mutex, kExplains},
     {"thread-churn", thread_churn, kExplains},
     {"busy-wait", busy_wait, kExplains},
+    {"polling", polling, kExplains},
     {"fixed-time", fixed_time, kHints},
     {"io-bound", io_bound, kHints},
     {"sequential", sequential, kHints},
@@ -63,6 +66,21 @@ void order(Findings &findings) {
                      [rank](const Finding &a, const Finding &b) { return rank(a) > rank(b); });
 }
 
+constexpr double kWorthTelling = 1.0 / 3; // of what the first explains
+
+// Of two with one sentence, as of locks in one array, the first; and those that explain little beside it are left out.
+Findings without_small(Findings findings) {
+    Findings kept;
+    for (Finding &one : findings) {
+        const bool is_known = std::any_of(kept.begin(), kept.end(), [&one](const Finding &other) {
+            return other.rule == one.rule && other.cause == one.cause;
+        });
+        if (!is_known && (kept.empty() || one.explains >= kWorthTelling * kept.front().explains))
+            kept.push_back(std::move(one));
+    }
+    return kept;
+}
+
 // Where speedup shows no loss.
 Findings of_innocent(const Facts &facts) {
     Findings found = is_dear_churn(facts) ? thread_churn(facts) : Findings{};
@@ -78,6 +96,7 @@ Findings search(const Facts &facts) {
                 for (Finding &one : rule.find(facts))
                     here.push_back(std::move(one));
         order(here);
+        here = without_small(std::move(here));
         std::move(here.begin(), here.end(), std::back_inserter(found));
         if (!found.empty())
             break;

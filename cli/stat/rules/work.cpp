@@ -98,10 +98,14 @@ double free_time(const Report &report, const Point &point) {
     return point.wall.low * std::max(0.0, 1 - others / processors);
 }
 
-constexpr double kManyThreads = 4; // threads that want a CPU, to cores
+constexpr double kCrowded = 1.1;   // threads that want a CPU, to cores: more than these
+constexpr double kManyThreads = 4; // likewise, of one run
 constexpr double kWorse = 1.05;    // time with more threads than cores to the best time
 
 } // namespace
+
+// Wrong if something else is dearer with more threads, such as memory: then it is so before there are more than cores. Or if
+// few of them want a CPU at a time, however many there are.
 
 Findings oversubscribed(const Facts &facts) {
     const Report &report = facts.report;
@@ -113,6 +117,8 @@ Findings oversubscribed(const Facts &facts) {
             best = best <= 0 ? point.wall.median : std::min(best, point.wall.median);
             one_each = point.wall.median;
         }
+    if (facts.wanting < kCrowded * facts.cores)
+        return {};
     const double want = facts.wanting / facts.cores;
     const double most = facts.is_compared() ? free_time(report, *facts.most) : 0;
     // What is lost before there are more threads than cores has another cause, and so the rest of it may have.

@@ -66,7 +66,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 RULES = {
     "deadlock", "hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
-    "affinity", "children", "fixed-time", "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
+    "affinity", "grain", "nested", "polling", "children", "fixed-time", "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
 }  # fmt: skip
 UNTOLD = {"inconclusive", "no_difference"}  # the machine did not let it be told
 OUTCOMES = {"stuck", "slower", "no_faster", "scales_some", "scales", "one_run", "too_short", *UNTOLD}

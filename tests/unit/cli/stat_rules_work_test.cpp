@@ -148,13 +148,13 @@ TEST(StatRules, LossesThatAreNotOversubscription) {
     const auto made = [](double two, double four, double others, double waits) {
         Case one;
         one.point(1, 1, 1, 0).point(2, two, 1, 0).point(4, four, 1.3, 0);
-        one.doing(Doing::kRunning, 1.3).doing(Doing::kRunnable, 1.2).doing(Doing::kLockWait, waits);
+        one.doing(Doing::kRunning, 1.3).doing(Doing::kRunnable, 2.6).doing(Doing::kLockWait, waits);
         one.report.points.back().load.others = others;
         return rules_of(one.concluded()).find("oversubscribed") != std::string::npos;
     };
     EXPECT_TRUE(made(0.62, 0.7, 0.01, 0));
     EXPECT_FALSE(made(0.62, 0.7, 0.19, 0)) << "others took a tenth of the machine";
-    EXPECT_FALSE(made(0.62, 0.7, 0.01, 0.6)) << "threads wait for a lock";
+    EXPECT_FALSE(made(0.62, 0.7, 0.01, 1)) << "threads wait for a lock";
     EXPECT_FALSE(made(1.36, 1.56, 0.01, 0)) << "two threads are slower than one already";
     EXPECT_TRUE(made(1.1, 1.56, 0.01, 0));
 }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Is work handed over in parts that are too small? Asked by the rules of locks as well: a lock that is fought for because of
+// that is no cause of its own.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "stat/facts.hpp"
+
+namespace thrum::stat {
+
+struct TinyTasks {
+    double share = 0;                // of CPU time: handing over
+    std::set<std::string> functions; // of the program, that wait for work or wake threads that do
+    Place place;                     // where threads wait for work
+};
+std::optional<TinyTasks> tiny_tasks(const Facts &facts);
+
+} // namespace thrum::stat

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rule of threads that sleep for a while and look again whether there is work.
+#include "stat/rules/rule.hpp"
+
+#include <algorithm>
+
+#include "stat/facts.hpp"
+#include "stat/rules/findings.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr double kDoesWork = 0.05;  // of the threads' CPU time: the thread does a part of the work
+constexpr double kSleepsMuch = 0.2; // of its time
+constexpr double kNap = 0.02;       // seconds: longer ones are no polling
+constexpr double kFreeCpus = 0.9;   // of those that the threads could have used, at most: one was free
+
+struct Sleepers {
+    unsigned threads = 0;           // that work, and sleep between
+    double seconds = 0, asleep = 0; // of these threads: how long they lived, and slept
+    double switches = 0;            // of these: each nap is one
+    double nap() const { return switches > 0 ? asleep / switches : 0; }
+};
+
+Sleepers sleepers_of(const Report &report) {
+    double all = 0;
+    for (const Thread &thread : report.threads)
+        all += thread.cpu;
+    Sleepers sleepers;
+    for (const Thread &thread : report.threads) {
+        double asleep = 0;
+        for (const Thread::Span &span : thread.spans)
+            asleep += span.doing == Doing::kSleep ? span.end - span.begin : 0;
+        const double life = thread.end - thread.begin;
+        if (thread.cpu <= 0 || thread.cpu < kDoesWork * all || asleep < kSleepsMuch * life)
+            continue;
+        sleepers.threads++;
+        sleepers.seconds += life;
+        sleepers.asleep += asleep;
+        sleepers.switches += static_cast<double>(thread.voluntary);
+    }
+    return sleepers;
+}
+
+Place place_of_sleep(const Report &report) {
+    for (const Site &site : report.others) // by seconds
+        if (site.doing == Doing::kSleep && place_of(site.stack).is_known())
+            return place_of(site.stack);
+    return {};
+}
+
+} // namespace
+
+// Wrong if the sleep is the work's own: a pace that each thread keeps, or a device that is asked now and then. Then more threads get
+// more done, and there is no loss; so only a sweep with a loss tells. A single thread that sleeps between is a producer with a pace.
+Findings polling(const Facts &facts) {
+    const double usable = std::min(facts.threads, facts.cores);
+    if (!facts.is_compared() || facts.is_busy || facts.report.outcome == Outcome::kNoDifference ||
+        facts.parallelism > kFreeCpus * usable)
+        return {};
+    const Sleepers sleepers = sleepers_of(facts.report);
+    if (sleepers.threads < 2 || sleepers.nap() <= 0 || sleepers.nap() > kNap)
+        return {};
+    const Place place = place_of_sleep(facts.report);
+    Finding found = finding(
+        "polling", "Threads sleep and look again for work" + at_place(place) + ", while CPUs are free",
+        "Wait with a condition variable, a semaphore or a futex, and wake a waiter where "
+        "work is queued.",
+        Confidence::kMedium, place);
+    found.explains = std::min(1.0, sleepers.asleep / std::max(sleepers.seconds, 1e-9));
+    found.evidence.push_back(counted(sleepers.threads, "thread") + " that did the work slept for " +
+                             percent(found.explains) + " of their time, " + duration(sleepers.nap()) +
+                             " each time");
+    found.evidence.push_back(fixed(facts.parallelism, 2) + " CPUs used, of " + fixed(usable, 0) +
+                             " that they could have used");
+    return {found};
+}
+
+} // namespace thrum::stat

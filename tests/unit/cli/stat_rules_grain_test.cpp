@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of work that is handed over in parts too small, of threads that poll, and of parallelism within parallelism
+// (cli/stat/rules/grain.cpp, polling.cpp and nested.cpp), on reports that are made up: each with a healthy twin.
+#include <gtest/gtest.h>
+
+#include "stat/rules.hpp"
+#include "stat_case.hpp"
+
+namespace {
+
+bool says(const Report &report, const std::string &rule) {
+    return (" " + rules_of(report) + " ").find(" " + rule + " ") != std::string::npos;
+}
+
+// --- grain --------------------------------------------------------------------------------------------
+
+Case at_barrier(double share, double voluntary) {
+    Case made;
+    made.point(1, 1, 1, 0, 3).point(2, 1.3, 1.4, 0.4, voluntary).point(4, 1.6, 1.5, 0.5, voluntary);
+    made.doing(Doing::kRunning, 2).doing(Doing::kIdleWait, 3);
+    made.burns({own("step", 12), own("main", 40)}, 1 - share, 1);
+    if (share > 0)
+        made.burns({library("pthread_barrier_wait"), own("step", 14), own("main", 40)}, share, 0);
+    return made;
+}
+
+TEST(StatRules, ABarrierTooOften) {
+    Case made = at_barrier(0.43, 50000);
+    ASSERT_EQ(rules_of(made.concluded()), "grain");
+    const Finding &found = made.report.findings.front();
+    EXPECT_EQ(found.cause, "Threads meet at a barrier too often in step()");
+    EXPECT_EQ(found.line, 14);
+    EXPECT_EQ(found.confidence, Confidence::kHigh);
+    EXPECT_EQ(found.evidence[0], "43 % of CPU time in the barrier's calls, 0 % with the fewest threads");
+    EXPECT_EQ(found.evidence[1],
+              "for each barrier that a thread slept at, it worked for 22.8 us and the barrier took "
+              "17.2 us of CPU time");
+}
+
+// Steps of milliseconds; and few that are unequal, at which threads spin for long.
+TEST(StatRules, ABarrierNowAndThen) {
+    EXPECT_FALSE(says(at_barrier(0.02, 800).concluded(), "grain"));
+    EXPECT_FALSE(says(at_barrier(0.4, 400).concluded(), "grain"));
+    Case always = at_barrier(0.4, 50000); // one thread alone takes as much there
+    always.report.burns_one = always.report.burns;
+    EXPECT_FALSE(says(always.concluded(), "grain"));
+}
+
+Case queue(double handing, double waking) {
+    Case made;
+    made.point(1, 1, 1.1, 0.1, 9000).point(2, 1.2, 1.5, 0.5, 20000).point(4, 1.3, 1.6, 0.7, 20000);
+    made.doing(Doing::kRunning, 2).doing(Doing::kIdleWait, 3).doing(Doing::kLockWait, 0.8);
+    made.lock(LockKind::kHeap, "heap", 1.5);
+    made.waits({library("pthread_mutex_lock"), own("take", 20)}, 80);
+    made.burns({library("pthread_mutex_lock"), own("take", 20)}, handing - waking, handing - waking);
+    made.burns({library("pthread_cond_wait"), own("take", 22)}, waking, waking);
+    made.burns({own("task", 5), own("take", 25)}, 1 - handing, 1 - handing);
+    return made;
+}
+
+TEST(StatRules, TasksThatAreTooSmall) {
+    Case made = queue(0.6, 0.1);
+    ASSERT_EQ(rules_of(made.concluded()), "grain") << "not its lock as well";
+    const Finding &found = made.report.findings.front();
+    EXPECT_EQ(found.cause, "Tasks are too small for what handing them over costs in take()");
+    EXPECT_EQ(found.line, 22) << "where threads wait for work";
+    EXPECT_EQ(found.evidence[0],
+              "60 % of CPU time goes to handing tasks over, 40 % to all else: 1.5 s for each second of work");
+}
+
+TEST(StatRules, TasksThatAreLargeEnough) {
+    EXPECT_FALSE(says(queue(0.1, 0.05).concluded(), "grain"));
+    EXPECT_FALSE(says(queue(0.6, 0).concluded(), "grain")) << "a lock, and no queue";
+    EXPECT_TRUE(says(queue(0.6, 0).concluded(), "hot-mutex"));
+    Case idle = queue(0.6, 0.1); // hardly anything to do
+    for (Point &point : idle.report.points)
+        point.user = point.system = 0.06 * point.wall.median;
+    EXPECT_FALSE(says(idle.concluded(), "grain"));
+}
+
+// --- polling ------------------------------------------------------------------------------------------
+
+// `naps` of each thread, which works for a part of the time.
+Case sleepers(unsigned threads, double cpu, double asleep, std::uint64_t naps) {
+    Case made;
+    made.point(1, 3.2, 2, 0.1, 3000).point(2, 3.0, 2, 0.1, 4000).point(4, 2.9, 2, 0.1, 6000);
+    made.doing(Doing::kRunning, 2).doing(Doing::kSleep, asleep * threads);
+    for (unsigned i = 0; i < threads; i++) {
+        made.thread(0, 2.9 - asleep);
+        Thread &thread = made.report.threads.back();
+        thread.end = 2.9;
+        thread.spans.push_back({2.9 - asleep, 2.9, Doing::kSleep, SIZE_MAX, 0});
+        thread.cpu = cpu;
+        thread.voluntary = naps;
+    }
+    Site site;
+    site.stack = {library("clock_nanosleep"), library("usleep"), own("worker", 30)};
+    site.doing = Doing::kSleep;
+    site.samples = 400;
+    site.share = 1;
+    site.seconds = asleep * threads;
+    made.report.others.push_back(site);
+    return made;
+}
+
+TEST(StatRules, WorkersThatPoll) {
+    Case made = sleepers(4, 0.5, 2.1, 2000);
+    ASSERT_TRUE(says(made.concluded(), "polling")) << rules_of(made.report);
+    const Finding &found = made.report.findings.front();
+    EXPECT_EQ(found.cause, "Threads sleep and look again for work in worker(), while CPUs are free");
+    EXPECT_EQ(found.line, 30);
+    EXPECT_EQ(found.confidence, Confidence::kMedium);
+    EXPECT_EQ(found.evidence[0],
+              "4 threads that did the work slept for 72 % of their time, 1.05 ms each time");
+    EXPECT_EQ(found.evidence[1], "0.72 CPUs used, of 2 that they could have used");
+}
+
+TEST(StatRules, ThreadsThatSleepForTheirWorksSake) {
+    EXPECT_FALSE(says(sleepers(1, 2, 0.9, 900).concluded(), "polling")) << "a producer with a pace";
+    EXPECT_FALSE(says(sleepers(4, 0.5, 2.1, 20).concluded(), "polling")) << "for 100 ms";
+    EXPECT_FALSE(says(sleepers(4, 0.5, 0.3, 300).concluded(), "polling")) << "now and then";
+    Case paced = sleepers(4, 0.5, 2.1, 2000); // each does as much as it can, and more of them more
+    paced.report.points[0].wall.median = paced.report.points[0].wall.high = 11.5;
+    paced.report.points[1].wall.median = paced.report.points[1].wall.high = 5.8;
+    EXPECT_FALSE(says(paced.concluded(), "polling"));
+    Case once = sleepers(4, 0.5, 2.1, 2000); // one run does not tell
+    once.report.points.erase(once.report.points.begin(), once.report.points.end() - 1);
+    EXPECT_FALSE(says(once.concluded(), "polling"));
+    Case full = sleepers(4, 0.5, 2.1, 2000);
+    full.report.points.back().user = 5.6;
+    EXPECT_FALSE(says(full.concluded(), "polling")) << "no CPU was free";
+}
+
+// --- nested -------------------------------------------------------------------------------------------
+
+Case pool_of_processes(unsigned processes, unsigned threads) {
+    Case made;
+    made.point(1, 1, 1.8, 0.1).point(2, 1.0, 1.9, 0.1).point(4, 1.2, 2.0, 0.3);
+    made.report.own_cpu = 0.1;
+    made.report.children_cpu = 2;
+    made.report.processes.push_back({100, 0, "python3", 0.1, 0, 1.2, 4});
+    for (unsigned i = 0; i < processes; i++) {
+        const int id = static_cast<int>(101 + i);
+        made.report.processes.push_back({id, 100, "python3", 0.5, 0.1, 1.1, threads});
+        Case child;
+        for (unsigned thread = 0; thread < threads; thread++)
+            child.slowed(0.1, 1.1, 0.25);
+        child.burns({library("dgemm_kernel", "libopenblasp-r0.3.21.so")}, 0.9, 0);
+        child.report.process = id;
+        child.report.command = {"python3"};
+        child.report.own_cpu = 0.5;
+        made.report.children.push_back(child.report);
+    }
+    return made;
+}
+
+TEST(StatRules, ProcessesWithThreadsOfALibrary) {
+    Case made = pool_of_processes(4, 2);
+    ASSERT_EQ(rules_of(made.concluded()), "nested");
+    const Finding &found = made.report.findings.front();
+    EXPECT_EQ(found.cause, "4 processes, each with 2 threads of OpenBLAS, on 2 cores");
+    EXPECT_NE(found.fix.find("OPENBLAS_NUM_THREADS=1"), std::string::npos) << found.fix;
+}
+
+TEST(StatRules, ProcessesWithAThreadEach) {
+    EXPECT_EQ(rules_of(pool_of_processes(2, 1).concluded()).find("nested"), std::string::npos);
+    EXPECT_EQ(rules_of(pool_of_processes(1, 2).concluded()).find("nested"), std::string::npos);
+    Case idle = pool_of_processes(4, 2); // the second thread of each has nothing to do
+    for (Report &child : idle.report.children)
+        child.threads.back().cpu = 0.001;
+    EXPECT_EQ(rules_of(idle.concluded()).find("nested"), std::string::npos);
+    Case in_turn = pool_of_processes(4, 2); // one after the other
+    for (std::size_t i = 1; i < in_turn.report.processes.size(); i++) {
+        in_turn.report.processes[i].begin = 0.1 + 0.25 * static_cast<double>(i - 1);
+        in_turn.report.processes[i].end = 0.1 + 0.25 * static_cast<double>(i);
+    }
+    EXPECT_EQ(rules_of(in_turn.concluded()).find("nested"), std::string::npos);
+}
+
+TEST(StatRules, ThreadsWithThreadsOfALibrary) {
+    const auto made = [](unsigned working) {
+        Case one;
+        one.point(1, 1, 1.8, 0.1).point(2, 1.1, 2, 0.1).point(4, 1.2, 2.1, 0.2);
+        one.doing(Doing::kRunning, 2.3).doing(Doing::kRunnable, 7);
+        for (unsigned i = 0; i < working; i++)
+            one.slowed(0, 1.2, 0.2);
+        one.burns({library("dgemm_kernel", "libopenblas.so.0"), own("task", 8)}, 0.9, 0.9);
+        return one;
+    };
+    Case nest = made(8);
+    ASSERT_EQ(rules_of(nest.concluded()), "nested");
+    EXPECT_EQ(nest.report.findings.front().cause, "4 threads, each with 2 threads of OpenBLAS, on 2 cores");
+    EXPECT_FALSE(says(made(4).concluded(), "nested")) << "they call it, and it has no threads";
+}
+
+// One thread that wants a CPU now and then, in a program with many that do not.
+TEST(StatRules, ThreadsThatDoNotWantTheCpusAreNotTooMany) {
+    Case made;
+    made.point(1, 0.5, 0.5, 0).point(2, 0.5, 0.5, 0).point(4, 0.9, 0.5, 0);
+    made.doing(Doing::kRunning, 0.01).doing(Doing::kRunnable, 0.01).doing(Doing::kIdleWait, 3);
+    made.report.points.back().run_delay = 0.4;
+    EXPECT_FALSE(says(made.concluded(), "oversubscribed"));
+}
+
+} // namespace
