@@ -56,6 +56,8 @@ constexpr Waiter kWaiters[] = {
     {"pthread_tryjoin", Doing::kJoinWait},
     {"thrd_join", Doing::kJoinWait},
     {"std::thread::join", Doing::kJoinWait},
+    {"pthread_cond_signal", Doing::kLockWait}, // the condition's own lock: waiters are just about to leave it
+    {"pthread_cond_broadcast", Doing::kLockWait},
     {"pthread_cond_", Doing::kIdleWait},
     {"cnd_", Doing::kIdleWait},
     {"sem_", Doing::kIdleWait},

@@ -74,6 +74,7 @@ TEST(StatRules, TasksThatAreLargeEnough) {
     EXPECT_FALSE(says(queue(0.6, 0).concluded(), "grain")) << "a lock, and no queue";
     EXPECT_TRUE(says(queue(0.6, 0).concluded(), "hot-mutex"));
     Case idle = queue(0.6, 0.1); // hardly anything to do
+    idle.doing(Doing::kRunning, 0.1);
     for (Point &point : idle.report.points)
         point.user = point.system = 0.06 * point.wall.median;
     EXPECT_FALSE(says(idle.concluded(), "grain"));
