@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
-#include "failure.hpp"
+#include "tools/command_line.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum {
 

@@ -27,11 +27,11 @@
 #include "command.hpp"
 #include "comparison.hpp"
 #include "interrupts.hpp"
-#include "output_file.hpp"
 #include "preload.hpp"
 #include "program.hpp"
-#include "progress.hpp"
-#include "text.hpp"
+#include "tools/output_file.hpp"
+#include "tools/progress.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

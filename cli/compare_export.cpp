@@ -2,7 +2,7 @@
 //
 // A comparison for spreadsheets and for documents (comparison.hpp).
 #include "comparison.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

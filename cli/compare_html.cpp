@@ -3,9 +3,9 @@
 // A comparison as a page that stands by itself: no scripts, nothing to fetch, light or dark as the reader has it
 // (comparison.hpp).
 #include "comparison.hpp"
-#include "page.hpp"
 #include "plot.hpp"
-#include "text.hpp"
+#include "tools/page.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

@@ -2,7 +2,8 @@
 //
 // A comparison as a table for a terminal (comparison.hpp), as wide as report_columns() says.
 #include "comparison.hpp"
-#include "text.hpp"
+#include "tools/table.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 
@@ -10,10 +11,6 @@ namespace {
 
 constexpr std::size_t kName = 18, kArm = 24, kRatio = 6;
 constexpr std::size_t kBetween = 16, kNarrow = 10, kNarrowName = 17; // of medians alone
-
-std::string padded(const std::string &text, std::size_t width) {
-    return text.size() < width ? text + std::string(width - text.size(), ' ') : text + " ";
-}
 
 // A terminal that is too narrow for the middle halves gets the medians alone.
 bool has_halves() {
@@ -26,7 +23,7 @@ std::string line_of(const std::string &name, const std::string &without, const s
     const bool is_narrow = columns < kName + 2 * kBetween + kRatio;
     const std::size_t arm = has_halves() ? kArm : is_narrow ? kNarrow : kBetween;
     std::string line =
-        padded(name, is_narrow ? kNarrowName : kName) + padded(without, arm) + padded(with, arm);
+        to_left(name, is_narrow ? kNarrowName : kName) + to_left(without, arm) + to_left(with, arm);
     if (line.size() + ratio.size() <= columns) // a part of a number would be another number
         line += ratio;
     line = cut(line, columns);

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "machine.hpp"
 #include "measure.hpp"
-#include "statistics.hpp"
-#include "text.hpp"
+#include "tools/machine.hpp"
+#include "tools/statistics.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

@@ -17,12 +17,12 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "elf.hpp"
-#include "output_file.hpp"
 #include "process.hpp"
 #include "repeat.hpp"
-#include "text.hpp"
 #include "thrum/cache.h"
 #include "tools/json.hpp"
+#include "tools/output_file.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
-#include "clock.hpp"
 #include "process.hpp"
+#include "tools/clock.hpp"
 
 namespace thrum {
 

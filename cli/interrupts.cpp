@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "clock.hpp"
+#include "tools/clock.hpp"
 
 namespace thrum {
 

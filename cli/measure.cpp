@@ -12,11 +12,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "clock.hpp"
-#include "failure.hpp"
 #include "footprint.hpp"
 #include "interrupts.hpp"
 #include "program.hpp"
+#include "tools/clock.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "descriptor.hpp"
 #include "thrum/cache.h"
+#include "tools/descriptor.hpp"
 
 namespace thrum {
 

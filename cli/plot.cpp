@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "svg.hpp"
-#include "text.hpp"
+#include "tools/svg.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

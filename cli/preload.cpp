@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "arguments.hpp"
-#include "failure.hpp"
+#include "tools/failure.hpp"
 
 #ifndef THRUM_INSTALL_LIBDIR_RELATIVE
 #error                                                                                                       \

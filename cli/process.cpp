@@ -13,7 +13,7 @@
 
 #include "elf.hpp"
 #include "maps.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::process {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "failure.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::process {
 

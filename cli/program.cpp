@@ -19,10 +19,10 @@
 #include <sstream>
 #include <vector>
 
-#include "descriptor.hpp"
 #include "elf.hpp"
-#include "failure.hpp"
-#include "text.hpp"
+#include "tools/descriptor.hpp"
+#include "tools/failure.hpp"
+#include "tools/text.hpp"
 
 extern char **environ;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "failure.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum {
 

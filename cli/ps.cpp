@@ -19,12 +19,12 @@
 #include "elf.hpp"
 #include "inspect/inspect.h"
 #include "inspect/report.h"
-#include "output_file.hpp"
 #include "process.hpp"
 #include "repeat.hpp"
 #include "symbols.hpp"
-#include "text.hpp"
 #include "tools/json.hpp"
+#include "tools/output_file.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "output_file.hpp"
+#include "tools/output_file.hpp"
 
 namespace thrum {
 

@@ -21,10 +21,10 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
-#include "descriptor.hpp"
 #include "elf.hpp"
 #include "preload.hpp"
 #include "program.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum {
 

@@ -20,15 +20,15 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
-#include "machine.hpp"
-#include "output_file.hpp"
 #include "process.hpp"
 #include "stat/examination.hpp"
 #include "stat/lock_table.hpp"
 #include "stat/rate.hpp"
 #include "stat/report.hpp"
 #include "stat/sweep.hpp"
-#include "text.hpp"
+#include "tools/machine.hpp"
+#include "tools/output_file.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "comparison.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

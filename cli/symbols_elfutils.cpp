@@ -14,7 +14,7 @@
 #include "modules.hpp"
 #include "rust_names.hpp"
 #include "symbols.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

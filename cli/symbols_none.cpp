@@ -6,7 +6,7 @@
 
 #include "maps.hpp"
 #include "symbols.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

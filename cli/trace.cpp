@@ -28,13 +28,13 @@
 #include <vector>
 
 #include "arguments.hpp"
-#include "clock.hpp"
 #include "command.hpp"
-#include "descriptor.hpp"
 #include "interrupts.hpp"
 #include "process.hpp"
 #include "program.hpp"
-#include "text.hpp"
+#include "tools/clock.hpp"
+#include "tools/descriptor.hpp"
+#include "tools/text.hpp"
 #include "trace_file.hpp"
 #include "trace_json.hpp"
 #include "trace_watch.hpp"

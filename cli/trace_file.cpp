@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "failure.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "symbols.hpp"
-#include "text.hpp"
 #include "timeline.hpp"
 #include "tools/json.hpp"
+#include "tools/text.hpp"
 
 #ifndef THRUM_VERSION
 #error "THRUM_VERSION is defined by the build"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "elf.hpp"
-#include "failure.hpp"
 #include "process.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum {
 

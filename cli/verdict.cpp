@@ -17,7 +17,7 @@
 #include <cmath>
 
 #include "comparison.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

@@ -18,7 +18,7 @@
 #include "stat/python.hpp"
 #include "stat/sites.hpp"
 #include "stat/waits.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "descriptor.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

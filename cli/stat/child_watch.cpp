@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "failure.hpp"
 #include "stat/rules.hpp"
-#include "text.hpp"
+#include "tools/failure.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

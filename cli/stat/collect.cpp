@@ -10,10 +10,10 @@
 #include <cstring>
 
 #include "base/atomic.h"
-#include "failure.hpp"
 #include "preload.hpp"
 #include "process.hpp"
 #include "program.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

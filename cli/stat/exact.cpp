@@ -14,10 +14,10 @@
 #include <utility>
 
 #include "base/atomic.h"
-#include "failure.hpp"
 #include "stat/call_events.hpp"
 #include "stat/collect.hpp"
 #include "stat/switches.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

@@ -14,7 +14,6 @@
 #include <cstring>
 #include <iostream>
 
-#include "failure.hpp"
 #include "process.hpp"
 #include "program.hpp"
 #include "stat/facts.hpp"
@@ -22,7 +21,8 @@
 #include "stat/host.hpp"
 #include "stat/rules.hpp"
 #include "stat/scaling.hpp"
-#include "text.hpp"
+#include "tools/failure.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -15,8 +15,6 @@
 #include <vector>
 
 #include "interrupts.hpp"
-#include "output_file.hpp"
-#include "progress.hpp"
 #include "stat/child_watch.hpp"
 #include "stat/layers.hpp"
 #include "stat/process_tree.hpp"
@@ -24,6 +22,8 @@
 #include "stat/report.hpp"
 #include "stat/run.hpp"
 #include "stat/sweep.hpp"
+#include "tools/output_file.hpp"
+#include "tools/progress.hpp"
 
 namespace thrum::stat {
 

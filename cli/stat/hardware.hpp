@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "descriptor.hpp"
 #include "stat/layers.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "descriptor.hpp"
 #include "maps.hpp"
 #include "native.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

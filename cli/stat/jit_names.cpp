@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "descriptor.hpp"
 #include "process.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

@@ -9,9 +9,9 @@
 #include <map>
 #include <sstream>
 
-#include "failure.hpp"
 #include "process.hpp"
 #include "stat/rules.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

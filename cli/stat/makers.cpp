@@ -2,8 +2,8 @@
 //
 // Where the program creates its threads: recorded at each call of pthread_create() by libthrum-stat.so in it
 // (stat/makers.c). For programs in which the sampler has seen threads come and go: their creator hardly ever sleeps.
-#include "failure.hpp"
 #include "stat/collect.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "stat/waits.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

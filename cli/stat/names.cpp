@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "comparison.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

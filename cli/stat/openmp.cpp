@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "stat/rules.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

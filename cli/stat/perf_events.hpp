@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/atomic.h"
-#include "descriptor.hpp"
 #include "stat/observed.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

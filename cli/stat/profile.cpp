@@ -16,13 +16,13 @@
 #include <map>
 #include <memory>
 
-#include "clock.hpp"
-#include "failure.hpp"
 #include "stat/collect.hpp"
 #include "stat/perf_events.hpp"
 #include "stat/python_keeper.hpp"
 #include "stat/task_files.hpp"
 #include "stat/timer_profile.hpp"
+#include "tools/clock.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "elf.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "descriptor.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

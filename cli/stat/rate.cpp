@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <regex>
 
-#include "failure.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "machine.hpp"
-#include "statistics.hpp"
+#include "tools/machine.hpp"
+#include "tools/statistics.hpp"
 
 namespace thrum::stat {
 

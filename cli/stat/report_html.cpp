@@ -8,10 +8,10 @@
 
 #include "comparison.hpp"
 #include "names.hpp"
-#include "page.hpp"
+#include "tools/page.hpp"
 #include "stat/facts.hpp"
 #include "stat_plot.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -9,7 +9,8 @@
 #include "stat/facts.hpp"
 #include "stat/names.hpp"
 #include "stat/openmp.hpp"
-#include "text.hpp"
+#include "tools/table.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 
@@ -22,22 +23,14 @@ constexpr double kSpun = 0.25; // of the CPU time lost: less than that by switch
 constexpr double kLowShare = 0.1, kSomeShare = 0.3; // of the CPUs, used by others
 constexpr double kManyRunnable = 4;                 // threads that want a CPU, to cores
 
-std::string padded(const std::string &text, std::size_t width) {
-    return text.size() < width ? text + std::string(width - text.size(), ' ') : text + " ";
-}
-
-std::string right(const std::string &text, std::size_t width) {
-    return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
-}
-
 // What may be a name of the program's choice is no more than text to a terminal, here and in what else shows one.
 std::string labelled(const char *label, const std::string &text) {
-    return wrapped(padded(label, kLabel) + terminal_text(text), std::string(kLabel, ' '));
+    return wrapped(to_left(label, kLabel) + terminal_text(text), std::string(kLabel, ' '));
 }
 
 // Two short ones, side by side where there is room.
 std::string labelled(const char *label, const std::string &first, const std::string &second) {
-    const std::string line = padded(padded(label, kLabel) + first, 46) + second;
+    const std::string line = to_left(to_left(label, kLabel) + first, 46) + second;
     return line.size() <= report_columns() ? line + "\n" : labelled(label, first) + labelled("", second);
 }
 
@@ -68,10 +61,10 @@ std::string cut_row(const std::string &line) {
 // --- what is the matter -------------------------------------------------------------------------------
 
 std::string cause_text(const Finding &finding) {
-    const std::string line = padded("CAUSE", kLabel) + terminal_text(finding.cause);
+    const std::string line = to_left("CAUSE", kLabel) + terminal_text(finding.cause);
     const std::string confidence = std::string("confidence: ") + name_of(finding.confidence);
     if (line.size() + 2 + confidence.size() <= report_columns())
-        return line + right(confidence, report_columns() - line.size()) + "\n";
+        return line + to_right(confidence, report_columns() - line.size()) + "\n";
     return labelled("CAUSE", finding.cause + "  (" + confidence + ")");
 }
 
@@ -100,9 +93,9 @@ std::string bar(double speedup, double most) {
 
 std::string row(const Point &point, const std::string &threads, const std::string &speedup,
                 const std::string &range, const std::string &graph) {
-    return cut_row(right(threads, 8) + right(duration(point.wall.median), 9) + right(speedup, 10) +
-                   right(range, 12) + right(duration(point.cpu()), 9) +
-                   right(fixed(point.parallelism(), 2), 11) + "  " + graph);
+    return cut_row(to_right(threads, 8) + to_right(duration(point.wall.median), 9) + to_right(speedup, 10) +
+                   to_right(range, 12) + to_right(duration(point.cpu()), 9) +
+                   to_right(fixed(point.parallelism(), 2), 11) + "  " + graph);
 }
 
 std::string table(const Report &report) {
@@ -145,17 +138,17 @@ std::string processes_text(const Report &report) {
     for (std::size_t i = 0; i < std::min(kRows, report.processes.size()); i++) {
         const Process &process = report.processes[i];
         const std::string own = i == 0 ? "  (the program)" : "";
-        const std::string numbers = right(std::to_string(process.id), 8) + right(duration(process.cpu), 9) +
-                                    right(percent(process.cpu / all), 7) +
-                                    right(std::to_string(process.threads), 9) + "  ";
+        const std::string numbers =
+            to_right(std::to_string(process.id), 8) + to_right(duration(process.cpu), 9) +
+            to_right(percent(process.cpu / all), 7) + to_right(std::to_string(process.threads), 9) + "  ";
         const std::size_t taken = std::min(numbers.size() + own.size(), report_columns());
         text += cut_row(numbers + cut(terminal_text(process.name), report_columns() - taken) + own);
         shown += process.cpu;
     }
     const std::size_t more = report.processes.size() - std::min(kRows, report.processes.size());
     if (const double rest = report.own_cpu + report.children_cpu - shown; more > 0 || rest / all >= 0.01)
-        text += right("others", 8) + right(duration(std::max(0.0, rest)), 9) +
-                right(percent(std::max(0.0, rest) / all), 7) + "\n";
+        text += to_right("others", 8) + to_right(duration(std::max(0.0, rest)), 9) +
+                to_right(percent(std::max(0.0, rest) / all), 7) + "\n";
     return text;
 }
 
@@ -247,7 +240,7 @@ std::string waits_text(const Report &report) {
     std::string lock;
     for (std::size_t i = 0; i < std::min(kSites, rows.size()); i++) {
         const WaitRow &row = rows[i];
-        text += right(percent(row.share), 6) + "  " + row.chain + "\n";
+        text += to_right(percent(row.share), 6) + "  " + row.chain + "\n";
         if (row.calls)
             text += "        " + counted(static_cast<double>(*row.calls), "wait") + ", " +
                     duration(row.seconds) + (report.exact_estimated ? " by estimate\n" : " in all\n");
@@ -270,7 +263,7 @@ std::string others_text(const Report &report, const Facts &facts) {
     for (std::size_t i = 0; i < std::min(kSites, report.others.size()); i++) {
         const Site &site = report.others[i];
         const std::string what = std::string(name_of(site.doing)) + ": ";
-        text += right(percent(all > 0 ? site.seconds / all : 0), 6) + "  " + what +
+        text += to_right(percent(all > 0 ? site.seconds / all : 0), 6) + "  " + what +
                 chain(site.stack, report_columns() - 8 - what.size()) + "\n";
     }
     return text;
@@ -307,16 +300,16 @@ std::string burns_text(const Report &report, const Facts &facts) {
     if (both) {
         if (title.size() >= names)
             title += "\n" + std::string(names, ' ');
-        title = padded(title, names) + right(counted(facts.few->threads, "thread"), 10) +
-                right(counted(facts.most->threads, "thread"), 12);
+        title = to_left(title, names) + to_right(counted(facts.few->threads, "thread"), 10) +
+                to_right(counted(facts.most->threads, "thread"), 12);
     }
     std::string text = "\n" + title + "\n";
     for (std::size_t i = 0; i < std::min(kBurners, facts.burners.size()); i++) {
         const Burner &burner = facts.burners[i];
         const std::string shares =
-            both ? right(percent(burner.share_one), 10) + right(percent(burner.share), 12)
-                 : right(percent(burner.share), 6);
-        text += both ? padded("  " + burner_name(burner, names - 3), names) + shares + "\n"
+            both ? to_right(percent(burner.share_one), 10) + to_right(percent(burner.share), 12)
+                 : to_right(percent(burner.share), 6);
+        text += both ? to_left("  " + burner_name(burner, names - 3), names) + shares + "\n"
                      : shares + "  " + burner_name(burner, report_columns() - 8) + "\n";
     }
     return text;

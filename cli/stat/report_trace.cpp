@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "names.hpp"
-#include "text.hpp"
 #include "tools/json.hpp"
+#include "tools/text.hpp"
 
 #ifndef THRUM_VERSION
 #error "THRUM_VERSION is defined by the build"

@@ -19,14 +19,14 @@
 #include <optional>
 #include <sstream>
 
-#include "clock.hpp"
-#include "failure.hpp"
 #include "measure.hpp"
 #include "process.hpp"
 #include "program.hpp"
 #include "stat/allowance.hpp"
 #include "stat/process_tree.hpp"
 #include "stat/task_files.hpp"
+#include "tools/clock.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "interrupts.hpp"
-#include "machine.hpp"
 #include "stat/layers.hpp"
+#include "tools/machine.hpp"
 
 namespace thrum::stat {
 

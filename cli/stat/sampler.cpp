@@ -28,7 +28,6 @@
 #include <iterator>
 #include <unordered_map>
 
-#include "descriptor.hpp"
 #include "elf.hpp"
 #include "maps.hpp"
 #include "process.hpp"
@@ -39,6 +38,7 @@
 #include "stat/task_files.hpp"
 #include "stat/thread_list.hpp"
 #include "stat/waits.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "names.hpp"
-#include "svg.hpp"
-#include "text.hpp"
+#include "tools/svg.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

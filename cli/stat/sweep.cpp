@@ -5,10 +5,10 @@
 #include <set>
 
 #include "arguments.hpp"
-#include "failure.hpp"
 #include "stat/scaling.hpp"
-#include "statistics.hpp"
-#include "text.hpp"
+#include "tools/failure.hpp"
+#include "tools/statistics.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

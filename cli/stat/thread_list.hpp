@@ -14,9 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "descriptor.hpp"
 #include "stat/allowance.hpp"
 #include "stat/layers.hpp"
+#include "tools/descriptor.hpp"
 
 namespace thrum::stat {
 

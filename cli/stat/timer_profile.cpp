@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "clock.hpp"
-#include "failure.hpp"
 #include "native.hpp"
 #include "stat/collect.hpp"
 #include "stat/python_keeper.hpp"
+#include "tools/clock.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum::stat {
 

@@ -15,7 +15,6 @@
 #include <set>
 
 #include "backtrace.hpp"
-#include "descriptor.hpp"
 #include "maps.hpp"
 #include "native.hpp"
 #include "stat/instructions.hpp"
@@ -23,7 +22,8 @@
 #include "stat/layers.hpp"
 #include "stat/lock_table.hpp"
 #include "symbols.hpp"
-#include "text.hpp"
+#include "tools/descriptor.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

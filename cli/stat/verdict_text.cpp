@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "comparison.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "stat/lock_table.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -3,7 +3,7 @@
 // What the rules make their findings of.
 #include "stat/rules/findings.hpp"
 
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

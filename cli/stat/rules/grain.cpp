@@ -13,7 +13,7 @@
 #include "stat/openmp.hpp"
 #include "stat/rules/findings.hpp"
 #include "stat/rules/grain.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

@@ -10,7 +10,7 @@
 #include "stat/facts.hpp"
 #include "stat/rules/findings.hpp"
 #include "stat/rules/grain.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 

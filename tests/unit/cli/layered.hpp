@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "clock.hpp"
 #include "stat/layers.hpp"
+#include "tools/clock.hpp"
 
 using Words = std::vector<std::string>;
 

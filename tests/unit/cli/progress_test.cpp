@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line that `thrum compare` shows while it works (cli/progress.cpp), read from the other end of a terminal.
+// The line that `thrum compare` shows while it works (cli/tools/progress.cpp), read from the other end of a terminal.
 #include <gtest/gtest.h>
 
 #include <regex>

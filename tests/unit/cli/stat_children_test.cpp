@@ -9,13 +9,13 @@
 
 #include <algorithm>
 
-#include "clock.hpp"
 #include "documents.hpp"
 #include "place.hpp"
 #include "stat/child_watch.hpp"
 #include "stat/facts.hpp"
 #include "stat/process_tree.hpp"
 #include "stat/rules.hpp"
+#include "tools/clock.hpp"
 
 namespace {
 

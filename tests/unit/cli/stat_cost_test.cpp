@@ -10,10 +10,10 @@
 #include <map>
 
 #include "child.hpp"
-#include "clock.hpp"
 #include "stat/collect.hpp"
 #include "stat/rules.hpp"
 #include "stat/run.hpp"
+#include "tools/clock.hpp"
 
 namespace {
 

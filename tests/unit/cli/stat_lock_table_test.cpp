@@ -3,11 +3,11 @@
 // The list of runtimes' locks (cli/stat/lock_table.cpp, cli/stat/data/locks.conf), and what the rules make of it.
 #include <gtest/gtest.h>
 
-#include "failure.hpp"
 #include "stat/facts.hpp"
 #include "stat/lock_table.hpp"
 #include "stat/waits.hpp"
 #include "stat_case.hpp"
+#include "tools/failure.hpp"
 
 namespace {
 

@@ -24,12 +24,12 @@
 #include <sstream>
 
 #include "../../refuse_call.h"
-#include "clock.hpp"
-#include "failure.hpp"
 #include "layered.hpp"
 #include "stat/collect.hpp"
 #include "stat/hardware.hpp"
 #include "stat/switches.hpp"
+#include "tools/clock.hpp"
+#include "tools/failure.hpp"
 
 namespace {
 
@@ -812,7 +812,7 @@ TEST(TimerProfile, MakesCallsAgainThatAreBrokenOff) {
     std::string expected, name;
     for (std::string line; std::getline(lines, line);) {
         name = line.substr(0, line.find(':'));
-        EXPECT_EQ(line, name + ": broken off") << "by itself the kernel goes on with it";
+        EXPECT_EQ(line, name + ": broken off") << "by itself the kernel continues it";
         expected += name + ": goes on\n";
     }
     EXPECT_EQ(again.out, expected);

@@ -9,11 +9,11 @@
 #include <fstream>
 
 #include "child.hpp"
-#include "clock.hpp"
 #include "spawn.hpp"
 #include "stat/layers.hpp"
 #include "stat/python.hpp"
 #include "stat/rules.hpp"
+#include "tools/clock.hpp"
 
 namespace {
 

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "documents.hpp"
-#include "failure.hpp"
 #include "place.hpp"
 #include "stat/rate.hpp"
 #include "stat/rules.hpp"
+#include "tools/failure.hpp"
 
 namespace {
 

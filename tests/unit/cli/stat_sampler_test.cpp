@@ -23,8 +23,6 @@
 #include <set>
 
 #include "child.hpp"
-#include "clock.hpp"
-#include "failure.hpp"
 #include "maps.hpp"
 #include "place.hpp"
 #include "process.hpp"
@@ -37,6 +35,8 @@
 #include "stat/task_files.hpp"
 #include "stat/waits.hpp"
 #include "symbols.hpp"
+#include "tools/clock.hpp"
+#include "tools/failure.hpp"
 
 namespace {
 

@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "documents.hpp"
-#include "machine.hpp"
 #include "place.hpp"
 #include "stat/sweep.hpp"
+#include "tools/machine.hpp"
 
 namespace {
 
@@ -321,7 +321,7 @@ TEST(StatUsage, AFileThatCannotBeWrittenCostsNoReport) {
     EXPECT_NE(page.err.find("cannot write /dev/full"), std::string::npos) << page.err;
     const Ended report =
         spawn({"/bin/sh", "-c", "exec \"$0\" stat --no-profile -- /bin/true 2>/dev/full", place().thrum()});
-    EXPECT_EQ(report.code(), 1) << "nobody has it";
+    EXPECT_EQ(report.code(), 1) << "no process has it";
 }
 
 // --- how it ends --------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cli/statistics.hpp: exact values, worked out by hand or found in tables of the sign test.
-#include "statistics.hpp"
+// cli/tools/statistics.hpp: exact values, worked out by hand or found in tables of the sign test.
+#include "tools/statistics.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,6 +31,31 @@ TEST(Statistics, Quantiles) {
     EXPECT_EQ(thrum::quantile({4, 3, 2, 1}, 0.25), 1.75);
     EXPECT_EQ(thrum::quantile({4, 3, 2, 1}, 0), 1);
     EXPECT_EQ(thrum::quantile({4, 3, 2, 1}, 1), 4);
+}
+
+// One that was measured.
+TEST(Statistics, NearestRank) {
+    EXPECT_EQ(thrum::nearest_rank({}, 0.5), 0);
+    EXPECT_EQ(thrum::nearest_rank({3, 1, 4, 2}, 0.5), 2);
+    EXPECT_EQ(thrum::nearest_rank({3, 1, 4, 2}, 0.51), 3);
+    EXPECT_EQ(thrum::nearest_rank(numbers(1000), 0.99), 990);
+    EXPECT_EQ(thrum::nearest_rank(numbers(10), 0), 1);
+    EXPECT_EQ(thrum::nearest_rank(numbers(10), 1), 10);
+}
+
+// Of many cases at once each interval has to be wider, and needs more numbers.
+TEST(Statistics, IntervalsOfManyCases) {
+    EXPECT_FALSE(thrum::has_median_interval(0));
+    EXPECT_FALSE(thrum::has_median_interval(5));
+    EXPECT_TRUE(thrum::has_median_interval(6));
+    EXPECT_FALSE(thrum::has_median_interval(6, 2)); // 1/64 is more than 1.25 %
+    EXPECT_TRUE(thrum::has_median_interval(7, 2));
+    EXPECT_FALSE(thrum::has_median_interval(11, 100));
+    EXPECT_TRUE(thrum::has_median_interval(12, 100));
+    const Interval one = median_interval(numbers(25)), many = median_interval(numbers(25), 100);
+    EXPECT_LT(many.low, one.low);
+    EXPECT_GT(many.high, one.high);
+    EXPECT_EQ(many.median, one.median);
 }
 
 TEST(Statistics, OneOutlierDoesNotMoveTheMedian) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cli/text.hpp: nothing that a program may be called with breaks JSON, HTML or a line.
-#include "text.hpp"
+// cli/tools/text.hpp: nothing that a program may be called with breaks JSON, HTML or a line.
+#include "tools/text.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "tools/json.hpp"
+#include "tools/table.hpp"
 
 namespace {
 
@@ -42,6 +43,17 @@ TEST(Text, JsonLine) {
               R"({"z": 0.5, "a": [1, null, "a,\n\"{"], "none": [], "rounded": 1.235, "whole": 12345678901, )"
               R"("digits": 0.666666667, "count": 7, "nan": null, "inf": null, "absent": null, )"
               R"("address": "0x7f1234"})");
+}
+
+// A character takes one column, whatever its length in UTF-8.
+TEST(Text, Columns) {
+    EXPECT_EQ(thrum::width_of("\xc2\xb5s"), 2U);
+    EXPECT_EQ(thrum::to_left("\xc2\xb5s", 4), "\xc2\xb5s  ");
+    EXPECT_EQ(thrum::to_left("long", 4), "long ") << "never against the next";
+    EXPECT_EQ(thrum::to_right("\xc2\xb5s", 4), "  \xc2\xb5s");
+    EXPECT_EQ(thrum::in_columns({{"name", "n"}, {"", "\xc2\xb5s"}, {"a", "12.5"}}), "name     n\n"
+                                                                                    "        \xc2\xb5s\n"
+                                                                                    "a     12.5\n");
 }
 
 TEST(Text, WhatIsNotUtf8IsReplaced) {

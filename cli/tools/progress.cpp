@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "progress.hpp"
+#include "tools/progress.hpp"
 
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "clock.hpp"
-#include "text.hpp"
+#include "tools/clock.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 
@@ -31,13 +31,37 @@ std::string time_left(double seconds) {
 
 } // namespace
 
-Progress::Progress(bool wanted) : shown_(wanted && can_clear_lines()) {
-    draw();
+PassingLine::PassingLine() : shown_(can_clear_lines()) {}
+
+// The last column stays free: some terminals wrap when it is written to.
+std::size_t PassingLine::room() const {
+    return std::min(kLongest, terminal_columns(STDERR_FILENO) - 1);
 }
 
-Progress::~Progress() {
-    if (shown_)
-        erase(terminal_columns(STDERR_FILENO));
+void PassingLine::show(const std::string &line) {
+    if (!shown_)
+        return;
+    used_ = true;
+    clear();
+    std::fputs(line.c_str(), stderr);
+    std::fflush(stderr);
+    drawn_ = line.size();
+}
+
+// A terminal that has become narrower since has wrapped the line: then it stands on several.
+void PassingLine::clear() {
+    if (!used_)
+        return;
+    const std::size_t columns = terminal_columns(STDERR_FILENO);
+    const std::size_t above = drawn_ > 0 && columns > 0 ? (drawn_ - 1) / columns : 0;
+    if (above > 0)
+        std::fprintf(stderr, "\033[%zuA\r\033[J", above);
+    std::fputs(kClear, stderr);
+    drawn_ = 0;
+}
+
+Progress::Progress(bool wanted) : wanted_(wanted) {
+    draw();
 }
 
 void Progress::set_done(std::size_t runs, double seconds, const std::string &note) {
@@ -49,15 +73,8 @@ void Progress::set_done(std::size_t runs, double seconds, const std::string &not
 }
 
 void Progress::draw() {
-    if (!shown_)
-        return;
-    // The last column stays free: some terminals wrap when it is written to.
-    const std::size_t columns = terminal_columns(STDERR_FILENO), room = std::min(kLongest, columns - 1);
-    erase(columns);
-    const std::string line = text(room);
-    std::fputs(line.c_str(), stderr);
-    std::fflush(stderr);
-    drawn_ = line.size();
+    if (wanted_ && line_.is_shown())
+        line_.show(text(line_.room()));
 }
 
 // What fits: without the bar where there is no room, and then cut.
@@ -75,15 +92,6 @@ std::string Progress::text(std::size_t room) const {
         if (line.size() <= room)
             return line;
     return cut(runs, room);
-}
-
-// A terminal that has become narrower since has wrapped the line: then it stands on several.
-void Progress::erase(std::size_t columns) {
-    const std::size_t above = drawn_ > 0 && columns > 0 ? (drawn_ - 1) / columns : 0;
-    if (above > 0)
-        std::fprintf(stderr, "\033[%zuA\r\033[J", above);
-    std::fputs(kClear, stderr);
-    drawn_ = 0;
 }
 
 } // namespace thrum

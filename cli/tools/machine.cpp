@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine.hpp"
+#include "tools/machine.hpp"
 
 #include <gnu/libc-version.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "clock.hpp"
+#include "tools/clock.hpp"
 
 namespace thrum {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line on the terminal that says how far a comparison is, and is gone in the end. Used by compare.cpp.
+// One line on the terminal that says how far a comparison or a benchmark is, and is gone in the end.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,28 @@
 
 namespace thrum {
 
+// A line on stderr that the next one overwrites. Nothing is shown where stderr is no terminal.
+class PassingLine {
+  public:
+    PassingLine();
+    ~PassingLine() { clear(); }
+    PassingLine(const PassingLine &) = delete;
+    PassingLine &operator=(const PassingLine &) = delete;
+
+    bool is_shown() const { return shown_; }
+    std::size_t room() const; // in columns
+    void show(const std::string &line);
+    void clear();
+
+  private:
+    bool shown_, used_ = false;
+    std::size_t drawn_ = 0; // characters that are on the terminal
+};
+
 class Progress {
   public:
     // Shows nothing where stderr is no terminal, or `wanted` is false.
     explicit Progress(bool wanted);
-    ~Progress(); // clears the line
-    Progress(const Progress &) = delete;
-    Progress &operator=(const Progress &) = delete;
 
     void set_total(std::size_t runs) { total_ = runs; }
     // `seconds`: what a run takes, as far as one knows. Draws.
@@ -23,10 +38,9 @@ class Progress {
 
   private:
     std::string text(std::size_t room) const;
-    void erase(std::size_t columns);
 
-    bool shown_;
-    std::size_t drawn_ = 0; // characters that are on the terminal
+    PassingLine line_;
+    bool wanted_;
     std::size_t total_ = 0, done_ = 0;
     std::string note_ = "warming up";
     double each_ = 0, since_ = 0; // of a run; when the last one was done

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine that was measured on, and what others did on it meanwhile. Used by compare.cpp.
+// The machine that was measured on, and what others did on it meanwhile. Used by `thrum compare`, `thrum stat` and the benchmarks.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page.hpp"
+#include "tools/page.hpp"
 
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command_line.hpp"
+#include "tools/command_line.hpp"
 
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "failure.hpp"
-#include "text.hpp"
+#include "tools/failure.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 
@@ -42,13 +42,18 @@ std::string help_text(const CLI::App &app) {
     return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
 }
 
-// What is wrong with the command line, in our words where CLI11's would puzzle.
+bool has_commands(const CLI::App &app) {
+    return !app.get_subcommands([](const CLI::App *) { return true; }).empty();
+}
+
+} // namespace
+
 std::string describe(const CLI::App &app, const CLI::ParseError &error) {
     const std::vector<std::string> extra = app.remaining(true);
     if (dynamic_cast<const CLI::ExtrasError *>(&error) != nullptr && !extra.empty()) {
         if (extra.front()[0] == '-')
             return "unknown option '" + extra.front() + "'";
-        if (app.get_subcommands().empty())
+        if (app.get_subcommands().empty() && has_commands(app))
             return "there is no command '" + extra.front() + "'";
         return "one argument too many: '" + extra.front() + "'";
     }
@@ -60,8 +65,6 @@ std::string describe(const CLI::App &app, const CLI::ParseError &error) {
         return text.substr(0, at) + " needs a value";
     return text;
 }
-
-} // namespace
 
 void Command::flag(const std::string &names, const std::string &help, bool &flag) {
     app_->add_flag(names, flag, help)->disable_flag_override();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "descriptor.hpp"
+#include "tools/descriptor.hpp"
 
 #include <fcntl.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "failure.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum {
 

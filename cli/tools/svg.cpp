@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "svg.hpp"
+#include "tools/svg.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum {
 

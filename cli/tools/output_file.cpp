@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output_file.hpp"
+#include "tools/output_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "failure.hpp"
+#include "tools/failure.hpp"
 
 namespace thrum {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "machine.hpp"
+#include "tools/machine.hpp"
 
 namespace thrum {
 

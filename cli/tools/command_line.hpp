@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line: subcommands, their options and their help. A front for CLI11, which command_line.cpp alone includes:
-// its headers take longer to compile than all of the rest of a subcommand.
+// The command line: subcommands, their options and their help. A front for CLI11, whose headers take longer to compile than
+// all of the rest of a subcommand: only command_line.cpp and the benchmarks' options.cpp include them.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,13 @@
 
 namespace CLI {
 class App;
-}
+class ParseError;
+} // namespace CLI
 
 namespace thrum {
+
+// What is wrong with the command line, in our words where CLI11's would puzzle.
+std::string describe(const CLI::App &app, const CLI::ParseError &error);
 
 // What the help says of a command, besides its options.
 struct Explanation {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "text.hpp"
+#include "tools/text.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -8,11 +8,14 @@
 
 namespace thrum {
 
-// Of CLOCK_MONOTONIC.
-inline double seconds_now() {
+inline double seconds_on(clockid_t clock) {
     timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+inline double seconds_now() {
+    return seconds_on(CLOCK_MONOTONIC);
 }
 
 inline double seconds_of(const timeval &time) {
