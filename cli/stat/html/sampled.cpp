@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the time of the sampled run went: what threads did, the waits and their locks, the CPU profile.
+#include <algorithm>
+#include <map>
+
+#include "stat/facts.hpp"
+#include "stat/html/html.hpp"
+#include "stat/names.hpp"
+#include "stat/stat_plot.hpp"
+#include "tools/page.hpp"
+#include "tools/text.hpp"
+
+namespace thrum::stat::html {
+
+namespace {
+
+constexpr std::size_t kChain = 10; // functions of a stack in a table
+
+// Strong colours first, from the left; waits that cost nothing at the end.
+constexpr Doing kOrder[] = {Doing::kRunning,     Doing::kKernel,   Doing::kLockWait, Doing::kRunnable,
+                            Doing::kInputOutput, Doing::kJoinWait, Doing::kIdleWait, Doing::kSleep};
+
+std::string keys_of(const std::vector<Part> &parts) {
+    double sum = 0;
+    for (const Part &part : parts)
+        sum += part.seconds;
+    std::string items;
+    for (const Part &part : parts)
+        if (part.seconds > 0)
+            items += key(part.style, part.name + " " + time_text(part.seconds) + " (" +
+                                         percent(part.seconds / sum) + ")");
+    return keys(items);
+}
+
+std::string parts(const std::string &title, const std::vector<Part> &parts) {
+    const std::string picture = plot_parts(title, parts);
+    return picture.empty() ? "" : html_element("h3", title) + "\n" + wide("parts", picture) + keys_of(parts);
+}
+
+std::string site_rows(const Report &report, const std::vector<Site> &sites) {
+    std::string rows = "<tr><th>share</th><th>samples</th><th>time</th><th></th></tr>\n";
+    for (std::size_t i = 0; i < std::min(sites.size(), kRows); i++) {
+        const Site &site = sites[i];
+        const Lock *lock = lock_of(report, site);
+        rows += "<tr>" + html_element("td", percent(site.share)) +
+                html_element("td", std::to_string(site.samples)) +
+                html_element("td", time_text(site.seconds)) + "<td class=\"words\">" +
+                html_element("code", chain_of(site.stack, kChain)) +
+                (lock == nullptr ? "" : "<br><small>lock: " + html_text(lock->text) + "</small>") +
+                (site.calls ? "<br><small>" + counted(static_cast<double>(*site.calls), "wait") +
+                                  (report.exact_estimated ? ", the time by estimate" : "") + "</small>"
+                            : "") +
+                "</td></tr>\n";
+    }
+    return rows;
+}
+
+std::string lock_row(const LockUse &use) {
+    std::string place = use.lock.symbol;
+    if (!use.lock.module.empty())
+        place += (place.empty() ? "" : " in ") + use.lock.module;
+    return "<tr><td class=\"words\">" + html_text(use.lock.text) +
+           (place.empty() ? "" : "<br><small>" + html_text(place) + "</small>") + "</td>" +
+           html_element("td", key_of(use.lock.kind)) + html_element("td", percent(use.share)) +
+           html_element("td", time_text(use.seconds)) +
+           html_element("td", use.waits ? std::to_string(*use.waits) : "not counted") +
+           html_element("td", use.waiters_most > 0 ? std::to_string(use.threads) : "not seen") +
+           html_element("td", use.waiters_most > 0 ? number_text(use.waiters_mean, 1) + " / " +
+                                                         std::to_string(use.waiters_most)
+                                                   : "not seen") +
+           "</tr>\n";
+}
+
+// A function's own share, without what it calls.
+struct Burn {
+    std::string place;
+    double one = 0, most = 0;
+};
+
+std::vector<Burn> burns_of(const Report &report) {
+    std::map<std::string, Burn> by_name;
+    const auto add = [&by_name](const std::vector<Site> &sites, double Burn::*share) {
+        for (const Site &site : sites)
+            if (!site.stack.empty()) {
+                const Frame &frame = site.stack.front();
+                Burn &burn = by_name[frame_name(frame) + '\n' + frame.module];
+                burn.place = frame_name(frame) + (frame.module.empty() ? "" : " (" + frame.module + ")");
+                burn.*share += site.share;
+            }
+    };
+    add(report.burns_one, &Burn::one);
+    add(report.burns, &Burn::most);
+    std::vector<Burn> burns;
+    for (auto &[name, burn] : by_name)
+        burns.push_back(std::move(burn));
+    std::stable_sort(burns.begin(), burns.end(), [](const Burn &a, const Burn &b) {
+        return std::max(a.one, a.most) > std::max(b.one, b.most);
+    });
+    return burns;
+}
+
+std::string share_cells(double share) {
+    return html_element("td", percent(share)) + "<td class=\"bar\">" + plot_share(share, "running") + "</td>";
+}
+
+} // namespace
+
+std::string icicle(const std::string &what, const std::vector<Site> &sites) {
+    const std::string picture = plot_icicle(what, sites);
+    if (picture.empty())
+        return "";
+    const bool cut = std::any_of(sites.begin(), sites.end(),
+                                 [](const Site &site) { return site.stack.size() > kIcicleRows; });
+    return wide("wide", picture) +
+           keys(key("own", "the program's own code") + key("library", "a library's")) +
+           (cut ? note("Of the deepest stacks, only the innermost " + std::to_string(kIcicleRows) +
+                       " functions are shown.")
+                : "");
+}
+
+std::string where_time_went(const Report &report) {
+    std::vector<Part> doing;
+    for (const Doing one : kOrder)
+        doing.push_back({key_of(one), name_of(one), report.doing[static_cast<int>(one)]});
+    std::string text = parts("The time of all threads, in sum, as sampled", doing);
+    if (!report.points.empty()) {
+        const Point &last = report.points.back();
+        std::vector<Part> used = {{"user", "in the program", last.user},
+                                  {"kernel", "in the kernel", last.system}};
+        if (!kernel_share(last))
+            used = {{"user", "in the program and the kernel (too little to tell apart)", last.cpu()}};
+        text += parts(std::string(report.is_bare ? "CPU time of the bare runs" : "CPU time of the run") +
+                          (last.threads > 0 ? " with " + counted(last.threads, "thread") : ""),
+                      used);
+    }
+    return text;
+}
+
+std::string timeline(const Report &report) {
+    const std::string picture = plot_timeline(report);
+    if (picture.empty())
+        return "";
+    std::string items;
+    for (const Doing one : kOrder)
+        if (report.doing[static_cast<int>(one)] > 0)
+            items += key(key_of(one), name_of(one));
+    const std::size_t all = report.threads.size();
+    return wide("wide", picture) + keys(items) +
+           (all > kTimelineRows
+                ? note("The " + std::to_string(kTimelineRows) + " of " +
+                       counted(static_cast<double>(all), "thread") + " that were seen longest.")
+                : "");
+}
+
+std::string waits(const Report &report) {
+    std::string text;
+    if (!report.waits.empty())
+        text += icicle("waiting for locks", report.waits) + html_table("", site_rows(report, report.waits)) +
+                more(report.waits.size(), kRows);
+    if (const std::string others = icicle("all other waits", report.others); !others.empty())
+        text += "<details><summary>Waits for threads to end, for work, and for input and output</summary>\n" +
+                others + "</details>\n";
+    return text;
+}
+
+std::string locks(const Report &report) {
+    if (report.locks.empty())
+        return "";
+    std::string rows = "<tr><th>lock</th><th>where</th><th>share</th><th>waited</th><th>waits</th>"
+                       "<th>threads</th><th>at once</th></tr>\n";
+    for (std::size_t i = 0; i < std::min(report.locks.size(), kRows); i++)
+        rows += lock_row(report.locks[i]);
+    return html_table("", rows) + more(report.locks.size(), kRows) +
+           note("Waited: by all threads in sum. At once: threads that waited for it at the same time, mean / "
+                "maximum, while one did.");
+}
+
+std::string profile(const Report &report) {
+    const std::vector<Burn> burns = burns_of(report);
+    if (burns.empty())
+        return "";
+    const bool both = !report.burns_one.empty() && !report.points.empty();
+    const std::string most = threads_line(report.sampled_threads),
+                      one = both ? threads_line(report.points.front().threads) : "";
+    std::string rows = "<tr><th>function</th>" +
+                       (both ? "<th colspan=\"2\">" + html_text(one) + "</th>" : "") + "<th colspan=\"2\">" +
+                       html_text(most) + "</th></tr>\n";
+    for (std::size_t i = 0; i < std::min(burns.size(), kRows); i++)
+        rows += "<tr><td class=\"words\">" + html_element("code", burns[i].place) + "</td>" +
+                (both ? share_cells(burns[i].one) : "") + share_cells(burns[i].most) + "</tr>\n";
+    const std::string stacks = (both ? icicle("CPU time, " + one, report.burns_one) + "<br>\n" : "") +
+                               icicle("CPU time, " + most, report.burns);
+    return html_table("", rows) + more(burns.size(), kRows) +
+           note(
+               "Shares of CPU time, each function without its callees. Sampled by: " + report.profile_source +
+               ", " + counted(static_cast<double>(samples_of(report.burns)), "sample") + ".") +
+           "<details><summary>Stacks</summary>\n" + stacks + "</details>\n";
+}
+
+} // namespace thrum::stat::html
