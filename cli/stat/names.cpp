@@ -21,16 +21,10 @@ std::string in_module(const Frame &frame) {
 } // namespace
 
 const char *name_of(Doing doing) {
-    switch (doing) {
-    case Doing::kRunning: return "running";
-    case Doing::kRunnable: return "runnable";
-    case Doing::kLockWait: return "lock wait";
-    case Doing::kJoinWait: return "join wait";
-    case Doing::kIdleWait: return "idle wait";
-    case Doing::kSleep: return "sleep";
-    case Doing::kInputOutput: return "input and output";
-    default: return "kernel";
-    }
+#define THRUM_STAT_NAME(doing, name, key) name,
+    static const char *const names[] = {THRUM_STAT_DOINGS(THRUM_STAT_NAME)};
+#undef THRUM_STAT_NAME
+    return names[static_cast<std::size_t>(std::min(doing, Doing::kKernel))];
 }
 
 const char *name_of(Confidence confidence) {
@@ -42,16 +36,10 @@ const char *name_of(Confidence confidence) {
 }
 
 const char *key_of(Doing doing) {
-    switch (doing) {
-    case Doing::kRunning: return "running";
-    case Doing::kRunnable: return "runnable";
-    case Doing::kLockWait: return "lock_wait";
-    case Doing::kJoinWait: return "join_wait";
-    case Doing::kIdleWait: return "idle_wait";
-    case Doing::kSleep: return "sleep";
-    case Doing::kInputOutput: return "input_output";
-    default: return "kernel";
-    }
+#define THRUM_STAT_KEY(doing, name, key) key,
+    static const char *const keys[] = {THRUM_STAT_DOINGS(THRUM_STAT_KEY)};
+#undef THRUM_STAT_KEY
+    return keys[static_cast<std::size_t>(std::min(doing, Doing::kKernel))];
 }
 
 const char *key_of(LockKind kind) {

@@ -45,18 +45,20 @@ struct Lock {
     std::string text;         // all of this for a reader: "libc.so.6 .data (static lock inside libc)"
 };
 
-// What a thread was doing when it was looked at.
-enum class Doing : std::uint8_t {
-    kRunning,  // on a CPU
-    kRunnable, // wanted one and had none
-    kLockWait, // waited for a lock
-    kJoinWait, // for a thread to end
-    kIdleWait, // for a condition, an event or a message: for work
-    kSleep,
-    kInputOutput,
-    kKernel, // some other system call, or uninterruptible
-    kDoings,
-};
+// What a thread was doing when it was looked at: with its name in sentences, and in --json and style sheets.
+#define THRUM_STAT_DOINGS(DOING)                                                                             \
+    DOING(kRunning, "running", "running")                                                                    \
+    DOING(kRunnable, "runnable", "runnable") /* wanted a CPU and had none */                                 \
+    DOING(kLockWait, "lock wait", "lock_wait")                                                               \
+    DOING(kJoinWait, "join wait", "join_wait") /* for a thread to end */                                     \
+    DOING(kIdleWait, "idle wait", "idle_wait") /* for a condition, an event or a message: for work */        \
+    DOING(kSleep, "sleep", "sleep")                                                                          \
+    DOING(kInputOutput, "input and output", "input_output")                                                  \
+    DOING(kKernel, "kernel", "kernel") /* some other system call, or uninterruptible */
+
+#define THRUM_STAT_DOING(doing, name, key) doing,
+enum class Doing : std::uint8_t { THRUM_STAT_DOINGS(THRUM_STAT_DOING) kDoings };
+#undef THRUM_STAT_DOING
 const char *name_of(Doing doing); // "running", "runnable", "lock wait", ...
 
 // Many threads waiting (or burning CPU time) in the same stack.

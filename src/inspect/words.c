@@ -5,29 +5,9 @@
 #include "inspect/inspect.h"
 
 const char *inspect_awaits(uint8_t awaits) {
-    static const char *const words[AWAITS_KINDS] = {
-        [AWAITS_NOTHING] = "nothing",
-        [AWAITS_TIME] = "a time",
-        [AWAITS_RESUME] = "thrum_resume",
-        [AWAITS_END] = "the end of",
-        [AWAITS_CALL] = "a blocking call",
-        [AWAITS_WORKER] = "the end of a worker",
-        [AWAITS_WORK] = "work for",
-        [AWAITS_ANY] = "any of several",
-        [AWAITS_MUTEX] = "mutex",
-        [AWAITS_COND] = "condition",
-        [AWAITS_READ] = "rwlock (read)",
-        [AWAITS_WRITE] = "rwlock (write)",
-        [AWAITS_SEM] = "semaphore",
-        [AWAITS_BARRIER] = "barrier",
-        [AWAITS_EVENT] = "event",
-        [AWAITS_LATCH] = "latch",
-        [AWAITS_EVENTUAL] = "eventual",
-        [AWAITS_FUTURE] = "future",
-        [AWAITS_ONCE] = "once",
-        [AWAITS_SEND] = "channel (send)",
-        [AWAITS_RECEIVE] = "channel (receive)",
-    };
+#define WORDS_OF_KIND(name, words, function) words,
+    static const char *const words[AWAITS_KINDS] = {AWAITS_LIST(WORDS_OF_KIND)};
+#undef WORDS_OF_KIND
     return awaits < AWAITS_KINDS ? words[awaits] : "?";
 }
 

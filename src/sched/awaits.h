@@ -13,30 +13,34 @@
 
 #include <stdint.h>
 
-enum awaits {
-    AWAITS_NOTHING,
-    AWAITS_TIME,   /* thrum_sleep */
-    AWAITS_RESUME, /* thrum_suspend */
-    AWAITS_END,    /* of a unit */
-    AWAITS_CALL,   /* thrum_blocking */
-    AWAITS_WORKER, /* thrum_worker_stop: that one's end */
-    AWAITS_WORK,   /* thrum_sched_idle of a scheduler that is stacked */
-    AWAITS_ANY,    /* thrum_wait_any: nothing alone */
-    AWAITS_MUTEX,
-    AWAITS_COND,
-    AWAITS_READ, /* of a readers-writer lock */
-    AWAITS_WRITE,
-    AWAITS_SEM,
-    AWAITS_BARRIER,
-    AWAITS_EVENT,
-    AWAITS_LATCH,
-    AWAITS_EVENTUAL,
-    AWAITS_FUTURE,
-    AWAITS_ONCE,
-    AWAITS_SEND, /* to a channel */
-    AWAITS_RECEIVE,
-    AWAITS_KINDS
-};
+/* Each kind: how thrum_dump and `thrum ps` say it, and the public function in which a unit waits so; of several, the plain
+ * one. The enum, words.c (src/inspect) and may_wait.c are made of this list. */
+#define AWAITS_LIST(KIND)                                                                                    \
+    KIND(NOTHING, "nothing", "a call that waits")                                                            \
+    KIND(TIME, "a time", "thrum_sleep")                                                                      \
+    KIND(RESUME, "thrum_resume", "thrum_suspend")                                                            \
+    KIND(END, "the end of", "thrum_join")                                                                    \
+    KIND(CALL, "a blocking call", "thrum_blocking")                                                          \
+    KIND(WORKER, "the end of a worker", "thrum_worker_stop")                                                 \
+    KIND(WORK, "work for", "thrum_sched_idle")    /* of a scheduler that is stacked */                       \
+    KIND(ANY, "any of several", "thrum_wait_any") /* nothing alone */                                        \
+    KIND(MUTEX, "mutex", "thrum_mutex_lock")                                                                 \
+    KIND(COND, "condition", "thrum_cond_wait")                                                               \
+    KIND(READ, "rwlock (read)", "thrum_rwlock_read_lock")                                                    \
+    KIND(WRITE, "rwlock (write)", "thrum_rwlock_write_lock")                                                 \
+    KIND(SEM, "semaphore", "thrum_sem_wait")                                                                 \
+    KIND(BARRIER, "barrier", "thrum_barrier_wait")                                                           \
+    KIND(EVENT, "event", "thrum_event_wait")                                                                 \
+    KIND(LATCH, "latch", "thrum_latch_wait")                                                                 \
+    KIND(EVENTUAL, "eventual", "thrum_eventual_get")                                                         \
+    KIND(FUTURE, "future", "thrum_future_wait")                                                              \
+    KIND(ONCE, "once", "thrum_once_call")                                                                    \
+    KIND(SEND, "channel (send)", "thrum_channel_send")                                                       \
+    KIND(RECEIVE, "channel (receive)", "thrum_channel_receive")
+
+#define AWAITS_OF_KIND(name, words, function) AWAITS_##name,
+enum awaits { AWAITS_LIST(AWAITS_OF_KIND) AWAITS_KINDS };
+#undef AWAITS_OF_KIND
 
 enum { AWAITS_SHIFT = 56 };
 #define AWAITS_TIMED (UINT64_C(1) << 63)
