@@ -13,22 +13,19 @@
 
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "tools/failure.hpp"
+
 namespace bench {
 
 // What ends a benchmark: one line, and an exit code.
-class Failure : public std::runtime_error {
+class Failure : public thrum::Failure {
   public:
-    static constexpr int kUsage = 2;
-    explicit Failure(const std::string &what, int code = 1) : std::runtime_error(what), code_(code) {}
-    int code() const { return code_; }
-
-  private:
-    int code_;
+    static constexpr int kUsage = thrum::kUsage;
+    explicit Failure(const std::string &what, int code = thrum::kFailed) : thrum::Failure(code, what) {}
 };
 
 // --- options -----------------------------------------------------------------------------------------------
@@ -55,6 +52,9 @@ struct Flag {
     const char *help;
 };
 
+// Of a benchmark with limits (verdict.hpp).
+inline constexpr Flag kCheck = {"--check", "End with status 3 if a target is missed, undecided ones aside"};
+
 struct Description {
     const char *name;
     const char *about;
@@ -67,7 +67,7 @@ struct Description {
 
 struct Options {
     std::string name;
-    bool json = false, quick = false;
+    bool json = false, quick = false, check = false;
     std::string save;            // a path for the JSON; empty: none
     std::string library;         // its path; empty where none is measured
     std::vector<double> numbers; // in the order of the description
@@ -156,9 +156,6 @@ struct Estimate {
 };
 
 Estimate estimate(std::vector<double> values, std::size_t cases = 1);
-
-// Whether so many values can say that.
-bool are_enough(std::size_t values, std::size_t cases = 1);
 
 // The smallest of the values that at least so much of them, 0 to 1, does not exceed. They are put in order; a Failure if
 // there are none.

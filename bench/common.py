@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks in Python share (server, bert): options, pairs of runs without and with the library,
-medians with their intervals, and a report as a table or as JSON. The same as common.cpp, to the letter of
+medians with their intervals, and a report as a table or as JSON. The same as common.hpp, to the letter of
 the JSON; common.hpp says how they measure.
 """
 import argparse
@@ -96,7 +96,7 @@ def check_reuse(cached, reused):
 
 
 def run_pairs(rounds, run):
-    """Calls run(False) and run(True), which is with the library, `rounds` times; who is first alternates."""
+    """Calls run(False) and run(True), which is with the library, `rounds` times; which is first alternates."""
     pairs = []
     for turn in range(rounds):
         progress(f"pair {turn + 1} of {rounds}")

@@ -2,7 +2,7 @@
 //
 // CPU time and wall time of one pthread_create + pthread_join of a thread that does nothing, with one
 // creator: without the library, with it, and with it switched off (what its interposers cost where every
-// thread is a real one). One thread at a time, and sixteen: then the creator goes on creating while the first
+// thread is a real one). One thread at a time, and sixteen: then the creator continues to create while the first
 // ones run. And what is asked of the CPU time where one pair takes turns on one CPU, the thread asleep in between, and
 // where it spins on two.
 #include <sched.h>
@@ -159,11 +159,10 @@ void body(const bench::Options &options) {
     report.add(table);
     bench::Verdicts verdicts;
     report.add(cpu_table(options, verdicts));
-    report.note("CPU time: " + verdicts.text() +
-                ". Context switches are those with the cache; where the two spin "
-                "there are next to none, or they did not.");
-    report.print();
-    verdicts.check(options.flags[0]);
+    report.note(
+        "Context switches are those with the cache; where the two spin there are next to none, or they did "
+        "not.");
+    bench::conclude(&report, options, {{verdicts, "CPU time"}});
 }
 
 } // namespace

@@ -168,12 +168,9 @@ void body(const CreatorLoop &loop, const Options &options) {
         report.add(table_of(loop, options, creators, n, verdicts));
     report.note("× default: times more threads per second, or times less CPU time; below 1 the cache loses.");
     report.note("kernel: system time in % of user and system time.");
-    if (!loop.targets.empty())
-        report.note("targets: " + verdicts.text() + ".");
     if (*loop.paper != '\0')
         report.note(loop.paper);
-    report.print();
-    verdicts.check(options.flags[0]);
+    conclude(&report, options, verdicts);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who gets the CPU: threads that wait often, or sleep, beside as many that compute as there are workers, with the default
+// Which threads get the CPU: those that wait often, or sleep, beside as many that compute as there are workers, with the default
 // slice. How much of their speed without these the former keep, how much of theirs the latter, how late sleepers are; and
 // the same of Go, where the target bench-peers has built it. Each measurement is a process of its own.
 #include <algorithm>
@@ -341,9 +341,7 @@ void body(const bench::Options &options) {
                 "without the pairs.");
     if (!run.has_go())
         report.note("Go is not there: it needs Go, and the target bench-peers.");
-    report.note("By the limits: " + verdicts.text() + ".");
-    report.print();
-    verdicts.check(options.flags[0]);
+    bench::conclude(&report, options, verdicts);
 }
 
 } // namespace
@@ -352,7 +350,7 @@ int main(int argc, char **argv) {
     return bench::main_of(
         argc, argv,
         {"fairness",
-         "Who gets the CPU: threads of libthrum that wait often or sleep, beside threads that compute.",
+         "Which threads get the CPU: those of libthrum that wait often or sleep, beside threads that compute.",
          {{"--rounds", "Measurements of each row", 1, 7, 15, 1, 1000},
           {"--seconds", "How long each measures, s", 0.1, 1, 2, 0.01, 1000},
           {"--sleepers", "How many sleep", 20, 200, 200, 1, 1e5},

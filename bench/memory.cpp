@@ -108,11 +108,8 @@ void body(const bench::Options &options) {
                               bench::estimate(left.cached_tasks).median, tasks_ratio,
                               std::string(tasks.at_most(tasks_ratio, limit, rounds))});
     }
-    report.note("limit of 1.2 unless told: memory " + memory.text() + "; tasks " + tasks.text() + ".");
     report.add(table);
-    report.print();
-    memory.check(options.flags[0]);
-    tasks.check(options.flags[0]);
+    bench::conclude(&report, options, {{memory, "memory"}, {tasks, "tasks"}});
 }
 
 } // namespace

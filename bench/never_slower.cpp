@@ -128,17 +128,12 @@ void body(const bench::Options &options) {
                               bench::of_plain(pairs, bench::cpu_ms).median, cpu_ratio,
                               std::string(cpu.at_most(cpu_ratio, limit, settings.pairs))});
     }
-    char limit_text[32];
-    std::snprintf(limit_text, sizeof limit_text, "%g", limit);
-    report.note("limit of " + std::string(limit_text) + ": wall time " + wall.text() + "; CPU time " +
-                cpu.text() + ".");
     report.note("A job of a millisecond is " + settings.iterations(1) +
                 " iterations, in both halves of a pair.");
     if (settings.pairs < 30)
         report.note("Fewer than 30 pairs: the verdicts say little.");
     report.add(table);
-    report.print();
-    wall.check(options.flags[0]); // of CPU time nothing is asked
+    bench::conclude(&report, options, {{wall, "wall time"}, {cpu, "CPU time", false}});
 }
 
 } // namespace

@@ -282,9 +282,7 @@ void body(const bench::Options &options) {
         "Two workers. Many alive: a spawn until the thread waits, having used a thread-local of its own.");
     report.note("Resident memory is the process's; what the kernel keeps of a kernel thread, some 23 KiB, is "
                 "not counted.");
-    report.note("By the limits: " + verdicts.text() + ".");
-    report.print();
-    verdicts.check(options.flags[0]);
+    bench::conclude(&report, options, verdicts);
 }
 
 } // namespace

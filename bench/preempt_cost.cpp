@@ -271,11 +271,8 @@ void body(const bench::Options &options) {
     report.note("10th percentile: what is left where other processes want the CPU too, which the kernel then "
                 "runs in between, "
                 "often for less than 150 us.");
-    report.note("The aims: lend and own-tls at most 1.05 of yield, no mode above 1.5 of the kernel's. By the "
-                "limits: " +
-                verdicts.text() + ".");
-    report.print();
-    verdicts.check(options.flags[0]);
+    report.note("The aims: lend and own-tls at most 1.05 of yield, no mode above 1.5 of the kernel's.");
+    bench::conclude(&report, options, verdicts);
 }
 
 } // namespace

@@ -273,9 +273,7 @@ void body(const bench::Options &options) {
     waits.rows.push_back({row.how, added, std::string(verdicts.at_most(added, options.numbers[5], rounds))});
     report.add(table);
     report.add(waits);
-    report.note("limits: " + verdicts.text() + ".");
-    report.print();
-    verdicts.check(options.flags[0]);
+    bench::conclude(&report, options, verdicts);
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 //
 // What libthrum's operations cost: nanoseconds of CPU and of wall time, with one worker and with two, beside the
 // targets that were set for them, and with --peers beside what the same costs in other runtimes, measured in the same
-// run in turns. With --armed, what it costs that threads may be preempted: the same where nobody is,
+// run in turns. With --armed, what it costs that threads may be preempted: the same where none is,
 // whether or not a row gives it a reason to. With --traced, what the event trace costs. peers/workloads.hpp says what
 // each row does and what counts as one operation; every number is measured in a process of its own, peers/NAME.
 #include <sys/wait.h>
@@ -420,7 +420,7 @@ void compare(const Run &run, bench::Report *report) {
 }
 
 void body(const bench::Options &options) {
-    if (options.flags[3] && !options.flags[1] && !options.flags[kFloorFlag])
+    if (options.check && !options.flags[1] && !options.flags[kFloorFlag])
         throw bench::Failure("--check wants --armed or --floor, whose ratios it is about",
                              bench::Failure::kUsage);
     Run run(options);
@@ -437,22 +437,17 @@ void body(const bench::Options &options) {
             report.note(kVariants[i].note);
         }
     if (options.flags[1])
-        report.note("The aim: with preemption at most 1.03, but for what it reorders, and for starting it. "
-                    "By the limit: " +
-                    verdicts.text() + ".");
+        report.note("The aim: with preemption at most 1.03, but for what it reorders, and for starting it.");
     const bool has_floor =
         std::find(run.runtimes().begin(), run.runtimes().end(), kFloor) != run.runtimes().end();
     if (options.flags[kFloorFlag] && has_floor) {
         report.add(to_floor(run, &verdicts));
         report.note("The floor is a runtime without features (bench/floor.h). The ratios are taken within "
-                    "each round. By the "
-                    "limits: " +
-                    verdicts.text() + ".");
+                    "each round.");
     }
     for (const std::string &note : run.notes())
         report.note(note);
-    report.print();
-    verdicts.check(options.flags[3]);
+    bench::conclude(&report, options, verdicts);
 }
 
 } // namespace

@@ -219,8 +219,7 @@ void body(const bench::Options &options) {
     report.note("The error is the largest of all results to LAPACK's dpotrf, in the Frobenius norm.");
     if (run.option(kMembers) > run.option(kWorkers))
         report.note("Gangs that cooperate are left out: a team has more members than there are workers.");
-    report.print();
-    verdicts.check(options.flags[0]);
+    bench::conclude(&report, options, verdicts);
 }
 
 } // namespace
