@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned kInFlight = 64;
 
 // A thread that has posted still needs a while to end. Where the kernel has too many of those, the creator
-// lets them go on.
+// lets them continue.
 void detach_one(sem_t *places) {
     for (;;) {
         try {

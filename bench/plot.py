@@ -8,7 +8,7 @@
 
 and what the experiments of the case study measured (casestudy/figure.py), and bench/growth, whose figures are several:
 TARGET-threads and so on (growth/figure.py), what preemption costs (preempt_figure.py), tail_latency (tail/figure.py),
-bench/cholesky (cholesky/figure.py), and simulations that are analysed while they go on (insitu/figure.py). The bars are
+bench/cholesky (cholesky/figure.py), and simulations that are analysed while they run (insitu/figure.py). The bars are
 the intervals of the medians, which the table has in brackets. The only use of matplotlib; python3-matplotlib of Debian belongs to /usr/bin/python3, hence the first line.
 """
 import json

@@ -9,7 +9,7 @@
 //     chained     one has a timer, and each handler sends the signal to the next one
 //
 // Measured is what a tick takes from the thread that it interrupts, from the last stamp of its loop before to the first one
-// after: delivery, handler and return. A tick in which the kernel ran somebody else as well is left out, and counted: with
+// after: delivery, handler and return. A tick in which the kernel ran another thread as well is left out, and counted: with
 // more threads than CPUs most are of that kind. What is measured there is delivery when CPUs are oversubscribed, to threads
 // that run and to threads that wait for one, and not what as many CPUs would have to pay, whose interrupts meet in the
 // kernel. Each thread stays on one CPU, as workers of the paper that has these four forms do.

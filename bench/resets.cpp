@@ -4,7 +4,7 @@
 //
 // 1. System calls per create + join, counted by strace, by name. Each count is the difference between a long
 //    and a short run, divided by the threads in between, so that starting and ending the program drops out.
-//    Tracing slows the program down, so how often somebody sleeps (futex) is not what it is without.
+//    Tracing slows the program down, so how often a thread sleeps (futex) is not what it is without.
 // 2. CPU time per create + join that leaving one row of docs/internals/soundness.md out saves (THRUM_SKIP), in turns
 //    with leaving nothing out. That needs a library built with THRUM_DEBUG=ON, best with optimisation as well.
 //    The row "(nothing)" compares the same with the same: what it shows is noise, and so is anything not

@@ -254,7 +254,7 @@ def check_resets(result):
 
 
 def check_policies(result):
-    """What does not depend on the time: who is kept when there is no policy, or a limit."""
+    """What does not depend on the time: what is kept when there is no policy, or a limit."""
     idle = {row["policy"]: row["idle"] for row in result["tables"]["policies"]["rows"]}
     expect(idle["keep all"] >= 64 and 0 < idle["at most 8"] <= 8, f"idle afterwards: {idle}")
 

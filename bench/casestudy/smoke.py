@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test bench.casestudy: runs each experiment of the case study at its smallest, as bench.smoke does the other
-benchmarks. Times are judged in one direction only: who sleeps takes at least so long. Usage: smoke.py BUILD_FOLDER/bench
+benchmarks. Times are judged in one direction only: a thread that sleeps takes at least so long. Usage: smoke.py BUILD_FOLDER/bench
 """
 import os
 import sys

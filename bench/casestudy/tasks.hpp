@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tasks of the case study, and who runs them: a number of kernel threads, or user-level threads on a number of
+// The tasks of the case study, and what runs them: a number of kernel threads, or user-level threads on a number of
 // workers. Every measurement is a process of its own that does this and nothing else:
 //
 //     PROGRAM --work CREW SIZE TASKS ACTION...        go CREW SIZE TASKS ACTION...

@@ -15,7 +15,7 @@ from smoke import INTERVAL, NUMBER, expect, run  # noqa: E402
 
 NAME, STUCK = "cholesky", "ULTs, cooperative"
 PREEMPTED = {"ULTs, lend, 0.1 ms", "gang, lend, 0.1 ms",
-             *(f"{who}, {slice_}" for who in ("ULTs, lend", "ULTs, own-tls", "ULTs, klt", "gang, lend")
+             *(f"{arm}, {slice_}" for arm in ("ULTs, lend", "ULTs, own-tls", "ULTs, klt", "gang, lend")
                for slice_ in ("1 ms", "10 ms"))}
 ARMS = {"OS threads, flat", "ULTs, flat", "OS threads, nested", "ULTs, cooperative, barrier patched", *PREEMPTED}
 GANG = "gang, cooperative"  # where teams fit
@@ -44,7 +44,7 @@ def check_ended(row):
         return
     expect(row["outcome"] == "ended", f"it has not ended: {row}")
     expect(0 <= row["error"] * 1e-16 < ROUNDING, f"error: {row}")
-    # A team of four on two workers cannot meet unless somebody is preempted.
+    # A team of four on two workers cannot meet unless a thread is preempted.
     expect((row["preemptions"] > 0) == (row["arm"] in PREEMPTED), f"preemptions: {row}")
 
 

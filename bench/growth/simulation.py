@@ -8,8 +8,8 @@ is what bench/growth measured here (the table "costs" of its --json); docs/studi
     bench/growth/simulation.py --table build/growth.json                    # beside what was measured with 1 and 2
 
 A worker of the simulation has a CPU to itself, a deque, and does what src/sched does: a spawn runs the child at once and
-leaves its maker in the deque; who has nothing looks at the others from a random one on, takes the oldest of the first
-that has something, breathes, and after a while parks; a push wakes one if nobody searches. The first theft from a deque
+leaves its maker in the deque; one that has nothing looks at the others from a random one on, takes the oldest of the first
+that has something, breathes, and after a while parks; a push wakes one if none searches. The first theft from a deque
 that was calm costs a membarrier. Each time a cache line was written by another CPU since, it has to come from there.
 """
 import argparse
@@ -180,7 +180,7 @@ class Simulation:
         return -1
 
     def own_deque(self, worker):
-        """A push or a pop: who looked at it meanwhile has its line."""
+        """A push or a pop: a worker that looked at it meanwhile has its line."""
         worker.version += 1
         fetched, worker.looked_at = worker.looked_at, False
         return self.costs.line_ns if fetched else 0.0

@@ -58,7 +58,7 @@ def check_benchmark(folder):
         expect(len(result["tables"][key]["rows"]) == count, f"{key} has {len(result['tables'][key]['rows'])} rows")
     for row in result["tables"]["threads"]["rows"]:
         if row["operation"] == "yield":
-            expect(row["served"] == 100, f"a ring with room for all passes somebody over: {row}")
+            expect(row["served"] == 100, f"a ring with room for all passes a client over: {row}")
     for row in result["tables"]["grains"]["rows"]:
         time = row["cpu"] if row["workers"] == 1 else row["wall"] * row["workers"]
         expect(abs(row["efficiency"] * time / row["ideal"] - 1) < 1e-3, f"efficiency: {row}")
@@ -126,7 +126,7 @@ def check_that_it_notices(_):
             continue
         finally:
             simulation.Simulation = right
-        raise smoke.Wrong(f"{wrong.__doc__} Nobody noticed.")
+        raise smoke.Wrong(f"{wrong.__doc__} The check has not noticed.")
 
 
 def number_in(path, name):

@@ -107,15 +107,15 @@ class Run {
 
     // All simulate the same, and see the same where nothing is left out: otherwise their times are of different things.
     void check(const Line &line, const Outcome &outcome) {
-        const std::string who =
+        const std::string run =
             std::string(line.arm->name) + ", interval " + std::to_string(line.interval) + ": ";
         if (outcome.looked_at + outcome.left_out != outcome.offered)
-            throw bench::Failure(who + "a snapshot was neither looked at nor left out");
+            throw bench::Failure(run + "a snapshot was neither looked at nor left out");
         if (outcome.trajectory != trajectories_.emplace(0, outcome.trajectory).first->second)
-            throw bench::Failure(who + "its atoms are not where those of the others are");
+            throw bench::Failure(run + "its atoms are not where those of the others are");
         if (line.arm->looking != Looking::kNever && outcome.left_out == 0 &&
             outcome.pairs != pairs_.emplace(line.interval, outcome.pairs).first->second)
-            throw bench::Failure(who + "its g(r) is not that of the others");
+            throw bench::Failure(run + "its g(r) is not that of the others");
     }
 
     const bench::Options &options_;

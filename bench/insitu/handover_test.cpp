@@ -89,7 +89,7 @@ TEST_F(Handing, WhatHasNoBufferIsLeftOut) {
     EXPECT_EQ(handover.waits(), 0U);
 }
 
-// The simulation is a thread here that really waits, until this one lets the analysis go on.
+// The simulation is a thread here that really waits, until this one lets the analysis continue.
 TEST_F(Handing, WhatHasNoBufferIsWaitedFor) {
     Handover handover(&threads, Looking::kBeside, &analysis, kSize, Behind::kWait);
     handover.offer(&still);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A fluid of Lennard-Jones atoms, in reduced units: the usual small benchmark of molecular dynamics. Forces between those
-// that are nearer than a cutoff; who these are is looked up in lists, which also have those that are a skin farther away
+// that are nearer than a cutoff; these are looked up in lists, which also have those that are a skin farther away
 // and so are good until some atom has gone half of it; the lists are made with the help of cells. Velocity Verlet.
 //
 // A step is done by a team, each member with the atoms that are its part, in phases between which all wait for each other.
-// Each atom's force is added up from all of its neighbours, by its own member in the order of its list: nobody writes what
+// Each atom's force is added up from all of its neighbours, by its own member in the order of its list: no member writes what
 // is another's, and the result does not depend on how many members there are, to the last bit.
 #ifndef THRUM_BENCH_INSITU_MD_HPP
 #define THRUM_BENCH_INSITU_MD_HPP

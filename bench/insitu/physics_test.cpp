@@ -133,7 +133,7 @@ TEST(Fluid, BeginsWithItsTemperature) {
     EXPECT_NEAR(2 * fluid.kinetic() / freedoms, small().temperature, 1e-9);
 }
 
-TEST(Fluid, IsTheSameWhoeverDoesTheWork) {
+TEST(Fluid, IsTheSameWhicheverThreadsDoTheWork) {
     Alone one(1), seven(7);
     KernelThreads three(3, Standing::kUsual);
     Fluid expected(small(), &one), a(small(), &seven), b(small(), &three);

@@ -13,7 +13,7 @@
 //     Group<N>                 up to N threads: spawn(fn, arg) as by default, queue(fn, arg) behind what there is,
 //                              join() waits for all of them
 //     yield()                  if kYields
-//     detach(fn, arg)          if kDetaches: nobody waits for it
+//     detach(fn, arg)          if kDetaches: no thread waits for it
 //     Mutex, Condition         if kWaits: wait(mutex), signal(), broadcast(); Mutex alone if kLocks
 //     life(workers)            if kLives: begins and ends the runtime, outside of run()
 // and says kQueues if queue() is something else than spawn(); kFib, kSkynet, kMost: how large fib, skynet and the number

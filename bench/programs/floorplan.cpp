@@ -3,7 +3,7 @@
 // floorplan [CELLS [CUT-OFF]]: places rectangular cells, each in one of several shapes, so that the rectangle
 // around them all has the least area, by branch and bound: cell after cell, each beside or below one that is
 // there, and no further where the area is not below the best complete plan's. Each try is a thread for the
-// first CUT-OFF cells. The area is the same in every run; how much had to be tried depends on who was first.
+// first CUT-OFF cells. The area is the same in every run; how much had to be tried depends on which was first.
 #include <algorithm>
 #include <array>
 

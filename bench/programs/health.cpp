@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // health [LEVELS [STEPS]]: a country's health system, simulated step by step. Villages form a tree, four to a
-// district and so on, each with a hospital. In a step people fall ill, wait for somebody of the staff, are
+// district and so on, each with a hospital. In a step people fall ill, wait for one of the staff, are
 // assessed, and are then healthy, treated here, or sent to the hospital one level up. Each step simulates the
 // parts of a district in threads of their own, at every level: many threads that do very little.
 #include <deque>
@@ -12,7 +12,7 @@
 namespace {
 
 constexpr unsigned kParts = 4;                       // of a district
-constexpr unsigned kVillagers = 20;                  // who can fall ill where there is no district below
+constexpr unsigned kVillagers = 20;                  // that can fall ill where there is no district below
 constexpr unsigned kAssessment = 3, kTreatment = 10; // steps
 constexpr double kIll = 0.1, kNeedsTreatment = 0.4, kNeedsBetterHospital = 0.3;
 
@@ -32,7 +32,7 @@ class Hospital {
             parts_.push_back(std::make_unique<Hospital>(level - 1, seed * kParts + i + 1));
     }
 
-    // One step of this hospital and of all below. Returns who has to go to a better one.
+    // One step of this hospital and of all below. Returns those that have to go to a better one.
     Patients step() {
         std::vector<std::future<Patients>> arriving;
         for (const auto &part : parts_)
@@ -109,7 +109,7 @@ class Hospital {
     void leave_for(Patients &sent, const Patient &patient) {
         staff_++;
         if (level_ == 0)
-            healthy_++; // somebody moves in, so that villages do not die out
+            healthy_++; // a person moves in, so that villages do not die out
         sent.push_back(patient);
     }
     void go_home(const Patient &patient) {

@@ -5,7 +5,7 @@
 //
 //     checksum threads deferred wall-ms user-ms system-ms created reused
 //
-// The last two are the cache's, 0 without it. The programs are otherwise what somebody would write who has
+// The last two are the cache's, 0 without it. The programs are otherwise what an author would write who has
 // never heard of the cache: each is one file, takes its sizes as arguments, and links with the C++ library.
 #ifndef THRUM_BENCH_PROGRAM_HPP
 #define THRUM_BENCH_PROGRAM_HPP

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test bench.tail: bench/tail_latency at its smallest, as bench.smoke does the other benchmarks. The program itself
 refuses a server that has not answered each request exactly once. Of times one thing is asked that holds on any machine: no
-request is answered in less than it computes. And who must stand still beside a request that never ends does so, while the
+request is answered in less than it computes. And what must stand still beside a request that never ends does so, while the
 others answer all.
 Usage: smoke.py BUILD_FOLDER/bench
 """

@@ -61,7 +61,7 @@ std::string go_program() {
 
 std::string cache_library() {
     const std::string path = bench::beside("../lib/libthrum-cache.so");
-    if (access(path.c_str(), R_OK) != 0) // the loader would go on without it
+    if (access(path.c_str(), R_OK) != 0) // the loader would continue without it
         throw bench::Failure(path + ": " + std::strerror(errno) + "; build it first");
     return path;
 }

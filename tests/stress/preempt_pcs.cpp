@@ -163,7 +163,7 @@ void on_tick(int signal, siginfo_t *info, void *context) {
     const bool is_nested = info->si_code == SI_QUEUE;
     if (is_nested)
         nested_came.fetch_add(1, std::memory_order_relaxed);
-    // Not from one that was sent so, or it might go on for ever.
+    // Not from one that was sent so, or it might never end.
     if (ticks.fetch_add(1, std::memory_order_relaxed) % 64 == 0 && sends_nested && !is_nested)
         send_another(signal);
     if (!is_sent || !is_kept(options.unheeded, tick))

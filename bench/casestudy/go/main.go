@@ -54,12 +54,12 @@ func compute(times float64) {
 	for i := uint64(times); i > 0; i-- {
 		x = x*6364136223846793005 + 1442695040888963407
 	}
-	if x == 0 { // so that nobody leaves the loop out
+	if x == 0 { // so that the compiler does not leave the loop out
 		atomic.StoreUint64(&sink, x)
 	}
 }
 
-// The runtime finds out that a call takes long, and lets another kernel thread go on with the other goroutines.
+// The runtime finds out that a call takes long, and lets another kernel thread run the other goroutines.
 func writeToDisk(folder string, kibibytes float64) {
 	file, err := os.CreateTemp(folder, "thrum-casestudy-")
 	if err == nil {

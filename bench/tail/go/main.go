@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The server of ../wire.hpp with goroutines, one for each request. As in any server in Go, whoever reads needs one of the
+// The server of ../wire.hpp with goroutines, one for each request. As in any server in Go, a reader needs one of the
 // GOMAXPROCS places to run, as those have that compute; that there is something to read the runtime finds out by epoll.
 package main
 
@@ -52,7 +52,7 @@ func compute(steps uint64) {
 	for i := steps; i > 0; i-- {
 		x = x*6364136223846793005 + 1442695040888963407
 	}
-	if x == 0 { // so that nobody leaves the loop out
+	if x == 0 { // so that the compiler does not leave the loop out
 		atomic.StoreUint64(&sink, x)
 	}
 }

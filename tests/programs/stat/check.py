@@ -3,7 +3,7 @@
 #
 # A ctest: does `thrum stat` say of a program what is known of it? Runs `thrum stat --json` and holds what it found against
 # the case of that name in the expected verdicts, one of the .json files of this folder. What is judged: names of rules,
-# functions and lines, shares and counts; never a time, for other work may go on beside.
+# functions and lines, shares and counts; never a time, for other work may run beside.
 #
 #   check.py --thrum THRUM --bin FOLDER CASE      [--keep FILE: the report goes there as well]
 #                                                 [--runs N: bare runs of each number of threads, for what is not told by times]
@@ -23,7 +23,7 @@
 #                without the lock
 #   interrupt    after so many seconds, as by Ctrl-C: for programs that do not end
 #   busy         while it runs, this many processes for each CPU compute
-#   fought       where the most threads made fewer voluntary switches than that, nobody was kept waiting for the lock, as on
+#   fought       where the most threads made fewer voluntary switches than that, no thread was kept waiting for the lock, as on
 #                machines whose CPUs hand a cache line over cheaply: then it has to be found that threads help, and the first finding may be that
 #   first        the rules of which one has to be the first finding. Empty: there need not be any
 #   also         the rules that may be found besides. Any other one is an accusation that is not true

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disease: a lock convoy. A mutex with priority inheritance is handed over: whoever unlocks it gives it to the thread that
+// Disease: a lock convoy. A mutex with priority inheritance is handed over: the owner that unlocks it gives it to the thread that
 // has waited longest, even if that sleeps. Once threads have queued up, each of them waits for a context switch of each
 // other, for a section of some microseconds (Blasgen, Gray, Mitoma and Price, "The convoy phenomenon", 1979).
-// Cure: the section is done for a hundred items at a time; then nobody queues.
+// Cure: the section is done for a hundred items at a time; then none queues.
 #include "crew.h"
 
 static pthread_mutex_t queue_lock;

@@ -2,7 +2,7 @@
 //
 // Disease: money goes from one account to another under the locks of both, of which the payer's is taken first; two threads
 // that pay each other wait for ever.
-// Cure: the lock of the account with the lower number is taken first, whoever pays.
+// Cure: the lock of the account with the lower number is taken first, whichever pays.
 #include "crew.h"
 
 enum { PAYMENTS = 250000 };

@@ -216,7 +216,7 @@ TEST_P(Pools, OfEachKindAndAccess) {
               ABT_ERR_INV_POOL_ACCESS);
 }
 
-TEST_P(Pools, WhoWaitsForOneIsWoken) {
+TEST_P(Pools, AWaiterForOneIsWoken) {
     ABT_pool pool;
     OK(ABT_pool_create_basic(ABT_POOL_FIFO_WAIT, ABT_POOL_ACCESS_MPMC, ABT_FALSE, &pool));
     ABT_thread popped = ABT_THREAD_NULL, nothing;

@@ -223,7 +223,7 @@ TEST_P(ManyStreams, SharePools) {
         OK(ABT_xstream_free(&stream));
 }
 
-TEST_P(ManyStreams, ThePrimaryRunsOnItsOwnWhoeverPicksIt) {
+TEST_P(ManyStreams, ThePrimaryRunsOnItsOwnWhicheverStreamPicksIt) {
     ABT_pool shared;
     OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_TRUE, &shared));
     std::vector<ABT_xstream> more(3);

@@ -11,13 +11,13 @@
 #   stolen, parked, preempted               at least so many
 #   migrated                                marks that threads were given another place, exactly
 #   runs                                    of threads and tasklets, exactly
-#   orphans                                 threads, but main, of which nothing says who spawned them; exactly
+#   orphans                                 threads, but main, of which nothing says what spawned them; exactly
 #   whole                                   0: events were lost; threads may have no beginning (default: 1)
 import collections
 import json
 import sys
 
-LEAST_SPAWNED, LEAST_WOKEN = 20, 1  # what traced.c queues, and who sleeps
+LEAST_SPAWNED, LEAST_WOKEN = 20, 1  # what traced.c queues, and how many sleep
 GRAIN = 0.0015  # microseconds: times are rounded to nanoseconds
 # Of two workers: the counter is read out of order with what one of them says to the other, and was seen to be so by 6 ns.
 SKEW = 0.1

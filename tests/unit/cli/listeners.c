@@ -3,7 +3,7 @@
 // A server as some are: a thread for each connection, of which few have something to do (stat_looks_test.cpp).
 //
 //   cli-listeners CONNECTIONS   so many threads wait for a message that never comes, in turn by recv and by read; four others
-//                               want one mutex all the time. Whoever has it sleeps, so the others wait for it on a busy
+//                               want one mutex all the time. The owner sleeps, so the others wait for it on a busy
 //                               machine as well
 //   cli-listeners CONNECTIONS idle   they alone; says "ready", and ends when its stdin is closed
 #include <pthread.h>

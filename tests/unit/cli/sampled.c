@@ -151,7 +151,7 @@ static void *read_input(void *unused) {
     int ends[2];
     char byte;
     if (pipe(ends) != 0 || read(ends[0], &byte, 1) != 0)
-        fail("a pipe that nobody writes to");
+        fail("a pipe without a writer");
     return unused;
 }
 
@@ -239,23 +239,23 @@ static KEEP void join(pthread_t thread) {
 static sem_t first_place[2], second_place[2];
 static int players;
 
-static KEEP void wait_first(int who) {
-    sem_wait(&first_place[who]);
+static KEEP void wait_first(int player) {
+    sem_wait(&first_place[player]);
     sink++;
 }
 
-static KEEP void wait_second(int who) {
-    sem_wait(&second_place[who]);
+static KEEP void wait_second(int player) {
+    sem_wait(&second_place[player]);
     sink++;
 }
 
 static void *take_turns(void *unused) {
-    const int who = __atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) % 2;
+    const int player = __atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) % 2;
     for (;;) {
-        wait_first(who);
-        sem_post(who == 0 ? &first_place[1] : &second_place[0]);
-        wait_second(who);
-        sem_post(who == 0 ? &second_place[1] : &first_place[0]);
+        wait_first(player);
+        sem_post(player == 0 ? &first_place[1] : &second_place[0]);
+        wait_second(player);
+        sem_post(player == 0 ? &second_place[1] : &first_place[0]);
     }
     return unused;
 }
@@ -315,12 +315,12 @@ static KEEP void want(int whose) {
 }
 
 static void *want_each_others(void *unused) {
-    const int who = __atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) % 2;
-    pthread_mutex_lock(&own_lock[who]);
+    const int player = __atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) % 2;
+    pthread_mutex_lock(&own_lock[player]);
     while (__atomic_load_n(&players, __ATOMIC_RELAXED) < 2)
         usleep(1000);
     usleep(50000);
-    want(1 - who);
+    want(1 - player);
     return unused;
 }
 

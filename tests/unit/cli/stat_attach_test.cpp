@@ -50,7 +50,7 @@ class StatAttach : public testing::Test {
   protected:
     void SetUp() override {
         if (is_forbidden() && !can_become_others())
-            GTEST_SKIP() << "kernel.yama.ptrace_scope lets nobody look at a process";
+            GTEST_SKIP() << "kernel.yama.ptrace_scope lets no process look at another";
     }
 };
 

@@ -161,7 +161,7 @@ TEST(StatReport, ThePageShowsWhereTimeWent) {
         bar = box;
         keys = key;
     }
-    EXPECT_EQ(section.find("sleep"), std::string::npos) << "nobody did";
+    EXPECT_EQ(section.find("sleep"), std::string::npos) << "no thread did";
     expect_parts(page, "Where time went",
                  {"CPU time of the bare runs with 4 threads", "in the program: 1.02 s, 56 %",
                   "in the kernel: 810 ms, 44 %"});

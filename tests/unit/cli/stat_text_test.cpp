@@ -97,7 +97,7 @@ TEST(StatText, NoLineIsTooLong) {
     Case made = random_case();
     made.report.waits.front().stack[2].function = std::string(300, 'x');
     made.report.warnings = {
-        "a warning that goes on and on, as warnings do, until there is no room left on its line"};
+        "a warning that is long and longer, as warnings are, until there is no room left on its line"};
     made.concluded();
     std::istringstream lines(text_of(made.report));
     for (std::string line; std::getline(lines, line);)

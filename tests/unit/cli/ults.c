@@ -3,8 +3,8 @@
 // For `thrum ps` to look at. Says "ready" when all is as it says here, and ends when its stdin is closed.
 //
 //   ults       two threads in each other's way, one that waits for the first, one that computes and never gives its
-//              worker back, and one behind that which would go on. The counters of workers can be told apart
-//   ults wait  all wait, and a kernel thread from outside is the only one who could change that
+//              worker back, and one behind that which would continue. The counters of workers can be told apart
+//   ults wait  all wait, and a kernel thread from outside is the only one that could change that
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 // The tests find lines by the words behind "HERE".
 //
 //   watched share THREADS ROUNDS   they add to the pot so often, all together; exit code 0
-//   watched crash THREADS ROUNDS   the same, but whoever finds that there are no rounds left writes to where there is no
+//   watched crash THREADS ROUNDS   the same, but a thread that finds that there are no rounds left writes to where there is no
 //                                  memory: SIGSEGV
 //   watched spin THREADS STEPS     each of them computes, so many steps; exit code 0
 //   watched serve THREADS          says "ready"; they add to the pot until stdin is closed, then each some times more, and
