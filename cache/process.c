@@ -230,7 +230,20 @@ static void *owner_begin(struct owner *owner, int command, void *argument) {
     return &owner->copy;
 }
 
-static void owner_end(struct owner *owner, int command, int answer) {
+/* These make the caller the owner, if the file has none yet. */
+static bool owns_by_itself(int command, const void *argument) {
+    const int value = (int)(intptr_t)argument;
+    switch (command) {
+    case F_NOTIFY: return value != 0;
+    case F_SETLEASE: return value != F_UNLCK;
+    case F_SETFL: return (value & O_ASYNC) != 0;
+    default: return false;
+    }
+}
+
+static void owner_end(struct owner *owner, int command, const void *argument, int answer) {
+    if (answer != -1 && owns_by_itself(command, argument))
+        kthread_tie_sigsafe_by(RETIRE_TIES, because_name("fcntl"));
     if (!owner->named)
         return;
     bool by_thread = command == F_SETOWN_EX && owner->copy.type == F_OWNER_TID;
@@ -247,7 +260,7 @@ INTERPOSE int fcntl(int fd, int command, ...) {
     struct owner owner;
     argument = owner_begin(&owner, command, argument);
     int answer = REAL(fcntl)(fd, command, argument);
-    owner_end(&owner, command, answer);
+    owner_end(&owner, command, argument, answer);
     return answer;
 }
 
@@ -259,6 +272,6 @@ INTERPOSE int fcntl64(int fd, int command, ...) {
     struct owner owner;
     argument = owner_begin(&owner, command, argument);
     int answer = REAL(fcntl64)(fd, command, argument);
-    owner_end(&owner, command, answer);
+    owner_end(&owner, command, argument, answer);
     return answer;
 }

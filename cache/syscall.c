@@ -105,8 +105,9 @@ static bool is_of_another_thread(clockid_t clock) {
     return clock != CLOCK_THREAD_CPUTIME_ID && clock_is_of_thread(clock);
 }
 
-static bool names_owner(long command) {
-    return command == F_SETOWN || command == F_SETOWN_EX;
+static bool sets_owner(long command) {
+    return command == F_SETOWN || command == F_SETOWN_EX || command == F_NOTIFY || command == F_SETLEASE ||
+           command == F_SETFL;
 }
 
 /* Calls that have a function of their own here, with all that it does. */
@@ -130,7 +131,7 @@ static bool redirected(long number, const long *a, long *answer) {
     case SYS_getrusage: *answer = getrusage((int)a[0], (struct rusage *)a[1]); return true;
     case SYS_tgkill: *answer = tgkill((pid_t)a[0], (pid_t)a[1], (int)a[2]); return true;
     case SYS_fcntl:
-        if (!names_owner(a[1]))
+        if (!sets_owner(a[1]))
             return false;
         *answer = fcntl((int)a[0], (int)a[1], a[2]);
         return true;

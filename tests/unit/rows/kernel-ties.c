@@ -180,6 +180,60 @@ static void owner_made_by_main(void) {
     owner_gets_nothing();
 }
 
+// A thread that asks to be told of changes in a folder, or of others who open a file, owns that without being named.
+static char folder[] = "/tmp/thrum-ties-XXXXXX", file_in_it[sizeof folder + 8];
+static void make_folder(void) {
+    CHECK(mkdtemp(folder) != NULL, "mkdtemp: %s", strerror(errno));
+    snprintf(file_in_it, sizeof file_in_it, "%s/file", folder);
+}
+static int open_there(const char *path, int flags) {
+    int fd = open(path, flags | O_CLOEXEC, 0600);
+    CHECK(fd != -1, "%s: %s", path, strerror(errno));
+    return fd;
+}
+static void *watch_folder(void *by_number) {
+    int fd = open_there(folder, O_RDONLY);
+    CHECK_SYS(fcntl(fd, F_SETSIG, SIGUSR1));
+    CHECK_SYS(by_number != NULL ? syscall(SYS_fcntl, fd, F_NOTIFY, DN_CREATE) : fcntl(fd, F_NOTIFY, DN_CREATE));
+    return NULL;
+}
+static void folder_of_ended_thread(void) {
+    handle(SIGUSR1);
+    make_folder();
+    for (int i = 0; i < 2; i++) {
+        warm_threads(1);
+        run_thread(watch_folder, i == 0 ? NULL : folder);
+        close(open_there(file_in_it, O_RDWR | O_CREAT));
+        unlink(file_in_it);
+        later_threads(live);
+    }
+    rmdir(folder);
+    CHECK(hits == 0, "a change was told to thread %d, for one that ended", (int)hit_tid);
+}
+static void *lease_file(void *unused) {
+    int fd = open_there(file_in_it, O_RDONLY | O_CREAT);
+    CHECK_SYS(fcntl(fd, F_SETSIG, SIGUSR1));
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) == -1)
+        CANNOT("F_SETLEASE: %s", strerror(errno));
+    return unused;
+}
+static void lease_of_ended_thread(void) {
+    handle(SIGUSR1);
+    make_folder();
+    warm_threads(1);
+    run_thread(lease_file, NULL);
+    pid_t child = fork();
+    CHECK_SYS(child);
+    if (child == 0)
+        _exit(open(file_in_it, O_WRONLY | O_NONBLOCK | O_CLOEXEC) != -1);
+    int status = 0;
+    CHECK_SYS(waitpid(child, &status, 0));
+    later_threads(live);
+    unlink(file_in_it);
+    rmdir(folder);
+    CHECK(hits == 0, "the end of a lease was told to thread %d, for one that ended", (int)hit_tid);
+}
+
 // ---- perf events ------------------------------------------------------------------------------------------------
 
 static int perf_fd = -1;
@@ -251,6 +305,8 @@ static const struct check_case cases[] = {
     {"cpu_timer_of_ended_thread", cpu_timer_of_ended_thread, FAILS_WHEN_SKIPPED},
     {"owner_of_ended_thread", owner_of_ended_thread, FAILS_WHEN_SKIPPED},
     {"owner_made_by_main", owner_made_by_main, FAILS_WHEN_SKIPPED},
+    {"folder_of_ended_thread", folder_of_ended_thread, FAILS_WHEN_SKIPPED},
+    {"lease_of_ended_thread", lease_of_ended_thread, FAILS_WHEN_SKIPPED},
     {"perf_of_ended_thread", perf_of_ended_thread, FAILS_WHEN_SKIPPED},
     {"perf_made_by_main", perf_made_by_main, FAILS_WHEN_SKIPPED},
 #ifdef __x86_64__
