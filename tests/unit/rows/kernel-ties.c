@@ -180,7 +180,7 @@ static void owner_made_by_main(void) {
     owner_gets_nothing();
 }
 
-// A thread that asks to be told of changes in a folder, or of others who open a file, owns that without being named.
+// A thread that asks for signals about a folder, or about a leased file, is the owner without being named.
 static char folder[] = "/tmp/thrum-ties-XXXXXX", file_in_it[sizeof folder + 8];
 static void make_folder(void) {
     CHECK(mkdtemp(folder) != NULL, "mkdtemp: %s", strerror(errno));
@@ -194,7 +194,8 @@ static int open_there(const char *path, int flags) {
 static void *watch_folder(void *by_number) {
     int fd = open_there(folder, O_RDONLY);
     CHECK_SYS(fcntl(fd, F_SETSIG, SIGUSR1));
-    CHECK_SYS(by_number != NULL ? syscall(SYS_fcntl, fd, F_NOTIFY, DN_CREATE) : fcntl(fd, F_NOTIFY, DN_CREATE));
+    CHECK_SYS(by_number != NULL ? syscall(SYS_fcntl, fd, F_NOTIFY, DN_CREATE)
+                                : fcntl(fd, F_NOTIFY, DN_CREATE));
     return NULL;
 }
 static void folder_of_ended_thread(void) {
