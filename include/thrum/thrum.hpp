@@ -36,6 +36,7 @@
 #include "thrum/hpp/parallel.hpp"
 #include "thrum/hpp/pool.hpp"
 #include "thrum/hpp/runtime.hpp"
+#include "thrum/hpp/scope.hpp"
 #include "thrum/hpp/semaphore.hpp"
 #include "thrum/hpp/task.hpp"
 #include "thrum/hpp/task_group.hpp"

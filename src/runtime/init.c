@@ -29,6 +29,7 @@
 #include "sched/time/timekeeper.h"
 #include "sched/trim.h"
 #include "sched/worker.h"
+#include "sync/scope.h"
 #include "thrum/thrum.h"
 
 enum state { STOPPED, CHANGING, RUNNING };
@@ -128,6 +129,7 @@ static void fork_child(void) {
     stacked_fork_child();
     order_fork_child();
     calls_fork_child();
+    scope_fork_child();
     store_release(&startup.state, STOPPED);
     children_let_signals_in(worker);
     children_fork_child();

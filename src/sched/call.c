@@ -8,15 +8,17 @@
  *
  *   CALL_ENQUEUED  `arm` has not begun      -> STARTING (cas by `arm`), OVER (cas by a canceller; `arm` frees the call)
  *   CALL_STARTING  its timer may be started -> WAITS (cas by its starter), OVER (cas by its tasklet)
- *   CALL_WAITS     its timer is started     -> OVER (cas by its tasklet, or by a canceller)
- *   CALL_OVER      the thread that wrote this frees the call, once no other thread can reach it:
- *                  - the tasklet: at once. The timer is out of its heap, and fire() has made its last access.
- *                  - a canceller that takes the timer out of the heap: at once, with the tasklet.
- *                  - a canceller that comes too late for that: the tasklet, which is enqueued, frees the call in its place.
+ *   CALL_WAITS     its timer is started     -> OVER (cas by its tasklet), STOPPING (cas by a canceller)
+ *   CALL_STOPPING  the canceller uses the timer. If that is taken out of the heap the canceller frees the call, and its tasklet.
+ *                  Else the tasklet runs as well, and the second of the two frees the call:
+ *                  -> OVER (cas by the canceller; the tasklet frees it), RUN (cas by the tasklet; the canceller frees it)
+ *   CALL_OVER      by the tasklet, which frees it: the timer is out of its heap, and fire() has made its last access
  *
- * Linearization. Either the tasklet's cas makes it OVER, and the function runs; or a canceller's does, and it never runs.
+ * Linearization. Either the tasklet's cas makes it OVER, and the function runs; or a canceller's cas from ENQUEUED or WAITS
+ *   comes first, and it never runs.
  * Reclamation and ABA. Calls lie in a slab, which is never unmapped: a canceller with an old handle reads a ticket, and its
- *   number is not that of the handle. A starter that has lost the race to its own tasklet likewise fails its last cas.
+ *   number is not that of the handle. A starter that has lost the race to its own tasklet likewise fails its last cas. A
+ *   canceller uses the call after its cas: so that cas makes it STOPPING, in which the tasklet does not free it.
  * The end of the runtime frees all calls (calls_forget); those that are found in no heap are in the list as well. */
 #include "sched/call.h"
 
@@ -30,7 +32,7 @@
 #include "sched/worker.h"
 #include "thrum/time.h"
 
-enum { CALL_OVER, CALL_ENQUEUED, CALL_STARTING, CALL_WAITS, CALL_STATES }; /* OVER is 0: a ticket alone */
+enum { CALL_OVER, CALL_ENQUEUED, CALL_STARTING, CALL_WAITS, CALL_STOPPING, CALL_RUN, CALL_STATES = 8 };
 
 struct call {
     struct call *next_free; /* base/slab.h's, while it is free */
@@ -108,13 +110,17 @@ static bool change(struct call *call, uint64_t ticket, unsigned from, unsigned t
     return cas_acq_rel(&call->ticket, &before, with_state(ticket, to));
 }
 
-/* False: it was cancelled. The starter may change the ticket meanwhile. */
-static bool claim(struct call *call) {
+/* By the tasklet: what the state was, which is OVER now; RUN if it was STOPPING. The starter, or a canceller, may change it
+ * meanwhile. */
+static unsigned end(struct call *call) {
     uint64_t ticket = load_acquire(&call->ticket);
-    while (state_of(ticket) != CALL_OVER)
-        if (cas_acq_rel(&call->ticket, &ticket, with_state(ticket, CALL_OVER)))
-            return true;
-    return false;
+    for (;;) {
+        unsigned state = state_of(ticket);
+        if (state == CALL_OVER ||
+            cas_acq_rel(&call->ticket, &ticket,
+                        with_state(ticket, state == CALL_STOPPING ? CALL_RUN : CALL_OVER)))
+            return state;
+    }
 }
 
 static void go_off(struct worker *worker, struct timer *timer) {
@@ -127,10 +133,11 @@ static void *run(void *arg) {
     void (*fn)(void *) = call->fn;
     void *fn_arg = call->arg;
     enter();
-    bool is_due = claim(call);
-    call_free(call);
+    unsigned state = end(call);
+    if (state != CALL_STOPPING)
+        call_free(call);
     leave();
-    if (is_due)
+    if (state == CALL_STARTING || state == CALL_WAITS)
         fn(fn_arg);
     return NULL;
 }
@@ -221,23 +228,27 @@ int thrum_call_at(thrum_call_t *handle, uint64_t expiry, void (*fn)(void *), voi
     return error;
 }
 
-/* Inside. It was WAITS, and is OVER by the caller. */
-static void cancel(struct worker *worker, struct call *call) {
+/* Inside. It is STOPPING by the caller. */
+static void stop(struct worker *worker, struct call *call, uint64_t ticket) {
     if (timer_stop(worker, &call->timer))
         discard(worker, call);
+    else if (!change(call, ticket, CALL_STOPPING, CALL_OVER))
+        call_free(call);
 }
 
 /* True: the caller has cancelled it. */
 static bool try_cancel(struct worker *worker, struct call *call, uint64_t ticket) {
     for (unsigned tries = 0;; tries++) {
         uint64_t seen = load_acquire(&call->ticket);
-        if (with_state(seen, 0) != ticket || state_of(seen) == CALL_OVER)
-            return false;
-        if (state_of(seen) == CALL_STARTING) {
+        if (seen == with_state(ticket, CALL_STARTING)) {
             backoff(tries); /* its starter is inside, on another worker */
-        } else if (cas_acq_rel(&call->ticket, &seen, ticket)) {
-            if (state_of(seen) == CALL_WAITS)
-                cancel(worker, call);
+        } else if (seen == with_state(ticket, CALL_ENQUEUED)) {
+            if (change(call, ticket, CALL_ENQUEUED, CALL_OVER))
+                return true;
+        } else if (seen != with_state(ticket, CALL_WAITS)) {
+            return false;
+        } else if (change(call, ticket, CALL_WAITS, CALL_STOPPING)) {
+            stop(worker, call, ticket);
             return true;
         }
     }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
+#include <thrum/scope.h>
 #include <thrum/thrum.h>
 #include <thrum/worker.h>
 
@@ -155,6 +156,10 @@ const std::vector<Call> &answers_einval() {
         ANSWERS(thrum_channel_close, nullptr),
         ANSWERS(thrum_channel_destroy, nullptr),
         ANSWERS(thrum_wait_any, nullptr, 1, 0, nullptr),
+        ANSWERS(thrum_scope_begin, nullptr, 0),
+        ANSWERS(thrum_scope_spawn, nullptr, nullptr, nullptr, kNoArgument),
+        ANSWERS(thrum_scope_cancel, nullptr),
+        ANSWERS(thrum_scope_end, nullptr),
         ANSWERS(thrum_wait_any, &no_object, 1, 0, nullptr),
     };
     return calls;
@@ -170,6 +175,7 @@ const std::vector<Call> &answers_nothing() {
         ANSWERS(thrum_pool_pop_many, nullptr, nullptr, 1),
         ANSWERS(thrum_sem_count, nullptr),
         ANSWERS(thrum_channel_count, nullptr),
+        ANSWERS(thrum_scope_cancelled, nullptr),
         GIVES(thrum_pool_pop, nullptr),
         GIVES(thrum_pool_steal, nullptr),
         GIVES(thrum_sched_pool, nullptr, 0),
@@ -238,6 +244,7 @@ const std::set<std::string> &takes_none() {
                                                 "thrum_now",
                                                 "thrum_runtime_id",
                                                 "thrum_safepoint",
+                                                "thrum_scope_deadline",
                                                 "thrum_self",
                                                 "thrum_set_cancel",
                                                 "thrum_sleep",

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <thrum/cache.h>
 #include <thrum/pool.h>
+#include <thrum/scope.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -246,6 +247,17 @@ void make_calls() {
         ASSERT_EQ(thrum_call_cancel(call), 0);
 }
 
+void make_members() {
+    thrum_scope_t scope;
+    const thrum_attr_t attr = attr_queued();
+    ASSERT_EQ(thrum_scope_begin(&scope, UINT64_MAX), 0);
+    for (int i = 0; i < 4096; i++)
+        ASSERT_EQ(thrum_scope_spawn(
+                      &scope, &attr, [](void *) { return 0; }, nullptr),
+                  0);
+    ASSERT_EQ(thrum_scope_end(&scope), 0);
+}
+
 // So that a thread is preempted, for the first time.
 void run_beside_each_other() {
     const uint64_t end = thrum_now() + 100 * THRUM_MS;
@@ -274,6 +286,7 @@ void warm_up() {
     in_ult([] {});
     make_pools_and_schedulers();
     make_calls();
+    make_members();
     in_ult(run_beside_each_other);
     ASSERT_EQ(thrum_fini(), 0);
 }
