@@ -20,8 +20,8 @@ static struct eventual *eventual_of(ABT_eventual handle) {
 }
 
 ABT_EXPORT int ABT_eventual_create(int nbytes, ABT_eventual *neweventual) {
-    *neweventual = ABT_EVENTUAL_NULL;
     ABT_CHECK(nbytes >= 0, ABT_ERR_INV_ARG);
+    *neweventual = ABT_EVENTUAL_NULL;
     void *memory = calloc(1, OBJECT_SIZE), *value = nbytes > 0 ? malloc((size_t)nbytes) : NULL;
     if (memory == NULL || (value == NULL && nbytes > 0)) {
         free(memory);

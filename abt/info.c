@@ -17,9 +17,10 @@ ABT_EXPORT int ABT_info_query_config(ABT_info_query_kind query_kind, void *val) 
     case ABT_INFO_QUERY_KIND_ENABLED_MIGRATION:
     case ABT_INFO_QUERY_KIND_ENABLED_STACKABLE_SCHED:
     case ABT_INFO_QUERY_KIND_ENABLED_EXTERNAL_THREAD:
-    case ABT_INFO_QUERY_KIND_ENABLED_AFFINITY:
     case ABT_INFO_QUERY_KIND_ENABLED_LAZY_STACK_ALLOC: *(ABT_bool *)val = ABT_TRUE; break;
-    case ABT_INFO_QUERY_KIND_MAX_NUM_XSTREAMS: *(unsigned *)val = abt.max_streams; break;
+    case ABT_INFO_QUERY_KIND_FCONTEXT: *(ABT_bool *)val = ABT_TRUE; break; /* as its switch: no system call */
+    case ABT_INFO_QUERY_KIND_ENABLED_AFFINITY: *(ABT_bool *)val = abt.sets_affinity; break;
+    case ABT_INFO_QUERY_KIND_MAX_NUM_XSTREAMS: *(unsigned *)val = load_relaxed(&abt.max_streams); break;
     case ABT_INFO_QUERY_KIND_DEFAULT_THREAD_STACKSIZE: *(size_t *)val = abt.stack_size; break;
     case ABT_INFO_QUERY_KIND_DEFAULT_SCHED_STACKSIZE: *(size_t *)val = abt.sched_stack_size; break;
     case ABT_INFO_QUERY_KIND_DEFAULT_SCHED_EVENT_FREQ: *(uint64_t *)val = abt.event_freq; break;
@@ -133,6 +134,7 @@ ABT_EXPORT int ABT_info_print_thread(FILE *fp, ABT_thread handle) {
 }
 
 ABT_EXPORT int ABT_info_print_task(FILE *fp, ABT_task task) {
+    ABT_CHECK_HANDLE(task, ABT_ERR_INV_TASK);
     return ABT_info_print_thread(fp, task);
 }
 

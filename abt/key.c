@@ -84,12 +84,13 @@ void abt_values_delete(struct abt_thread *thread) {
 }
 
 ABT_EXPORT int ABT_key_set(ABT_key key, void *value) {
+    ABT_CHECK_HANDLE(key, ABT_ERR_INV_KEY);
     ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
     return ABT_self_set_specific(key, value);
 }
 
 ABT_EXPORT int ABT_key_get(ABT_key key, void **value) {
-    *value = NULL;
+    ABT_CHECK_HANDLE(key, ABT_ERR_INV_KEY);
     ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
     return ABT_self_get_specific(key, value);
 }

@@ -247,7 +247,8 @@ extern struct abt_global {
     uint32_t event_freq;
     uint64_t spin; /* ns */
     enum abt_guard_mode guard;
-    uint32_t max_streams;
+    uint32_t max_streams; /* a hint, or more than the highest rank; under lock */
+    bool sets_affinity;   /* the interface's functions for that do it */
     uint64_t next_thread_id, next_pool_id;
     uint32_t dump_is_wanted; /* dump.c */
     struct abt_spin lock;    /* of the next two */

@@ -48,7 +48,6 @@ ABT_EXPORT int ABT_thread_migrate_to_sched(ABT_thread thread, ABT_sched sched) {
 ABT_EXPORT int ABT_thread_migrate_to_xstream(ABT_thread thread, ABT_xstream xstream) {
     ABT_CHECK_HANDLE(thread, ABT_ERR_INV_THREAD);
     ABT_CHECK_HANDLE(xstream, ABT_ERR_INV_XSTREAM);
-    ABT_CHECK(load_acquire(&abt_stream_of(xstream)->state) == ABT_XSTREAM_STATE_RUNNING, ABT_ERR_INV_XSTREAM);
     return migrate_to_sched(abt_thread_of(thread), abt_stream_of(xstream)->sched);
 }
 

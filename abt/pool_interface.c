@@ -141,7 +141,7 @@ ABT_EXPORT int ABT_pool_pop_threads_ex(ABT_pool handle, ABT_thread *threads, siz
             *num = 0;
         return ABT_SUCCESS;
     }
-    ABT_CHECK(pool->type == ABT_POOL_OURS, ABT_ERR_POOL);
+    ABT_CHECK(pool->type != ABT_POOL_NEW, ABT_ERR_POOL);
     struct abt_thread *thread;
     for (*num = 0; *num < len && (thread = pop(pool, pool_ctx)) != NULL; ++*num)
         threads[*num] = abt_handle(thread);
@@ -173,14 +173,7 @@ static bool pop_wait(struct abt_pool *pool, double seconds, ABT_pool_context con
         *thread = pop_until(pool, abt_deadline_in_seconds(seconds), context);
         return true;
     }
-    if (pool->type == ABT_POOL_OLD) {
-        if (pool->def.old.p_pop_timedwait == NULL)
-            return false;
-        *thread =
-            abt_unit_thread(pool->def.old.p_pop_timedwait(abt_pool_handle(pool), ABT_get_wtime() + seconds));
-        return true;
-    }
-    if (pool->def.pop_wait == NULL)
+    if (pool->type != ABT_POOL_NEW || pool->def.pop_wait == NULL) /* of the older kind it is pop_timedwait */
         return false;
     ABT_thread handle = pool->def.pop_wait(abt_pool_handle(pool), seconds, context);
     *thread = abt_is_null(handle) ? NULL : abt_thread_of(handle);
@@ -211,10 +204,13 @@ ABT_EXPORT int ABT_pool_pop_wait(ABT_pool pool, ABT_unit *unit, double time_secs
 ABT_EXPORT int ABT_pool_pop_timedwait(ABT_pool pool, ABT_unit *unit, double abstime_secs) {
     ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     struct abt_pool *from = abt_pool_of(pool);
-    ABT_CHECK(from->type != ABT_POOL_NEW, ABT_ERR_POOL);
     struct abt_thread *found;
-    ABT_CHECK(pop_wait(from, abstime_secs - ABT_get_wtime(), ABT_POOL_CONTEXT_OP_POOL_OTHER, &found),
-              ABT_ERR_POOL);
+    if (from->type == ABT_POOL_OURS) {
+        found = pop_until(from, abt_deadline_real_seconds(abstime_secs), ABT_POOL_CONTEXT_OP_POOL_OTHER);
+    } else {
+        ABT_CHECK(from->type == ABT_POOL_OLD && from->def.old.p_pop_timedwait != NULL, ABT_ERR_POOL);
+        found = abt_unit_thread(from->def.old.p_pop_timedwait(pool, abstime_secs));
+    }
     *unit = unit_or_null(found);
     return ABT_SUCCESS;
 }
@@ -282,7 +278,7 @@ ABT_EXPORT int ABT_pool_push_threads_ex(ABT_pool pool, const ABT_thread *threads
     ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     if (abt_pool_of(pool)->type == ABT_POOL_NEW && abt_pool_of(pool)->def.push_many != NULL)
         return push_many(pool, threads, num, pool_ctx);
-    ABT_CHECK(abt_pool_of(pool)->type == ABT_POOL_OURS, ABT_ERR_POOL);
+    ABT_CHECK(abt_pool_of(pool)->type != ABT_POOL_NEW, ABT_ERR_POOL);
     int error = ABT_SUCCESS;
     for (size_t i = 0; i < num && error == ABT_SUCCESS; i++)
         error = ABT_pool_push_thread_ex(pool, threads[i], pool_ctx);
@@ -295,39 +291,64 @@ ABT_EXPORT int ABT_pool_push_threads(ABT_pool pool, const ABT_thread *threads, s
 
 /* --- looking ---------------------------------------------------------------------------------------- */
 
-ABT_EXPORT int ABT_pool_print_all(ABT_pool handle, void *arg, void (*print_fn)(void *, ABT_unit)) {
-    ABT_CHECK_HANDLE(handle, ABT_ERR_INV_POOL);
-    struct abt_pool *pool = abt_pool_of(handle);
-    if (pool->type == ABT_POOL_OLD) {
-        ABT_CHECK(pool->def.old.p_print_all != NULL, ABT_ERR_POOL);
-        return pool->def.old.p_print_all(handle, arg, print_fn);
-    }
-    ABT_CHECK(pool->type == ABT_POOL_OURS, ABT_ERR_POOL);
+/* What a pool of the program's is asked with, where its function gives the other kind of handle. */
+struct print {
+    void *arg;
+    void (*unit)(void *, ABT_unit);
+    void (*thread)(void *, ABT_thread);
+};
+
+static void print_unit_of(void *print, ABT_thread thread) {
+    const struct print *with = print;
+    with->unit(with->arg, abt_thread_unit(abt_thread_of(thread)));
+}
+
+static void print_thread_of(void *print, ABT_unit unit) {
+    const struct print *with = print;
+    with->thread(with->arg, thread_or_null(abt_unit_thread(unit)));
+}
+
+static int print_list(struct abt_pool *pool, const struct print *with) {
     size_t count;
     struct abt_thread **threads = abt_list_snapshot(pool, &count);
     ABT_CHECK(threads != NULL, ABT_ERR_MEM);
     for (size_t i = 0; i < count; i++)
-        print_fn(arg, abt_thread_unit(threads[i]));
+        if (with->unit != NULL)
+            with->unit(with->arg, abt_thread_unit(threads[i]));
+        else
+            with->thread(with->arg, abt_handle(threads[i]));
     free(threads);
     return ABT_SUCCESS;
 }
 
-ABT_EXPORT int ABT_pool_print_all_threads(ABT_pool handle, void *arg, void (*print_fn)(void *, ABT_thread)) {
+/* One of the two functions is not NULL. */
+static int print_all(ABT_pool handle, struct print *with) {
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_POOL);
     struct abt_pool *pool = abt_pool_of(handle);
-    if (pool->type == ABT_POOL_NEW) {
-        ABT_CHECK(pool->def.print_all != NULL, ABT_ERR_POOL);
-        pool->def.print_all(handle, arg, print_fn);
+    if (pool->type == ABT_POOL_OURS)
+        return print_list(pool, with);
+    if (pool->type == ABT_POOL_OLD) {
+        ABT_CHECK(pool->def.old.p_print_all != NULL, ABT_ERR_POOL);
+        if (with->unit != NULL)
+            pool->def.old.p_print_all(handle, with->arg, with->unit);
+        else
+            pool->def.old.p_print_all(handle, with, print_thread_of);
         return ABT_SUCCESS;
     }
-    ABT_CHECK(pool->type == ABT_POOL_OURS, ABT_ERR_POOL);
-    size_t count;
-    struct abt_thread **threads = abt_list_snapshot(pool, &count);
-    ABT_CHECK(threads != NULL, ABT_ERR_MEM);
-    for (size_t i = 0; i < count; i++)
-        print_fn(arg, abt_handle(threads[i]));
-    free(threads);
+    ABT_CHECK(pool->def.print_all != NULL, ABT_ERR_POOL);
+    if (with->thread != NULL)
+        pool->def.print_all(handle, with->arg, with->thread);
+    else
+        pool->def.print_all(handle, with, print_unit_of);
     return ABT_SUCCESS;
+}
+
+ABT_EXPORT int ABT_pool_print_all(ABT_pool pool, void *arg, void (*print_fn)(void *, ABT_unit)) {
+    return print_all(pool, &(struct print){.arg = arg, .unit = print_fn});
+}
+
+ABT_EXPORT int ABT_pool_print_all_threads(ABT_pool pool, void *arg, void (*print_fn)(void *, ABT_thread)) {
+    return print_all(pool, &(struct print){.arg = arg, .thread = print_fn});
 }
 
 ABT_EXPORT int ABT_pool_add_sched(ABT_pool handle, ABT_sched sched_handle) {

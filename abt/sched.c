@@ -190,7 +190,7 @@ static int new_sched(int count, const ABT_pool *pools, ABT_pool_kind kind, ABT_s
 
 int abt_sched_new_basic(int predef, int count, ABT_pool *pools, ABT_sched_config config,
                         struct abt_sched **result) {
-    ABT_CHECK(predef >= ABT_SCHED_DEFAULT && predef <= ABT_SCHED_BASIC_WAIT, ABT_ERR_INV_ARG);
+    ABT_CHECK(predef >= ABT_SCHED_DEFAULT && predef <= ABT_SCHED_BASIC_WAIT, ABT_ERR_INV_SCHED_PREDEF);
     ABT_CHECK(count >= 0, ABT_ERR_INV_ARG);
     ABT_pool_kind kind = predef == ABT_SCHED_RANDWS       ? ABT_POOL_RANDWS
                          : predef == ABT_SCHED_BASIC_WAIT ? ABT_POOL_FIFO_WAIT
@@ -293,9 +293,9 @@ ABT_EXPORT int ABT_sched_get_pools(ABT_sched handle, int max_pools, int idx, ABT
 }
 
 static int sum(ABT_sched handle, size_t (*size_of)(struct abt_pool *), size_t *size) {
+    *size = 0;
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_SCHED);
     const struct abt_sched *sched = abt_sched_of(handle);
-    *size = 0;
     for (int i = 0; i < sched->count; i++) {
         size_t count = size_of(sched->pools[i]);
         ABT_CHECK(count != SIZE_MAX, ABT_ERR_POOL);
@@ -349,7 +349,7 @@ bool abt_sched_has_to_stop(struct abt_sched *sched) {
     if (request & ABT_SCHED_EXIT ||
         (use == ABT_SCHED_MAIN && load_acquire(&sched->stream->request) & ABT_STREAM_EXIT))
         return true;
-    if (request == 0 && use == ABT_SCHED_MAIN)
+    if (request == 0 && use != ABT_SCHED_IN_POOL)
         return false;
     return is_drained(sched);
 }

@@ -61,6 +61,7 @@ ABT_EXPORT int ABT_self_get_last_pool(ABT_pool *pool) {
 }
 
 ABT_EXPORT int ABT_self_get_last_pool_id(int *pool_id) {
+    *pool_id = -1;
     ABT_INITIALIZED_SELF_OR_RETURN(self);
     return ABT_thread_get_last_pool_id(abt_handle(self), pool_id);
 }
@@ -95,11 +96,13 @@ ABT_EXPORT int ABT_self_get_thread_func(void (**thread_func)(void *)) {
 }
 
 ABT_EXPORT int ABT_self_set_specific(ABT_key key, void *value) {
+    ABT_CHECK_HANDLE(key, ABT_ERR_INV_KEY);
     ABT_SELF_OR_RETURN(self);
     return ABT_thread_set_specific(abt_handle(self), key, value);
 }
 
 ABT_EXPORT int ABT_self_get_specific(ABT_key key, void **value) {
+    ABT_CHECK_HANDLE(key, ABT_ERR_INV_KEY);
     ABT_SELF_OR_RETURN(self);
     return ABT_thread_get_specific(abt_handle(self), key, value);
 }
@@ -122,13 +125,22 @@ ABT_EXPORT int ABT_self_yield(void) {
 
 /* ... to a thread that may take its place. */
 static int may_leave_to(ABT_thread handle, struct abt_thread **self) {
-    ABT_CHECK_HANDLE(handle, ABT_ERR_INV_THREAD);
     int error = may_leave(self);
     if (error != ABT_SUCCESS)
         return error;
+    ABT_CHECK_HANDLE(handle, ABT_ERR_INV_THREAD);
     const struct abt_thread *thread = abt_thread_of(handle);
     ABT_CHECK((*self)->kind != ABT_KIND_MAIN, ABT_ERR_INV_THREAD);
     ABT_CHECK(!abt_is_tasklet(thread) && thread->kind != ABT_KIND_MAIN, ABT_ERR_INV_THREAD);
+    return ABT_SUCCESS;
+}
+
+/* ... which has been taken out of its pool: where there is an error in the program, it does not run twice. */
+static int may_leave_to_ready(ABT_thread handle, struct abt_thread **self) {
+    int error = may_leave_to(handle, self);
+    if (error != ABT_SUCCESS)
+        return error;
+    ABT_CHECK(load_acquire(&abt_thread_of(handle)->state) == ABT_THREAD_STATE_READY, ABT_ERR_INV_THREAD);
     return ABT_SUCCESS;
 }
 
@@ -145,10 +157,9 @@ static int take_blocked(ABT_thread handle) {
 
 ABT_EXPORT int ABT_self_yield_to(ABT_thread thread) {
     struct abt_thread *self;
-    int error = may_leave_to(thread, &self);
+    int error = may_leave_to_ready(thread, &self);
     if (error != ABT_SUCCESS)
         return error;
-    ABT_CHECK(abt_thread_of(thread) != self, ABT_ERR_INV_THREAD);
     abt_leave(ABT_LEFT_YIELDING, ABT_POOL_CONTEXT_OP_THREAD_YIELD_TO, abt_thread_of(thread));
     return ABT_SUCCESS;
 }
@@ -177,10 +188,9 @@ ABT_EXPORT int ABT_self_suspend(void) {
 
 ABT_EXPORT int ABT_self_suspend_to(ABT_thread thread) {
     struct abt_thread *self;
-    int error = may_leave_to(thread, &self);
+    int error = may_leave_to_ready(thread, &self);
     if (error != ABT_SUCCESS)
         return error;
-    ABT_CHECK(abt_thread_of(thread) != self, ABT_ERR_INV_THREAD);
     abt_leave(ABT_LEFT_SUSPENDED, 0, abt_thread_of(thread));
     return ABT_SUCCESS;
 }
@@ -209,10 +219,10 @@ ABT_EXPORT int ABT_self_exit(void) {
 
 ABT_EXPORT int ABT_self_exit_to(ABT_thread thread) {
     struct abt_thread *self;
-    int error = may_leave_to(thread, &self);
+    int error = may_leave_to_ready(thread, &self);
     if (error != ABT_SUCCESS)
         return error;
-    ABT_CHECK(!(self->flags & ABT_FLAG_PRIMARY) && abt_thread_of(thread) != self, ABT_ERR_INV_THREAD);
+    ABT_CHECK(!(self->flags & ABT_FLAG_PRIMARY), ABT_ERR_INV_THREAD);
     abt_leave(ABT_LEFT_EXITED, 0, abt_thread_of(thread));
     return ABT_ERR_OTHER; /* not reached */
 }
@@ -233,6 +243,8 @@ ABT_EXPORT int ABT_self_resume_exit_to(ABT_thread thread) {
 static int run(struct abt_thread *thread, ABT_pool pool) {
     struct abt_thread *host;
     int error = may_leave(&host);
+    if (error == ABT_SUCCESS && load_acquire(&thread->state) != ABT_THREAD_STATE_READY)
+        error = ABT_ERR_INV_THREAD; /* the program did not pop it */
     if (error == ABT_SUCCESS && !abt_is_null(pool))
         error = abt_thread_associate(thread, abt_pool_of(pool));
     if (error != ABT_SUCCESS)
@@ -252,8 +264,9 @@ ABT_EXPORT int ABT_self_schedule(ABT_thread thread, ABT_pool pool) {
 }
 
 ABT_EXPORT int ABT_xstream_run_unit(ABT_unit unit, ABT_pool pool) {
-    ABT_CHECK_HANDLE(unit, ABT_ERR_INV_UNIT);
     ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
+    ABT_SELF_OR_RETURN(self);
+    ABT_CHECK_HANDLE(unit, ABT_ERR_INV_UNIT);
     struct abt_thread *thread = abt_unit_thread(unit);
     ABT_CHECK(thread != NULL, ABT_ERR_INV_UNIT);
     return run(thread, pool);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "direct.h"
@@ -36,6 +37,10 @@ static uint64_t number(const char *one, const char *other, uint64_t unless, uint
     return bounded < least ? least : bounded > most ? most : bounded;
 }
 
+static bool is_yes(const char *text) {
+    return text != NULL && *text != 0 && strchr("0nNfF", *text) == NULL;
+}
+
 static void read_environment(void) {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     abt.stack_size =
@@ -45,6 +50,7 @@ static void read_environment(void) {
     abt.event_freq = (uint32_t)number("ABT_SCHED_EVENT_FREQ", "ABT_ENV_SCHED_EVENT_FREQ", 50, 1, INT32_MAX);
     abt.max_streams = (uint32_t)number("ABT_MAX_NUM_XSTREAMS", "ABT_ENV_MAX_NUM_XSTREAMS",
                                        cpus > 0 ? (uint64_t)cpus : 1, 1, WORKERS_MAX);
+    abt.sets_affinity = is_yes(variable("ABT_SET_AFFINITY", "ABT_ENV_SET_AFFINITY"));
     abt.guard = abt_guard_mode_of(variable("ABT_STACK_OVERFLOW_CHECK", "ABT_ENV_STACK_OVERFLOW_CHECK"));
     abt.spin = 1000 * number("THRUM_ABT_SPIN", "THRUM_ABT_SPIN", 20, 0, 1000000);
 }

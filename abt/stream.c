@@ -50,6 +50,7 @@ static void own_pools(const struct abt_sched *sched, void (*own)(struct abt_pool
 static void run_main(void *arg) {
     struct abt_stream *stream = arg;
     stream->main->last_stream = stream;
+    stream->main->unit = front_self();
     if (!stream->is_primary) /* as a thread of pthread_create has it; the core's workers block all */
         pthread_sigmask(SIG_SETMASK, &stream->signals, NULL);
     store_release(&stream->tid, gettid());
@@ -121,6 +122,12 @@ static bool rank_is_taken_locked(int rank) {
     return false;
 }
 
+static void set_rank_locked(struct abt_stream *stream, int rank) {
+    store_relaxed(&stream->rank, rank);
+    if ((uint32_t)rank >= abt.max_streams)
+        store_relaxed(&abt.max_streams, (uint32_t)rank + 1);
+}
+
 /* False: the rank is taken. Any rank, if it is negative. */
 static bool enlist(struct abt_stream *stream, int rank) {
     abt_lock(&abt.lock);
@@ -129,7 +136,7 @@ static bool enlist(struct abt_stream *stream, int rank) {
         for (rank = 0; rank_is_taken_locked(rank);)
             rank++;
     if (is_free) {
-        stream->rank = rank;
+        set_rank_locked(stream, rank);
         stream->next = abt.streams;
         abt.streams = stream;
         abt.stream_count++;
@@ -174,6 +181,7 @@ int abt_stream_new(struct abt_sched *sched, int rank, bool is_primary, struct ab
         free(stream);
         return ABT_ERR_INV_SCHED;
     }
+    fetch_add_relaxed(&abt.next_pool_id, 1); /* Argobots has a pool of its own there; programs see the ids */
     int error = enlist(stream, rank) ? ABT_SUCCESS : ABT_ERR_INV_XSTREAM_RANK;
     if (error == ABT_SUCCESS) {
         error = is_primary ? start(stream) : start_worker(stream);
@@ -289,8 +297,9 @@ ABT_EXPORT int ABT_xstream_exit(void) {
     ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);
     struct abt_thread *self = abt_self();
     ABT_CHECK(self != NULL, ABT_ERR_INV_XSTREAM);
-    ABT_CHECK(self->kind == ABT_KIND_THREAD && !(self->flags & ABT_FLAG_PRIMARY), ABT_ERR_INV_THREAD);
+    ABT_CHECK(!abt_is_tasklet(self), ABT_ERR_INV_THREAD);
     ABT_CHECK(!abt_stream_here()->is_primary, ABT_ERR_INV_XSTREAM);
+    ABT_CHECK(self->kind == ABT_KIND_THREAD, ABT_ERR_INV_THREAD);
     cancel(abt_stream_here());
     return ABT_self_exit();
 }
@@ -316,7 +325,7 @@ ABT_EXPORT int ABT_xstream_set_rank(ABT_xstream xstream, int rank) {
     abt_lock(&abt.lock);
     bool is_free = stream->rank == rank || !rank_is_taken_locked(rank);
     if (is_free)
-        store_relaxed(&stream->rank, rank);
+        set_rank_locked(stream, rank);
     abt_unlock(&abt.lock);
     return is_free ? ABT_SUCCESS : ABT_ERR_INV_XSTREAM_RANK;
 }
@@ -434,6 +443,10 @@ ABT_EXPORT int ABT_xstream_set_main_sched_basic(ABT_xstream xstream, ABT_sched_p
 
 /* --- CPUs ---------------------------------------------------------------------------------------------- */
 
+/* Without ABT_SET_AFFINITY it is as with Argobots as most have it, built without affinity: programs take that for an answer (Margo puts
+ * what it is told into its configuration). */
+#define ABT_CHECK_AFFINITY() ABT_CHECK(abt.sets_affinity, ABT_ERR_FEATURE_NA)
+
 /* Its kernel thread may be about to begin. */
 static pid_t tid_of(const struct abt_stream *stream) {
     pid_t tid;
@@ -457,12 +470,14 @@ static int bind(struct abt_stream *stream, int count, const int *cpus) {
 
 ABT_EXPORT int ABT_xstream_set_cpubind(ABT_xstream xstream, int cpuid) {
     ABT_CHECK_HANDLE(xstream, ABT_ERR_INV_XSTREAM);
+    ABT_CHECK_AFFINITY();
     return bind(abt_stream_of(xstream), 1, &cpuid);
 }
 
 ABT_EXPORT int ABT_xstream_set_affinity(ABT_xstream xstream, int num_cpuids, int *cpuids) {
     ABT_CHECK_HANDLE(xstream, ABT_ERR_INV_XSTREAM);
     ABT_CHECK(num_cpuids >= 0, ABT_ERR_INV_ARG);
+    ABT_CHECK_AFFINITY();
     if (num_cpuids > 0)
         return bind(abt_stream_of(xstream), num_cpuids, cpuids);
     cpu_set_t all; /* none given: as the process */
@@ -475,6 +490,7 @@ ABT_EXPORT int ABT_xstream_set_affinity(ABT_xstream xstream, int num_cpuids, int
 ABT_EXPORT int ABT_xstream_get_affinity(ABT_xstream xstream, int max_cpuids, int *cpuids, int *num_cpuids) {
     ABT_CHECK_HANDLE(xstream, ABT_ERR_INV_XSTREAM);
     ABT_CHECK(max_cpuids >= 0, ABT_ERR_INV_ARG);
+    ABT_CHECK_AFFINITY();
     cpu_set_t set;
     if (sched_getaffinity(tid_of(abt_stream_of(xstream)), sizeof set, &set) != 0)
         return ABT_ERR_SYS;

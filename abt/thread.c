@@ -25,15 +25,22 @@ static const struct abt_attr *attr_of(ABT_thread_attr attr) {
     return abt_is_null(attr) ? NULL : (const struct abt_attr *)(const void *)attr;
 }
 
+/* Returns it from a creating function that did not create. */
+static int no_thread(ABT_thread *newthread, int error) {
+    if (newthread != NULL)
+        *newthread = ABT_THREAD_NULL;
+    return error;
+}
+
 ABT_EXPORT int ABT_thread_create(ABT_pool pool, void (*thread_func)(void *), void *arg, ABT_thread_attr attr,
                                  ABT_thread *newthread) {
-    ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
+    ABT_CHECK_HANDLE(pool, no_thread(newthread, ABT_ERR_INV_POOL));
     return abt_thread_create(abt_pool_of(pool), ABT_KIND_THREAD, thread_func, arg, attr_of(attr), newthread);
 }
 
 ABT_EXPORT int ABT_thread_create_on_xstream(ABT_xstream xstream, void (*thread_func)(void *), void *arg,
                                             ABT_thread_attr attr, ABT_thread *newthread) {
-    ABT_CHECK_HANDLE(xstream, ABT_ERR_INV_XSTREAM);
+    ABT_CHECK_HANDLE(xstream, no_thread(newthread, ABT_ERR_INV_XSTREAM));
     return abt_thread_create(abt_stream_of(xstream)->sched->pools[0], ABT_KIND_THREAD, thread_func, arg,
                              attr_of(attr), newthread);
 }
@@ -62,11 +69,11 @@ static int may_give_place(struct abt_thread **self) {
 
 ABT_EXPORT int ABT_thread_create_to(ABT_pool pool, void (*thread_func)(void *), void *arg,
                                     ABT_thread_attr attr, ABT_thread *newthread) {
-    ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     struct abt_thread *self;
     int error = may_give_place(&self);
     if (error != ABT_SUCCESS)
         return error;
+    ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     struct abt_thread *thread = abt_thread_new(ABT_KIND_THREAD, abt_pool_of(pool), thread_func, arg,
                                                attr_of(attr), newthread != NULL);
     ABT_CHECK(thread != NULL, ABT_ERR_MEM);
@@ -76,8 +83,10 @@ ABT_EXPORT int ABT_thread_create_to(ABT_pool pool, void (*thread_func)(void *), 
     return ABT_SUCCESS;
 }
 
-static int revive(struct abt_pool *pool, struct abt_thread *thread, void (*fn)(void *), void *arg) {
+static int revive(ABT_pool handle, struct abt_thread *thread, void (*fn)(void *), void *arg) {
     ABT_CHECK(load_acquire(&thread->state) == ABT_THREAD_STATE_TERMINATED, ABT_ERR_INV_THREAD);
+    ABT_CHECK_HANDLE(handle, ABT_ERR_INV_POOL);
+    struct abt_pool *pool = abt_pool_of(handle);
     abt_thread_join(thread); /* it may be about to say so to its joiner */
     int error = abt_thread_associate(thread, pool);
     if (error != ABT_SUCCESS)
@@ -91,9 +100,8 @@ static int revive(struct abt_pool *pool, struct abt_thread *thread, void (*fn)(v
 }
 
 ABT_EXPORT int ABT_thread_revive(ABT_pool pool, void (*thread_func)(void *), void *arg, ABT_thread *thread) {
-    ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     ABT_CHECK_HANDLE(*thread, ABT_ERR_INV_THREAD);
-    int error = revive(abt_pool_of(pool), abt_thread_of(*thread), thread_func, arg);
+    int error = revive(pool, abt_thread_of(*thread), thread_func, arg);
     if (error == ABT_SUCCESS)
         abt_pool_push(abt_pool_of(pool), abt_thread_of(*thread), ABT_POOL_CONTEXT_OP_THREAD_REVIVE, false);
     return error;
@@ -101,14 +109,13 @@ ABT_EXPORT int ABT_thread_revive(ABT_pool pool, void (*thread_func)(void *), voi
 
 ABT_EXPORT int ABT_thread_revive_to(ABT_pool pool, void (*thread_func)(void *), void *arg,
                                     ABT_thread *thread) {
-    ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     struct abt_thread *self;
     int error = may_give_place(&self);
     if (error != ABT_SUCCESS)
         return error;
     ABT_CHECK_HANDLE(*thread, ABT_ERR_INV_THREAD);
     ABT_CHECK(!abt_is_tasklet(abt_thread_of(*thread)), ABT_ERR_INV_THREAD);
-    error = revive(abt_pool_of(pool), abt_thread_of(*thread), thread_func, arg);
+    error = revive(pool, abt_thread_of(*thread), thread_func, arg);
     if (error == ABT_SUCCESS)
         abt_leave(ABT_LEFT_YIELDING, ABT_POOL_CONTEXT_OP_THREAD_REVIVE_TO, abt_thread_of(*thread));
     return error;
@@ -165,14 +172,20 @@ ABT_EXPORT int ABT_thread_yield_to(ABT_thread handle) {
     struct abt_thread *thread = abt_thread_of(handle);
     ABT_CHECK(thread != self && !abt_is_tasklet(thread) && self->kind == ABT_KIND_THREAD, ABT_ERR_INV_THREAD);
     struct abt_pool *pool = thread->pool;
-    ABT_CHECK(pool != NULL, ABT_ERR_INV_THREAD);
-    if (pool->type == ABT_POOL_OURS) {
-        ABT_CHECK(abt_pool_take(pool, thread), ABT_ERR_POOL);
-    } else {
-        ABT_CHECK(pool->type == ABT_POOL_OLD && pool->def.old.p_remove != NULL, ABT_ERR_POOL);
-        ABT_CHECK(pool->def.old.p_remove(abt_pool_handle(pool), thread->unit_handle) == ABT_SUCCESS,
+    bool is_taken = false;
+    if (pool != NULL && pool->type == ABT_POOL_OURS) {
+        is_taken = abt_pool_take(pool, thread);
+    } else if (pool != NULL) {
+        const ABT_pool_def *def = &pool->def.old;
+        ABT_CHECK(pool->type == ABT_POOL_OLD && def->u_is_in_pool != NULL && def->p_remove != NULL,
                   ABT_ERR_POOL);
+        is_taken =
+            def->u_is_in_pool(thread->unit_handle) && load_acquire(&thread->state) == ABT_THREAD_STATE_READY;
+        int error = is_taken ? def->p_remove(abt_pool_handle(pool), thread->unit_handle) : ABT_SUCCESS;
+        ABT_CHECK(error == ABT_SUCCESS, error);
     }
+    if (!is_taken) /* it is not ready: as 1.x, the caller keeps its place */
+        return ABT_SUCCESS;
     abt_leave(ABT_LEFT_YIELDING, ABT_POOL_CONTEXT_OP_THREAD_YIELD_TO, thread);
     return ABT_SUCCESS;
 }

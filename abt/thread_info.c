@@ -49,7 +49,7 @@ ABT_EXPORT int ABT_thread_is_primary(ABT_thread thread, ABT_bool *is_primary) {
 
 ABT_EXPORT int ABT_thread_is_unnamed(ABT_thread thread, ABT_bool *is_unnamed) {
     ABT_CHECK_HANDLE(thread, ABT_ERR_INV_THREAD);
-    *is_unnamed = (abt_thread_of(thread)->flags & ABT_FLAG_NAMED) == 0;
+    *is_unnamed = (abt_thread_of(thread)->flags & (ABT_FLAG_NAMED | ABT_FLAG_PRIMARY)) != ABT_FLAG_NAMED;
     return ABT_SUCCESS;
 }
 
@@ -97,7 +97,7 @@ ABT_EXPORT int ABT_thread_set_arg(ABT_thread thread, void *arg) {
 
 ABT_EXPORT int ABT_thread_get_arg(ABT_thread thread, void **arg) {
     ABT_CHECK_HANDLE(thread, ABT_ERR_INV_THREAD);
-    *arg = abt_thread_of(thread)->arg;
+    *arg = abt_thread_of(thread)->kind != ABT_KIND_MAIN ? abt_thread_of(thread)->arg : NULL;
     return ABT_SUCCESS;
 }
 

@@ -65,7 +65,6 @@ struct abt_thread *abt_unit_thread(ABT_unit unit) {
 }
 
 ABT_EXPORT int ABT_unit_get_thread(ABT_unit unit, ABT_thread *thread) {
-    *thread = ABT_THREAD_NULL;
     ABT_CHECK_HANDLE(unit, ABT_ERR_INV_UNIT);
     struct abt_thread *found = abt_unit_thread(unit);
     ABT_CHECK(found != NULL, ABT_ERR_INV_UNIT);
@@ -75,7 +74,7 @@ ABT_EXPORT int ABT_unit_get_thread(ABT_unit unit, ABT_thread *thread) {
 
 /* A thread is associated where it is pushed: there is nothing left to do. */
 ABT_EXPORT int ABT_unit_set_associated_pool(ABT_unit unit, ABT_pool pool) {
-    ABT_CHECK_HANDLE(unit, ABT_ERR_INV_UNIT);
     ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
+    ABT_CHECK_HANDLE(unit, ABT_ERR_INV_UNIT);
     return ABT_SUCCESS;
 }
