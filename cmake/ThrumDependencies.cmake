@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What is taken from elsewhere: CLI11, nlohmann's JSON and elfutils (the command) and GoogleTest (the tests), all as Debian
-# packages, none needed by the libraries. For another machine's processor (a cross build) Debian has the headers and the
-# sources at hand but no target libraries, so all but elfutils are taken from there, and the command does without elfutils.
+# What is taken from elsewhere: CLI11, nlohmann's JSON, elfutils and Capstone (the command) and GoogleTest (the tests), all as
+# Debian packages, none needed by the libraries. For another machine's processor (a cross build) Debian has the headers and the
+# sources at hand but no target libraries, so the command does without elfutils and Capstone there, and the others are used.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
@@ -36,6 +36,7 @@ else()
     find_package(PkgConfig QUIET)
     if(PkgConfig_FOUND)
         pkg_check_modules(LIBDW QUIET IMPORTED_TARGET libdw)
+        pkg_check_modules(CAPSTONE QUIET IMPORTED_TARGET capstone)
     endif()
     if(THRUM_BUILD_TESTS)
         find_package(GTest QUIET)
@@ -50,6 +51,9 @@ if(NOT TARGET nlohmann_json::nlohmann_json)
 endif()
 if(NOT TARGET PkgConfig::LIBDW)
     message(WARNING "elfutils not found (Debian: libdw-dev): bin/thrum knows neither the names of functions nor backtraces")
+endif()
+if(NOT TARGET PkgConfig::CAPSTONE)
+    message(STATUS "Capstone not found (Debian: libcapstone-dev): thrum stat does not know which variable threads share")
 endif()
 if(THRUM_BUILD_TESTS AND NOT TARGET GTest::gtest)
     message(WARNING "GoogleTest not found (Debian: libgtest-dev): the unit tests are left out")

@@ -11,7 +11,7 @@ set -euo pipefail
 usage="usage: scripts/setup.sh build|test|run|all"
 (($# == 1)) || { echo "$usage" >&2; exit 2; }
 
-build=(gcc g++ make cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libdw-dev)
+build=(gcc g++ make cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libdw-dev libcapstone-dev)
 test=("${build[@]}" libgtest-dev spin tcc stress-ng pigz xz-utils zstd gdb libc6-dbg python3
     libpython3.11-testsuite procps man-db eatmydata libjemalloc2 libmimalloc2.0 libcap-dev musl-tools valgrind
     7zip sysbench libopenblas-dev linux-perf=perf

@@ -355,6 +355,8 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
         if (whole)
             add_makers(report_, profile->observed.maps, profile->makers);
         add_profile(whole ? report_.burns : report_.burns_one, *profile);
+        if (whole)
+            add_accesses(report_, *profile);
     }
     if (sampler) {
         take_sampled(*sampler, launch, measured);
@@ -490,6 +492,7 @@ void Examination::watch_process() {
         take_notes(*profile);
         report_.profile_source = profile->source;
         add_profile(report_.burns, *profile);
+        add_accesses(report_, *profile);
     }
     take_children(children, measured.load);
     know("The process was observed from outside for " + duration(measured.wall) + ".");

@@ -465,6 +465,10 @@ bool waits_by_turns(const Report &report, const LockUse &use) {
     return is_for_work && !asks(report, place_of(holder.stack).function);
 }
 
+bool is_in_lock_call(const std::vector<Frame> &stack) {
+    return is_at_own_lock(stack) || hidden_frame(stack) != nullptr;
+}
+
 bool is_input_output(const Site &site) {
     static const char *const calls[] = {"read", "readv",    "pread64", "pread",
                                         "recv", "recvfrom", "recvmsg", "recvmmsg"};

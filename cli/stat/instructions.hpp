@@ -43,8 +43,10 @@ class Code {
     // Likewise of an entry that begins here.
     std::uint64_t word_of_entry(std::uint64_t entry);
 
-  private:
+    // False: no such bytes of code in a file.
     bool read(std::uint64_t address, void *to, std::size_t bytes);
+
+  private:
     bool is_behind_x86_64_call(std::uint64_t address, std::uint64_t &target);
     bool is_behind_aarch64_call(std::uint64_t address, std::uint64_t &target);
     std::uint64_t word_of_x86_64_entry(std::uint64_t entry);

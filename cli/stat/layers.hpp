@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stat/observed.hpp"
+#include "stat/operands.hpp"
 #include "stat/report.hpp"
 
 namespace thrum::stat {
@@ -177,6 +178,8 @@ class Unwinder {
     ~Unwinder();
     std::vector<Frame> frames(const RawStack &stack) const; // innermost first
     Lock lock(std::uint64_t futex) const;                   // what a futex word belongs to
+    std::optional<Operand>
+    operand(const RawStack &stack) const;     // of the innermost function, where it was interrupted
     std::vector<std::string> missing() const; // a sentence for each module without debugging information
 
   private:
@@ -187,6 +190,7 @@ class Unwinder {
 // Fill what the report has of the sampled run. `wall`: how long that took.
 void add_samples(Report &report, const Sampler &sampler, double wall);
 void add_profile(std::vector<Site> &burns, const CpuProfile &profile);
+void add_accesses(Report &report, const CpuProfile &profile); // accesses.cpp
 void add_exact(Report &report, const ExactLayer &exact);
 void add_makers(Report &report, const std::vector<Maps> &maps, const std::vector<ThreadMaker> &makers);
 

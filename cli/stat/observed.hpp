@@ -19,7 +19,8 @@ namespace thrum::stat {
 // it: the return addresses, innermost first.
 struct RawStack {
     std::uint64_t pc = 0, sp = 0, bp = 0;
-    bool has_bp = false; // /proc/PID/task/TID/syscall shows pc and sp only
+    bool has_bp = false;                  // /proc/PID/task/TID/syscall shows pc and sp only
+    std::vector<std::uint64_t> registers; // as perf has them (native.hpp); empty: not known
     std::vector<std::byte> bytes;
     std::vector<std::uint64_t> addresses;
 };

@@ -78,9 +78,12 @@ std::optional<RawStack> take_stack(Fields &fields) {
     RawStack stack;
     if (fields.take<std::uint64_t>() == PERF_SAMPLE_REGS_ABI_NONE)
         return std::nullopt;
-    stack.bp = fields.take<std::uint64_t>();
-    stack.sp = fields.take<std::uint64_t>();
-    stack.pc = fields.take<std::uint64_t>();
+    stack.registers.resize(native::kPerfCount);
+    for (std::uint64_t &one : stack.registers)
+        one = fields.take<std::uint64_t>();
+    stack.bp = stack.registers[native::kPerfFrame];
+    stack.sp = stack.registers[native::kPerfStack];
+    stack.pc = stack.registers[native::kPerfProgram];
     stack.has_bp = true;
     const auto size = static_cast<std::size_t>(fields.take<std::uint64_t>());
     const auto *bytes = reinterpret_cast<const std::byte *>(fields.skip(size));

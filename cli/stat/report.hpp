@@ -73,6 +73,18 @@ struct Site {
     bool is_message = false;            // input that others send, if they do: by a socket, a pipe
 };
 
+// A cache line that several threads access, and at least one writes to, as sampled accesses show.
+struct Sharing {
+    bool is_one = false;     // one variable; otherwise several, each with a thread of its own
+    std::vector<Lock> parts; // what is accessed there, the most often first
+    std::uint64_t samples = 0;
+    double share = 0; // of CPU time that was sampled
+    unsigned threads = 0;
+    // Of the samples: atomic additions; exchanges, and comparisons with one; plain stores.
+    double adds = 0, swaps = 0, stores = 0;
+    std::vector<Frame> stack; // of most of them
+};
+
 // The holder of a lock while others wait for it, where the lock's memory tells that.
 struct Holder {
     std::uint64_t looks = 0; // at threads that waited, when it was seen what the holder was at
@@ -243,6 +255,8 @@ struct Report {
     // CPU profiles, if available: with the fewest threads of the sweep and with the most.
     std::string profile_source; // "perf event", "CPU timer in the program"; empty: none
     std::vector<Site> burns, burns_one;
+    std::vector<Sharing> shared;                          // by share, descending
+    double accesses_known = 0;                            // of CPU time: what was accessed is known
     std::optional<HardwareCounts> counters, counters_one; // the same, where the hardware counts
 
     // Of the run that was looked at, or the last bare one: CPU time of the program's own process, and of those it started.

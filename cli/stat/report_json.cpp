@@ -223,6 +223,20 @@ void add_seen(Json &object, const Report &report) {
     object["threads"] = json_array(report.threads, thread_json);
 }
 
+Json sharing_json(const Sharing &shared) {
+    Json object;
+    object["is_one"] = shared.is_one;
+    object["parts"] = json_array(shared.parts, lock_json);
+    object["samples"] = shared.samples;
+    object["share"] = json_number(shared.share, kShare);
+    object["threads"] = shared.threads;
+    object["adds"] = json_number(shared.adds, kShare);
+    object["swaps"] = json_number(shared.swaps, kShare);
+    object["stores"] = json_number(shared.stores, kShare);
+    object["stack"] = json_array(shared.stack, frame_json);
+    return object;
+}
+
 // The same names as of the whole, of what there is of it.
 Json child_json(const Report &child) {
     Json object;
@@ -250,6 +264,8 @@ void add_sampled(Json &object, const Report &report) {
     object["profile_source"] = json_text(report.profile_source);
     object["burns"] = sites_json(report, report.burns);
     object["burns_one"] = sites_json(report, report.burns_one);
+    object["shared"] = json_array(report.shared, sharing_json);
+    object["accesses_known"] = json_number(report.accesses_known, kShare);
     object["counters"] = counters_json(report.counters);
     object["counters_one"] = counters_json(report.counters_one);
 }

@@ -72,6 +72,11 @@ Lock Places::lock(std::uint64_t futex, std::size_t era) {
     return unwinder != nullptr ? unwinder->lock(futex) : Lock();
 }
 
+std::optional<Operand> Places::operand(const RawStack &stack, std::size_t era) {
+    const Unwinder *unwinder = get(era);
+    return unwinder != nullptr ? unwinder->operand(stack) : std::nullopt;
+}
+
 void Places::say_missing(std::vector<std::string> &warnings) const {
     for (const auto &unwinder : unwinders_)
         if (unwinder != nullptr)

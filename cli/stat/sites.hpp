@@ -29,6 +29,7 @@ class Places {
     std::vector<Frame> frames(const RawStack &stack, std::size_t era);
     static std::vector<Frame> unknown();
     Lock lock(std::uint64_t futex, std::size_t era);
+    std::optional<Operand> operand(const RawStack &stack, std::size_t era);
     void say_missing(std::vector<std::string> &warnings) const;
 
   private:

@@ -467,6 +467,20 @@ Lock Unwinder::lock(std::uint64_t futex) const {
     return lock;
 }
 
+std::optional<Operand> Unwinder::operand(const RawStack &stack) const {
+    constexpr std::uint64_t kFunctionMost = 1 << 16, kLongest = 16; // bytes: of an instruction
+    const Symbol &symbol = state_->symbols.at(stack.pc);
+    const std::uint64_t offset = !symbol.function.empty() ? symbol.offset
+                                 : symbol.begin != 0      ? symbol.linked - symbol.begin
+                                                          : kFunctionMost;
+    if (offset >= kFunctionMost || stack.registers.empty())
+        return std::nullopt;
+    std::vector<std::uint8_t> bytes(offset + kLongest);
+    if (!state_->code.read(stack.pc - offset, bytes.data(), bytes.size()))
+        return std::nullopt;
+    return find_operand(bytes, stack.pc - offset, stack.pc, stack.registers);
+}
+
 std::vector<std::string> Unwinder::missing() const {
     std::vector<std::string> sentences;
     for (const auto &[module, known] : state_->modules)

@@ -6,6 +6,7 @@
 #include <asm/perf_regs.h>
 #include <elf.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace thrum::native {
@@ -18,10 +19,12 @@ constexpr bool kIsX86_64 = false;
 // DWARF's numbers of registers.
 constexpr unsigned kFramePointer = 29, kStackPointer = 31;
 
-// What a sample of perf has of the registers. Ascending, as the kernel writes them: frame pointer, stack pointer, program
-// counter.
-constexpr std::uint64_t kPerfRegisters =
-    1ULL << PERF_REG_ARM64_X29 | 1ULL << PERF_REG_ARM64_SP | 1ULL << PERF_REG_ARM64_PC;
+// What a sample of perf has of the registers: the general ones and the program counter, ascending as the kernel writes them.
+constexpr std::uint64_t kPerfRegisters = 0x1ffffffffULL;
+constexpr std::size_t kPerfCount = 33;
+constexpr std::size_t kPerfFrame = PERF_REG_ARM64_X29, kPerfStack = PERF_REG_ARM64_SP, kPerfProgram = PERF_REG_ARM64_PC;
+// The first argument of a system call, and of a function.
+constexpr std::size_t kPerfArgument = PERF_REG_ARM64_X0;
 
 // Of the signal by which stat/timer.c samples; see stat/arch/<cpu>/interrupted.c.
 constexpr const char *kTimerSideEffect =

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "stat/facts.hpp"
+#include "stat/rules/rule.hpp"
 
 namespace thrum::stat {
 
@@ -40,6 +41,9 @@ std::string source_of(const Place &place);
 
 // Do the threads that wait for a lock wait for work by turns (turns.cpp)?
 bool is_by_turns(const Facts &facts, const Culprit &culprit);
+
+// By CPU time alone, where it is not known what threads access.
+Findings guess_false_sharing(const Facts &facts);
 
 // Adds "they begin in task() (prog.c:12)"; nothing where that is not known.
 void add_place_evidence(const std::string &what, const Place &place, Finding &found);

@@ -66,12 +66,14 @@ Findings coherency(const Facts &facts) {
 
 namespace {
 
-constexpr double kMissed = 2; // cache misses for each instruction, to those with the fewest threads
+constexpr double kKnown = 0.3; // of CPU time: the address of the access
+constexpr double kMissed = 2;  // cache misses for each instruction, to those with the fewest threads
 
 } // namespace
 
-Findings false_sharing(const Facts &facts) {
-    if (!has_dear_memory(facts))
+Findings guess_false_sharing(const Facts &facts) {
+    // Where it is known what was accessed, and no line was shared, memory is dear for another reason.
+    if (!has_dear_memory(facts) || (facts.report.accesses_known >= kKnown && facts.report.shared.empty()))
         return {};
     const Burner *burner = hottest_own(facts);
     const bool is_counted = facts.misses_grown >= kMissed && facts.slowed >= kShared;

@@ -41,8 +41,10 @@ Findings nested(const Facts &facts); // nested.cpp
 
 Findings affinity(const Facts &facts); // cpus.cpp
 
-// memory.cpp
-Findings coherency(const Facts &facts);
+Findings coherency(const Facts &facts); // memory.cpp
+
+// sharing.cpp
+Findings true_sharing(const Facts &facts);
 Findings false_sharing(const Facts &facts);
 
 // work.cpp

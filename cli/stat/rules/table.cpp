@@ -39,6 +39,7 @@ const Rule kRules[] = {
     {"one-lock", one_lock, kExplains},
     {"convoy", convoy, kExplains},
     {"hot-mutex", hot_mutex, kExplains},
+    {"true-sharing", true_sharing, kExplains},
     {"thread-churn", thread_churn, kExplains},
     {"busy-wait", busy_wait, kExplains},
     {"polling", polling, kExplains},
@@ -87,6 +88,22 @@ Findings of_innocent(const Facts &facts) {
     return found.empty() ? scales(facts) : found;
 }
 
+// Spinning at a lock, or at what all threads write, is contention for that.
+void drop_doubles(Findings &findings) {
+    const auto explains_spinning = [&findings](const Finding &spinning) {
+        return std::any_of(findings.begin(), findings.end(), [&spinning](const Finding &other) {
+            return other.rule != spinning.rule && !other.function.empty() &&
+                   other.function == spinning.function;
+        });
+    };
+    std::vector<bool> drop;
+    for (const Finding &one : findings)
+        drop.push_back(one.rule == "busy-wait" && explains_spinning(one));
+    for (std::size_t i = findings.size(); i-- > 0;)
+        if (drop[i])
+            findings.erase(findings.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
 Findings search(const Facts &facts) {
     Findings found;
     for (const Weight weight : {kEnds, kExplains, kHints, kRest}) {
@@ -95,6 +112,7 @@ Findings search(const Facts &facts) {
             if (rule.weight == weight && (weight != kRest || here.empty()))
                 for (Finding &one : rule.find(facts))
                     here.push_back(std::move(one));
+        drop_doubles(here);
         order(here);
         here = without_small(std::move(here));
         std::move(here.begin(), here.end(), std::back_inserter(found));

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the samples of a CPU profile say of memory (add_accesses of layers.hpp): which cache lines several threads access
+// and write to, and whether that is one variable or several. A line that goes from CPU to CPU holds each access up, so
+// samples gather at it.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "stat/sites.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr std::uint64_t kLine = 64, kWord = 8;
+constexpr std::uint64_t kOwnStack = 1 << 20; // bytes around the stack pointer: hardly ever another thread's
+constexpr std::uint64_t kFew = 5;            // samples of a line: of fewer, each may be chance
+constexpr double kWorthKeeping = 0.02;       // of CPU time
+constexpr double kByOne = 0.8;               // of the accesses to a word: one thread's own
+constexpr double kMostly = 0.5;              // of the accesses to a line
+// Of the accesses to a line, those of another thread than the one before, at least: threads that have the same memory one
+// after the other do not share it.
+constexpr double kInTurns = 0.05;
+
+struct Word {
+    std::uint64_t samples = 0;
+    std::map<pid_t, std::uint64_t> by_thread;
+    bool is_of_one() const {
+        for (const auto &[thread, count] : by_thread)
+            if (static_cast<double>(count) >= kByOne * static_cast<double>(samples))
+                return true;
+        return false;
+    }
+    pid_t owner() const {
+        return std::max_element(by_thread.begin(), by_thread.end(),
+                                [](const auto &a, const auto &b) { return a.second < b.second; })
+            ->first;
+    }
+};
+
+struct Line {
+    std::map<std::uint64_t, Word> words; // by address
+    std::set<pid_t> threads;
+    std::uint64_t samples = 0, writes = 0, adds = 0, swaps = 0, stores = 0, turns = 0;
+    double weight = 0;
+    pid_t last = 0;
+    // By instruction: how many samples, and the first of them by index.
+    std::map<std::uint64_t, std::pair<std::uint64_t, std::size_t>> places;
+};
+
+bool is_on_own_stack(std::uint64_t address, std::uint64_t sp) {
+    return address + kOwnStack >= sp && address <= sp + kOwnStack;
+}
+
+class Accesses {
+  public:
+    explicit Accesses(const CpuProfile &profile) : profile_(profile), places_(profile.observed.maps) {}
+    void add_to(Report &report);
+
+  private:
+    void add(std::size_t index);
+    bool is_shared(const Line &line) const;
+    Sharing sharing_of(const Line &line);
+
+    const CpuProfile &profile_;
+    Places places_;
+    std::map<std::uint64_t, Line> lines_;
+    double all_ = 0, known_ = 0;
+};
+
+void Accesses::add(std::size_t index) {
+    const CpuSample &sample = profile_.samples[index];
+    all_ += sample.weight;
+    if (sample.stack >= profile_.observed.stacks.size())
+        return;
+    const RawStack &stack = profile_.observed.stacks[sample.stack];
+    const std::optional<Operand> operand = places_.operand(stack, places_.era_of(sample.at));
+    if (!operand)
+        return;
+    known_ += sample.weight;
+    if (is_on_own_stack(operand->address, stack.sp))
+        return;
+    Line &line = lines_[operand->address / kLine];
+    Word &word = line.words[operand->address / kWord * kWord];
+    word.samples++;
+    word.by_thread[sample.thread]++;
+    line.threads.insert(sample.thread);
+    line.samples++;
+    line.writes += operand->is_write ? 1 : 0;
+    line.adds += operand->kind == Operand::kAdd ? 1 : 0;
+    line.swaps += operand->kind == Operand::kSwap ? 1 : 0;
+    line.stores += operand->kind == Operand::kPlain && operand->is_write ? 1 : 0;
+    line.turns += line.last != 0 && line.last != sample.thread ? 1 : 0;
+    line.last = sample.thread;
+    line.weight += sample.weight;
+    line.places.try_emplace(operand->instruction, 0, index).first->second.first++;
+}
+
+bool Accesses::is_shared(const Line &line) const {
+    return line.threads.size() > 1 && line.writes > 0 && line.samples >= kFew &&
+           line.weight >= kWorthKeeping * all_ &&
+           static_cast<double>(line.turns) >= kInTurns * static_cast<double>(line.samples);
+}
+
+Sharing Accesses::sharing_of(const Line &line) {
+    const auto share = [&line](std::uint64_t part) {
+        return static_cast<double>(part) / static_cast<double>(line.samples);
+    };
+    Sharing found;
+    std::set<pid_t> owners;
+    std::uint64_t in_common = 0;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> words; // samples, address
+    for (const auto &[address, word] : line.words) {
+        words.emplace_back(word.samples, address);
+        if (word.is_of_one())
+            owners.insert(word.owner());
+        else
+            in_common += word.samples;
+    }
+    std::sort(words.rbegin(), words.rend());
+    found.is_one = share(in_common) >= kMostly || owners.size() < 2;
+    found.samples = line.samples;
+    found.share = all_ > 0 ? line.weight / all_ : 0;
+    found.threads = static_cast<unsigned>(line.threads.size());
+    found.adds = share(line.adds);
+    found.swaps = share(line.swaps);
+    found.stores = share(line.stores);
+    const auto most =
+        std::max_element(line.places.begin(), line.places.end(),
+                         [](const auto &a, const auto &b) { return a.second.first < b.second.first; });
+    const CpuSample &sample = profile_.samples[most->second.second];
+    const std::size_t era = places_.era_of(sample.at);
+    RawStack stack = profile_.observed.stacks[sample.stack];
+    stack.pc = most->first; // the instruction itself, which may be another function's than the next one
+    found.stack = places_.frames(stack, era);
+    for (const auto &[samples, address] : words)
+        if (found.parts.size() < (found.is_one ? 1 : 4))
+            found.parts.push_back(places_.lock(address, era));
+    return found;
+}
+
+void Accesses::add_to(Report &report) {
+    for (std::size_t i = 0; i < profile_.samples.size(); i++)
+        add(i);
+    report.accesses_known = all_ > 0 ? known_ / all_ : 0;
+    for (const auto &[number, line] : lines_)
+        if (is_shared(line))
+            report.shared.push_back(sharing_of(line));
+    std::sort(report.shared.begin(), report.shared.end(),
+              [](const Sharing &a, const Sharing &b) { return a.share > b.share; });
+}
+
+} // namespace
+
+void add_accesses(Report &report, const CpuProfile &profile) {
+    Accesses(profile).add_to(report);
+}
+
+} // namespace thrum::stat

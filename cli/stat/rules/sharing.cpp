@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of memory that several threads write to, by what their samples accessed (accesses.cpp): one variable that all
+// write, which a lock of the program's own may be, or several variables in one cache line.
+#include "stat/rules/rule.hpp"
+
+#include <algorithm>
+
+#include "stat/facts.hpp"
+#include "stat/rules/findings.hpp"
+#include "text.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+constexpr double kShared = 0.15;        // of CPU time, at one cache line: less explains no loss
+constexpr double kDear = 1.3;           // CPU time with the most threads, to that with the fewest
+constexpr double kSwaps = 0.2;          // of the accesses: a lock is taken, or a comparison tried again
+constexpr double kReleases = 0.01;      // plain stores between the exchanges: the lock is given back
+constexpr std::uint64_t kSureFrom = 30; // samples
+
+// A lock's own word is the lock's matter: its rules tell, and how many wait for it.
+bool is_of_a_lock(const Sharing &shared) {
+    const ListedLock *listed = lock_table().find(shared.stack);
+    return is_in_lock_call(shared.stack) || (listed != nullptr && listed->is_lock());
+}
+
+// The line that most CPU time is lost at, if that is enough to explain what is lost. Wrong if the access is dear for another
+// reason: the machine is busy, so that a thread is interrupted there by chance, or the memory is far away. Hence the
+// comparison, in which the same work takes more CPU time with more threads; without one, the line must have most of it.
+const Sharing *worst(const Facts &facts, bool is_one) {
+    const bool is_dear = facts.is_compared() ? facts.inflation >= kDear : !facts.is_busy;
+    const double least = facts.is_compared() ? kShared : 2 * kShared;
+    for (const Sharing &shared : facts.report.shared)
+        if (is_dear && shared.share >= least && shared.is_one == is_one && !is_of_a_lock(shared))
+            return &shared;
+    return nullptr;
+}
+
+const ListedLock *counter_of(const Sharing &shared) {
+    const ListedLock *listed = lock_table().find(shared.stack);
+    return listed != nullptr && listed->kind == ListedLock::kCount ? listed : nullptr;
+}
+
+std::string name_of_part(const Lock &part) {
+    return part.symbol.empty() ? "" : part.symbol;
+}
+
+std::string names_of(const Sharing &shared) {
+    std::string names;
+    for (const Lock &part : shared.parts)
+        if (const std::string name = name_of_part(part);
+            !name.empty() && names.find(name) == std::string::npos)
+            names += (names.empty() ? "" : ", ") + name;
+    return names.empty() ? "" : ": " + names;
+}
+
+bool has_lock_in_its_name(const std::string &function) {
+    return function.find("lock") != std::string::npos || function.find("Lock") != std::string::npos ||
+           function.find("spin") != std::string::npos || function.find("acquire") != std::string::npos;
+}
+
+void add_evidence(const Facts &facts, const Sharing &shared, Finding &found) {
+    found.explains = shared.share;
+    found.evidence.push_back(percent(shared.share) + " of CPU time at one cache line, which " +
+                             counted(shared.threads, "thread") +
+                             " accessed: " + counted(static_cast<double>(shared.samples), "sample") +
+                             " with the address of the access");
+    if (!shared.parts.empty() && !shared.parts.front().text.empty())
+        found.evidence.push_back(std::string(shared.is_one ? "it is " : "first ") +
+                                 shared.parts.front().text);
+    if (facts.inflation > 0)
+        found.evidence.push_back(cpu_evidence(facts));
+}
+
+Confidence confidence_of(const Facts &facts, const Sharing &shared) {
+    const bool is_sure = facts.is_compared() && !facts.is_busy && shared.samples >= kSureFrom;
+    return is_sure ? Confidence::kHigh : shared.samples >= kSureFrom ? Confidence::kMedium : Confidence::kLow;
+}
+
+} // namespace
+
+Findings true_sharing(const Facts &facts) {
+    const Sharing *shared = worst(facts, true);
+    if (shared == nullptr || facts.threads < 2)
+        return {};
+    const Place place = place_of(shared->stack);
+    const ListedLock *counter = counter_of(*shared);
+    const bool is_fought_for = shared->swaps >= kSwaps && counter == nullptr;
+    const bool is_lock =
+        is_fought_for && (shared->stores >= kReleases || has_lock_in_its_name(place.function));
+    const std::string what = counter != nullptr ? "All threads write one counter: " + counter->name
+                             : is_lock          ? "Hot spin lock" + names_of(*shared)
+                             : is_fought_for
+                                 ? "Threads try again and again to exchange one variable" + names_of(*shared)
+                                 : "All threads write one variable" + names_of(*shared);
+    const std::string fix =
+        counter != nullptr ? counter->fix
+        : is_lock ? "Use a mutex, whose waiters sleep; hold it for less, or split the data and the lock."
+        : is_fought_for ? "Give each thread a variable or queue of its own; or back off after a failed try."
+                        : "Count per thread and add up at the end, or write it once for many steps.";
+    Finding found =
+        finding("true-sharing", what + at_place(place), fix, confidence_of(facts, *shared), place);
+    add_evidence(facts, *shared, found);
+    return {found};
+}
+
+Findings false_sharing(const Facts &facts) {
+    const Sharing *shared = worst(facts, false);
+    if (shared == nullptr || facts.threads < 2)
+        return guess_false_sharing(facts);
+    const Place place = place_of(shared->stack);
+    Finding found = finding("false-sharing",
+                            "Threads write to different variables in one cache line" + names_of(*shared) +
+                                at_place(place),
+                            "Give each thread's data its own cache lines (alignas(64)), and each thread its "
+                            "own copy of shared counters.",
+                            confidence_of(facts, *shared), place);
+    add_evidence(facts, *shared, found);
+    return {found};
+}
+
+} // namespace thrum::stat
