@@ -27,7 +27,7 @@
 #include "base/slab.h"
 #include "sched/attributes.h"
 #include "sched/cancel.h"
-#include "sched/scheduler.h"
+#include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/scope.h"
 #include "thrum/sync.h"
