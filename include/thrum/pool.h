@@ -55,8 +55,8 @@ enum thrum_pool_kind {
  *
  * A worker that finds nothing sleeps until a thread is pushed into one of its pools; the library notices pushes itself. A
  * pool may also have something to give without a push, for example because it delays threads or polls a device. Its `wait`
- * then returns the time at which to ask again. `wait` itself must not block: its worker would miss other pools, threads
- * that are bound to it or are in the workers' run queues, timers, and a request to stop. */
+ * then returns the time at which to ask again. `wait` itself must not block. Its worker would miss other pools, timers, a
+ * request to stop, and threads that are bound to it or are in the workers' run queues. */
 struct thrum_pool_ops {
     void (*push)(void *data, thrum_t thread); /* cannot fail: link threads through thrum_link */
     thrum_t (*pop)(void *data);               /* NULL: empty */
@@ -127,7 +127,7 @@ int thrum_sched_create_stealing(thrum_sched_t *sched, const thrum_pool_t *pools,
                                 unsigned levels, unsigned own);
 /* `run` must return when thrum_sched_stopping says so. An earlier return counts as thrum_sched_stop: `run` is not called
  * again, and what is in its pools waits for another scheduler. On a worker it runs on the worker's own stack, where it must
- * not wait: functions that may wait return EPERM there, or print one line and abort if they return no error. It must end
+ * not wait. Functions that may wait return EPERM there, or print one line and abort if they return no error. It must end
  * by returning. As a thread of its own (thrum_sched_spawn) it is like any other thread: it may wait, call thrum_exit and
  * be cancelled. */
 int thrum_sched_create_user(thrum_sched_t *sched, void (*run)(thrum_sched_t sched, void *data), void *data,
@@ -146,18 +146,18 @@ int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice);
 bool thrum_sched_stopping(thrum_sched_t sched);
 thrum_pool_t thrum_sched_pool(thrum_sched_t sched, unsigned i); /* NULL: there are not so many */
 /* Runs the thread until it waits, yields, ends or is preempted. Then runs one thread that is bound to the worker, if there
- * is one; and if the thread was preempted while it waited in the kernel, one thread that it may be waiting for. */
+ * is one. If the thread was preempted while it waited in the kernel, it also runs one that it may be waiting for. */
 void thrum_run(thrum_t thread);
-/* To be called when all pools were empty. Returns when one of them may have a thread (after a push, or at the time that
- * `wait` named), when the scheduler must stop, and now and then without a reason. On a worker it runs threads that are in
+/* To be called when all pools were empty. Returns when one of them may have a thread: after a push, or at the time that
+ * `wait` named. It also returns when the scheduler must stop, and now and then without a reason. On a worker it runs threads that are in
  * no pool meanwhile, and sleeps. A stacked scheduler waits like a thread, not in a region (<thrum/preempt.h>): its worker
  * runs others, and this is a cancellation point. If a pool has a thread already, others run once. */
 void thrum_sched_idle(thrum_sched_t sched);
 
 /* --- workers ------------------------------------------------------------------------------------------ */
 
-/* Worker number `worker` switches to this scheduler, or with NULL back to its own run queue, when the thread that it runs
- * next waits, yields, ends or is preempted. Threads in its run queue stay there and can be stolen. Worker numbers may have
+/* Worker number `worker` switches to this scheduler, or with NULL back to its own run queue. It does so when the thread that
+ * it runs next waits, yields, ends or is preempted. Threads in its run queue stay there and can be stolen. Worker numbers may have
  * gaps (thrum_worker_add).
  * From: ULT, external. Errors: EINVAL no such worker; EBUSY another worker has this scheduler. */
 int thrum_worker_set_sched(unsigned worker, thrum_sched_t sched);

@@ -25,14 +25,14 @@
  * 8 KiB, and in OWN_TLS each thread does.
  *
  * The default mode (neither set here nor by THRUM_PREEMPT in the environment) is LEND where the processor makes it cheap:
- * x86-64 with FSGSBASE, and aarch64. It is NONE elsewhere; also if the program already has a handler for the signal or
- * blocks it, and if the system lacks timers, queued signals or kernel threads for it.
+ * x86-64 with FSGSBASE, and aarch64. It is NONE elsewhere. It is also NONE if the program already has a handler for
+ * the signal or blocks it, and if the system lacks timers, queued signals or kernel threads for it.
  *
  * YIELD and KLT are the signal-yield and the KLT-switching of Shiina, Iwasaki, Taura and Balaji, "Lightweight Preemptive
  * User-Level Threads", PPoPP 2021.
  *
- * LATENCY. A computing thread keeps others from its worker for one slice, or for less than two if a tick came when it had
- * just begun, as long as the kernel gives the worker its CPU. A thread that waits in the kernel keeps them for one slice,
+ * LATENCY. As long as the kernel gives the worker its CPU, a computing thread keeps others from it for one slice, or for
+ * less than two if a tick came when it had just begun. A thread that waits in the kernel keeps them for one slice,
  * and for 50 us at each later turn. Slices are rounded up to a multiple of the shortest requested since thrum_init. A worker
  * with one thread is not interrupted while no other thread is runnable, but for one tick, a slice after it was idle.
  *
@@ -87,7 +87,7 @@ struct thrum_preempt_config {
 
 /* A region in which the caller is not preempted; a preemption that falls into it takes place at its end. Regions nest. The
  * caller must neither wait nor end inside: one line says so, and the process aborts. No other thread runs on its worker
- * meanwhile: thrum_yield, thrum_switch_to and thrum_safepoint do not switch, thrum_spawn enqueues the new thread, and
+ * meanwhile: thrum_yield, thrum_switch_to and thrum_safepoint do not switch, and thrum_spawn enqueues the new thread.
  * thrum_migrate of the caller takes effect when it next gives up the worker. An end without a begin is undefined.
  * From: ULT; no effect elsewhere. */
 void thrum_nopreempt_begin(void);

@@ -20,12 +20,12 @@
  * All objects synchronise ULTs, workers and external kernel threads in any mixture. They work before thrum_init and
  * without a runtime. Unless it says otherwise a function may be called FROM a ULT or an external kernel thread, and not
  * from a signal handler. A function that may wait must not be called from a tasklet, nor from a scheduler
- * (thrum_sched_create_user): where it would have to wait there, it prints one line and aborts.
+ * (thrum_sched_create_user). Where it would have to wait there, it prints one line and aborts.
  *
  * Objects live in the caller's memory. Most are ready for use when zeroed. Each has a static initialiser,
  * THRUM_..._INITIALIZER, and an init function for other memory. Destroying only checks; only unbounded channels have
- * memory to free. A thread that learns through an object that the object is no longer needed (it got the lock, it saw
- * the event) may destroy and free it at once, even if the call that told it so has not returned yet.
+ * memory to free. A thread may learn through an object that the object is no longer needed: it got the lock, it saw
+ * the event. It may then destroy and free it at once, even if the call that told it so has not returned yet.
  *
  * WAITING is first come, first served, unless it says otherwise. Most functions x that wait have two variants:
  * - try_x returns EBUSY where x would wait (a channel's: EAGAIN). Conditions and barriers have none.
@@ -400,7 +400,7 @@ typedef struct {
 } thrum_wait_t;
 
 /* Waits until one of the objects is ready, and performs that operation alone: takes its permit, sends or receives its
- * element, joins its thread. *which is its position; `which` may be NULL. If several are ready it takes the first; with
+ * element, joins its thread. Its position is stored in *which; `which` may be NULL. If several are ready it takes the first; with
  * THRUM_WAIT_RANDOM the first from a random position on. A deadline of 0 does not wait. The array can be reused as it is.
  * The cost of waiting for n objects is O(n), and O(n log n) if the array is not sorted by address.
  *

@@ -65,19 +65,19 @@ struct thrum_config {
     uint64_t reserved[4];                /* must be 0; later versions read 0 as today's behaviour */
 };
 
-/* Starts the workers. The caller becomes a ULT that is bound to the first worker and stays on its own kernel thread (for
- * the exception see "Waiting in the kernel" in thrum-preemption(7)). `config` may be NULL.
+/* Starts the workers. The caller becomes a ULT that is bound to the first worker and stays on its own kernel thread. (For
+ * the exception see "Waiting in the kernel" in thrum-preemption(7).) `config` may be NULL.
  *
  * A program that never calls this gets workers at its first thrum_spawn, each on a new kernel thread; they stay until the
  * process ends.
  *
- * A child of fork has no runtime. The thread that called fork, a ULT or not, continues there as an external one, and may
+ * A child of fork has no runtime. The thread that called fork, a ULT or not, continues there as an external one. It may
  * call thrum_init or thrum_spawn to start a new runtime. The parent's other threads do not exist in the child. Objects
  * that they hold or wait for (<thrum/sync.h>) must be initialised again before use. If a ULT or a tasklet continues in the
  * child, the return of its function ends the child with exit code 0.
  *
  * Load the library at program start, linked or preloaded. A library loaded later by dlopen comes behind the C library in
- * symbol lookup: pthread_exit in a ULT is then the C library's, which is detected, reported in one line, and aborts; and
+ * symbol lookup. Then pthread_exit in a ULT is the C library's, which is detected, reported in one line, and aborts. And
  * pthread_getattr_np describes the kernel thread's stack.
  *
  * From: an external kernel thread, while no runtime is running.
@@ -194,7 +194,7 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  * that never called thrum_init also has the errors of thrum_init.
  *
  * Running the child first, while its creator may be stolen, is after Frigo, Leiserson and Randall, "The Implementation of
- * the Cilk-5 Multithreaded Language", PLDI 1998; tasklets are after Argobots. */
+ * the Cilk-5 Multithreaded Language", PLDI 1998. Tasklets are after Argobots. */
 int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 
 /* Creates `count` threads, thread i with fn(args + i * stride), and sets threads[0 .. count). The range is halved
@@ -259,10 +259,10 @@ int thrum_suspend_until(uint64_t deadline);
 int thrum_resume(thrum_t thread);
 
 /* Resumes a suspended thread and switches to it: it runs on the caller's worker before all other runnable threads, and the
- * caller is enqueued. This requires that the thread may run where the caller runs: it is bound to no worker and has no
+ * caller is enqueued. This requires that the thread may run where the caller runs. It is bound to no worker and has no
  * pool, is bound to the caller's worker, or has the caller's pool. Otherwise, and where the caller is no ULT or the thread
- * is not suspended, this is thrum_resume and the caller continues at once: a runnable thread that is in a queue cannot be
- * found there. From: ULT, external. Errors: as thrum_resume. After Argobots' ABT_self_yield_to. */
+ * is not suspended, this is thrum_resume and the caller continues at once. (A runnable thread that is in a queue cannot be
+ * found there.) From: ULT, external. Errors: as thrum_resume. After Argobots' ABT_self_yield_to. */
 int thrum_switch_to(thrum_t thread);
 
 /* --- exit and cancellation ------------------------------------------------------------------------------ */
@@ -277,7 +277,7 @@ int thrum_switch_to(thrum_t thread);
 void thrum_exit(void *result) __attribute__((noreturn));
 
 /* As thrum_exit; `successor`, a suspended thread, is resumed and runs next in the caller's place, where thrum_switch_to
- * could switch to it. Two cases make it only runnable: a thread that joins the caller and may run there goes first; and
+ * could switch to it. Two cases make it only runnable. A thread that joins the caller and may run there goes first; or
  * the caller runs on a stack of the user's. With a NULL `successor` it is thrum_exit. From: as thrum_exit. After Argobots'
  * ABT_self_exit_to. */
 void thrum_exit_to(void *result, thrum_t successor) __attribute__((noreturn));
@@ -347,7 +347,7 @@ int thrum_set_priority(thrum_t thread, unsigned priority);
 unsigned thrum_get_priority(thrum_t thread);
 
 /* *used is the most that the thread has used of its stack so far, in bytes rounded up to pages; *size is the stack's size.
- * *used is an upper bound, since earlier threads may have used the stack; it is exact for threads created with
+ * As earlier threads may have used the stack, *used is an upper bound. It is exact for threads created with
  * THRUM_SPAWN_MEASURED. Both are 0 while the thread has no stack.
  * From: ULT, external; while the handle is valid. Errors: ESRCH it has ended; ENOMEM its stack is being freed. */
 int thrum_stack_used(thrum_t thread, size_t *used, size_t *size);

@@ -17,7 +17,7 @@
  *
  * Deadlines and durations are in nanoseconds, deadlines on CLOCK_MONOTONIC. UINT64_MAX is never. Nothing here returns
  * before its deadline; how late it returns depends on what else is runnable. A busy worker checks for expired timers about
- * every 50 us, provided that its threads wait, yield or end that often; idle workers also check the others' timers.
+ * every 50 us, provided that its threads wait, yield or end that often. Idle workers also check the others' timers.
  *
  * A thread that sleeps when the runtime ends (thrum_fini) never wakes up. */
 #ifndef THRUM_TIME_H

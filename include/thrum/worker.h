@@ -30,21 +30,21 @@ extern "C" {
 
 /* --- calls that block --------------------------------------------------------------------------------- */
 
-/* Calls fn(arg) on a kernel thread kept for such calls, while the caller waits and its worker runs other threads. *result,
- * unless NULL, is what fn returned, and errno what fn left there. For calls that sleep in the kernel, or that compute for
+/* Calls fn(arg) on a kernel thread kept for such calls, while the caller waits and its worker runs other threads. Afterwards
+ * *result, unless NULL, is what fn returned, and errno what fn left there. For calls that sleep in the kernel, or that compute for
  * long in a library that does not know this one. On an external kernel thread it is a plain call.
  *
  * The caller may be on another kernel thread afterwards; <thrum/errno.h>, which <thrum/thrum.h> includes, makes it read the
  * right errno. (With THRUM_PLAIN_ERRNO a function that has used errno before may read another thread's: let fn store errno
  * where `arg` points.)
  *
- * Each running call has a kernel thread to itself: calls may wait for each other, and there may be as many as the system
+ * Each running call has a kernel thread to itself. Calls may wait for each other, and there may be as many as the system
  * allows kernel threads. Use a thrum_sem_t to limit them. Threads are reused, last in first out, and end after ten seconds
- * without a call. If none is free and the system grants no further one, the error is EAGAIN, at once and without a call,
- * since waiting for another call to end might last for ever.
+ * without a call. If none is free and the system grants no further one, the error is EAGAIN, at once and without a call.
+ * (Waiting for another call to end might last for ever.)
  *
- * fn runs with all signals blocked except those that faults raise; with the caller's floating-point modes; on all CPUs of
- * the process; and with the thread-local variables of its own kernel thread, except errno. It is not a ULT but an external
+ * fn runs with all signals blocked except those that faults raise, on all CPUs of the process. It has the caller's
+ * floating-point modes, and the thread-local variables of its own kernel thread, except errno. It is not a ULT but an external
  * kernel thread, and may call what those may. It must return: pthread_exit, a C++ exception that leaves it, and
  * cancellation of its kernel thread are undefined. In the child of a fork that it calls, its return ends the process.
  *

@@ -9,7 +9,7 @@
  *         return one.join() + two;
  *     }
  *
- * Nothing is allocated: the function, its result and its exception are stored in the object, which cannot be moved.
+ * Nothing is allocated. The function, its result and its exception are stored in the object, which cannot be moved.
  * join() returns the result, or rethrows the function's exception. The destructor of an object that was not joined waits
  * for the thread and drops its exception. */
 #ifndef THRUM_HPP_BRANCH_HPP

@@ -269,8 +269,8 @@ class channel {
     };
     receiving_t receiving(std::optional<T> &value) noexcept { return {this, &value}; }
 
-    /* For when_any: sends what is in `value`, which is empty afterwards. If when_any returns or throws without having sent
-     * it, it is back in `value`: the channel was closed, another object was ready, or the deadline came. Several operands
+    /* For when_any: sends what is in `value`, which is empty afterwards. Where when_any returns or throws without having sent
+     * it, it is back in `value`. (The channel was closed, another object was ready, or the deadline came.) Several operands
      * of one when_any may offer the same `value`: it is sent once. */
     class sending_t : public detail::offer {
       public:
@@ -368,7 +368,7 @@ class channel {
 
 } // namespace thrum
 
-/* As a range, a channel is as long as what will be sent to it. size() is what it holds now: a view that took this for the
+/* As a range, a channel is as long as what will be sent to it. size() is what it holds now. A view that took this for the
  * range's length, as std::views::take does, would end early. */
 template <class T>
 inline constexpr bool std::ranges::disable_sized_range<thrum::channel<T>> = true;

@@ -4,8 +4,8 @@
  *     thrum::future<int> answer = thrum::async([] { return 6 * 7; });
  *     std::printf("%d\n", answer.get()); // or what the function threw
  *
- * As in the standard: get() waits, and takes the value or throws; the destructor of a future from async() waits for its
- * thread; a promise destroyed without a value stores std::future_error (broken_promise). Beyond the standard, coroutines
+ * As in the standard, get() waits, and takes the value or throws. The destructor of a future from async() waits for its
+ * thread. A promise destroyed without a value stores std::future_error (broken_promise). Beyond the standard, coroutines
  * can await futures (task.hpp), and when_any can wait for them among other objects.
  *
  * After a runtime has ended, its threads never run again (runtime.hpp). Waiting for a future from async() whose thread had

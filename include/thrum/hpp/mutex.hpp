@@ -12,9 +12,9 @@
  * deadline, so timed_mutex is the same as mutex. They are initialised at compile time; destruction does nothing.
  *
  * A mutex belongs to the thread that has locked it. A coroutine that awaits may resume on another thread, so it must not
- * hold a lock across co_await; it may hold a binary_semaphore, which belongs to no thread. An unlock by another thread ends
- * the program with a line that says so, where it is detected: always for recursive mutexes and for mutexes that are not
- * locked; for all others in debug builds of the library. */
+ * hold a lock across co_await. It may hold a binary_semaphore, which belongs to no thread. An unlock by another thread ends
+ * the program with a line that says so, where it is detected. It always is for recursive mutexes and for mutexes that are
+ * not locked; for all others in debug builds of the library. */
 #ifndef THRUM_HPP_MUTEX_HPP
 #define THRUM_HPP_MUTEX_HPP
 

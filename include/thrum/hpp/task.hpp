@@ -13,11 +13,11 @@
  *
  * A task starts when it is awaited, or passed to async(), which starts it on a thread; once only. A task that awaits a
  * future uses no stack meanwhile, and resumes on a thread of its own. So it may also wait like any other thread (mutexes,
- * channels, get()). Tasks that await each other use no stack for that, however deep, even in unoptimised builds; nor do
+ * channels, get()). Tasks that await each other use no stack for that, however deep, even in unoptimised builds. Nor do
  * tasks that await an awaitable of another library that does not suspend. Exceptions are rethrown where the task is
  * awaited. Do not use thrum_exit and thrum_cancel on threads that run coroutines.
  *
- * LOCKS. A task must not hold a mutex across co_await: it may resume on a thread other than the owner, where its unlock
+ * LOCKS. A task must not hold a mutex across co_await. It may resume on a thread other than the owner, where its unlock
  * ends the program with a line that says so (mutex.hpp). Use a binary_semaphore, which belongs to no thread, to exclude
  * others across co_await. */
 #ifndef THRUM_HPP_TASK_HPP

@@ -10,14 +10,14 @@
  *     thrum::this_thread::sleep_for(std::chrono::seconds(1));
  *     // here a stop is requested, and the thread is joined
  *
- * Unlike the standard's, it propagates exceptions: join() rethrows what leaves the thread's function. If no join() call can
- * do so, because the thread is detached or its object is destroyed or assigned to, the exception ends the program
- * (std::terminate). The function and its arguments are moved or copied, so they may be move-only.
+ * Unlike the standard's, it propagates exceptions: join() rethrows what leaves the thread's function. The exception
+ * ends the program (std::terminate) if no join() call can do so: the thread is detached, or its object is destroyed or
+ * assigned to. The function and its arguments are moved or copied, so they may be move-only.
  *
  * An object may outlive its runtime (runtime.hpp), with which its thread ended. Then join() and detach() throw
  * std::system_error (ESRCH), and the destructor does not wait.
  *
- * STOP TOKENS are the standard's. Functions given to a std::stop_callback must not wait, yield or start threads: the
+ * STOP TOKENS are the standard's. Functions given to a std::stop_callback must not wait, yield or start threads. The
  * standard library identifies threads by kernel thread, and a ULT that waits may resume on another one. They may set a
  * thrum::event or release a semaphore. */
 #ifndef THRUM_HPP_THREAD_HPP

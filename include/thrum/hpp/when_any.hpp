@@ -8,8 +8,8 @@
  *     while (thrum::when_any(numbers.receiving(number), stop_now) == 0 && number)
  *         std::printf("%d\n", *number);
  *
- * It waits for futures, events and latches; for semaphores, of which it takes a permit; for channels, from which it receives
- * a value (receiving()) or to which it sends one (sending()); and for threads, which it joins. It returns the position of
+ * It waits for futures, events and latches, for semaphores, of which it takes a permit, and for threads, which it joins. From
+ * channels it receives a value (receiving()), or it sends one to them (sending()). It returns the position of
  * the first that is ready, and takes nothing from the others.
  *
  * This sends to whichever channel has room first. `value` is sent once, and is empty then, or unchanged when when_any
@@ -40,7 +40,7 @@
 namespace thrum {
 
 /* waiting() says what to wait for. After the wait, also after one that an exception ended, unwaited() is called for all
- * objects that have it; then waited(result) for the one that was ready, if it has it. */
+ * objects that have it. Then waited(result) is called for the one that was ready, if it has it. */
 template <class T>
 concept waitable = requires(T &object) {
     { object.waiting() } -> std::same_as<thrum_wait_t>;
