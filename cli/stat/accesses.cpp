@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "native.hpp"
+#include "stat/rules.hpp"
 #include "stat/sites.hpp"
 
 namespace thrum::stat {
@@ -53,6 +55,15 @@ bool is_on_own_stack(std::uint64_t address, std::uint64_t sp) {
     return address + kOwnStack >= sp && address <= sp + kOwnStack;
 }
 
+// A function that raises a semaphore: the C library's, or one of the C++ library's that is inlined there.
+bool is_post(const std::vector<Frame> &at) {
+    return std::any_of(at.begin(), at.end(), [](const Frame &frame) {
+        const std::string name = plain_name(frame.function);
+        return name.rfind("sem_post", 0) == 0 || name.rfind("new_sem_post", 0) == 0 ||
+               (name.find("semaphore") != std::string::npos && name.find("release") != std::string::npos);
+    });
+}
+
 class Accesses {
   public:
     explicit Accesses(const CpuProfile &profile) : profile_(profile), places_(profile.observed.maps) {}
@@ -66,6 +77,7 @@ class Accesses {
     const CpuProfile &profile_;
     Places places_;
     std::map<std::uint64_t, Line> lines_;
+    std::map<std::uint64_t, std::set<pid_t>> posts_; // by the semaphore's address
     double all_ = 0, known_ = 0;
 };
 
@@ -75,7 +87,12 @@ void Accesses::add(std::size_t index) {
     if (sample.stack >= profile_.observed.stacks.size())
         return;
     const RawStack &stack = profile_.observed.stacks[sample.stack];
-    const std::optional<Operand> operand = places_.operand(stack, places_.era_of(sample.at));
+    const std::size_t era = places_.era_of(sample.at);
+    const std::optional<Operand> operand = places_.operand(stack, era);
+    RawStack innermost;
+    innermost.addresses = {(operand ? operand->instruction : stack.pc) + 1};
+    if (!stack.registers.empty() && is_post(places_.frames(innermost, era)))
+        posts_[operand ? operand->address : stack.registers[native::kPerfArgument]].insert(sample.thread);
     if (!operand)
         return;
     known_ += sample.weight;
@@ -143,6 +160,7 @@ Sharing Accesses::sharing_of(const Line &line) {
 void Accesses::add_to(Report &report) {
     for (std::size_t i = 0; i < profile_.samples.size(); i++)
         add(i);
+    report.posts = posts_;
     report.accesses_known = all_ > 0 ? known_ / all_ : 0;
     for (const auto &[number, line] : lines_)
         if (is_shared(line))

@@ -122,6 +122,8 @@ class SampledRun {
     pid_t awaited(const ProcSample &sample, const Seen &seen) const;
     std::vector<Life> lives(const std::vector<Samples> &samples);
     void finish_locks();
+    void add_kernel_waits();
+    void find_semaphore_locks();
     void place_sites();
     void summarise();
 
@@ -140,6 +142,7 @@ class SampledRun {
     std::map<std::pair<std::size_t, std::size_t>, std::vector<Frame>> known_frames_; // by stack, and Python's
     std::map<std::tuple<std::size_t, std::size_t, long, std::uint64_t, std::uint64_t, std::uint64_t>, Seen>
         known_;
+    std::set<std::uint64_t> semaphore_locks_;        // by address
     std::map<std::size_t, double> asleep_;           // by site: seconds
     double unseen_ = 0;                              // seconds that threads slept without being seen asleep
     std::map<std::size_t, std::vector<Step>> steps_; // by lock
@@ -183,9 +186,10 @@ Seen SampledRun::look_up(const ProcSample &sample) {
     std::size_t lock = kNone;
     if (seen.doing == Doing::kLockWait || seen.doing == Doing::kIdleWait) {
         const bool is_futex = system_call_name(sample.system_call) == "futex";
-        const Lock found = is_futex ? places_.lock(sample.arguments[0], era) : Lock();
+        Lock found = is_futex ? places_.lock(sample.arguments[0], era) : Lock();
+        found.is_semaphore = is_futex && semaphore_locks_.count(sample.arguments[0]) != 0;
         const bool is_python = is_futex && is_python_lock(stack, found);
-        if (is_python)
+        if (is_python || found.is_semaphore)
             seen.doing = Doing::kLockWait;
         if (is_futex && seen.doing == Doing::kLockWait)
             lock = locks_.add(is_python ? as_python_lock(found) : found, era);
@@ -456,6 +460,75 @@ void SampledRun::finish_locks() {
     sort_locks(report_.locks, sites_);
 }
 
+// In the kernel's functions that wait for a device, or for memory to become free.
+bool is_device_channel(const std::string &channel) {
+    static constexpr const char *kParts[] = {"io_schedule", "rq_qos",        "folio_wait", "wait_on_page",
+                                             "wait_on_bit", "blk_",          "bio_",       "balance_dirty",
+                                             "congestion",  "jbd2_log_wait", "submit",     "throttle",
+                                             "reclaim",     "nfs_",          "rpc_"};
+    return std::any_of(std::begin(kParts), std::end(kParts),
+                       [&channel](const char *part) { return channel.find(part) != std::string::npos; });
+}
+
+// A semaphore is a lock where the threads that wait for it are those that raise it. Of a queue's, others do that: the thread that adds work
+// does not wait for some. Wrong where each thread adds work as often as it takes some.
+void SampledRun::find_semaphore_locks() {
+    constexpr double kSame = 0.8; // of the threads that raise it
+    std::map<std::uint64_t, std::set<pid_t>> waiters;
+    for (const ProcSample &one : sampler_.samples)
+        if (one.system_call == SYS_futex && report_.posts.count(one.arguments[0]) != 0)
+            waiters[one.arguments[0]].insert(one.thread);
+    for (const auto &[address, threads] : waiters) {
+        const std::set<std::int32_t> &posters = report_.posts[address];
+        const auto common = std::count_if(posters.begin(), posters.end(), [&threads = threads](pid_t one) {
+            return threads.count(one) != 0;
+        });
+        if (posters.size() > 1 && static_cast<double>(common) >= kSame * static_cast<double>(posters.size()))
+            semaphore_locks_.insert(address);
+    }
+}
+
+void SampledRun::add_kernel_waits() {
+    struct Kind {
+        std::string call, file;
+        long descriptor; // of what has no name of its own
+        bool is_device;
+        bool operator<(const Kind &other) const {
+            return std::tie(call, file, descriptor, is_device) <
+                   std::tie(other.call, other.file, other.descriptor, other.is_device);
+        }
+    };
+    std::map<Kind, KernelWait> waits;
+    std::map<Kind, std::set<pid_t>> threads;
+    for (std::size_t i = 0; i < sampler_.samples.size(); i++) {
+        const ProcSample &one = sample(i);
+        if (one.place >= sampler_.kernel_places.size() || seen_[i].site == kNone)
+            continue;
+        const KernelPlace &place = sampler_.kernel_places[one.place];
+        const bool is_named = !place.file.empty() && place.file[0] == '/';
+        Kind kind{one.system_call >= 0 ? system_call_name(one.system_call) : "", place.file,
+                  is_named ? -1 : place.descriptor, is_device_channel(place.channel)};
+        KernelWait &wait = waits[kind];
+        wait.samples++;
+        threads[kind].insert(one.thread);
+        if (wait.samples > 1)
+            continue;
+        wait.call = kind.call;
+        wait.file = kind.file;
+        wait.channel = place.channel;
+        wait.is_device = kind.is_device;
+        wait.stack = sites_[seen_[i].site].stack;
+    }
+    for (auto &[kind, wait] : waits) {
+        wait.threads = static_cast<unsigned>(threads[kind].size());
+        report_.kernel_waits.push_back(std::move(wait));
+    }
+    std::sort(report_.kernel_waits.begin(), report_.kernel_waits.end(),
+              [](const KernelWait &a, const KernelWait &b) { return a.samples > b.samples; });
+    report_.page_tables = sampler_.page_tables;
+    report_.memory = sampler_.memory;
+}
+
 // Lock waits to the one list, the others to the other; the rows of the timeline follow.
 void SampledRun::place_sites() {
     share_by_samples(sites_);
@@ -511,6 +584,7 @@ void SampledRun::summarise() {
 
 void SampledRun::analyse() {
     seen_.reserve(sampler_.samples.size());
+    find_semaphore_locks();
     see_all();
     const std::vector<Samples> samples = by_thread();
     std::set<std::uint64_t> joined;
@@ -539,6 +613,7 @@ void SampledRun::analyse() {
     add_holders(all, sites_, report_.locks);
     report_.deadlock = find_deadlock(all, sampler_.are_all_known);
     finish_locks();
+    add_kernel_waits();
     place_sites();
     summarise();
 }

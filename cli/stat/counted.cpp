@@ -228,10 +228,13 @@ void add_profile(std::vector<Site> &burns, const CpuProfile &profile) {
         }
         burns[at->second].samples++;
         burns[at->second].seconds += sample.weight;
+        burns[at->second].kernel += sample.in_kernel ? sample.weight : 0;
         all += sample.weight;
     }
-    for (Site &site : burns)
+    for (Site &site : burns) {
+        site.kernel = site.seconds > 0 ? site.kernel / site.seconds : 0;
         site.share = all > 0 ? site.seconds / all : 0;
+    }
     sort_sites(burns, &Site::seconds);
 }
 

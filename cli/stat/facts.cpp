@@ -98,6 +98,15 @@ void name_listed(Culprit &culprit, const ListedLock &listed) {
     culprit.name = culprit.module = culprit.key = listed.name;
 }
 
+const ListedLock kSemaphore = {
+    ListedLock::kLock,
+    "a semaphore that is used as a lock",
+    "Split the data, with a lock for each part, or collect per thread; a mutex spins before it sleeps.",
+    {},
+    {},
+    {},
+    {}};
+
 // In a call of a lock that locks.conf lists.
 const ListedLock *listed_lock(const std::vector<Frame> &stack) {
     const ListedLock *listed = lock_table().find(stack);
@@ -118,7 +127,8 @@ Culprit culprit_of(const Report &report, const Site &site) {
         culprit.key = "GIL";
         return culprit;
     }
-    const ListedLock *listed = listed_lock(site.stack);
+    const bool is_semaphore = culprit.lock != nullptr && culprit.lock->lock.is_semaphore;
+    const ListedLock *listed = is_semaphore ? &kSemaphore : listed_lock(site.stack);
     if (listed != nullptr) {
         name_listed(culprit, *listed);
         if (culprit.kind != Culprit::kOwn)
@@ -197,6 +207,14 @@ std::vector<Culprit> find_culprits(const Report &report) {
             const auto waited = called != nullptr ? find(public_name(called->function) + "()") : list.end();
             if (waited != list.end() && waited->kind == Culprit::kHidden) {
                 *waited.*part += site.share;
+                continue;
+            }
+            const auto semaphore = std::find_if(list.begin(), list.end(), [](const Culprit &known) {
+                return known.lock != nullptr && known.lock->lock.is_semaphore;
+            });
+            if (semaphore != list.end() && called != nullptr &&
+                plain_name(called->function).rfind("sem_", 0) == 0) {
+                *semaphore.*part += site.share;
                 continue;
             }
             const ListedLock *listed = listed_lock(site.stack);
@@ -467,6 +485,13 @@ bool waits_by_turns(const Report &report, const LockUse &use) {
 
 bool is_in_lock_call(const std::vector<Frame> &stack) {
     return is_at_own_lock(stack) || hidden_frame(stack) != nullptr;
+}
+
+bool is_in_allocator(const std::vector<Frame> &stack) {
+    const Frame *hidden = hidden_frame(stack);
+    const ListedLock *listed = lock_table().find(stack);
+    return (hidden != nullptr && find_hidden_lock(*hidden)->is_allocator) ||
+           (listed != nullptr && listed->kind == ListedLock::kAllocator);
 }
 
 bool is_input_output(const Site &site) {

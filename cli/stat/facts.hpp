@@ -125,6 +125,9 @@ bool waits_by_turns(const Report &report, const LockUse &use);
 // In a call of the program's that takes or gives back a lock, of its own or a library's.
 bool is_in_lock_call(const std::vector<Frame> &stack);
 
+// In a function of the allocator's.
+bool is_in_allocator(const std::vector<Frame> &stack);
+
 // Waits for input or output; also for a message by a call that reads one, which might be called waiting for work as well.
 bool is_input_output(const Site &site);
 

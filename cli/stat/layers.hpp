@@ -44,6 +44,7 @@ struct ProcSample {
     std::uint64_t run_ns = 0, delay_ns = 0; // schedstat, so far
     std::size_t stack = SIZE_MAX;           // index into Observed::stacks
     std::size_t python = SIZE_MAX;          // and into Observed::python
+    std::size_t place = SIZE_MAX;           // in the kernel: index into Sampler::kernel_places
     // Of a wait for a lock whose memory tells: the thread that has it, and what that one was seen at with it.
     pid_t holder = 0;
     enum class Holding : std::uint8_t { kUnknown, kAwake, kAsleep } holding = Holding::kUnknown;
@@ -57,6 +58,16 @@ struct ProcThread {
     std::optional<double> gone; // when it was missed; nothing: it was there to the last
     bool was_there = false;     // before this process attached
     std::uint64_t run_ns = 0, delay_ns = 0, voluntary = 0, involuntary = 0; // when it was last seen
+};
+
+// Where a thread sleeps in the kernel, and what its call was given.
+struct KernelPlace {
+    std::string channel; // the kernel's function; empty: not told
+    std::string file;    // that the call's descriptor stands for; empty: it has none
+    long descriptor = -1;
+    bool operator==(const KernelPlace &other) const {
+        return channel == other.channel && file == other.file && descriptor == other.descriptor;
+    }
 };
 
 class Sampler : public Layer {
@@ -74,6 +85,8 @@ class Sampler : public Layer {
     Observed observed;
     std::vector<ProcSample> samples;
     std::vector<ProcThread> threads;
+    std::vector<KernelPlace> kernel_places;
+    double page_tables = 0, memory = 0; // bytes: the most that were seen of them, and that was resident
     pid_t process = 0;
     std::uint64_t sweeps = 0; // over all threads
     unsigned most_threads = 0;
@@ -109,6 +122,7 @@ struct CpuSample {
     double at = 0;
     pid_t thread = 0;
     double weight = 0;             // seconds of CPU time that it stands for
+    bool in_kernel = false;        // on behalf of the thread
     std::size_t stack = SIZE_MAX;  // index into Observed::stacks
     std::size_t python = SIZE_MAX; // and into Observed::python
 };

@@ -116,7 +116,7 @@ class PerfProfile : public CpuProfile {
     void note_process(std::uint32_t type, Fields fields);
     void note_code(pid_t process);
     void note_program(pid_t process);
-    void add_sample(Fields fields);
+    void add_sample(Fields fields, bool in_kernel);
 
     std::uint64_t period_;
     bool with_kernel_;
@@ -296,7 +296,9 @@ void PerfProfile::look(double now, bool is_last) {
 void PerfProfile::visit(const perf_event_header &header, const std::vector<char> &record) {
     Fields fields(record);
     switch (header.type) {
-    case PERF_RECORD_SAMPLE: add_sample(fields); break;
+    case PERF_RECORD_SAMPLE:
+        add_sample(fields, (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL);
+        break;
     case PERF_RECORD_LOST:
         fields.take<std::uint64_t>();
         lost_ += fields.take<std::uint64_t>();
@@ -342,12 +344,13 @@ void PerfProfile::note_process(std::uint32_t type, Fields fields) {
         others_.erase(process);
 }
 
-void PerfProfile::add_sample(Fields fields) {
+void PerfProfile::add_sample(Fields fields, bool in_kernel) {
     const auto process = fields.take<std::int32_t>();
     CpuSample sample;
     sample.thread = fields.take<std::int32_t>();
     sample.at = static_cast<double>(fields.take<std::uint64_t>()) * 1e-9 - began_;
     sample.weight = static_cast<double>(period_) * 1e-9;
+    sample.in_kernel = in_kernel;
     if (process != child_) {
         const std::shared_ptr<ChildProfile> of = child(process);
         if (of)

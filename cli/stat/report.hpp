@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,10 +41,11 @@ enum class LockKind : std::uint8_t {
 struct Lock {
     std::uint64_t address = 0;
     LockKind kind = LockKind::kUnknown;
-    std::string module;       // kLibrary, kGlobal
-    std::string symbol;       // where its symbol table has one
-    std::uint64_t offset = 0; // within the module, or from the symbol's beginning
-    std::string text;         // all of this for a reader: "libc.so.6 .data (static lock inside libc)"
+    std::string module;        // kLibrary, kGlobal
+    std::string symbol;        // where its symbol table has one
+    std::uint64_t offset = 0;  // within the module, or from the symbol's beginning
+    std::string text;          // all of this for a reader: "libc.so.6 .data (static lock inside libc)"
+    bool is_semaphore = false; // whose waiters raise it as well
 };
 
 // What a thread was doing when it was looked at: with its name in sentences, and in --json and style sheets.
@@ -71,6 +74,18 @@ struct Site {
     std::optional<std::uint64_t> calls; // exact runs: how many waits
     std::size_t lock = SIZE_MAX;        // index into Report::locks; SIZE_MAX: none
     bool is_message = false;            // input that others send, if they do: by a socket, a pipe
+    double kernel = 0;                  // of CPU time there, the share in the kernel
+};
+
+// Threads that sleep in one system call for each other, or for the same thing: on one file, or in the address space.
+struct KernelWait {
+    std::string call;    // "write"; empty: a page fault
+    std::string channel; // the kernel's function in which most of them slept; empty: not told
+    std::string file;    // empty: none
+    bool is_device = false;
+    std::uint64_t samples = 0;
+    unsigned threads = 0;
+    std::vector<Frame> stack; // of the first
 };
 
 // A cache line that several threads access, and at least one writes to, as sampled accesses show.
@@ -255,8 +270,11 @@ struct Report {
     // CPU profiles, if available: with the fewest threads of the sweep and with the most.
     std::string profile_source; // "perf event", "CPU timer in the program"; empty: none
     std::vector<Site> burns, burns_one;
-    std::vector<Sharing> shared;                          // by share, descending
-    double accesses_known = 0;                            // of CPU time: what was accessed is known
+    std::vector<KernelWait> kernel_waits;                  // by samples, descending
+    std::map<std::uint64_t, std::set<std::int32_t>> posts; // threads that raised a semaphore, by its address
+    double page_tables = 0, memory = 0; // bytes: the most that were seen of them, and that was resident
+    std::vector<Sharing> shared;        // by share, descending
+    double accesses_known = 0;          // of CPU time: what was accessed is known
     std::optional<HardwareCounts> counters, counters_one; // the same, where the hardware counts
 
     // Of the run that was looked at, or the last bare one: CPU time of the program's own process, and of those it started.

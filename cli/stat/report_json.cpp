@@ -223,6 +223,18 @@ void add_seen(Json &object, const Report &report) {
     object["threads"] = json_array(report.threads, thread_json);
 }
 
+Json kernel_wait_json(const KernelWait &wait) {
+    Json object;
+    object["call"] = json_text(wait.call);
+    object["channel"] = json_text(wait.channel);
+    object["file"] = json_text(wait.file);
+    object["is_device"] = wait.is_device;
+    object["samples"] = wait.samples;
+    object["threads"] = wait.threads;
+    object["stack"] = json_array(wait.stack, frame_json);
+    return object;
+}
+
 Json sharing_json(const Sharing &shared) {
     Json object;
     object["is_one"] = shared.is_one;
@@ -264,6 +276,9 @@ void add_sampled(Json &object, const Report &report) {
     object["profile_source"] = json_text(report.profile_source);
     object["burns"] = sites_json(report, report.burns);
     object["burns_one"] = sites_json(report, report.burns_one);
+    object["kernel_waits"] = json_array(report.kernel_waits, kernel_wait_json);
+    object["page_tables"] = json_number(report.page_tables, 0);
+    object["memory"] = json_number(report.memory, 0);
     object["shared"] = json_array(report.shared, sharing_json);
     object["accesses_known"] = json_number(report.accesses_known, kShare);
     object["counters"] = counters_json(report.counters);

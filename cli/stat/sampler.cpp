@@ -45,6 +45,7 @@ namespace thrum::stat {
 namespace {
 
 constexpr std::size_t kSamplesMost = 1u << 20;
+constexpr std::size_t kPlacesMost = 1000;           // in the kernel
 constexpr double kStatusLater = 1;                  // seconds at most between looks at a thread's status
 constexpr double kMapsFirst = 0.02, kMapsLater = 5; // and at the mappings
 
@@ -97,6 +98,7 @@ struct Sampler::State {
     pid_t owner_of(std::uint64_t word) const;
     ProcSample::Holding holding_by(pid_t owner, double now);
     void look_at_holder(ProcSample &sample, double now);
+    void look_at_kernel_place(const Watched &thread, ProcSample &sample);
     void find_python();
     void thin_out();
 
@@ -300,9 +302,33 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
         sample.system_call = -1;
     else if (call.sp != 0)
         keep_stack(thread, call, text, before, sample);
+    look_at_kernel_place(thread, sample);
     if (sample.system_call == SYS_futex && mapping_at(mappings, sample.arguments[0]) == nullptr)
         saw_unknown = true;
     return true;
+}
+
+// Of one that nothing can interrupt, which waits for a device or for what another thread does in the kernel; and of those that
+// wait for what may come by one descriptor.
+void Sampler::State::look_at_kernel_place(const Watched &thread, ProcSample &sample) {
+    const bool has_file = takes_descriptor(sample.system_call);
+    if (sample.state != 'D' && !(has_file && waits_for_peers(sample.system_call)))
+        return;
+    KernelPlace place;
+    char text[256];
+    const Descriptor channel(sample.state == 'D' ? threads.open_file(thread.id, "wchan") : -1);
+    if (channel.is_open() && read_text(channel.get(), text) && std::strcmp(text, "0") != 0)
+        place.channel = text;
+    if (has_file) {
+        place.descriptor = static_cast<int>(sample.arguments[0]);
+        const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(place.descriptor);
+        const ssize_t length = readlink(link.c_str(), text, sizeof text);
+        place.file.assign(text, length > 0 ? static_cast<std::size_t>(length) : 0);
+    }
+    const auto known = std::find(to.kernel_places.begin(), to.kernel_places.end(), place);
+    sample.place = static_cast<std::size_t>(known - to.kernel_places.begin());
+    if (known == to.kernel_places.end() && to.kernel_places.size() < kPlacesMost)
+        to.kernel_places.push_back(std::move(place));
 }
 
 // A glibc mutex, on both processors: its word, a count, the owner's number, the number of holders and of threads that
@@ -432,6 +458,8 @@ void Sampler::State::read_status(Watched &thread, double now) {
     const std::string status = text;
     ProcThread &known = to.threads[thread.thread];
     known.name = line_in(status, "Name:\t");
+    to.page_tables = std::max(to.page_tables, 1024.0 * static_cast<double>(number_in(status, "\nVmPTE:")));
+    to.memory = std::max(to.memory, 1024.0 * static_cast<double>(number_in(status, "\nVmHWM:")));
     known.cpus = line_in(status, "\nCpus_allowed_list:\t");
     known.voluntary = number_in(status, "\nvoluntary_ctxt_switches:");
     known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");

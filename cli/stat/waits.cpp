@@ -403,6 +403,30 @@ std::vector<Frame> without_surroundings(std::vector<Frame> stack) {
     return stack;
 }
 
+bool takes_descriptor(long number) {
+    static const std::set<long> calls = {
+        SYS_read,       SYS_write,     SYS_readv,     SYS_writev,    SYS_pread64,     SYS_pwrite64,
+        SYS_preadv,     SYS_pwritev,   SYS_preadv2,   SYS_pwritev2,  SYS_sendto,      SYS_sendmsg,
+        SYS_sendmmsg,   SYS_recvfrom,  SYS_recvmsg,   SYS_recvmmsg,  SYS_accept,      SYS_accept4,
+        SYS_fsync,      SYS_fdatasync, SYS_ftruncate, SYS_fallocate, SYS_epoll_pwait, SYS_epoll_ctl,
+        SYS_getdents64, SYS_sendfile,  SYS_fchmod,    SYS_fchown,
+#ifdef SYS_epoll_wait
+        SYS_epoll_wait,
+#endif
+    };
+    return calls.count(number) != 0;
+}
+
+bool waits_for_peers(long number) {
+    static const std::set<long> calls = {
+        SYS_accept,     SYS_accept4, SYS_epoll_pwait, SYS_recvfrom, SYS_recvmsg,
+#ifdef SYS_epoll_wait
+        SYS_epoll_wait,
+#endif
+    };
+    return calls.count(number) != 0;
+}
+
 std::string system_call_name(long number) {
     const auto known = system_calls().find(number);
     return known != system_calls().end() ? known->second.name : "system call " + std::to_string(number);

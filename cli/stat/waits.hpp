@@ -44,6 +44,11 @@ bool is_python_lock(const std::vector<Frame> &stack, const Lock &lock);
 // stands for something (random, syscall, pthread_mutex_lock), and what threads begin in.
 std::vector<Frame> without_surroundings(std::vector<Frame> stack);
 
+// Its first argument is a descriptor.
+bool takes_descriptor(long number);
+// Several threads may wait in it on one descriptor for what comes to one of them.
+bool waits_for_peers(long number);
+
 // "futex"; "system call 123" where it is none of those that programs with threads make a lot of.
 std::string system_call_name(long number);
 

@@ -81,10 +81,10 @@ Part part_of(const Report &report, const Is &is) {
     return part;
 }
 
-constexpr double kMeeting = 0.1;    // of CPU time, in a barrier's calls, more than with the fewest threads
+constexpr double kMeeting = 0.1;     // of CPU time, in a barrier's calls, more than with the fewest threads
 constexpr double kHandingOver = 0.3; // of CPU time, in the calls of queues and conditions
 constexpr double kWaiting = 0.05;    // of that, in waiting for work and in waking a waiter
-constexpr double kAtWork = 0.5;     // CPUs used, or wanted, at least: of less, nothing is lost by handing over
+constexpr double kAtWork = 0.5; // CPUs used, or wanted, at least: of less, nothing is lost by handing over
 constexpr double kSleptOften = 1000; // voluntary switches for a second of CPU time
 
 // "between two of them a thread works for 11 us, and one costs 9.0 us"; empty where threads hardly slept there.
@@ -150,7 +150,8 @@ std::set<std::string> queue_functions(const Report &report) {
 // Wrong if the lock of the queue guards other data too, that threads fight for: then the calls that wait and wake take little of
 // this time. Or if there is next to no work at all: then few CPUs are used.
 std::optional<TinyTasks> tiny_tasks(const Facts &facts) {
-    if (facts.threads < 2 || facts.is_short || std::max(facts.parallelism, facts.wanting) < kAtWork || !facts.has_profile(kFewSamples))
+    if (facts.threads < 2 || facts.is_short || std::max(facts.parallelism, facts.wanting) < kAtWork ||
+        !facts.has_profile(kFewSamples))
         return std::nullopt;
     TinyTasks found;
     found.functions = queue_functions(facts.report);

@@ -243,7 +243,7 @@ std::string named(const Culprit &culprit) {
     const bool has_symbol = !owner.function.empty() && !lock_table().is_runtime(owner);
     if (culprit.listed == nullptr || culprit.is_openmp)
         return culprit.name.empty() ? "" : ": " + culprit.name;
-    return ": " + culprit.listed->name + (has_symbol ? " " + culprit.name : "");
+    return ": " + culprit.listed->name + (has_symbol ? ", " + culprit.name + "," : "");
 }
 
 std::string hot_text(const Culprit &culprit) {

@@ -43,6 +43,12 @@ Findings affinity(const Facts &facts); // cpus.cpp
 
 Findings coherency(const Facts &facts); // memory.cpp
 
+// kernel.cpp
+Findings one_file(const Facts &facts);
+Findings address_space(const Facts &facts);
+Findings fork_copies(const Facts &facts);
+Findings herd(const Facts &facts);
+
 // sharing.cpp
 Findings true_sharing(const Facts &facts);
 Findings false_sharing(const Facts &facts);

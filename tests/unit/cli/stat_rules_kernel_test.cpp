@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of what the kernel does for one thread at a time (cli/stat/rules/kernel.cpp) on reports that are made up.
+#include <gtest/gtest.h>
+
+#include "stat/rules.hpp"
+#include "stat_case.hpp"
+
+namespace {
+
+using thrum::stat::KernelWait;
+
+// Of CPU time in a call, all of it in the kernel.
+Case in_kernel(const std::vector<Frame> &stack, double share, double user, double system,
+               double wall = 0.95) {
+    Case made;
+    made.point(1, 0.9, 0.1, 0.8).point(2, wall, user, system, 900).doing(Doing::kRunning, user + system);
+    made.burns(stack, share, share).burns({own("worker", 30)}, 1 - share, 1 - share);
+    made.report.burns.front().kernel = 1;
+    return made;
+}
+
+KernelWait wait(const char *call, const char *file, unsigned threads, const std::vector<Frame> &stack) {
+    KernelWait made;
+    made.call = call;
+    made.file = file;
+    made.channel = "ext4_buffered_write_iter";
+    made.samples = 40;
+    made.threads = threads;
+    made.stack = stack;
+    return made;
+}
+
+const std::vector<Frame> kWrite = {library("write"), own("log_record")};
+
+TEST(StatRules, ThreadsThatAppendToOneFile) {
+    Case made = in_kernel(kWrite, 0.9, 0.1, 1.1);
+    made.report.kernel_waits = {wait("write", "/tmp/append.log", 2, kWrite)};
+    ASSERT_EQ(rules_of(made.concluded()), "one-file");
+    EXPECT_EQ(made.report.findings.front().cause,
+              "Threads wait in the kernel for each other: write() on append.log in log_record()");
+    Case own_files = in_kernel(kWrite, 0.9, 0.1, 1.1); // each waits at its own
+    own_files.report.kernel_waits = {wait("write", "/tmp/a", 1, kWrite), wait("write", "/tmp/b", 1, kWrite)};
+    EXPECT_EQ(rules_of(own_files.concluded()).find("one-file"), std::string::npos);
+    Case device = in_kernel(kWrite, 0.9, 0.1, 1.1);
+    device.report.kernel_waits = {wait("write", "/tmp/append.log", 2, kWrite)};
+    device.report.kernel_waits.front().is_device = true;
+    EXPECT_EQ(rules_of(device.concluded()).find("one-file"), std::string::npos);
+    Case scales = in_kernel(kWrite, 0.9, 0.1, 0.8, 0.46); // nothing is lost
+    scales.report.kernel_waits = {wait("write", "/tmp/append.log", 2, kWrite)};
+    EXPECT_EQ(rules_of(scales.concluded()), "scales");
+}
+
+TEST(StatRules, ThreadsThatChangeTheAddressSpace) {
+    const std::vector<Frame> unmap = {library("munmap"), own("request")};
+    Case made = in_kernel(unmap, 0.6, 0.2, 1.6);
+    made.report.kernel_waits = {wait("munmap", "", 2, unmap)};
+    ASSERT_EQ(rules_of(made.concluded()), "address-space");
+    EXPECT_EQ(made.report.findings.front().cause,
+              "Threads change one address space, which the kernel locks: munmap() in request()");
+    Case one = in_kernel(unmap, 0.6, 0.2, 1.6); // one thread maps, the others do not wait for it
+    one.report.kernel_waits = {wait("munmap", "", 1, unmap)};
+    EXPECT_EQ(rules_of(one.concluded()).find("address-space"), std::string::npos);
+}
+
+TEST(StatRules, AForkOfMuchMemory) {
+    const std::vector<Frame> fork = {library("_Fork"), library("fork"), own("start_helper")};
+    Case made = in_kernel(fork, 0.3, 0.2, 1.6);
+    made.report.memory = 1e9;
+    made.report.page_tables = 2.1e6;
+    ASSERT_EQ(rules_of(made.concluded()), "fork-copies");
+    EXPECT_EQ(made.report.findings.front().cause,
+              "fork() copies 2.1 MB of page tables each time in start_helper()");
+    Case small = in_kernel(fork, 0.3, 0.2, 1.6);
+    small.report.memory = 5e6; // fork() is not dear
+    EXPECT_EQ(rules_of(small.concluded()).find("fork-copies"), std::string::npos);
+}
+
+TEST(StatRules, AThunderingHerd) {
+    const std::vector<Frame> at = {library("epoll_wait"), own("serve")};
+    Case made = in_kernel(at, 0.6, 0.2, 1.6);
+    made.report.points.back().voluntary = 40000;
+    made.report.kernel_waits = {wait("epoll_wait", "anon_inode:[eventpoll]", 8, at)};
+    ASSERT_EQ(rules_of(made.concluded()), "herd");
+    Case busy =
+        in_kernel(at, 0.6, 0.1, 0.8); // as much CPU time as one thread takes: each that is woken finds work
+    busy.report.points.back().voluntary = 40000;
+    busy.report.kernel_waits = {wait("epoll_wait", "anon_inode:[eventpoll]", 8, at)};
+    EXPECT_EQ(rules_of(busy.concluded()).find("herd"), std::string::npos);
+}
+
+TEST(StatRules, ASecondCauseCostsAThirdOfTheFirst) {
+    const std::vector<Frame> fork = {library("_Fork"), library("fork"), own("start_helper")};
+    Case made = in_kernel(fork, 0.9, 0.2, 1.6);
+    made.report.memory = 1e9;
+    thrum::stat::Sharing shared;
+    shared.is_one = true;
+    shared.threads = 2;
+    shared.samples = 60;
+    shared.stack = {own("count")};
+    shared.share = 0.2;
+    made.report.shared = {shared};
+    EXPECT_EQ(rules_of(made.concluded()), "fork-copies");
+    made.report.shared.front().share = 0.5;
+    EXPECT_EQ(rules_of(made.concluded()), "true-sharing fork-copies");
+}
+
+TEST(StatRules, ASemaphoreThatIsUsedAsALock) {
+    Case made;
+    made.point(1, 0.5, 0.5, 0)
+        .point(2, 0.6, 0.9, 0.1)
+        .doing(Doing::kRunning, 0.8)
+        .doing(Doing::kLockWait, 0.4);
+    made.lock(LockKind::kGlobal, "prog .bss tables (global of the program)", 1, "tables");
+    made.report.locks.front().lock.is_semaphore = true;
+    made.waits({library("__new_sem_wait_slow64"), library("sem_wait"), own("update")}, 100);
+    ASSERT_EQ(rules_of(made.concluded()), "hot-mutex");
+    EXPECT_EQ(made.report.findings.front().cause,
+              "Hot lock: a semaphore that is used as a lock, tables, in update()");
+}
+
+} // namespace
