@@ -9,7 +9,7 @@
 
 #include "stat/facts.hpp"
 #include "stat/rules/findings.hpp"
-#include "text.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 
