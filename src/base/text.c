@@ -55,14 +55,38 @@ void text_add_number(struct text *text, uint64_t number) {
     text_add(text, digits + at);
 }
 
+size_t text_printable_length(const char *at) {
+    const unsigned char *bytes = (const unsigned char *)at;
+    if (bytes[0] < 0x80)
+        return bytes[0] >= 0x20 && bytes[0] != 0x7f ? 1 : 0;
+    size_t length = bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : 2;
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4 || (bytes[0] == 0xc2 && bytes[1] < 0xa0))
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
 void text_start(struct text *text) {
     text->length = 0;
     text_add(text, "thrum: ");
 }
 
+/* Names and values in it are others' choice, and it may go to a terminal. */
+static void make_printable(struct text *text) {
+    for (size_t at = 0; at < text->length - 1;) {
+        size_t length = text_printable_length(text->bytes + at);
+        if (length == 0)
+            text->bytes[at] = '?';
+        at += length != 0 ? length : 1;
+    }
+}
+
 void text_finish(struct text *text) {
     int saved = errno, to = where();
     text->bytes[text->length++] = '\n';
+    make_printable(text);
     for (size_t done = 0; done < text->length;) {
         ssize_t n = write(to, text->bytes + done, text->length - done);
         if (n < 0 && errno == EINTR)

@@ -19,7 +19,11 @@ void text_start(struct text *text);
 void text_add(struct text *text, const char *string);
 void text_add_number(struct text *text, uint64_t number);
 
-/* Ends the line and writes it to standard error. Keeps errno. */
+/* The length of the character in UTF-8 that begins here; 0: none does, or it is one of the control characters that a
+ * terminal obeys (those of ASCII, and U+0080 to U+009F). */
+size_t text_printable_length(const char *at);
+
+/* Ends the line and writes it to standard error, with question marks for what is not printable. Keeps errno. */
 void text_finish(struct text *text);
 
 /* Later lines go to a copy of standard error as it is now: programs close it before they end, and a file opened

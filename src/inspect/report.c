@@ -83,26 +83,11 @@ static void add_address(struct text *text, uint64_t address) {
     text_add(text, digits + at);
 }
 
-/* The length of the character in UTF-8 that begins here; 0: none does, or it is one of the control characters that a
- * terminal obeys (those of ASCII, and U+0080 to U+009F). */
-static size_t printable_length(const char *at) {
-    const unsigned char *bytes = (const unsigned char *)at;
-    if (bytes[0] < 0x80)
-        return bytes[0] >= 0x20 && bytes[0] != 0x7f ? 1 : 0;
-    size_t length = bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : 2;
-    if (bytes[0] < 0xc2 || bytes[0] > 0xf4 || (bytes[0] == 0xc2 && bytes[1] < 0xa0))
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
 /* A name is the program's choice, and the line may go to a terminal: a terminal's control characters become question
  * marks. */
 static void add_printable(struct text *text, const char *name) {
     while (*name != '\0') {
-        size_t length = printable_length(name);
+        size_t length = text_printable_length(name);
         char character[5] = "?";
         if (length != 0)
             memcpy(character, name, length);

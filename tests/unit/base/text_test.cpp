@@ -55,6 +55,14 @@ TEST(Text, LongLineIsCutAndStillOneLine) {
     }
 }
 
+// Of a program's or a thread's name, or of a variable's value.
+TEST(Text, NoControlCharacterReachesTheTerminal) {
+    testing::internal::CaptureStderr();
+    text_line("a\x1b[31m\n\tb\x7f", "\xc2\x9b\xff", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xc3");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "thrum: a?[31m??b????gr\xc3\xbc\xc3\x9f \xe2\x82\xac ?\n");
+}
+
 TEST(Text, WrittenByOneCall) {
     text line;
     text_start(&line);
