@@ -58,8 +58,11 @@ int abt_values_set(struct abt_thread *thread, ABT_key key, void *value) {
     *made = (struct abt_key_value){.id = id, .destructor = key_of(key)->destructor, .value = value};
     abt_lock(&thread->values_lock);
     abt_has_more(thread);
-    made->next = thread->values;
-    thread->values = made;
+    struct abt_key_value **end =
+        &thread->values; /* destructors are called in this order, as the original does */
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = made;
     abt_unlock(&thread->values_lock);
     return ABT_SUCCESS;
 }

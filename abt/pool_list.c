@@ -218,7 +218,9 @@ struct abt_thread **abt_list_snapshot(struct abt_pool *pool, size_t *count) {
     if (threads == NULL)
         return NULL;
     bool is_own = begin(pool);
-    for (struct abt_thread *at = pool->first; at != NULL && *count < room; at = at->next)
+    bool newest_first = pool->kind == ABT_POOL_RANDWS; /* as its owner takes them */
+    for (struct abt_thread *at = newest_first ? pool->last : pool->first; at != NULL && *count < room;
+         at = newest_first ? at->prev : at->next)
         threads[(*count)++] = at;
     end(pool, is_own);
     return threads;

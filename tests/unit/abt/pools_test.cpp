@@ -363,6 +363,28 @@ TEST_F(PoolsAlone, AUnitThatCannotBeMadeIsAnError) {
 
 // --- a stream's own pool --------------------------------------------------------------------------------
 
+TEST_F(PoolsAlone, AreListedAsTheirOwnerWouldTakeThem) {
+    for (ABT_pool_kind kind : {ABT_POOL_FIFO, ABT_POOL_FIFO_WAIT, ABT_POOL_RANDWS}) {
+        ABT_pool own;
+        OK(ABT_pool_create_basic(kind, ABT_POOL_ACCESS_MPMC, ABT_FALSE, &own));
+        auto body = [] {};
+        std::vector<ABT_thread> threads, seen, popped(3);
+        for (int i = 0; i < 3; i++)
+            threads.push_back(start(own, body));
+        OK(ABT_pool_print_all_threads(own, &seen, [](void *list, ABT_thread thread) {
+            static_cast<std::vector<ABT_thread> *>(list)->push_back(thread);
+        }));
+        std::size_t count;
+        OK(ABT_pool_pop_threads(own, popped.data(), 3, &count));
+        EXPECT_EQ(count, 3U);
+        EXPECT_EQ(seen, popped) << "kind " << kind;
+        OK(ABT_pool_push_threads(pool, popped.data(), 3));
+        for (ABT_thread &thread : threads)
+            OK(ABT_thread_free(&thread));
+        OK(ABT_pool_free(&own));
+    }
+}
+
 class OwnPool : public Alone {};
 
 // It is pushed into by its stream, and by others.

@@ -645,6 +645,25 @@ TEST(Guards, AreNotSetUnlessAskedFor) {
     unsetenv("ABT_ENV_STACK_OVERFLOW_CHECK");
 }
 
+// As in the original, for the first keys of a program; documented nowhere.
+TEST_F(ThreadsAlone, DestructorsAreCalledInTheOrderInWhichTheValuesWereSet) {
+    static std::string order;
+    order.clear();
+    ABT_key keys[2];
+    OK(ABT_key_create([](void *) { order += 'a'; }, &keys[0]));
+    OK(ABT_key_create([](void *) { order += 'b'; }, &keys[1]));
+    auto body = [&] {
+        OK(ABT_key_set(keys[0], &order));
+        OK(ABT_key_set(keys[1], &order));
+        OK(ABT_key_set(keys[0], keys)); // again: it keeps its place
+    };
+    ABT_thread thread = start(pool, body);
+    OK(ABT_thread_free(&thread));
+    EXPECT_EQ(order, "ab");
+    OK(ABT_key_free(&keys[0]));
+    OK(ABT_key_free(&keys[1]));
+}
+
 TEST_F(ThreadsAlone, KeysHaveDestructorsThatRunWhenAThreadIsFreed) {
     static int destroyed;
     destroyed = 0;
