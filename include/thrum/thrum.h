@@ -89,7 +89,7 @@ int thrum_init(const struct thrum_config *config);
 
 /* Stops the workers and frees all stacks. Join all threads first: a thread that has not ended never runs again, and a
  * thread that waits for it waits for ever. Objects that such threads hold or wait for must be initialised again before
- * use. Pools are empty afterwards; destroy those that held threads.
+ * use; what wakes such a thread ends the process with a line. Pools are empty afterwards; destroy those with threads.
  *
  * A worker stops when the thread that it runs waits, yields or ends. So this call blocks while a thread computes without
  * doing any of these, for ever if the thread never does. No other kernel thread may be inside a call of this library

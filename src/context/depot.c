@@ -290,21 +290,33 @@ bool depot_find(struct depot *depot, bool (*is)(const void *object, const void *
     return found;
 }
 
-void depot_destroy(struct depot *depot) {
+static void destroy_chunks(struct depot *depot, void (*leave)(void *memory, size_t bytes)) {
+    for (struct depot_chunk *chunk = depot->chunks; chunk != NULL;) {
+        struct depot_chunk *next = chunk->next;
+        if (leave != NULL && chunk->idle < depot->shape.per_chunk)
+            leave(chunk, depot->shape.chunk);
+        else
+            munmap(chunk, depot->shape.chunk);
+        chunk = next;
+    }
+    depot->chunks = NULL;
+}
+
+void depot_destroy_but(struct depot *depot, void (*leave)(void *memory, size_t bytes)) {
     depot_flush(depot, &depot->shared);
+    count_idle(depot, depot->full);
     for (struct magazine *magazine = depot->full; magazine != NULL;) {
         struct magazine *next = magazine->next;
         magazine_free(magazine);
         magazine = next;
     }
-    for (struct depot_chunk *chunk = depot->chunks; chunk != NULL;) {
-        struct depot_chunk *next = chunk->next;
-        munmap(chunk, depot->shape.chunk);
-        chunk = next;
-    }
     depot->full = NULL;
-    depot->chunks = NULL;
+    destroy_chunks(depot, leave);
     magazines_trim();
+}
+
+void depot_destroy(struct depot *depot) {
+    depot_destroy_but(depot, NULL);
 }
 
 void depot_fork_child(struct depot *depot) {

@@ -97,4 +97,7 @@ void depot_fork_child(struct depot *depot);
 /* Unmaps all; no thread uses any object. */
 void depot_destroy(struct depot *depot);
 
+/* The same, but `leave` gets the chunks in which objects are still in use; NULL: they are unmapped, too. */
+void depot_destroy_but(struct depot *depot, void (*leave)(void *memory, size_t bytes));
+
 #endif

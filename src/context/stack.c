@@ -22,6 +22,7 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "context/annotate.h"
+#include "context/remains.h"
 #include "os/memory.h"
 #include "os/signals.h"
 
@@ -151,7 +152,7 @@ void stack_fork_child(void) {
 
 void stack_destroy(void) {
     for (unsigned i = 0; i < STACK_CLASSES; i++)
-        depot_destroy(&stack_depots[i]);
+        depot_destroy_but(&stack_depots[i], remains_leave);
 }
 
 char *stack_low(const char *top, unsigned stack_class) {

@@ -45,6 +45,7 @@ extern struct depot stack_depots[STACK_CLASSES];
 
 /* `size` is that of a class: the default class's. */
 void stack_init(size_t size);
+/* Stacks still in use are those of threads that have not ended: see remains.h. */
 void stack_destroy(void);
 void stack_fork_child(void);
 

@@ -44,6 +44,11 @@ bool memory_forbid(void *memory, size_t bytes) {
     return succeeded(mprotect(memory, bytes, PROT_NONE), error);
 }
 
+bool memory_vacate(void *memory, size_t bytes) {
+    int error = errno, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    return succeeded(mmap(memory, bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED, error);
+}
+
 bool memory_copy(const void *from, void *to, size_t bytes) {
     struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
     return sys(SYS_process_vm_readv, sys(SYS_getpid), &local, 1, &remote, 1, 0) == (long)bytes;

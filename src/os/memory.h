@@ -19,6 +19,9 @@ bool memory_advise(void *memory, size_t bytes, int advice);
 /* Neither read nor written from now on. False: the kernel has no room to remember it. */
 bool memory_forbid(void *memory, size_t bytes);
 
+/* Gives the memory of a mapping back, and keeps its addresses reserved: an access faults. False: it is as it was. */
+bool memory_vacate(void *memory, size_t bytes);
+
 /* Copied by the kernel. False: not all of it is mapped, or the kernel forbids this. */
 bool memory_copy(const void *from, void *to, size_t bytes);
 

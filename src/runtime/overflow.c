@@ -12,6 +12,7 @@
 
 #include "arch_fault.h"
 #include "base/text.h"
+#include "context/remains.h"
 #include "os/memory.h"
 #include "os/syscall.h"
 #include "sched/worker.h"
@@ -26,6 +27,7 @@ enum { ALTERNATE = 64 * 1024, FRAME_AT_LEAST = 4096 };
 static struct {
     bool wanted;
     bool linked;             /* our handler is installed, or another one may pass signals on to it */
+    bool left;               /* ... after the end of a runtime, for what remains of its threads */
     struct sigaction before; /* what was installed when ours was */
     uintptr_t frame;         /* bytes that a signal takes from a stack; r/o */
 } overflow;
@@ -82,6 +84,13 @@ static void say(const struct worker *worker, const struct thrum_unit *unit) {
     if (unit->stack_class == STACK_CLASS_DEFAULT)
         text_add(&text, unit->kind != UNIT_LOOP ? ", or all with THRUM_STACK_SIZE" : "THRUM_STACK_SIZE");
     text_finish(&text);
+}
+
+static void say_remains(void) {
+    text_line(
+        "an object was used for which a thread of a runtime that has ended still waits; join such threads "
+        "before the runtime ends (thrum_fini), or initialise the object again",
+        NULL, NULL);
 }
 
 /* --- telling what it was ------------------------------------------------------------------------------ */
@@ -152,13 +161,16 @@ static bool pass_on(int signal, siginfo_t *info, void *context) {
     return true;
 }
 
-/* Once the line is written the process is going to end: if the program's handler returns, then here. */
+/* Once a line is written the process is going to end: if the program's handler returns, then here. */
 static void on_fault(int signal, siginfo_t *info, void *context) {
     const struct worker *worker = worker_here();
     const struct thrum_unit *unit = worker != NULL ? overflowed_unit(worker, info, context) : NULL;
+    bool remains = info->si_code > 0 && info->si_code != SI_KERNEL && remains_have_sigsafe(info->si_addr);
     if (unit != NULL)
         say(worker, unit);
-    if (!pass_on(signal, info, context) || unit != NULL)
+    else if (remains)
+        say_remains();
+    if (!pass_on(signal, info, context) || unit != NULL || remains)
         end_by(signal, info->si_code <= 0 || (info->si_code == SI_KERNEL && unit != NULL));
 }
 
@@ -180,9 +192,12 @@ static bool is_installed(void) {
     return sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault;
 }
 
-/* If ours was replaced, and may be passed signals by what replaced it, to put it in front would make a circle. */
+/* If ours was replaced, and may be passed signals by what replaced it, to put it in front would make a circle. But a
+ * handler that replaced it between two runtimes is most likely one that ends the process: in a circle it does so, too. */
 void overflow_start(void) {
-    if (!overflow.wanted || overflow.linked)
+    bool replaced = overflow.left && !is_installed();
+    overflow.left = false;
+    if (!overflow.wanted || (overflow.linked && !replaced))
         return;
     overflow.frame = getauxval(AT_MINSIGSTKSZ) + ARCH_RED_ZONE;
     if (overflow.frame < FRAME_AT_LEAST)
@@ -194,7 +209,8 @@ void overflow_start(void) {
 }
 
 void overflow_stop(void) {
-    if (overflow.linked && is_installed())
+    overflow.left = overflow.linked && remains_bytes() != 0 && is_installed();
+    if (overflow.linked && !overflow.left && is_installed())
         overflow.linked = sigaction(SIGSEGV, &overflow.before, NULL) != 0;
 }
 

@@ -18,7 +18,9 @@
 /* What the environment says. 0, or EINVAL after a line about it. */
 int overflow_configure(void);
 
-/* Before there are workers; when there are none any more. */
+/* Before there are workers; when there are none any more, after stack_destroy(). The handler stays if stacks of threads
+ * that had not ended remain (context/remains.h): it also recognises accesses to those, by objects that the threads still
+ * wait for. */
 void overflow_start(void);
 void overflow_stop(void);
 

@@ -3,6 +3,7 @@
 #include "depots.h"
 
 #include "context/depot.h"
+#include "context/remains.h"
 #include "context/stack.h"
 #include "os/clock.h"
 #include "sched/worker.h"
@@ -75,4 +76,8 @@ size_t stacks_chunks(unsigned stack_class) {
 
 size_t units_chunks(void) {
     return chunks_of(&unit_depot);
+}
+
+size_t reserved_bytes(void) {
+    return remains_bytes();
 }

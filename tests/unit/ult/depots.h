@@ -32,6 +32,9 @@ size_t stacks_chunks(unsigned stack_class);
 /* Chunks of descriptors, 64 KiB each. */
 size_t units_chunks(void);
 
+/* Addresses without memory, where stacks of threads of ended runtimes were (src/context/remains.h). */
+size_t reserved_bytes(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -179,7 +179,7 @@ std::size_t mapped_bytes() {
             std::strstr(line, "[stack]") == nullptr)
             all += to - from;
     }
-    return all - blocks_bytes();
+    return all - blocks_bytes() - reserved_bytes();
 }
 
 std::size_t resident_bytes() {
