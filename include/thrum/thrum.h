@@ -81,7 +81,7 @@ struct thrum_config {
  * pthread_getattr_np describes the kernel thread's stack.
  *
  * From: an external kernel thread, while no runtime is running.
- * Errors: EBUSY a runtime is running; EINVAL config->workers is more than 1024, config->stack_size is more than 1 GiB, a
+ * Errors: EBUSY a runtime is running that no library has started (thrum_acquire); EINVAL config->workers is more than 1024, config->stack_size is more than 1 GiB, a
  * value in config->preempt is invalid, config->reserved is not 0, or a THRUM_ environment variable that is needed is
  * invalid (one line on stderr says which); ENOMEM no memory; EAGAIN the system grants no kernel thread, or no timer or
  * signal for preemption. */
@@ -98,6 +98,32 @@ int thrum_init(const struct thrum_config *config);
  * From: the thread that called thrum_init.
  * Errors: EPERM the caller is another thread. */
 int thrum_fini(void);
+
+/* For libraries and plug-ins that use this one, whatever the program does:
+ *
+ *     static int plugin_open(void) {
+ *         return thrum_acquire(); // from a static constructor, too
+ *     }
+ *
+ *     static void plugin_close(void) {
+ *         thrum_release();
+ *     }
+ *
+ * thrum_acquire makes sure that there is a runtime: the program's, or if there is none one by default, whose workers all have
+ * kernel threads of their own. It is counted: until as many calls of thrum_release the runtime does not end.
+ *
+ * The program may call thrum_init before or after. If a library has started the runtime, thrum_init joins it: the caller becomes
+ * a ULT that is bound to a worker of its own. config->workers applies, as workers are added or stopped; what else in `config`
+ * differs from the runtime does not, and one line on stderr says so. (The environment applies in both cases.)
+ *
+ * thrum_fini while a library holds the runtime returns 0 and ends nothing: the workers stay, and the caller remains a ULT. The
+ * last thrum_release ends the runtime then, if the thread that called thrum_init makes it; else the workers stay until the
+ * process ends. A child of fork has no runtime, and no library holds one.
+ *
+ * From: ULT, external; not while another thread is in thrum_fini. Errors of thrum_acquire: as thrum_init, but not EBUSY; of
+ * thrum_release: EINVAL no call of thrum_acquire is left. After CoInitialize of COM, and SDL_InitSubSystem. */
+int thrum_acquire(void);
+int thrum_release(void);
 
 /* The number of workers; 0 without a runtime. Worker numbers have gaps after workers were stopped (<thrum/worker.h>).
  * From: anywhere, also signal handlers. */

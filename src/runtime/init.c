@@ -12,6 +12,7 @@
 #include "os/ticks.h"
 #include "os/topology.h"
 #include "preempt/preempt.h"
+#include "runtime/adopt.h"
 #include "runtime/blocking.h"
 #include "runtime/children.h"
 #include "runtime/config.h"
@@ -37,6 +38,12 @@ enum state { STOPPED, CHANGING, RUNNING };
 static struct {
     uint32_t state; /* enum state; by cas from STOPPED or RUNNING to CHANGING */
     bool joined_in; /* there is a runtime.primary */
+    struct lock
+        lock; /* held by a thread that changes the next three, or that ends the runtime because of them */
+    uint32_t holders;         /* thrum_acquire's, and not yet released */
+    bool by_acquire;          /* the runtime was started for them: thrum_init may join it */
+    bool is_left;             /* thrum_fini was called while there were holders */
+    struct settings settings; /* of the runtime; r/o while there is one */
 } startup;
 
 /* When there are no workers. */
@@ -130,6 +137,9 @@ static void fork_child(void) {
     order_fork_child();
     calls_fork_child();
     scope_fork_child();
+    lock_reset(&startup.lock);
+    startup.holders = 0;
+    startup.joined_in = startup.by_acquire = startup.is_left = false;
     store_release(&startup.state, STOPPED);
     children_let_signals_in(worker);
     children_fork_child();
@@ -157,8 +167,34 @@ static int change_to_running(const struct settings *settings, bool join_in) {
         error = start(&without, join_in);
     }
     startup.joined_in = join_in;
+    startup.settings = *settings;
     store_release(&runtime.open, error == 0);
     store_release(&startup.state, error == 0 ? RUNNING : STOPPED);
+    return error;
+}
+
+/* The runtime is one that a library has started, and no thread has joined it; or the primary has left it, and calls this. */
+static bool claim_running(void) {
+    uint32_t state = RUNNING;
+    const struct worker *worker = enter();
+    lock_acquire(&startup.lock);
+    bool is_mine = startup.joined_in
+                       ? startup.is_left && worker != NULL && worker->current == &runtime.primary
+                       : startup.by_acquire && worker == NULL;
+    is_mine = is_mine && cas_acq_rel(&startup.state, &state, CHANGING);
+    if (is_mine)
+        startup.is_left = false;
+    lock_release(&startup.lock);
+    leave();
+    return is_mine;
+}
+
+static int join_running(const struct thrum_config *config, const struct settings *settings) {
+    int error = startup.joined_in ? 0 : workers_adopt(&runtime.primary);
+    startup.joined_in |= error == 0;
+    store_release(&startup.state, RUNNING);
+    if (error == 0)
+        adopt_settings(config, settings, &startup.settings);
     return error;
 }
 
@@ -168,35 +204,55 @@ int thrum_init(const struct thrum_config *config) {
     int error = config_read(config, &settings);
     if (error != 0)
         return error;
-    if (!cas_acq_rel(&startup.state, &state, CHANGING))
-        return EBUSY;
-    return change_to_running(&settings, true);
+    if (cas_acq_rel(&startup.state, &state, CHANGING))
+        return change_to_running(&settings, true);
+    return claim_running() ? join_running(config, &settings) : EBUSY;
 }
 
-/* A program that never calls thrum_init: its first spawn comes here. */
-int scheduler_start_default(void) {
+/* `for_library`: by thrum_acquire. */
+static int start_default(bool for_library) {
     struct settings settings;
     uint32_t state;
     int error = config_read(NULL, &settings);
     while (error == 0 && (state = load_acquire(&startup.state)) != RUNNING) {
-        if (state == STOPPED && cas_acq_rel(&startup.state, &state, CHANGING))
+        if (state == STOPPED && cas_acq_rel(&startup.state, &state, CHANGING)) {
+            startup.by_acquire = for_library;
             error = change_to_running(&settings, false);
-        else
+        } else {
             sched_yield(); /* another thread does it */
+        }
     }
     return error;
 }
 
-int thrum_fini(void) {
+/* A program that never calls thrum_init: its first spawn comes here. */
+int scheduler_start_default(void) {
+    return start_default(false);
+}
+
+/* Why thrum_fini does not end the runtime, or that it does: from here on the state is CHANGING. */
+enum fini { FINI_ENDS, FINI_LEAVES, FINI_IS_OTHERS };
+
+static enum fini fini_begins(bool by_release) {
     const struct worker *worker = enter();
     bool is_primary = worker != NULL && startup.joined_in && worker->current == &runtime.primary;
+    enum fini how = FINI_IS_OTHERS;
+    lock_acquire(&startup.lock);
+    if (is_primary && (!startup.is_left || by_release)) {
+        how = startup.holders == 0 ? FINI_ENDS : FINI_LEAVES;
+        startup.is_left = how == FINI_LEAVES;
+        if (how == FINI_ENDS)
+            store_release(&startup.state, CHANGING);
+    }
+    lock_release(&startup.lock);
     leave();
-    if (!is_primary)
-        return EPERM;
+    return how;
+}
+
+static void end(void) {
     workers_close();
     trace_run(enter(), &runtime.primary, THRUM_TRACE_END);
     leave();
-    store_release(&startup.state, CHANGING);
     store_release(&runtime.open, 0);
     preempt_close();
     workers_stop();
@@ -204,8 +260,49 @@ int thrum_fini(void) {
     trace_file_write();
     workers_delete();
     forget();
+    startup.by_acquire = startup.is_left = false;
     store_release(&startup.state, STOPPED);
-    return 0;
+}
+
+int thrum_fini(void) {
+    switch (fini_begins(false)) {
+    case FINI_ENDS: end(); return 0;
+    case FINI_LEAVES: return 0;
+    default: return EPERM;
+    }
+}
+
+/* --- libraries ---------------------------------------------------------------------------------------- */
+
+/* There is a runtime, which does not end before this is released. False: there is none, or it is changing. */
+static bool hold(void) {
+    enter();
+    lock_acquire(&startup.lock);
+    bool runs = load_acquire(&startup.state) == RUNNING;
+    startup.holders += runs;
+    lock_release(&startup.lock);
+    leave();
+    return runs;
+}
+
+int thrum_acquire(void) {
+    int error = 0;
+    while (!hold() && error == 0)
+        error = start_default(true);
+    return error;
+}
+
+int thrum_release(void) {
+    enter();
+    lock_acquire(&startup.lock);
+    bool was_held = startup.holders > 0;
+    startup.holders -= was_held;
+    bool is_last = was_held && startup.holders == 0 && startup.is_left;
+    lock_release(&startup.lock);
+    leave();
+    if (is_last && fini_begins(true) == FINI_ENDS)
+        end();
+    return was_held ? 0 : EINVAL;
 }
 
 uint64_t thrum_runtime_id(void) {

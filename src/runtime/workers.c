@@ -22,6 +22,7 @@
 #include "sched/exit.h"
 #include "sched/time/timed_wait.h"
 #include "sched/worker.h"
+#include "sync/mutex.h"
 #include "thrum/sync.h"
 #include "thrum/worker.h"
 
@@ -546,6 +547,47 @@ static int stop(unsigned number, uint64_t deadline) {
     int error = wait_for_stop(member, deadline);
     if (error == 0)
         thread_join(member);
+    return error;
+}
+
+/* --- the thread that calls thrum_init, late -------------------------------------------------------------- */
+
+/* Others see a worker that runs something until that waits. */
+static int adopt(struct thrum_unit *primary) {
+    uint32_t slot;
+    int error = find_slot(&slot);
+    if (error != 0)
+        return error;
+    struct worker *worker = runtime.workers[slot];
+    error = become_first(worker, primary);
+    if (error == 0 && !thread_begin(worker, primary)) {
+        preempt_worker_unready(worker);
+        error = EAGAIN;
+    }
+    if (error != 0) {
+        primary->kind = UNIT_FREE;
+        worker_close(worker);
+        return error;
+    }
+    worker_open(worker);
+    fetch_add_relaxed(&runtime.running, 1U);
+    return 0;
+}
+
+/* The owner of the mutexes changes its unit meanwhile. */
+int workers_adopt(struct thrum_unit *primary) {
+    thrum_mutex_lock(&change.mutex);
+    thrum_mutex_lock(&change.slots);
+    int error = adopt(primary);
+    if (error == 0) {
+        store_relaxed(&mutex_of(&change.mutex)->owner, primary);
+        store_relaxed(&mutex_of(&change.slots)->owner, primary);
+        trace_run(enter(), primary, THRUM_TRACE_BEGIN);
+        leave();
+        count_orphans();
+    }
+    thrum_mutex_unlock(&change.slots);
+    thrum_mutex_unlock(&change.mutex);
     return error;
 }
 

@@ -29,6 +29,10 @@ struct thrum_unit;
  * kernel threads of their own. 0, ENOMEM, EAGAIN: then there are none. */
 int workers_start(uint32_t count, struct thrum_unit *primary);
 
+/* The caller becomes one more worker of the runtime, which had none like this yet, and `primary` what runs on it, bound. 0,
+ * ENOMEM, EAGAIN: then the caller is what it was. */
+int workers_adopt(struct thrum_unit *primary);
+
 /* By the primary. First: none is added or stopped any more. Second: the others run nothing any more. Third: forgets
  * them. */
 void workers_close(void);

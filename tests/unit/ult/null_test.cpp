@@ -229,7 +229,9 @@ const std::vector<Call> &ends_the_process() {
 
 // Those that take no pointer, or may take NULL.
 const std::set<std::string> &takes_none() {
-    static const std::set<std::string> names = {"thrum_cleanup_leave",
+    static const std::set<std::string> names = {"thrum_acquire",
+                                                "thrum_release",
+                                                "thrum_cleanup_leave",
                                                 "thrum_dump",
                                                 "thrum_exit",
                                                 "thrum_exit_to",
