@@ -16,7 +16,7 @@
  *     bit is cleared; from then on the signal is refused, and libc takes the mark off itself.
  *
  * Which libc does all that is read from its sources: 2.34 to 2.42. blocks_learn() says whether this one is among them, and tries
- * one block. Elsewhere donors (donors.h) lend theirs.
+ * one block. Elsewhere donors (donors.c) lend theirs.
  *
  * A block that is not used any more is kept, for this runtime or the next: it is never given back to libc, whose caches of
  * malloc it may have.
@@ -29,15 +29,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preempt/donors.h"
+#include "preempt/spares.h"
 #include "sched/tcb.h"
 
 struct block {
-    struct tcb tcb;               /* first */
-    struct private_donor private; /* its owner's, if it is a thread's for life */
-    uintptr_t record;             /* libc's: its pthread_t; r/o, as the next */
-    uint32_t number;              /* that libc has for it */
-    struct block *next;           /* of those that are kept */
+    struct tcb tcb;       /* first */
+    struct own_block own; /* its owner's, if it is a thread's for life */
+    uintptr_t record;     /* libc's: its pthread_t; r/o, as the next */
+    uint32_t number;      /* that libc has for it */
+    struct block *next;   /* of those that are kept */
 };
 
 /* Tries it the first time, and tells why not in *why. The first block is kept. Not inside. */

@@ -15,8 +15,8 @@
 #include "os/alternate.h"
 #include "os/futex.h"
 #include "os/signals.h"
-#include "preempt/donors.h"
 #include "preempt/preempt.h"
+#include "preempt/spares.h"
 #include "sched/pool/order.h"
 #include "sched/worker.h"
 
@@ -162,7 +162,7 @@ static void leave_worker(struct carrier *self, struct worker *worker) {
     if (worker->reserve == NULL)
         worker->reserve = &self->tcb;
     else
-        donors_give(&self->tcb);
+        spares_give(&self->tcb);
 }
 
 /* The worker has ended; nothing of it is touched after the last call. Inside. */
@@ -170,9 +170,9 @@ static void worker_end(struct carrier *self, struct worker *worker) {
     tick_end_for_good(worker);
     struct tcb *reserve = worker->reserve;
     worker->tcb = worker->reserve = NULL;
-    donors_give(&self->tcb);
+    spares_give(&self->tcb);
     if (reserve != NULL)
-        donors_give(reserve);
+        spares_give(reserve);
     worker_is_over(worker);
 }
 
@@ -266,7 +266,7 @@ void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary) {
     self->alarm = worker->tick.alarm;
     self->place = worker->id + 1;
     self->idle.kind = UNIT_LOOP;
-    donors_give(worker->tcb); /* it would have been carried by this one */
+    spares_give(worker->tcb); /* it would have been carried by this one */
     worker->tcb = primary->tcb = &self->tcb;
     worker->exceptions = &tcb_own_exceptions;
     fetch_add_relaxed(&preempt.owners, 1U);

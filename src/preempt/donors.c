@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See donors.h. */
-#include "preempt/donors.h"
-
-#include <errno.h>
+/* Spares that are donors (spares.h), where blocks without kernel threads cannot be made: kernel threads that sleep until the
+ * runtime ends, and lend their thread control blocks meanwhile; or themselves, as carriers (sched/carrier.h).
+ *
+ * The kernel writes the number of the CPU beside a block (os/rseq.h): the CPU on which the block's own kernel thread
+ * runs. That would be wrong for a borrower, so a donor gives up its registration.
+ *
+ * A thread's block is on its stack, which goes with it: donors end when no thread runs on a block of theirs.
+ *
+ * Modelled in tests/model: arm.pml, lend.pml, closing.pml. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/atomic.h"
-#include "base/text.h"
+#include "base/container_of.h"
 #include "context/depot.h"
 #include "os/clock.h"
 #include "os/futex.h"
@@ -18,10 +22,10 @@
 #include "os/quota.h"
 #include "os/rseq.h"
 #include "os/thread.h"
-#include "preempt/blocks.h"
 #include "preempt/carrier.h"
 #include "preempt/preempt.h"
 #include "preempt/requests.h"
+#include "preempt/spares.h"
 #include "sched/exit.h"
 #include "sched/worker.h"
 
@@ -29,17 +33,15 @@
 enum { STACK = 256 * 1024 };
 
 enum {
-    RETIRE_MS = 500, /* interval at which unneeded spares are looked for */
-    SLACK = 8,       /* so many more than are made at a time do not trigger a look */
-    ROOM_MS = 50,    /* for so long, and so many new ones, the limits are not read again */
+    ROOM_MS = 50, /* for so long, and so many new ones, the limits are not read again */
     ROOM_COUNT = 32,
     REFUSED_MS = 1000, /* for so long after a refusal by the system there are fewer */
-    ENDING_MAX = 64,   /* private ones that are about to end: with more, their creators wait for some */
+    ENDING_MAX = 64,   /* own blocks that are about to end: with more, their creators wait for some */
 };
 
 struct donor {
     struct carrier carrier; /* first */
-    struct private_donor private;
+    struct own_block own;   /* its owner's, if it is a thread's for life */
     pthread_t handle;
     struct donor *next, *before; /* under lock: in `all`, and `next` alone in `ended` */
     bool is_free;                /* at the end: no unit has its block */
@@ -49,7 +51,6 @@ struct donor {
 /* On the stack of the one that makes one. */
 struct birth {
     struct donor *donor; /* r/o */
-    bool is_private;     /* r/o */
     uint32_t over;       /* futex, enum birth_state */
 };
 
@@ -72,23 +73,12 @@ static bool some_stay;
 
 static struct {
     struct lock lock;
-    struct tcb *spares; /* under lock, as the next six */
-    uint32_t count;     /* of them */
-    uint32_t fewest;    /* of them, since the provider's last look */
-    bool is_watched;    /* the provider looks every RETIRE_MS for unneeded ones */
-    struct donor *all;
-    uint32_t alive; /* of them */
+    struct donor *all; /* under lock, as the next two */
+    uint32_t alive;    /* of them */
     struct {
-        struct donor *first, *last; /* private ones whose thread has ended, oldest first */
+        struct donor *first, *last; /* whose owner, which had it for life, has ended; oldest first */
     } ended;
     uint32_t ending; /* those of them that are not joined yet; futex */
-    uint32_t low;    /* fewer spares than that are few; r/o */
-    pthread_t provider;
-    bool has_provider;
-    bool are_blocks;                                    /* there are no donors; r/o, as the next */
-    struct exception_globals *(*exceptions_here)(void); /* r/o, as the next */
-    bool (*arm)(void);
-    bool (*add_relief)(void); /* r/o */
 } donors;
 
 /* How many more there may be; the provider's. */
@@ -99,25 +89,15 @@ static struct {
     uint32_t most;
 } room;
 
+static struct tcb *tcb_of(struct donor *donor) {
+    return &donor->carrier.tcb;
+}
+
+static struct donor *donor_of(struct tcb *tcb) {
+    return container_of(tcb, struct donor, carrier.tcb);
+}
+
 /* --- one of them -------------------------------------------------------------------------------------- */
-
-/* Each has one holder: the thread that took it from the list, when it points to itself (take_locked). */
-static void give_locked(struct tcb *tcb) {
-    thrum_assert(tcb->next == tcb);
-    tcb->next = donors.spares;
-    donors.spares = tcb;
-    store_relaxed(&donors.count, donors.count + 1);
-}
-
-static struct tcb *take_locked(void) {
-    struct tcb *tcb = donors.spares;
-    donors.spares = tcb->next;
-    store_relaxed(&donors.count, donors.count - 1);
-    if (donors.count < donors.fewest)
-        donors.fewest = donors.count;
-    tcb->next = tcb;
-    return tcb;
-}
 
 static void list_locked(struct donor *donor) {
     donor->next = donors.all;
@@ -125,7 +105,7 @@ static void list_locked(struct donor *donor) {
     if (donors.all != NULL)
         donors.all->before = donor;
     donors.all = donor;
-    donors.alive++;
+    store_relaxed(&donors.alive, donors.alive + 1);
 }
 
 static void unlist_locked(struct donor *donor) {
@@ -135,15 +115,12 @@ static void unlist_locked(struct donor *donor) {
         donors.all = donor->next;
     if (donor->next != NULL)
         donor->next->before = donor->before;
-    donors.alive--;
+    store_relaxed(&donors.alive, donors.alive - 1);
 }
 
-static void list(struct donor *self, bool is_spare) {
+static void list(struct donor *self) {
     lock_acquire(&donors.lock);
     list_locked(self);
-    self->carrier.tcb.next = &self->carrier.tcb;
-    if (is_spare)
-        give_locked(&self->carrier.tcb);
     lock_release(&donors.lock);
 }
 
@@ -184,8 +161,9 @@ static void *donor_main(void *arg) {
     struct donor *self = birth->donor;
     *self =
         (struct donor){.carrier = {.tcb.base = arch_tcb(), .idle.kind = UNIT_LOOP}, .handle = pthread_self()};
-    struct tcb *tcb = self->private.tcb = &self->carrier.tcb;
-    tcb->exceptions = donors.exceptions_here != NULL ? donors.exceptions_here() : &tcb->none;
+    struct tcb *tcb = self->own.tcb = tcb_of(self);
+    tcb->next = tcb;
+    tcb->exceptions = preempt.exceptions_here != NULL ? preempt.exceptions_here() : &tcb->none;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* units that run on it name it by pthread_self() */
     if (preempt.lends) {
         rseq_give_up(tcb->base);
@@ -194,7 +172,7 @@ static void *donor_main(void *arg) {
     exit_watch(true);
     bool ready = preempt.lends || carrier_begin(&self->carrier);
     if (ready)
-        list(self, !birth->is_private);
+        list(self);
     tell(birth, ready);
     if (!ready)
         return NULL;
@@ -210,9 +188,9 @@ static void *donor_main(void *arg) {
 }
 
 /* NULL: none is available. */
-static struct donor *make_one(bool is_private) {
+static struct donor *make_one(void) {
     pthread_t handle;
-    struct birth birth = {.donor = new_record(), .is_private = is_private};
+    struct birth birth = {.donor = new_record()};
     if (birth.donor == NULL)
         return NULL;
     bool is_made = thread_make_quiet(&handle, STACK, donor_main, &birth) == 0;
@@ -226,31 +204,9 @@ static struct donor *make_one(bool is_private) {
     return NULL;
 }
 
-/* The kernel refuses it only at the moment, if at all. */
-static bool make_block(void) {
-    struct block *block = block_make(donors.exceptions_here);
-    if (block == NULL)
-        return false;
-    enter();
-    lock_acquire(&donors.lock);
-    donors.alive++;
-    block->tcb.next = &block->tcb;
-    give_locked(&block->tcb);
-    lock_release(&donors.lock);
-    leave();
-    return true;
-}
-
-static bool make_spare(void) {
-    return donors.are_blocks ? make_block() : make_one(false) != NULL;
-}
-
-static struct private_donor *make_private_block(void) {
-    struct block *block = block_make(donors.exceptions_here);
-    if (block == NULL)
-        return NULL;
-    block->private.tcb = block->tcb.next = &block->tcb;
-    return &block->private;
+static struct tcb *make(void) {
+    struct donor *donor = make_one();
+    return donor != NULL ? tcb_of(donor) : NULL;
 }
 
 static void let_end(struct donor *donor) {
@@ -264,7 +220,7 @@ static void end_and_join(struct donor *donor) {
     free_record(donor);
 }
 
-/* --- private ones that have ended --------------------------------------------------------------------- */
+/* --- threads' own that have ended --------------------------------------------------------------------- */
 
 /* They end at once, concurrently, each with the program's destructors of thread-locals. The provider joins them
  * later; if there are many, so do the makers of new ones, which might outrun the provider for as long as the program
@@ -368,168 +324,54 @@ static bool has_room(void) {
 
 /* The program's threads are refused as well: a quarter of them is given back as soon as they are spares. */
 static void was_refused(void) {
-    if (donors.are_blocks)
-        return;
     uint32_t alive = load_relaxed(&donors.alive);
     room.most = alive - alive / 4;
     room.refused_until = clock_monotonic_ns() + REFUSED_MS * UINT64_C(1000000);
-    enter();
-    lock_acquire(&donors.lock);
-    donors.is_watched = true;
-    lock_release(&donors.lock);
-    leave();
 }
 
-static uint32_t enough(void) {
-    return donors.low * 2 + preempt_owners_at_once();
+static bool is_limited(void) {
+    return clock_monotonic_ns() < room.refused_until;
 }
 
-static bool make_enough(void) {
-    while (load_relaxed(&donors.count) < enough()) {
-        if (!donors.are_blocks && !has_room())
-            return false;
-        if (!make_spare()) {
-            was_refused();
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Half of those unneeded since the last look, so that a program whose threads compute in bursts keeps some; and all
- * above the limit. */
-static uint32_t surplus_locked(void) {
-    uint32_t keep = enough(), idle = donors.fewest > keep ? donors.fewest - keep : 0;
-    uint32_t surplus = idle - idle / 2, spare = donors.count > keep ? donors.count - keep : 0, over = 0;
-    if (clock_monotonic_ns() < room.refused_until && donors.alive > room.most)
-        over = donors.alive - room.most;
-    over = over < spare ? over : spare;
-    return surplus > over ? surplus : over;
-}
-
-static struct donor *take_surplus_locked(void) {
-    struct donor *first = NULL;
-    for (uint32_t n = surplus_locked(); n > 0; n--) {
-        struct donor *donor = (struct donor *)(void *)take_locked();
-        unlist_locked(donor);
-        donor->next = first;
-        first = donor;
-    }
-    donors.fewest = donors.count;
-    donors.is_watched = donors.count > enough() || clock_monotonic_ns() < room.refused_until;
-    return first;
+static uint32_t excess(void) {
+    uint32_t alive = load_relaxed(&donors.alive);
+    return is_limited() && alive > room.most ? alive - room.most : 0;
 }
 
 /* They end beside each other. */
-static void retire_surplus(void) {
+static void retire(struct tcb *first) {
     enter();
     lock_acquire(&donors.lock);
-    struct donor *first = take_surplus_locked();
+    for (struct tcb *tcb = first; tcb != NULL; tcb = tcb->next)
+        unlist_locked(donor_of(tcb));
     lock_release(&donors.lock);
     leave();
-    for (struct donor *donor = first; donor != NULL; donor = donor->next)
-        let_end(donor);
-    for (struct donor *donor = first, *next; donor != NULL; donor = next) {
-        next = donor->next;
-        pthread_join(donor->handle, NULL);
-        free_record(donor);
+    for (struct tcb *tcb = first; tcb != NULL; tcb = tcb->next)
+        let_end(donor_of(tcb));
+    for (struct tcb *tcb = first, *next; tcb != NULL; tcb = next) {
+        next = tcb->next;
+        pthread_join(donor_of(tcb)->handle, NULL);
+        free_record(donor_of(tcb));
     }
 }
 
-/* --- the provider ------------------------------------------------------------------------------------- */
+/* --- for threads that have one for life --------------------------------------------------------------- */
 
-static void interrupt_starved(void) {
-    enter();
-    for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
-        struct worker *worker = runtime.workers[i];
-        if (load_relaxed(&worker->tick.starved) != 0 && exchange_acquire(&worker->tick.starved, 0U) != 0)
-            tick_interrupt(worker);
-    }
-    leave();
-}
-
-/* While some spares may be unneeded. False: a request came. */
-static bool rests_until(uint64_t moment) {
-    struct timespec deadline = {(time_t)(moment / 1000000000), (long)(moment % 1000000000)};
-    while (load_relaxed(&requests.asked) == NOT_ASKED)
-        if (futex_wait_until(&requests.asked, NOT_ASKED, CLOCK_MONOTONIC, &deadline) == -ETIMEDOUT)
-            return true;
-    return false;
-}
-
-static bool are_watched(void) {
-    enter();
-    lock_acquire(&donors.lock);
-    bool watched = donors.is_watched;
-    lock_release(&donors.lock);
-    leave();
-    return watched;
-}
-
-static void provide(void) {
-    fence_seq_cst(); /* pairs with provider_ask's */
-    bool is_ready = preempt_is_armed();
-    if (!is_ready && exchange_acquire(&requests.wanted, 0U) != 0)
-        is_ready = donors.arm();
-    if (is_ready && exchange_acquire(&requests.relief, 0U) != 0)
-        donors.add_relief(); /* or it is asked for again */
-    if (is_ready && make_enough())
-        interrupt_starved();
-    join_ended(); /* runs the program's destructors of thread-locals, which may take long */
-}
-
-/* If no more threads may be made, the next worker that lacks one asks again. */
-static void *provider_main(void *unused) {
-    uint64_t look = 0;
-    for (;;) {
-        uint32_t asked = exchange_acquire(&requests.asked, NOT_ASKED);
-        if (asked == ASK_TO_END)
-            return unused;
-        if (asked != NOT_ASKED)
-            provide();
-        if (!are_watched()) {
-            look = 0;
-            futex_wait(&requests.asked, NOT_ASKED);
-            continue;
-        }
-        if (look == 0)
-            look = clock_monotonic_ns() + RETIRE_MS * UINT64_C(1000000);
-        if (clock_monotonic_ns() >= look || rests_until(look)) {
-            retire_surplus();
-            look = 0;
-        }
-    }
-}
-
-/* --- for borrowers ------------------------------------------------------------------------------------ */
-
-int donors_make(uint32_t count) {
-    while (load_relaxed(&donors.count) < count)
-        if (!make_spare())
-            return EAGAIN;
-    return 0;
-}
-
-/* The system also counts the kernel threads of private ones that have ended. */
-struct private_donor *donors_make_private(void) {
-    if (donors.are_blocks)
-        return make_private_block();
+/* The system also counts the kernel threads of those that have ended. */
+static struct own_block *make_own(void) {
     wait_for_ended(ENDING_MAX);
-    struct donor *donor = make_one(true);
+    struct donor *donor = make_one();
     if (donor == NULL && load_relaxed(&donors.ending) != 0) {
         wait_for_ended(0);
-        donor = make_one(true);
+        donor = make_one();
     }
-    return donor != NULL ? &donor->private : NULL;
+    return donor != NULL ? &donor->own : NULL;
 }
 
-/* Once it is free another thread may join it, and its record is reused. */
-void donors_end_private(struct tcb *tcb) {
-    if (donors.are_blocks) {
-        block_keep((struct block *)(void *)tcb);
-        return;
-    }
-    struct donor *donor = (struct donor *)(void *)tcb;
+/* Its kernel thread runs the destructors of thread-locals. Once it is free another thread may join it, and its record is
+ * reused. */
+static void end_own(struct tcb *tcb) {
+    struct donor *donor = donor_of(tcb);
     enter();
     lock_acquire(&donors.lock);
     unlist_locked(donor);
@@ -541,87 +383,7 @@ void donors_end_private(struct tcb *tcb) {
     leave();
 }
 
-struct tcb *donors_take(uint32_t keep) {
-    lock_acquire(&donors.lock);
-    struct tcb *tcb = donors.count > keep ? take_locked() : NULL;
-    bool few = donors.count < donors.low + keep;
-    lock_release(&donors.lock);
-    if (few && preempt_is_armed())
-        provider_ask();
-    return tcb;
-}
-
-void donors_give(struct tcb *tcb) {
-    lock_acquire(&donors.lock);
-    give_locked(tcb);
-    bool are_many = !donors.are_blocks && !donors.is_watched && donors.count > enough() + SLACK;
-    if (are_many) {
-        donors.is_watched = true;
-        donors.fewest = 0; /* not for a whole period yet */
-    }
-    lock_release(&donors.lock);
-    if (are_many)
-        provider_ask();
-}
-
-bool donors_are_scarce(void) {
-    return load_relaxed(&donors.count) <= preempt_owners_at_once();
-}
-
 /* --- life --------------------------------------------------------------------------------------------- */
-
-bool donors_are_blocks(void) {
-    return donors.are_blocks;
-}
-
-void donors_renew(const struct tcb *tcb) {
-    block_renew((const struct block *)(const void *)tcb);
-}
-
-struct private_donor *donors_private_of(struct tcb *tcb) {
-    return &((struct block *)(void *)tcb)->private;
-}
-
-/* Says so once where they are not. */
-static bool blocks_are_usable(void) {
-    static bool is_told;
-    const char *why;
-    enum blocks_answer answer = blocks_learn(donors.exceptions_here, &why);
-    if (answer == BLOCKS_UNUSABLE && !is_told)
-        text_line("each spare thread control block takes a kernel thread: ", why, NULL);
-    is_told |= answer == BLOCKS_UNUSABLE;
-    return answer == BLOCKS_USABLE;
-}
-
-int donors_start(uint32_t count, struct exception_globals *(*exceptions_here)(void), bool (*arm)(void),
-                 bool (*add_relief)(void)) {
-    donors.exceptions_here = exceptions_here;
-    donors.arm = arm;
-    donors.add_relief = add_relief;
-    requests.wanted = requests.relief = 0;
-    donors.low = 2;
-    donors.is_watched = false;
-    donors.fewest = 0; /* a former runtime's */
-    store_relaxed(&requests.asked, NOT_ASKED);
-    memset(&room, 0, sizeof room);
-    donors.are_blocks = preempt.lends && !preempt.settings.by_donors && blocks_are_usable();
-    int error = donors_make(count);
-    if (error == 0)
-        error = thread_make_quiet(&donors.provider, STACK, provider_main, NULL);
-    donors.has_provider = error == 0;
-    if (error != 0)
-        donors_stop();
-    return error;
-}
-
-void donors_close(void) {
-    if (!donors.has_provider)
-        return;
-    store_release(&requests.asked, ASK_TO_END);
-    futex_wake(&requests.asked, 1);
-    pthread_join(donors.provider, NULL);
-    donors.has_provider = false;
-}
 
 /* A unit that was preempted in a pool, and was not resumed, still has one. */
 static void leave_behind(struct donor *donor) {
@@ -632,29 +394,10 @@ static void leave_behind(struct donor *donor) {
         futex_wait(&donor->has_left, 0);
 }
 
-/* Those of units that are lost stay so. */
-static void stop_blocks(void) {
-    for (struct tcb *tcb; (tcb = donors.spares) != NULL;) {
-        struct block *block = (struct block *)(void *)tcb;
-        donors.spares = tcb->next;
-        donors.count--;
-        block_renew_elsewhere(block);
-        block_keep(block);
-    }
-    thrum_assert(donors.count == 0);
-    donors.alive = 0;
-}
-
-void donors_stop(void) {
-    donors_close();
-    if (donors.are_blocks) {
-        stop_blocks();
-        return;
-    }
+static void stop(struct tcb *first) {
     join_ended();
-    for (struct tcb *tcb = donors.spares; tcb != NULL; tcb = tcb->next, donors.count--)
-        ((struct donor *)(void *)tcb)->is_free = true;
-    thrum_assert(donors.count == 0);
+    for (struct tcb *tcb = first; tcb != NULL; tcb = tcb->next)
+        donor_of(tcb)->is_free = true;
     for (struct donor *donor; (donor = donors.all) != NULL;) {
         donors.all = donor->next;
         if (donor->is_free) {
@@ -664,17 +407,31 @@ void donors_stop(void) {
             some_stay |= !preempt.carries;
         }
     }
-    donors.spares = NULL;
-    donors.count = donors.alive = 0;
+    donors.alive = 0;
+    memset(&room, 0, sizeof room);
     if (!some_stay)
         depot_destroy(&records);
 }
 
-void donors_fork_child(void) {
+static void fork_child(void) {
     lock_reset(&donors.lock);
     depot_fork_child(&records);
     donors.all = donors.ended.first = donors.ended.last = NULL;
-    donors.spares = NULL;
-    donors.count = donors.alive = donors.ending = 0;
-    donors.has_provider = some_stay = false;
+    donors.alive = donors.ending = 0;
+    memset(&room, 0, sizeof room);
+    some_stay = false;
 }
+
+const struct spare_kind spare_donors = {
+    .make = make,
+    .was_refused = was_refused,
+    .has_room = has_room,
+    .is_limited = is_limited,
+    .excess = excess,
+    .retire = retire,
+    .make_own = make_own,
+    .end_own = end_own,
+    .collect_own = join_ended,
+    .stop = stop,
+    .fork_child = fork_child,
+};

@@ -24,7 +24,6 @@
 #include "base/assert.h"
 #include "os/signals.h"
 #include "os/syscall.h"
-#include "preempt/donors.h"
 #include "preempt/frame_stack.h"
 #include "preempt/own_stack.h"
 #include "preempt/preempt.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lending: a preempted unit keeps its thread control block, and its worker continues with a spare one.
  *
- * Spares may run out, and the thread that makes new ones (donors.h) may wait for a lock of libc's that a preempted
+ * Spares may run out, and the thread that makes new ones (provider.h) may wait for a lock of libc's that a preempted
  * unit holds. So nothing waits for a spare, and every preempted unit gets its turn:
  *
  *   - Each worker has one in reserve, besides the one that it runs on. Changing to a unit that keeps a block needs no more:
@@ -22,9 +22,9 @@
 #include <sched.h>
 
 #include "base/assert.h"
-#include "preempt/donors.h"
 #include "preempt/preempt.h"
 #include "preempt/requests.h"
+#include "preempt/spares.h"
 #include "sched/pool/scheduler.h"
 #include "sched/pool/stacked.h"
 #include "sched/preempted.h"
@@ -39,16 +39,16 @@ static bool may_change_to(struct worker *worker, const struct thrum_unit *next, 
     if (preempt.carries) {
         if (took || (to_owner && worker->reserve != NULL))
             return true;
-        return worker->reserve != NULL && (*spare = donors_take(keep)) != NULL;
+        return worker->reserve != NULL && (*spare = spares_take(keep)) != NULL;
     }
     if (from_owner && next->tcb != NULL)
         return true;
     if (worker->reserve == NULL)
         return false;
-    *spare = donors_take(took ? 0 : keep);
+    *spare = spares_take(took ? 0 : keep);
     bool may = took || *spare != NULL;
     if (from_owner && *spare != NULL) {
-        donors_give(*spare); /* it was only to be there */
+        spares_give(*spare); /* it was only to be there */
         *spare = NULL;
     }
     return may;
@@ -57,7 +57,7 @@ static bool may_change_to(struct worker *worker, const struct thrum_unit *next, 
 /* The primary's worker needs one to go back to that. */
 static struct tcb *new_reserve(const struct worker *worker) {
     bool is_primarys = preempt.carries && load_relaxed(&runtime.primary.bound) == worker;
-    return donors_take(is_primarys ? 0 : preempt_owners_at_once());
+    return spares_take(is_primarys ? 0 : preempt_owners_at_once());
 }
 
 static struct thrum_unit *next_of_search(struct worker *worker) {
@@ -118,7 +118,7 @@ static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passe
  * such change would wait until another unit ends. */
 static struct thrum_unit *note_debt(struct worker *worker, struct thrum_unit *next) {
     bool to_owner = next != NULL && next->tcb != NULL && !load_relaxed(&next->took_tcb);
-    if (to_owner && donors_are_scarce()) {
+    if (to_owner && spares_are_scarce()) {
         worker->owes = true;
         worker->until_slow = 1;
     }
@@ -187,5 +187,5 @@ void lend_bring_back(struct worker *worker, struct thrum_unit *self) {
     if (worker->reserve == NULL)
         worker->reserve = free;
     else
-        donors_give(free);
+        spares_give(free);
 }

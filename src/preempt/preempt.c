@@ -12,12 +12,12 @@
 #include "os/lock.h"
 #include "os/rseq.h"
 #include "os/signals.h"
-#include "preempt/blocks.h"
 #include "preempt/carrier.h"
-#include "preempt/donors.h"
 #include "preempt/frame_stack.h"
 #include "preempt/monitor.h"
 #include "preempt/own_stack.h"
+#include "preempt/provider.h"
+#include "preempt/spares.h"
 #include "sched/upward.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
@@ -25,21 +25,31 @@
 /* What is kept back for the primary, and two that may be lent at once. */
 enum { OTHER_BLOCKS = 1 + 2 };
 
-static struct exception_globals *(*exceptions_here)(void);
-
 static struct lock reserves; /* of other workers, against their end */
+
+static int start_spares(uint32_t count, const struct preempt_callbacks *callbacks) {
+    int error = spares_start(count);
+    if (error == 0 && (error = provider_start(callbacks->arm, callbacks->add_relief)) != 0)
+        spares_stop();
+    return error;
+}
+
+static void stop_spares(void) {
+    provider_close();
+    spares_stop();
+}
 
 /* A worker runs on one; once armed it has a reserve, and there is the relief worker. */
 static int start_keeping(const struct preempt_callbacks *callbacks) {
     uint32_t workers = callbacks->workers;
     uint32_t count = preempt_is_armed() ? 2 * (workers + 1) + OTHER_BLOCKS : workers;
-    int error = donors_start(count, exceptions_here, callbacks->arm, callbacks->add_relief);
+    int error = start_spares(count, callbacks);
     if (error == 0 && preempt.lends && (error = libc_signals_wrap()) != 0)
-        donors_stop();
+        stop_spares();
     if (error == 0 && preempt_is_armed() && (error = monitor_start()) != 0) {
         if (preempt.lends)
             libc_signals_unwrap();
-        donors_stop();
+        stop_spares();
     }
     return error;
 }
@@ -54,8 +64,8 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
                                .carries = on && preempt_carries(settings->mode),
                                .armed = on && !settings->is_lazy,
                                .period = settings->slice,
+                               .exceptions_here = callbacks->exceptions_here,
                                .place = callbacks->place};
-    exceptions_here = callbacks->exceptions_here;
     if (!preempt.on)
         return 0;
     tcb_is_cheap = arch_tcb_is_cheap();
@@ -89,7 +99,7 @@ void preempt_close(void) {
 }
 
 void preempt_make_no_more(void) {
-    donors_close();
+    provider_close();
 }
 
 void preempt_workers_made(void) {
@@ -108,7 +118,7 @@ void preempt_stop(void) {
     if (preempt.lends)
         libc_signals_unwrap();
     if (preempt_has_spares())
-        donors_stop();
+        stop_spares();
     handler_remove();
     frame_stacks_stop();
     carriers_stop();
@@ -125,9 +135,8 @@ void preempt_fork_child(const struct worker *worker) {
         primary_fork_child();
         libc_signals_fork_child();
     }
-    blocks_fork_child();
-    if (preempt_has_spares())
-        donors_fork_child();
+    spares_fork_child();
+    provider_fork_child();
     if (worker != NULL)
         tick_slack_back(&worker->tick);
     frame_stacks_fork_child();
@@ -150,11 +159,11 @@ bool preempt_worker_ready(struct worker *worker) {
     while (worker->tcb == NULL || (armed && worker->reserve == NULL)) {
         enter();
         if (worker->tcb == NULL)
-            worker->tcb = donors_take(keep);
+            worker->tcb = spares_take(keep);
         if (armed && worker->tcb != NULL && worker->reserve == NULL)
-            worker->reserve = donors_take(keep);
+            worker->reserve = spares_take(keep);
         leave();
-        if ((worker->tcb == NULL || (armed && worker->reserve == NULL)) && donors_make(keep + 1) != 0)
+        if ((worker->tcb == NULL || (armed && worker->reserve == NULL)) && spares_make(keep + 1) != 0)
             return false;
     }
     return true;
@@ -162,7 +171,7 @@ bool preempt_worker_ready(struct worker *worker) {
 
 /* With the relief worker, which has two. */
 int preempt_make_spares(uint32_t workers) {
-    return donors_make(workers + 2 + OTHER_BLOCKS);
+    return spares_make(workers + 2 + OTHER_BLOCKS);
 }
 
 /* One that has ended meanwhile has no block. */
@@ -170,7 +179,7 @@ void preempt_give_reserve(struct worker *worker) {
     enter();
     lock_acquire(&reserves);
     if (worker->tcb != NULL && worker->reserve == NULL)
-        worker->reserve = donors_take(0);
+        worker->reserve = spares_take(0);
     lock_release(&reserves);
     leave();
 }
@@ -183,9 +192,9 @@ void preempt_armed(void) {
 static void give_back(struct worker *worker) {
     lock_acquire(&reserves);
     if (worker->tcb != NULL)
-        donors_give(worker->tcb);
+        spares_give(worker->tcb);
     if (worker->reserve != NULL)
-        donors_give(worker->reserve);
+        spares_give(worker->reserve);
     worker->tcb = worker->reserve = NULL;
     lock_release(&reserves);
     own_worker_ends(worker);
@@ -225,7 +234,8 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     if (preempt_has_spares()) {
         enter();
         worker->home.base = arch_tcb();
-        worker->home.exceptions = exceptions_here != NULL ? exceptions_here() : &worker->home.none;
+        worker->home.exceptions =
+            preempt.exceptions_here != NULL ? preempt.exceptions_here() : &worker->home.none;
         if (preempt.carries) {
             carrier_adopt_primary(worker, primary);
         } else if (primary != NULL) {

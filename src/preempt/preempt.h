@@ -54,7 +54,7 @@ struct preempt_settings {
     bool is_lazy;                  /* LEND: what only preemption needs is made at the first preemption */
     enum thrum_tick_source source; /* DEFAULT: a timer, or the monitor if none is available */
     uint64_t slice;                /* ns */
-    bool by_donors; /* spare blocks are donors' (donors.h), even where they need no kernel thread */
+    bool by_donors; /* spare blocks are donors' (donors.c), even where they need no kernel thread */
     int signal;
 };
 
@@ -70,14 +70,15 @@ extern struct preempt {
     struct preempt_settings settings;
     bool on;            /* mode is not NONE */
     bool by_safepoints; /* ... but a tool is in the way (context/annotate.h): threads yield at safepoints */
-    bool lends;         /* workers run on blocks that donors have lent */
+    bool lends;         /* workers run on spare blocks (spares.h) */
     bool carries;       /* workers run on carriers (sched/carrier.h) */
     uint32_t armed;     /* preemption has what it takes to preempt a unit that keeps its block; becomes 1 */
     uint64_t period;    /* ns: of ticks, the shortest slice requested; changes, as the next three */
     uint32_t owners;    /* units that have a block for life */
     uint32_t closing;   /* enum preempt_closing; of the primary, which writes it */
     uint32_t away;      /* units that were, and have not resumed since; not those in pools */
-    uint32_t away_in_pools; /* those */
+    uint32_t away_in_pools;                             /* those */
+    struct exception_globals *(*exceptions_here)(void); /* of the calling kernel thread; NULL: no C++; r/o */
     void (*place)(
         uint32_t worker); /* the caller's kernel thread is that worker now; NULL: all may run anywhere; r/o */
 } preempt;

@@ -11,7 +11,7 @@ struct requests requests;
  * asks again. */
 void provider_ask(void) {
     uint32_t idle = NOT_ASKED;
-    fence_seq_cst(); /* pairs with provide's in donors.c */
+    fence_seq_cst(); /* pairs with provide's in provider.c */
     if (load_relaxed(&requests.asked) == NOT_ASKED && cas_acq_rel(&requests.asked, &idle, ASK_TO_LOOK))
         futex_wake(&requests.asked, 1);
 }

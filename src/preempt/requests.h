@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the provider of donors (donors.c), a kernel thread that sleeps on a futex, is asked for. By any thread, signal
+/* What the provider (provider.h), a kernel thread that sleeps on a futex, is asked for. By any thread, signal
  * handlers too. */
 #ifndef THRUM_PREEMPT_REQUESTS_H
 #define THRUM_PREEMPT_REQUESTS_H

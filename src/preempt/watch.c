@@ -8,7 +8,6 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/signals.h"
-#include "preempt/donors.h"
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
 #include "preempt/requests.h"

@@ -9,7 +9,7 @@
  *
  * A carrier is in one of four states:
  *
- *   at rest      on its own stack, waiting for an order; a spare (donors.h), or a worker's reserve
+ *   at rest      on its own stack, waiting for an order; a spare (spares.h), or a worker's reserve
  *   with a worker
  *   kept         it waits for an order on the stack of the unit that keeps it; this was the unit's last act
  *   ended

@@ -2,11 +2,10 @@
 /* Thread control blocks (arch_tcb.h) as things that units keep and workers change.
  *
  * Where threads are preempted with their thread-locals (mode LEND), a worker does not run on its kernel thread's own
- * block, but on one that a donor, a sleeping kernel thread, has lent (preempt/donors.h). All units that have no block
- * of their own run on their worker's. A preempted unit keeps it, and the worker continues with another one. The
- * primary has its own block for life, and the worker's is unused while it runs. A worker that leaves a unit with its
- * own block installs the worker's before it, and the unit's again when it is resumed: so a thread that switches to it
- * does not need to know.
+ * block, but on a spare one (preempt/spares.h). All units that have no block of their own run on their worker's. A
+ * preempted unit keeps it, and the worker continues with another one. The primary has its own block for life, and the
+ * worker's is unused while it runs. A worker that leaves a unit with its own block installs the worker's before it, and
+ * the unit's again when it is resumed: so a thread that switches to it does not need to know.
  *
  * Invariants. A block is at any time: installed on one kernel thread, or a worker's while a unit with its own runs
  * there, or kept by one unit that does not run, or a worker's reserve, or in the list of spares. Each has its own

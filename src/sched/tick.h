@@ -51,7 +51,7 @@ struct tick {
     /* the present unit's slice is over, whatever is left of it; by any thread, as the next */
     uint32_t urgent;
     uint32_t interrupted; /* a signal says so that has not come yet: more would be queued */
-    uint32_t starved;     /* ... could not be preempted for lack of a block (donors.h) */
+    uint32_t starved;     /* ... could not be preempted for lack of a block (spares.h) */
     /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by any thread */
     uint64_t stuck;
     uint64_t

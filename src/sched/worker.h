@@ -98,7 +98,7 @@ struct worker {
         *tcb; /* for units without a block of their own; NULL: none is kept. With carriers: its carrier's */
     struct tcb *reserve; /* to continue with when one does (preempt/lend.c) */
     struct {
-        struct tcb *first;
+        struct own_block *first;
         uint32_t count;
     } as_new;      /* blocks for threads that have one for life (preempt/own.c) */
     bool is_short; /* it uses the reserve, and has had none since */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a runtime that nobody told to preempt gets what only preemption needs (is_lazy): provider_ask(), provider_ask_to_arm(),
- * provider_main() and donors_close() in src/preempt/donors.c, lend_choose_next() in lend.c and preempt_for() in handler.c where nobody
+ * provider_main() and provider_close() in src/preempt/provider.c, lend_choose_next() in lend.c and preempt_for() in handler.c where nobody
  * is armed, preempt_worker_ready(), preempt_give_reserve() and give_back() in preempt.c, workers_arm() and what adds and stops
  * workers in src/runtime/workers.c. Run by run-spin.sh; README.md says what is covered and what is left out.
  *
@@ -41,7 +41,7 @@
 #define PRIMARY  (WORKERS + 2)
 #define NEEDED   (WORKERS + 1) /* spares that are made: some more than reserves */
 
-#define NONE 0 /* donors.asked */
+#define NONE 0 /* requests.asked */
 #define ASK  1
 #define END  2
 
@@ -93,7 +93,7 @@ inline ask() {
     before = 0
 }
 
-/* donors_make, at once; it takes libc's lock. */
+/* spares_make, at once; it takes libc's lock. */
 inline make(most) {
     atomic {
         lock == FREE ->
@@ -299,7 +299,7 @@ active proctype primary() {
     :: goto stays
     :: break
     od;
-    /* workers_close, preempt_close, donors_close */
+    /* workers_close, preempt_close, provider_close */
     atomic { slots == FREE -> slots = PRIMARY }
     open = false;
     closing = true;

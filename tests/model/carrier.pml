@@ -81,12 +81,12 @@ byte asked = WORKERS, asks = NONE; /* the asker's: whose timer, and which that i
 bool is_begun;
 byte turns = TURNS;
 
-/* donors_give */
+/* spares_give */
 inline give(c) {
     d_step { assert(!spare_is[c]); spare_is[c] = true; count++ }
 }
 
-/* donors_take: any, if there are more than `keep`; else x is NONE. */
+/* spares_take: any, if there are more than `keep`; else x is NONE. */
 inline take(x, keep) {
     d_step {
         x = NONE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How preemption ends (src/preempt): preempt_close() in preempt.c against preempt_enter(), preempt_exit() and preempt_for() in
- * handler.c; donors_close(), donors_stop() and leave_behind() in donors.c against provider_ask(), the provider, and kernel
+ * handler.c; provider_close(), spares_stop() and, in donors.c, leave_behind() against provider_ask(), the provider, and kernel
  * threads that were kept or are spares (wait_for_order(), carrier_keep() with abandon(), carrier_serve() in carrier.c,
  * donor_main()). Run by run-spin.sh; README.md says what is covered and what is left out.
  *
@@ -57,7 +57,7 @@ byte moves = 2;
 
 #define NONE  0 /* carrier->order */
 #define CARRY 1
-#define END   2 /* donors.asked, too, whose 1 is ASK */
+#define END   2 /* requests.asked, too, whose 1 is ASK */
 
 #define ASK 1
 
@@ -217,7 +217,7 @@ stays:
 
 stop:
     assert(!queued[0] && !queued[1] && !queued[UNITS]);
-    asked = END; /* donors_close */
+    asked = END; /* provider_close */
     provider_is_over;
     /* workers_stop */
     stopped = true;
@@ -225,7 +225,7 @@ stop:
     !carries[1] && !carries[UNITS];
 #endif
     n = 1;
-    do /* donors_stop */
+    do /* spares_stop */
     :: n <= UNITS ->
         if
         :: spare[n] ->

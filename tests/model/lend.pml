@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Thread control blocks that are lent to preempted units (src/preempt/lend.c, donors.c, preempt_for() in handler.c,
+/* Thread control blocks that are lent to preempted units (src/preempt/lend.c, spares.c, preempt_for() in handler.c,
  * switch_slow() in src/sched/switch.c; src/sched/tcb.h). Run by run-spin.sh; README.md says what is covered and what is
  * left out.
  *
@@ -79,12 +79,12 @@ bool asked;
 #define no_other_resumes true
 #endif
 
-/* donors_give */
+/* spares_give */
 inline give(b) {
     d_step { assert(!spare_is[b]); spare_is[b] = true; count++; b = NONE }
 }
 
-/* donors_take: the first, if there are more than `keep`; else x is NONE. */
+/* spares_take: the first, if there are more than `keep`; else x is NONE. */
 inline take(x, keep) {
     d_step {
         x = NONE;

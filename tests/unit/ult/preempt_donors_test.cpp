@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How many kernel threads preemption takes: it leaves some of what the system allows to the program, and gives back what is not
-// needed any more (preempt/donors.h).
+// needed any more (preempt/spares.h).
 #include <algorithm>
 
 #include "faults.hpp"
