@@ -20,8 +20,11 @@
  *
  * Modelled in tests/model/lend.pml. */
 #include <sched.h>
+#include <stddef.h>
 
 #include "base/assert.h"
+#include "os/rseq.h"
+#include "preempt/mode.h"
 #include "preempt/preempt.h"
 #include "preempt/requests.h"
 #include "preempt/spares.h"
@@ -167,7 +170,7 @@ struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
     return NULL;
 }
 
-void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {
+static void take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {
     thrum_assert(self->tcb == NULL && worker->reserve != NULL && worker->reserve != worker->tcb &&
                  spare != worker->reserve);
     self->tcb = worker->tcb;
@@ -177,7 +180,7 @@ void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb 
     worker->reserve = spare;
 }
 
-void lend_bring_back(struct worker *worker, struct thrum_unit *self) {
+static void bring_back(struct worker *worker, struct thrum_unit *self) {
     struct tcb *free = worker->tcb;
     thrum_assert(self->tcb != NULL && self->tcb != free && free != worker->reserve);
     worker->tcb = self->tcb;
@@ -189,3 +192,53 @@ void lend_bring_back(struct worker *worker, struct thrum_unit *self) {
     else
         spares_give(free);
 }
+
+/* --- a runtime of this mode, or of own-tls ------------------------------------------------------------ */
+
+static int start(void (*is_over)(struct worker *worker)) {
+    (void)is_over;
+    return libc_signals_wrap();
+}
+
+/* On a lent block it continues as the donor, as far as libc is concerned, which unmaps the worker's home block sooner
+ * or later; the kernel would still write the number of the CPU there. */
+static void fork_child(const struct worker *worker) {
+    if (worker != NULL && worker->home.base != 0 && worker->home.base != arch_tcb())
+        rseq_give_up(worker->home.base);
+    primary_fork_child();
+    libc_signals_fork_child();
+}
+
+/* What the primary unit runs on is its own for life. */
+static void worker_begin(struct worker *worker, struct thrum_unit *primary) {
+    if (primary == NULL) {
+        tcb_install(worker, worker->tcb);
+        worker->exceptions = worker->tcb->exceptions;
+        return;
+    }
+    libc_signals_follow(true);
+    primary_begin(worker->home.base);
+    primary->tcb = &worker->home;
+    fetch_add_relaxed(&preempt.owners, 1U);
+    worker->exceptions = &tcb_own_exceptions;
+}
+
+static void worker_end(struct worker *worker) {
+    if (worker->current == &runtime.primary) {
+        libc_signals_unfollow();
+        primary_end();
+    }
+}
+
+const struct preempt_mode mode_lend = {
+    .start = start,
+    .stop = libc_signals_unwrap,
+    .fork_child = fork_child,
+    .worker_begin = worker_begin,
+    .worker_end = worker_end,
+    .choose_next = lend_choose_next,
+    .take_along = take_along,
+    .change = mode_change_here,
+    .bring_back = bring_back,
+    .moves = true,
+};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See sched/upward.h. */
+/* Mode own-tls: a thread with a block for life (sched/upward.h), which it keeps when it is preempted (mode.h). */
 #include "sched/upward.h"
 
 #include <errno.h>
 #include <stddef.h>
 
+#include "preempt/mode.h"
 #include "preempt/preempt.h"
 #include "preempt/spares.h"
 #include "sched/worker.h"
@@ -112,3 +113,11 @@ void own_end(struct thrum_unit *self) {
     if (!is_put)
         spares_end_own(own);
 }
+
+/* --- preempted ----------------------------------------------------------------------------------------- */
+
+const struct preempt_mode mode_own_tls = {
+    .choose_next = lend_choose_next,
+    .change = mode_change_here,
+    .moves = true,
+};

@@ -10,10 +10,10 @@
 #include "context/annotate.h"
 #include "os/alternate.h"
 #include "os/lock.h"
-#include "os/rseq.h"
 #include "os/signals.h"
 #include "preempt/carrier.h"
 #include "preempt/frame_stack.h"
+#include "preempt/mode.h"
 #include "preempt/monitor.h"
 #include "preempt/own_stack.h"
 #include "preempt/provider.h"
@@ -44,11 +44,10 @@ static int start_keeping(const struct preempt_callbacks *callbacks) {
     uint32_t workers = callbacks->workers;
     uint32_t count = preempt_is_armed() ? 2 * (workers + 1) + OTHER_BLOCKS : workers;
     int error = start_spares(count, callbacks);
-    if (error == 0 && preempt.lends && (error = libc_signals_wrap()) != 0)
+    if (error == 0 && (error = mode_of_runtime()->start(callbacks->is_over)) != 0)
         stop_spares();
     if (error == 0 && preempt_is_armed() && (error = monitor_start()) != 0) {
-        if (preempt.lends)
-            libc_signals_unwrap();
+        mode_of_runtime()->stop();
         stop_spares();
     }
     return error;
@@ -76,8 +75,6 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
         handler_remove();
     }
     preempt.on = error == 0;
-    if (preempt.on && preempt.carries)
-        carriers_start(callbacks->is_over);
     own_is_possible = preempt.on && preempt.lends;
     own_is_default = own_is_possible && preempt.settings.mode == THRUM_PREEMPT_OWN_TLS;
     ticks_are_possible = preempt.on;
@@ -115,33 +112,25 @@ void preempt_stop(void) {
     if (!preempt.on)
         return;
     monitor_stop();
-    if (preempt.lends)
-        libc_signals_unwrap();
-    if (preempt_has_spares())
+    if (preempt_has_spares()) {
+        mode_of_runtime()->stop();
         stop_spares();
+    }
     handler_remove();
     frame_stacks_stop();
-    carriers_stop();
     own_is_possible = own_is_default = ticks_are_possible = false;
     preempt.on = false;
 }
 
-/* On a lent block it continues as the donor, as far as libc is concerned, which unmaps the worker's home block sooner
- * or later; the kernel would still write the number of the CPU there. */
 void preempt_fork_child(const struct worker *worker) {
-    if (preempt.lends) {
-        if (worker != NULL && worker->home.base != 0 && worker->home.base != arch_tcb())
-            rseq_give_up(worker->home.base);
-        primary_fork_child();
-        libc_signals_fork_child();
-    }
+    if (mode_of_runtime()->fork_child != NULL)
+        mode_of_runtime()->fork_child(worker);
     spares_fork_child();
     provider_fork_child();
     if (worker != NULL)
         tick_slack_back(&worker->tick);
     frame_stacks_fork_child();
     lock_reset(&reserves);
-    carriers_stop();
     monitor_fork_child();
     own_is_possible = own_is_default = ticks_are_possible = false;
     preempt.on = false;
@@ -216,7 +205,6 @@ static bool begin_ticks(struct worker *worker) {
     return false;
 }
 
-/* What the primary unit runs on is its own for life. */
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     worker->tick.wanted = preempt.by_safepoints;
     if (!preempt.on)
@@ -229,24 +217,12 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     signals_unblock(tick);
     if (primary != NULL)
         own_stack_find_primary();
-    if (preempt.lends && primary != NULL)
-        libc_signals_follow(true);
     if (preempt_has_spares()) {
         enter();
         worker->home.base = arch_tcb();
         worker->home.exceptions =
             preempt.exceptions_here != NULL ? preempt.exceptions_here() : &worker->home.none;
-        if (preempt.carries) {
-            carrier_adopt_primary(worker, primary);
-        } else if (primary != NULL) {
-            primary_begin(worker->home.base);
-            primary->tcb = &worker->home;
-            fetch_add_relaxed(&preempt.owners, 1U);
-            worker->exceptions = &tcb_own_exceptions;
-        } else {
-            tcb_install(worker, worker->tcb);
-            worker->exceptions = worker->tcb->exceptions;
-        }
+        mode_of_runtime()->worker_begin(worker, primary);
         leave();
     }
     if (primary != NULL) {
@@ -267,16 +243,11 @@ void preempt_worker_end(struct worker *worker) {
         signals_block(signals_bit(preempt.settings.signal));
     if (!preempt_has_spares())
         return;
-    if (preempt.lends && worker->current == &runtime.primary) {
-        libc_signals_unfollow();
-        primary_end();
-    }
     enter();
+    mode_of_runtime()->worker_end(worker);
     if (arch_tcb() != worker->home.base)
         tcb_install(worker, &worker->home);
     store_relaxed(&worker->home.base, 0); /* it is at home; the slot's next kernel thread has another */
-    if (preempt.carries)
-        worker->tcb = NULL; /* this kernel thread's own, and no spare */
     give_back(worker);
     leave();
 }

@@ -197,12 +197,8 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
 /* --- lend.c ------------------------------------------------------------------------------------------- */
 
 /* May the present unit of `worker` be preempted in favour of `next`? Else returns another unit for which it may be,
- * NULL: none, and `next` is put back. *spare is for lend_take_along, if it has no block of its own. */
+ * NULL: none, and `next` is put back. *spare: what it takes for that (mode.h). */
 struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
-
-/* The unit keeps its worker's block, and the worker continues with another; and the other way round. Inside. */
-void lend_take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
-void lend_bring_back(struct worker *worker, struct thrum_unit *self);
 
 /* --- own.c ------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a runtime that nobody told to preempt gets what only preemption needs (is_lazy): provider_ask(), provider_ask_to_arm(),
- * provider_main() and provider_close() in src/preempt/provider.c, lend_choose_next() in lend.c and preempt_for() in handler.c where nobody
+ * provider_main() and provider_close() in src/preempt/provider.c, lend_choose_next() in lend.c and preempt_for() in give_way.c where nobody
  * is armed, preempt_worker_ready(), preempt_give_reserve() and give_back() in preempt.c, workers_arm() and what adds and stops
  * workers in src/runtime/workers.c. Run by run-spin.sh; README.md says what is covered and what is left out.
  *

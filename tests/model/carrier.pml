@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Workers that go from one kernel thread to another (src/sched/carrier.h): src/preempt/carrier.c, with preempt_for() and
- * change_kernel_thread() of handler.c, lend_choose_next() of lend.c, and go_to_kept() of src/sched/loop.c. Run by run-spin.sh;
+ * change() of klt.c, lend_choose_next() of lend.c, and go_to_kept() of src/sched/loop.c. Run by run-spin.sh;
  * README.md says what is covered and what is left out.
  *
  * A process is a carrier. What runs on it, a unit or a worker's loop, is a value: one that is not kept can go on anywhere.
@@ -412,7 +412,7 @@ tick: /* preempt_for: lend_choose_next */
             :: spare == NONE && next != LOOP -> queued[next] = true; next = NOBODY; goto running
             fi
         fi;
-        /* change_kernel_thread */
+        /* change */
         tcb[self] = me;
         safe = safe || self == 0;
 #ifndef KEPT_LATE

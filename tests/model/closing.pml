@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How preemption ends (src/preempt): preempt_close() in preempt.c against preempt_enter(), preempt_exit() and preempt_for() in
- * handler.c; provider_close(), spares_stop() and, in donors.c, leave_behind() against provider_ask(), the provider, and kernel
+ * give_way.c; provider_close(), spares_stop() and, in donors.c, leave_behind() against provider_ask(), the provider, and kernel
  * threads that were kept or are spares (wait_for_order(), carrier_keep() with abandon(), carrier_serve() in carrier.c,
  * donor_main()). Run by run-spin.sh; README.md says what is covered and what is left out.
  *

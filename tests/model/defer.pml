@@ -8,7 +8,7 @@
  * may come (`signal`), unless the signal is blocked. A unit that is preempted may take its block along or leave it; with
  * OWN, unit 0 has one for life.
  *
- * Ghost: `owed`, since a tick has found a region open, until pick_successor() runs, which finds out whose turn it is.
+ * Ghost: `owed`, since a tick has found a region open, until preempt_pick_successor() runs, which finds out whose turn it is.
  * Checked: where no region is open any more nothing is owed, and the word says that none is open and nothing pending.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
@@ -150,7 +150,7 @@ about:
     assert(!blocked);
     do
     :: here = NOT_PENDING + 1;
-        owed = false; /* pick_successor */
+        owed = false; /* preempt_pick_successor */
         if
         :: true -> how[u] = PENDING;
             goto preempted
@@ -170,7 +170,7 @@ resume_pending:
 
 handler:
     increment();
-    owed = false; /* pick_successor */
+    owed = false; /* preempt_pick_successor */
     if
     :: true -> how[u] = HANDLER;
         here = NOT_PENDING + 1;
@@ -184,7 +184,7 @@ handler:
         goto outside
     fi;
 
-preempted: /* preempt_for; lend_take_along or not */
+preempted: /* preempt_for; take_along or not */
     atomic {
         if
         :: tcb[u] == NONE -> tcb[u] = present; took[u] = true; present = reserve; reserve = spare; spare = NONE
@@ -193,7 +193,7 @@ preempted: /* preempt_for; lend_take_along or not */
     }
     blocked = false;
 
-change: /* restore_tcb; arch_switch; install_tcb, lend_bring_back */
+change: /* restore_tcb; arch_switch; install_tcb, bring_back */
     if
     :: tcb[u] != NONE -> install(present)
     :: tcb[u] == NONE
@@ -225,7 +225,7 @@ change: /* restore_tcb; arch_switch; install_tcb, lend_bring_back */
     /* preempt_here */
 #ifndef HANDLER_ONCE
     if
-    :: here < NOT_PENDING -> owed = false; /* pick_successor */
+    :: here < NOT_PENDING -> owed = false; /* preempt_pick_successor */
         if
         :: true -> here = NOT_PENDING + 1;
             how[u] = HANDLER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Thread control blocks that are lent to preempted units (src/preempt/lend.c, spares.c, preempt_for() in handler.c,
+/* Thread control blocks that are lent to preempted units (src/preempt/lend.c, spares.c, preempt_for() in give_way.c,
  * switch_slow() in src/sched/switch.c; src/sched/tcb.h). Run by run-spin.sh; README.md says what is covered and what is
  * left out.
  *
@@ -184,7 +184,7 @@ resume: /* wait_and_take */
 #ifdef PUT_DOWN_LATE
     installed[me] = present[me];
 #endif
-    atomic { /* install_tcb, lend_bring_back; who looks at this one looks when it runs */
+    atomic { /* install_tcb, bring_back; who looks at this one looks when it runs */
         if
         :: tcb[self] != NONE -> installed[me] = tcb[self]
         :: tcb[self] == NONE -> goto running
@@ -266,7 +266,7 @@ again:
         :: spare != NONE -> give(spare)
         :: spare == NONE
         fi
-    :: !has_own -> /* lend_take_along */
+    :: !has_own -> /* take_along */
         atomic {
             assert(reserve[me] != NONE);
             tcb[self] = present[me];

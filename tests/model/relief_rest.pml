@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Ticks of a worker whose scheduler's function waits in the kernel for what a preempted thread has: look_at_loop() and
- * look_if_stuck() in src/preempt/handler.c, tick_rest() and tick_resume() in tick.c, relieve() in relief.c, take_from_pool() in
+ * kernel_wait_look() in src/preempt/kernel_wait.c, tick_rest() and tick_resume() in tick.c, relieve() in relief.c, take_from_pool() in
  * src/sched/preempted.c, and who pushes to a pool (pool_push_behind(), scheduler_wake_for()). Run by run-spin.sh; README.md
  * says what is covered and what is left out.
  *
@@ -175,7 +175,7 @@ waiting: /* a tick that would change nothing need not be looked at */
         go_on(me)
     :: !sees
     fi;
-looked: /* look_if_stuck */
+looked: /* kernel_wait_look */
     if
     :: in_call ->
         stuck[me] = true;

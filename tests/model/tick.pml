@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Workers that get no ticks while there is nobody else to run (src/sched/tick.h, src/preempt/tick.c, pick_successor() in
- * src/preempt/handler.c), against who makes something to run, who searches and who parks (src/sched/idle.h, idle.c). Run by
+/* Workers that get no ticks while there is nobody else to run (src/sched/tick.h, src/preempt/tick.c, preempt_pick_successor() in
+ * src/preempt/give_way.c), against who makes something to run, who searches and who parks (src/sched/idle.h, idle.c). Run by
  * run-spin.sh; README.md says what is covered and what is left out.
  *
  * One step is one atomic operation of the code. As in idle.pml a push may stay in the pusher's store buffer (`late`) as long
@@ -447,7 +447,7 @@ end_hogging:
 hogging:
     atomic { alarm[me] != NEVER -> once = (alarm[me] == ONCE); alarm[me] = (once -> NEVER : PERIODIC) }
 
-tick: /* pick_successor */
+tick: /* preempt_pick_successor */
 #ifndef NO_GO_ON
     go_on(me);
 #endif
@@ -490,7 +490,7 @@ once_more:
             rest = bound;
             bound = sees;
             sees = false;
-            if /* put_back */
+            if /* mode_put_back */
             :: rest -> inbox++
             :: !rest -> late[me]++
             :: !rest -> late[SHARED]++

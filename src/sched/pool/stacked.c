@@ -138,7 +138,7 @@ static void let_go(void *sched) {
     scheduler_release(sched);
 }
 
-/* Those that it runs have it from their loop (preempt/handler.c). */
+/* Those that it runs have it from their loop (preempt/give_way.c). */
 static void take_slice(const struct thrum_sched *sched) {
     uint32_t slice = load_relaxed(&sched->slice);
     struct thrum_unit *self = enter()->current;
