@@ -70,15 +70,15 @@ static struct worker *take_on(struct carrier *self) {
     worker->exceptions = self->tcb.exceptions;
     store_seq_cst(&worker->tid, self->tid);
     store_relaxed(&tick->is_sent, 0);
-    tick->mask = self->mask;
-    store_relaxed(&tick->other, self->other);
-    tick->seen = self->seen;
-    tick->slack = self->slack;
+    tick->thread.mask = self->mask;
+    store_relaxed(&tick->thread.other, self->other);
+    tick->thread.seen = self->seen;
+    tick->thread.slack = self->slack;
     if (preempt.place != NULL && self->place != worker->id + 1) {
         preempt.place(worker->id);
         self->place = worker->id + 1;
     }
-    tick->changed = timer_now();
+    tick->last.changed = timer_now();
     ARCH_TLS_STORE(thrum_worker, worker);
     tick_has_arrived(worker);
     bool dropped = preempt_dropped != 0;
@@ -97,10 +97,10 @@ static void send(struct worker *worker, struct carrier *to) {
 
 /* The caller's kernel thread `self` no longer carries it. While no carrier rests, no thread sets its timer meanwhile. */
 static void let_go(struct carrier *self, const struct worker *worker) {
-    self->mask = worker->tick.mask; /* as it was, also in what is recorded of it (handler.c) */
-    self->other = load_relaxed(&worker->tick.other);
-    self->seen = worker->tick.seen;
-    self->slack = worker->tick.slack;
+    self->mask = worker->tick.thread.mask; /* as it was, also in what is recorded of it (handler.c) */
+    self->other = load_relaxed(&worker->tick.thread.other);
+    self->seen = worker->tick.thread.seen;
+    self->slack = worker->tick.thread.slack;
     alarm_set(&self->alarm, 0, 0);
     self->is_stopped = load_seq_cst(&self->is_sent) != 0;
     ARCH_TLS_STORE(thrum_worker, NULL);
@@ -110,7 +110,7 @@ static void let_go(struct carrier *self, const struct worker *worker) {
 static void send_on(struct carrier *self, struct worker *worker, struct carrier *to) {
     tick_resume(worker);
     store_seq_cst(&to->is_sent, 1);
-    store_relaxed(&worker->tick.alarm.id, to->alarm.id);
+    store_relaxed(&worker->tick.thread.alarm.id, to->alarm.id);
     tick_has_moved(worker);
     let_go(self, worker);
     send(worker, to);
@@ -245,7 +245,7 @@ void carriers_stop(void) {
 }
 
 void carrier_start_worker(struct worker *worker) {
-    store_relaxed(&worker->tick.alarm.id, carrier_of(worker->tcb)->alarm.id);
+    store_relaxed(&worker->tick.thread.alarm.id, carrier_of(worker->tcb)->alarm.id);
     store_relaxed(&worker->tick.state, TICK_OFF);
     send(worker, carrier_of(worker->tcb));
 }
@@ -259,11 +259,13 @@ _Noreturn void carrier_end_worker(struct worker *worker) {
 /* Its timer, mask and stack are there already. */
 void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary) {
     struct carrier *self = &primary_carrier;
-    *self = (struct carrier){
-        .tcb = worker->home, .tid = worker->tid, .mask = worker->tick.mask, .other = worker->tick.other};
+    *self = (struct carrier){.tcb = worker->home,
+                             .tid = worker->tid,
+                             .mask = worker->tick.thread.mask,
+                             .other = worker->tick.thread.other};
     if (self->tcb.exceptions == &worker->home.none)
         self->tcb.exceptions = &self->tcb.none;
-    self->alarm = worker->tick.alarm;
+    self->alarm = worker->tick.thread.alarm;
     self->place = worker->id + 1;
     self->idle.kind = UNIT_LOOP;
     spares_give(worker->tcb); /* it would have been carried by this one */

@@ -135,7 +135,7 @@ bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_un
     if (mode->take_along != NULL)
         mode->take_along(worker, self, spare);
     count_one(&worker->counters.preemptions);
-    worker->tick.changed = timer_now();
+    worker->tick.last.changed = timer_now();
     mode->change(worker, self, place, next, spare, context);
     preempt_exit(counts);
     if (mode->bring_back != NULL)
@@ -152,11 +152,11 @@ bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_un
 static bool slice_is_over_by_clock(struct worker *worker) {
     const struct thrum_unit *self = worker->current;
     uint64_t now = timer_now(), switches = load_relaxed(&worker->counters.switches);
-    bool same = worker->tick.switches == switches;
-    bool over = now - worker->tick.changed >= slice_of(worker, self);
+    bool same = worker->tick.last.switches == switches;
+    bool over = now - worker->tick.last.changed >= slice_of(worker, self);
     if (!same || over) {
-        worker->tick.switches = switches;
-        worker->tick.changed = now;
+        worker->tick.last.switches = switches;
+        worker->tick.last.changed = now;
     }
     return same && over;
 }

@@ -52,7 +52,7 @@ static bool is_on(const stack_t *stack, uintptr_t address) {
  * too: of a signal that the thread itself has unblocked. */
 static bool is_on_handlers_frame(const struct worker *worker, uintptr_t sp) {
     uintptr_t top = own_stack_top(worker->current, sp);
-    return top != 0 && own_stack_has_handler(sp, top, worker->tick.mask);
+    return top != 0 && own_stack_has_handler(sp, top, worker->tick.thread.mask);
 }
 
 /* On an alternate stack, or with signals blocked that its worker does not block, a handler of the program's may have
@@ -68,22 +68,22 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     uintptr_t sp = arch_fault_sp(context), top;
     if (is_on(&context->uc_stack, sp))
         return true;
-    if (mask == tick->mask) {
-        tick->seen = 0;
-        store_relaxed(&tick->other, mask);
+    if (mask == tick->thread.mask) {
+        tick->thread.seen = 0;
+        store_relaxed(&tick->thread.other, mask);
         return false;
     }
-    if (worker->current->blocks_sigchld && mask == (tick->mask | preempt_own_block(worker->current)))
+    if (worker->current->blocks_sigchld && mask == (tick->thread.mask | preempt_own_block(worker->current)))
         return false; /* a handler of that signal does not come meanwhile */
     if ((top = own_stack_top(worker->current, sp)) == 0 || own_stack_has_handler(sp, top, mask)) {
-        tick->seen = 0;
+        tick->thread.seen = 0;
         return true;
     }
-    tick->seen = mask == tick->other ? tick->seen + 1 : 0;
-    store_relaxed(&tick->other, mask);
-    if (tick->seen >= STAYS)
-        tick->mask = mask;
-    return mask != tick->mask;
+    tick->thread.seen = mask == tick->thread.other ? tick->thread.seen + 1 : 0;
+    store_relaxed(&tick->thread.other, mask);
+    if (tick->thread.seen >= STAYS)
+        tick->thread.mask = mask;
+    return mask != tick->thread.mask;
 }
 
 /* Where its frame fits on the unit's own stack; NULL: there is no room, or it stands on another stack. */
@@ -99,19 +99,19 @@ static char *place_on_own_stack(const struct thrum_unit *unit, const ucontext_t 
 /* Else on another (frame_stack.h). A unit of a kind that has no stack is not preempted. NULL: there is no memory. */
 static char *place_for(struct worker *worker, const ucontext_t *context, const char *frame, size_t size) {
     struct tick *tick = &worker->tick;
-    tick->frame_stack = NULL;
+    tick->frame.stack = NULL;
     if (!unit_is_thread(worker->current))
         return (char *)(uintptr_t)frame;
     char *place = place_on_own_stack(worker->current, context, frame, size);
-    if (place == NULL && (tick->frame_stack = frame_stack_take()) != NULL)
-        place = frame_stack_place(tick->frame_stack, frame, size, ARCH_SIGNAL_ALIGN);
+    if (place == NULL && (tick->frame.stack = frame_stack_take()) != NULL)
+        place = frame_stack_place(tick->frame.stack, frame, size, ARCH_SIGNAL_ALIGN);
     return place;
 }
 
 /* The last one has been left: its unit has returned from the handler, else the signal would not have come here. */
 static void free_left(struct tick *tick) {
-    struct frame_stack *left = tick->left;
-    tick->left = NULL;
+    struct frame_stack *left = tick->frame.left;
+    tick->frame.left = NULL;
     if (left != NULL)
         frame_stack_give(left);
 }
@@ -126,8 +126,8 @@ static void note_if_computing(struct worker *worker, const ucontext_t *context) 
 /* On the unit's stack. `error` is its errno. */
 static void preempt_here(ucontext_t *context, int error) {
     struct worker *worker = worker_here();
-    struct thrum_unit *next = worker->tick.next;
-    struct frame_stack *here = worker->tick.frame_stack; /* NULL: the unit's own */
+    struct thrum_unit *next = worker->tick.frame.next;
+    struct frame_stack *here = worker->tick.frame.stack; /* NULL: the unit's own */
     do {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         if (!preempt_for(worker, worker->current, next, context))
@@ -135,7 +135,7 @@ static void preempt_here(ucontext_t *context, int error) {
                 worker, context,
                 true); /* the unit that could run in its place may be the one that it waits for */
         worker = worker_here();
-        worker->tick.late = true; /* for a tick that came meanwhile: it has not resumed yet */
+        worker->tick.last.late = true; /* for a tick that came meanwhile: it has not resumed yet */
     } while (!(ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) &&
              (next = preempt_pick_successor(worker)) != NULL);
     if (kernel_wait_asks_soon(worker, context)) {
@@ -144,11 +144,11 @@ static void preempt_here(ucontext_t *context, int error) {
     } else {
         note_if_computing(worker, context);
     }
-    worker->tick.resumed = arch_fault_pc(context);
+    worker->tick.last.resumed = arch_fault_pc(context);
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     leave();
     if (here != NULL)
-        worker_here()->tick.left =
+        worker_here()->tick.frame.left =
             here; /* the signal is blocked up to the return: it is the same worker still */
     set_error_here(error);
 }
@@ -156,10 +156,10 @@ static void preempt_here(ucontext_t *context, int error) {
 /* It has come: the monitor may send the next. Were ticks lost before it, and is it not the second that comes in a
  * region? Then the present unit was there at the first one. */
 static bool take_signal(struct worker *worker, const siginfo_t *info) {
-    store_relaxed(&worker->tick.sent, 0);
-    bool lost =
-        (info->si_code == SI_TIMER && info->si_overrun > 0) || load_relaxed(&worker->tick.skipped) != 0;
-    store_relaxed(&worker->tick.skipped, 0);
+    store_relaxed(&worker->tick.monitor.sent, 0);
+    bool lost = (info->si_code == SI_TIMER && info->si_overrun > 0) ||
+                load_relaxed(&worker->tick.monitor.skipped) != 0;
+    store_relaxed(&worker->tick.monitor.skipped, 0);
     return lost && (ARCH_TLS_LOAD32(thrum_nopreempt) & NOPREEMPT_NOT_PENDING) != 0;
 }
 
@@ -183,14 +183,14 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         return;
     }
     int error = error_here();
-    exchange_acq_rel(&worker->tick.interrupted, 0U);
-    store_relaxed(&worker->tick.came, load_relaxed(&worker->tick.came) + 1);
-    store_relaxed(&worker->tick.held, 0);
-    worker->tick.came_early = load_relaxed(&worker->tick.early);
+    exchange_acq_rel(&worker->tick.asked.interrupted, 0U);
+    store_relaxed(&worker->tick.last.came, load_relaxed(&worker->tick.last.came) + 1);
+    store_relaxed(&worker->tick.monitor.held, 0);
+    worker->tick.last.came_early = load_relaxed(&worker->tick.request.early);
     tick_resume(worker); /* it may have been the only one requested */
-    worker->tick.late = take_signal(worker, info);
-    worker->tick.stands = worker->tick.resumed == arch_fault_pc(context);
-    worker->tick.resumed = 0;
+    worker->tick.last.late = take_signal(worker, info);
+    worker->tick.last.stands = worker->tick.last.resumed == arch_fault_pc(context);
+    worker->tick.last.resumed = 0;
     own_stack_learn_frame(arch_signal_frame(context));
     bool is_loop = is_at_loop(worker); /* is not preempted, whatever it is in */
     if (is_forbidden(context) || (!is_loop && is_in_handler(worker, context)) ||
@@ -212,17 +212,17 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         return;
     }
     enter();
-    worker->tick.in_kernel = worker->tick.again != 0 && arch_signal_in_call(context);
+    worker->tick.kernel_wait.in_kernel = worker->tick.kernel_wait.again != 0 && arch_signal_in_call(context);
     worker->tick.kernel_wait.has_not_moved =
-        worker->tick.in_kernel && kernel_wait_stands(&worker->tick, context);
+        worker->tick.kernel_wait.in_kernel && kernel_wait_stands(&worker->tick, context);
     char *frame = arch_signal_frame(context);
     size_t size = (size_t)((char *)context->uc_stack.ss_sp + context->uc_stack.ss_size - frame);
     free_left(&worker->tick);
     char *place = place_for(worker, context, frame, size);
     struct thrum_unit *next = place != NULL ? preempt_pick_successor(worker) : NULL;
     if (next == NULL) {
-        if (worker->tick.frame_stack != NULL)
-            frame_stack_give(worker->tick.frame_stack);
+        if (worker->tick.frame.stack != NULL)
+            frame_stack_give(worker->tick.frame.stack);
         note_if_computing(worker, context);
         kernel_wait_look(worker, context, place == NULL || tick_has_others_behind(worker));
         /* A unit that was woken here and goes first has gone elsewhere. */
@@ -231,7 +231,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
         set_error_here(error);
         return;
     }
-    worker->tick.next = next;
+    worker->tick.frame.next = next;
     kernel_wait_preempted(worker, context);
     memcpy(place, frame, size);
     arch_signal_call(arch_signal_moved(place, frame - place), __builtin_return_address(0), preempt_here,
@@ -243,7 +243,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
  * preempted, as in the handler (is_in_handler). The preemption waits for a later tick; a blocked tick comes when the
  * mask allows it. */
 static bool may_preempt_here(struct worker *worker) {
-    if (is_at_loop(worker) || (signals_mask_get() == worker->tick.mask &&
+    if (is_at_loop(worker) || (signals_mask_get() == worker->tick.thread.mask &&
                                !is_on_handlers_frame(worker, (uintptr_t)__builtin_frame_address(0))))
         return true;
     tick_resume(worker);
@@ -259,7 +259,7 @@ void preempt_pending(void) {
             worker != NULL && may_preempt_here(worker) ? preempt_pick_successor(worker) : NULL;
         if (next != NULL) {
             (void)preempt_for(worker, worker->current, next, NULL);
-            worker_here()->tick.late = true; /* as in preempt_here */
+            worker_here()->tick.last.late = true; /* as in preempt_here */
             tick_finds_computing(worker_here());
         }
         if (!ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt))

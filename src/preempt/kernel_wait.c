@@ -32,7 +32,7 @@ void kernel_wait_remember(struct tick *tick, const ucontext_t *context, bool is_
 }
 
 bool kernel_wait_stands(const struct tick *tick, const ucontext_t *context) {
-    return tick->stands && tick->kernel_wait.sp == arch_fault_sp(context) &&
+    return tick->last.stands && tick->kernel_wait.sp == arch_fault_sp(context) &&
            tick->kernel_wait.sum == sum_below(context);
 }
 
@@ -55,9 +55,9 @@ static bool still_waits(struct worker *worker, const ucontext_t *context) {
     struct tick *tick = &worker->tick;
     uint64_t now = arch_signal_in_call(context) ? load_relaxed(&worker->counters.switches) + 1 : 0;
     long slept = now != 0 ? times_slept() : 0;
-    bool still = now != 0 && tick->in_call == now && tick->slept != slept;
-    tick->in_call = now;
-    tick->slept = slept;
+    bool still = now != 0 && tick->kernel_wait.in_call == now && tick->kernel_wait.slept != slept;
+    tick->kernel_wait.in_call = now;
+    tick->kernel_wait.slept = slept;
     return still;
 }
 
@@ -72,7 +72,7 @@ void kernel_wait_look(struct worker *worker, const ucontext_t *context, bool can
 void kernel_wait_preempted(struct worker *worker, const ucontext_t *context) {
     if (!preempt_relieves() || !arch_signal_in_call(context))
         return;
-    worker->tick.waited = worker->sched != NULL || worker->loop != &worker->base;
+    worker->tick.kernel_wait.waited = worker->sched != NULL || worker->loop != &worker->base;
     if (unit_place(worker->current) == UNIT_POOLED)
         relief_ask_anyway(worker);
 }

@@ -40,8 +40,8 @@ void monitor_look_again(void) {
 void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats) {
     struct tick *tick = &worker->tick;
     uint64_t due = first != 0 ? (first & ~REPEATS) | repeats : 0;
-    store_seq_cst(&tick->sent, 0);
-    store_seq_cst(&tick->due, due);
+    store_seq_cst(&tick->monitor.sent, 0);
+    store_seq_cst(&tick->monitor.due, due);
     if (due != 0 && due < load_seq_cst(&monitor.until))
         monitor_look_again();
 }
@@ -51,20 +51,20 @@ void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats) {
 /* False: it has ended, or no signal can be queued; the next one may be. */
 static bool send(struct worker *worker) {
     struct tick *tick = &worker->tick;
-    if (exchange_seq_cst(&tick->sent, 1) != 0) {
-        store_relaxed(&tick->skipped, 1);
+    if (exchange_seq_cst(&tick->monitor.sent, 1) != 0) {
+        store_relaxed(&tick->monitor.skipped, 1);
         return true;
     }
     bool is_sent = alarm_ring(load_seq_cst(&worker->tid), preempt.settings.signal) == 0;
     if (!is_sent)
-        store_seq_cst(&tick->sent, 0);
+        store_seq_cst(&tick->monitor.sent, 0);
     return is_sent;
 }
 
 /* The only one that was requested: no later one replaces it. */
 static uint64_t once_more(struct tick *tick, uint64_t now) {
     uint64_t none = 0, next = (now + load_relaxed(&preempt.period)) & ~REPEATS;
-    return cas_acq_rel(&tick->due, &none, next) ? next : none;
+    return cas_acq_rel(&tick->monitor.due, &none, next) ? next : none;
 }
 
 static uint64_t following(uint64_t at, uint64_t period, uint64_t now) {
@@ -75,16 +75,16 @@ static uint64_t following(uint64_t at, uint64_t period, uint64_t now) {
 /* The worker's next tick, TIMER_NEVER for none. */
 static uint64_t look_at(struct worker *worker, uint64_t now) {
     struct tick *tick = &worker->tick;
-    uint64_t due = load_seq_cst(&tick->due);
+    uint64_t due = load_seq_cst(&tick->monitor.due);
     if (due != 0 &&
         load_relaxed(&tick->state) == TICK_NEVER) { /* another thread ended its rest as it ended itself */
-        cas_acq_rel(&tick->due, &due, UINT64_C(0));
+        cas_acq_rel(&tick->monitor.due, &due, UINT64_C(0));
         return TIMER_NEVER;
     }
     while (due != 0 && (due & ~REPEATS) <= now) {
         uint64_t at = due & ~REPEATS;
-        uint64_t next = (due & REPEATS) != 0 ? following(at, load_relaxed(&tick->period), now) : 0;
-        if (!cas_acq_rel(&tick->due, &due, next))
+        uint64_t next = (due & REPEATS) != 0 ? following(at, load_relaxed(&tick->request.period), now) : 0;
+        if (!cas_acq_rel(&tick->monitor.due, &due, next))
             continue;
         due = send(worker) || next != 0 ? next : once_more(tick, now);
     }

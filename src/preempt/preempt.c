@@ -196,12 +196,12 @@ void preempt_worker_unready(struct worker *worker) {
 }
 
 static bool begin_ticks(struct worker *worker) {
-    if (!alternate_stack_begin(&worker->tick.stack))
+    if (!alternate_stack_begin(&worker->tick.thread.stack))
         return false;
     if (tick_thread_begin(worker))
         return true;
-    alternate_stack_end(worker->tick.stack);
-    worker->tick.stack = NULL;
+    alternate_stack_end(worker->tick.thread.stack);
+    worker->tick.thread.stack = NULL;
     return false;
 }
 
@@ -212,8 +212,8 @@ bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary) {
     if (!begin_ticks(worker))
         return false;
     sigbits mask = signals_mask_get(), tick = signals_bit(preempt.settings.signal);
-    worker->tick.blocked = mask & tick;
-    worker->tick.mask = worker->tick.other = mask & ~tick;
+    worker->tick.thread.blocked = mask & tick;
+    worker->tick.thread.mask = worker->tick.thread.other = mask & ~tick;
     signals_unblock(tick);
     if (primary != NULL)
         own_stack_find_primary();
@@ -237,9 +237,9 @@ void preempt_worker_end(struct worker *worker) {
     if (!preempt.on)
         return;
     tick_thread_end(worker);
-    alternate_stack_end(worker->tick.stack);
-    worker->tick.stack = NULL;
-    if (worker->tick.blocked)
+    alternate_stack_end(worker->tick.thread.stack);
+    worker->tick.thread.stack = NULL;
+    if (worker->tick.thread.blocked)
         signals_block(signals_bit(preempt.settings.signal));
     if (!preempt_has_spares())
         return;

@@ -86,19 +86,19 @@ static bool is_home(const struct worker *worker) {
 }
 
 static sigbits change_mask(struct worker *worker, sigbits mask) {
-    worker->tick.mask = mask;
-    store_relaxed(&worker->tick.other, mask);
+    worker->tick.thread.mask = mask;
+    store_relaxed(&worker->tick.thread.other, mask);
     return signals_mask_set(mask) & ~signals_bit(preempt.settings.signal);
 }
 
 /* That of its kernel thread is what the last tick there found. */
 static __attribute__((noinline)) void bring_mask(struct worker *worker) {
     if (!primary.brings)
-        primary.mask = load_relaxed(&load_relaxed(&runtime.primary.bound)->tick.other);
+        primary.mask = load_relaxed(&load_relaxed(&runtime.primary.bound)->tick.thread.other);
     if (is_home(worker))
         primary.brings = false;
     else
-        primary.theirs = worker->tick.mask;
+        primary.theirs = worker->tick.thread.mask;
     change_mask(worker, primary.mask);
 }
 

@@ -66,23 +66,23 @@ void relief_wake(void) {
 }
 
 void relief_ask(struct worker *stuck) {
-    store_release(&stuck->tick.stuck, load_relaxed(&stuck->counters.switches) + 1);
+    store_release(&stuck->tick.asked.stuck, load_relaxed(&stuck->counters.switches) + 1);
     relief_wake();
 }
 
 void relief_ask_anyway(struct worker *worker) {
-    store_release(&worker->tick.stuck, ANYWAY);
+    store_release(&worker->tick.asked.stuck, ANYWAY);
     relief_wake();
 }
 
 void relief_ask_held(struct worker *held) {
-    store_release(&held->tick.held, load_relaxed(&held->counters.switches) + 1);
+    store_release(&held->tick.monitor.held, load_relaxed(&held->counters.switches) + 1);
     relief_wake();
 }
 
 /* No tick has come to it since, and it runs still what it ran then. */
 static bool is_held(const struct worker *worker) {
-    return load_acquire(&worker->tick.held) == load_relaxed(&worker->counters.switches) + 1 &&
+    return load_acquire(&worker->tick.monitor.held) == load_relaxed(&worker->counters.switches) + 1 &&
            !load_seq_cst(&over);
 }
 
@@ -92,15 +92,15 @@ static bool is_valid(const struct worker *worker, uint64_t then) {
 }
 
 bool relief_is_wanted(const struct worker *stuck) {
-    uint64_t then = load_relaxed(&stuck->tick.stuck);
+    uint64_t then = load_relaxed(&stuck->tick.asked.stuck);
     return (then != 0 && is_valid(stuck, then)) || is_held(stuck);
 }
 
 /* Once for each request. A worker that has switched meanwhile is not stuck any more. */
 static bool is_stuck(struct worker *worker) {
-    if (load_relaxed(&worker->tick.stuck) == 0)
+    if (load_relaxed(&worker->tick.asked.stuck) == 0)
         return false;
-    uint64_t then = exchange_acquire(&worker->tick.stuck, UINT64_C(0));
+    uint64_t then = exchange_acquire(&worker->tick.asked.stuck, UINT64_C(0));
     return is_valid(worker, then);
 }
 

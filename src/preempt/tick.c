@@ -26,9 +26,9 @@ static uint64_t next_phase(const struct worker *worker, uint64_t period) {
 /* Its timer may just become another (carrier.c): the first tick of the old one is its last (handler.c), and the new
  * one is set there. */
 static void set(struct worker *worker, uint64_t first, uint64_t period) {
-    struct alarm alarm = {load_relaxed(&worker->tick.alarm.id)};
+    struct alarm alarm = {load_relaxed(&worker->tick.thread.alarm.id)};
     bool by_monitor = alarm.id == ALARM_NONE;
-    if (by_monitor || load_relaxed(&worker->tick.due) != 0)
+    if (by_monitor || load_relaxed(&worker->tick.monitor.due) != 0)
         monitor_set(worker, by_monitor ? first : 0, period != 0);
     alarm_set(&alarm, first, period);
 }
@@ -71,14 +71,14 @@ static uint64_t until_it_gives_way(const struct worker *worker) {
         turn = timer_now() + left;
     if (deadline == TIMER_NEVER)
         return turn;
-    uint64_t soonest = load_relaxed(&worker->tick.changed) + GAP_US * UINT64_C(1000);
+    uint64_t soonest = load_relaxed(&worker->tick.last.changed) + GAP_US * UINT64_C(1000);
     deadline += LATE_US * UINT64_C(1000);
     deadline = deadline > soonest ? deadline : soonest;
     return deadline < turn ? deadline : turn;
 }
 
 static bool present_computes(const struct worker *worker) {
-    return load_relaxed(&worker->tick.computes) == load_relaxed(&worker->counters.switches) + 1;
+    return load_relaxed(&worker->tick.last.computes) == load_relaxed(&worker->counters.switches) + 1;
 }
 
 static uint64_t first_before(const struct worker *worker, uint64_t next) {
@@ -90,8 +90,8 @@ static uint64_t first_before(const struct worker *worker, uint64_t next) {
 static void ask(struct worker *worker) {
     uint64_t period = load_relaxed(&preempt.period), next = next_phase(worker, period);
     uint64_t first = first_before(worker, next);
-    store_relaxed(&worker->tick.period, period);
-    store_relaxed(&worker->tick.early, first < next);
+    store_relaxed(&worker->tick.request.period, period);
+    store_relaxed(&worker->tick.request.early, first < next);
     set(worker, first, period);
 }
 
@@ -128,16 +128,16 @@ void tick_resume(struct worker *worker) {
 void tick_has_deadline(struct worker *worker, uint64_t deadline) {
     if (load_relaxed(&worker->tick.state) != TICK_ON || !has_ranks(worker))
         return;
-    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.period));
+    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.request.period));
     if (first_tick(deadline, next) < next)
         ask(worker);
 }
 
 void tick_finds_computing(struct worker *worker) {
-    store_relaxed(&worker->tick.computes, load_relaxed(&worker->counters.switches) + 1);
+    store_relaxed(&worker->tick.last.computes, load_relaxed(&worker->counters.switches) + 1);
     if (load_relaxed(&worker->tick.state) != TICK_ON || has_ranks(worker))
         return;
-    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.period));
+    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.request.period));
     if (first_before(worker, next) < next)
         ask(worker);
 }
@@ -193,7 +193,7 @@ void tick_rest(struct worker *worker) {
         return;
     uint64_t deadline = load_relaxed(&worker->timers.next), pools = pools_until(worker);
     deadline = pools < deadline ? pools : deadline;
-    store_relaxed(&worker->tick.early, false);
+    store_relaxed(&worker->tick.request.early, false);
     set(worker, deadline == TIMER_NEVER ? 0 : not_over(deadline), 0);
     fence_seq_cst(); /* the monitor sees its `due` before it sees that it rests */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
@@ -214,10 +214,10 @@ void tick_rest(struct worker *worker) {
  * longer. */
 static bool has_just_begun(struct tick *tick, uint64_t period, bool is_first) {
     uint64_t now = timer_now();
-    bool is_late = is_first && tick->late;
+    bool is_late = is_first && tick->last.late;
     if (is_late)
-        tick->changed = now;
-    return is_late || now - tick->changed < (tick->stands ? period / 4 * 3 : period / 2);
+        tick->last.changed = now;
+    return is_late || now - tick->last.changed < (tick->last.stands ? period / 4 * 3 : period / 2);
 }
 
 /* --- units that wait in the kernel -------------------------------------------------------------------- */
@@ -237,9 +237,9 @@ void tick_look_soon(struct worker *worker) {
     uint64_t span = tick->kernel_wait.span > shortest ? tick->kernel_wait.span : shortest;
     if (load_relaxed(&tick->state) != TICK_ON || period <= 2 * shortest)
         return;
-    tick->again = load_relaxed(&worker->counters.switches) + 1;
-    store_relaxed(&tick->period, period);
-    store_relaxed(&tick->early, true);
+    tick->kernel_wait.again = load_relaxed(&worker->counters.switches) + 1;
+    store_relaxed(&tick->request.period, period);
+    store_relaxed(&tick->request.early, true);
     set(worker, timer_now() + span, period);
 }
 
@@ -277,9 +277,9 @@ static void has_waited_through(struct worker *worker, uint64_t switches) {
 
 static bool waits_again(struct worker *worker, uint64_t switches) {
     struct tick *tick = &worker->tick;
-    bool still = tick->again == switches + 1 && tick->in_kernel;
-    tick->again = 0;
-    tick->in_kernel = false;
+    bool still = tick->kernel_wait.again == switches + 1 && tick->kernel_wait.in_kernel;
+    tick->kernel_wait.again = 0;
+    tick->kernel_wait.in_kernel = false;
     if (still)
         has_waited_through(worker, switches);
     return still;
@@ -291,46 +291,47 @@ static bool waits_again(struct worker *worker, uint64_t switches) {
 static void fit_slack(struct tick *tick, uint64_t period) {
     enum { USUAL_NS = 50000, PART = 16 };
     uint64_t slack = period / PART;
-    if (period > 4 * USUAL_NS || tick->slack == slack)
+    if (period > 4 * USUAL_NS || tick->thread.slack == slack)
         return;
     long now = sys(SYS_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0);
-    tick->slack = slack;
+    tick->thread.slack = slack;
     if (now <= 0 || (uint64_t)now <= slack)
         return;
-    if (tick->slack_before == 0)
-        tick->slack_before = (uint64_t)now;
+    if (tick->thread.slack_before == 0)
+        tick->thread.slack_before = (uint64_t)now;
     sys(SYS_prctl, PR_SET_TIMERSLACK, slack, 0, 0, 0);
 }
 
 void tick_slack_back(const struct tick *tick) {
-    if (tick->slack != 0 && tick->slack_before != 0)
-        sys(SYS_prctl, PR_SET_TIMERSLACK, tick->slack_before, 0, 0, 0);
+    if (tick->thread.slack != 0 && tick->thread.slack_before != 0)
+        sys(SYS_prctl, PR_SET_TIMERSLACK, tick->thread.slack_before, 0, 0, 0);
 }
 
 /* --- slices ------------------------------------------------------------------------------------------- */
 
 bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice) {
     struct tick *tick = &worker->tick;
-    uint64_t switches = load_relaxed(&worker->counters.switches), period = load_relaxed(&tick->period);
-    bool same = tick->unit == unit && tick->switches == switches;
-    bool early = load_relaxed(&tick->early);
-    bool waits = waits_again(worker, switches), urgent = waits || load_relaxed(&tick->urgent);
+    uint64_t switches = load_relaxed(&worker->counters.switches),
+             period = load_relaxed(&tick->request.period);
+    bool same = tick->last.unit == unit && tick->last.switches == switches;
+    bool early = load_relaxed(&tick->request.early);
+    bool waits = waits_again(worker, switches), urgent = waits || load_relaxed(&tick->asked.urgent);
     if (urgent)
-        store_relaxed(&tick->urgent, 0);
+        store_relaxed(&tick->asked.urgent, 0);
     fit_slack(tick, load_relaxed(&preempt.period));
     if ((early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
         ask(worker);
     else
         tick_has_deadline(worker, load_relaxed(&worker->timers.next));
-    bool came_early = tick->came_early;
-    tick->came_early = false;
+    bool came_early = tick->last.came_early;
+    tick->last.came_early = false;
     if (came_early) /* no part of a slice has passed since the last one that counts */
         return urgent;
-    tick->ran = same && tick->ran != 0 ? tick->ran + 1 : !has_just_begun(tick, period, !same);
-    tick->late = false;
-    tick->unit = unit;
-    tick->switches = switches;
-    bool is_over = tick->ran * period >= slice;
+    tick->last.ran = same && tick->last.ran != 0 ? tick->last.ran + 1 : !has_just_begun(tick, period, !same);
+    tick->last.late = false;
+    tick->last.unit = unit;
+    tick->last.switches = switches;
+    bool is_over = tick->last.ran * period >= slice;
     if (is_over && !waits)
         kernel_wait_reset(tick);
     return urgent || is_over;
@@ -374,9 +375,9 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
 /* --- at once ------------------------------------------------------------------------------------------ */
 
 static void ring(struct worker *worker) {
-    if (exchange_acq_rel(&worker->tick.interrupted, 1U) == 0 &&
+    if (exchange_acq_rel(&worker->tick.asked.interrupted, 1U) == 0 &&
         alarm_ring(load_relaxed(&worker->tid), preempt.settings.signal) != 0)
-        store_relaxed(&worker->tick.interrupted, 0);
+        store_relaxed(&worker->tick.asked.interrupted, 0);
 }
 
 /* To itself it is like a tick that comes in a region. A sender that sees that a signal is on its way has been seen by
@@ -384,7 +385,7 @@ static void ring(struct worker *worker) {
 void tick_interrupt(struct worker *worker) {
     if (load_relaxed(&worker->tick.state) == TICK_NEVER)
         return;
-    store_relaxed(&worker->tick.urgent, 1);
+    store_relaxed(&worker->tick.asked.urgent, 1);
     if (worker == worker_here())
         ARCH_TLS_CLEAR_TOP(thrum_nopreempt);
     else
@@ -408,9 +409,9 @@ bool tick_source(struct alarm *alarm, int32_t tid) {
 }
 
 bool tick_thread_begin(struct worker *worker) {
-    if (!tick_source(&worker->tick.alarm, worker->tid))
+    if (!tick_source(&worker->tick.thread.alarm, worker->tid))
         return false;
-    store_relaxed(&worker->tick.interrupted, 0);
+    store_relaxed(&worker->tick.asked.interrupted, 0);
     store_relaxed(&worker->tick.state, TICK_OFF);
     return true;
 }
@@ -422,9 +423,9 @@ void tick_has_moved(struct worker *worker) {
 
 void tick_has_arrived(struct worker *worker) {
     struct tick *tick = &worker->tick;
-    bool by_monitor = exchange_acq_rel(&tick->sent, 0U) != 0;
-    bool at_once = exchange_acq_rel(&tick->interrupted, 0U) != 0;
-    if (by_monitor || at_once || load_relaxed(&tick->urgent))
+    bool by_monitor = exchange_acq_rel(&tick->monitor.sent, 0U) != 0;
+    bool at_once = exchange_acq_rel(&tick->asked.interrupted, 0U) != 0;
+    if (by_monitor || at_once || load_relaxed(&tick->asked.urgent))
         ring(worker);
 }
 
@@ -439,13 +440,13 @@ void tick_thread_end(struct worker *worker) {
     leave_rest(worker, TICK_OFF);
     store_relaxed(&worker->tick.state, TICK_NEVER);
     set(worker, 0, 0);
-    alarm_delete(&worker->tick.alarm);
+    alarm_delete(&worker->tick.thread.alarm);
     tick_slack_back(&worker->tick);
-    worker->tick.slack = worker->tick.slack_before = 0;
-    if (worker->tick.left != NULL) {
+    worker->tick.thread.slack = worker->tick.thread.slack_before = 0;
+    if (worker->tick.frame.left != NULL) {
         enter();
-        frame_stack_give(worker->tick.left);
+        frame_stack_give(worker->tick.frame.left);
         leave();
-        worker->tick.left = NULL;
+        worker->tick.frame.left = NULL;
     }
 }

@@ -92,9 +92,9 @@ static bool has_run(struct watched *watched, int32_t tid) {
 
 /* Nothing has happened on it since that would have changed these. */
 static bool stands_still(struct worker *worker, uint64_t now) {
-    struct watched *watched = &worker->tick.watched;
+    struct watched *watched = &worker->tick.monitor.watched;
     uint64_t switches = load_relaxed(&worker->counters.switches);
-    uint32_t came = load_relaxed(&worker->tick.came);
+    uint32_t came = load_relaxed(&worker->tick.last.came);
     bool same = watched->since != 0 && watched->switches == switches && watched->came == came;
     if (load_relaxed(&worker->tick.state) != TICK_ON || load_relaxed(&worker->tick.is_sent) != 0)
         watched->since = 0;
@@ -106,15 +106,16 @@ static bool stands_still(struct worker *worker, uint64_t now) {
 /* It is looked at once more when as much time has passed. What the kernel says of its kernel thread is about this worker only
  * if the worker still stands still afterwards: else it may have gone on, and that kernel thread sleeps without it. */
 static bool is_stuck(struct worker *worker, uint64_t now, uint64_t span, unsigned *asked) {
-    if (!stands_still(worker, now) || now - worker->tick.watched.since < span || *asked == ASKED_AT_ONCE)
+    if (!stands_still(worker, now) || now - worker->tick.monitor.watched.since < span ||
+        *asked == ASKED_AT_ONCE)
         return false;
     ++*asked;
-    worker->tick.watched.since = now;
+    worker->tick.monitor.watched.since = now;
     int32_t tid = load_relaxed(&worker->tid);
     enum held held = held_by_mask(tid);
     if (held == HELD_NOT || !stands_still(worker, now))
         return false;
-    return held == HELD_WAITING || has_run(&worker->tick.watched, tid);
+    return held == HELD_WAITING || has_run(&worker->tick.monitor.watched, tid);
 }
 
 /* --- all of them -------------------------------------------------------------------------------------- */
@@ -135,7 +136,7 @@ static void look_at_all(uint64_t now) {
         if (is_stuck(worker, now, span, &asked))
             relief_ask_held(worker);
         some_stand_still |= relief_is_wanted(worker) || (load_relaxed(&worker->tick.state) == TICK_ON &&
-                                                         worker->tick.watched.since < now);
+                                                         worker->tick.monitor.watched.since < now);
         some_relieve |= worker_relieves(worker) && !relief_is_wanted(worker);
     }
     watch.times = some_stand_still ? 1 : watch.times < TIMES_LONGER ? 2 * watch.times : TIMES_LONGER;

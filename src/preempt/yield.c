@@ -18,7 +18,7 @@ void mode_put_back(struct worker *worker, struct thrum_unit *self, enum unit_kin
 
 /* In the handler: the signal is blocked, and the rest may be the mask of a call that is over. */
 static void let_signal_in(const struct worker *worker, const ucontext_t *context) {
-    signals_mask_set(worker->current->blocks_sigchld ? worker->tick.mask : frame_mask(context));
+    signals_mask_set(worker->current->blocks_sigchld ? worker->tick.thread.mask : frame_mask(context));
 }
 
 static void keep_signal_out(void) {

@@ -135,7 +135,7 @@ bool children_workers_mask(sigbits mask, sigbits *workers) {
     const struct worker *worker = enter();
     bool is_one = worker != NULL && (is_same(mask, thread_quiet_mask()) || is_same(mask, children.mask));
     if (is_one && preempt.on)
-        *workers = worker->tick.mask;
+        *workers = worker->tick.thread.mask;
     else if (is_one)
         *workers = is_quiet_thread(worker) ? thread_quiet_mask() : children.mask;
     leave();
@@ -360,7 +360,7 @@ static sigbits block_child_signal(bool *blocks) {
 static void unblock_child_signal(void) {
     struct worker *worker = enter();
     unit_self(worker)->blocks_sigchld = false;
-    if (!is_quiet_thread(worker) && !(preempt.on && worker->tick.mask & signals_bit(SIGCHLD)))
+    if (!is_quiet_thread(worker) && !(preempt.on && worker->tick.thread.mask & signals_bit(SIGCHLD)))
         signals_unblock(signals_bit(SIGCHLD));
     leave();
 }

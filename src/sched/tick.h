@@ -46,56 +46,128 @@ struct watched {
     uint32_t came;
 };
 
+/* A worker's, by writers. "Handler": what the signal runs, on the worker, there or when a region ends. Where nothing else is
+ * said only the worker and its handler read it, too. A number of switches is the worker's, plus 1: what was noted so is
+ * about a unit that has not been switched from since. */
 struct tick {
-    uint32_t state; /* enum tick_state */
-    /* the present unit's slice is over, whatever is left of it; by any thread, as the next */
-    uint32_t urgent;
-    uint32_t interrupted; /* a signal says so that has not come yet: more would be queued */
-    uint32_t starved;     /* ... could not be preempted for lack of a block (spares.h) */
-    /* seen to wait in the kernel: switches + 1, or ANYWAY (preempt/relief.c); by any thread */
-    uint64_t stuck;
-    uint64_t
-        held; /* no tick comes, as it blocks the signal: switches + 1; by the monitor, 0 by the handler */
-    uint32_t came;    /* ticks; by the handler */
-    uint32_t is_sent; /* to a carrier that does not run yet: `tid` is that of the last one, which sleeps */
-    struct watched watched; /* the monitor's */
-    uint64_t in_call;       /* the last one found it in the kernel: switches + 1 */
-    long slept;             /* and its kernel thread had slept so often */
-    uint64_t resumed;       /* where the present, preempted unit resumes; 0: it has resumed */
-    uint64_t again;         /* the present unit was preempted there, and resumes its call: switches + 1 */
-    uint64_t computes;      /* the present unit was preempted before, or a tick has found it: switches + 1 */
+    uint32_t state; /* enum tick_state; by the table above */
+
+    /* A slice of a unit that is not preempted is over: for safepoints.
+     * Legal to set: by the handler at the end of such a slice; by the worker's begin, for good, where there are no ticks.
+     * Legal to clear: by the unit at a safepoint, where there are ticks. */
+    bool wanted;
+
+    /* The library waits there, for one that is not preempted (os/own_wait.h).
+     * Legal to set, and to clear: by the worker inside, which it stays in between. */
+    bool own_wait;
+
+    /* The worker was sent to a carrier that does not run yet: its `tid` is that of the last one, which sleeps.
+     * Legal to set: by the sender, before the order. Legal to clear: by that carrier, when `tid` is its own. */
+    uint32_t is_sent;
+
+    /* The present unit could not be preempted for lack of a block (preempt/spares.h).
+     * Legal to set: by the worker inside, which then asks the provider.
+     * Legal to clear: by the provider, by an exchange; it then interrupts the worker. */
+    uint32_t starved;
+
+    /* By other threads. */
     struct {
-        uint64_t span;      /* ns: so long such a unit keeps its worker; 0: the shortest slice */
-        uint64_t switches;  /* the worker's, at the last turn that such a unit has waited through */
-        uint32_t turns;     /* these in a row */
-        bool has_not_moved; /* the present unit is still where it resumed, and has called nothing since */
-        uintptr_t sp;       /* ... its stack pointer then, and a sum of what was below */
+        /* The present unit's slice is over, whatever is left of it.
+         * Legal to set: by any thread before it interrupts the worker, unless the state is NEVER; so illegal without a
+         * signal that follows. Legal to clear: by the handler, at a tick that ends the slice for that. */
+        uint32_t urgent;
+        /* A signal says so that has not come yet: more would be queued.
+         * Legal to set: by an exchange that finds 0, after which the thread must send it, or clear this if that fails.
+         * Legal to clear: by the handler, by an exchange; by the worker that has come to another carrier, which then
+         * sends it there. */
+        uint32_t interrupted;
+        /* It waits in the kernel: switches + 1, or ANYWAY (preempt/relief.c).
+         * Legal to set: by the handler, before it wakes a relief worker. Legal to clear: by that, by an exchange. */
+        uint64_t stuck;
+    } asked;
+
+    /* By the thread that requests ticks: the worker, the one that ended its rest, or that has shortened all periods. */
+    struct {
+        uint64_t period; /* ns, of those that were asked for last */
+        /* The next is for a timer's deadline, or to look again: no slice has passed when it comes.
+         * Legal to set: before the request for such a tick. Illegal when the worker rests. */
+        bool early;
+    } request;
+
+    /* By the monitor (preempt/monitor.h, watch.h). */
+    struct {
+        uint64_t due; /* the next one; by requesters, too */
+        /* The last signal has not come yet.
+         * Legal to set: by the monitor, by an exchange that finds 0, after which it sends one.
+         * Legal to clear: by the handler; by the monitor, if none can be sent; by requesters, and by a worker that has come
+         * to another carrier. */
+        uint32_t sent;
+        /* Another one would have been due since: legal to set by the monitor while `sent`, to clear by the handler. */
+        uint32_t skipped;
+        /* No tick comes, as the present unit blocks the signal: switches + 1.
+         * Legal to set: by the monitor, before it wakes a relief worker. Legal to clear: by the handler. */
+        uint64_t held;
+        struct watched watched;
+    } monitor;
+
+    /* By the handler, or what follows the preempted unit: the last tick, and what it found. */
+    struct {
+        uint32_t came;                 /* how many; read by the monitor */
+        uint32_t ran;                  /* that have found the same unit; 0: it had just begun */
+        const struct thrum_unit *unit; /* that it found; a name only */
+        uint64_t switches;             /* the worker's, then */
+        uint64_t changed; /* when one last took a unit away, or was late, or the worker came to its carrier */
+        uint64_t resumed; /* where the present, preempted unit resumes; 0: it has resumed */
+        uint64_t computes; /* the present unit was preempted before, or a tick has found it: switches + 1 */
+        /* The present one is an early one (request.early).
+         * Legal to set: when it comes. Legal to clear: when it has been asked whether it ends a slice. */
+        bool came_early;
+        /* Ticks were lost before it, or it came before its unit had resumed: a slice begins with it.
+         * Legal to set: when it comes; when a preempted unit resumes, for a tick that came meanwhile.
+         * Legal to clear: by a tick that counts for the slice. */
+        bool late;
+        /* It found the unit where that had resumed; a loop may have come there again. Written at each. */
+        bool stands;
+    } last;
+
+    /* By the handler: units that wait in the kernel (tick_look_soon, preempt/kernel_wait.h). */
+    struct {
+        uint64_t in_call;  /* the last tick found it in the kernel: switches + 1 */
+        long slept;        /* and its kernel thread had slept so often */
+        uint64_t again;    /* the present unit was preempted there, and resumes its call: switches + 1 */
+        uint64_t span;     /* ns: so long such a unit keeps its worker; 0: the shortest slice */
+        uint64_t switches; /* the worker's, at the last turn that such a unit has waited through */
+        uint32_t turns;    /* these in a row */
+        uintptr_t sp;      /* its stack pointer when it resumed, and a sum of what was below */
         uint64_t sum;
-    } kernel_wait;                /* tick_look_soon */
-    uint64_t slack, slack_before; /* ns: of timers that its kernel thread sleeps by; 0: not changed */
-    bool own_wait;                /* the library waits there, for one that is not preempted (os/own_wait.h) */
-    bool waited; /* one was preempted where it waited in the kernel; no scheduler has acted on that since */
-    bool wanted; /* a slice of one that is not preempted is over: for safepoints */
-    bool stands; /* the last tick found the unit where it had resumed; a loop may have come there again */
-    bool late;   /* ticks were lost before the last, or it came before its unit had resumed */
-    bool early;  /* the next is for a timer's deadline, or to look again; by its requester */
-    bool came_early;      /* the present one did */
-    bool in_kernel;       /* ... found the unit there, in a call that waits, and `again` is of interest */
-    bool blocked;         /* the kernel thread had the signal blocked; r/o */
-    uint64_t mask, other; /* what its kernel thread blocks, and what it did at the last tick */
-    uint32_t seen;        /* how often that in turn */
-    uint32_t ran;         /* ticks that have found the same unit; 0: it had just begun */
-    const struct thrum_unit *unit; /* at the last tick; a name only */
-    struct thrum_unit *next;       /* the handler's, on its way from one stack to another, as `frame_stack` */
-    struct frame_stack *frame_stack,
-        *left;         /* what it goes to; what is free at the next tick (preempt/frame_stack.h) */
-    char *stack;       /* alternate; NULL: the kernel thread had one */
-    uint64_t switches; /* the worker's, then */
-    uint64_t period;   /* ns, of the ticks that were asked for last */
-    uint64_t changed;  /* when a tick last took a unit away, or was late, or the worker came to its carrier */
-    struct alarm alarm;     /* r/o; on carriers that of the present one; none: by the monitor */
-    uint64_t due;           /* the monitor's (preempt/monitor.h), as the next two */
-    uint32_t sent, skipped; /* the last signal has not come yet; another one would have been due since */
+        /* The present tick found the unit there, in a call that waits.
+         * Legal to set: by that tick, and only while `again` is. Legal to clear: when it has been asked whether it ends a
+         * slice. */
+        bool in_kernel;
+        /* ... where it resumed, and it has called nothing since: only with in_kernel. Written as that. */
+        bool has_not_moved;
+        /* One was preempted where it waited in the kernel; no scheduler has acted on that since.
+         * Legal to set: by the handler, where a scheduler chooses. Legal to clear: by that scheduler, before it chooses. */
+        bool waited;
+    } kernel_wait;
+
+    /* By the handler, on its way from one stack to another (preempt/frame_stack.h). */
+    struct {
+        struct thrum_unit *next;   /* what runs then */
+        struct frame_stack *stack; /* what it goes to; NULL: the unit's own */
+        struct frame_stack *left;  /* what is free at the next tick */
+    } frame;
+
+    /* By the worker's kernel thread, of which it is told. Carriers have their own, and hand them over (sched/carrier.h). */
+    struct {
+        struct alarm alarm;           /* r/o; on carriers that of the present one; none: by the monitor */
+        char *stack;                  /* alternate; NULL: the kernel thread had one; r/o */
+        bool blocked;                 /* it had the signal blocked before it became the worker; r/o */
+        uint64_t mask;                /* what it blocks */
+        uint64_t other;               /* and did at the last tick; read by other workers for the primary */
+        uint32_t seen;                /* how often that in turn */
+        uint64_t slack, slack_before; /* ns: of timers that it sleeps by; 0: not changed */
+    } thread;
 };
 
 /* The runtime preempts; r/o while there are workers. */

@@ -62,7 +62,7 @@ static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
 /* A unit that waits in the kernel for a lock may precede the lock holder in the order of the scheduler, again and
  * again. */
 static void run_lock_holder(struct worker *worker) {
-    worker->tick.waited = false;
+    worker->tick.kernel_wait.waited = false;
     struct thrum_unit *unit = preempted_take(worker, worker, stacked_or_own(worker));
     if (unit != NULL)
         run(worker, unit, false); /* those that want the lock may go before */
@@ -84,7 +84,7 @@ void thrum_run(thrum_t unit) {
     struct thrum_unit *bound = fifo_pop(&worker_here()->inbox); /* they run nowhere else */
     if (bound != NULL)
         run(worker_here(), bound, false);
-    if (__builtin_expect(worker_here()->tick.waited, 0))
+    if (__builtin_expect(worker_here()->tick.kernel_wait.waited, 0))
         run_lock_holder(worker_here());
     bool give_way = is_stacked(worker_here()); /* now and then */
     leave();
@@ -130,7 +130,7 @@ void scheduler_run(struct worker *worker) {
         return;
     worker->has_scheduler = true;
     worker->until_slow = 1;
-    worker->tick.waited = false;
+    worker->tick.kernel_wait.waited = false;
     tick_can_preempt(THRUM_PREEMPT_DEFAULT, load_relaxed(&sched->slice));
     enter();
     tick_resume(worker); /* the one before may have left it at rest */

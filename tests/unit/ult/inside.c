@@ -30,7 +30,7 @@ struct timers *inside_timers(struct worker *worker) {
 
 int inside_worker_blocks(int signal) {
     const struct worker *worker = inside_enter();
-    int blocks = (worker->tick.mask & signals_bit(signal)) != 0;
+    int blocks = (worker->tick.thread.mask & signals_bit(signal)) != 0;
     inside_leave();
     return blocks;
 }
