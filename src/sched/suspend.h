@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A suspended unit resumes in the place of another: thrum_switch_to, and thrum_exit_to (spawn.c). */
+/* A suspended unit resumes in the place of another: thrum_switch_to, and thrum_exit_to (end.c). */
 #ifndef THRUM_SCHED_SUSPEND_H
 #define THRUM_SCHED_SUSPEND_H
 

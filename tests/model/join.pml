@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How threads are begun, switched, joined, detached and ended (src/sched/unit.h, spawn.c, join.c; arch_switch and
+/* How threads are begun, switched, joined, detached and ended (src/sched/unit.h, spawn.c, end.c, join.c; arch_switch and
  * arch_call in src/arch): the words `sp` and `join` of a unit, and when its descriptor may be used again. Run by run-spin.sh;
  * README.md says what is covered and what is left out.
  *

@@ -61,7 +61,7 @@
 
 // To the stack of the unit that \unit points to, once it has left its CPU: an acquire, which pairs with publish_sp, or
 // with the plain store of a frame that this kernel thread has just made. Uses x9. For a unit that has ended: until then the
-// worker stands on the stack of that, which lies in its own magazine (spawn.c) and is given to no other thread.
+// worker stands on the stack of that, which lies in its own magazine (sched/end.c) and is given to no other thread.
     .macro wait_and_take unit
 8:  ldar    x9, [\unit]
     cbz     x9, 9f

@@ -40,7 +40,7 @@
     .endm
 
 // To the stack of the unit that \unit points to, once it has left its CPU. Uses rcx. For a unit that has ended: until then
-// the worker stands on the stack of that, which lies in its own magazine (spawn.c) and is given to no other thread.
+// the worker stands on the stack of that, which lies in its own magazine (sched/end.c) and is given to no other thread.
     .macro wait_and_take unit
 8:  movq    (\unit), %rcx
     testq   %rcx, %rcx
