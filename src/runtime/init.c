@@ -16,6 +16,7 @@
 #include "runtime/blocking.h"
 #include "runtime/children.h"
 #include "runtime/config.h"
+#include "runtime/member.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
 #include "runtime/trace_file.h"
@@ -99,11 +100,11 @@ static int start(const struct settings *settings, bool join_in) {
     overflow_start();
     places_start(settings->workers);
     const struct preempt_callbacks runtime_below = {.workers = settings->workers,
-                                                    .exceptions_here = workers_exceptions(),
+                                                    .exceptions_here = member_exceptions(),
                                                     .place = places_are_bound() ? places_enter : NULL,
                                                     .arm = workers_arm,
                                                     .add_relief = workers_add_relief,
-                                                    .is_over = workers_is_over};
+                                                    .is_over = member_is_over};
     error = preempt_start(&settings->preempt, &runtime_below);
     if (error == 0)
         error = workers_start(settings->workers, join_in ? &runtime.primary : NULL);

@@ -3,46 +3,17 @@
 #include "runtime/workers.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "arch_tcb.h"
 #include "base/container_of.h"
 #include "base/misuse.h"
-#include "context/annotate.h"
-#include "os/futex.h"
-#include "os/loaded.h"
-#include "os/memory.h"
-#include "os/thread.h"
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
-#include "runtime/overflow.h"
-#include "runtime/places.h"
-#include "sched/exit.h"
+#include "runtime/member.h"
 #include "sched/time/timed_wait.h"
 #include "sched/worker.h"
 #include "sync/mutex.h"
 #include "thrum/sync.h"
 #include "thrum/worker.h"
-
-/* What a slot points to. Its memory begins with an alternate signal stack. */
-struct member {
-    struct worker worker; /* first */
-    pthread_t handle;     /* if has_thread, which only the first worker may have not */
-    bool has_thread;      /* or runs on carriers */
-    uint32_t over;        /* futex: on carriers, 1 when it is no longer */
-    uint32_t begun;       /* futex, enum begun: of its kernel thread */
-    void *
-        /* its kernel thread's (arch_tcb_dtv): libc's own pointer to the inside looks like a leak to Valgrind */
-        dtv;
-    struct thrum_unit *waiting; /* the unit that waits for its end: see wait_for_stop */
-};
-
-enum begun { NOT_YET, BEGUN, FAILED };
-
-/* A value instead of a unit that waits for a worker. */
-#define HAS_LEFT ((struct thrum_unit *)1)
 
 static struct {
     thrum_mutex_t mutex;
@@ -50,201 +21,6 @@ static struct {
     thrum_mutex_t slots;
     bool open; /* under both: there is a runtime whose workers may be added and stopped */
 } change = {.mutex = THRUM_MUTEX_INITIALIZER, .slots = THRUM_MUTEX_INITIALIZER};
-
-/* --- memory ------------------------------------------------------------------------------------------- */
-
-static size_t member_bytes(void) {
-    return overflow_stack_bytes() + ((sizeof(struct member) + 4095) & ~(size_t)4095);
-}
-
-static char *memory_of(struct worker *worker) {
-    return (char *)worker - overflow_stack_bytes();
-}
-
-static struct member *member_of(uint32_t slot) {
-    return (struct member *)(void *)runtime.workers[slot];
-}
-
-/* In the slot behind the last, which does not count yet. */
-static bool member_new(uint32_t slot) {
-    char *memory = memory_map(member_bytes(), 0);
-    if (memory == NULL)
-        return false;
-    struct member *member = (struct member *)(void *)(memory + overflow_stack_bytes());
-    if (worker_init(&member->worker, slot) != 0) {
-        munmap(memory, member_bytes());
-        return false;
-    }
-    runtime.workers[slot] = &member->worker;
-    return true;
-}
-
-/* --- kernel threads ----------------------------------------------------------------------------------- */
-
-/* Of the C++ runtime, if the program has one. It leads to thread-locals of the caller. */
-struct exception_globals *__cxa_get_globals(void) __attribute__((weak));
-
-/* The same; r/o while there are workers, of which all have such, or none. */
-static struct exception_globals *(*exceptions_here)(void);
-
-/* A C program may have loaded it with a plugin. */
-struct exception_globals *(*workers_exceptions(void))(void) {
-    static const char *const names[] = {"libstdc++.so.6", "libc++abi.so.1"};
-    if (exceptions_here == NULL)
-        exceptions_here = __cxa_get_globals;
-    for (unsigned i = 0; i < sizeof names / sizeof *names && exceptions_here == NULL; i++)
-        *(void **)&exceptions_here = loaded_symbol(names[i], "__cxa_get_globals");
-    return exceptions_here;
-}
-
-static void thread_end(struct worker *worker) {
-    places_leave();
-    overflow_thread_end(memory_of(worker));
-    annotate_thread_end(&worker->annotate);
-    exit_watch(false);
-    ARCH_TLS_STORE(thrum_worker, NULL);
-}
-
-/* By the kernel thread that is this worker, before it runs anything; thread_end is for its end. False: it cannot be. */
-static bool thread_begin(struct worker *worker, struct thrum_unit *primary) {
-    if (exceptions_here != NULL)
-        worker->exceptions = exceptions_here();
-    worker->tid = gettid();
-    ARCH_TLS_STORE(thrum_worker, worker);
-    exit_watch(true);
-    annotate_thread_begin(&worker->annotate);
-    overflow_thread_begin(memory_of(worker));
-    places_enter(worker->id);
-    if (preempt_worker_begin(worker, primary))
-        return true;
-    thread_end(worker);
-    return false;
-}
-
-static bool tell_begun(struct member *member, bool succeeded) {
-    store_release(&member->begun, succeeded ? BEGUN : FAILED);
-    futex_wake(&member->begun, 1);
-    return succeeded;
-}
-
-static void run_loop(struct worker *worker) {
-    if (worker_relieves(worker))
-        relief_loop(worker);
-    else
-        worker_loop(worker);
-}
-
-/* The worker, which was asked to leave, waits for nothing any more. Returns the unit that waits for it, or NULL. */
-static struct thrum_unit *retire_member(struct member *member) {
-    return exchange_acq_rel(&member->waiting, HAS_LEFT);
-}
-
-static void wake_waiter(struct thrum_unit *waiting) {
-    if (waiting != NULL)
-        unit_wake(NULL, waiting);
-}
-
-/* From the wake-up on the slot may be another worker's. */
-static void *worker_thread(void *arg) {
-    struct member *member = arg;
-    if (!tell_begun(member, thread_begin(&member->worker, NULL)))
-        return NULL;
-    run_loop(&member->worker);
-    bool leaves = worker_is_leaving(&member->worker) && !worker_relieves(&member->worker);
-    enter();
-    if (leaves)
-        worker_hand_over(&member->worker);
-    preempt_worker_end(&member->worker);
-    thread_end(&member->worker);
-    if (leaves)
-        wake_waiter(retire_member(member));
-    leave();
-    return NULL;
-}
-
-/* The same on carriers; its loop has a stack of its own there. */
-static void *carried_loop(void *arg) {
-    struct worker *worker = arg;
-    run_loop(worker);
-    enter();
-    if (worker_is_leaving(worker))
-        worker_hand_over(worker);
-    preempt_worker_stop(worker);
-}
-
-void workers_is_over(struct worker *worker) {
-    struct member *member = (struct member *)(void *)worker;
-    struct thrum_unit *waiting =
-        worker_is_leaving(worker) && !worker_relieves(worker) ? retire_member(member) : NULL;
-    wake_waiter(waiting); /* first: it reads other workers, which may be gone as soon as all are over */
-    store_release(&member->over, 1); /* from here on this one may be */
-    futex_wake(&member->over, 1);
-}
-
-static bool make_loop(struct worker *worker, void *(*fn)(void *)) {
-    worker->base.fn = fn;
-    worker->base.arg = worker;
-    worker->base.stack_class = STACK_CLASS_DEFAULT;
-    worker->base.float_control = arch_float_control();
-    store_relaxed(&worker->base.sp, UNIT_NEW);
-    if (worker->base.stack_top == NULL)
-        worker->base.stack_top =
-            depot_get(&stack_depots[STACK_CLASS_DEFAULT], &worker->stacks[STACK_CLASS_DEFAULT]);
-    if (worker->base.stack_top == NULL)
-        return false; /* it must not be queued, as others are */
-    return unit_make_frame(worker, &worker->base);
-}
-
-static int start_carried(struct member *member) {
-    enter();
-    bool made = make_loop(&member->worker, carried_loop);
-    leave();
-    if (!made)
-        return ENOMEM;
-    store_relaxed(&member->over, 0);
-    preempt_worker_start(&member->worker);
-    return 0;
-}
-
-/* By the creator: the process may end before the thread has run at all. A block is as far from its thread's handle as the
- * caller's is. */
-static void *dtv_of(pthread_t handle) {
-    return arch_tcb_dtv((uintptr_t)handle + (arch_tcb() - (uintptr_t)pthread_self()));
-}
-
-/* What it needs for ticks it can only get on its kernel thread. */
-static int start_thread(struct member *member) {
-    store_relaxed(&member->begun, NOT_YET);
-    int error = thread_make_quiet(&member->handle, 0, worker_thread, member);
-    if (error == 0)
-        member->dtv = dtv_of(member->handle);
-    while (error == 0 && ticks_are_possible && load_acquire(&member->begun) == NOT_YET)
-        futex_wait(&member->begun, NOT_YET);
-    if (error == 0 && load_acquire(&member->begun) == FAILED) {
-        pthread_join(member->handle, NULL);
-        error = EAGAIN;
-    }
-    return error;
-}
-
-static int thread_new(struct member *member) {
-    int error = EAGAIN;
-    store_relaxed(&member->waiting, NULL);
-    if (preempt_worker_ready(&member->worker))
-        error = carriers_are_used ? start_carried(member) : start_thread(member);
-    if (error != 0)
-        preempt_worker_unready(&member->worker);
-    member->has_thread = error == 0;
-    return error;
-}
-
-static void thread_join(struct member *member) {
-    while (member->has_thread && carriers_are_used && load_acquire(&member->over) == 0)
-        futex_wait(&member->over, 0);
-    if (member->has_thread && !carriers_are_used)
-        pthread_join(member->handle, NULL);
-    member->has_thread = false;
-}
 
 /* --- all at once -------------------------------------------------------------------------------------- */
 
@@ -255,7 +31,7 @@ static void *first_loop(void *worker) {
 
 /* What runs on the caller continues as `primary`; the loop gets a stack of its own. */
 static int become_first(struct worker *worker, struct thrum_unit *primary) {
-    if (!make_loop(worker, first_loop))
+    if (!member_make_loop(worker, first_loop))
         return ENOMEM;
     if (!preempt_worker_ready(worker)) {
         preempt_worker_unready(worker);
@@ -275,19 +51,17 @@ void workers_stop(void) {
         idle_wake_this(&runtime.idle, &runtime.workers[i]->parking);
     relief_wake();
     for (uint32_t i = 0; i < runtime.count; i++)
-        thread_join(member_of(i));
+        member_join(member_of(i));
     preempt_workers_over();
     if (worker_here() != NULL)
-        thread_end(worker_here());
+        member_end(worker_here());
 }
 
 static void delete_slots(uint32_t end) {
     preempt_make_no_more(); /* the maker of these looks for workers that lack some */
     store_relaxed(&runtime.count, 0);
     for (uint32_t i = 0; i < end; i++) {
-        worker_destroy(runtime.workers[i]);
-        munmap(memory_of(runtime.workers[i]), member_bytes());
-        runtime.workers[i] = NULL;
+        member_delete(i);
     }
 }
 
@@ -305,13 +79,8 @@ void workers_delete(void) {
 static int start_threads(uint32_t first) {
     int error = 0;
     for (uint32_t i = first; i < runtime.count && error == 0; i++)
-        error = thread_new(member_of(i));
+        error = member_start(member_of(i));
     return error;
-}
-
-/* Nothing is bound to it, and it is never stopped. */
-static void make_relief(struct member *member) {
-    store_release(&member->worker.stay, WORKER_RELIEVES);
 }
 
 int workers_start(uint32_t count, struct thrum_unit *primary) {
@@ -320,14 +89,14 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
         made++;
     int error = made == slots ? 0 : ENOMEM;
     if (error == 0 && slots > count)
-        make_relief(member_of(count));
+        member_relieves(member_of(count));
     if (error == 0 && primary != NULL)
         error = become_first(runtime.workers[0], primary);
     if (error != 0) {
         delete_slots(made);
         return error;
     }
-    if (primary != NULL && !thread_begin(runtime.workers[0], primary)) {
+    if (primary != NULL && !member_begin(runtime.workers[0], primary)) {
         preempt_worker_unready(runtime.workers[0]);
         delete_slots(made);
         return EAGAIN;
@@ -369,7 +138,7 @@ static struct member *relief_slot(void) {
             return member_of(i);
     if (count == WORKERS_MAX || !member_new(count))
         return NULL;
-    make_relief(member_of(count));
+    member_relieves(member_of(count));
     store_release(&runtime.count, count + 1);
     return member_of(count);
 }
@@ -383,7 +152,7 @@ static bool relief_is_there(void) {
 
 static bool add_relief(void) {
     struct member *relief = relief_slot();
-    return relief != NULL && thread_new(relief) == 0;
+    return relief != NULL && member_start(relief) == 0;
 }
 
 /* No worker is added meanwhile. */
@@ -434,8 +203,8 @@ static bool is_free(uint32_t slot) {
     struct member *member = member_of(slot);
     if (!is_vacant(slot) || worker_relieves(&member->worker))
         return false;
-    if (member->has_thread && load_acquire(&member->waiting) == HAS_LEFT)
-        thread_join(member);
+    if (member->has_thread && load_acquire(&member->waiting) == MEMBER_HAS_LEFT)
+        member_join(member);
     return !member->has_thread;
 }
 
@@ -474,7 +243,7 @@ static int add(unsigned *number) {
     int error = find_slot(&slot);
     if (error != 0)
         return error;
-    error = thread_new(member_of(slot));
+    error = member_start(member_of(slot));
     if (error != 0) {
         enter();
         worker_close(runtime.workers[slot]);
@@ -492,7 +261,7 @@ static int add(unsigned *number) {
 /* --- stopping one ------------------------------------------------------------------------------------- */
 
 /* member->waiting: NULL -> the unit that waits, by itself; -> NULL, by the end of its wait at its deadline (both
- * cas); -> HAS_LEFT by the worker as its last act, which wakes the unit that it finds there. Under the mutex, so one
+ * cas); -> MEMBER_HAS_LEFT by the worker as its last act, which wakes the unit that it finds there. Under the mutex, so one
  * at a time. */
 struct stop_wait {
     struct timed_wait timed_wait;
@@ -546,7 +315,7 @@ static int stop(unsigned number, uint64_t deadline) {
         return EBUSY;
     int error = wait_for_stop(member, deadline);
     if (error == 0)
-        thread_join(member);
+        member_join(member);
     return error;
 }
 

@@ -41,14 +41,8 @@ void workers_delete(void);
 
 void workers_fork_child(void);
 
-/* What finds the calling kernel thread's C++ exceptions in flight; NULL: the program has no C++. Before workers_start. */
-struct exception_globals;
-struct exception_globals *(*workers_exceptions(void))(void);
-
 /* struct preempt_callbacks's. */
-struct worker;
 bool workers_arm(void);
 bool workers_add_relief(void);
-void workers_is_over(struct worker *worker);
 
 #endif
