@@ -178,12 +178,12 @@ Findings fork_copies(const Facts &facts) {
         return {};
     const Place place = place_of(calls.most->stack);
     const double megabytes = facts.report.page_tables / 1e6;
-    Finding found = finding("fork-copies",
-                            "fork() copies " +
-                                (megabytes > 0 ? fixed(megabytes, megabytes < 10 ? 1 : 0) + " MB of " : "") +
-                                "page tables each time" + at_place(place),
-                            "Use posix_spawn() or vfork(), or fork from a small helper process.",
-                            facts.is_busy ? Confidence::kMedium : Confidence::kHigh, place);
+    Finding found = finding(
+        "fork-copies",
+        "fork() copies " + (megabytes > 0 ? fixed(megabytes, megabytes < 10 ? 1 : 0) + " MB of " : "") +
+            "page tables each time" + at_place(place),
+        "Use posix_spawn() or vfork(), or fork from a small helper process.",
+        facts.is_busy || !facts.is_compared() ? Confidence::kMedium : Confidence::kHigh, place);
     add_kernel_evidence(facts, calls, nullptr, found);
     found.evidence.push_back(fixed(facts.report.memory / 1e6, 0) +
                              " MB of memory: after each fork() the first write to a page copies that; " +

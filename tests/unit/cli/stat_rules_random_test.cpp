@@ -150,6 +150,61 @@ void add_processes(Chance &chance, Report &report, bool has_children) {
     }
 }
 
+std::vector<Frame> call_of(Chance &chance) {
+    static const char *const calls[] = {"write",  "munmap",     "fork",   "accept", "pthread_mutex_lock",
+                                        "malloc", "epoll_wait", "madvise"};
+    const auto which = static_cast<std::size_t>(chance.whole(0, std::size(calls) - 1));
+    std::vector<Frame> stack = {own("serve")};
+    if (chance.is(0.7))
+        stack.insert(stack.begin(), library(calls[which]));
+    return stack;
+}
+
+// CPU time in calls, as a program has it that the kernel holds up.
+void add_calls(Chance &chance, Report &report) {
+    Case made;
+    for (double left = 1; left > 0.1; left *= 0.4) {
+        made.burns(call_of(chance), 0.6 * left, chance.real(0, 0.6 * left));
+        made.report.burns.back().kernel = chance.real(0, 1);
+    }
+    report.burns = made.report.burns;
+    report.burns_one = made.report.burns_one;
+}
+
+// What threads access together, and where they sleep in the kernel.
+void add_shared(Chance &chance, Report &report) {
+    if (chance.is(0.4))
+        add_calls(chance, report);
+    double left = 1;
+    for (auto i = chance.whole(0, 3); i > 0; i--) {
+        thrum::stat::Sharing shared;
+        shared.is_one = chance.is(0.5);
+        shared.parts.resize(static_cast<std::size_t>(chance.whole(0, 2)));
+        shared.samples = static_cast<std::uint64_t>(chance.whole(5, 500));
+        shared.share = chance.real(0, left);
+        left -= shared.share;
+        shared.threads = static_cast<unsigned>(chance.whole(2, 8));
+        shared.adds = chance.real(0, 0.5);
+        shared.swaps = chance.real(0, 0.5);
+        shared.stack = call_of(chance);
+        report.shared.push_back(shared);
+    }
+    report.accesses_known = chance.real(1 - left, 1);
+    for (auto i = chance.whole(0, 3); i > 0; i--) {
+        thrum::stat::KernelWait wait;
+        static const char *const calls[] = {"write", "munmap", "epoll_wait", "", "accept"};
+        wait.call = calls[static_cast<std::size_t>(chance.whole(0, std::size(calls) - 1))];
+        wait.file = chance.is(0.7) ? "/tmp/log" : "";
+        wait.is_device = chance.is(0.3);
+        wait.samples = static_cast<std::uint64_t>(chance.whole(1, 100));
+        wait.threads = static_cast<unsigned>(chance.whole(1, 8));
+        wait.stack = call_of(chance);
+        report.kernel_waits.push_back(wait);
+    }
+    report.memory = chance.real(0, 2e9);
+    report.page_tables = report.memory / 500;
+}
+
 Report random_report(Chance &chance) {
     Case made;
     const double scale = chance.is(0.1) ? 0.01 : 1;
@@ -174,6 +229,7 @@ Report random_report(Chance &chance) {
         random_sites(chance, {Doing::kJoinWait, Doing::kIdleWait, Doing::kSleep, Doing::kInputOutput}, 0);
     report.burns = random_sites(chance, {Doing::kRunning}, 0);
     report.burns_one = random_sites(chance, {Doing::kRunning}, 0);
+    add_shared(chance, report);
     report.threads_created = chance.is(0.3) ? chance.whole(0, 20000) : chance.whole(0, 8);
     report.creations_counted = chance.is(0.5);
     report.samples = chance.whole(0, 5000);
