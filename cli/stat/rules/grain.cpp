@@ -153,6 +153,10 @@ std::optional<TinyTasks> tiny_tasks(const Facts &facts) {
     if (facts.threads < 2 || facts.is_short || std::max(facts.parallelism, facts.wanting) < kAtWork ||
         !facts.has_profile(kFewSamples))
         return std::nullopt;
+    constexpr double kMostly = 0.5;               // of waits for locks
+    for (const LockUse &use : facts.report.locks) // a semaphore that is a lock hands no work over
+        if (use.lock.is_semaphore && use.share >= kMostly)
+            return std::nullopt;
     TinyTasks found;
     found.functions = queue_functions(facts.report);
     const Part handing = part_of(facts.report, [&found](const Site &site) {

@@ -67,6 +67,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 RULES = {
     "deadlock", "hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
     "affinity", "grain", "nested", "polling", "children", "fixed-time", "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
+    "true-sharing", "one-file", "address-space", "fork-copies", "herd",
 }  # fmt: skip
 UNTOLD = {"inconclusive", "no_difference"}  # the machine did not let it be told
 OUTCOMES = {"stuck", "slower", "no_faster", "scales_some", "scales", "one_run", "too_short", *UNTOLD}

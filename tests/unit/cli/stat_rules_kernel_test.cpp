@@ -119,4 +119,20 @@ TEST(StatRules, ASemaphoreThatIsUsedAsALock) {
               "Hot lock: a semaphore that is used as a lock, tables, in update()");
 }
 
+// As above, and most of the CPU time is in its calls: a queue of tiny tasks looks like that.
+TEST(StatRules, ASemaphoreThatIsALockHandsNoWorkOver) {
+    Case made;
+    made.point(1, 0.5, 0.5, 0)
+        .point(4, 1.0, 0.9, 0.8, 60000)
+        .doing(Doing::kRunning, 1.7)
+        .doing(Doing::kLockWait, 0.6);
+    made.lock(LockKind::kGlobal, "prog .bss tables (global of the program)", 2, "tables");
+    made.waits({library("__new_sem_wait_slow64"), library("sem_wait"), own("update")}, 60);
+    made.burns({library("sem_post"), own("update")}, 0.5, 0.05).burns({own("update")}, 0.5, 0.95);
+    Case queue = made;
+    made.report.locks.front().lock.is_semaphore = true;
+    EXPECT_EQ(rules_of(made.concluded()).find("grain"), std::string::npos);
+    EXPECT_NE(rules_of(queue.concluded()).find("grain"), std::string::npos);
+}
+
 } // namespace
