@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
+#include <sstream>
+#include <utility>
 
 #include "tools/failure.hpp"
 #include "tools/text.hpp"
@@ -13,10 +16,12 @@ namespace thrum {
 
 namespace {
 
+constexpr std::size_t kHelpColumn = 20; // where options are explained
+
 // CLI11's help with a usage line of our own, because its own cannot say "-- PROG ARGS...".
 class Help : public CLI::Formatter {
   public:
-    explicit Help(std::string usage) : usage_(std::move(usage)) { column_width(20); }
+    explicit Help(std::string usage) : usage_(std::move(usage)) { column_width(kHelpColumn); }
     std::string make_usage(const CLI::App *, std::string) const override { return "Usage: " + usage_ + "\n"; }
 
   private:
@@ -44,6 +49,54 @@ std::string help_text(const CLI::App &app) {
 
 bool has_commands(const CLI::App &app) {
     return !app.get_subcommands([](const CLI::App *) { return true; }).empty();
+}
+
+// Where the text of a line continues in the next: below the beginning of its last column.
+std::size_t hang_of(const std::string &line) {
+    const std::size_t text = line.find_first_not_of(' ');
+    if (text == std::string::npos)
+        return 0;
+    if (const std::size_t gap = line.find("  ", text); gap != std::string::npos)
+        return std::min(line.find_first_not_of(' ', gap), line.size());
+    return line[text] == '-' ? kHelpColumn : text;
+}
+
+// Help that is wider than its terminal, with other line breaks. Lines that nearly fill 80 columns were broken to fit in.
+std::string fitted(const std::string &help, std::size_t columns) {
+    const std::size_t full = 60, narrow = 4;
+    std::vector<std::pair<std::string, std::size_t>> paragraphs; // and their hangs
+    std::size_t widest = 0, before = 0;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line); before = line.size()) {
+        widest = std::max(widest, line.size());
+        const std::size_t text = line.find_first_not_of(' ');
+        if (before > full && text != std::string::npos && line[text] != '[' && hang_of(line) == text &&
+            paragraphs.back().second == text)
+            paragraphs.back().first += ' ' + line.substr(text);
+        else
+            paragraphs.emplace_back(line, hang_of(line));
+    }
+    if (columns == 0 || widest <= columns)
+        return help;
+    std::string out;
+    for (auto &[rest, hang] : paragraphs) {
+        if (columns < 3 * kHelpColumn && hang > narrow) { // no room for two columns
+            if (rest.find_first_not_of(' ') == hang)
+                rest.erase(0, hang - narrow);
+            hang = narrow;
+        }
+        while (rest.size() > columns) {
+            std::size_t space = rest.rfind(' ', columns);
+            if (space == std::string::npos || space <= hang)
+                space = rest.find(' ', columns);
+            if (space == std::string::npos)
+                break;
+            out += rest.substr(0, space) + '\n';
+            rest = std::string(hang, ' ') + rest.substr(space + 1);
+        }
+        out += rest + '\n';
+    }
+    return out;
 }
 
 } // namespace
@@ -107,7 +160,7 @@ bool Command::has(const std::string &option) const {
 }
 
 CommandLine::CommandLine(const Explanation &program, const std::string &version)
-    : app_(std::make_unique<CLI::App>(program.about, program.name)) {
+    : app_(std::make_unique<CLI::App>(program.about, program.name)), version_(version) {
     app_->formatter(std::make_shared<Help>(program.usage));
     app_->group("Commands");
     app_->set_version_flag("--version", version, "Show the version");
@@ -121,6 +174,7 @@ Command CommandLine::add(const Explanation &explanation) {
     CLI::App *command = app_->add_subcommand(explanation.name, explanation.about);
     command->formatter(std::make_shared<Help>(explanation.usage));
     command->footer(explanation.footer);
+    command->set_version_flag("--version", version_)->group(""); // as thrum's; not among its own options
     return Command(*command);
 }
 
@@ -134,7 +188,7 @@ void CommandLine::add_help() {
             throw CLI::CallForHelp();
         for (const CLI::App *command : app_->get_subcommands([](const CLI::App *) { return true; }))
             if (command->get_name() == *topic) {
-                std::cout << command->help();
+                std::cout << fitted(command->help(), terminal_columns(STDOUT_FILENO));
                 return;
             }
         throw Failure(kUsage, "there is no command '" + *topic + "'; thrum --help lists the commands");
@@ -143,14 +197,14 @@ void CommandLine::add_help() {
 
 int CommandLine::run(int argc, char **argv) {
     if (argc <= 1) {
-        std::cerr << app_->help();
+        std::cerr << fitted(app_->help(), terminal_columns(STDERR_FILENO));
         return kUsage;
     }
     try {
         app_->parse(argc, argv);
         return 0;
     } catch (const CLI::CallForHelp &) {
-        std::cout << help_text(*app_);
+        std::cout << fitted(help_text(*app_), terminal_columns(STDOUT_FILENO));
         return 0;
     } catch (const CLI::CallForVersion &version) {
         std::cout << version.what() << '\n';

@@ -77,6 +77,7 @@ class CommandLine {
 
   private:
     std::unique_ptr<CLI::App> app_;
+    std::string version_;
     int signal_ = 0;
 };
 

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <iterator>
+#include <sstream>
+
 #include "place.hpp"
+#include "session.hpp"
 
 namespace {
 
@@ -119,6 +123,34 @@ TEST(Usage, Version) {
     EXPECT_EQ(ended.out, "thrum " CLI_VERSION "\n");
     EXPECT_EQ(ended.err, "");
     EXPECT_EQ(ended.code(), 0);
+}
+
+TEST(Usage, VersionOfEachCommandIsThrums) {
+    for (const char *command : {"run", "compare", "stat", "trace", "ps", "counters"}) {
+        const Ended ended = thrum({command, "--version"});
+        EXPECT_EQ(ended.out, "thrum " CLI_VERSION "\n") << command;
+        EXPECT_EQ(ended.err, "");
+        EXPECT_EQ(ended.code(), 0);
+    }
+    const Ended of_the_program = thrum({"run", "--", "echo", "--version"});
+    EXPECT_EQ(of_the_program.out.find("thrum " CLI_VERSION), std::string::npos);
+}
+
+// No word of it is 36 columns long. What another program reads keeps its lines.
+TEST(Usage, HelpFitsItsTerminal) {
+    for (const char *command : {"run", "compare", "stat", "trace", "ps", "counters"})
+        for (const unsigned short columns : {40, 60, 80, 150}) {
+            const Ended ended = Session({CLI_THRUM, command, "--help"}, {}, columns).finish();
+            EXPECT_EQ(ended.code(), 0) << ended.out;
+            std::istringstream lines(ended.out);
+            for (std::string line; std::getline(lines, line);)
+                EXPECT_LE(line.size(), columns) << command << ": " << line;
+            const auto words = [](const std::string &text) {
+                std::istringstream stream(text);
+                return std::vector<std::string>(std::istream_iterator<std::string>(stream), {});
+            };
+            EXPECT_EQ(words(ended.out), words(thrum({command, "--help"}).out)) << "the same words";
+        }
 }
 
 TEST(Usage, HelpNamesEveryCommand) {
