@@ -43,19 +43,19 @@ void adopt_settings(const struct thrum_config *config, const struct settings *wa
                     const struct settings *running) {
     static const struct thrum_config none;
     const struct thrum_config *asks = config != NULL ? config : &none;
-    const struct thrum_preempt_config *preempt = &asks->preempt;
+    const struct thrum_preempt_config *ticks = &asks->preempt;
     struct text text;
     bool some = false;
     text_start(&text);
     add_name(&text, &some, !adopt_workers(wanted->workers), "workers");
     add_name(&text, &some, asks->stack_size != 0 && wanted->stack_size != running->stack_size, "stack_size");
-    add_name(&text, &some, preempt->mode != 0 && wanted->preempt.mode != running->preempt.mode,
+    add_name(&text, &some, ticks->mode != 0 && wanted->preempt.mode != running->preempt.mode,
              "preempt.mode");
-    add_name(&text, &some, preempt->slice != 0 && wanted->preempt.slice != running->preempt.slice,
+    add_name(&text, &some, ticks->slice != 0 && wanted->preempt.slice != running->preempt.slice,
              "preempt.slice");
-    add_name(&text, &some, preempt->source != 0 && wanted->preempt.source != running->preempt.source,
+    add_name(&text, &some, ticks->source != 0 && wanted->preempt.source != running->preempt.source,
              "preempt.source");
-    add_name(&text, &some, preempt->signal != 0 && wanted->preempt.signal != running->preempt.signal,
+    add_name(&text, &some, ticks->signal != 0 && wanted->preempt.signal != running->preempt.signal,
              "preempt.signal");
     if (!some)
         return;

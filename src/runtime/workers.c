@@ -329,7 +329,7 @@ static int adopt(struct thrum_unit *primary) {
         return error;
     struct worker *worker = runtime.workers[slot];
     error = become_first(worker, primary);
-    if (error == 0 && !thread_begin(worker, primary)) {
+    if (error == 0 && !member_begin(worker, primary)) {
         preempt_worker_unready(worker);
         error = EAGAIN;
     }
