@@ -27,6 +27,7 @@
 
 #include "../tests/refuse_call.h"
 #include "common.hpp"
+#include "tools/text.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -216,12 +217,6 @@ bench::Estimate measure_waits(const Row &row, unsigned rounds, double count) {
     return bench::estimate(added);
 }
 
-std::string text_of(double number) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.0f", number);
-    return text;
-}
-
 void body(const bench::Options &options) {
     bench::Report report(options);
     const auto rounds = static_cast<unsigned>(options.numbers[0]);
@@ -230,8 +225,8 @@ void body(const bench::Options &options) {
         throw bench::Failure(thrum + " is missing");
     const Words self = {bench::own_path(), "--work"};
     const Words quietly = joined(self, {"quietly"}), looked = joined(quietly, {thrum, "stat", "--"});
-    const Words computes = joined(self, {"compute", text_of(options.numbers[1] * 1e6)});
-    const Words crowded = joined(self, {"compute-in-crowd", text_of(options.numbers[1] * 1e6)});
+    const Words computes = joined(self, {"compute", thrum::fixed(options.numbers[1] * 1e6, 0)});
+    const Words crowded = joined(self, {"compute-in-crowd", thrum::fixed(options.numbers[1] * 1e6, 0)});
     std::vector<Row> rows = {
         {"as it comes", looked, computes},
         {"without perf events", joined(joined(self, {"without-perf-events"}), looked), computes},
@@ -240,7 +235,7 @@ void body(const bench::Options &options) {
     if (access(python.c_str(), X_OK) == 0)
         rows.push_back({"a Python program",
                         looked,
-                        {python, "-I", "-c", kPython, text_of(options.numbers[1] * 1e6 / 25)}});
+                        {python, "-I", "-c", kPython, thrum::fixed(options.numbers[1] * 1e6 / 25, 0)}});
     else
         report.note("there is no " + python + ": measured without it (--python names another)");
 
@@ -268,7 +263,7 @@ void body(const bench::Options &options) {
     const double count = options.numbers[2];
     const Row row = {"--exact",
                      joined(quietly, {thrum, "stat", "--exact", "--no-profile", "--show-output", "--"}),
-                     joined(self, {"futex", text_of(count)})};
+                     joined(self, {"futex", thrum::fixed(count, 0)})};
     const bench::Estimate added = measure_waits(row, rounds, count);
     waits.rows.push_back({row.how, added, std::string(verdicts.at_most(added, options.numbers[5], rounds))});
     report.add(table);

@@ -249,8 +249,8 @@ TraceSummary write_trace_json(const std::vector<TraceSection> &sections, std::FI
         writer.write(std::exchange(separator, ","));
         writer.add_to(summary);
     }
-    std::fprintf(to, "\n],\"otherData\":{\"version\":\"thrum " THRUM_VERSION "\",\"lost events\":%llu}}\n",
-                 static_cast<unsigned long long>(summary.lost));
+    const Json other = {{"version", "thrum " THRUM_VERSION}, {"lost events", summary.lost}};
+    std::fprintf(to, "\n],\"otherData\":%s}\n", json_compact(other).c_str());
     return summary;
 }
 

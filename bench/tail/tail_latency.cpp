@@ -20,6 +20,7 @@
 #include "schedule.hpp"
 #include "serve.hpp"
 #include "source.hpp"
+#include "tools/text.hpp"
 #include "work.hpp"
 
 namespace {
@@ -338,12 +339,6 @@ bench::Table table_of_runaway(const std::vector<Trial> &trials) {
     return table;
 }
 
-std::string text(double value, int decimals) {
-    char buffer[64];
-    std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
-    return buffer;
-}
-
 // In a burst there is no thread to reuse yet.
 std::string share_of_reused(const std::vector<Trial> &trials) {
     std::vector<double> shares;
@@ -351,21 +346,21 @@ std::string share_of_reused(const std::vector<Trial> &trials) {
         if (is(trial.arm, "reused"))
             shares.insert(shares.end(), trial.reused.begin(), trial.reused.end());
     std::sort(shares.begin(), shares.end());
-    return "OS threads, reused: " + text(shares.front(), 0) + " to " + text(shares.back(), 0) +
-           " % of the requests had a thread that had served another.";
+    return "OS threads, reused: " + thrum::fixed(shares.front(), 0) + " to " +
+           thrum::fixed(shares.back(), 0) + " % of the requests had a thread that had served another.";
 }
 
 void add_notes(const Settings &settings, Promptness promptly, bench::Report *report) {
     const double step = settings.steps_per_us;
-    report->note("A short request is " + text(settings.number(kShort) * step, 0) +
-                 " steps of a loop, a long one " + text(settings.number(kLong) * step, 0) + ", of " +
-                 text(1e3 / step, 3) +
+    report->note("A short request is " + thrum::fixed(settings.number(kShort) * step, 0) +
+                 " steps of a loop, a long one " + thrum::fixed(settings.number(kLong) * step, 0) + ", of " +
+                 thrum::fixed(1e3 / step, 3) +
                  " ns each when measured; load: their work alone, of what the workers' CPUs can do.");
     report->note(
         "CPU time: the server's, to that of the steps. Sent late: by the source, and within the latencies.");
     report->note("Other processes: what they took of the CPUs meanwhile, in the least disturbed of up to "
                  "five measurements.");
-    report->note("Never: that many requests had no answer " + text(settings.number(kStandsFor), 1) +
+    report->note("Never: that many requests had no answer " + thrum::fixed(settings.number(kStandsFor), 1) +
                  " s after the last was sent.");
     if (promptly != Promptness::kRealTime)
         report->note(std::string("The sender and receiver may not run as a real-time thread (CAP_SYS_NICE)") +
