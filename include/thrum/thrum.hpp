@@ -31,6 +31,7 @@
 #include "thrum/hpp/event.hpp"
 #include "thrum/hpp/executor.hpp"
 #include "thrum/hpp/future.hpp"
+#include "thrum/hpp/guards.hpp"
 #include "thrum/hpp/latch.hpp"
 #include "thrum/hpp/mutex.hpp"
 #include "thrum/hpp/parallel.hpp"

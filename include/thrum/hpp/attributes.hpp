@@ -7,6 +7,7 @@
 #ifndef THRUM_HPP_ATTRIBUTES_HPP
 #define THRUM_HPP_ATTRIBUTES_HPP
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,6 +30,26 @@ class attributes {
     attributes &stack_size(std::size_t bytes) {
         detail::check(thrum_attr_set_stack_size(&native_, bytes), "thrum::attributes::stack_size",
                       "more than 1 GiB");
+        return *this;
+    }
+    /* Memory of the caller's, which must stay valid until the thread has been joined. */
+    attributes &stack(void *memory, std::size_t bytes) {
+        detail::check(thrum_attr_set_stack(&native_, memory, bytes), "thrum::attributes::stack",
+                      "less than THRUM_STACK_MIN, or no memory of the process");
+        return *this;
+    }
+    /* thrum_stack_used is exact to a page. */
+    attributes &measured() { return add(THRUM_SPAWN_MEASURED); }
+    /* Whether it is preempted, and what it keeps then (<thrum/preempt.h>). */
+    attributes &preempt(thrum_preempt_mode mode) {
+        detail::check(thrum_attr_set_preempt(&native_, mode), "thrum::attributes::preempt", "no such mode");
+        return *this;
+    }
+    /* 0: that of its scheduler, or else the runtime's. Fractions of a microsecond are rounded up. */
+    template <class Rep, class Period>
+    attributes &slice(const std::chrono::duration<Rep, Period> &span) {
+        detail::check(thrum_attr_set_slice(&native_, detail::microseconds_of(span)),
+                      "thrum::attributes::slice", "less than THRUM_SLICE_MIN, or more than THRUM_SLICE_MAX");
         return *this;
     }
     attributes &worker(unsigned number) {

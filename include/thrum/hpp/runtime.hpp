@@ -14,6 +14,7 @@
 #define THRUM_HPP_RUNTIME_HPP
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 
@@ -25,8 +26,10 @@ class runtime {
   public:
     /* 0 takes the default: THRUM_WORKERS, or one worker per CPU; THRUM_STACK_SIZE, or 64 KiB. Throws std::system_error
      * with thrum_init's errors. */
-    explicit runtime(unsigned workers = 0, std::size_t stack_size = 0) {
-        const thrum_config config{workers, stack_size, {}, {}};
+    explicit runtime(unsigned workers = 0, std::size_t stack_size = 0)
+        : runtime(thrum_config{workers, stack_size, {}, {}}) {}
+    /* With all that thrum_init takes; see preempted(). */
+    explicit runtime(const thrum_config &config) {
         static constexpr detail::reason reasons[] = {
             {EBUSY, "a runtime is running already: another thrum::runtime's, thrum_init's, or that of the "
                     "first thread"},
@@ -46,6 +49,15 @@ class runtime {
                 "thrum: runtime: destroyed by another thread than its creator, so its workers continue; "
                 "destroy it on the thread that created it\n",
                 stderr);
+    }
+
+    /* A configuration: threads are preempted in this mode, after slices of this length (0: the default). Its other members
+     * may be set. */
+    static thrum_config preempted(thrum_preempt_mode mode, std::chrono::microseconds slice = {}) noexcept {
+        thrum_config config{};
+        config.preempt.mode = mode;
+        config.preempt.slice = detail::microseconds_of(slice);
+        return config;
     }
 
     unsigned workers() const noexcept { return thrum_workers(); }

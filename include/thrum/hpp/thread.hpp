@@ -25,6 +25,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <compare>
 #include <concepts>
@@ -123,6 +124,16 @@ class thread {
         handle_ = nullptr;
         detail::rethrow(result);
     }
+    /* As join() if the thread ends in time: true. After false it continues, and must still be joined or detached. */
+    template <class Rep, class Period>
+    bool join_for(const std::chrono::duration<Rep, Period> &span) {
+        return join_by(detail::deadline_after(span));
+    }
+    template <class Clock, class Duration>
+    bool join_until(const std::chrono::time_point<Clock, Duration> &deadline) {
+        return detail::wait_until(deadline,
+                                  [this](std::uint64_t ns) { return join_by(ns) ? 0 : ETIMEDOUT; }) == 0;
+    }
     void detach() {
         expect_thread("thrum::thread::detach");
         detail::check(detail::thrown_by_threads.detach(handle_), "thrum::thread::detach",
@@ -165,6 +176,18 @@ class thread {
     bool request_stop() { return get_stop_source().request_stop(); }
 
   private:
+    bool join_by(std::uint64_t deadline) {
+        expect_thread("thrum::thread::join_until");
+        void *result = nullptr;
+        const int error = thrum_join_until(handle_, &result, deadline);
+        if (error == ETIMEDOUT)
+            return false;
+        detail::check(error, "thrum::thread::join_until", detail::join_reasons);
+        handle_ = nullptr;
+        detail::rethrow(result);
+        return true;
+    }
+
     /* Its runtime has ended: the handle is not valid any more. */
     bool is_lost() const noexcept { return runtime_ != thrum_runtime_id(); }
 

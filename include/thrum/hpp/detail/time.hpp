@@ -101,6 +101,13 @@ constexpr std::uint64_t nanoseconds_of(const std::chrono::duration<Rep, Period> 
     return detail::nanoseconds_between({0, 0}, detail::instant_of(span));
 }
 
+/* Rounded up; a count that does not fit saturates, and the library refuses it. */
+template <class Rep, class Period>
+constexpr unsigned microseconds_of(const std::chrono::duration<Rep, Period> &span) {
+    const std::uint64_t ns = detail::nanoseconds_of(span), us = ns / 1000 + (ns % 1000 != 0 ? 1 : 0);
+    return us > UINT_MAX ? UINT_MAX : static_cast<unsigned>(us);
+}
+
 inline std::uint64_t deadline_in(std::uint64_t ns) noexcept {
     std::uint64_t deadline = 0;
     return __builtin_add_overflow(thrum_now(), ns, &deadline) ? never : deadline;

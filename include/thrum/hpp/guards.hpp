@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Regions of the calling thread that end with a block, blocking calls, and calls at a time.
+ *
+ *     static int counter;
+ *     {
+ *         const thrum::no_preempt region; // no other thread runs on this worker meanwhile; nothing here may wait
+ *         counter++;
+ *     }
+ *     const int answer = thrum::blocking([] { return std::getchar(); }); // on a kernel thread kept for such calls
+ *     const thrum::scheduled_call later(std::chrono::seconds(1), [] { std::puts("late"); }); // cancelled with its block
+ */
+#ifndef THRUM_HPP_GUARDS_HPP
+#define THRUM_HPP_GUARDS_HPP
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "thrum/hpp/detail/block.hpp"
+#include "thrum/hpp/detail/outcome.hpp"
+#include "thrum/hpp/detail/time.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
+#include "thrum/hpp/event.hpp"
+#include "thrum/worker.h"
+
+namespace thrum {
+
+/* thrum_nopreempt_begin and _end: regions nest. The caller must neither wait nor end inside. */
+class [[nodiscard]] no_preempt {
+  public:
+    no_preempt() noexcept { thrum_nopreempt_begin(); }
+    no_preempt(const no_preempt &) = delete;
+    ~no_preempt() { thrum_nopreempt_end(); }
+};
+
+/* thrum_set_cancel: the caller is not cancelled inside. The request acts at the next cancellation point after it. */
+class [[nodiscard]] no_cancel {
+  private:
+    detail::uncancelled region_;
+};
+
+/* Calls f() by thrum_blocking, and returns what it returns or throws what it throws. Throws std::system_error: EAGAIN no kernel
+ * thread is available, and f was not called; EPERM the caller is a tasklet or a scheduler. */
+template <class F>
+auto blocking(F &&f) -> std::invoke_result_t<F> {
+    using result = std::invoke_result_t<F>;
+    struct call {
+        F &work;
+        detail::outcome<result> outcome;
+        static void *run(void *self) {
+            auto *it = static_cast<call *>(self);
+            it->outcome.run([it]() -> decltype(auto) { return std::invoke(std::forward<F>(it->work)); });
+            return nullptr;
+        }
+    } call{f, {}};
+    static constexpr detail::reason reasons[] = {
+        {EAGAIN, "no kernel thread is available"},
+        {EPERM, "a tasklet or a scheduler cannot wait"},
+    };
+    detail::check(thrum_blocking(call::run, &call, nullptr), "thrum::blocking", reasons);
+    return call.outcome.take();
+}
+
+/* thrum_call_at: f() is called once, by a tasklet, so it must neither wait nor throw. The destructor cancels the call, or waits
+ * until it has ended. Throws std::system_error with thrum_call_at's errors. */
+class scheduled_call {
+  public:
+    template <class Rep, class Period, class F>
+    scheduled_call(const std::chrono::duration<Rep, Period> &span, F &&f) {
+        start(detail::deadline_after(span), std::forward<F>(f));
+    }
+    template <class Duration, class F>
+    scheduled_call(const std::chrono::time_point<std::chrono::steady_clock, Duration> &moment, F &&f) {
+        start(detail::nanoseconds_of(moment.time_since_epoch()), std::forward<F>(f));
+    }
+    scheduled_call(const scheduled_call &) = delete;
+    ~scheduled_call() {
+        if (cancel())
+            return;
+        const detail::uncancelled waiting;
+        if (!is_dropped())
+            over_.wait();
+    }
+
+    /* True: it will not be called. False: it was called, is being called, or was cancelled already. */
+    bool cancel() noexcept {
+        if (is_cancelled_ || thrum_call_cancel(native_) != 0)
+            return is_cancelled_;
+        return is_cancelled_ = true;
+    }
+
+  private:
+    /* With its runtime. */
+    bool is_dropped() const noexcept { return runtime_ != thrum_runtime_id(); }
+
+    template <class F>
+    void start(std::uint64_t expiry, F &&f) {
+        work_ = std::forward<F>(f);
+        static constexpr detail::reason reasons[] = {{EAGAIN, "no memory"}};
+        detail::check(thrum_call_at(
+                          &native_, expiry,
+                          [](void *self) {
+                              auto *it = static_cast<scheduled_call *>(self);
+                              it->work_();
+                              it->over_.set(); /* the object may be gone from here on */
+                          },
+                          this),
+                      "thrum::scheduled_call", reasons);
+        runtime_ = thrum_runtime_id();
+    }
+
+    std::function<void()> work_;
+    thrum_call_t native_{};
+    event over_;
+    std::uint64_t runtime_ = 0;
+    bool is_cancelled_ = false;
+};
+
+} // namespace thrum
+
+#endif

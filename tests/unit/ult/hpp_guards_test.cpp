@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// <thrum/hpp/guards.hpp>; attributes and configurations that say how threads are preempted; thread::join_for.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "hpp.hpp"
+
+namespace {
+
+int error_of(const std::function<void()> &call) {
+    try {
+        call();
+    } catch (const std::system_error &error) {
+        return error.code().value();
+    }
+    return 0;
+}
+
+class HppGuards : public Ult {};
+
+TEST_P(HppGuards, RegionsEndWithTheirBlocks) {
+    everywhere([] {
+        int inside = 0;
+        {
+            const thrum::no_preempt outer;
+            const thrum::no_preempt inner;
+            inside++;
+        }
+        thrum::this_thread::sleep_for(1us); // may wait again
+        EXPECT_EQ(inside, 1);
+    });
+    std::atomic<bool> begun{false}, asked{false}, after{false};
+    thrum::thread victim(thrum::attributes().cancellable(), [&] {
+        {
+            const thrum::no_cancel region;
+            begun = true;
+            EXPECT_TRUE(eventually([&] { return asked.load(); }));
+            thrum::this_thread::sleep_for(1ms);
+            after = true;
+        }
+        thrum::this_thread::sleep_for(1h);
+        ADD_FAILURE() << "was not ended";
+    });
+    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+    EXPECT_EQ(thrum_cancel(victim.native_handle()), 0);
+    asked = true;
+    victim.join();
+    EXPECT_TRUE(after);
+}
+
+TEST_P(HppGuards, BlockingReturnsAndThrows) {
+    everywhere([] {
+        EXPECT_EQ(*thrum::blocking([only = std::make_unique<int>(7)]() mutable { return std::move(only); }),
+                  7);
+        int number = 1;
+        int &same = thrum::blocking([&number]() -> int & { return number; });
+        EXPECT_EQ(&same, &number);
+        thrum::blocking([&number] { number++; });
+        EXPECT_EQ(number, 2);
+        EXPECT_THROW(thrum::blocking([] { throw std::runtime_error("it"); }), std::runtime_error);
+    });
+}
+
+TEST_P(HppGuards, CallsAreMadeOrCancelledWithTheirBlock) {
+    everywhere([] {
+        std::atomic<int> calls{0};
+        {
+            const thrum::scheduled_call never(1h, [&calls] { calls++; });
+            thrum::scheduled_call cancelled(std::chrono::steady_clock::now() + 1h, [&calls] { calls++; });
+            EXPECT_TRUE(cancelled.cancel());
+            EXPECT_TRUE(cancelled.cancel());
+        }
+        EXPECT_EQ(calls, 0);
+        for (int i = 0; i < 100; i++) { // at about the end of the block
+            const int before = calls;
+            bool cancelled = false;
+            {
+                thrum::scheduled_call call(std::chrono::microseconds(i), [&calls] { calls++; });
+                thrum::this_thread::sleep_for(std::chrono::microseconds(i));
+                cancelled = call.cancel();
+            }
+            EXPECT_EQ(calls, before + (cancelled ? 0 : 1));
+        }
+    });
+}
+
+TEST_P(HppGuards, JoinsInTime) {
+    in_ult([] {
+        thrum::event go;
+        thrum::thread waits([&go] {
+            go.wait();
+            throw std::runtime_error("the thread's");
+        });
+        EXPECT_FALSE(waits.join_for(1ms));
+        EXPECT_FALSE(waits.join_until(std::chrono::system_clock::now() + 1ms));
+        EXPECT_TRUE(waits.joinable());
+        go.set();
+        EXPECT_THROW(waits.join_for(1h), std::runtime_error);
+        EXPECT_FALSE(waits.joinable());
+        EXPECT_EQ(error_of([&] { waits.join_for(1ms); }), EINVAL);
+        thrum::thread ends([] {});
+        EXPECT_TRUE(ends.join_until(std::chrono::steady_clock::now() + 1h));
+    });
+}
+
+TEST_P(HppGuards, AttributesSayHowAThreadIsPreempted) {
+    std::vector<char> memory(1 << 16);
+    char *where = nullptr;
+    thrum::thread(thrum::attributes().stack(memory.data(), memory.size()).slice(5ms), [&where] {
+        char here = 0;
+        where = &here;
+    }).join();
+    if (!ULT_ASAN) {
+        EXPECT_GE(where, memory.data());
+        EXPECT_LT(where, memory.data() + memory.size());
+    }
+    std::size_t used = 0, size = 0;
+    thrum::thread(thrum::attributes().measured(), [&] {
+        EXPECT_EQ(thrum_stack_used(thrum_self(), &used, &size), 0);
+    }).join();
+    EXPECT_GT(size, used);
+    thrum::thread(thrum::attributes().preempt(THRUM_PREEMPT_NONE), [] {}).join();
+    EXPECT_EQ(error_of([] { thrum::attributes().slice(1us); }), EINVAL);
+    EXPECT_EQ(error_of([] { thrum::attributes().slice(1h); }), EINVAL);
+    EXPECT_EQ(error_of([&] { thrum::attributes().stack(memory.data(), 16); }), EINVAL);
+}
+
+ULT_OVER_WORKERS(HppGuards);
+
+class HppGuardsPlain : public UltPlain {};
+
+TEST_F(HppGuardsPlain, ARuntimeIsPreemptedAsItSays) {
+    {
+        const thrum::runtime runtime(thrum::runtime::preempted(THRUM_PREEMPT_NONE));
+        EXPECT_EQ(error_of([] { thrum::thread(thrum::attributes().preempt(THRUM_PREEMPT_LEND), [] {}); }),
+                  EINVAL);
+    }
+    thrum_config config = thrum::runtime::preempted(THRUM_PREEMPT_YIELD, 1ms);
+    config.workers = 2;
+    const thrum::runtime runtime(config);
+    EXPECT_EQ(runtime.workers(), 2U);
+    EXPECT_EQ(
+        error_of([] { const thrum::runtime again(thrum::runtime::preempted(THRUM_PREEMPT_YIELD, 1us)); }),
+        EINVAL);
+}
+
+} // namespace
