@@ -4,8 +4,8 @@
  * before the first thread the library asks whether there is a filter, and if so, has a short-lived copy of the process
  * make each of these calls. If the copy dies or a call is refused, the cache stays off. Row sandbox.
  *
- * What is called before that is known is what the loader itself called to load this library (openat, read, close), and
- * what makes the copy (clone, wait4). A filter that the process installs later is seen coming: inherit_filter_coming. */
+ * What is called before that is known is getpid, what the loader itself called to load this library (openat, read, close),
+ * and what makes the copy (clone, wait4). A filter that the process installs later is seen coming: inherit_filter_coming. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>

@@ -56,23 +56,14 @@ std::string locate_library(const std::string &name) {
 
 // The same library by the name of which the loader of the program's libc fills in the platform (cmake/ThrumPreload.cmake).
 // A child that is built against musl or for 32 bits finds nothing to complain about there.
-std::string by_platform(const std::string &library) {
+std::string by_platform(const std::string &library, const std::string &name) {
     const auto *platform = reinterpret_cast<const char *>(getauxval(AT_PLATFORM));
     if (platform == nullptr)
         return library;
-    const std::size_t slash = library.rfind('/');
-    const std::string tree = library.substr(0, slash) + kTree, name = library.substr(slash);
+    const std::string tree = library.substr(0, library.rfind('/')) + kTree, file = "/" + name;
     const std::unique_ptr<char, decltype(&std::free)> real(
-        realpath((tree + platform + name).c_str(), nullptr), std::free);
-    return real != nullptr && library == real.get() ? tree + kPlatform + name : library;
-}
-
-// What by_platform made of the library's own path, undone.
-std::string own_path(std::string library) {
-    const std::string inserted = std::string(kTree) + kPlatform;
-    if (const std::size_t at = library.rfind(inserted); at != std::string::npos)
-        library.erase(at, inserted.size());
-    return library;
+        realpath((tree + platform + file).c_str(), nullptr), std::free);
+    return real != nullptr && library == real.get() ? tree + kPlatform + file : library;
 }
 
 void check_expressible(const std::string &library) {
@@ -95,10 +86,18 @@ std::string preload_list(const std::string &library, bool with_library) {
 
 } // namespace
 
+// What by_platform made of the library's own path, undone.
+std::string own_path(std::string library) {
+    const std::string inserted = std::string(kTree) + kPlatform;
+    if (const std::size_t at = library.rfind(inserted); at != std::string::npos)
+        library.erase(at, inserted.size());
+    return library;
+}
+
 std::string find_library(const std::string &name) {
     const std::string library = locate_library(name);
     check_expressible(library);
-    return by_platform(library);
+    return by_platform(library, name);
 }
 
 void set_preload(const std::string &library, bool with_library) {

@@ -11,6 +11,9 @@ namespace thrum {
 // The library's path, as LD_PRELOAD can name it; "$PLATFORM" may be in it. Throws Failure (125) where there is none, or none such.
 std::string find_library(const std::string &name = "libthrum-cache.so");
 
+// The same as a file that can be opened.
+std::string own_path(std::string library);
+
 // Puts the library first into this process's LD_PRELOAD, or takes it out; what else is preloaded stays.
 void set_preload(const std::string &library, bool with_library);
 

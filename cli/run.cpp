@@ -99,7 +99,7 @@ std::string what_is_not_covered(const std::string &path, const elf::Image &libra
 
 void run_argobots(const std::string &path, const std::vector<std::string> &words) {
     const std::string library = find_library("libabt.so.1");
-    const Descriptor file(open(library.c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(open(own_path(library).c_str(), O_RDONLY | O_CLOEXEC));
     const auto image = file.is_open() ? elf::Image::from_file(file.get()) : std::nullopt;
     if (image)
         if (const std::string gap = what_is_not_covered(path, *image); !gap.empty())

@@ -61,4 +61,20 @@ echo 'int ABT_init(void); int ABT_init(void) { return 0; } int main(void) { retu
 "$cc" -rdynamic -o static static.c
 "$thrum" run --argobots -- ./static 2> said
 [[ $(cat said) == *"has Argobots built in"* ]] || fail "said: $(cat said)"
+
+# A child of another kind of program is as without: musl's loader and that of 32-bit programs say nothing.
+cat > child.c <<'END'
+#include <stdio.h>
+int main(void) { return printf("ran\n") != 4; }
+END
+expect_unharmed() { # compiler...
+    if ! "$@" -o child child.c 2> /dev/null || ! ./child > /dev/null; then
+        echo "no such child tried: '$*' makes none that runs here"
+        return 0
+    fi
+    [[ $("$thrum" run --argobots -- /bin/sh -c './child; exit $?' 2> said) == ran && ! -s said ]] || fail "$*: $(cat said)"
+}
+expect_unharmed "$cc"
+expect_unharmed musl-gcc
+[[ $(uname -m) != x86_64 ]] || expect_unharmed "$cc" -m32
 echo "replaced, and what is not covered is said"
