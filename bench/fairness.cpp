@@ -350,7 +350,8 @@ int main(int argc, char **argv) {
     return bench::main_of(
         argc, argv,
         {"fairness",
-         "Which threads get the CPU: those of libthrum that wait often or sleep, beside threads that compute.",
+         "Which threads get the CPU: those of libthrum that wait often or sleep, beside threads that "
+         "compute.",
          {{"--rounds", "Measurements of each row", 1, 7, 15, 1, 1000},
           {"--seconds", "How long each measures, s", 0.1, 1, 2, 0.01, 1000},
           {"--sleepers", "How many sleep", 20, 200, 200, 1, 1e5},
