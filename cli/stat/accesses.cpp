@@ -10,6 +10,7 @@
 #include "native.hpp"
 #include "stat/rules.hpp"
 #include "stat/sites.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 
@@ -162,6 +163,12 @@ void Accesses::add_to(Report &report) {
         add(i);
     report.posts = posts_;
     report.accesses_known = all_ > 0 ? known_ / all_ : 0;
+    if (known_ > 0)
+        add_once(report.how_known,
+                 {"What threads access: by the registers of CPU samples and the instruction there; the "
+                  "address is known of " +
+                  fixed(100 * report.accesses_known, 0) +
+                  " % of CPU time. Samples gather at accesses that the processor waits for."});
     for (const auto &[number, line] : lines_)
         if (is_shared(line))
             report.shared.push_back(sharing_of(line));

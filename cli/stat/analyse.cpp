@@ -525,6 +525,10 @@ void SampledRun::add_kernel_waits() {
     }
     std::sort(report_.kernel_waits.begin(), report_.kernel_waits.end(),
               [](const KernelWait &a, const KernelWait &b) { return a.samples > b.samples; });
+    if (!report_.kernel_waits.empty())
+        add_once(report_.how_known,
+                 {"Sleeps in the kernel: the function that sleeps (wchan) and the file of the call's "
+                  "descriptor, as /proc shows them of threads that nothing interrupts."});
     report_.page_tables = sampler_.page_tables;
     report_.memory = sampler_.memory;
 }

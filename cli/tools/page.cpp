@@ -44,11 +44,12 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--faint); }
 .legend { margin: .4rem 0 0; color: var(--faint); font-size: .9rem; }
 .legend svg { display: inline; width: 14px; height: 14px; border: 0; background: none; vertical-align: -2px; }
 @media (max-width: 600px) {
+  .plot svg { min-width: 0; }
   body { padding: 1rem .6rem 2rem; }
   .verdict .line { font-size: 1.2rem; overflow-wrap: anywhere; }
   .scroll th:first-child, .scroll td:first-child { max-width: 45vw; white-space: normal; overflow-wrap: break-word;
     border-right: 1px solid var(--line); padding-right: .5rem; }
-  .plot svg text { font-size: 16px; }
+  .plot svg text { font-size: 19px; }
 }
 details { margin-top: 2rem; }
 summary { cursor: pointer; font-weight: 600; }
