@@ -49,8 +49,7 @@ void adopt_settings(const struct thrum_config *config, const struct settings *wa
     text_start(&text);
     add_name(&text, &some, !adopt_workers(wanted->workers), "workers");
     add_name(&text, &some, asks->stack_size != 0 && wanted->stack_size != running->stack_size, "stack_size");
-    add_name(&text, &some, ticks->mode != 0 && wanted->preempt.mode != running->preempt.mode,
-             "preempt.mode");
+    add_name(&text, &some, ticks->mode != 0 && wanted->preempt.mode != running->preempt.mode, "preempt.mode");
     add_name(&text, &some, ticks->slice != 0 && wanted->preempt.slice != running->preempt.slice,
              "preempt.slice");
     add_name(&text, &some, ticks->source != 0 && wanted->preempt.source != running->preempt.source,
