@@ -29,6 +29,7 @@ const Names kWaking = {"epoll_wait", "epoll_pwait", "accept",   "accept4",
 constexpr double kInCall = 0.25;   // of CPU time, in such a call
 constexpr double kInKernel = 0.4;  // of CPU time, in the kernel
 constexpr double kMoreThan = 0.05; // of CPU time, to that with the fewest threads
+constexpr double kMuchMore = 0.15;
 constexpr std::uint64_t kFewWaits = 5;
 constexpr double kFewGained = 0.7; // of the speedup that the cores allow
 
@@ -138,7 +139,7 @@ Findings address_space(const Facts &facts) {
                  faults_one = share_of_faults(facts.report.burns_one);
     const KernelWait *wait = wait_of(facts, kMapping, false);
     const bool grown = calls.share + faults >= calls.share_one + faults_one + kMoreThan || has_lost(facts);
-    const bool several = wait == nullptr || wait->threads > 1;
+    const bool several = wait != nullptr ? wait->threads > 1 : calls.share >= calls.share_one + kMuchMore;
     // Of calls that are made in another function's lock, most of the time is spent outside the kernel.
     if (!is_lost_in_kernel(facts) || !several || calls.most == nullptr || 2 * calls.kernel < calls.share ||
         calls.share + faults < kInCall || !grown || calls.share < kMoreThan ||

@@ -12,7 +12,8 @@ namespace thrum::stat {
 
 namespace {
 
-constexpr double kMostly = 0.5; // of the time, in which one of them waited for work
+// Of the time, in which one of them waited for work. Where work is queued, none does; a busy machine makes it less.
+constexpr double kOften = 0.2;
 
 bool is_condition(const std::vector<Frame> &stack) {
     const ListedLock *listed = lock_table().find(stack);
@@ -31,7 +32,7 @@ bool is_by_turns(const Facts &facts, const Culprit &culprit) {
             place_of(site.stack).function == culprit.place.function)
             waited += site.seconds;
     }
-    return culprit.kind == Culprit::kOwn && waited >= kMostly * facts.report.sampled_wall &&
+    return culprit.kind == Culprit::kOwn && waited >= kOften * facts.report.sampled_wall &&
            facts.report.sampled_wall > 0;
 }
 
