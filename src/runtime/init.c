@@ -40,10 +40,11 @@ static struct {
     uint32_t state; /* enum state; by cas from STOPPED or RUNNING to CHANGING */
     bool joined_in; /* there is a runtime.primary */
     struct lock
-        lock; /* held by a thread that changes the next three, or that ends the runtime because of them */
+        lock; /* held by a thread that changes the next four, or that ends the runtime because of them */
     uint32_t holders;         /* thrum_acquire's, and not yet released */
     bool by_acquire;          /* the runtime was started for them: thrum_init may join it */
     bool is_left;             /* thrum_fini was called while there were holders */
+    bool is_ending;           /* it was called, and there are none */
     struct settings settings; /* of the runtime; r/o while there is one */
 } startup;
 
@@ -140,7 +141,7 @@ static void fork_child(void) {
     scope_fork_child();
     lock_reset(&startup.lock);
     startup.holders = 0;
-    startup.joined_in = startup.by_acquire = startup.is_left = false;
+    startup.joined_in = startup.by_acquire = startup.is_left = startup.is_ending = false;
     store_release(&startup.state, STOPPED);
     children_let_signals_in(worker);
     children_fork_child();
@@ -231,7 +232,7 @@ int scheduler_start_default(void) {
     return start_default(false);
 }
 
-/* Why thrum_fini does not end the runtime, or that it does: from here on the state is CHANGING. */
+/* Why thrum_fini does not end the runtime, or that it does: no library gets hold of it from here on. */
 enum fini { FINI_ENDS, FINI_LEAVES, FINI_IS_OTHERS };
 
 static enum fini fini_begins(bool by_release) {
@@ -242,8 +243,7 @@ static enum fini fini_begins(bool by_release) {
     if (is_primary && (!startup.is_left || by_release)) {
         how = startup.holders == 0 ? FINI_ENDS : FINI_LEAVES;
         startup.is_left = how == FINI_LEAVES;
-        if (how == FINI_ENDS)
-            store_release(&startup.state, CHANGING);
+        startup.is_ending = how == FINI_ENDS;
     }
     lock_release(&startup.lock);
     leave();
@@ -254,6 +254,7 @@ static void end(void) {
     workers_close();
     trace_run(enter(), &runtime.primary, THRUM_TRACE_END);
     leave();
+    store_release(&startup.state, CHANGING);
     store_release(&runtime.open, 0);
     preempt_close();
     workers_stop();
@@ -261,7 +262,7 @@ static void end(void) {
     trace_file_write();
     workers_delete();
     forget();
-    startup.by_acquire = startup.is_left = false;
+    startup.by_acquire = startup.is_left = startup.is_ending = false;
     store_release(&startup.state, STOPPED);
 }
 
@@ -279,7 +280,7 @@ int thrum_fini(void) {
 static bool hold(void) {
     enter();
     lock_acquire(&startup.lock);
-    bool runs = load_acquire(&startup.state) == RUNNING;
+    bool runs = load_acquire(&startup.state) == RUNNING && !startup.is_ending;
     startup.holders += runs;
     lock_release(&startup.lock);
     leave();
@@ -288,8 +289,10 @@ static bool hold(void) {
 
 int thrum_acquire(void) {
     int error = 0;
-    while (!hold() && error == 0)
+    while (!hold() && error == 0) {
+        sched_yield(); /* another thread may be ending it */
         error = start_default(true);
+    }
     return error;
 }
 
