@@ -63,6 +63,7 @@ static size_t default_stack(void) {
 static int start_core(void) {
     const struct thrum_config config = {
         .workers = 1, .stack_size = default_stack(), .preempt = {.mode = THRUM_PREEMPT_NONE}};
+    front_shape = (struct front_shape){abt_thread_entry, offsetof(struct abt_thread, fn)};
     int error = thrum_init(&config);
     if (error != 0)
         return error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;

@@ -172,4 +172,13 @@ std::optional<std::uint64_t> find_symbol(pid_t pid, const std::string &library, 
                                "; it does not match this thrum command");
 }
 
+std::optional<std::uint64_t> find_in_libthrum(pid_t pid, const std::string &symbol) {
+    if (const auto found = find_symbol(pid, "libthrum.so", symbol))
+        return found;
+    const std::uint64_t start = find_library(pid, "libabt.so");
+    const auto image = start != 0 ? elf::Image::from_process(pid, start) : std::nullopt;
+    const auto found = image ? image->find_symbol(symbol) : std::nullopt;
+    return found ? std::optional(found->address) : std::nullopt;
+}
+
 } // namespace thrum::process

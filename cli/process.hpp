@@ -60,4 +60,7 @@ Failure unreadable(pid_t pid, int error);
 // Failure where it cannot be read, or the library has no such symbol.
 std::optional<std::uint64_t> find_symbol(pid_t pid, const std::string &library, const std::string &symbol);
 
+// Likewise of libthrum, which may be part of libabt.so, in the place of Argobots'; that one has no such symbol.
+std::optional<std::uint64_t> find_in_libthrum(pid_t pid, const std::string &symbol);
+
 } // namespace thrum::process

@@ -30,8 +30,6 @@ namespace thrum {
 
 namespace {
 
-constexpr const char *kLibthrum = "libthrum.so";
-
 struct Options {
     std::string pid, output; // empty: standard output
     std::uint64_t most = 1000;
@@ -77,7 +75,7 @@ bool Look::read(void *look, std::uint64_t address, void *to, std::size_t size) {
 
 Look::Look(pid_t pid, const Options &options)
     : pid_(pid), options_(options), source_{read, this, 0}, backtracer_(pid), symbols_(process::maps(pid)) {
-    const auto image = process::find_symbol(pid, kLibthrum, INSPECT_IMAGE);
+    const auto image = process::find_in_libthrum(pid, INSPECT_IMAGE);
     if (!image)
         throw Failure(kFailed, "process " + std::to_string(pid) + " does not use libthrum");
     source_.image = *image;

@@ -386,7 +386,7 @@ void convert(const Options &options) {
 Failure keeps_no_trace(pid_t pid, const TraceWatch &watch) {
     if (!watch.trouble().empty())
         return {kFailed, "process " + std::to_string(pid) + ": " + watch.trouble()};
-    if (!process::find_symbol(pid, "libthrum.so", INSPECT_IMAGE))
+    if (!process::find_in_libthrum(pid, INSPECT_IMAGE))
         return {kFailed, "process " + std::to_string(pid) + " does not use libthrum"};
     return {kFailed,
             "process " + std::to_string(pid) +

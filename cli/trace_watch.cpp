@@ -16,7 +16,6 @@ namespace thrum {
 
 namespace {
 
-constexpr const char *kLibthrum = "libthrum.so";
 constexpr std::uint64_t kMapsLater = 1000000000; // ns between two looks at the map: a library may be loaded
 constexpr std::uint64_t kSizeMost = 1000000000;  // of a ring; what has more is none any more
 constexpr std::size_t kAtOnce = 1 << 16;         // events
@@ -70,7 +69,7 @@ bool TraceWatch::find_image() {
     const bool is_known = source_.image != 0;
     try {
         if (!is_known)
-            source_.image = process::find_symbol(pid_, kLibthrum, INSPECT_IMAGE).value_or(0);
+            source_.image = process::find_in_libthrum(pid_, INSPECT_IMAGE).value_or(0);
     } catch (const Failure &) { // it may not be read, or is about to become another program
         return false;
     }

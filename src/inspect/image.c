@@ -11,4 +11,5 @@ __attribute__((visibility("default"))) const struct inspect_image thrum_image = 
     .stacks = stack_depots,
     .trace_on = &trace_on,
     .trace_outside = &trace_outside_ring,
+    .front = &front_shape,
 };

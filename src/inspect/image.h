@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "context/depot.h"
+#include "sched/front.h"
 #include "sched/trace.h"
 #include "sched/worker.h"
 #include "sync/mutex.h"
@@ -25,18 +26,20 @@
             offsetof(struct runtime, count), offsetof(struct runtime, primary),                              \
             offsetof(struct depot, chunks), sizeof(struct depot_chunk), offsetof(struct mutex, owner),       \
             offsetof(struct rwlock, writer), UNIT_EXTERNAL, AWAITS_KINDS, STACK_CLASSES, WORKERS_MAX,        \
-            offsetof(struct carrier, tid), offsetof(struct worker, trace), sizeof(struct trace_ring)         \
+            offsetof(struct carrier, tid), offsetof(struct worker, trace), sizeof(struct trace_ring),        \
+            sizeof(struct front_shape)                                                                       \
     }
 
 struct inspect_image {
     char magic[8];
     char version[16];
-    uint32_t shape[23];
+    uint32_t shape[24];
     const struct runtime *runtime;
     const struct depot *units;
     const struct depot *stacks; /* STACK_CLASSES of them */
     const bool *trace_on;
     const struct trace_ring *trace_outside;
+    const struct front_shape *front;
 };
 
 extern const struct inspect_image thrum_image;

@@ -57,7 +57,8 @@ bool view_open(struct view *view, const struct inspect_source *source) {
     view->current = NULL;
     if (read_image(source, &view->image) != NULL ||
         !memory_field(source, view->image.runtime, struct runtime, open, &open) || !open ||
-        !memory_field(source, view->image.runtime, struct runtime, count, &view->workers))
+        !memory_field(source, view->image.runtime, struct runtime, count, &view->workers) ||
+        !memory_get(source, (uintptr_t)view->image.front, &view->front, sizeof view->front))
         return false;
     if (view->workers > WORKERS_MAX)
         view->workers = WORKERS_MAX;
@@ -225,6 +226,14 @@ static int32_t tid_of(const struct view *view, const struct thrum_unit *unit,
     return tid;
 }
 
+/* The function that it runs, or will; of a front end's thread, that one's. */
+static uint64_t function_of(const struct view *view, const struct thrum_unit *unit) {
+    uint64_t function = (uintptr_t)unit->fn;
+    if (unit->fn != NULL && unit->fn == view->front.entry)
+        memory_get(view->source, (uintptr_t)unit->arg + view->front.function, &function, sizeof function);
+    return function;
+}
+
 /* False: unused, or none that a user knows. */
 static bool is_users(const struct thrum_unit *unit) {
     return unit->kind != UNIT_FREE && unit->kind != UNIT_LOOP && unit->kind <= UNIT_EXTERNAL;
@@ -249,7 +258,7 @@ static bool describe(const struct view *view, uint64_t handle, const struct thru
     describe_state(view, unit, told);
     describe_stack(view, unit, told);
     if (told->state != INSPECT_ENDED && !told->is_external && !told->is_main) {
-        told->function = (uintptr_t)unit->fn;
+        told->function = function_of(view, unit);
         told->argument = (uintptr_t)unit->arg;
     }
     told->tid = tid_of(view, unit, told);

@@ -9,6 +9,7 @@
 struct view {
     const struct inspect_source *source;
     struct inspect_image image;
+    struct front_shape front;
     uint32_t workers;
     const uint64_t *current; /* what each of them runs; NULL: to be read when it is asked for */
 };

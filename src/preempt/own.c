@@ -8,6 +8,7 @@
 #include "preempt/mode.h"
 #include "preempt/preempt.h"
 #include "preempt/spares.h"
+#include "sched/front.h"
 #include "sched/worker.h"
 
 bool own_is_possible, own_is_default;
@@ -27,7 +28,11 @@ static void *run(void *arg) {
 }
 
 void *(*own_function(const struct thrum_unit *unit))(void *) {
-    return unit->fn == run ? ((const struct own_block *)unit->arg)->fn : unit->fn;
+    if (unit->fn == run)
+        return ((const struct own_block *)unit->arg)->fn;
+    if (unit->fn != NULL && unit->fn == front_shape.entry) /* of a front end's thread */
+        return *(void *(*const *)(void *))((const char *)unit->arg + front_shape.function);
+    return unit->fn;
 }
 
 /* While it runs only these and the primary have a block. */

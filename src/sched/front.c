@@ -9,6 +9,8 @@
 #include "sched/keys.h"
 #include "sched/life.h"
 
+struct front_shape front_shape;
+
 struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     struct worker *worker = enter();
     struct thrum_unit *unit = unit_make(worker, attributes_of(attr), fn, arg);

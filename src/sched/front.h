@@ -33,6 +33,14 @@ static inline struct thrum_unit *front_host(void) {
     return worker_here()->loop;
 }
 
+/* What inspects takes a unit whose function is `entry` for one that runs the function to which the pointer at this offset in
+ * what its argument points to leads. r/o while a runtime is there; all 0 without a front end. */
+struct front_shape {
+    void *(*entry)(void *);
+    size_t function;
+};
+extern struct front_shape front_shape;
+
 /* A unit that is not joined and is in no queue; it gets its stack when it first runs. `attr` names a pool. NULL without
  * memory. From: anywhere. */
 struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
