@@ -73,6 +73,8 @@ DeadlockText deadlock_text(const Deadlock &deadlock) {
 
 } // namespace
 
+// Wrong if something outside wakes one of them: a wait with a timeout, another process, a signal handler that releases a lock.
+// So waits with a timeout do not count, nor do locks that another process could hold, and none may have run meanwhile.
 Findings deadlock(const Facts &facts) {
     constexpr std::size_t kTold = 8;
     const Report &report = facts.report;

@@ -138,6 +138,8 @@ bool without_lock(const Culprit &culprit) {
 
 } // namespace
 
+// Wrong if the function waits for something else than its lock, as for a device: such a wait is no wait for a lock. Or if it is
+// called as much by one thread, which has nothing to wait for: then CPU time has not grown.
 Findings hidden_locks(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit :
@@ -150,6 +152,7 @@ Findings hidden_locks(const Facts &facts) {
     return found;
 }
 
+// Wrong if the time is the kernel's, for memory that it gives and takes: that is no wait for a lock of the allocator's.
 Findings allocator(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit :
@@ -307,6 +310,8 @@ Finding calm_finding(const Facts &facts, const Culprit &culprit) {
 
 } // namespace
 
+// Wrong if the holder waits for work in all waiters' place, by turns: that is left out where its call tells, and of low
+// confidence in one run where it may be. Or if the holder has no CPU: then it is awake, and another rule's.
 Findings held_asleep(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_held_asleep))
@@ -315,6 +320,7 @@ Findings held_asleep(const Facts &facts) {
     return found;
 }
 
+// Wrong if one thread at a time works for another reason: then few wait for this lock, or the work is elsewhere in the profile.
 Findings one_lock(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_around_everything)) {
@@ -333,6 +339,8 @@ Findings one_lock(const Facts &facts) {
     return found;
 }
 
+// Wrong if threads wait for work rather than for the lock, or if the holder lacks a CPU: then the lock is not handed over as
+// often as it takes here, or its calls show with the fewest threads as well.
 Findings convoy(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_convoy)) {
@@ -347,6 +355,8 @@ Findings convoy(const Facts &facts) {
     return found;
 }
 
+// Wrong if nothing is lost by the waiting: more waiters than CPUs, in a program that uses all of these. A sweep tells; one run
+// is sure only if the holder computed while a CPU was free.
 Findings hot_mutex(const Facts &facts) {
     Findings found;
     for (const Culprit *culprit : guilty(facts, is_hot))

@@ -47,6 +47,8 @@ constexpr double kCoherency = 0.01; // of the Universal Scalability Law
 
 } // namespace
 
+// Wrong if something else grows with the square of the threads, as does waiting for locks, which is therefore excluded; or if
+// few points of the sweep agree by chance: it takes four, and is never of high confidence.
 Findings coherency(const Facts &facts) {
     const std::optional<Scaling> &scaling = facts.report.scaling;
     if (!scaling || scaling->coherency < kCoherency || facts.is_busy || facts.is_short ||
@@ -71,6 +73,8 @@ constexpr double kMissed = 2;  // cache misses for each instruction, to those wi
 
 } // namespace
 
+// Wrong if memory is dear for another reason: too little bandwidth, or hyper-threads that look like cores. Where the accesses are
+// not known nothing tells these apart, so that it is a hint, and never of high confidence.
 Findings guess_false_sharing(const Facts &facts) {
     // Where it is known what was accessed, and no line was shared, memory is dear for another reason.
     if (!has_dear_memory(facts) || (facts.report.accesses_known >= kKnown && facts.report.shared.empty()))

@@ -12,6 +12,7 @@
 
 namespace thrum::stat {
 
+// Wrong if the program does less work with more threads. It accuses nothing.
 Findings scales(const Facts &facts) {
     const Outcome outcome = facts.report.outcome;
     if (outcome == Outcome::kScales || outcome == Outcome::kScalesSome) {
@@ -42,6 +43,7 @@ constexpr double kNothing = 0.3; // of the time, in which no thread has anything
 
 } // namespace
 
+// The last word, where no rule has one: it accuses nothing, and says what would let more be told.
 Findings inconclusive(const Facts &facts) {
     const Report &report = facts.report;
     const auto say = [](const std::string &cause, const std::string &fix) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All rules, as the table (table.cpp) names them. A rule looks at the facts alone and returns what it found, mostly nothing.
-// A new one: its predicate and thresholds in the file of its family, its name here and in the table, its row in
-// docs/guide/stat.md, and two reports in tests/unit/cli/stat_rules_*_test.cpp: one with the fault, one without.
+// A new one: its predicate and thresholds in the file of its family, with what would make it wrong ("Wrong if ..."), its name
+// here and in the table, its row in docs/guide/stat.md, and two reports in tests/unit/cli/stat_rules_*_test.cpp: one with the
+// fault, and a healthy twin.
 #pragma once
 
 #include <vector>

@@ -109,7 +109,8 @@ Place place_of_yielding(const Facts &facts) {
 
 } // namespace
 
-// A single thread waits for no other; and with next to no CPU time a few switches make any rate.
+// A single thread waits for no other; and with next to no CPU time a few switches make any rate. Wrong if the loop is the work,
+// which then takes its part of the CPU time with the fewest threads too.
 Findings busy_wait(const Facts &facts) {
     if (facts.threads < 2 || facts.is_short)
         return {};

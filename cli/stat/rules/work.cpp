@@ -32,6 +32,7 @@ bool has_fixed_time(const Facts &facts) {
 
 } // namespace
 
+// Wrong if the work takes a whole number of half seconds by chance with each number of threads: medium confidence, at most.
 Findings fixed_time(const Facts &facts) {
     if (!has_fixed_time(facts))
         return {};
@@ -152,6 +153,8 @@ Place place_of_input(const Report &report) {
 
 } // namespace
 
+// Wrong if threads wait for input that others send only now and then: that is left out where threads wait for messages alone. It
+// accuses nothing.
 Findings io_bound(const Facts &facts) {
     const double usable = std::min(facts.threads, facts.cores);
     const bool is_idle = facts.is_without_messages; // rather than waiting for what it needs
