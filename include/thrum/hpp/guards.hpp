@@ -15,7 +15,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -67,15 +66,17 @@ auto blocking(F &&f) -> std::invoke_result_t<F> {
 
 /* thrum_call_at: f() is called once, by a tasklet, so it must neither wait nor throw. The destructor cancels the call, or waits
  * until it has ended. Throws std::system_error with thrum_call_at's errors. */
+template <class F>
 class scheduled_call {
   public:
-    template <class Rep, class Period, class F>
-    scheduled_call(const std::chrono::duration<Rep, Period> &span, F &&f) {
-        start(detail::deadline_after(span), std::forward<F>(f));
+    template <class Rep, class Period>
+    scheduled_call(const std::chrono::duration<Rep, Period> &span, F f) : work_(std::move(f)) {
+        start(detail::deadline_after(span));
     }
-    template <class Duration, class F>
-    scheduled_call(const std::chrono::time_point<std::chrono::steady_clock, Duration> &moment, F &&f) {
-        start(detail::nanoseconds_of(moment.time_since_epoch()), std::forward<F>(f));
+    template <class Duration>
+    scheduled_call(const std::chrono::time_point<std::chrono::steady_clock, Duration> &moment, F f)
+        : work_(std::move(f)) {
+        start(detail::nanoseconds_of(moment.time_since_epoch()));
     }
     scheduled_call(const scheduled_call &) = delete;
     ~scheduled_call() {
@@ -97,9 +98,7 @@ class scheduled_call {
     /* With its runtime. */
     bool is_dropped() const noexcept { return runtime_ != thrum_runtime_id(); }
 
-    template <class F>
-    void start(std::uint64_t expiry, F &&f) {
-        work_ = std::forward<F>(f);
+    void start(std::uint64_t expiry) {
         static constexpr detail::reason reasons[] = {{EAGAIN, "no memory"}};
         detail::check(thrum_call_at(
                           &native_, expiry,
@@ -113,7 +112,7 @@ class scheduled_call {
         runtime_ = thrum_runtime_id();
     }
 
-    std::function<void()> work_;
+    F work_;
     thrum_call_t native_{};
     event over_;
     std::uint64_t runtime_ = 0;
