@@ -11,6 +11,7 @@ those in hpp/detail); in *.md, what stands between ```c or ```cpp and ```; in a 
 C in it. One that has a main() is compiled as it is. Any other is a fragment: functions and static variables are left where
 they are, the rest goes into a function, and what it uses without having declared it stands in PREAMBLE, or PREAMBLE_CXX,
 which is precompiled: it takes longer than all fragments.
+A block that begins with ```c sketch or ```cpp sketch is none: it sets single lines of a program beside each other.
 
 With --print it prints the first whole program of FILE instead.
 """
