@@ -27,7 +27,7 @@ size=$(stat -c %s "$prefix/bin/thrum")
 ((size < 8000000)) || fail "bin/thrum has $size bytes, as if with debugging information"
 needed=$(readelf -dW "$prefix/bin/thrum" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p')
 grep -qx 'libc\.so\.6' <<<"$needed" || fail "bin/thrum does not even need libc.so.6"
-! grep -vxE '(libc|libm|libpthread|libdw|libelf|libstdc\+\+|libgcc_s|ld-linux-[a-z0-9-]+)\.so\.[0-9]+' <<<"$needed" ||
+! grep -vxE '(libc|libm|libpthread|libdw|libelf|libcapstone|libstdc\+\+|libgcc_s|ld-linux-[a-z0-9-]+)\.so\.[0-9]+' <<<"$needed" ||
     fail "bin/thrum needs more than is expected"
 
 # The installed files may not name the folder they were built in.

@@ -91,6 +91,9 @@ void worker_hand_over(struct worker *worker) {
 }
 
 void worker_destroy(struct worker *worker) {
+    if (worker->base.stack_top != NULL) /* its loop is over: no thread remains there (context/remains.h) */
+        depot_put(&stack_depots[STACK_CLASS_DEFAULT], &worker->stacks[STACK_CLASS_DEFAULT],
+                  worker->base.stack_top);
     worker_flush(worker);
     trace_ring_destroy(&worker->trace);
     deque_destroy(&worker->deque);

@@ -247,14 +247,18 @@ void make_calls() {
         ASSERT_EQ(thrum_call_cancel(call), 0);
 }
 
+// That exist at the same time.
 void make_members() {
     thrum_scope_t scope;
-    const thrum_attr_t attr = attr_queued();
+    thrum_event_t all_are_made = THRUM_EVENT_INITIALIZER;
+    const auto wait = [](void *event) {
+        thrum_event_wait(static_cast<thrum_event_t *>(event));
+        return 0;
+    };
     ASSERT_EQ(thrum_scope_begin(&scope, UINT64_MAX), 0);
     for (int i = 0; i < 4096; i++)
-        ASSERT_EQ(thrum_scope_spawn(
-                      &scope, &attr, [](void *) { return 0; }, nullptr),
-                  0);
+        ASSERT_EQ(thrum_scope_spawn(&scope, nullptr, wait, &all_are_made), 0);
+    thrum_event_set(&all_are_made);
     ASSERT_EQ(thrum_scope_end(&scope), 0);
 }
 
