@@ -77,6 +77,7 @@ void Examination::look_at_host() {
     const std::optional<double> quota = cpu_quota();
     if (!quota || *quota >= seen)
         return;
+    report_.quota = *quota;
     report_.machine.processors = static_cast<unsigned>(std::max(1.0, std::ceil(*quota)));
     report_.cores = std::min(report_.cores, report_.machine.processors);
     warn("the control group allows " + fixed(*quota, 1) + " of " + counted(seen, "CPU") +
@@ -335,7 +336,10 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
         layers.push_back(&children);
     }
 
+    const double throttled = cpu_throttled();
     const Measured measured = run_once(launch, streams, layers);
+    if (whole)
+        report_.throttled = std::max(0.0, cpu_throttled() - throttled);
     if (whole)
         take_processes(measured, tree);
     compare_status(whole ? "the sampled run" : "the profiled run", measured);

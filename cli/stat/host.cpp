@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <fstream>
@@ -65,6 +66,27 @@ std::optional<double> narrowest(const std::string &top, std::string group,
         const std::size_t parent = group.rfind('/');
         if (parent == std::string::npos)
             return least;
+        group.erase(parent);
+    }
+}
+
+// "throttled_usec 12" of v2, "throttled_time 12000" of v1, in nanoseconds.
+double throttled_in(const std::string &folder) {
+    std::ifstream file(folder + "/cpu.stat");
+    std::string name;
+    for (double value; file >> name >> value;)
+        if (name == "throttled_usec" || name == "throttled_time")
+            return value * (name == "throttled_usec" ? 1e-6 : 1e-9);
+    return 0;
+}
+
+double most_throttled(const std::string &top, std::string group) {
+    double most = 0;
+    for (;;) {
+        most = std::max(most, throttled_in(top + group));
+        const std::size_t parent = group.rfind('/');
+        if (parent == std::string::npos)
+            return most;
         group.erase(parent);
     }
 }
@@ -131,6 +153,12 @@ std::optional<double> cpu_quota(const std::string &root) {
     const std::string top = root + "/sys/fs/cgroup";
     const std::optional<double> quota = narrowest(top, control_group(root, true), quota_of_v2);
     return quota ? quota : narrowest(top + "/cpu", control_group(root, false), quota_of_v1);
+}
+
+double cpu_throttled(const std::string &root) {
+    const std::string top = root + "/sys/fs/cgroup";
+    const double by_v2 = most_throttled(top, control_group(root, true));
+    return by_v2 > 0 ? by_v2 : most_throttled(top + "/cpu", control_group(root, false));
 }
 
 unsigned physical_cores(const std::string &root) {

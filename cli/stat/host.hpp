@@ -13,6 +13,9 @@ namespace thrum::stat {
 // nothing where it sets no limit. `root`: the folder that proc and sys are in.
 std::optional<double> cpu_quota(const std::string &root = "");
 
+// Seconds for which that limit has stopped threads so far, over all CPUs, in the group or one above it; 0 where that is not told.
+double cpu_throttled(const std::string &root = "");
+
 // Physical cores behind the CPUs that this process may use; 0 where the kernel does not tell.
 unsigned physical_cores(const std::string &root = "");
 

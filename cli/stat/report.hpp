@@ -238,6 +238,8 @@ struct Report {
     std::vector<std::string> command; // as given, with {} where it stood
     Machine machine;
     unsigned host_processors = 0; // also those that the program may not use; 0: not known
+    double quota = 0;             // CPUs that the control group allows; 0: all
+    double throttled = 0;         // seconds for which it stopped threads in the sampled run, over all CPUs
     unsigned cores = 0;           // physical ones behind machine.processors; 0: not known
     std::string began;            // ISO 8601
     std::int32_t process = 0;     // that was sampled

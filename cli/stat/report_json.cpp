@@ -200,6 +200,8 @@ void add_verdict(Json &object, const Report &report) {
     object["command"] = report.command;
     object["machine"] = machine_json(report.machine);
     object["cores"] = report.cores > 0 ? Json(report.cores) : Json();
+    object["quota"] = report.quota > 0 ? json_number(report.quota, 2) : Json();
+    object["throttled"] = json_number(report.throttled, kSeconds);
     object["began"] = report.began;
     object["outcome"] = key_of(report.outcome);
     object["verdict"] = report.verdict;

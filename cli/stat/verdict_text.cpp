@@ -65,10 +65,12 @@ bool accuses(const Finding &finding) {
 
 // What a sweep can tell: absent or unneeded threads do not disturb others.
 std::string suspicion_text(const Finding &finding) {
-    if (finding.rule == "sequential")
+    if (finding.rule == "sequential" || finding.rule == "unequal")
         return "one thread alone had work for a part of the time; whether more would be faster";
     if (finding.rule == "children")
         return "the processes that it started did the work; whether more would be faster";
+    if (finding.rule == "affinity" || finding.rule == "quota")
+        return "threads had no CPU for a part of the time; whether fewer would be as fast";
     if (finding.rule == "nested")
         return "more threads work at once than there are cores; whether fewer would be faster";
     if (finding.rule == "oversubscribed")

@@ -92,4 +92,29 @@ Findings affinity(const Facts &facts) {
     return {found};
 }
 
+namespace {
+
+constexpr double kStopped =
+    0.1; // of the time of the sampled run, in which a CPU's worth of threads was stopped
+
+} // namespace
+
+// Wrong if other programs of the same group used up what it allows: then the threads wanted less than that.
+Findings quota(const Facts &facts) {
+    const Report &report = facts.report;
+    if (report.quota <= 0 || report.throttled < kStopped * report.sampled_wall || report.sampled_wall <= 0 ||
+        facts.wanting <= report.quota)
+        return {};
+    Finding found = finding(
+        "quota",
+        "The control group allows " + fixed(report.quota, 2) + " CPUs: threads were stopped for " +
+            duration(report.throttled) + " in all",
+        "Raise the quota (cpu.max, docker --cpus), or run no more threads than it allows.",
+        facts.is_compared() && has_lost(facts) && !facts.is_busy ? Confidence::kHigh : Confidence::kMedium);
+    found.explains = std::min(1.0, report.throttled / (report.sampled_wall * std::max(1.0, facts.wanting)));
+    found.evidence.push_back(fixed(facts.wanting, 2) + " threads wanted to run, on average; " +
+                             fixed(facts.parallelism, 2) + " CPUs used");
+    return {found};
+}
+
 } // namespace thrum::stat

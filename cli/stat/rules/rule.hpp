@@ -40,7 +40,9 @@ Findings polling(const Facts &facts); // polling.cpp
 
 Findings nested(const Facts &facts); // nested.cpp
 
-Findings affinity(const Facts &facts); // cpus.cpp
+// cpus.cpp
+Findings affinity(const Facts &facts);
+Findings quota(const Facts &facts);
 
 Findings coherency(const Facts &facts); // memory.cpp
 
@@ -56,6 +58,7 @@ Findings false_sharing(const Facts &facts);
 
 // work.cpp
 Findings fixed_time(const Facts &facts);
+Findings unequal(const Facts &facts);
 Findings sequential(const Facts &facts);
 Findings oversubscribed(const Facts &facts);
 Findings io_bound(const Facts &facts);

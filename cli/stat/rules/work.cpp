@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "stat/facts.hpp"
+#include "stat/origins.hpp"
 #include "stat/rules/findings.hpp"
 #include "tools/text.hpp"
 
@@ -65,6 +66,73 @@ constexpr double kNothing =
 
 } // namespace
 
+namespace {
+
+constexpr double kSharesWork = 0.05; // of the CPU time of all: the thread has a share of the work
+constexpr double kLargest = 1.5;     // the largest share, to the mean
+
+struct Shares {
+    unsigned threads = 0;          // that share the work: those beside the first one
+    double largest = 0;            // seconds of CPU time
+    double all = 0;                // of all of them
+    bool is_largest_alone = false; // it was at work for longer than all others
+    double mean() const { return threads > 0 ? all / threads : 0; }
+};
+
+// Of the threads that the program made; what its first thread does is no share.
+Shares shares_of(const Report &report) {
+    double all = 0;
+    for (const Thread &thread : report.threads)
+        all += thread.cpu;
+    Shares shares;
+    double last = 0, last_of_others = 0; // when they last ran
+    for (const Thread &thread : report.threads) {
+        if (thread.id == report.process || thread.cpu <= 0 || thread.cpu < kSharesWork * all)
+            continue;
+        double ran_until = thread.begin;
+        for (const Thread::Span &span : thread.spans)
+            if (span.doing == Doing::kRunning || span.doing == Doing::kRunnable)
+                ran_until = std::max(ran_until, span.end);
+        shares.threads++;
+        shares.all += thread.cpu;
+        if (thread.cpu > shares.largest) {
+            last_of_others = std::max(last_of_others, last);
+            shares.largest = thread.cpu;
+            last = ran_until;
+        } else {
+            last_of_others = std::max(last_of_others, ran_until);
+        }
+    }
+    shares.is_largest_alone = last > last_of_others;
+    return shares;
+}
+
+} // namespace
+
+// Wrong if the thread with the most CPU time does something else than the others, as one that prepares their work: then it is
+// sequential, and the advice would not help. It has to be one of several that the program made, and the last at work.
+Findings unequal(const Facts &facts) {
+    if (facts.is_short || facts.is_busy || facts.alone < kAlone || facts.alone_by_one < kByOne ||
+        facts.nothing > kNothing)
+        return {};
+    const Shares shares = shares_of(facts.report);
+    if (shares.threads < 2 || shares.largest < kLargest * shares.mean() || !shares.is_largest_alone)
+        return {};
+    const double part = shares.largest / shares.all;
+    Finding found =
+        finding("unequal",
+                "The work is divided unequally: one of " + std::to_string(shares.threads) + " threads does " +
+                    percent(part) + " of it",
+                "Divide it into smaller parts, and let each thread take the next one when it is done.",
+                facts.is_compared() && has_lost(facts) ? Confidence::kHigh : Confidence::kMedium,
+                origins_of(facts.report).begun);
+    found.evidence.push_back("CPU time of the thread with the most " + duration(shares.largest) + ", " +
+                             fixed(shares.largest / shares.mean(), 1) + "x the mean of the " +
+                             std::to_string(shares.threads));
+    found.evidence.push_back(percent(facts.alone) + " of the time only one thread had work");
+    return {found};
+}
+
 // Wrong if the others wait for what that thread happens to have, and nothing tells: then threads do so by turns. Or if there is
 // no more work: then for some of the time no thread has any.
 Findings sequential(const Facts &facts) {
@@ -72,7 +140,7 @@ Findings sequential(const Facts &facts) {
         facts.is_compared() || facts.report.points.empty() || facts.report.points.back().most_threads > 1;
     const bool has_little_to_do = facts.voluntary_rate >= kHandOvers; // it keeps waiting for something
     if (!many || has_little_to_do || facts.is_short || facts.alone < kAlone || facts.threads < 2 ||
-        facts.alone_by_one < kByOne || facts.nothing > kNothing)
+        facts.alone_by_one < kByOne || facts.nothing > kNothing || !unequal(facts).empty())
         return {};
     const Place place = place_of_main(facts);
     Finding found =

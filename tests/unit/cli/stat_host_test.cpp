@@ -56,6 +56,22 @@ TEST(StatRules, AQuotaOfTheControlGroup) {
     EXPECT_DOUBLE_EQ(container.quota(), 0.5);
 }
 
+TEST(StatRules, TimeThatTheControlGroupTookAway) {
+    Host one;
+    EXPECT_EQ(thrum::stat::cpu_throttled(one.root()), 0);
+    one.file("/proc/self/cgroup", "0::/user/session")
+        .file("/sys/fs/cgroup/user/session/cpu.stat", "usage_usec 5\nnr_throttled 0\nthrottled_usec 0");
+    EXPECT_EQ(thrum::stat::cpu_throttled(one.root()), 0);
+    one.file("/sys/fs/cgroup/user/cpu.stat", "usage_usec 5\nnr_throttled 3\nthrottled_usec 1500000");
+    EXPECT_DOUBLE_EQ(thrum::stat::cpu_throttled(one.root()), 1.5) << "of a group around it";
+
+    Host first;
+    first.file("/proc/self/cgroup", "4:cpu,cpuacct:/docker/abc")
+        .file("/sys/fs/cgroup/cpu/docker/abc/cpu.stat",
+              "nr_periods 9\nnr_throttled 3\nthrottled_time 250000000");
+    EXPECT_DOUBLE_EQ(thrum::stat::cpu_throttled(first.root()), 0.25);
+}
+
 TEST(StatRules, AQuotaOfTheControlGroupsFirstVersion) {
     Host one;
     one.file("/proc/self/cgroup",

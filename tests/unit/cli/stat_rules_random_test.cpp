@@ -95,12 +95,18 @@ void add_threads(Chance &chance, Report &report) {
                                  Doing::kIdleWait, Doing::kSleep,    Doing::kInputOutput, Doing::kKernel};
     report.threads.resize(chance.whole(0, 9));
     for (Thread &thread : report.threads) {
+        thread.id = 100 + static_cast<int>(&thread - report.threads.data());
         thread.cpus = chance.is(0.3) ? "0" : chance.is(0.8) ? "0-1" : "";
         thread.end = report.sampled_wall;
         thread.cpu = chance.any(thread.end);
         thread.run_delay = chance.any(thread.end - thread.cpu);
         thread.voluntary = chance.whole(0, 5000);
         double at = 0;
+        if (chance.is(0.3)) { // at work from its beginning to its end
+            thread.cpu = chance.real(0.1, 1) * thread.end;
+            thread.spans.push_back({0, thread.cpu, Doing::kRunning, SIZE_MAX, thread.cpu});
+            at = thread.end;
+        }
         while (at < thread.end) {
             const double end = std::min(thread.end, at + chance.real(0.01, 1) * thread.end);
             const Doing doing = chance.of(kDoings);
@@ -222,6 +228,9 @@ Report random_report(Chance &chance) {
     Report &report = made.report;
     report.switch_cost = chance.any(1e-4);
     report.has_failed = chance.is(0.05);
+    report.process = 100;
+    report.quota = chance.is(0.7) ? 0 : chance.real(0.1, 2);
+    report.throttled = report.quota > 0 ? chance.any(report.sampled_wall) : 0;
     add_locks(chance, report);
     add_threads(chance, report);
     report.waits = random_sites(chance, {Doing::kLockWait}, report.locks.size());
