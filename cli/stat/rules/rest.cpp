@@ -12,15 +12,20 @@
 
 namespace thrum::stat {
 
-// Wrong if the program does less work with more threads. It accuses nothing.
+// Wrong if the program does less work with more threads, or if its times vary so much that the speedup is chance: then the
+// interval reaches far down. It accuses nothing.
 Findings scales(const Facts &facts) {
+    const auto sure_of = [&facts](bool well) {
+        const bool is_narrow = facts.gain.low >= (1 + facts.ideal) / 2;
+        return !well ? Confidence::kLow : is_narrow ? Confidence::kHigh : Confidence::kMedium;
+    };
     const Outcome outcome = facts.report.outcome;
     if (outcome == Outcome::kScales || outcome == Outcome::kScalesSome) {
         const bool well = outcome == Outcome::kScales;
         Finding found =
             finding("scales", well ? "Nothing: the threads scale" : "Nothing that stands out",
                     well ? "None needed." : "See where the CPU time goes: thrum stat --html FILE.",
-                    well ? Confidence::kHigh : Confidence::kLow);
+                    sure_of(well));
         found.evidence.push_back(fixed(facts.speedup, 2) + "x as fast, of " + fixed(facts.ideal, 2) +
                                  "x that the cores allow");
         return {found};

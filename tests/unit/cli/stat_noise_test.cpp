@@ -80,6 +80,16 @@ TEST(StatVerdict, RunsThatAgreeTellOne) {
     EXPECT_EQ(outcome_of(swept({{14, 15.5}})), "no_difference") << "one round, which may be chance";
 }
 
+TEST(StatVerdict, AWideIntervalIsNoHighConfidence) {
+    const Report narrow = swept({{1, 0.52}, {1.1, 0.55}, {1, 0.5}, {1, 0.53}, {1, 0.51}});
+    ASSERT_EQ(narrow.findings.size(), 1U);
+    EXPECT_EQ(narrow.findings.front().confidence, thrum::stat::Confidence::kHigh);
+    const Report wide = swept({{1.4, 0.6}, {1, 0.75}, {1.3, 0.6}, {1.2, 0.7}, {1, 0.6}});
+    ASSERT_EQ(outcome_of(wide), "scales") << wide.verdict;
+    EXPECT_LT(wide.points.back().speedup.low, 1.5);
+    EXPECT_EQ(wide.findings.front().confidence, thrum::stat::Confidence::kMedium);
+}
+
 // The rounds drift together, as where a processor gets warm: their ratios do not.
 TEST(StatVerdict, WhatChangesBothSidesOfARatioIsNoNoise) {
     const Report report = swept({{1, 1.2}, {1.4, 1.68}, {1.8, 2.16}, {2.2, 2.64}, {2.6, 3.12}});
