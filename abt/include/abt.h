@@ -3,7 +3,7 @@
  *
  * Programs that were written for Argobots are compiled with this header, or run unchanged with this library in the place of
  * Argobots' own: names, values, sizes and the meaning of each function are the same. What each function does, its errors, and what
- * differs here stands in docs/argobots.md; the functions that thrum adds are at the end.
+ * differs here stands in docs/reference/argobots.md; the functions that thrum adds are at the end.
  *
  * A function that fails returns one of the ABT_ERR_ values. A handle that names nothing is the ABT_..._NULL of its kind,
  * which is not NULL. */

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "stat/alone.hpp"
 #include "stat/names.hpp"
 #include "stat/scaling.hpp"
 #include "stat/waits.hpp"
@@ -303,104 +304,6 @@ bool asks(const Report &report, const std::string &function) {
     return false;
 }
 
-// Is it a wait for a lock that is no contention?
-bool is_turn(const Report &report, std::size_t site) {
-    return site < report.waits.size() && use_of(report, report.waits[site]) != nullptr &&
-           waits_by_turns(report, *use_of(report, report.waits[site]));
-}
-
-// --- time of one thread alone -------------------------------------------------------------------------
-
-bool wants_cpu(Doing doing) {
-    return doing == Doing::kRunning || doing == Doing::kRunnable;
-}
-
-// A moment from which on so many more threads want a CPU, or wait for a lock or in the kernel; those that want one run so much
-// of each second.
-struct Change {
-    double at;
-    int wants, waits;
-    double runs;
-    std::size_t thread; // index into Report::threads
-    bool operator<(const Change &other) const { return at < other.at; }
-};
-
-std::vector<Change> changes_of(const Report &report) {
-    std::vector<Change> changes;
-    for (std::size_t i = 0; i < report.threads.size(); i++)
-        for (const Thread::Span &span : report.threads[i].spans) {
-            const bool is_wait =
-                span.is_held_up || (span.doing == Doing::kLockWait && !is_turn(report, span.site));
-            const int wants = wants_cpu(span.doing) ? 1 : 0, waits = is_wait ? 1 : 0;
-            if (wants + waits == 0 || span.end <= span.begin)
-                continue;
-            const double runs = wants * span.ran / (span.end - span.begin);
-            changes.push_back({span.begin, wants, waits, runs, i});
-            changes.push_back({span.end, -wants, -waits, -runs, i});
-        }
-    std::stable_sort(changes.begin(), changes.end());
-    return changes;
-}
-
-// Seconds in which one thread alone ran or wanted to, and none waited for a lock; the CPU time of these: all of it, and what
-// is behind the last moment in which two did. And those in which none did anything.
-struct Alone {
-    double seconds = 0, cpu = 0, tail_cpu = 0;
-    double by_one = 0;  // of `seconds`: by the thread that was alone for longest
-    double working = 0; // in which any thread ran, or waited for what another one kept
-};
-
-Alone time_alone(const Report &report) {
-    Alone alone;
-    std::map<std::size_t, double> by_thread;
-    double since = 0, runs = 0;
-    int wanting = 0, waiting = 0;
-    std::size_t lone = 0; // the sum of those that want a CPU: of one, that one
-    for (const Change &change : changes_of(report)) {
-        const double length = change.at - since;
-        alone.working += wanting + waiting > 0 ? length : 0;
-        if (wanting == 1 && waiting == 0) {
-            by_thread[lone] += length;
-            alone.seconds += length;
-            alone.cpu += length * runs;
-            alone.tail_cpu += length * runs;
-        } else if (wanting + waiting > 1 && length > 0) {
-            alone.tail_cpu = 0;
-        }
-        since = change.at;
-        wanting += change.wants;
-        waiting += change.waits;
-        runs += change.runs;
-        lone += static_cast<std::size_t>(change.wants) * change.thread; // wraps where it is taken off again
-    }
-    for (const auto &[thread, seconds] : by_thread)
-        alone.by_one = std::max(alone.by_one, seconds);
-    return alone;
-}
-
-// What the thread that ran most has run beyond the one after it.
-double beyond_others(const std::vector<Thread> &threads) {
-    double most = 0, next = 0;
-    for (const Thread &thread : threads) {
-        next = std::max(next, std::min(most, thread.cpu));
-        most = std::max(most, thread.cpu);
-    }
-    return most - next;
-}
-
-// The part of the time that one thread would run alone, had others left the program its CPUs: by CPU time. Otherwise
-// the others decide when threads get CPUs, and so which thread is left over in the end; the distribution of the work
-// does not.
-double share_alone_by_cpu(const Report &report, double usable) {
-    const Alone time = time_alone(report);
-    const double alone = std::min(time.cpu - time.tail_cpu, beyond_others(report.threads));
-    double all = 0;
-    for (const Thread &thread : report.threads)
-        all += thread.cpu;
-    const double together = std::max(0.0, all - alone) / std::max(1.0, usable);
-    return alone > 0 ? alone / (alone + together) : 0;
-}
-
 // --- points -------------------------------------------------------------------------------------------
 
 double cpu_ratio(const Point &many, const Point &few) {
@@ -481,6 +384,11 @@ bool waits_by_turns(const Report &report, const LockUse &use) {
     const bool is_for_work = (holder.doing == Doing::kIdleWait && is_for_requests(holder.stack)) ||
                              (holder.doing == Doing::kInputOutput && holder.is_message);
     return is_for_work && !asks(report, place_of(holder.stack).function);
+}
+
+bool is_turn(const Report &report, std::size_t site) {
+    return site < report.waits.size() && use_of(report, report.waits[site]) != nullptr &&
+           waits_by_turns(report, *use_of(report, report.waits[site]));
 }
 
 bool is_in_lock_call(const std::vector<Frame> &stack) {

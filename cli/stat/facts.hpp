@@ -121,6 +121,8 @@ struct Facts {
 // one receiver under a mutex: nothing is lost while nothing is queued. Wrong where what it waits for is an answer to its own
 // question, and sending that was never seen.
 bool waits_by_turns(const Report &report, const LockUse &use);
+// Is this one of Report::waits at such a lock?
+bool is_turn(const Report &report, std::size_t site);
 
 // In a call of the program's that takes or gives back a lock, of its own or a library's.
 bool is_in_lock_call(const std::vector<Frame> &stack);

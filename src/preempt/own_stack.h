@@ -42,7 +42,7 @@ struct own_stack own_stack_of(const struct thrum_unit *unit);
 uintptr_t own_stack_top(const struct thrum_unit *unit, uintptr_t sp);
 
 /* Is a handler of the program's on that stack, which runs with `mask`? Takes time in proportion to the depth of the stack, up
- * to 64 KiB: for these 1 us where they are in the cache (docs/preemption-cost.md). */
+ * to 64 KiB: for these 1 us where they are in the cache (docs/internals/preemption-cost.md). */
 bool own_stack_has_handler(uintptr_t sp, uintptr_t top, sigbits mask);
 
 /* By handlers: a frame that was made for one. Is it not where such a kernel's are, they may be elsewhere from here on. */
