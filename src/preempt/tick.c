@@ -243,13 +243,6 @@ void tick_look_soon(struct worker *worker) {
     set(worker, timer_now() + span, period);
 }
 
-/* Queued where this worker looks. */
-static uint64_t count_queued(const struct worker *worker) {
-    int64_t yielded = load_relaxed(&worker->yields.tail) - load_relaxed(&worker->yields.head);
-    return load_relaxed(&worker->inbox.count) + load_relaxed(&runtime.shared.count) +
-           (yielded > 0 ? (uint64_t)yielded : 0);
-}
-
 static void kernel_wait_reset(struct tick *tick) {
     tick->kernel_wait.span = 0;
     tick->kernel_wait.turns = 0;
@@ -265,7 +258,7 @@ static void has_waited_through(struct worker *worker, uint64_t switches) {
     bool in_a_row = switches - tick->kernel_wait.switches <= 1;
     tick->kernel_wait.switches = switches;
     tick->kernel_wait.turns = in_a_row ? tick->kernel_wait.turns + 1 : 1;
-    uint64_t queued = count_queued(worker), period = load_relaxed(&preempt.period);
+    uint64_t queued = worker_count_queued(worker), period = load_relaxed(&preempt.period);
     if (tick->kernel_wait.turns <= queued)
         return;
     uint64_t longest = ROUND_MS * UINT64_C(1000000) / (queued + 1), span = tick->kernel_wait.span;

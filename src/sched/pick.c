@@ -30,11 +30,8 @@ static struct thrum_unit *pick_starving(struct worker *worker, const bool due[FA
 }
 
 /* Without what the deque has, all is in turn. */
-static uint32_t others_behind_deque(struct worker *worker) {
-    if (deque_is_empty(&worker->deque))
-        return 0;
-    return load_relaxed(&worker->inbox.count) + load_relaxed(&runtime.shared.count) +
-           yield_ring_count(&worker->yields);
+static uint32_t others_behind_deque(const struct worker *worker) {
+    return deque_is_empty(&worker->deque) ? 0 : (uint32_t)worker_count_queued(worker);
 }
 
 /* The pick that follows is slow, too: it settles how long this one has run. */

@@ -167,6 +167,12 @@ static inline __attribute__((always_inline)) struct thrum_unit *pick(struct work
     return pick_own(worker);
 }
 
+/* Queued where this worker looks, besides its deque. */
+static inline uint64_t worker_count_queued(const struct worker *worker) {
+    return (uint64_t)load_relaxed(&worker->inbox.count) + load_relaxed(&runtime.shared.count) +
+           yield_ring_count(&worker->yields);
+}
+
 void run_queue_overflow(struct thrum_unit *unit);
 
 static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit) {
