@@ -40,8 +40,6 @@ std::string list_of(const std::set<unsigned long> &cpus) {
     return text;
 }
 
-constexpr double kWorks = 0.05; // of the threads' CPU time: the thread does a part of the work
-
 struct Affinity {
     unsigned threads = 0;         // that work
     std::set<unsigned long> cpus; // on which any of these may run
@@ -50,15 +48,11 @@ struct Affinity {
 
 Affinity affinity_of(const Report &report) {
     Affinity affinity;
-    double all = 0;
-    for (const Thread &thread : report.threads)
-        all += thread.cpu;
-    for (const Thread &thread : report.threads)
-        if (thread.cpu > 0 && thread.cpu >= kWorks * all) {
-            affinity.threads++;
-            affinity.is_known = affinity.is_known && !thread.cpus.empty();
-            add_cpus(thread.cpus, affinity.cpus);
-        }
+    for (const Thread *thread : working_threads(report.threads)) {
+        affinity.threads++;
+        affinity.is_known = affinity.is_known && !thread->cpus.empty();
+        add_cpus(thread->cpus, affinity.cpus);
+    }
     return affinity;
 }
 

@@ -47,19 +47,13 @@ const Team *team_of(const std::vector<Site> &burns, double &share) {
     return most;
 }
 
-constexpr double kWorks = 0.05;  // of the CPU time of all: the process, or thread, does a part of the work
 constexpr double kInTeam = 0.3;  // of CPU time, in the library
 constexpr double kCrowded = 1.5; // threads that work, to cores
 constexpr double kTogether =
     0.3; // of the time of the one that lived longest: processes that are there at once
 
 unsigned workers_of(const std::vector<Thread> &threads) {
-    double all = 0;
-    for (const Thread &thread : threads)
-        all += thread.cpu;
-    return static_cast<unsigned>(std::count_if(threads.begin(), threads.end(), [all](const Thread &thread) {
-        return thread.cpu > 0 && thread.cpu >= kWorks * all;
-    }));
+    return static_cast<unsigned>(working_threads(threads).size());
 }
 
 struct Nest {
@@ -82,7 +76,7 @@ unsigned processes_at_once(const Report &report) {
         return 0;
     const auto is_beside = [&](const Process &one) {
         const double both = std::min(one.end, most->end) - std::max(one.begin, most->begin);
-        return one.parent != 0 && one.cpu >= kWorks * all && both >= kTogether * (most->end - most->begin);
+        return one.parent != 0 && one.cpu >= kDoesWork * all && both >= kTogether * (most->end - most->begin);
     };
     return static_cast<unsigned>(std::count_if(report.processes.begin(), report.processes.end(), is_beside));
 }

@@ -13,7 +13,6 @@ namespace thrum::stat {
 
 namespace {
 
-constexpr double kDoesWork = 0.05;  // of the threads' CPU time: the thread does a part of the work
 constexpr double kSleepsMuch = 0.2; // of its time
 constexpr double kNap = 0.02;       // seconds: longer ones are no polling
 constexpr double kFreeCpus = 0.9;   // of those that the threads could have used, at most: one was free
@@ -26,21 +25,18 @@ struct Sleepers {
 };
 
 Sleepers sleepers_of(const Report &report) {
-    double all = 0;
-    for (const Thread &thread : report.threads)
-        all += thread.cpu;
     Sleepers sleepers;
-    for (const Thread &thread : report.threads) {
+    for (const Thread *thread : working_threads(report.threads)) {
         double asleep = 0;
-        for (const Thread::Span &span : thread.spans)
+        for (const Thread::Span &span : thread->spans)
             asleep += span.doing == Doing::kSleep ? span.end - span.begin : 0;
-        const double life = thread.end - thread.begin;
-        if (thread.cpu <= 0 || thread.cpu < kDoesWork * all || asleep < kSleepsMuch * life)
+        const double life = thread->end - thread->begin;
+        if (asleep < kSleepsMuch * life)
             continue;
         sleepers.threads++;
         sleepers.seconds += life;
         sleepers.asleep += asleep;
-        sleepers.switches += static_cast<double>(thread.voluntary);
+        sleepers.switches += static_cast<double>(thread->voluntary);
     }
     return sleepers;
 }

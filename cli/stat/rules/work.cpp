@@ -64,12 +64,7 @@ constexpr double kByOne =
 constexpr double kNothing =
     0.25; // of the time, in which none had: work comes at a rate, and one is enough for it
 
-} // namespace
-
-namespace {
-
-constexpr double kSharesWork = 0.05; // of the CPU time of all: the thread has a share of the work
-constexpr double kLargest = 1.5;     // the largest share, to the mean
+constexpr double kLargest = 1.5; // the largest share, to the mean
 
 struct Shares {
     unsigned threads = 0;          // that share the work: those beside the first one
@@ -81,23 +76,20 @@ struct Shares {
 
 // Of the threads that the program made; what its first thread does is no share.
 Shares shares_of(const Report &report) {
-    double all = 0;
-    for (const Thread &thread : report.threads)
-        all += thread.cpu;
     Shares shares;
     double last = 0, last_of_others = 0; // when they last ran
-    for (const Thread &thread : report.threads) {
-        if (thread.id == report.process || thread.cpu <= 0 || thread.cpu < kSharesWork * all)
+    for (const Thread *thread : working_threads(report.threads)) {
+        if (thread->id == report.process)
             continue;
-        double ran_until = thread.begin;
-        for (const Thread::Span &span : thread.spans)
+        double ran_until = thread->begin;
+        for (const Thread::Span &span : thread->spans)
             if (span.doing == Doing::kRunning || span.doing == Doing::kRunnable)
                 ran_until = std::max(ran_until, span.end);
         shares.threads++;
-        shares.all += thread.cpu;
-        if (thread.cpu > shares.largest) {
+        shares.all += thread->cpu;
+        if (thread->cpu > shares.largest) {
             last_of_others = std::max(last_of_others, last);
-            shares.largest = thread.cpu;
+            shares.largest = thread->cpu;
             last = ran_until;
         } else {
             last_of_others = std::max(last_of_others, ran_until);
