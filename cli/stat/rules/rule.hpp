@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All rules, as the table (table.cpp) names them. A rule looks at the facts alone and returns what it found, mostly nothing.
-// A new one: its predicate and thresholds in the file of its family, with what would make it wrong ("Wrong if ..."), its name
-// here and in the table, its row in docs/guide/stat.md, and two reports in tests/unit/cli/stat_rules_*_test.cpp: one with the
-// fault, and a healthy twin.
+// A new one: CONTRIBUTING.md, "A rule of `thrum stat`".
 #pragma once
 
 #include <vector>
