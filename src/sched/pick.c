@@ -34,6 +34,10 @@ static uint32_t others_behind_deque(const struct worker *worker) {
     return deque_is_empty(&worker->deque) ? 0 : (uint32_t)worker_count_queued(worker);
 }
 
+static bool ticks_end(const struct thrum_unit *unit) {
+    return ticks_are_possible && unit->preempt != THRUM_PREEMPT_NONE;
+}
+
 /* The pick that follows is slow, too: it settles how long this one has run. */
 static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
     static const bool only_others[FAIR_SOURCES] = {[FAIR_OTHERS] = true};
@@ -44,6 +48,7 @@ static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
         struct thrum_unit *next = pick_starving(worker, only_others, &source);
         if (next != NULL) {
             fair->more--;
+            fair->is_bounded &= ticks_end(next);
             worker->until_slow = 1;
             return next;
         }
@@ -54,7 +59,7 @@ static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
         return NULL;
     struct thrum_unit *unit = pick_starving(worker, due, &source);
     if (unit != NULL) {
-        fair_begin(fair, source, source == FAIR_OTHERS ? others_behind_deque(worker) : 0, now);
+        fair_begin(fair, source, source == FAIR_OTHERS ? others_behind_deque(worker) : 0, ticks_end(unit), now);
         worker->until_slow = 1;
     }
     return unit;
@@ -96,7 +101,7 @@ struct thrum_unit *pick_slow(struct worker *worker) {
 }
 
 struct thrum_unit *pick_preferred(struct worker *worker) {
-    fair_settle_turn(&worker->fair, arch_ticks());
+    fair_settle(&worker->fair, arch_ticks());
     return pick_own(worker);
 }
 

@@ -17,6 +17,7 @@
  *
  *   since, source   the present turn began then, with a unit from there; source FAIR_NONE: in turn
  *   more            so many units may follow in this turn
+ *   is_bounded      a tick ends it: none of its units is one that is not preempted
  *   due             when each source is due; a turn of the other does not count as time that the others have had
  *
  * A unit that computes would let the others wait for a whole slice, if it is picked out of turn: its turn ends after
@@ -43,38 +44,33 @@ enum fair_source { FAIR_DEQUE, FAIR_OTHERS, FAIR_SOURCES, FAIR_NONE = FAIR_SOURC
 struct fair {
     uint64_t since, due[FAIR_SOURCES]; /* ticks */
     uint32_t source, more;             /* enum fair_source */
+    bool is_bounded;
 };
 
 static inline void fair_init(struct fair *fair) {
-    *fair = (struct fair){.source = FAIR_NONE};
+    fair->due[FAIR_DEQUE] = fair->due[FAIR_OTHERS] = 0;
+    fair->source = FAIR_NONE;
 }
 
-/* What was picked out of turn, if anything was, has run up to now, for at most so long. */
-static inline void fair_settle_within(struct fair *fair, uint64_t now, uint64_t most) {
+/* What was picked out of turn, if anything was, has run up to now. A turn that a tick can end is over after TURN_US, where
+ * something waits. If it took longer, the tick was late or the kernel ran other things meanwhile: not the unit. */
+static inline void fair_settle(struct fair *fair, uint64_t now) {
     if (fair->source == FAIR_NONE)
         return;
-    uint64_t least = FAIR_US * ticks_per_us(), ran = now - fair->since;
-    ran = ran < most ? ran : most;
+    uint64_t us = ticks_per_us(), least = FAIR_US * us, ran = now - fair->since;
+    if (fair->is_bounded && us != 0 && ran > TURN_US * us)
+        ran = TURN_US * us;
     uint64_t *due = &fair->due[fair->source], *other = &fair->due[1 - fair->source];
     *due = now + (ran > least ? ran : least);
     *other = (*other > fair->since ? *other : fair->since) + ran;
     fair->source = FAIR_NONE;
 }
 
-static inline void fair_settle(struct fair *fair, uint64_t now) {
-    fair_settle_within(fair, now, UINT64_MAX);
-}
-
-/* ... up to the tick that came at the end of its turn, or before. If that was late, the kernel ran other things meanwhile: not
- * the unit. */
-static inline void fair_settle_turn(struct fair *fair, uint64_t now) {
-    fair_settle_within(fair, now, TURN_US * ticks_per_us());
-}
-
-static inline void fair_begin(struct fair *fair, enum fair_source source, uint32_t more, uint64_t now) {
+static inline void fair_begin(struct fair *fair, enum fair_source source, uint32_t more, bool is_bounded, uint64_t now) {
     fair->since = now;
     fair->source = source;
     fair->more = more;
+    fair->is_bounded = is_bounded;
 }
 
 /* The present turn is a short one of several units, and the next of them may have its part of it. */

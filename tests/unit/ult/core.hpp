@@ -13,6 +13,7 @@ extern "C" {
 #include "os/clock.h"
 #include "os/membarrier.h"
 #include "sched/pool/deque.h"
+#include "sched/pool/fair.h"
 #include "sched/pool/yield_ring.h"
 #include "sched/unit.h"
 }

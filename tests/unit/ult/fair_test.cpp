@@ -7,6 +7,7 @@
 #include <list>
 #include <string>
 
+#include "core.hpp"
 #include "preempt.hpp"
 
 namespace {
@@ -243,6 +244,34 @@ TEST_P(FairBound, IsServedBesideAPair) {
     pair.clear();
     ASSERT_EQ(waits.size(), static_cast<size_t>(kTimes));
     EXPECT_LT(*std::max_element(waits.begin(), waits.end()), kLimit);
+}
+
+// --- what a source owes after its turn ---------------------------------------------------------------------------------
+
+// A turn of 20 ms from the queue, which began when both sources were due.
+fair settled(bool is_bounded) {
+    while (ticks_per_us() == 0) { // it is measured
+    }
+    const uint64_t begun = 1000 * ticks_per_us();
+    fair fair{};
+    fair_begin(&fair, FAIR_OTHERS, 0, is_bounded, begun);
+    fair_settle(&fair, begun + 20000 * ticks_per_us());
+    fair.due[FAIR_OTHERS] -= begun + 20000 * ticks_per_us();
+    fair.due[FAIR_DEQUE] -= begun;
+    return fair;
+}
+
+// A tick would have ended the turn: the kernel ran other things meanwhile.
+TEST(FairDebt, IsAtMostATurnWhereATickEndsIt) {
+    const fair fair = settled(true);
+    EXPECT_EQ(fair.due[FAIR_OTHERS], TURN_US * ticks_per_us());
+    EXPECT_EQ(fair.due[FAIR_DEQUE], TURN_US * ticks_per_us());
+}
+
+TEST(FairDebt, IsAllThatRanWhereNoneDoes) {
+    const fair fair = settled(false);
+    EXPECT_EQ(fair.due[FAIR_OTHERS], 20000 * ticks_per_us());
+    EXPECT_EQ(fair.due[FAIR_DEQUE], 20000 * ticks_per_us());
 }
 
 // No tick is sent for a wake-up by another kernel thread: it waits for the slice to end, and at most for the next one, if a
