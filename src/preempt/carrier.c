@@ -143,7 +143,7 @@ void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_u
     worker = take_on(here);
     worker->current = self;
     if (!load_relaxed(&self->took_tcb))
-        worker->exceptions = &tcb_own_exceptions;
+        worker->exceptions = &tcb_unit_has_one;
     trace_run(worker, self, THRUM_TRACE_RESUME);
 }
 
@@ -270,6 +270,6 @@ void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary) {
     self->idle.kind = UNIT_LOOP;
     spares_give(worker->tcb); /* it would have been carried by this one */
     worker->tcb = primary->tcb = &self->tcb;
-    worker->exceptions = &tcb_own_exceptions;
+    worker->exceptions = &tcb_unit_has_one;
     fetch_add_relaxed(&preempt.owners, 1U);
 }

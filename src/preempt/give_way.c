@@ -132,14 +132,14 @@ bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_un
         provider_ask();
         return false;
     }
-    if (mode->take_along != NULL)
-        mode->take_along(worker, self, spare);
+    if (mode->take_tcb != NULL)
+        mode->take_tcb(worker, self, spare);
     count_one(&worker->counters.preemptions);
     worker->tick.last.changed = timer_now();
     mode->change(worker, self, place, next, spare, context);
     preempt_exit(counts);
-    if (mode->bring_back != NULL)
-        mode->bring_back(worker_here(), self);
+    if (mode->return_tcb != NULL)
+        mode->return_tcb(worker_here(), self);
     thrum_assert(worker_here()->current == self && runs_on_its_block(worker_here(), self));
     if (context != NULL && mode->moves)
         make_frame_ours(self, context);

@@ -170,17 +170,17 @@ struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
     return NULL;
 }
 
-static void take_along(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {
+static void take_tcb(struct worker *worker, struct thrum_unit *self, struct tcb *spare) {
     thrum_assert(self->tcb == NULL && worker->reserve != NULL && worker->reserve != worker->tcb &&
                  spare != worker->reserve);
     self->tcb = worker->tcb;
     store_relaxed(&self->took_tcb, true);
-    worker->exceptions = &tcb_own_exceptions;
+    worker->exceptions = &tcb_unit_has_one;
     worker->tcb = worker->reserve;
     worker->reserve = spare;
 }
 
-static void bring_back(struct worker *worker, struct thrum_unit *self) {
+static void return_tcb(struct worker *worker, struct thrum_unit *self) {
     struct tcb *free = worker->tcb;
     thrum_assert(self->tcb != NULL && self->tcb != free && free != worker->reserve);
     worker->tcb = self->tcb;
@@ -220,7 +220,7 @@ static void worker_begin(struct worker *worker, struct thrum_unit *primary) {
     primary_begin(worker->home.base);
     primary->tcb = &worker->home;
     fetch_add_relaxed(&preempt.owners, 1U);
-    worker->exceptions = &tcb_own_exceptions;
+    worker->exceptions = &tcb_unit_has_one;
 }
 
 static void worker_end(struct worker *worker) {
@@ -237,8 +237,8 @@ const struct preempt_mode mode_lend = {
     .worker_begin = worker_begin,
     .worker_end = worker_end,
     .choose_next = lend_choose_next,
-    .take_along = take_along,
+    .take_tcb = take_tcb,
     .change = mode_change_here,
-    .bring_back = bring_back,
+    .return_tcb = return_tcb,
     .moves = true,
 };

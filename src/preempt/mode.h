@@ -34,14 +34,14 @@ struct preempt_mode {
     /* --- of a unit's, at its preemption, in this order ---------------------------------------------- */
 
     /* May the present unit be preempted in favour of `next`? Else returns another unit for which it may be; NULL: none, and
-     * `next` is put back. *spare is for take_along and change. */
+     * `next` is put back. *spare is for take_tcb and change. */
     struct thrum_unit *(*choose_next)(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
-    void (*take_along)(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
+    void (*take_tcb)(struct worker *worker, struct thrum_unit *self, struct tcb *spare);
     /* Enqueues `self` at `place`, and runs `next`; returns when `self` resumes. `context`: of the handler's frame, to which it
      * will return; NULL: not in the handler. */
     void (*change)(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
                    struct thrum_unit *next, struct tcb *spare, const ucontext_t *context);
-    void (*bring_back)(struct worker *worker, struct thrum_unit *self);
+    void (*return_tcb)(struct worker *worker, struct thrum_unit *self);
     /* It may resume on another kernel thread. */
     bool moves;
 };

@@ -20,7 +20,7 @@ static void *run(void *arg) {
     struct thrum_unit *self = worker->current;
     self->tcb = block->tcb;
     self->extras = true; /* it must come to own_end() */
-    install_tcb(worker, self);
+    install_units_tcb(worker, self);
     self->fn = block->fn; /* as src/inspect knows it from here on */
     fetch_add_relaxed(&preempt.owners, 1U);
     leave();
@@ -110,7 +110,7 @@ void own_end(struct thrum_unit *self) {
     struct tcb *own = self->tcb;
     struct own_block *as_new = spares_renew_own(own);
     struct worker *worker = enter();
-    restore_tcb(worker);
+    install_workers_tcb(worker);
     self->tcb = NULL;
     fetch_sub_relaxed(&preempt.owners, 1U);
     const bool is_put = as_new != NULL && put_as_new(worker, as_new);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Spares: thread control blocks that no unit uses, to be lent to one that is preempted; or carriers (sched/carrier.h), which
+/* Spares: thread control blocks that no unit uses, to be lent to the worker of one that is preempted; or carriers (sched/carrier.h), which
  * are borrowed as blocks are.
  *
  * A block is lent to one borrower at a time. Unused ones are in a list under a lock. When few are left, one more kernel

@@ -11,4 +11,4 @@ void (*trim_arm)(struct worker *worker);
 bool tcb_is_cheap;
 bool carriers_are_used;
 bool ticks_are_possible;
-struct exception_globals tcb_own_exceptions = {.caught = &tcb_own_exceptions};
+struct exception_globals tcb_unit_has_one = {.caught = &tcb_unit_has_one};

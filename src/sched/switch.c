@@ -75,14 +75,14 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
     exceptions->uncaught = self->exceptions.uncaught;
 }
 
-static void leave_own(struct worker *worker, const struct thrum_unit *self) {
+static void leave_block(struct worker *worker, const struct thrum_unit *self) {
     if (self->is_primary)
         primary_leaves(worker);
-    restore_tcb(worker);
+    install_workers_tcb(worker);
 }
 
-static void resume_with_own(struct worker *worker, const struct thrum_unit *self) {
-    install_tcb(worker, self);
+static void resume_with_block(struct worker *worker, const struct thrum_unit *self) {
+    install_units_tcb(worker, self);
     if (self->is_primary)
         primary_comes(worker);
 }
@@ -90,43 +90,43 @@ static void resume_with_own(struct worker *worker, const struct thrum_unit *self
 __attribute__((noinline)) void switch_slow(struct worker *worker, struct thrum_unit *self,
                                            struct thrum_unit *next, enum thrum_trace_kind why) {
     struct annotate_left left;
-    bool has_own = self->tcb != NULL;
-    if (has_own && carriers_are_used) {
+    bool has_block = self->tcb != NULL;
+    if (has_block && carriers_are_used) {
         carrier_keep(worker, self, next, NULL, why);
         return;
     }
-    if (has_own)
-        leave_own(worker, self);
+    if (has_block)
+        leave_block(worker, self);
     depart(worker, self, next, &left, why);
     arch_switch(&self->sp, next);
     arrive(self, &left);
-    if (has_own)
-        resume_with_own(worker_here(), self);
+    if (has_block)
+        resume_with_block(worker_here(), self);
 }
 
 __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_unit *self,
                                          struct thrum_unit *child, struct thrum_unit *parent) {
     struct annotate_left left;
-    bool has_own = self->tcb != NULL;
-    if (has_own && carriers_are_used) {
+    bool has_block = self->tcb != NULL;
+    if (has_block && carriers_are_used) {
         thrum_assert(parent == NULL); /* it is the primary, which is bound */
         carrier_keep(worker, self, child, NULL, THRUM_TRACE_WAIT);
         return;
     }
-    if (has_own && !watch_on) { /* its exceptions stay in its block, and there are none in its worker's */
-        leave_own(worker, self);
+    if (has_block && !watch_on) { /* its exceptions stay in its block, and there are none in its worker's */
+        leave_block(worker, self);
         arch_call(child, parent, &self->sp, unit_first_frame(child));
-        resume_with_own(worker_here(), self);
+        resume_with_block(worker_here(), self);
         return;
     }
-    if (has_own)
-        leave_own(worker, self);
+    if (has_block)
+        leave_block(worker, self);
     annotate_happens_before(child);
     if (annotate_on)
         annotate_make(&worker->annotate);
     depart(worker, self, child, &left, parent != NULL ? THRUM_TRACE_CHILD : THRUM_TRACE_WAIT);
     arch_call(child, parent, &self->sp, unit_first_frame(child));
     arrive(self, &left);
-    if (has_own)
-        resume_with_own(worker_here(), self);
+    if (has_block)
+        resume_with_block(worker_here(), self);
 }

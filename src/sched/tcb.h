@@ -5,7 +5,8 @@
  * block, but on a spare one (preempt/spares.h). All units that have no block of their own run on their worker's. A
  * preempted unit keeps it, and the worker continues with another one. The primary has its own block for life, and the
  * worker's is unused while it runs. A worker that leaves a unit with its own block installs the worker's before it, and
- * the unit's again when it is resumed: so a thread that switches to it does not need to know.
+ * the unit's again when it is resumed: so a thread that switches to it does not need to know. When a preempted unit has resumed,
+ * its block is the worker's again, and the worker's former one is spare.
  *
  * Invariants. A block is at any time: installed on one kernel thread, or a worker's while a unit with its own runs
  * there, or kept by one unit that does not run, or a worker's reserve, or in the list of spares. Each has its own
@@ -45,7 +46,7 @@ extern bool tcb_is_cheap;
 
 /* What a worker takes for its exceptions while its unit has a block of its own. It says that some are in flight, so
  * that the switch is a slow one (worker.h). No thread writes to it. */
-extern struct exception_globals tcb_own_exceptions;
+extern struct exception_globals tcb_unit_has_one;
 
 /* Inside, which stays so: the count goes with the caller. A tick that comes meanwhile is pending on one of the two
  * blocks, and so on the new one in the end. */

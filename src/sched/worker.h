@@ -61,7 +61,7 @@ struct worker {
     int32_t tid; /* of the kernel thread that it is, or was */
     struct exception_globals
         *exceptions; /* of the block that is installed; NULL: not a C++ program, and not watch_on.
-                                             tcb_own_exceptions: its unit has a block of its own */
+                                             tcb_unit_has_one: its unit has a block */
     struct depot_cache units;
     struct depot_cache stacks[STACK_CLASSES];
     struct deque deque;         /* thieves too */
@@ -217,23 +217,24 @@ static inline bool unit_ready_to_follow(struct worker *worker, const struct thru
            unit_make_frame(worker, unit);
 }
 
-/* Is there more to switch than registers: exceptions in flight, or tools to notify (annotate.h, trace.h)? */
+/* Is there more to switch than registers: exceptions in flight, a thread control block (tcb_unit_has_one), or tools to notify
+ * (annotate.h, trace.h)? */
 static inline bool switch_is_slow(const struct worker *worker) {
     const struct exception_globals *exceptions = worker->exceptions;
     return __builtin_expect(
         exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0 || watch_on), 0);
 }
 
-/* Between a unit's own block and its worker's (tcb.h). */
-static inline __attribute__((always_inline)) void restore_tcb(struct worker *worker) {
+/* Between a unit's block, kept while it is preempted or for life, and its worker's (tcb.h). */
+static inline __attribute__((always_inline)) void install_workers_tcb(struct worker *worker) {
     tcb_install(worker, worker->tcb);
     worker->exceptions = worker->tcb->exceptions;
 }
 
-static inline __attribute__((always_inline)) void install_tcb(struct worker *worker,
-                                                              const struct thrum_unit *self) {
+static inline __attribute__((always_inline)) void install_units_tcb(struct worker *worker,
+                                                                    const struct thrum_unit *self) {
     tcb_install(worker, self->tcb);
-    worker->exceptions = &tcb_own_exceptions;
+    worker->exceptions = &tcb_unit_has_one;
 }
 
 /* arch_switch and arch_call with all that. `why` it is left, for the trace. */

@@ -184,7 +184,7 @@ handler:
         goto outside
     fi;
 
-preempted: /* preempt_for; take_along or not */
+preempted: /* preempt_for; take_tcb or not */
     atomic {
         if
         :: tcb[u] == NONE -> tcb[u] = present; took[u] = true; present = reserve; reserve = spare; spare = NONE
@@ -193,7 +193,7 @@ preempted: /* preempt_for; take_along or not */
     }
     blocked = false;
 
-change: /* restore_tcb; arch_switch; install_tcb, bring_back */
+change: /* install_workers_tcb; arch_switch; install_units_tcb, return_tcb */
     if
     :: tcb[u] != NONE -> install(present)
     :: tcb[u] == NONE

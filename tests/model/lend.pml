@@ -150,7 +150,7 @@ inline pick(u) {
 
 active [WORKERS] proctype worker() {
     byte i, self, next, spare;
-    bool has_own;
+    bool has_block;
 
     atomic {
         present[me] = 2 + 2 * me;
@@ -184,7 +184,7 @@ resume: /* wait_and_take */
 #ifdef PUT_DOWN_LATE
     installed[me] = present[me];
 #endif
-    atomic { /* install_tcb, bring_back; who looks at this one looks when it runs */
+    atomic { /* install_units_tcb, return_tcb; who looks at this one looks when it runs */
         if
         :: tcb[self] != NONE -> installed[me] = tcb[self]
         :: tcb[self] == NONE -> goto running
@@ -218,18 +218,18 @@ again:
     :: atomic { at[self] == BEGINS -> at[self] = WANTS; stable[me] = true } goto again
     :: atomic { at[self] == WANTS && lock == FREE -> lock = self; at[self] = HAS; stable[me] = false } goto again
     :: atomic { at[self] == HAS -> lock = FREE; at[self] = DONE } goto again
-    :: atomic { at[self] == DONE -> has_own = (tcb[self] != NONE) } goto leave
+    :: atomic { at[self] == DONE -> has_block = (tcb[self] != NONE) } goto leave
     /* it gives way, without a signal */
-    :: atomic { at[self] == BEGINS && is_queued -> pick(next); has_own = (tcb[self] != NONE) } goto change
+    :: atomic { at[self] == BEGINS && is_queued -> pick(next); has_block = (tcb[self] != NONE) } goto change
     /* a tick: preempt_for */
-    :: atomic { is_queued && at[self] != DONE -> stable[me] = false; pick(next); has_own = (tcb[self] != NONE) }
+    :: atomic { is_queued && at[self] != DONE -> stable[me] = false; pick(next); has_block = (tcb[self] != NONE) }
     fi;
     if
-    :: has_own ->
+    :: has_block ->
 #ifdef OWNER_UNCHECKED
         goto change
 #endif
-    :: !has_own
+    :: !has_block
     fi;
 
     /* lend_choose_next */
@@ -239,9 +239,9 @@ again:
     if
     :: atomic { took[next] || tcb[next] != NONE -> skip }
         take(spare, 0)
-    :: atomic { !took[next] && tcb[next] == NONE && !has_own -> skip }
+    :: atomic { !took[next] && tcb[next] == NONE && !has_block -> skip }
         take(spare, KEEP)
-    :: atomic { !took[next] && has_own -> skip }
+    :: atomic { !took[next] && has_block -> skip }
         take(spare, OWNERS - 1) /* to see whether it is there */
     fi;
     atomic {
@@ -254,24 +254,24 @@ again:
             assert(next != lock || !no_other_resumes || at[self] != WANTS);
             queued[next] = true;
             next = 0;
-            has_own = false;
+            has_block = false;
             stable[me] = (at[self] == WANTS);
             goto again
         :: else
         fi
     }
     if
-    :: has_own ->
+    :: has_block ->
         if
         :: spare != NONE -> give(spare)
         :: spare == NONE
         fi
-    :: !has_own -> /* take_along */
+    :: !has_block -> /* take_tcb */
         atomic {
             assert(reserve[me] != NONE);
             tcb[self] = present[me];
             took[self] = true;
-            has_own = true;
+            has_block = true;
             present[me] = reserve[me];
 #ifdef RESERVE_TWICE
             if
@@ -285,24 +285,24 @@ again:
         }
     fi;
 
-change: /* unit_announce, unit_requeue; switch_slow with restore_tcb; arch_switch */
+change: /* unit_announce, unit_requeue; switch_slow with install_workers_tcb; arch_switch */
     queued[self] = true;
 #if !defined(NOT_PUT_DOWN) && !defined(PUT_DOWN_LATE)
     if
-    :: has_own -> installed[me] = present[me]
-    :: !has_own
+    :: has_block -> installed[me] = present[me]
+    :: !has_block
     fi;
 #endif
-    atomic { has_own = false; on_cpu[self] = false; self = next; next = 0 }
+    atomic { has_block = false; on_cpu[self] = false; self = next; next = 0 }
     goto resume;
 
 leave: /* the primary waits for the others; they end */
     atomic {
         if
-        :: has_own -> installed[me] = present[me]
-        :: !has_own
+        :: has_block -> installed[me] = present[me]
+        :: !has_block
         fi;
-        has_own = false;
+        has_block = false;
         self = 0
     }
     goto end_loop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Libc's signal to cancel the primary, which may have gone on on another kernel thread: src/preempt/primary.c, on_cancel() in
- * libc_signals.c, and leave_own() and resume_with_own() in src/sched/switch.c. Run by run-spin.sh; README.md says what is
+ * libc_signals.c, and leave_block() and resume_with_block() in src/sched/switch.c. Run by run-spin.sh; README.md says what is
  * covered and what is left out.
  *
  * Each `kernel_thread` is a worker; the primary began on the first. It goes on on either, for a while, and waits in between. It is
@@ -101,7 +101,7 @@ after_0:
     :: stands == me
     :: stands != me -> goto others
     fi;
-    /* resume_with_own, primary_comes */
+    /* resume_with_block, primary_comes */
 #ifndef BLOCK_LATE
     owns[me] = true;
     signal_may_come(1);
@@ -145,7 +145,7 @@ end_running:
 after_5:
     goto running;
 
-leaves: /* primary_leaves, restore_tcb; then it is in a queue, where it is taken from by what it was put there by */
+leaves: /* primary_leaves, install_workers_tcb; then it is in a queue, where it is taken from by what it was put there by */
 #ifndef LEAVES_LATE
     store_at(NOWHERE);
     signal_may_come(6);
