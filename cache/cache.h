@@ -67,6 +67,17 @@ bool registers_have_pkeys(void); /* any thread can change its rights to protecti
 /* --- report.c --- */
 void report_once(void); /* the summary, if it is wanted and this process has not said it yet */
 
+/* --- tasks.c, task_stat.c --- */
+/* What follows in a path behind the folder of this process's tasks ("self/task", "/proc/PID/task"); NULL if it does not lead
+ * there. */
+const char *tasks_behind(const char *path);
+bool tasks_is_folder(const char *path); /* it is that folder */
+/* Entries of an open folder are about to be read. */
+void tasks_listed_by(int fd);
+/* The kernel has answered what a program asked about this path: true if idle threads have gone for it, and it is to be
+ * asked again. */
+bool task_stat_again(long answer, const char *path);
+
 /* --- total.c: THRUM_CACHE_TOTAL, the counters summed over processes --- */
 bool total_open(const char *path); /* false, with errno, where the file is not one for it */
 bool total_wanted(void);           /* there is one */

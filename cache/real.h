@@ -40,6 +40,12 @@ int pidfd_open(pid_t pid, unsigned flags);
 int arch_prctl(int code, unsigned long address);
 int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+int __xstat(int version, const char *path, struct stat *status);
+int __xstat64(int version, const char *path, struct stat64 *status);
+int __lxstat(int version, const char *path, struct stat *status);
+int __lxstat64(int version, const char *path, struct stat64 *status);
+int __fxstatat(int version, int folder, const char *path, struct stat *status, int flags);
+int __fxstatat64(int version, int folder, const char *path, struct stat64 *status, int flags);
 int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *dso);
 
 /* What a signal handler may call, or what calls the kernel directly. */

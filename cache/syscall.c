@@ -56,11 +56,34 @@ static void before(long number, const long *a) {
         if ((uint32_t)a[0] != UINT32_MAX) /* which only asks */
             inherit_rights_coming();
         break;
+    case SYS_getdents64: tasks_listed_by((int)a[0]); break;
     case SYS_perf_event_open: break; /* its class is in memory that the kernel may not be able to read */
     default:
-        if (call_class(number, a) == CALL_RIGHTS)
+        if (arch_call_lists(number))
+            tasks_listed_by((int)a[0]);
+        else if (call_class(number, a) == CALL_RIGHTS)
             inherit_rights_coming();
     }
+}
+
+/* Of calls that ask for the status of a file: which argument is its path. -1: of others. */
+static int path_argument(long number) {
+    enum { FACCESSAT2 = 439 };
+    switch (number) {
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_faccessat:
+    case FACCESSAT2: return 1;
+    default: return arch_call_path_argument(number);
+    }
+}
+
+static long make(long number, const long *a) {
+    int path = path_argument(number);
+    long answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (path >= 0 && task_stat_again(answer, (const char *)a[path]))
+        answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return answer;
 }
 
 static void after(long number, const long *a, const struct reach_call *reached, const struct unchanged *was) {
@@ -175,7 +198,7 @@ INTERPOSE long syscall(long number, ...) {
         kthread_before_copy();
     before(number, a);
     const struct unchanged was = unchanged_by_number(number, a);
-    answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    answer = make(number, a);
     if (copies && answer != 0)
         kthread_after_copy();
     if (answer == 0 && copies)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs that ask whether a task of theirs is gone, or how many there are, by the folder's status: a sandbox joins its
  * threads and waits until /proc/self/task/TID is not there any more, or until the folder has as many links as one thread
- * makes (Chromium). Before such a question idle threads end if they are what it is about. Row task-stat.
+ * makes (Chromium). Idle threads end if they are what such a question is about. Row task-stat.
  *
- * The path is looked at only while the cache has a thread; most have no "task" in them. */
+ * The kernel is asked first, and once more when they are gone: what it has answered is a path that can be read, while it
+ * answers EFAULT to others. The path is looked at only while the cache has a thread; most have no "task" in them. */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cache.h"
 
-/* Behind "self" or the process's own number: "/task". What follows that; NULL if there is none. */
-static const char *behind_task(const char *path) {
+const char *tasks_behind(const char *path) {
     static const char own[] = "self/task";
     const char *found = strstr(path, own);
     if (found != NULL && (found == path || found[-1] == '/'))
@@ -24,6 +25,11 @@ static const char *behind_task(const char *path) {
         pid = pid * 10 + (*path - '0');
     return pid == cache_pid() && strncmp(path, folder, sizeof folder - 1) == 0 ? path + sizeof folder - 1
                                                                                : NULL;
+}
+
+bool tasks_is_folder(const char *path) {
+    const char *rest = tasks_behind(path);
+    return rest != NULL && rest[strspn(rest, "/")] == '\0' && (*rest == '/' || *rest == '\0');
 }
 
 /* Of a thread that has ended. */
@@ -41,62 +47,95 @@ static bool is_ended(const char *digits) {
     return found == KTHREAD_TID_ENDED;
 }
 
-static void asks_about_tasks(const char *path) {
-    const char *rest = path != NULL ? behind_task(path) : NULL;
-    if (rest == NULL || process_is_sharing())
-        return;
-    bool about_all = *rest == '\0' || (*rest == '/' && rest[strspn(rest, "/")] == '\0');
-    if (about_all || (*rest == '/' && is_ended(rest + strspn(rest, "/"))))
-        kthread_cull();
+/* True: they are gone. */
+static __attribute__((noinline)) bool idle_ones_go_for(const char *path) {
+    const char *rest = path != NULL ? tasks_behind(path) : NULL; /* none: of a descriptor */
+    if (rest == NULL || process_is_sharing() ||
+        !(tasks_is_folder(path) || (*rest == '/' && is_ended(rest + strspn(rest, "/")))))
+        return false;
+    int saved = errno;
+    kthread_cull();
+    errno = saved;
+    return true;
 }
 
-static inline void look_at(const char *path) {
-    if (load_relaxed(&thrum_cache_counters.created) != 0 && kthread_keeping() && !skipped(ROW_TASK_STAT))
-        asks_about_tasks(path);
+bool task_stat_again(long answer, const char *path) {
+    return answer == 0 && load_relaxed(&thrum_cache_counters.created) != 0 && kthread_keeping() &&
+           !skipped(ROW_TASK_STAT) && idle_ones_go_for(path);
 }
+
+#define ASK(path, call)                                                                                      \
+    ({                                                                                                       \
+        int answer_ = (call);                                                                                \
+        task_stat_again(answer_, (path)) ? (call) : answer_;                                                 \
+    })
 
 INTERPOSE int stat(const char *restrict path, struct stat *restrict status) {
-    look_at(path);
-    return REAL(stat)(path, status);
+    return ASK(path, REAL(stat)(path, status));
 }
 
 INTERPOSE int stat64(const char *restrict path, struct stat64 *restrict status) {
-    look_at(path);
-    return REAL(stat64)(path, status);
+    return ASK(path, REAL(stat64)(path, status));
 }
 
 INTERPOSE int lstat(const char *restrict path, struct stat *restrict status) {
-    look_at(path);
-    return REAL(lstat)(path, status);
+    return ASK(path, REAL(lstat)(path, status));
 }
 
 INTERPOSE int lstat64(const char *restrict path, struct stat64 *restrict status) {
-    look_at(path);
-    return REAL(lstat64)(path, status);
+    return ASK(path, REAL(lstat64)(path, status));
 }
 
 INTERPOSE int fstatat(int folder, const char *restrict path, struct stat *restrict status, int flags) {
-    look_at(path);
-    return REAL(fstatat)(folder, path, status, flags);
+    return ASK(path, REAL(fstatat)(folder, path, status, flags));
 }
 
 INTERPOSE int fstatat64(int folder, const char *restrict path, struct stat64 *restrict status, int flags) {
-    look_at(path);
-    return REAL(fstatat64)(folder, path, status, flags);
+    return ASK(path, REAL(fstatat64)(folder, path, status, flags));
 }
 
 INTERPOSE int statx(int folder, const char *restrict path, int flags, unsigned mask,
                     struct statx *restrict status) {
-    look_at(path);
-    return REAL(statx)(folder, path, flags, mask, status);
+    return ASK(path, REAL(statx)(folder, path, flags, mask, status));
 }
 
 INTERPOSE int access(const char *path, int mode) {
-    look_at(path);
-    return REAL(access)(path, mode);
+    return ASK(path, REAL(access)(path, mode));
 }
 
 INTERPOSE int faccessat(int folder, const char *path, int mode, int flags) {
-    look_at(path);
-    return REAL(faccessat)(folder, path, mode, flags);
+    return ASK(path, REAL(faccessat)(folder, path, mode, flags));
+}
+
+/* --- the same for programs that were linked with a libc before 2.33 ------------------------------------------ */
+
+static bool is_version(int version) {
+    if (version >= 0 && version <= ARCH_STAT_VERSION)
+        return true;
+    errno = EINVAL;
+    return false;
+}
+
+INTERPOSE int __xstat(int version, const char *path, struct stat *status) {
+    return is_version(version) ? stat(path, status) : -1;
+}
+
+INTERPOSE int __xstat64(int version, const char *path, struct stat64 *status) {
+    return is_version(version) ? stat64(path, status) : -1;
+}
+
+INTERPOSE int __lxstat(int version, const char *path, struct stat *status) {
+    return is_version(version) ? lstat(path, status) : -1;
+}
+
+INTERPOSE int __lxstat64(int version, const char *path, struct stat64 *status) {
+    return is_version(version) ? lstat64(path, status) : -1;
+}
+
+INTERPOSE int __fxstatat(int version, int folder, const char *path, struct stat *status, int flags) {
+    return is_version(version) ? fstatat(folder, path, status, flags) : -1;
+}
+
+INTERPOSE int __fxstatat64(int version, int folder, const char *path, struct stat64 *status, int flags) {
+    return is_version(version) ? fstatat64(folder, path, status, flags) : -1;
 }

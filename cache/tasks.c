@@ -3,45 +3,20 @@
  * wait until they are gone. So before each reading of the list the idle ones end, and those that have ended and wait to
  * be joined leave. Row tasks.
  *
- * Seen: opendir, fdopendir, scandir and rewinddir. Not seen: getdents, a count of links, paths that lead there by
- * other names. */
+ * Seen: opendir, fdopendir, scandir, scandirat and rewinddir, and getdents at the beginning of the list. Not seen: the
+ * same within libc's glob and nftw, by inline system calls, and paths that lead there by other names. What asks for the
+ * folder's status is in task_stat.c. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cache.h"
 #include "os/syscall.h"
 
 /* --- what is listed ----------------------------------------------------------------------------------- */
-
-static bool is_number(const char *text, size_t length, uint64_t number) {
-    uint64_t value = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9' || value > UINT32_MAX)
-            return false;
-        value = value * 10 + (uint64_t)(text[i] - '0');
-    }
-    return length != 0 && value == number;
-}
-
-/* "/proc/self/task" or "/proc/PID/task", with a slash behind it or without. */
-static bool is_own_tasks(const char *path) {
-    static const char before[] = "/proc/", own[] = "self", behind[] = "/task";
-    if (strncmp(path, before, sizeof before - 1) != 0)
-        return false;
-    path += sizeof before - 1;
-    size_t length = strcspn(path, "/");
-    if (!(length == sizeof own - 1 && memcmp(path, own, length) == 0) &&
-        !is_number(path, length, (uint64_t)cache_pid()))
-        return false;
-    path += length;
-    if (strncmp(path, behind, sizeof behind - 1) != 0)
-        return false;
-    path += sizeof behind - 1;
-    return path[strspn(path, "/")] == '\0';
-}
 
 /* While nothing is kept there is nothing to give up. */
 static bool may_keep(void) {
@@ -60,13 +35,20 @@ static bool is_own_tasks_fd(int fd) {
     if (length <= 0)
         return false;
     path[length] = '\0';
-    return is_own_tasks(path);
+    return tasks_is_folder(path);
 }
 
 static void give_up(void) {
     int saved = errno;
     if (may_keep() && !process_is_sharing())
         kthread_cull();
+    errno = saved;
+}
+
+void tasks_listed_by(int fd) {
+    int saved = errno;
+    if (may_keep() && sys(SYS_lseek, fd, 0, SEEK_CUR) == 0 && is_own_tasks_fd(fd))
+        give_up();
     errno = saved;
 }
 
@@ -100,7 +82,7 @@ static DIR *note(DIR *folder) {
 /* --- functions ---------------------------------------------------------------------------------------- */
 
 INTERPOSE DIR *opendir(const char *path) {
-    if (!may_keep() || !is_own_tasks(path))
+    if (!may_keep() || !tasks_is_folder(path))
         return NEXT(opendir)(path);
     give_up();
     return note(NEXT(opendir)(path));
@@ -131,7 +113,7 @@ INTERPOSE int closedir(DIR *folder) {
 INTERPOSE int scandir(const char *restrict path, struct dirent ***restrict names,
                       int (*filter)(const struct dirent *),
                       int (*compare)(const struct dirent **, const struct dirent **)) {
-    if (is_own_tasks(path))
+    if (tasks_is_folder(path))
         give_up();
     return NEXT(scandir)(path, names, filter, compare);
 }
@@ -139,7 +121,28 @@ INTERPOSE int scandir(const char *restrict path, struct dirent ***restrict names
 INTERPOSE int scandir64(const char *restrict path, struct dirent64 ***restrict names,
                         int (*filter)(const struct dirent64 *),
                         int (*compare)(const struct dirent64 **, const struct dirent64 **)) {
-    if (is_own_tasks(path))
+    if (tasks_is_folder(path))
         give_up();
     return NEXT(scandir64)(path, names, filter, compare);
+}
+
+INTERPOSE int scandirat(int folder, const char *restrict path, struct dirent ***restrict names,
+                        int (*filter)(const struct dirent *),
+                        int (*compare)(const struct dirent **, const struct dirent **)) {
+    if (tasks_is_folder(path))
+        give_up();
+    return NEXT(scandirat)(folder, path, names, filter, compare);
+}
+
+INTERPOSE int scandirat64(int folder, const char *restrict path, struct dirent64 ***restrict names,
+                          int (*filter)(const struct dirent64 *),
+                          int (*compare)(const struct dirent64 **, const struct dirent64 **)) {
+    if (tasks_is_folder(path))
+        give_up();
+    return NEXT(scandirat64)(folder, path, names, filter, compare);
+}
+
+INTERPOSE ssize_t getdents64(int fd, void *entries, size_t size) {
+    tasks_listed_by(fd);
+    return NEXT(getdents64)(fd, entries, size);
 }

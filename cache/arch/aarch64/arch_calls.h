@@ -19,4 +19,15 @@ static inline bool arch_call_is_fork(long number) {
     return false;
 }
 
+/* As syscall.c's path_argument. */
+static inline int arch_call_path_argument(long number) {
+    (void)number;
+    return -1;
+}
+
+static inline bool arch_call_lists(long number) {
+    (void)number;
+    return false;
+}
+
 #endif

@@ -9,4 +9,7 @@
 /* Of libc on this architecture. */
 #define ARCH_FIRST_VERSION "GLIBC_2.17"
 
+/* The highest version of struct stat that __xstat takes. */
+enum { ARCH_STAT_VERSION = 0 };
+
 #endif

@@ -23,4 +23,13 @@ static inline bool arch_call_is_fork(long number) {
     return number == SYS_fork;
 }
 
+/* As syscall.c's path_argument. */
+static inline int arch_call_path_argument(long number) {
+    return number == SYS_stat || number == SYS_lstat || number == SYS_access ? 0 : -1;
+}
+
+static inline bool arch_call_lists(long number) {
+    return number == SYS_getdents;
+}
+
 #endif

@@ -13,4 +13,7 @@
 /* Of libc on this architecture. */
 #define ARCH_FIRST_VERSION "GLIBC_2.2.5"
 
+/* The highest version of struct stat that __xstat takes. */
+enum { ARCH_STAT_VERSION = 1 };
+
 #endif
