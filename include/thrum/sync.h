@@ -386,6 +386,10 @@ enum thrum_wait_what {
     THRUM_WAIT_SEND,    /* object: a thrum_channel_t; value: the element */
     THRUM_WAIT_RECEIVE, /* object: a thrum_channel_t; value: receives the element; or NULL */
     THRUM_WAIT_JOIN, /* object: a thrum_t that no other thread joins; value: a void *, receives the result; or NULL */
+    THRUM_WAIT_LOCK,       /* object: a thrum_mutex_t, which the caller owns afterwards */
+    THRUM_WAIT_READ_LOCK,  /* object: a thrum_rwlock_t; locked for reading */
+    THRUM_WAIT_WRITE_LOCK, /* object: a thrum_rwlock_t; locked for writing */
+    THRUM_WAIT_NONE,       /* never ready; `object` and `value` are unused. An element that is switched off */
     /* Or'ed into `what` of the first array element: the search for a ready object starts at a random position. So each
      * object is taken eventually, even beside one that is always ready. */
     THRUM_WAIT_RANDOM = 256,
@@ -404,8 +408,9 @@ typedef struct {
  * THRUM_WAIT_RANDOM the first from a random position on. A deadline of 0 does not wait. The array can be reused as it is.
  * The cost of waiting for n objects is O(n), and O(n log n) if the array is not sorted by address.
  *
- * Errors: ETIMEDOUT; EINVAL `count` is 0, an `object` is NULL, `what` is invalid, or a thread that would have to be waited
- * for is detached or joined by another thread. THRUM_WAIT_RANDOM after Go's select. */
+ * Errors: ETIMEDOUT; EINVAL `count` is 0, an `object` is NULL, `what` is invalid, all elements are THRUM_WAIT_NONE and there
+ * is no deadline, or a thread that would have to be waited for is detached or joined by another thread. THRUM_WAIT_RANDOM
+ * and THRUM_WAIT_NONE after Go's select, whose nil channels are never ready. */
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t *which);
 
 #pragma GCC visibility pop

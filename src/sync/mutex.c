@@ -77,6 +77,16 @@ static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word
     return ETIMEDOUT;
 }
 
+bool mutex_enlist(struct mutex *mutex, struct waiter *waiter) {
+    uint32_t word = word_lock(&mutex->word);
+    if (word & MUTEX_LOCKED) {
+        enlist(mutex, word, waiter);
+        word |= WORD_WAITERS;
+    }
+    word_unlock(&mutex->word, word);
+    return word & MUTEX_LOCKED;
+}
+
 /* It has an owner, which is the caller. */
 static int lock_again(struct mutex *mutex, uint32_t word) {
     if (!(word & MUTEX_RECURSIVE))

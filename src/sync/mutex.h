@@ -53,6 +53,9 @@ struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain);
 /* Likewise for one alone. True: it owns the mutex, and the caller must wake it. */
 bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
 
+/* Inside. The waiter's unit has announced itself. False: the mutex is free, and the waiter is not in the list. */
+bool mutex_enlist(struct mutex *mutex, struct waiter *waiter);
+
 /* Inside. Where the owner is kept; else whether it is locked. */
 bool mutex_is_callers(struct worker *worker, const struct mutex *mutex);
 

@@ -77,6 +77,24 @@ static void forget_writer(struct rwlock *lock, struct waiter *waiter) {
     }
 }
 
+bool rwlock_enlist(struct rwlock *lock, struct waiter *waiter, bool writes) {
+    uint32_t word = word_lock(&lock->word);
+    bool free = writes ? may_write(lock, word) : may_read(lock, word);
+    if (!free) {
+        waiters_add(writes ? &lock->writers : &lock->readers, waiter);
+        word |= WORD_WAITERS;
+    }
+    word_unlock(&lock->word, word);
+    return !free;
+}
+
+void rwlock_forget(struct rwlock *lock, struct waiter *waiter, bool writes) {
+    if (writes)
+        forget_writer(lock, waiter);
+    else
+        forget_reader(lock, waiter);
+}
+
 static __attribute__((noinline)) int read_slow(struct rwlock *lock, uint64_t deadline) {
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};

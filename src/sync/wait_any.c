@@ -23,6 +23,8 @@
 #include "sched/cancel.h"
 #include "sync/channel.h"
 #include "sync/event.h"
+#include "sync/mutex.h"
+#include "sync/rwlock.h"
 #include "sync/sem.h"
 
 /* What thrum_wait_t is. */
@@ -189,6 +191,54 @@ static void join_withdraw(struct item *item) {
         backoff(tries);
 }
 
+/* --- locks -------------------------------------------------------------------------------------------- */
+
+/* An unlock hands the lock to the waiter that it claims: it is the caller's when this has returned. */
+static int lock_attempt(struct item *item) {
+    return thrum_mutex_try_lock(item->object);
+}
+
+static int lock_enlist(struct item *item) {
+    return mutex_enlist(item->object, &item->waiter) ? 0 : EBUSY;
+}
+
+static void lock_withdraw(struct item *item) {
+    queue_leave(&((struct mutex *)item->object)->queue, &item->waiter);
+}
+
+static bool writes(const struct item *item) {
+    return what_of(item) == THRUM_WAIT_WRITE_LOCK;
+}
+
+static int rwlock_attempt(struct item *item) {
+    return writes(item) ? thrum_rwlock_try_write_lock(item->object)
+                        : thrum_rwlock_try_read_lock(item->object);
+}
+
+static int rwlock_enlist_item(struct item *item) {
+    return rwlock_enlist(item->object, &item->waiter, writes(item)) ? 0 : EBUSY;
+}
+
+static void rwlock_withdraw(struct item *item) {
+    rwlock_forget(item->object, &item->waiter, writes(item));
+}
+
+/* --- nothing ------------------------------------------------------------------------------------------ */
+
+static int none_attempt(struct item *item) {
+    (void)item;
+    return EBUSY;
+}
+
+static int none_enlist(struct item *item) {
+    (void)item;
+    return 0;
+}
+
+static void none_withdraw(struct item *item) {
+    (void)item;
+}
+
 /* --- all of them -------------------------------------------------------------------------------------- */
 
 static const struct kind kinds[] = {
@@ -200,6 +250,10 @@ static const struct kind kinds[] = {
     [THRUM_WAIT_SEND] = {send_attempt, channel_enlist, channel_withdraw, behind_channel},
     [THRUM_WAIT_RECEIVE] = {receive_attempt, channel_enlist, channel_withdraw, behind_channel},
     [THRUM_WAIT_JOIN] = {join_attempt, join_enlist, join_withdraw, behind_one},
+    [THRUM_WAIT_LOCK] = {lock_attempt, lock_enlist, lock_withdraw, behind_one},
+    [THRUM_WAIT_READ_LOCK] = {rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
+    [THRUM_WAIT_WRITE_LOCK] = {rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
+    [THRUM_WAIT_NONE] = {none_attempt, none_enlist, none_withdraw, behind_one},
 };
 
 #define KINDS (sizeof kinds / sizeof *kinds)
@@ -336,7 +390,15 @@ static bool are_known(const struct item *items, size_t count) {
         return false;
     for (size_t i = 0; i < count; i++)
         if (what_of(&items[i]) >= KINDS || (i > 0 && items[i].what & THRUM_WAIT_RANDOM) ||
-            items[i].object == NULL)
+            (items[i].object == NULL && what_of(&items[i]) != THRUM_WAIT_NONE))
+            return false;
+    return true;
+}
+
+/* Nothing could end the wait. */
+static bool are_none(const struct item *items, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (what_of(&items[i]) != THRUM_WAIT_NONE)
             return false;
     return true;
 }
@@ -348,6 +410,8 @@ int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t 
     while ((ready = attempt_all(items, count)) == NULL) {
         if (deadline == 0)
             return ETIMEDOUT;
+        if (deadline == TIMER_NEVER && are_none(items, count))
+            return EINVAL;
         if (first == NULL)
             first = put_in_order(items, count);
         int error = wait_once(first, deadline, &ready);

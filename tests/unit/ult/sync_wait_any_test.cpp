@@ -22,9 +22,9 @@ TEST_P(WaitAny, ChecksWhatItIsGiven) {
     thrum_event_t event = THRUM_EVENT_INITIALIZER;
     thrum_wait_t wait = item(THRUM_WAIT_EVENT, &event);
     EXPECT_EQ(thrum_wait_any(&wait, 0, kNever, nullptr), EINVAL);
-    wait.what = THRUM_WAIT_JOIN + 1;
+    wait.what = THRUM_WAIT_NONE + 1;
     EXPECT_EQ(thrum_wait_any(&wait, 1, kNever, nullptr), EINVAL);
-    for (uint32_t what = THRUM_WAIT_EVENT; what <= THRUM_WAIT_JOIN; what++) {
+    for (uint32_t what = THRUM_WAIT_EVENT; what < THRUM_WAIT_NONE; what++) {
         thrum_wait_t none = item(static_cast<thrum_wait_what>(what), nullptr);
         EXPECT_EQ(thrum_wait_any(&none, 1, 0, nullptr), EINVAL) << what;
     }
@@ -426,6 +426,163 @@ TEST_P(WaitAny, AnywhereIsForEachKind) {
     first_of(THRUM_WAIT_JOIN, thread, &content);
     EXPECT_EQ(content, &value);
     EXPECT_EQ(thrum_channel_destroy(&channel), 0);
+}
+
+// One that is switched off is as if it were not there, whatever its object is.
+TEST_P(WaitAny, NoneIsNeverReady) {
+    thrum_event_t set = THRUM_EVENT_INITIALIZER;
+    thrum_sem_t sem = THRUM_SEM_INITIALIZER(0);
+    thrum_event_set(&set);
+    thrum_wait_t waits[] = {item(THRUM_WAIT_NONE, &set), item(THRUM_WAIT_NONE, nullptr),
+                            item(THRUM_WAIT_SEM, &sem)};
+    size_t which = 9;
+    EXPECT_EQ(thrum_wait_any(waits, 2, kNever, &which), EINVAL) << "nothing could end this";
+    EXPECT_EQ(thrum_wait_any(waits, 2, 0, &which), ETIMEDOUT);
+    EXPECT_EQ(thrum_wait_any(waits, 2, in_us(100), &which), ETIMEDOUT);
+    waits[0].what |= THRUM_WAIT_RANDOM;
+    EXPECT_EQ(thrum_wait_any(waits, 3, in_us(100), &which), ETIMEDOUT);
+    Light poster([&] {
+        EXPECT_TRUE(eventually_waiting(sem, 1));
+        EXPECT_EQ(thrum_sem_post(&sem), 0);
+    });
+    EXPECT_EQ(thrum_wait_any(waits, 3, kNever, &which), 0);
+    EXPECT_EQ(which, 2U);
+}
+
+// Locks that are locked in the one and the same way, whichever they are.
+class Lock {
+  public:
+    explicit Lock(uint32_t what) : what_(what) {}
+    ~Lock() {
+        EXPECT_EQ(thrum_mutex_destroy(&mutex_), 0);
+        EXPECT_EQ(thrum_rwlock_destroy(&rwlock_), 0);
+    }
+    thrum_wait_t waiting() {
+        thrum_wait_t wait{};
+        wait.what = what_;
+        wait.object = what_ == THRUM_WAIT_LOCK ? static_cast<void *>(&mutex_) : &rwlock_;
+        return wait;
+    }
+    // As the thing that keeps a waiter out.
+    void lock() {
+        if (what_ == THRUM_WAIT_LOCK)
+            thrum_mutex_lock(&mutex_);
+        else if (what_ == THRUM_WAIT_READ_LOCK)
+            thrum_rwlock_write_lock(&rwlock_);
+        else
+            thrum_rwlock_read_lock(&rwlock_);
+    }
+    int unlock() {
+        return what_ == THRUM_WAIT_LOCK ? thrum_mutex_unlock(&mutex_) : thrum_rwlock_unlock(&rwlock_);
+    }
+    // Whether one that was locked by waiting() is.
+    bool keeps_out() {
+        const int error =
+            what_ == THRUM_WAIT_LOCK ? thrum_mutex_try_lock(&mutex_) : thrum_rwlock_try_write_lock(&rwlock_);
+        if (error == 0) {
+            EXPECT_EQ(unlock(), 0);
+        }
+        return error == EBUSY;
+    }
+    thrum_rwlock_t &rwlock() { return rwlock_; }
+
+  private:
+    uint32_t what_;
+    thrum_mutex_t mutex_ = THRUM_MUTEX_INITIALIZER;
+    thrum_rwlock_t rwlock_ = THRUM_RWLOCK_INITIALIZER;
+};
+
+TEST_P(WaitAny, LocksAreHandedOver) {
+    for (const uint32_t what : {THRUM_WAIT_LOCK, THRUM_WAIT_READ_LOCK, THRUM_WAIT_WRITE_LOCK}) {
+        for (int heavy : {0, 1}) {
+            Lock lock(what);
+            thrum_event_t never = THRUM_EVENT_INITIALIZER;
+            const auto wait = [&](int) {
+                thrum_wait_t waits[] = {item(THRUM_WAIT_EVENT, &never), lock.waiting()};
+                size_t which = 9;
+                EXPECT_EQ(thrum_wait_any(waits, 2, kNever, &which), 0);
+                EXPECT_EQ(which, 1U);
+                External other([&] { EXPECT_TRUE(lock.keeps_out()) << what; });
+                other.join();
+                EXPECT_EQ(lock.unlock(), 0);
+            };
+            wait(0); // it is free
+            lock.lock();
+            Light light([&] {
+                if (!heavy)
+                    wait(0);
+            });
+            Heavies external(heavy, wait);
+            EXPECT_TRUE(eventually_waiting(never, 1));
+            EXPECT_EQ(lock.unlock(), 0);
+        }
+    }
+}
+
+// Of the lock nothing is left where something else was ready, or the deadline came.
+TEST_P(WaitAny, LocksAreLeft) {
+    for (const uint32_t what : {THRUM_WAIT_LOCK, THRUM_WAIT_READ_LOCK, THRUM_WAIT_WRITE_LOCK}) {
+        Lock lock(what);
+        thrum_event_t event = THRUM_EVENT_INITIALIZER;
+        lock.lock();
+        Light light([&] {
+            thrum_wait_t waits[] = {lock.waiting(), item(THRUM_WAIT_EVENT, &event)};
+            size_t which = 9;
+            EXPECT_EQ(thrum_wait_any(waits, 1, in_us(100), &which), ETIMEDOUT);
+            EXPECT_EQ(thrum_wait_any(waits, 2, kNever, &which), 0);
+            EXPECT_EQ(which, 1U);
+        });
+        EXPECT_TRUE(eventually_waiting(event, 1));
+        std::unique_ptr<Light> reader; // waits for the writer that gives up
+        if (what == THRUM_WAIT_WRITE_LOCK)
+            reader = std::make_unique<Light>([&] {
+                thrum_rwlock_read_lock(&lock.rwlock());
+                EXPECT_EQ(thrum_rwlock_unlock(&lock.rwlock()), 0);
+            });
+        thrum_event_set(&event);
+        light.join();
+        reader.reset();
+        EXPECT_EQ(lock.unlock(), 0);
+        EXPECT_FALSE(lock.keeps_out());
+    }
+}
+
+// Two locks, each with an unguarded number, and permits: each wait takes one of the three, or none by its deadline.
+TEST_P(WaitAny, LocksExclude) {
+    thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+    thrum_rwlock_t rwlock = THRUM_RWLOCK_INITIALIZER;
+    thrum_sem_t sem = THRUM_SEM_INITIALIZER(1);
+    const int each = 400 / kStressDivisor;
+    int numbers[3] = {};
+    std::atomic<int> taken{0};
+    const auto work = [&](int seed) {
+        for (int i = 0; i < each; i++) {
+            thrum_wait_t waits[] = {item(THRUM_WAIT_LOCK, &mutex), item(THRUM_WAIT_WRITE_LOCK, &rwlock),
+                                    item(THRUM_WAIT_SEM, &sem)};
+            waits[0].what |= THRUM_WAIT_RANDOM;
+            size_t which = 9;
+            const int error = thrum_wait_any(waits, 3, (seed + i) % 7 == 0 ? in_us(20) : kNever, &which);
+            if (error == ETIMEDOUT)
+                continue;
+            EXPECT_EQ(error, 0);
+            taken++;
+            numbers[which]++;
+            if (i % 16 == 0)
+                thrum_yield();
+            EXPECT_EQ(which == 0   ? thrum_mutex_unlock(&mutex)
+                      : which == 1 ? thrum_rwlock_unlock(&rwlock)
+                                   : thrum_sem_post(&sem),
+                      0);
+        }
+    };
+    {
+        std::vector<Light> lights;
+        for (int i = 0; i < 6; i++)
+            lights.emplace_back([&work, i] { work(i); });
+        Heavies externals(2, work);
+    }
+    EXPECT_EQ(numbers[0] + numbers[1] + numbers[2], taken);
+    EXPECT_EQ(thrum_mutex_destroy(&mutex) | thrum_rwlock_destroy(&rwlock) | thrum_sem_destroy(&sem), 0);
 }
 
 ULT_OVER_WORKERS(WaitAny);
