@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reuse beside the alternatives that Dice and Kogan weigh against it: standby threads with a filler thread, standby
-// threads that each ending thread replaces, and fresh threads on cached stacks (THRUM_CACHE_MODE; src/kthread/mode.h).
+// threads that each ending thread replaces, and fresh threads on cached stacks (alternatives/mode.h: a library of their own).
 // All against libc alone, in turns. Threads that do nothing, and threads that compute for a while: the paper has found
 // nothing to gain by standby threads for the first, something for the second. One thread at a time per creator, and for
 // one creator also batches, larger than libc's own cache of stacks (40 MB).
@@ -100,11 +100,12 @@ struct Results {
 };
 
 std::vector<Mode> modes(const std::string &library) {
-    std::vector<Mode> list = {{"default", {}, false}};
-    for (const char *name : {"reuse", "standby", "standby-helping", "stacks"}) {
+    std::vector<Mode> list = {{"default", {}, false}, {"reuse", bench::Environment().preload(library), true}};
+    for (const char *name : {"standby", "standby-helping", "stacks"}) {
         bench::Environment environment;
-        environment.preload(library).set("THRUM_CACHE_MODE", name);
-        list.push_back({name, environment, std::string(name) == "reuse"});
+        environment.preload(bench::beside("programs/libthrum-alternatives.so"))
+            .set("THRUM_ALTERNATIVE", name);
+        list.push_back({name, environment, false});
     }
     return list;
 }

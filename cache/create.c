@@ -5,7 +5,7 @@
 
 #include "base/slab.h"
 #include "cache.h"
-#include "kthread/mode.h"
+#include "kthread/alternative.h"
 #include "os/lock.h"
 
 /* --- passed through ----------------------------------------------------------------------------------- */
@@ -69,6 +69,15 @@ void create_fork_child(void) {
     wrapped_slab.free = NULL; /* it may have been in the middle of a change */
 }
 
+/* By an alternative to reuse. Apart, so that the path of the others stays as it would be without. */
+__attribute__((noinline)) static int start_otherwise(const struct kthread_kind *kind, bool detached,
+                                                     pthread_t *handle, const pthread_attr_t *attributes,
+                                                     void *(*fn)(void *), void *arg) {
+    return kthread_alternative->start(kind, detached, fn, arg, handle)
+               ? 0
+               : pass(PASS_OFF, handle, attributes, fn, arg);
+}
+
 /* --- POSIX -------------------------------------------------------------------------------------------- */
 
 INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *restrict attributes,
@@ -79,10 +88,8 @@ INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *r
     enum counters_pass why = kind_of(attributes, &kind, &detached);
     if (why != PASS_NOT)
         return pass(why, handle, attributes, fn, arg);
-    if (!mode_reuses()) {
-        int error = mode_start(&kind, detached, fn, arg, handle);
-        return error == MODE_PASS ? pass(PASS_NOT_READY, handle, attributes, fn, arg) : error;
-    }
+    if (kthread_alternative != NULL)
+        return start_otherwise(&kind, detached, handle, attributes, fn, arg);
     int error = kthread_start(&kind, detached, fn, arg, handle);
     if (error != 0 && kind.user.low != NULL) /* libc maps nothing for it */
         return pass(PASS_STACK, handle, attributes, fn, arg);

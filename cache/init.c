@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "cache.h"
-#include "kthread/mode.h"
 #include "os/futex.h"
 #include "os/pressure.h"
 #include "os/syscall.h"
@@ -104,14 +103,6 @@ static uint64_t read_number(const char *name, uint64_t usual, uint64_t most, con
     return usual;
 }
 
-static void read_mode(void) {
-    const char *name = getenv("THRUM_CACHE_MODE");
-    if (name != NULL && *name != '\0' && !mode_choose(name))
-        complain("THRUM_CACHE_MODE", name, "expected reuse, standby, standby-helping or stacks", use_default);
-    mode_config.standby = read_number("THRUM_CACHE_STANDBY", STANDBY_USUAL, STANDBY_MOST,
-                                      "expected a number of threads from 0 to 1000");
-}
-
 static void read_total(void) {
     const char *path = getenv("THRUM_CACHE_TOTAL");
     int saved = errno;
@@ -151,7 +142,6 @@ static void read_environment(void) {
     if (kthread_config.watch_pressure)
         pressure_open();
     kthread_config.wipe_stack = read_switch("THRUM_CACHE_WIPE_STACK", false);
-    read_mode();
     read_total();
 #ifdef THRUM_DEBUG
     const char *rows = getenv("THRUM_SKIP");

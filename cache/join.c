@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "cache.h"
-#include "kthread/stack_cache.h"
 
 static struct kthread *ours(pthread_t handle) {
     return kthread_of_sigsafe(handle);
@@ -25,51 +24,37 @@ static void foreign_wait(pthread_t handle) {
         store_relaxed(&self->joins, handle);
 }
 
-/* libc has answered a join: its thread's stack may be one of stack_cache.h. */
-static int joined(struct stack_held held, int error) {
-    if (error == 0)
-        stack_cache_joined(held);
-    return error;
-}
-
 INTERPOSE int pthread_join(pthread_t handle, void **result) {
     struct kthread *thread = ours(handle);
     if (thread != NULL)
         return kthread_join(thread, result, KTHREAD_JOIN_WAIT, CLOCK_MONOTONIC, NULL);
     if (foreign_deadlock(handle))
         return EDEADLK;
-    struct stack_held held = stack_cache_hold(handle);
     foreign_wait(handle);
     int error = REAL(pthread_join)(handle, result);
     foreign_wait(0);
-    return joined(held, error);
+    return error;
 }
 
 INTERPOSE int pthread_tryjoin_np(pthread_t handle, void **result) {
     struct kthread *thread = ours(handle);
-    if (thread == NULL) {
-        struct stack_held held = stack_cache_hold(handle);
-        return joined(held, REAL(pthread_tryjoin_np)(handle, result));
-    }
+    if (thread == NULL)
+        return REAL(pthread_tryjoin_np)(handle, result);
     return kthread_join(thread, result, KTHREAD_JOIN_TRY, CLOCK_MONOTONIC, NULL);
 }
 
 INTERPOSE int pthread_timedjoin_np(pthread_t handle, void **result, const struct timespec *deadline) {
     struct kthread *thread = ours(handle);
-    if (thread == NULL) {
-        struct stack_held held = stack_cache_hold(handle);
-        return joined(held, REAL(pthread_timedjoin_np)(handle, result, deadline));
-    }
+    if (thread == NULL)
+        return REAL(pthread_timedjoin_np)(handle, result, deadline);
     return kthread_join(thread, result, KTHREAD_JOIN_WAIT, CLOCK_REALTIME, deadline);
 }
 
 INTERPOSE int pthread_clockjoin_np(pthread_t handle, void **result, clockid_t clock,
                                    const struct timespec *deadline) {
     struct kthread *thread = ours(handle);
-    if (thread == NULL) {
-        struct stack_held held = stack_cache_hold(handle);
-        return joined(held, REAL(pthread_clockjoin_np)(handle, result, clock, deadline));
-    }
+    if (thread == NULL)
+        return REAL(pthread_clockjoin_np)(handle, result, clock, deadline);
     if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
         return EINVAL;
     return kthread_join(thread, result, KTHREAD_JOIN_WAIT, clock, deadline);
@@ -77,13 +62,7 @@ INTERPOSE int pthread_clockjoin_np(pthread_t handle, void **result, clockid_t cl
 
 INTERPOSE int pthread_detach(pthread_t handle) {
     struct kthread *thread = ours(handle);
-    if (thread != NULL)
-        return kthread_detach(thread);
-    struct stack_held held = stack_cache_hold(handle);
-    int error = REAL(pthread_detach)(handle);
-    if (error == 0)
-        stack_cache_detached(held);
-    return error;
+    return thread != NULL ? kthread_detach(thread) : REAL(pthread_detach)(handle);
 }
 
 /* --- C11 ---------------------------------------------------------------------------------------------- */

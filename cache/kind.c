@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "cache.h"
-#include "kthread/mode.h"
 #include "unchanged.h"
 
 /* The attributes that a NULL stands for. They change only by pthread_setattr_default_np; `defaults_set` says
@@ -40,8 +39,8 @@ static bool has_sigmask(const pthread_attr_t *attributes) {
     return pthread_attr_getsigmask_np(attributes, &set) != PTHREAD_ATTR_NO_SIGMASK_NP;
 }
 
-/* libc keeps the stack's end and answers with end minus size; without a stack of the user's the end is 0. False: the
- * modes that do not reuse threads leave such a thread to libc. */
+/* libc keeps the stack's end and answers with end minus size; without a stack of the user's the end is 0. False: such a
+ * thread is left to libc. */
 static bool look_at_stack(const pthread_attr_t *attributes, struct kthread_kind *kind) {
     void *address = NULL;
     size_t size = 0;
@@ -50,7 +49,7 @@ static bool look_at_stack(const pthread_attr_t *attributes, struct kthread_kind 
     if ((uintptr_t)address + size == 0)
         return true;
     kthread_user_stack(kind, address, size);
-    return mode_reuses() && !skipped(ROW_ATTRIBUTES) && address != NULL && size >= (size_t)PTHREAD_STACK_MIN;
+    return !skipped(ROW_ATTRIBUTES) && address != NULL && size >= (size_t)PTHREAD_STACK_MIN;
 }
 
 static bool asks_for_own_scheduling(const pthread_attr_t *attributes) {

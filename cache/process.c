@@ -8,7 +8,6 @@
 #include <stdarg.h>
 
 #include "cache.h"
-#include "kthread/mode.h"
 #include "os/syscall.h"
 
 /* --- fork --------------------------------------------------------------------------------------------- */

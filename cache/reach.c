@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "cache.h"
-#include "kthread/stack_cache.h"
 #include "os/syscall.h"
 #include "unchanged.h"
 
@@ -187,8 +186,6 @@ INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
         pthread_attr_setstack(attributes, thread->user.low, thread->user.size);
         pthread_attr_setguardsize(attributes, thread->user.guard);
     }
-    if (error == 0 && thread == NULL)
-        stack_cache_attributes(handle, attributes);
     return error;
 }
 

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "cache.h"
+#include "kthread/alternative.h"
 
 struct real_functions real;
 
 static void *next(const char *name) {
-    return dlsym(RTLD_NEXT, name);
+    void *found = dlsym(RTLD_NEXT, name);
+    return kthread_alternative == NULL ? found : kthread_alternative->behind(name, found);
 }
 
 #define LOOK_UP(name) store_relaxed(&real.name, (__typeof__(real.name))next(#name));

@@ -35,24 +35,13 @@ constexpr Number kNumbers[] = {
     {"--trim-after", "THRUM_CACHE_TRIM_AFTER", "MS", 86400000,
      "Return an idle thread's stack memory to the kernel after MS\nmilliseconds (0: never, to 86400000; "
      "default 1000)"},
-    {"--standby", "THRUM_CACHE_STANDBY", "N", 1000,
-     "In the standby modes, keep at most N threads of each kind ready\n(0 to 1000; default 16)"},
 };
 
-constexpr const char *kMode = "THRUM_CACHE_MODE";
-constexpr const char *kModes[] = {"reuse", "standby", "standby-helping", "stacks"};
 constexpr const char *kPressure = "THRUM_CACHE_PRESSURE";
 constexpr const char *kWipeStack = "THRUM_CACHE_WIPE_STACK";
 constexpr const char *kSwitches[] = {"THRUM_CACHE", "THRUM_CACHE_VERBOSE", "THRUM_VERBOSE", kPressure,
                                      kWipeStack};
 constexpr const char *kSwitchValues[] = {"on", "off", "1", "0"};
-
-// `option` is what the user wrote: an option, or a variable.
-void check_mode(const std::string &option, const std::string &mode) {
-    if (std::find(std::begin(kModes), std::end(kModes), mode) == std::end(kModes))
-        throw Failure(kUsage,
-                      option + " takes reuse, standby, standby-helping or stacks, not '" + mode + "'");
-}
 
 void check_switch(const std::string &variable, const std::string &value) {
     if (std::find(std::begin(kSwitchValues), std::end(kSwitchValues), value) == std::end(kSwitchValues))
@@ -63,13 +52,6 @@ void check_switch(const std::string &variable, const std::string &value) {
 std::optional<std::string> variable(const char *name) {
     const char *value = std::getenv(name);
     return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
-}
-
-// --standby for a mode that has no such threads would be ignored without a word.
-void check_standby(const Command &command) {
-    const std::string mode = variable(kMode).value_or("reuse");
-    if (command.has("--standby") && mode != "standby" && mode != "standby-helping")
-        throw Failure(kUsage, "--standby needs --mode standby or --mode standby-helping, not " + mode);
 }
 
 } // namespace
@@ -114,8 +96,6 @@ void check_cache_environment() {
     for (const char *name : kSwitches)
         if (const auto value = variable(name))
             check_switch(name, *value);
-    if (const auto mode = variable(kMode))
-        check_mode(kMode, *mode);
 }
 
 std::vector<std::string> split(const std::string &list, const char *separators) {
@@ -130,7 +110,6 @@ std::vector<std::string> split(const std::string &list, const char *separators) 
 }
 
 std::vector<std::string> program_words(const Command &command, const std::vector<std::string> &behind_mark) {
-    check_standby(command);
     const std::vector<std::string> left = command.words();
     const std::string name = "thrum " + command.name();
     if (left.empty()) {
@@ -152,14 +131,6 @@ void add_cache_options(Command &command) {
                           whole_number(number.option, text, 0, number.most);
                           setenv(number.variable, text.c_str(), 1);
                       });
-    command.value("--mode", "MODE",
-                  std::string("How to make thread creation cheaper: reuse (default), "
-                              "standby,\nstandby-helping, stacks; see libthrum-cache(7)\n[") +
-                      kMode + "]",
-                  [](const std::string &mode) {
-                      check_mode("--mode", mode);
-                      setenv(kMode, mode.c_str(), 1);
-                  });
     command.flag("--pressure",
                  std::string("End all idle threads when memory is short (pressure stall information,\nread "
                              "once a second)\n[") +
@@ -175,7 +146,7 @@ void add_cache_options(Command &command) {
 bool has_cache_options(const Command &command) {
     return std::any_of(std::begin(kNumbers), std::end(kNumbers),
                        [&command](const Number &number) { return command.has(number.option); }) ||
-           command.has("--mode") || command.has("--pressure") || command.has("--wipe-stack");
+           command.has("--pressure") || command.has("--wipe-stack");
 }
 
 } // namespace thrum

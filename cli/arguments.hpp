@@ -13,7 +13,7 @@ class Command;
 
 // The program and its arguments. CLI11 hands back what it does not know from the words before "--":
 // unknown options, then everything from the program on. Only behind "--" may a program's name begin with a dash.
-// Throws Failure (2) where there is none, and for options that have no meaning together.
+// Throws Failure (2) where there is none.
 std::vector<std::string> program_words(const Command &command, const std::vector<std::string> &behind_mark);
 
 // Digits only, within these bounds: strtoul would take " +7", "-1" and "0x7" as well. Throws Failure (2).
@@ -33,7 +33,7 @@ void add_file(Command &command, const std::string &option, const std::string &he
 // library would complain of, in the program's stderr, and put its default in place of.
 void check_cache_environment();
 
-// --mode, --standby, --min-rest, --max-idle, --max-age, --thread-seconds, --trim-after, --pressure, --wipe-stack.
+// --min-rest, --max-idle, --max-age, --thread-seconds, --trim-after, --pressure, --wipe-stack.
 void add_cache_options(Command &command);
 // Is one of them on the command line?
 bool has_cache_options(const Command &command);

@@ -372,7 +372,7 @@ void compare(const Options &options, const std::vector<std::string> &words) {
     comparison.machine = this_machine();
     Comparer(options, comparison).compare();
 
-    Summary summary = summarize(comparison.pairs, comparison.variables);
+    Summary summary = summarize(comparison.pairs);
     summary.is_of_two = comparison.is_of_two();
     const Verdict verdict = judge(summary, comparison.load, comparison.machine.processors);
     if (page.wanted() && !comparison.pairs.empty())

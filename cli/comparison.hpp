@@ -63,11 +63,10 @@ struct Summary {
     std::optional<double> threads, created, reused;
     std::string
         not_reused; // the reasons with their numbers, medians over the runs: "cancelled 2, user stack 1"
-    bool reuses_threads = true; // what the cache does in its mode; else stacks alone
     std::vector<double> ratios; // of wall, pair by pair
     bool is_of_two = false;     // commands: sentences name B
 };
-Summary summarize(const std::vector<Pair> &pairs, const std::vector<std::string> &variables = {});
+Summary summarize(const std::vector<Pair> &pairs);
 Unit unit_of(const Row &times); // one for both arms
 // The kernel tells user and system time apart by where it finds a program at its ticks, 250 a second on many
 // machines: a short run has too few of them.

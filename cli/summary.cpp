@@ -94,10 +94,8 @@ bool kernel_share_is_known(const Summary &summary) {
            summary.cpu.arms[kWith].median >= kEnoughTicks;
 }
 
-Summary summarize(const std::vector<Pair> &pairs, const std::vector<std::string> &variables) {
+Summary summarize(const std::vector<Pair> &pairs) {
     Summary summary;
-    summary.reuses_threads =
-        std::find(variables.begin(), variables.end(), "THRUM_CACHE_MODE=stacks") == variables.end();
     summary.wall = row(pairs, [](const Run &run) { return run.wall; });
     summary.cpu = row(pairs, [](const Run &run) { return run.cpu(); });
     summary.kernel = row(pairs, [](const Run &run) { return run.system; });

@@ -59,8 +59,6 @@ std::string threads_line(const Summary &summary) {
     std::string line = "it creates " + counted(*summary.threads, "thread");
     if (summary.reused.value_or(0) >= 0.5)
         return line;
-    if (!summary.reuses_threads)
-        return line + ", and this mode reuses only their stacks";
     line += ", and none could be reused";
     return summary.not_reused.empty() ? line : line + " (" + summary.not_reused + ")";
 }

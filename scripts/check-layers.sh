@@ -65,10 +65,17 @@ if [[ -d abt ]]; then
     ! grep -nHE '^ *# *include *"' abt/*.[ch] | grep -vE '"(base/[a-z_]+|sched/front|thrum/[a-z]+|[a-z]+)\.h"' ||
         { echo "abt/ includes of libthrum only the public headers, sched/front.h and base/" >&2; exit 1; }
 fi
-! grep -nE '\<(__atomic_[a-z_]+|__sync_[a-z_]+|atomic_(thread|signal)_fence) *\(' "${files[@]}" abt/*.[ch] |
+# bench/alternatives is linked with the cache, from its layers.
+alternatives=()
+if [[ -d bench/alternatives ]]; then
+    alternatives=(bench/alternatives/*.[ch])
+    ! grep -nHE '^ *# *include *"' "${alternatives[@]}" | grep -vE '"((base|os|kthread)/[a-z_/]+|[a-z_]+)\.h"' ||
+        { echo "bench/alternatives/ includes of the core only base/, os/ and kthread/" >&2; exit 1; }
+fi
+! grep -nE '\<(__atomic_[a-z_]+|__sync_[a-z_]+|atomic_(thread|signal)_fence) *\(' "${files[@]}" abt/*.[ch] "${alternatives[@]}" |
     grep -vE '^src/base/atomic\.h:|std::atomic_' ||
     { echo "atomic operations and fences have names in src/base/atomic.h, with the memory order in them" >&2; exit 1; }
-! grep -nE '\<__(x86_64|amd64|i386|aarch64|arm|riscv|powerpc|s390x?)_*\>' "${files[@]}" abt/*.[ch] | grep -vE '^(src|cache|stat|cli)/arch/' ||
+! grep -nE '\<__(x86_64|amd64|i386|aarch64|arm|riscv|powerpc|s390x?)_*\>' "${files[@]}" abt/*.[ch] "${alternatives[@]}" | grep -vE '^(src|cache|stat|cli)/arch/' ||
     { echo "what depends on the CPU stands in the folder arch/<cpu>/ of src, cache, stat or cli (docs/internals/porting.md)" >&2; exit 1; }
 # A folder of a library is read as a whole: with more files than this it wants folders inside.
 printf '%s\n' "${files[@]}" | grep -E '^(src|cache|stat)/' | sed 's:/[^/]*$::' | sort | uniq -c | awk '$1 > 60 { print $2 ": " $1 " files"; bad++ } END { exit bad > 0 }' ||

@@ -18,7 +18,8 @@ suites_of() {
     while read -r file; do
         case $file in
             cli/* | stat/* | tests/unit/cli/* | tests/programs/*) echo cli ;;
-            cache/* | src/kthread/* | tests/unit/base/*) echo base ;;
+            cache/* | src/kthread/* | tests/unit/base/*) printf '%s\n' base alternatives ;;
+            bench/alternatives/*) printf '%s\n' alternatives bench ;;
             bench/* | examples/*) echo "${file%%/*}" ;;
             abt/* | tests/unit/abt/*) echo abt ;;
             src/* | include/* | tests/*) printf '%s\n' base ult abt ;;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make lint: clang-format (differences are errors), clang-tidy over what is delivered (src, cache,
-# cli), shellcheck. make format: lint.sh --format, which rewrites the files as clang-format wants them.
+# cli) and bench/alternatives, shellcheck. make format: lint.sh --format, which rewrites the files as clang-format wants them.
 # make check: lint.sh --changed, the same for the files that differ from the last commit, or that it changed where nothing
 # differs; a tool that is not installed is left out. With it goes the order of folders (check-layers.sh). All of them check the
 # words and links of the documents, and count dialect elsewhere, in the files at hand (check-docs.sh).
@@ -48,11 +48,11 @@ fi
 
 # The flags are those of a clang build of the debug preset, which need not be there: it reads no header that only a build makes.
 # The other architecture's files are not in it.
-mapfile -t tidy < <(find src cache cli -name '*.c' -o -name '*.cpp' | sort | only_changed)
+mapfile -t tidy < <(find src cache cli bench/alternatives/*.c -name '*.c' -o -name '*.cpp' | sort | only_changed)
 if ((${#tidy[@]})) && has clang-tidy && has clang; then
     cmake --preset clang -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
     mapfile -t tidy < <(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/lint/compile_commands.json |
-        grep -E "^$PWD/(src|cache|cli)/.*\.(c|cpp)$" | sort -u | only_changed)
+        grep -E "^$PWD/((src|cache|cli)/.*\.(c|cpp)|bench/alternatives/[a-z_]*\.c)$" | sort -u | only_changed)
     echo "clang-tidy: ${#tidy[@]} files"
     # One file a run: what this version remembers of a file's va_lists misleads it in the next.
     printf '%s\0' "${tidy[@]}" |

@@ -48,8 +48,7 @@ extern "C" {
     X(SIGMASK, "signal mask attribute")                                                                      \
     X(LINEAGE, "creator of unknown lineage")                                                                 \
     X(MEMORY, "no memory for a descriptor")                                                                  \
-    X(OFF, "cache off")                                                                                      \
-    X(NOT_READY, "no thread or stack stood by")
+    X(OFF, "cache off")
 
 struct thrum_cache_counters {
     uint32_t version;   /* THRUM_CACHE_COUNTERS_VERSION */

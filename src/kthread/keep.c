@@ -16,12 +16,12 @@
  */
 #include "base/atomic.h"
 #include "base/rows.h"
+#include "kthread/alternative.h"
 #include "kthread/counters.h"
 #include "kthread/gate.h"
 #include "kthread/idle.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
-#include "kthread/mode.h"
 #include "kthread/retain.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -219,7 +219,8 @@ static void await_departures(void) {
 void kthread_before_copy(void) {
     fetch_add_seq_cst(&copies, 1);
     await_departures();
-    mode_before_copy();
+    if (kthread_alternative != NULL)
+        kthread_alternative->before_copy();
 }
 
 /* 0 in a fork's child, where a handler that interrupted the copier had forked. */
@@ -270,7 +271,7 @@ static unsigned expel_ended(void) {
 /* All are told before the first is waited for. Idle ones first, as in tests/model/handoff.pml. */
 unsigned kthread_cull(void) {
     struct kthread *first = NULL, *thread;
-    unsigned count = 0, others = mode_cull();
+    unsigned count = 0, others = kthread_alternative == NULL ? 0 : kthread_alternative->cull();
     while ((thread = idle_pop_any()) != NULL) {
         thread->next_idle = first;
         first = thread;
@@ -351,6 +352,7 @@ void kthread_fork_child(bool by_main) {
     departures_fork_child();
     because_fork_child();
     registry_fork_child(self);
-    mode_fork_child();
+    if (kthread_alternative != NULL)
+        kthread_alternative->fork_child();
     counters_fork_child(self != NULL);
 }

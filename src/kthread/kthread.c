@@ -32,7 +32,6 @@
 #include "kthread/internal.h"
 #include "kthread/libc.h"
 #include "kthread/retain.h"
-#include "kthread/standby.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/ticks.h"
@@ -52,7 +51,6 @@ bool kthread_init(void) {
     store_relaxed(&mark_distance, (char *)&marked - (char *)pthread_self());
     creator_init();
     registry_init();
-    standby_init();
     place_init();
     keys_init();
     tls_module_seen = site_module_seen;

@@ -85,7 +85,6 @@ TEST(Compare, ABadValueInTheEnvironmentIsRefused) {
     for (const auto &[entry, takes] :
          {std::pair{std::pair{"THRUM_CACHE_MAX_IDLE", "bogus"}, "a whole number from 0 to 1000000"},
           {{"THRUM_CACHE_MIN_REST", "-1"}, "a whole number from 0 to 3600000"},
-          {{"THRUM_CACHE_MODE", "q"}, "reuse, standby, standby-helping or stacks"},
           {{"THRUM_CACHE", "foo"}, "on or off (or 1 or 0)"},
           {{"THRUM_CACHE_PRESSURE", "yes"}, "on or off (or 1 or 0)"}}) {
         const Ended ended = compare({"-n", "1", "--", "/bin/true"}, with({entry}), mine);
@@ -339,7 +338,7 @@ TEST(Compare, TwoCommandsThatCannotBeCompared) {
     for (const Words &words :
          {Words{"--", kProbe, "--vs"}, Words{"--vs", kProbe}, Words{"--", "--vs", kProbe}})
         expect_refused(compare(words), 2, usage);
-    expect_refused(compare({"--mode", "stacks", "--", kProbe, "--vs", kProbe}), 2,
+    expect_refused(compare({"--max-idle", "8", "--", kProbe, "--vs", kProbe}), 2,
                    "with --vs both commands run as they are, without the cache, so that options of the cache "
                    "have no effect; thrum run may be a part of a command");
     expect_refused(compare({"--", kProbe, "--vs", "/nowhere"}), 127, "/nowhere: No such file or directory");

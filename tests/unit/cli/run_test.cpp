@@ -113,20 +113,6 @@ TEST(Run, OptionsBecomeVariables) {
         << "the last of two counts";
 }
 
-TEST(Run, Modes) {
-    for (const char *mode : {"reuse", "standby", "standby-helping", "stacks"})
-        EXPECT_EQ(
-            place().run({"--mode", "reuse", "--mode", mode, "--", kProbe, "env", "THRUM_CACHE_MODE"}).out,
-            std::string("THRUM_CACHE_MODE=") + mode + "\n");
-    for (const char *mode : {"standby", "standby-helping"})
-        EXPECT_EQ(
-            place().run({"--mode", mode, "--standby", "7", "--", kProbe, "env", "THRUM_CACHE_STANDBY"}).out,
-            "THRUM_CACHE_STANDBY=7\n");
-    const World standby = with({{"THRUM_CACHE_MODE", "standby"}});
-    EXPECT_EQ(place().run({"--standby", "7", "--", kProbe, "env", "THRUM_CACHE_STANDBY"}, standby).out,
-              "THRUM_CACHE_STANDBY=7\n");
-}
-
 TEST(Run, Retention) {
     EXPECT_EQ(place()
                   .run({"--max-age", "1", "--thread-seconds", "2", "--trim-after", "3", "--pressure", "--",

@@ -55,11 +55,8 @@ const Wrong kWrong[] = {
      "thrum run: --max-idle takes a whole number from 0 to 1000000, not '0x10'"},
     {{"run", "--max-idle", " 7", "true"},
      "thrum run: --max-idle takes a whole number from 0 to 1000000, not ' 7'"},
-    {{"run", "--mode", "bogus", "true"},
-     "thrum run: --mode takes reuse, standby, standby-helping or stacks, not 'bogus'"},
-    {{"run", "--mode"}, "thrum run: --mode needs a value; see thrum run --help"},
-    {{"run", "--standby", "1001", "true"},
-     "thrum run: --standby takes a whole number from 0 to 1000, not '1001'"},
+    {{"run", "--max-idle"}, "thrum run: --max-idle needs a value; see thrum run --help"},
+    {{"run", "--mode", "stacks", "true"}, "thrum run: unknown option '--mode'; see thrum run --help"},
     {{"compare"}, "thrum compare: missing program: thrum compare [OPTIONS] -- PROG ARGS..."},
     {{"compare", "--json", "--"}, "thrum compare: missing program: thrum compare [OPTIONS] -- PROG ARGS..."},
     {{"compare", "--bogus", "true"}, "thrum compare: unknown option '--bogus'; see thrum compare --help"},
@@ -79,10 +76,6 @@ const Wrong kWrong[] = {
      "thrum compare: --timeout takes seconds from 0.001 to 86400, not ''"},
     {{"compare", "--html", "", "true"}, "thrum compare: --html takes a file name, not ''"},
     {{"compare", "--input", "", "true"}, "thrum compare: --input takes a file name, not ''"},
-    {{"compare", "--mode", "stacks", "--standby", "4", "true"},
-     "thrum compare: --standby needs --mode standby or --mode standby-helping, not stacks"},
-    {{"run", "--standby", "4", "true"},
-     "thrum run: --standby needs --mode standby or --mode standby-helping, not reuse"},
     {{"compare", "--warmup", "101", "true"},
      "thrum compare: --warmup takes a whole number from 0 to 100, not '101'"},
     {{"compare", "--timeout", "0", "true"},
@@ -173,28 +166,11 @@ TEST(Usage, HelpOfACommandIsTheSameEitherWay) {
 
 TEST(Usage, HelpOfRunNamesEveryOptionAndItsVariable) {
     const std::string help = thrum({"help", "run"}).out;
-    for (const char *word : {"--verbose",
-                             "--wipe-stack",
-                             "--off",
-                             "--min-rest",
-                             "--max-idle",
-                             "--mode",
-                             "--standby",
-                             "--max-age",
-                             "--thread-seconds",
-                             "--trim-after",
-                             "--pressure",
-                             "THRUM_CACHE_MAX_AGE",
-                             "THRUM_CACHE_THREAD_SECONDS",
-                             "THRUM_CACHE_TRIM_AFTER",
-                             "THRUM_CACHE_PRESSURE",
-                             "THRUM_CACHE_VERBOSE",
-                             "THRUM_CACHE_MODE",
-                             "THRUM_CACHE_STANDBY",
-                             "THRUM_CACHE_WIPE_STACK",
-                             "THRUM_CACHE=off",
-                             "THRUM_CACHE_MIN_REST",
-                             "THRUM_CACHE_MAX_IDLE"})
+    for (const char *word :
+         {"--verbose", "--wipe-stack", "--off", "--min-rest", "--max-idle", "--max-age", "--thread-seconds",
+          "--trim-after", "--pressure", "THRUM_CACHE_MAX_AGE", "THRUM_CACHE_THREAD_SECONDS",
+          "THRUM_CACHE_TRIM_AFTER", "THRUM_CACHE_PRESSURE", "THRUM_CACHE_VERBOSE", "THRUM_CACHE_WIPE_STACK",
+          "THRUM_CACHE=off", "THRUM_CACHE_MIN_REST", "THRUM_CACHE_MAX_IDLE"})
         EXPECT_NE(help.find(word), std::string::npos) << word;
 }
 

@@ -159,13 +159,6 @@ TEST(Verdict, OnlyWhereTheRunsWereHindered) {
     }
 }
 
-// Stacks are reused in that mode, and threads are not to be.
-TEST(Verdict, AModeThatReusesStacksIsNotBlamedForThreads) {
-    const std::vector<Pair> list = pairs(around(0.8, 0.02), {50, 0, 0});
-    const Verdict verdict = judge(thrum::summarize(list, {"THRUM_CACHE_MODE=stacks"}), load(0), 2);
-    EXPECT_EQ(verdict.line, "slower: 1.25x (it creates 50 threads, and this mode reuses only their stacks)");
-}
-
 TEST(Verdict, CpuTimeIsMentionedWhereItDiffers) {
     EXPECT_EQ(noted(judged(pairs(around(1, 0.01), {}, 1, 2))), "CPU time: 2.0x less (2.0x to 2.0x)\n");
     EXPECT_EQ(noted(judged(pairs(around(1, 0.01), {}, 1, 0.8))),

@@ -105,7 +105,7 @@ static inline const volatile struct thrum_cache_counters *loaded_counters(void) 
     return (const volatile struct thrum_cache_counters *)dlsym(RTLD_DEFAULT, "thrum_cache_counters");
 }
 
-// With THRUM_ROW_MODE=<a mode of THRUM_CACHE_MODE that does not reuse threads> set, a program must behave exactly as
+// With THRUM_ROW_MODE=<a mode of bench/alternatives, none of which reuses threads> set, a program must behave exactly as
 // without thrum: nothing that is said below of reuse is expected, and everything for which glibc is the oracle is.
 // Only that the library is loaded is checked; that it made threads is checked by mode.c.
 static inline int mode_reuses(void) {

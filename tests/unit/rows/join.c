@@ -157,7 +157,7 @@ static void woken_by_the_end(void) {
         if (i % 3 == 2)
             CHECK_OK(pthread_clockjoin_np(thread, &result, CLOCK_MONOTONIC, &later_monotonic));
         CHECK_EQ((intptr_t)result, i);
-        CHECK(now_ms() - start < 4000, "the end woke nobody");
+        CHECK(now_ms() - start < 4000, "the end woke no joiner");
     }
 }
 
@@ -447,10 +447,10 @@ static void check_race(const struct race *race) {
               strerror(error));
         winners += error == 0;
     }
-    CHECK(winners > 0, "nobody has joined or detached the thread");
+    CHECK(winners > 0, "no rival has joined or detached the thread");
 }
 static void one_has_it(void) {
-    // Detaching is libc's in the other modes, and glibc's pthread_detach (at least to 2.36) looks at the thread again when
+    // Detaching is libc's under bench/alternatives, and glibc's pthread_detach (at least to 2.36) looks at the thread again when
     // it has let it go (its bug 19951). Where many threads end, as with helpers, that memory may be gone: seen once in
     // thousands of runs.
     if (!mode_reuses())

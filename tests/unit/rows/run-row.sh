@@ -6,8 +6,9 @@
 #   run-row.sh plain   ROW LIBRARY PROGRAM...   without thrum: every case passes (glibc is the oracle)
 #   run-row.sh thrum   ROW LIBRARY PROGRAM...   under the cache: every case passes
 #   run-row.sh skipped ROW LIBRARY PROGRAM...   under the cache with THRUM_SKIP=ROW: the cases marked so fail
-#   run-row.sh MODE    ROW LIBRARY PROGRAM...   under the library with THRUM_CACHE_MODE=MODE (standby, standby-helping,
-#                                               stacks): every case passes as in plain, see THRUM_ROW_MODE in check.h
+#   run-row.sh MODE    ROW LIBRARY PROGRAM...   under bench/alternatives' library with THRUM_ALTERNATIVE=MODE (standby,
+#                                               standby-helping, stacks): every case passes as in plain, see THRUM_ROW_MODE in
+#                                               check.h
 #
 # A case fails by exit code, by signal, or by not ending in time. Exit code 77 (cannot run here) of all that would
 # have to run makes the whole run 77. Exit code 79 (the premise of the test does not hold: cache not loaded, no reuse)
@@ -17,7 +18,7 @@ set -u
 mode=$1 row=$2 library=$3
 shift 3
 
-unset "${!THRUM_CACHE_@}" THRUM_VERBOSE THRUM_SKIP THRUM_DEBUG_MISSING LD_PRELOAD
+unset "${!THRUM_CACHE_@}" "${!THRUM_ALTERNATIVE@}" THRUM_VERBOSE THRUM_SKIP THRUM_DEBUG_MISSING LD_PRELOAD
 ulimit -c 0
 limit=30
 environment=()
@@ -30,7 +31,7 @@ case $mode in
     environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_SKIP=$row" THRUM_CACHE_MAX_AGE=0)
     ;;
   standby | standby-helping | stacks)
-    environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_ROW_MODE=$mode" "THRUM_CACHE_MODE=$mode")
+    environment=("LD_PRELOAD=$library" THRUM_ROW_EXPECTED=1 "THRUM_ROW_MODE=$mode" "THRUM_ALTERNATIVE=$mode")
     ;;
   *)
     echo "run-row.sh: mode is plain, thrum, skipped, standby, standby-helping or stacks, not '$mode'" >&2

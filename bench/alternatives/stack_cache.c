@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See stack_cache.h. */
-#include "kthread/stack_cache.h"
+#include "stack_cache.h"
 
 #include <errno.h>
 #include <string.h>
@@ -341,23 +341,23 @@ static bool is_served(const struct kthread_kind *kind) {
            !load_relaxed(&kthread_config.memory_limited) && stacks_are_plain();
 }
 
-int stack_cache_start(const struct kthread_kind *asked, bool detached, void *(*fn)(void *), void *arg,
-                      pthread_t *handle) {
+bool stack_cache_start(const struct kthread_kind *asked, bool detached, void *(*fn)(void *), void *arg,
+                       pthread_t *handle) {
     const struct kthread_kind roomy = {kthread_stack_size(asked), asked->guard_size, asked->lineage,
                                        asked->user},
                               *kind = &roomy;
     struct stack_block *block = is_served(kind) ? take(kind, detached) : NULL;
     if (block == NULL)
-        return MODE_PASS;
+        return false;
     block->fn = fn;
     block->arg = arg;
     block->lineage = kind->lineage;
     if (create_on(block, kind->stack_size, detached, handle) != 0) {
         put_back(block, detached);
-        return MODE_PASS;
+        return false;
     }
     counters_count(&thrum_cache_counters.created);
-    return 0;
+    return true;
 }
 
 /* --- after libc's join and detach ------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The modes that do not reuse threads (THRUM_CACHE_MODE): that they are at work, what in them is not as without thrum,
+// The modes of libthrum-alternatives.so (THRUM_ALTERNATIVE): that they are at work, what in them is not as without thrum,
 // and what could go wrong in them only. run-row.sh sets THRUM_ROW_MODE; all else is in the other rows' programs.
 #include <ctype.h>
 #include <dirent.h>
@@ -316,13 +316,17 @@ static void deep_stacks_are_given_back(void) {
 
 // Environment: a wrong value is one line, and the default.
 static void wrong_mode(void) {
-    check_with_env("THRUM_CACHE_MODE", "bogus");
-    run_thread(do_nothing, NULL);
-    run_thread(do_nothing, NULL);
-    CHECK_EQ(loaded_counters()->reused, 1);
+    check_with_env("THRUM_ALTERNATIVE", "bogus");
+    served();
+    wait_until_ready(1);
+    CHECK(kernel_threads() > 1, "no thread stands by");
+}
+static void wrong_number(void) {
+    check_with_env("THRUM_ALTERNATIVE_STANDBY", "-1");
+    served();
 }
 static void none_stand_by(void) {
-    check_with_env("THRUM_CACHE_STANDBY", "0");
+    check_with_env("THRUM_ALTERNATIVE_STANDBY", "0");
     run_some(5);
     if (!mode_is("stacks"))
         CHECK_EQ(created(), 0);
@@ -347,6 +351,7 @@ static const struct check_case cases[] = {
     {"many_kinds", many_kinds, HOLDS_WHEN_SKIPPED},
     {"deep_stacks_are_given_back", deep_stacks_are_given_back, HOLDS_WHEN_SKIPPED},
     {"wrong_mode", wrong_mode, HOLDS_WHEN_SKIPPED},
+    {"wrong_number", wrong_number, HOLDS_WHEN_SKIPPED},
     {"none_stand_by", none_stand_by, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)

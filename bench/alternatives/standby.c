@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See standby.h. */
-#include "kthread/standby.h"
+#include "standby.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -52,11 +52,6 @@ static struct {
     pid_t filler_tid; /* its own note */
     uint64_t filler_lineage;
 } pool = {.slab = SLAB_INIT(struct standby)};
-
-/* A descriptor's masks stand behind it. */
-void standby_init(void) {
-    pool.slab.object_size = SLAB_SIZE(sizeof(struct standby)) + creator_masks_size();
-}
 
 static bool same_kind(const struct kthread_kind *a, const struct kthread_kind *b) {
     return a->stack_size == b->stack_size && a->guard_size == b->guard_size && a->lineage == b->lineage;
@@ -177,6 +172,8 @@ static void *standby_main(void *argument) {
 
 static struct standby *new_descriptor(const struct kthread_kind *kind) {
     lock_acquire(&pool.lock);
+    pool.slab.object_size =
+        SLAB_SIZE(sizeof(struct standby)) + creator_masks_size(); /* behind it; always the same */
     struct standby *standby = slab_alloc_locked(&pool.slab);
     lock_release(&pool.lock);
     if (standby == NULL)
@@ -263,21 +260,21 @@ static void help(struct kthread_kind kind) {
 }
 
 /* None stood by: a new thread that has its job from the start, but will help at its end. */
-static int start_helper(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
-                        void *arg, pthread_t *handle) {
+static bool start_helper(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
+                         void *arg, pthread_t *handle) {
     struct standby *standby = new_descriptor(kind);
     if (standby == NULL)
-        return MODE_PASS;
+        return false;
     standby->creator.mask = mask;
     standby->fn = fn;
     standby->arg = arg;
     standby->post = POST_JOB;
     if (create(handle, kind, detached, standby_main, standby) != 0) {
         free_descriptor(standby);
-        return MODE_PASS;
+        return false;
     }
-    counters_passed(PASS_NOT_READY);
-    return 0;
+    counters_passed(PASS_OFF);
+    return true;
 }
 
 /* --- STANDBY: the filler -------------------------------------------------------------------------------- */
@@ -429,26 +426,24 @@ static void hand_over(struct standby *standby, sigbits mask, bool detached, void
     post(standby, POST_JOB);
 }
 
-static int start(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *), void *arg,
-                 pthread_t *handle) {
+static bool start(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
+                  void *arg, pthread_t *handle) {
     if (!is_served(kind))
-        return MODE_PASS;
+        return false;
     struct standby *standby = take(kind);
     if (standby != NULL) {
         hand_over(standby, mask, detached, fn, arg, handle);
-        return 0;
+        return true;
     }
-    if (mode_config.mode == MODE_STANDBY_HELPING)
-        return start_helper(kind, mask, detached, fn, arg, handle);
-    return MODE_PASS;
+    return mode_config.mode == MODE_STANDBY_HELPING && start_helper(kind, mask, detached, fn, arg, handle);
 }
 
-int standby_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
-                  pthread_t *handle) {
+bool standby_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
+                   pthread_t *handle) {
     sigbits mask = signals_mask_set(SIGBITS_ALL & ~SIGBITS_LIBC);
-    int error = start(kind, mask, detached, fn, arg, handle);
+    bool served = start(kind, mask, detached, fn, arg, handle);
     signals_mask_set(mask);
-    return error;
+    return served;
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------- */

@@ -31,16 +31,14 @@
  *
  * fork: the child begins with an empty pool and no filler, and forgets the descriptors (keep.c says why). exit: nothing
  * is done, as with idle threads. */
-#ifndef THRUM_KTHREAD_STANDBY_H
-#define THRUM_KTHREAD_STANDBY_H
+#ifndef THRUM_ALTERNATIVES_STANDBY_H
+#define THRUM_ALTERNATIVES_STANDBY_H
 
-#include "kthread/mode.h"
+#include "mode.h"
 
-void standby_init(void); /* after creator_init, before the first thread */
-
-/* 0 or MODE_PASS. */
-int standby_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
-                  pthread_t *handle);
+/* As alternative.h says of `start`. */
+bool standby_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
+                   pthread_t *handle);
 
 /* Ends the filler and all that stand by, and waits until the kernel has let go of them. How many threads there were.
  * The next creation begins anew. */

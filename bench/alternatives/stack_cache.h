@@ -31,14 +31,14 @@
  * start, this mode stands aside; a module that asks for it later, by dlopen, is not seen); a join or detach that does
  * not come through the interposed functions loses the block for good. In a fork's child all blocks stay as they are,
  * forgotten; new ones come from new arenas. */
-#ifndef THRUM_KTHREAD_STACK_CACHE_H
-#define THRUM_KTHREAD_STACK_CACHE_H
+#ifndef THRUM_ALTERNATIVES_STACK_CACHE_H
+#define THRUM_ALTERNATIVES_STACK_CACHE_H
 
-#include "kthread/mode.h"
+#include "mode.h"
 
-/* 0 or MODE_PASS. */
-int stack_cache_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
-                      pthread_t *handle);
+/* As alternative.h says of `start`. */
+bool stack_cache_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
+                       pthread_t *handle);
 
 /* The stack behind a handle, for after a join or detach. `block` is NULL if the stack is not of ours; the handle must
  * be valid. The other two do nothing then. */

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kthread/mode, standby and stack_cache, without any preloading: pthread_join and pthread_detach here are libc's, and
-// the tests say to stack_cache what the front end would.
+// The alternatives without any preloading: where the front end would call libc's pthread_join, the tests call the function that
+// stands behind it.
 #include <sys/mman.h>
 
 #include "layer.hpp"
 
 extern "C" {
-#include "kthread/mode.h"
-#include "kthread/stack_cache.h"
-#include "kthread/standby.h"
+#include "behind.h"
+#include "kthread/alternative.h"
+#include "mode.h"
+#include "stack_cache.h"
+#include "standby.h"
 }
 
 namespace {
@@ -46,13 +48,18 @@ class Mode : public testing::Test {
         mode_config.standby = standby;
     }
 
+    // The function that the front end calls for one of libc's.
+    template <class Function>
+    static Function *behind_of(const char *name, Function *function) {
+        return reinterpret_cast<Function *>(
+            kthread_alternative->behind(name, reinterpret_cast<void *>(function)));
+    }
+
     // As the front end does: by the mode, or by libc.
     static bool create(pthread_t *handle, void *(*fn)(void *), void *argument, bool detached = false,
                        const kthread_kind &kind = kKind) {
-        const int error = mode_start(&kind, detached, fn, argument, handle);
-        if (error == 0)
+        if (kthread_alternative->start(&kind, detached, fn, argument, handle))
             return true;
-        EXPECT_EQ(error, MODE_PASS);
         EXPECT_EQ(pthread_create(handle, nullptr, fn, argument), 0);
         if (detached)
             pthread_detach(*handle);
@@ -60,9 +67,7 @@ class Mode : public testing::Test {
     }
 
     static void join(pthread_t handle) {
-        const stack_held held = stack_cache_hold(handle);
-        ASSERT_EQ(pthread_join(handle, nullptr), 0);
-        stack_cache_joined(held);
+        ASSERT_EQ(behind_of("pthread_join", pthread_join)(handle, nullptr), 0);
     }
 
     // Creates and joins; whether the mode did it.
@@ -85,15 +90,14 @@ class Mode : public testing::Test {
 };
 
 TEST_F(Mode, Names) {
-    for (const char *name : {"standby", "standby-helping", "stacks"}) {
-        EXPECT_TRUE(mode_choose(name));
-        EXPECT_FALSE(mode_reuses());
-    }
-    EXPECT_TRUE(mode_choose("reuse"));
-    EXPECT_TRUE(mode_reuses());
-    for (const char *name : {"", "Reuse", "standby ", "stack"})
+    EXPECT_TRUE(mode_choose("standby"));
+    EXPECT_EQ(mode_config.mode, MODE_STANDBY);
+    EXPECT_TRUE(mode_choose("standby-helping"));
+    EXPECT_EQ(mode_config.mode, MODE_STANDBY_HELPING);
+    EXPECT_TRUE(mode_choose("stacks"));
+    for (const char *name : {"", "reuse", "Standby", "standby ", "stack"})
         EXPECT_FALSE(mode_choose(name)) << name;
-    EXPECT_TRUE(mode_reuses());
+    EXPECT_EQ(mode_config.mode, MODE_STACKS);
 }
 
 // --- standby ---------------------------------------------------------------------------------------------------
@@ -378,9 +382,7 @@ TEST_F(ModeStacks, OfADetachedThreadIsNotUsedWhileItRuns) {
     };
     pthread_t handle;
     EXPECT_TRUE(create(&handle, run_job, &hold));
-    const stack_held held = stack_cache_hold(handle);
-    ASSERT_EQ(pthread_detach(handle), 0);
-    stack_cache_detached(held);
+    ASSERT_EQ(behind_of("pthread_detach", pthread_detach)(handle), 0);
     EXPECT_TRUE(eventually([&] { return there.load(); }));
     for (int i = 0; i < 20; i++)
         run([&] { EXPECT_GT(labs(address_in_thread() - theirs), static_cast<long>(kStackSize / 2)); });
@@ -408,8 +410,7 @@ TEST_F(ModeStacks, SizeAndGuardAreWhatWasAskedFor) {
                 pthread_attr_t attributes;
                 void *low;
                 size_t size, guard_size;
-                pthread_getattr_np(pthread_self(), &attributes);
-                stack_cache_attributes(pthread_self(), &attributes);
+                behind_of("pthread_getattr_np", pthread_getattr_np)(pthread_self(), &attributes);
                 pthread_attr_getstack(&attributes, &low, &size);
                 pthread_attr_getguardsize(&attributes, &guard_size);
                 pthread_attr_destroy(&attributes);
@@ -444,10 +445,10 @@ TEST_F(ModeStacks, NoMoreThanAllowedAreKept) {
 TEST_F(ModeStacks, AFailedCreationGivesItsStackBack) {
     faults.create.next(1, EAGAIN);
     pthread_t handle;
-    EXPECT_EQ(mode_start(&kKind, false, return_at_once, nullptr, &handle), MODE_PASS);
+    EXPECT_FALSE(mode_start(&kKind, false, return_at_once, nullptr, &handle));
     EXPECT_EQ(stack_cache_free(&kKind), 1u);
     faults.create.next(1, EAGAIN);
-    EXPECT_EQ(mode_start(&kKind, true, return_at_once, nullptr, &handle), MODE_PASS);
+    EXPECT_FALSE(mode_start(&kKind, true, return_at_once, nullptr, &handle));
     EXPECT_EQ(stack_cache_free(&kKind), 1u);
     faults_clear();
     EXPECT_TRUE(run());
@@ -458,6 +459,53 @@ TEST_F(ModeStacks, WhatIsNotOfPagesIsLeftToLibc) {
     EXPECT_FALSE(run([] {}, kthread_kind{kStackSize, kGuardSize + 64, 0, {}}));
     kthread_config.memory_limited = true;
     EXPECT_FALSE(run());
+}
+
+TEST_F(ModeStacks, EveryJoinFreesTheStack) {
+    const timespec past{0, 0}, future{std::time(nullptr) + 60, 0};
+    const auto tryjoin = behind_of("pthread_tryjoin_np", pthread_tryjoin_np);
+    const auto timedjoin = behind_of("pthread_timedjoin_np", pthread_timedjoin_np);
+    const auto clockjoin = behind_of("pthread_clockjoin_np", pthread_clockjoin_np);
+    std::atomic<bool> end{false};
+    Job hold = [&] { eventually([&] { return end.load(); }); };
+    using Join = std::function<int(pthread_t)>;
+    for (const Join &finish :
+         {Join([&](pthread_t thread) { return timedjoin(thread, nullptr, &future); }),
+          Join([&](pthread_t thread) { return clockjoin(thread, nullptr, CLOCK_REALTIME, &future); }),
+          Join([&](pthread_t thread) {
+              EXPECT_TRUE(eventually([&] { return tryjoin(thread, nullptr) == 0; }));
+              return 0;
+          })}) {
+        pthread_t handle;
+        end = false;
+        EXPECT_TRUE(create(&handle, run_job, &hold));
+        EXPECT_EQ(tryjoin(handle, nullptr), EBUSY);
+        EXPECT_EQ(timedjoin(handle, nullptr, &past), ETIMEDOUT);
+        EXPECT_EQ(clockjoin(handle, nullptr, CLOCK_REALTIME, &past), ETIMEDOUT);
+        EXPECT_EQ(stack_cache_free(&kKind), 0u) << "it is not joined yet";
+        end = true;
+        EXPECT_EQ(finish(handle), 0);
+        EXPECT_EQ(stack_cache_free(&kKind), 1u);
+    }
+    EXPECT_EQ(made(), 1u);
+}
+
+TEST_F(Mode, OtherFunctionsOfLibcAreCalledDirectly) {
+    EXPECT_EQ(behind_of("pthread_kill", pthread_kill), pthread_kill);
+    EXPECT_EQ(behind_of("pthread_join_np", pthread_join), pthread_join);
+    EXPECT_NE(behind_of("pthread_join", pthread_join), pthread_join);
+    EXPECT_EQ(kthread_alternative->behind("pthread_join", nullptr), nullptr);
+}
+
+TEST_F(Mode, TheProgramsOwnStackIsLeftToLibc) {
+    static char room[1 << 16];
+    for (const char *name : {"standby-helping", "stacks"}) {
+        use(name);
+        pthread_t handle;
+        kthread_kind kind = kKind;
+        kind.user = {room, sizeof room, 0};
+        EXPECT_FALSE(mode_start(&kind, false, return_at_once, nullptr, &handle)) << name;
+    }
 }
 
 TEST_F(ModeStacks, OthersHandlesAreNoneOfOurs) {
