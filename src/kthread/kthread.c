@@ -4,8 +4,10 @@
  * How a job ends (the death of a logical thread, in order):
  *   1. Its start routine returns, or pthread_exit or a cancellation unwinds to the landing in run_job_here. libc does
  *      not know of the end: its "exiting" flag stays clear unless it was a cancellation.
- *   2. C++ thread_local destructors run, then key destructors, then libc's own thread-locals are emptied. The
- *      landing stays registered: a destructor that calls pthread_exit lands again, and the rest continues, as in libc.
+ *   2. C++ thread_local destructors run, then key destructors, as in libc. Then, unlike in libc, destructors run of
+ *      thread_local objects that a key's destructor made first. Then libc's own thread-locals are emptied. The landing
+ *      stays registered: a destructor that calls pthread_exit lands again, and the rest continues, as in libc. An
+ *      exception that leaves a destructor finds no handler: std::terminate ends the process, as in libc.
  *   3. All signals are blocked but libc's own. From here no code of the program runs.
  *   4. The gate is closed: no thread reaches this one by its handle any more, and what was sent has arrived.
  *   5. retire_reason looks for anything that cannot be undone.
@@ -132,7 +134,7 @@ static void end_of_user_code(struct kthread *thread) {
     thread->fresh.has_tls_dtors = false;
     keys_run_destructors();
     if (!skipped(ROW_TLS_DTORS))
-        libc.call_tls_dtors(); /* of objects that a key's destructor made: they must not meet the next thread */
+        libc.call_tls_dtors(); /* of objects that a key's destructor made: else they would run at the next job's end */
     libc_state_end();
     keys_clear();
     store_relaxed(&thread->joins, 0); /* a handler may have left by pthread_exit in the middle of a join */

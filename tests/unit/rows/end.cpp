@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Row "end", the C++ half: however a thread ends, its stack is unwound first, and the kernel thread is fit for the
-// next one. Frames with destructors, catch clauses that see the forced unwinding, an exit out of a signal handler.
+// next one. Frames with destructors, catch clauses that see the forced unwinding, an exit out of a signal handler. An
+// exception that no handler takes, of the start routine or of a destructor at the end, ends the process.
 
+#include <cstdlib>
 #include <cxxabi.h>
 #include <exception>
 #include <signal.h>
@@ -166,28 +168,118 @@ void order_of_the_end() {
     run_twice(exits_with_everything, "ftk");
 }
 
-void *throws(void *) {
-    throw 1;
+constexpr int kThrown = 4711, kAnotherException = 3, kNoReuse = 4, kStillAlive = 5;
+pid_t expected_tid; // of the thread that throws; 0: any
+
+// std::terminate is called by the thread that threw, and the exception is the one that it handles.
+[[noreturn]] void look_at_exception() {
+    if (expected_tid != 0 && expected_tid != kernel_tid())
+        _exit(kNoReuse);
+    try {
+        if (std::current_exception() != nullptr)
+            throw;
+    } catch (int thrown) {
+        if (thrown == kThrown)
+            std::abort();
+    }
+    _exit(kAnotherException);
 }
 
-// An exception that is not caught ends the process (std::terminate), in a reused thread as in a new one.
-void uncaught_exception_terminates() {
+[[noreturn]] void throw_in_child(void *(*start)(void *), bool reused) {
+    std::set_terminate(look_at_exception);
+    if (reused) {
+        const pid_t first = run_thread(do_nothing, nullptr);
+        if (under_thrum())
+            expected_tid = first;
+    }
+    run_thread(start, nullptr);
+    _exit(kStillAlive);
+}
+
+void expect_terminates(void *(*start)(void *), bool reused) {
     pid_t child = fork();
     CHECK_SYS(child);
-    if (child == 0) {
-        if (!freopen("/dev/null", "w", stderr))
-            _exit(3);
-        pid_t first = run_thread(do_nothing, nullptr), second = run_thread(do_nothing, nullptr);
-        if (under_thrum() && first != second)
-            _exit(4);
-        run_thread(throws, nullptr);
-        _exit(5);
-    }
+    if (child == 0)
+        throw_in_child(start, reused);
     int status = 0;
     CHECK_SYS(waitpid(child, &status, 0));
-    PREMISE(!WIFEXITED(status) || WEXITSTATUS(status) != 4, "no reuse in the child");
-    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "child ended with status %#x, not by abort",
+    PREMISE(!WIFEXITED(status) || WEXITSTATUS(status) != kNoReuse, "no reuse in the child");
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
+          "child with a %s thread ended with status %#x, not by std::terminate", reused ? "reused" : "new",
           status);
+}
+
+// In a new thread and in a reused one.
+void expect_terminates_twice(void *(*start)(void *)) {
+    expect_terminates(start, false);
+    expect_terminates(start, true);
+}
+
+void *throws(void *) {
+    throw kThrown;
+}
+
+// An exception that is not caught ends the process, in a reused thread as in a new one.
+void uncaught_exception_terminates() {
+    expect_terminates_twice(throws);
+}
+
+struct ThrowsAtEnd {
+    bool used = false;
+    ~ThrowsAtEnd() noexcept(false) { throw kThrown; }
+};
+
+void *makes_thread_local(void *arg) {
+    thread_local ThrowsAtEnd object;
+    object.used = true;
+    return arg;
+}
+
+void *makes_thread_local_and_exits(void *arg) {
+    leave(makes_thread_local(arg));
+    return nullptr;
+}
+
+void *makes_thread_local_and_is_cancelled(void *arg) {
+    makes_thread_local(arg);
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+    return nullptr;
+}
+
+// So does one that leaves a destructor, whichever way the thread ended: no handler is around it.
+void thread_local_destructor_throws() {
+    expect_terminates_twice(makes_thread_local);
+    expect_terminates_twice(makes_thread_local_and_exits);
+    expect_terminates_twice(makes_thread_local_and_is_cancelled);
+}
+
+void throw_value(void *) {
+    throw kThrown;
+}
+
+void *sets_key(void *arg) {
+    CHECK_OK(pthread_setspecific(key, &key));
+    return arg;
+}
+
+void *sets_key_and_exits(void *arg) {
+    leave(sets_key(arg));
+    return nullptr;
+}
+
+void *sets_key_and_is_cancelled(void *arg) {
+    sets_key(arg);
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+    return nullptr;
+}
+
+void key_destructor_throws() {
+    CHECK_OK(pthread_key_create(&key, throw_value));
+    expect_terminates_twice(sets_key);
+    expect_terminates_twice(sets_key_and_exits);
+    expect_terminates_twice(sets_key_and_is_cancelled);
 }
 
 void *throws_and_catches(void *arg) {
@@ -216,6 +308,8 @@ const check_case cases[] = {
     {"exit-from-a-signal-handler", exit_from_a_signal_handler, FAILS_WHEN_SKIPPED},
     {"order-of-the-end", order_of_the_end, FAILS_WHEN_SKIPPED},
     {"uncaught-exception-terminates", uncaught_exception_terminates, HOLDS_WHEN_SKIPPED},
+    {"thread-local-destructor-throws", thread_local_destructor_throws, HOLDS_WHEN_SKIPPED},
+    {"key-destructor-throws", key_destructor_throws, HOLDS_WHEN_SKIPPED},
     {"exceptions-work-afterwards", exceptions_work_afterwards, HOLDS_WHEN_SKIPPED},
 };
 
