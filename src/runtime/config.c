@@ -192,10 +192,10 @@ static int read_blocks(bool *by_donors) {
 }
 
 static int read_slice(unsigned wanted, uint64_t *ns) {
-    enum { UNLESS_TOLD = 10000 };
+    enum { SLICE_UNLESS_TOLD = 10000 }; /* µs */
     const char *value = variable("THRUM_SLICE");
     char *end = NULL;
-    unsigned long slice = wanted != 0 ? wanted : value != NULL ? number(value, &end) : UNLESS_TOLD;
+    unsigned long slice = wanted != 0 ? wanted : value != NULL ? number(value, &end) : SLICE_UNLESS_TOLD;
     *ns = slice * UINT64_C(1000);
     if (slice >= THRUM_SLICE_MIN && slice <= THRUM_SLICE_MAX && (end == NULL || *end == '\0'))
         return 0;
@@ -209,10 +209,10 @@ static bool is_real_time(long signal) {
 }
 
 static int read_signal(int wanted, int *signal) {
-    enum { UNLESS_TOLD = 4 }; /* after SIGRTMIN */
+    enum { SIGNAL_UNLESS_TOLD = 4 }; /* after SIGRTMIN */
     const char *value = variable("THRUM_SIGNAL");
     char *end = NULL;
-    *signal = wanted != 0 ? wanted : SIGRTMIN + UNLESS_TOLD;
+    *signal = wanted != 0 ? wanted : SIGRTMIN + SIGNAL_UNLESS_TOLD;
     if (wanted == 0 && value != NULL) {
         bool relative = strncmp(value, "rtmin+", 6) == 0;
         const char *digits = relative ? value + strlen("rtmin+") : value;
