@@ -123,7 +123,7 @@ static void read_environment(void) {
     wanted = read_switch("THRUM_CACHE", true);
     kthread_config.min_rest_ns = UINT64_C(1000000) * read_number("THRUM_CACHE_MIN_REST", 0, 3600000,
                                                                  "expected milliseconds from 0 to 3600000");
-    kthread_config.max_idle = read_number("THRUM_CACHE_MAX_IDLE", UINT64_MAX, 1000000,
+    kthread_config.max_idle = read_number("THRUM_CACHE_MAX_IDLE", KTHREAD_MAX_IDLE_UNSET, 1000000,
                                           "expected a number of threads from 0 to 1000000");
     kthread_config.max_age_ns =
         UINT64_C(1000000) * read_number("THRUM_CACHE_MAX_AGE", MAX_AGE_MS, 86400000,

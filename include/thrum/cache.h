@@ -35,7 +35,7 @@ extern "C" {
     X(TIES, "tied to its kernel thread")                                                                     \
     X(LAST, "last thread")                                                                                   \
     X(LIMIT, "idle limit reached")                                                                           \
-    X(CROWD, "too many wait to be joined")                                                                   \
+    X(MANY_UNJOINED, "too many wait to be joined")                                                           \
     X(MEMORY, "address space limited")                                                                       \
     X(OFF, "cache off")                                                                                      \
     X(UNJOINED, "not joined when idle threads were ended")

@@ -18,9 +18,6 @@ void registry_fork_child(struct kthread *survivor); /* the only one left in a fo
 void *kthread_main(void *thread);
 /* Ties a handle to its descriptor. Called by the creator, while the thread cannot end. */
 void kthread_mark(pthread_t handle, struct kthread *thread);
-/* The thread is not among those any more that have ended and wait to be joined. The caller owns the descriptor. */
-void kthread_leave_crowd(struct kthread *thread);
-void kthread_fork_crowd(void); /* in a fork's child: there are no others */
 /* In a fork's child, for the thread that called fork. */
 void kthread_adopt_tid(struct kthread *self);
 
@@ -36,9 +33,6 @@ bool may_be_kept(const struct kthread *thread); /* and has no rights that main h
 enum kthread_retire keeping_retire(void);       /* why not */
 /* Why a thread that ended and is not joined is told to leave (POST_LAST). */
 enum kthread_retire expelled_retire(const struct kthread *thread);
-enum kthread_retire idle_full_retire(void); /* which limit idle_push met */
-uint64_t keeping_bound(void);               /* so many may be kept, however many are of use */
-bool mappings_are_many(void); /* of the process: a share that would matter to it is taken by live threads */
 /* Tells a parked thread that the caller owns to leave, and waits until it has. */
 void kthread_end(struct kthread *thread);
 /* Lists a thread whose result has been taken; ends it if it must not be kept. */

@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/rows.h"
 #include "kthread/counters.h"
+#include "kthread/how_many.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
 #include "os/futex.h"
@@ -75,7 +76,7 @@ static void wait_for_stop(struct kthread *thread) {
 static void reap(struct kthread *thread) {
     uint32_t life = LIFE_ENDED;
     fetch_sub_relaxed(&thrum_cache_counters.live, 1);
-    kthread_leave_crowd(thread);
+    how_many_not_unjoined(thread);
     if (cas_acq_rel(&thread->life, &life, LIFE_IDLE)) {
         kthread_release(thread);
         return;

@@ -19,15 +19,15 @@
 #include "kthread/alternative.h"
 #include "kthread/counters.h"
 #include "kthread/gate.h"
+#include "kthread/how_many.h"
 #include "kthread/idle.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
 #include "kthread/retain.h"
 #include "os/clock.h"
-#include "os/file.h"
 #include "os/futex.h"
 
-struct kthread_config kthread_config = {.max_idle = UINT64_MAX};
+struct kthread_config kthread_config = {.max_idle = KTHREAD_MAX_IDLE_UNSET};
 
 static const char *state = "on"; /* "on" while threads are kept, else why not */
 static bool main_has_exited;
@@ -61,41 +61,6 @@ const char *kthread_state(void) {
     return load_relaxed(&state);
 }
 
-enum kthread_retire idle_full_retire(void) {
-    return load_relaxed(&kthread_config.memory_limited) ? RETIRE_MEMORY : RETIRE_LIMIT;
-}
-
-/* vm.max_map_count bounds the mappings of a process, of which each thread's stack takes two. Read when the first
- * hundreds of threads are kept, by a thread that still counts as running; see signal_pending. */
-static uint64_t mappings_bound(void) {
-    enum { USUAL = 65530, SHARE = 16 };
-    static uint64_t bound;
-    uint64_t most = load_relaxed(&bound);
-    char text[32];
-    if (most != 0)
-        return most;
-    if (file_read("/proc/sys/vm/max_map_count", text, sizeof text) > 0)
-        for (const char *at = text; *at >= '0' && *at <= '9'; at++)
-            most = most * 10 + (uint64_t)(*at - '0');
-    most = (most != 0 ? most : USUAL) / SHARE;
-    store_relaxed(&bound, most);
-    return most;
-}
-
-bool mappings_are_many(void) {
-    enum { FEW = 64 };
-    const uint64_t live = load_relaxed(&thrum_cache_counters.live);
-    return live >= FEW && live >= mappings_bound();
-}
-
-uint64_t keeping_bound(void) {
-    enum { FEW = 64 };
-    uint64_t tasks = load_relaxed(&kthread_config.most_tasks),
-             idle = load_relaxed(&thrum_cache_counters.idle);
-    uint64_t mappings = idle < FEW ? UINT64_MAX : mappings_bound();
-    return tasks != 0 && tasks < mappings ? tasks : mappings;
-}
-
 void kthread_end(struct kthread *thread) {
     pthread_t handle = thread->handle;
     kthread_post(thread, POST_QUIT);
@@ -108,7 +73,7 @@ void kthread_end(struct kthread *thread) {
 
 void kthread_release(struct kthread *thread) {
     if (!idle_push(thread)) {
-        counters_retired(idle_full_retire());
+        counters_retired(how_many_full());
         kthread_end(thread);
     } else if (!keeping() || !lineage_has_rights_of_main(thread->kind.lineage)) {
         kthread_cull();
@@ -347,7 +312,7 @@ void kthread_fork_child(bool by_main) {
         become_sole_thread(self);
     idle_fork_child();
     place_fork_child();
-    kthread_fork_crowd();
+    how_many_fork_child();
     retain_fork_child();
     departures_fork_child();
     because_fork_child();

@@ -30,6 +30,7 @@
 #include "base/rows.h"
 #include "kthread/counters.h"
 #include "kthread/gate.h"
+#include "kthread/how_many.h"
 #include "kthread/idle.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
@@ -228,38 +229,6 @@ static bool signal_pending(struct kthread *thread) {
     return thread->pending_seen != 0 && signals_pending_thread() != 0;
 }
 
-/* A program may have thousands of threads at once, and then none for long; or join them at the very end, and until then
- * none of them can be reused, for its handle is in use. It would have as many parked kernel threads as it ever made, for
- * nothing. So beyond a few, and as many as have been of use before, new ones really end after their first job, as they
- * would without the cache: joinable or detached, joined or not. keeping_bound() says how many there may be at all. */
-static uint64_t crowd; /* how many of those are there; kthread_leave_crowd */
-
-static bool crowd_is_too_large(struct kthread *thread) {
-    enum { SPARE = 512 };
-    if (thread->has_worked)
-        return false;
-    uint64_t most = SPARE + load_relaxed(&thrum_cache_counters.reused), bound = keeping_bound();
-    uint64_t kept = load_relaxed(&crowd) + load_relaxed(&thrum_cache_counters.idle);
-    if (kept >= (most < bound ? most : bound))
-        return true;
-    if (load_relaxed(&thread->life) == LIFE_RUNNING) {
-        fetch_add_relaxed(&crowd, 1);
-        thread->in_crowd = true;
-    }
-    return false;
-}
-
-void kthread_leave_crowd(struct kthread *thread) {
-    if (thread->in_crowd) {
-        thread->in_crowd = false;
-        fetch_sub_relaxed(&crowd, 1);
-    }
-}
-
-void kthread_fork_crowd(void) {
-    crowd = 0;
-}
-
 static enum kthread_retire retire_reason(struct kthread *thread) {
     /* First: a program that is sandboxed by now may not allow what the others ask. */
     if (!may_be_kept(thread))
@@ -280,7 +249,7 @@ static enum kthread_retire retire_reason(struct kthread *thread) {
         return RETIRE_LINEAGE;
     if (signal_pending(thread))
         return RETIRE_PENDING;
-    return crowd_is_too_large(thread) ? RETIRE_CROWD : RETIRE_NOT;
+    return how_many_refuses(thread);
 }
 
 /* Only without a cancellation in flight: libc acts on one as soon as it is enabled. */
@@ -399,7 +368,7 @@ static enum outcome keep(struct kthread *thread) {
     if (publish(thread, LIFE_ENDED))
         return take_back(thread, false) ? LEFT_TO_JOINER : KEPT;
     fetch_sub_relaxed(&thrum_cache_counters.live, 1);
-    kthread_leave_crowd(thread);
+    how_many_not_unjoined(thread);
     store_relaxed(&thread->life, LIFE_IDLE);
     if (!idle_push(thread))
         return FULL;
@@ -502,7 +471,7 @@ void *kthread_main(void *argument) {
         case KEPT: break;
         case LEFT_TO_JOINER: return leave_published(mask, keeping_retire(), result);
         case NOT_KEPT: return leave_detached(thread, keeping_retire());
-        case FULL: return leave_detached(thread, idle_full_retire());
+        case FULL: return leave_detached(thread, how_many_full());
         }
         clean_up(thread);
         place_linger(thread);

@@ -96,8 +96,7 @@ struct kthread {
     uint64_t idle_since;      /* monotonic ns, if the warden of retain.h wants it */
     uint64_t rest_until;      /* monotonic ns; written by the thread before it is listed */
 
-    /* Of those that ended and are not joined; written by the thread before that is published. */
-    bool in_crowd;
+    uint32_t is_unjoined; /* how_many.h; set by the thread before its end is published */
 
     /* of the parked thread (retain.h) */
     uint64_t parked_ns; /* monotonic, coarse; 0: it has not slept since its last job */
@@ -107,6 +106,9 @@ struct kthread {
     /* under the registry's lock */
     struct kthread *next_known, *previous_known;
 };
+
+/* The default of max_idle: it bounds nothing, and new threads have a limit of their own (SPARE_NEW in how_many.h). */
+#define KTHREAD_MAX_IDLE_UNSET UINT64_MAX
 
 /* Set once, before the first thread; r/o afterwards but for memory_limited and most_tasks. */
 struct kthread_config {

@@ -8,6 +8,7 @@
 #include "base/rows.h"
 #include "kthread/counters.h"
 #include "kthread/gate.h"
+#include "kthread/how_many.h"
 #include "kthread/idle.h"
 #include "kthread/internal.h"
 #include "kthread/libc.h"
@@ -82,7 +83,7 @@ static int create_of_kind(pthread_t *handle, const struct kthread_kind *kind, st
 static int start_new(const struct kthread_kind *kind, sigbits mask, bool detached, void *(*fn)(void *),
                      void *arg, pthread_t *handle) {
     departures_reap();
-    if (kind->user.low != NULL && mappings_are_many())
+    if (kind->user.low != NULL && how_many_mappings())
         return EAGAIN; /* without us its stack would take no mapping */
     struct kthread *thread = registry_new();
     if (thread == NULL)
@@ -107,13 +108,12 @@ static int start_new(const struct kthread_kind *kind, sigbits mask, bool detache
 }
 
 /* Idle threads that are not needed, because every creator wants another kind, would grow without bound: where there
- * are more of them than can be of use, a miss ends the coldest. SPARE is generous, for a program may have that many
- * kinds and need each of them now and then. With a minimum rest a miss says nothing of that: those that still rest
- * will be of use, and max_idle bounds how many of them there may be. libthrum-cache(7) promises both. */
+ * are more of them than can be of use, a miss ends the coldest. SPARE_OTHER_KINDS is generous, for a program may have
+ * that many kinds and need each of them now and then. With a minimum rest a miss says nothing of that: those that still
+ * rest will be of use. Then how_many_refuses bounds how many new ones there may be, and max_idle, if it is set, all of
+ * them. libthrum-cache(7) promises both. */
 static void evict_one(void) {
-    enum { SPARE = 64 };
-    if (kthread_config.min_rest_ns != 0 ||
-        load_relaxed(&thrum_cache_counters.idle) <= load_relaxed(&thrum_cache_counters.live) + SPARE)
+    if (kthread_config.min_rest_ns != 0 || !how_many_evicts())
         return;
     struct kthread *coldest = idle_pop_coldest();
     if (coldest == NULL)

@@ -15,10 +15,13 @@
 //   policy trim-tls     and large thread-locals; a job that does not use them does not have their pages either
 //   policy pressure FILE  they end when memory is short (debug builds read FILE for it)
 //   policy pressure-together FILE  those of two processes do
-//   policy pressure-wait  they end when memory is short, whoever makes it so
-//   policy crowd        threads that no thread joins for long do not pile up
-//   policy crowd-detached  nor do detached ones
-//   policy crowd-limited   still fewer are kept of a user's few tasks
+//   policy pressure-wait  they end when memory is short, whichever process makes it so
+//   policy late-joins   threads that no thread joins for long do not pile up
+//   policy detached     nor do detached ones
+//   policy few-tasks    still fewer are kept of a user's few tasks
+//   policy max-idle     a limit above the default is what holds, for threads that are joined
+//   policy max-idle-detached  and for detached ones
+//   policy max-idle-few a limit below it, too
 //   policy kinds        threads of forty kinds asked for in turns are all of use: none of them is ended
 //   policy rest         those that rest are kept until they are of use, however many they are
 //   policy rest-limit   the same with a limit: that many, and they are of use
@@ -373,8 +376,10 @@ static void unjoined(void) {
     still_works();
 }
 
-static void crowd(void) {
-    enum { MANY = 1200, MOST = 512 + 16 };
+enum { SPARE_NEW = 512, SPARE_OTHER_KINDS = 64 }; // of src/kthread/how_many.h
+
+static void late_joins(void) {
+    enum { MANY = 1200, MOST = SPARE_NEW + 16 };
     static pthread_t threads[MANY];
     for (int wave = 0; wave < 6; wave++) {
         for (intptr_t i = 0; i < MANY; i++)
@@ -412,18 +417,29 @@ static void run_detached(unsigned count) {
     wait_until_settled(0);
 }
 
-static void crowd_detached(void) {
-    enum { MANY = 1200, MOST = 512 + 16 };
+static uint64_t retired_by_limit(void) {
+    typedef const char *(*reason_function)(unsigned);
+    const reason_function reason = (reason_function)dlsym(RTLD_DEFAULT, "thrum_cache_retire_reason");
+    unsigned i = 0;
+    while (reason(i) != NULL && strcmp(reason(i), "idle limit reached") != 0)
+        i++;
+    PREMISE(reason(i) != NULL, "there is no such reason any more");
+    return cache()->retired_by[i];
+}
+
+static void detached(void) {
+    enum { MANY = 1200, MOST = SPARE_NEW + 16 };
     run_detached(MANY);
     expect_threads_at_most(MOST + 1);
     CHECK(cache()->idle <= MOST, "%llu are idle", (unsigned long long)cache()->idle);
+    CHECK_EQ(retired_by_limit(), cache()->retired); // none waits to be joined
     run_detached(MANY);
     CHECK(cache()->reused >= 400, "only %llu were reused", (unsigned long long)cache()->reused);
     expect_threads_at_most((int)(MOST + 2 * cache()->reused + 1)); // those reused just now, and as many more
 }
 
 // The limit is one for all of the user's processes.
-static void crowd_limited(void) {
+static void few_tasks(void) {
     enum { LIMIT = 320, MANY = 100 };
     struct rlimit limit;
     CHECK_SYS(getrlimit(RLIMIT_NPROC, &limit));
@@ -433,6 +449,41 @@ static void crowd_limited(void) {
     CHECK_SYS(setrlimit(RLIMIT_NPROC, &limit));
     run_detached(MANY);
     expect_threads_at_most(1 + LIMIT / 16 + 1);
+}
+
+// Exactly so many are kept of a first burst, and all of them are of use for the next.
+static void expect_kept(uint64_t limit, uint64_t burst) {
+    wait_until_settled(0);
+    CHECK_EQ(cache()->created, burst);
+    CHECK_EQ(cache()->idle, limit);
+    CHECK_EQ(cache()->retired, burst - limit);
+}
+
+enum { LIMIT = 900, ABOVE = LIMIT + 100, FEW = 8, ABOVE_FEW = FEW + 100 };
+
+static void max_idle(void) {
+    static pthread_t threads[ABOVE];
+    run_at_once(threads, ABOVE, wait_for_all);
+    expect_kept(LIMIT, ABOVE);
+    run_at_once(threads, LIMIT, wait_for_all);
+    CHECK_EQ(cache()->reused, LIMIT);
+}
+
+static void max_idle_detached(void) {
+    run_detached(ABOVE);
+    expect_kept(LIMIT, ABOVE);
+    CHECK_EQ(retired_by_limit(), ABOVE - LIMIT);
+    run_detached(LIMIT);
+    CHECK_EQ(cache()->reused, LIMIT);
+}
+
+static void max_idle_few(void) {
+    static pthread_t threads[ABOVE_FEW];
+    run_at_once(threads, ABOVE_FEW, wait_for_all);
+    expect_kept(FEW, ABOVE_FEW);
+    CHECK_EQ(retired_by_limit(), ABOVE_FEW - FEW);
+    run_at_once(threads, ABOVE_FEW, wait_for_all);
+    CHECK_EQ(cache()->reused, FEW);
 }
 
 // One after the other; a thread stands on the idle list before the next is asked for.
@@ -460,7 +511,7 @@ static void kinds(void) {
     // Kinds without end do not pile up.
     for (size_t i = 0; i < 200; i++)
         run_one(STACK + (KINDS + i) * 4096);
-    CHECK(cache()->idle <= 64 + 1, "%llu are idle", (unsigned long long)cache()->idle);
+    CHECK(cache()->idle <= SPARE_OTHER_KINDS + 1, "%llu are idle", (unsigned long long)cache()->idle);
 }
 
 // With a rest of 500 ms.
@@ -503,8 +554,11 @@ static const struct {
 #ifdef POLICY_TLS
              {"trim-tls", trim_tls},
 #endif
-             {"crowd-detached", crowd_detached},
-             {"crowd-limited", crowd_limited},
+             {"detached", detached},
+             {"few-tasks", few_tasks},
+             {"max-idle", max_idle},
+             {"max-idle-detached", max_idle_detached},
+             {"max-idle-few", max_idle_few},
              {"max-age", max_age},
              {"seconds", seconds},
              {"seconds-sum", seconds_sum},
@@ -512,7 +566,7 @@ static const struct {
              {"pressure", pressure},
              {"pressure-together", pressure_together},
              {"pressure-wait", pressure_wait},
-             {"crowd", crowd},
+             {"late-joins", late_joins},
              {"unjoined", unjoined},
              {"kinds", kinds},
              {"rest", rest},
