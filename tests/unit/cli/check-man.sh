@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks the manual pages; called by ctest. groff has nothing to complain about; every option that `thrum COMMAND --help`
-# names stands in the command's page, and every variable that a library reads in that library's.
+# names stands in the command's page, and every variable that a library reads in that library's. A default that is a number
+# is the same in --help and in each page that states it.
 #
 #   check-man.sh FOLDER THRUM
 set -u
@@ -39,7 +40,57 @@ for variable in $({ "$thrum" run --help; "$thrum" compare --help; } | grep -oE '
   }
 done
 
-mapfile -t variables < <(grep -rhoE 'getenv\("THRUM_[A-Z_]+' "$folder/../../src/runtime" | cut -d'"' -f2 | sort -u)
+# The numbers that a page calls the default of an option or variable; none if it does not state one.
+defaults_in() { # PAGE NAME
+  sed 's/\\-/-/g' "$1" | awk -v name="$2([^A-Za-z_-]|$)" '
+    /^\.(TP|SH)/ { inside = 0 }
+    is_tag && $0 ~ name { inside = 1 }
+    { is_tag = /^\.TP/ }
+    inside { sub(/^\.[A-Z]+ /, ""); printf "%s ", $0 }' |
+    grep -oiE 'default:? +[0-9]+|[0-9]+ \(the default' | grep -oE '[0-9]+'
+}
+
+# One line for each option with such a default: its name, the number, and its variable if it has one.
+defaults_of_help() {
+  "$thrum" "$1" --help | awk '
+    function tell() {
+      if (match(entry, /default:? +[0-9]+/)) {
+        number = substr(entry, RSTART, RLENGTH)
+        sub(/.* /, "", number)
+        option = match(entry, /--[a-z-]+/) ? substr(entry, RSTART, RLENGTH) : ""
+        print option, number, match(entry, /THRUM_[A-Z_]+/) ? substr(entry, RSTART, RLENGTH) : ""
+      }
+      entry = ""
+    }
+    /^  -/ { tell() }
+    { entry = entry " " $0 }
+    END { tell() }'
+}
+
+compared=0
+expect_default() { # PAGE NAME NUMBER
+  local stated
+  stated=$(defaults_in "$folder/$1" "$2")
+  [[ -n $stated ]] || return
+  compared=$((compared + 1))
+  grep -qx "$3" <<<"$stated" || {
+    echo "$1 says that the default of $2 is ${stated//$'\n'/, }; --help says $3"
+    failed=1
+  }
+}
+
+for command in run compare counters ps stat trace; do
+  while read -r option number variable; do
+    expect_default "thrum-$command.1" "$option" "$number"
+    [[ -z $variable ]] || expect_default libthrum-cache.7 "$variable" "$number"
+  done < <(defaults_of_help "$command")
+done
+((compared >= 12)) || {
+  echo "only $compared defaults were compared"
+  failed=1
+}
+
+mapfile -t variables < <(grep -rhoE '"THRUM_[A-Z_]+"' "$folder/../../src/runtime" | tr -d '"' | sort -u)
 ((${#variables[@]})) || failed=1
 for variable in "${variables[@]}"; do
   grep -qF "$variable" "$folder/libthrum.7" || {
