@@ -7,8 +7,9 @@
  *
  *   an end of a first job   how_many_refuses: beyond SPARE_NEW, and as many as have been of use before, a new kernel
  *                           thread really ends, as it would without the cache: joinable or detached. Idle threads and
- *                           *unjoined* ones count, those that have ended and are not joined. A larger max_idle takes the
- *                           place of that number. No more are kept than the shares of the system's limits.
+ *                           *unjoined* ones count, those that have ended and are not joined, while their kernel thread
+ *                           is there. A larger max_idle takes the place of that number. No more are kept than the
+ *                           shares of the system's limits.
  *   a thread is listed      max_idle of kthread_config: idle_push refuses (idle.h). Not set, it bounds nothing.
  *   a creation that misses  how_many_evicts: beyond SPARE_OTHER_KINDS, and as many as are live, it ends an idle one.
  *

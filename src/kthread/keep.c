@@ -135,6 +135,7 @@ bool departures_unjoined(struct kthread *thread) {
     store_relaxed(&any_unjoined, true);
     if (!cas_acq_rel(&thread->life, &life, LIFE_RETIRED))
         return false;
+    how_many_not_unjoined(thread);
     store_relaxed(&thread->tid, 0); /* the kernel may soon give it to another */
     return true;
 }

@@ -342,6 +342,7 @@ static void *leave(struct kthread *thread, enum kthread_retire why) {
     sigbits mask = thread->creator.mask;
     void *result = thread->result;
     store_relaxed(&thread->tid, 0); /* the kernel may soon give it to another thread */
+    how_many_not_unjoined(thread);  /* one that was told to leave */
     self = NULL;                    /* before it is published: then the descriptor belongs to the joiner */
     if (publish(thread, LIFE_RETIRED))
         return leave_published(mask, why, result);

@@ -25,6 +25,7 @@
 //   policy kinds        threads of forty kinds asked for in turns are all of use: none of them is ended
 //   policy rest         those that rest are kept until they are of use, however many they are
 //   policy rest-limit   the same with a limit: that many, and they are of use
+//   policy never-joined  more than are kept are never joined: once they have ended, new ones are kept again
 //   policy unjoined     ended threads that are not joined are not idle: their results stay, but not their tasks
 #include <link.h>
 #include <malloc.h>
@@ -397,6 +398,18 @@ static void late_joins(void) {
     CHECK(cache()->reused > 3 * MANY, "only %llu were reused", (unsigned long long)cache()->reused);
 }
 
+static void never_joined(void) {
+    enum { MANY = SPARE_NEW + 100 };
+    pthread_t thread;
+    for (int i = 0; i < MANY; i++)
+        CHECK_OK(pthread_create(&thread, NULL, do_nothing, NULL));
+    expect_threads_at_most(1);
+    uint64_t reused = cache()->reused;
+    for (int i = 0; i < 3; i++)
+        run_thread(do_nothing, NULL);
+    CHECK_EQ(cache()->reused, reused + 2);
+}
+
 static void *wait_for_all(void *barrier) {
     pthread_barrier_wait((pthread_barrier_t *)barrier);
     return NULL;
@@ -568,6 +581,7 @@ static const struct {
              {"pressure-wait", pressure_wait},
              {"late-joins", late_joins},
              {"unjoined", unjoined},
+             {"never-joined", never_joined},
              {"kinds", kinds},
              {"rest", rest},
              {"rest-limit", rest_limit}};
