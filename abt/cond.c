@@ -37,8 +37,9 @@ ABT_EXPORT int ABT_cond_free(ABT_cond *handle) {
 }
 
 /* In the list before the mutex is free: a signal that comes then is not lost. */
-static inline __attribute__((always_inline)) int wait_until(struct cond *cond, ABT_mutex mutex,
-                                                            uint64_t deadline) {
+/* Unchecked, as abt_wait_in. */
+INSIDE_UNCHECKED static inline __attribute__((always_inline)) int
+wait_until(struct cond *cond, ABT_mutex mutex, uint64_t deadline) {
     struct abt_waiter waiter;
     abt_lock(&cond->lock);
     if (cond->list.first != NULL && cond->mutex != mutex) {

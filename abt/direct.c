@@ -35,8 +35,8 @@ void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct a
 /* --- the end --------------------------------------------------------------------------------------------- */
 
 /* What the descriptor has to be rid of calls no function of the program's, and its stack is for others. */
-static inline bool ends_simply(const struct abt_thread *host, const struct abt_thread *self,
-                               const struct thrum_unit *unit) {
+INSIDE static inline bool ends_simply(const struct abt_thread *host, const struct abt_thread *self,
+                                      const struct thrum_unit *unit) {
     return host->picks != NULL && self->stack == NULL && self->values == NULL && self->unit_pool == NULL &&
            front_can_run_another(unit);
 }
@@ -56,8 +56,8 @@ static __attribute__((noinline)) void keep_other(struct abt_stream *stream, stru
 }
 
 /* Its unit is to end: by a return to the core, which switches to the host. */
-static struct abt_thread *end_by_host(struct abt_thread *host, enum abt_left why, struct abt_thread *self,
-                                      struct abt_thread *direct) {
+LEAVES static struct abt_thread *end_by_host(struct abt_thread *host, enum abt_left why,
+                                             struct abt_thread *self, struct abt_thread *direct) {
     host->left = why;
     host->guest = self;
     host->direct = direct;

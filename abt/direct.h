@@ -5,6 +5,7 @@
 #ifndef ABT_DIRECT_H
 #define ABT_DIRECT_H
 
+#include "base/inside.h"
 #include "pool.h"
 
 /* abt_ready from inside. */
@@ -52,9 +53,9 @@ abt_prepare(const struct abt_thread *host, struct abt_stream *stream, struct abt
 }
 
 /* `self` has announced itself. `next`, unless NULL, is the caller's to run. */
-static inline __attribute__((always_inline)) void abt_go_to(struct worker *worker, struct abt_thread *host,
-                                                            struct thrum_unit *self, struct abt_thread *next,
-                                                            enum thrum_trace_kind why) {
+INSIDE static inline __attribute__((always_inline)) void
+abt_go_to(struct worker *worker, struct abt_thread *host, struct thrum_unit *self, struct abt_thread *next,
+          enum thrum_trace_kind why) {
     struct thrum_unit *unit = worker->loop;
     if (__builtin_expect(next != NULL && abt_prepare(host, abt_stream_on(worker), next), 1))
         unit = next->unit;
@@ -63,8 +64,8 @@ static inline __attribute__((always_inline)) void abt_go_to(struct worker *worke
     front_switch(worker, self, unit, why);
 }
 
-/* The caller can run, and gives way, to `direct` unless that is NULL. False: it is to leave. Inside. */
-static inline __attribute__((always_inline)) bool
+/* The caller can run, and gives way, to `direct` unless that is NULL. False: it is to leave. */
+INSIDE static inline __attribute__((always_inline)) bool
 abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
                  ABT_pool_context context, struct abt_thread *direct) {
     if (__builtin_expect(host == NULL || host->picks == NULL || load_relaxed(&self->request) != 0 ||
@@ -86,9 +87,9 @@ abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thre
     return true;
 }
 
-/* The caller waits, and may have been woken. False: the host is to be switched to. Inside. */
-static inline __attribute__((always_inline)) bool abt_wait_direct(struct worker *worker,
-                                                                  struct abt_thread *self) {
+/* The caller waits, and may have been woken. False: the host is to be switched to. */
+INSIDE static inline __attribute__((always_inline)) bool abt_wait_direct(struct worker *worker,
+                                                                         struct abt_thread *self) {
     struct abt_thread *host = abt_of_unit(worker->loop), *next;
     if (host == NULL || host->picks == NULL || /* NULL: it is the primary, which joins in */
         (next = abt_pick_next(worker, host)) == NULL)
@@ -102,7 +103,7 @@ static inline __attribute__((always_inline)) bool abt_wait_direct(struct worker 
 
 /* --- waiting (wait.c) ------------------------------------------------------------------------------------- */
 
-static inline void abt_wait_begin(struct abt_waiter *waiter) {
+ENTERS static inline void abt_wait_begin(struct abt_waiter *waiter) {
     waiter->unit = front_wait_begin(&waiter->worker);
     struct abt_thread *thread = waiter->worker != NULL ? abt_of_unit(waiter->unit) : NULL;
     waiter->thread = thread != NULL && thread->kind != ABT_KIND_MAIN && thread->pool != NULL ? thread : NULL;
@@ -114,7 +115,7 @@ static inline void abt_wait_begin(struct abt_waiter *waiter) {
 }
 
 /* A waker may be done with the waiter already: of it only what it said before is read. */
-static inline __attribute__((always_inline)) void abt_wait(const struct abt_waiter *waiter) {
+LEAVES static inline __attribute__((always_inline)) void abt_wait(const struct abt_waiter *waiter) {
     struct worker *worker = waiter->worker;
     if (__builtin_expect(waiter->thread != NULL, 1) && abt_wait_direct(worker, waiter->thread))
         leave();
@@ -122,9 +123,9 @@ static inline __attribute__((always_inline)) void abt_wait(const struct abt_wait
         front_wait(worker, waiter->unit);
 }
 
-/* Waits in `list`, whose lock the caller holds and this releases. */
-static inline __attribute__((always_inline)) void abt_wait_in(struct abt_waitlist *list,
-                                                              struct abt_spin *lock) {
+/* Waits in `list`, whose lock the caller holds and this releases. Unchecked: the wait's region begins within the lock's. */
+LEAVES INSIDE_UNCHECKED static inline __attribute__((always_inline)) void
+abt_wait_in(struct abt_waitlist *list, struct abt_spin *lock) {
     struct abt_waiter waiter;
     abt_wait_begin(&waiter);
     abt_waitlist_add(list, &waiter);

@@ -30,6 +30,7 @@
 
 #include "abt.h"
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "sched/front.h"
 
 #define ABT_EXPORT __attribute__((visibility("default")))
@@ -73,11 +74,11 @@ static inline void abt_spin_release(struct abt_spin *lock) {
     store_release(&lock->is_held, 0);
 }
 
-static inline void abt_lock(struct abt_spin *lock) {
+ENTERS static inline void abt_lock(struct abt_spin *lock) {
     enter();
     abt_spin_acquire(lock);
 }
-static inline void abt_unlock(struct abt_spin *lock) {
+LEAVES static inline void abt_unlock(struct abt_spin *lock) {
     abt_spin_release(lock);
     leave();
 }
@@ -224,8 +225,8 @@ bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, stru
 /* The caller, a guest, leaves. */
 void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *direct);
 /* direct.c: of a guest, from inside. It suspends itself, and `direct`, unless NULL, runs next. */
-void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
-                        struct abt_thread *direct);
+INSIDE void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
+                               struct abt_thread *direct);
 /* Units that this stream keeps go back. From: its main thread. */
 void abt_units_drop(struct abt_stream *stream);
 
@@ -311,7 +312,7 @@ struct abt_waitlist {
 
 /* Between abt_wait_begin and abt_wait (direct.h) the waiter is put where its waker finds it, or this is called. Region and all:
  * front_wait_begin. */
-void abt_wait_not(struct abt_waiter *waiter);
+LEAVES void abt_wait_not(struct abt_waiter *waiter);
 /* The waiter was taken from where it stood; it may be gone when this returns. */
 void abt_wake(struct abt_waiter *waiter);
 
@@ -333,7 +334,7 @@ bool abt_waitlist_remove(struct abt_waitlist *list, struct abt_waiter *waiter);
 /* Wakes a chain. */
 void abt_wake_all(struct abt_waiter *first);
 /* Empties `list`, releases its lock, which the caller holds, and wakes all that waited: from then on one may free the object. */
-static inline void abt_unlock_and_wake_all(struct abt_spin *lock, struct abt_waitlist *list) {
+LEAVES static inline void abt_unlock_and_wake_all(struct abt_spin *lock, struct abt_waitlist *list) {
     struct abt_waiter *first = list->first;
     list->first = NULL;
     abt_unlock(lock);
@@ -342,10 +343,10 @@ static inline void abt_unlock_and_wake_all(struct abt_spin *lock, struct abt_wai
 
 /* Waits in `list`, whose lock the caller holds and this releases; until a deadline (ns, CLOCK_MONOTONIC; TIMER_NEVER). False: it
  * came first. */
-bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline);
+LEAVES bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline);
 /* Likewise, of a waiter of the caller's, after abt_wait_begin, in the list already, the lock released. */
-bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct abt_spin *lock,
-                    uint64_t deadline);
+LEAVES bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct abt_spin *lock,
+                           uint64_t deadline);
 
 uint64_t abt_deadline_real(const struct timespec *time);
 uint64_t abt_deadline_real_seconds(double seconds);

@@ -103,7 +103,7 @@ __attribute__((noinline)) void abt_pool_empty_inbox(struct abt_pool *pool) {
 }
 
 /* From here to `end` the caller is at the list, and in a region. Returns whether it is the owner. */
-static inline bool begin(struct abt_pool *pool) {
+ENTERS static inline bool begin(struct abt_pool *pool) {
     bool is_own = abt_pool_begin_own(pool, enter());
     if (__builtin_expect(!is_own, 0)) {
         abt_spin_acquire(&pool->lock);
@@ -115,7 +115,7 @@ static inline bool begin(struct abt_pool *pool) {
     return is_own;
 }
 
-static inline void end(struct abt_pool *pool, bool is_own) {
+LEAVES static inline void end(struct abt_pool *pool, bool is_own) {
     if (__builtin_expect(is_own, 1))
         abt_pool_end_own(pool);
     else

@@ -98,7 +98,8 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
     return !waiter->timed_out;
 }
 
-bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline) {
+/* Unchecked, as abt_wait_in. */
+INSIDE_UNCHECKED bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline) {
     struct abt_waiter waiter;
     abt_wait_begin(&waiter);
     abt_waitlist_add(list, &waiter);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make lint: clang-format (differences are errors), clang-tidy over what is delivered (src, cache,
-# cli) and bench/alternatives, shellcheck. make format: lint.sh --format, which rewrites the files as clang-format wants them.
+# cli) and bench/alternatives, the contexts of functions (check-contexts.sh), shellcheck. make format: lint.sh --format, which
+# rewrites the files as clang-format wants them.
 # make check: lint.sh --changed, the same for the files that differ from the last commit, or that it changed where nothing
 # differs; a tool that is not installed is left out. With it goes the order of folders (check-layers.sh). All of them check the
 # words and links of the documents, and count dialect elsewhere, in the files at hand (check-docs.sh).
@@ -58,6 +59,11 @@ if ((${#tidy[@]})) && has clang-tidy && has clang; then
     printf '%s\0' "${tidy[@]}" |
         xargs -0 -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint 2>build/tidy.log ||
         { status=1; grep -vE '^[0-9]+ warnings? (generated|treated as errors?)' build/tidy.log || true; }
+fi
+
+# One file's macros are another's errors: all of them, where one has changed.
+if printf '%s\n' "${sources[@]}" | grep -qE '^(\./)?(src|abt)/' && has clang; then
+    scripts/check-contexts.sh . || status=1
 fi
 
 mapfile -t scripts < <(

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/inside.h"
 #include "context/magazine.h"
 #include "os/lock.h"
 
@@ -54,17 +55,17 @@ struct depot {
 };
 
 /* NULL with no memory. */
-void *depot_get_slow(struct depot *depot, struct depot_cache *cache);
-void depot_put_slow(struct depot *depot, struct depot_cache *cache, void *object);
+INSIDE void *depot_get_slow(struct depot *depot, struct depot_cache *cache);
+INSIDE void depot_put_slow(struct depot *depot, struct depot_cache *cache, void *object);
 
-static inline void *depot_get(struct depot *depot, struct depot_cache *cache) {
+INSIDE static inline void *depot_get(struct depot *depot, struct depot_cache *cache) {
     struct magazine *loaded = cache->loaded;
     if (__builtin_expect(loaded == NULL || loaded->count == 0, 0))
         return depot_get_slow(depot, cache);
     return loaded->objects[--loaded->count];
 }
 
-static inline void depot_put(struct depot *depot, struct depot_cache *cache, void *object) {
+INSIDE static inline void depot_put(struct depot *depot, struct depot_cache *cache, void *object) {
     struct magazine *loaded = cache->loaded;
     if (__builtin_expect(loaded == NULL || loaded->count == MAGAZINE_SIZE, 0))
         depot_put_slow(depot, cache, object);
@@ -73,11 +74,11 @@ static inline void depot_put(struct depot *depot, struct depot_cache *cache, voi
 }
 
 /* The same for an external kernel thread, which has no cache. */
-void *depot_get_shared(struct depot *depot);
-void depot_put_shared(struct depot *depot, void *object);
+INSIDE void *depot_get_shared(struct depot *depot);
+INSIDE void depot_put_shared(struct depot *depot, void *object);
 
 /* Gives what a worker keeps to the depot. */
-void depot_flush(struct depot *depot, struct depot_cache *cache);
+INSIDE void depot_flush(struct depot *depot, struct depot_cache *cache);
 
 /* Has anything come to a depot that depot_trim may find? See sched/trim.c, which changes it but for NONE -> SURPLUS. */
 extern uint32_t depot_surplus;

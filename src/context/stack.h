@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/inside.h"
 #include "context/depot.h"
 
 enum {

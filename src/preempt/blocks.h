@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/inside.h"
 #include "preempt/spares.h"
 #include "sched/tcb.h"
 
@@ -42,18 +43,19 @@ struct block {
 
 /* Tries it the first time, and tells why not in *why. The first block is kept. Not inside. */
 enum blocks_answer { BLOCKS_NOT_NOW, BLOCKS_USABLE, BLOCKS_UNUSABLE };
-enum blocks_answer blocks_learn(struct exception_globals *(*exceptions_here)(void), const char **why);
+NOT_INSIDE enum blocks_answer blocks_learn(struct exception_globals *(*exceptions_here)(void),
+                                           const char **why);
 
 /* NULL: no memory, or the system grants no thread. Not inside: this takes locks of libc's, but if one is kept. */
-struct block *block_make(struct exception_globals *(*exceptions_here)(void));
+NOT_INSIDE struct block *block_make(struct exception_globals *(*exceptions_here)(void));
 
 /* No thread uses it any more, and it is as new (block_renew). Inside or not; takes no lock of libc's. */
 void block_keep(struct block *block);
 
 /* On the block, which is installed: runs the destructors of the program's thread-locals and makes them as those of a new thread are.
  * Not inside. _renew_elsewhere: by a thread with another block, which runs no unit. */
-void block_renew(const struct block *block);
-void block_renew_elsewhere(struct block *block);
+NOT_INSIDE void block_renew(const struct block *block);
+NOT_INSIDE void block_renew_elsewhere(struct block *block);
 
 /* For block_renew. The cancellation state is a new block's again; how far libc's list of robust mutexes is from its record, 0 if
  * there is none. */

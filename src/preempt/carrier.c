@@ -157,16 +157,16 @@ void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_
 
 /* --- a carrier's own loop ----------------------------------------------------------------------------- */
 
-/* It carries no worker from here on, and may be asked to at once. Inside. */
-static void leave_worker(struct carrier *self, struct worker *worker) {
+/* It carries no worker from here on, and may be asked to at once. */
+INSIDE static void leave_worker(struct carrier *self, struct worker *worker) {
     if (worker->reserve == NULL)
         worker->reserve = &self->tcb;
     else
         spares_give(&self->tcb);
 }
 
-/* The worker has ended; nothing of it is touched after the last call. Inside. */
-static void worker_end(struct carrier *self, struct worker *worker) {
+/* The worker has ended; nothing of it is touched after the last call. */
+INSIDE static void worker_end(struct carrier *self, struct worker *worker) {
     tick_end_for_good(worker);
     struct tcb *reserve = worker->reserve;
     worker->tcb = worker->reserve = NULL;
@@ -176,8 +176,9 @@ static void worker_end(struct carrier *self, struct worker *worker) {
     worker_is_over(worker);
 }
 
-/* True: the unit that kept it is lost. */
-static bool carry(struct carrier *self) {
+/* True: the unit that kept it is lost. Unchecked: it opens and closes its region by the word itself, which a unit that is
+ * carried away leaves as it is. */
+INSIDE_UNCHECKED static bool carry(struct carrier *self) {
     ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
     struct worker *worker = take_on(self);
     struct thrum_unit *next = worker->current;

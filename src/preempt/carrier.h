@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/inside.h"
 #include "sched/carrier.h"
 
 struct worker;
@@ -24,10 +25,10 @@ void carrier_end(struct carrier *carrier);
 
 /* The worker has a carrier (its tcb), and `current`, its loop, a frame: it runs. */
 void carrier_start_worker(struct worker *worker);
-/* By its loop, when that is over. Inside. */
-_Noreturn void carrier_end_worker(struct worker *worker);
+/* By its loop, when that is over. */
+INSIDE _Noreturn void carrier_end_worker(struct worker *worker);
 
-/* The caller's kernel thread, which is `worker`, is the carrier that `primary` keeps for life. Inside. */
-void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary);
+/* The caller's kernel thread, which is `worker`, is the carrier that `primary` keeps for life. */
+INSIDE void carrier_adopt_primary(struct worker *worker, struct thrum_unit *primary);
 
 #endif

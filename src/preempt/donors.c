@@ -394,7 +394,7 @@ static void leave_behind(struct donor *donor) {
         futex_wait(&donor->has_left, 0);
 }
 
-static void stop(struct tcb *first) {
+INSIDE static void stop(struct tcb *first) {
     join_ended();
     for (struct tcb *tcb = first; tcb != NULL; tcb = tcb->next)
         donor_of(tcb)->is_free = true;

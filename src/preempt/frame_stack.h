@@ -13,11 +13,13 @@
 
 #include <stddef.h>
 
+#include "base/inside.h"
+
 struct frame_stack;
 
-/* NULL: there is no memory. Inside, all of them but the last two. */
-struct frame_stack *frame_stack_take(void);
-void frame_stack_give(struct frame_stack *stack);
+/* NULL: there is no memory. */
+INSIDE struct frame_stack *frame_stack_take(void);
+INSIDE void frame_stack_give(struct frame_stack *stack);
 
 /* The place for `size` bytes, as far from a multiple of `align` as `frame` is. */
 char *frame_stack_place(struct frame_stack *stack, const char *frame, size_t size, size_t align);

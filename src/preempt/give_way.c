@@ -32,7 +32,7 @@ static bool is_closed_to(const struct worker *worker) {
 }
 
 /* True: one of its own has fired. */
-static bool look_at_timers(struct worker *worker) {
+INSIDE static bool look_at_timers(struct worker *worker) {
     uint64_t next = load_relaxed(&worker->timers.next);
     if (!timers_are_empty(&worker->timers) || load_relaxed(&runtime.orphans))
         timers_look(worker);
@@ -41,7 +41,7 @@ static bool look_at_timers(struct worker *worker) {
 
 /* In its loop. The function of a scheduler may wait for a lock that a preempted unit holds: a thread that enqueues
  * that unit again wakes resting workers. */
-static void look_at_loop(struct worker *worker) {
+INSIDE static void look_at_loop(struct worker *worker) {
     if (worker->sched == NULL) {
         tick_off(worker);
         return;
@@ -99,7 +99,7 @@ static void preempt_exit(bool counts) {
 }
 
 /* Either the primary, which closes, sees one more away, or this sees that it does. False: `next` is put back. */
-static bool preempt_enter(struct worker *worker, struct thrum_unit *next, bool counts) {
+INSIDE static bool preempt_enter(struct worker *worker, struct thrum_unit *next, bool counts) {
     fetch_add_seq_cst(away(counts), 1U);
     watch_tell();
     if (!is_closed_to(worker))
@@ -161,7 +161,7 @@ static bool slice_is_over_by_clock(struct worker *worker) {
     return same && over;
 }
 
-static void yield_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+INSIDE static void yield_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
     unit_announce(self);
     mode_put_back(worker, self, unit_place(self));
     switch_as(worker, self, next, THRUM_TRACE_YIELD);
@@ -185,11 +185,12 @@ void thrum_safepoint(void) {
     leave();
 }
 
-/* On an external kernel thread there is nothing that they would hold off. */
+/* The program's own regions, which begin and end in different functions: hence unchecked. On an external kernel thread there
+ * is nothing that they would hold off. */
 void thrum_nopreempt_begin(void) {
     ARCH_TLS_INCREMENT(thrum_nopreempt);
 }
 
-void thrum_nopreempt_end(void) {
+INSIDE_UNCHECKED void thrum_nopreempt_end(void) {
     leave();
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
+#include "base/inside.h"
 #include "os/signals.h"
 #include "preempt/preempt.h"
 #include "sched/worker.h"
@@ -23,14 +24,13 @@ static inline sigbits preempt_own_block(const struct thrum_unit *unit) {
     return unit->blocks_sigchld ? signals_bit(SIGCHLD) : 0;
 }
 
-/* At a tick: the unit for which the present one is preempted, which the caller must then run; NULL: it continues.
- * Inside. */
-struct thrum_unit *preempt_pick_successor(struct worker *worker);
+/* At a tick: the unit for which the present one is preempted, which the caller must then run; NULL: it continues. */
+INSIDE struct thrum_unit *preempt_pick_successor(struct worker *worker);
 
 /* `self` is the present unit, which resumes when this returns; `context`: in the handler, that of its frame, else
  * NULL. False: it was not preempted, because there is no block or kernel thread for the unit that would run in its
  * place, or preemption closes. */
-bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                 ucontext_t *context);
+INSIDE bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                        ucontext_t *context);
 
 #endif

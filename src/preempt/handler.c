@@ -97,7 +97,8 @@ static char *place_on_own_stack(const struct thrum_unit *unit, const ucontext_t 
 }
 
 /* Else on another (frame_stack.h). A unit of a kind that has no stack is not preempted. NULL: there is no memory. */
-static char *place_for(struct worker *worker, const ucontext_t *context, const char *frame, size_t size) {
+INSIDE static char *place_for(struct worker *worker, const ucontext_t *context, const char *frame,
+                              size_t size) {
     struct tick *tick = &worker->tick;
     tick->frame.stack = NULL;
     if (!unit_is_thread(worker->current))
@@ -109,7 +110,7 @@ static char *place_for(struct worker *worker, const ucontext_t *context, const c
 }
 
 /* The last one has been left: its unit has returned from the handler, else the signal would not have come here. */
-static void free_left(struct tick *tick) {
+INSIDE static void free_left(struct tick *tick) {
     struct frame_stack *left = tick->frame.left;
     tick->frame.left = NULL;
     if (left != NULL)
@@ -118,13 +119,13 @@ static void free_left(struct tick *tick) {
 
 /* The present unit resumes, or continues, as none of the others precedes it. One that waits in the kernel keeps the worker for
  * the turn that it was given: a timeout of its own would never pass in shorter ones. */
-static void note_if_computing(struct worker *worker, const ucontext_t *context) {
+INSIDE static void note_if_computing(struct worker *worker, const ucontext_t *context) {
     if (unit_is_thread(worker->current) && !arch_signal_in_call(context))
         tick_finds_computing(worker);
 }
 
 /* On the unit's stack. `error` is its errno. */
-static void preempt_here(ucontext_t *context, int error) {
+LEAVES static void preempt_here(ucontext_t *context, int error) {
     struct worker *worker = worker_here();
     struct thrum_unit *next = worker->tick.frame.next;
     struct frame_stack *here = worker->tick.frame.stack; /* NULL: the unit's own */
@@ -250,8 +251,8 @@ static bool may_preempt_here(struct worker *worker) {
     return false;
 }
 
-/* Once more if another has come meanwhile. */
-void preempt_pending(void) {
+/* Once more if another has come meanwhile. Unchecked: it opens and closes its region by the word itself. */
+INSIDE_UNCHECKED void preempt_pending(void) {
     for (;;) {
         ARCH_TLS_STORE32(thrum_nopreempt, NOPREEMPT_NOT_PENDING + 1);
         struct worker *worker = worker_here();

@@ -8,13 +8,15 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
+#include "base/inside.h"
+
 struct tick;
 struct worker;
 
 /* It resumes its call, and may wait for long: must it be asked soon whether it still does? A call that answers EINTR
  * is made again by the program, and its timeout, if relative, begins anew: such a call ends only in a turn of a whole
  * slice. */
-bool kernel_wait_asks_soon(struct worker *worker, const ucontext_t *context);
+INSIDE bool kernel_wait_asks_soon(struct worker *worker, const ucontext_t *context);
 
 /* The present unit resumes there: notes how its stack is. */
 void kernel_wait_remember(struct tick *tick, const ucontext_t *context, bool is_on_own_stack);

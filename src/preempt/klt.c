@@ -22,8 +22,8 @@ static void worker_end(struct worker *worker) {
     worker->tcb = NULL;
 }
 
-static void change(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
-                   struct thrum_unit *next, struct tcb *spare, const ucontext_t *context) {
+INSIDE static void change(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
+                          struct thrum_unit *next, struct tcb *spare, const ucontext_t *context) {
     (void)context;
     bool is_own = self->tcb != NULL;
     if (!is_own)

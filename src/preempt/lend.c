@@ -34,7 +34,7 @@
 #include "sched/worker.h"
 
 /* Are there the spares that a change from the present unit to `next` takes? */
-static bool may_change_to(struct worker *worker, const struct thrum_unit *next, struct tcb **spare) {
+INSIDE static bool may_change_to(struct worker *worker, const struct thrum_unit *next, struct tcb **spare) {
     bool took = load_relaxed(&next->took_tcb), to_owner = next->tcb != NULL && !took;
     bool from_owner = worker->current->tcb != NULL;
     uint32_t keep = to_owner ? 0 : preempt_owners_at_once() - from_owner;
@@ -58,12 +58,12 @@ static bool may_change_to(struct worker *worker, const struct thrum_unit *next, 
 }
 
 /* The primary's worker needs one to go back to that. */
-static struct tcb *new_reserve(const struct worker *worker) {
+INSIDE static struct tcb *new_reserve(const struct worker *worker) {
     bool is_primarys = preempt.carries && load_relaxed(&runtime.primary.bound) == worker;
     return spares_take(is_primarys ? 0 : preempt_owners_at_once());
 }
 
-static struct thrum_unit *next_of_search(struct worker *worker) {
+INSIDE static struct thrum_unit *next_of_search(struct worker *worker) {
     struct thrum_unit *unit = fifo_pop(&worker->inbox);
     if (unit == NULL)
         unit = yield_ring_pop(&worker->yields);
@@ -80,7 +80,7 @@ static void pass_over(struct thrum_unit **passed, struct thrum_unit *unit) {
 }
 
 /* It may have been moved meanwhile. */
-static void put_back(struct worker *worker, struct thrum_unit *unit) {
+INSIDE static void put_back(struct worker *worker, struct thrum_unit *unit) {
     if (is_at_home(worker, unit))
         fifo_push_front(&worker->inbox, unit);
     else if (unit_place(unit) == UNIT_ULT)
@@ -93,7 +93,8 @@ static void put_back(struct worker *worker, struct thrum_unit *unit) {
  * would come to the front again and again when there is no spare: never, while those take turns. `passed`: a unit
  * that is passed over already, or NULL. Units far behind go to the end, so that the next ticks do not examine the
  * same ones again. */
-static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passed, struct tcb **spare) {
+INSIDE static struct thrum_unit *search(struct worker *worker, struct thrum_unit *passed,
+                                        struct tcb **spare) {
     enum { FAR = 4096 };
     uint32_t count =
         load_relaxed(&worker->inbox.count) + YIELD_RING_SIZE + load_relaxed(&runtime.shared.count);
@@ -180,7 +181,7 @@ static void take_tcb(struct worker *worker, struct thrum_unit *self, struct tcb 
     worker->reserve = spare;
 }
 
-static void return_tcb(struct worker *worker, struct thrum_unit *self) {
+INSIDE static void return_tcb(struct worker *worker, struct thrum_unit *self) {
     struct tcb *free = worker->tcb;
     thrum_assert(self->tcb != NULL && self->tcb != free && free != worker->reserve);
     worker->tcb = self->tcb;
@@ -210,7 +211,7 @@ static void fork_child(const struct worker *worker) {
 }
 
 /* What the primary unit runs on is its own for life. */
-static void worker_begin(struct worker *worker, struct thrum_unit *primary) {
+INSIDE static void worker_begin(struct worker *worker, struct thrum_unit *primary) {
     if (primary == NULL) {
         tcb_install(worker, worker->tcb);
         worker->exceptions = worker->tcb->exceptions;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
+#include "base/inside.h"
 #include "sched/unit.h"
 #include "thrum/preempt.h"
 #include "thrum/trace.h"
@@ -58,10 +59,10 @@ const struct preempt_mode *mode_of_runtime(void);
 
 /* Now and then to where all workers look: units that never wait would stay in the queues that they came to, however
  * long these are. */
-void mode_put_back(struct worker *worker, struct thrum_unit *self, enum unit_kind place);
+INSIDE void mode_put_back(struct worker *worker, struct thrum_unit *self, enum unit_kind place);
 
 /* `next` runs on this kernel thread. */
-void mode_change_here(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
-                      struct thrum_unit *next, struct tcb *spare, const ucontext_t *context);
+INSIDE void mode_change_here(struct worker *worker, struct thrum_unit *self, enum unit_kind place,
+                             struct thrum_unit *next, struct tcb *spare, const ucontext_t *context);
 
 #endif

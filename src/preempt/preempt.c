@@ -177,8 +177,7 @@ void preempt_armed(void) {
     store_release(&preempt.armed, 1);
 }
 
-/* Inside. */
-static void give_back(struct worker *worker) {
+INSIDE static void give_back(struct worker *worker) {
     lock_acquire(&reserves);
     if (worker->tcb != NULL)
         spares_give(worker->tcb);

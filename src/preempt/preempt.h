@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "os/alarm.h"
 #include "thrum/preempt.h"
 
@@ -99,11 +100,11 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
  * relief worker. Until then no unit is preempted that would keep a block; so none of them holds a lock for which the
  * maker of these would wait. _make_spares: for so many workers; EAGAIN: the system has none. _give_reserve: to each.
  * Then _armed. Not inside; workers are not added meanwhile. */
-int preempt_make_spares(uint32_t workers);
+NOT_INSIDE int preempt_make_spares(uint32_t workers);
 void preempt_give_reserve(struct worker *worker);
 void preempt_armed(void);
 /* Not inside; no thread makes any more from here on. */
-void preempt_make_no_more(void);
+NOT_INSIDE void preempt_make_no_more(void);
 static inline bool preempt_is_armed(void) {
     return load_acquire(&preempt.armed) != 0;
 }
@@ -132,7 +133,7 @@ void preempt_worker_end(struct worker *worker);
 /* Where workers run on carriers, instead of a kernel thread of its own: runs `worker`, which is ready, and whose loop
  * has a frame; and to be called by its loop, inside, when that is over. */
 void preempt_worker_start(struct worker *worker);
-_Noreturn void preempt_worker_stop(struct worker *worker);
+INSIDE _Noreturn void preempt_worker_stop(struct worker *worker);
 
 /* A runtime of this mode has blocks to lend; carriers. */
 bool preempt_lends(enum thrum_preempt_mode mode);
@@ -166,7 +167,7 @@ bool tick_has_others_behind(const struct worker *worker);
 /* Its loop, by a function of a scheduler's, while these could run. */
 bool tick_holds_others_up(const struct worker *worker);
 /* There is not. On the worker, inside. */
-void tick_rest(struct worker *worker);
+INSIDE void tick_rest(struct worker *worker);
 /* It searches, or is parked. */
 void tick_off(struct worker *worker);
 
@@ -181,29 +182,30 @@ void tick_end_for_good(struct worker *worker);
 
 /* The present unit resumes a call in the kernel, in which it was preempted: if it still waits there shortly after,
  * its slice is over. On the worker, inside. */
-void tick_look_soon(struct worker *worker);
+INSIDE void tick_look_soon(struct worker *worker);
 /* The present unit computes: it was preempted and resumes, or a tick has not ended its slice. One more tick comes, if it may
  * have to give way before that. */
-void tick_finds_computing(struct worker *worker);
+INSIDE void tick_finds_computing(struct worker *worker);
 /* At a tick: must the present unit do so? `has_woken`: a timer of the worker's has just fired. */
-bool tick_gives_way(const struct worker *worker, bool has_woken);
+INSIDE bool tick_gives_way(const struct worker *worker, bool has_woken);
 
 /* In a child of fork, whose thread was on the worker of `tick`: it sleeps as precisely as before. */
 void tick_slack_back(const struct tick *tick);
 
 /* Is the present unit's slice, of so many ns, over? At a tick, once. */
-bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice);
+INSIDE bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint64_t slice);
 
 /* --- lend.c ------------------------------------------------------------------------------------------- */
 
 /* May the present unit of `worker` be preempted in favour of `next`? Else returns another unit for which it may be,
  * NULL: none, and `next` is put back. *spare: what it takes for that (mode.h). */
-struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *next, struct tcb **spare);
+INSIDE struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_unit *next,
+                                           struct tcb **spare);
 
 /* --- own.c ------------------------------------------------------------------------------------------ */
 
-/* Gives back the blocks that it keeps. Inside. */
-void own_worker_ends(struct worker *worker);
+/* Gives back the blocks that it keeps. */
+INSIDE void own_worker_ends(struct worker *worker);
 
 /* --- relief.c ----------------------------------------------------------------------------------------- */
 

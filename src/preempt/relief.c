@@ -51,8 +51,9 @@ void relief_start(void) {
     store_relaxed(&over, 0);
 }
 
-/* A region of its own: a unit preempted in between would leave the note behind, on a worker that waits for nothing. */
-void own_wait(bool begins) {
+/* A region of its own: a unit preempted in between would leave the note behind, on a worker that waits for nothing.
+ * Unchecked: `begins` says whether it enters or leaves. */
+INSIDE_UNCHECKED void own_wait(bool begins) {
     struct worker *worker = begins ? enter() : worker_here();
     if (worker != NULL)
         worker->tick.own_wait = begins;
@@ -112,7 +113,7 @@ void relief_close(struct worker *home) {
 }
 
 /* True: there is more to do at once. No further tick reports what is held. */
-static bool relieve(struct worker *worker) {
+INSIDE static bool relieve(struct worker *worker) {
     bool again = false;
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
         struct worker *stuck = runtime.workers[i];

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inside.h"
+
 struct tcb;
 
 /* A block that a thread has for life: it was never lent, and never will be to another. Its owner's to write, but for `tcb`. */
@@ -66,11 +68,11 @@ void spares_fork_child(void);
 
 /* Ensures so many spares, if need be by making new ones; others may take them meanwhile. The caller is not inside. 0
  * or EAGAIN. */
-int spares_make(uint32_t count);
+NOT_INSIDE int spares_make(uint32_t count);
 
-/* NULL: there are no more than `keep` spares; more are being made. Inside, as the next. */
-struct tcb *spares_take(uint32_t keep);
-void spares_give(struct tcb *tcb);
+/* NULL: there are no more than `keep` spares; more are being made. */
+INSIDE struct tcb *spares_take(uint32_t keep);
+INSIDE void spares_give(struct tcb *tcb);
 
 /* There are only the spares that are kept back for units that have a block for life. */
 bool spares_are_scarce(void);

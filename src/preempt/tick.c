@@ -182,7 +182,7 @@ static bool is_needed(const struct worker *worker) {
 
 /* When to look at the worker's pools. A pool whose time has passed, and which has nothing, is looked at at the next
  * tick. */
-static uint64_t pools_until(const struct worker *worker) {
+INSIDE static uint64_t pools_until(const struct worker *worker) {
     uint64_t until = worker->sched != NULL ? scheduler_wait_until(worker->sched) : TIMER_NEVER;
     uint64_t now = until != TIMER_NEVER ? timer_now() : 0;
     return until > now ? until : now + load_relaxed(&preempt.period);

@@ -75,12 +75,12 @@ static __attribute__((constructor)) void find_all(void) {
     find((void **)&libc.posix_spawn, "posix_spawn"); /* last: the others are there */
 }
 
-static void lock(void) {
+ENTERS static void lock(void) {
     enter();
     lock_acquire(&children.lock);
 }
 
-static void unlock(void) {
+LEAVES static void unlock(void) {
     lock_release(&children.lock);
     leave();
 }

@@ -105,7 +105,7 @@ static struct thrum_unit *retire_member(struct member *member) {
     return exchange_acq_rel(&member->waiting, MEMBER_HAS_LEFT);
 }
 
-static void wake_waiter(struct thrum_unit *waiting) {
+INSIDE static void wake_waiter(struct thrum_unit *waiting) {
     if (waiting != NULL)
         unit_wake(NULL, waiting);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inside.h"
 #include "sched/worker.h"
 
 /* What a slot points to. Its memory begins with an alternate signal stack. */
@@ -44,8 +45,8 @@ void member_relieves(struct member *member);
 bool member_begin(struct worker *worker, struct thrum_unit *primary);
 void member_end(struct worker *worker);
 
-/* Its loop gets a stack of its own, on which it calls fn(worker). False: no memory. Inside. */
-bool member_make_loop(struct worker *worker, void *(*fn)(void *));
+/* Its loop gets a stack of its own, on which it calls fn(worker). False: no memory. */
+INSIDE bool member_make_loop(struct worker *worker, void *(*fn)(void *));
 
 /* Its kernel thread begins, or it is given to a carrier. 0, EAGAIN, ENOMEM. */
 int member_start(struct member *member);
@@ -57,6 +58,6 @@ void member_join(struct member *member);
 struct exception_globals *(*member_exceptions(void))(void);
 
 /* struct preempt_callbacks's. */
-void member_is_over(struct worker *worker);
+INSIDE void member_is_over(struct worker *worker);
 
 #endif

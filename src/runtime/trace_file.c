@@ -302,8 +302,8 @@ void trace_file_write(void) {
 
 /* After all of the program's own exit handlers and destructors. Workers still run, and a thread may be about to stop
  * the runtime. It must wait for ever: for the lock, which is not released. Nor is the caller preempted any more,
- * which may be a thread of ours. */
-static __attribute__((destructor)) void write_at_exit(void) {
+ * which may be a thread of ours: it does not leave. */
+INSIDE_UNCHECKED static __attribute__((destructor)) void write_at_exit(void) {
     if (!is_mine())
         return;
     enter();

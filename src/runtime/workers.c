@@ -31,7 +31,10 @@ static void *first_loop(void *worker) {
 
 /* What runs on the caller continues as `primary`; the loop gets a stack of its own. */
 static int become_first(struct worker *worker, struct thrum_unit *primary) {
-    if (!member_make_loop(worker, first_loop))
+    enter();
+    bool made = member_make_loop(worker, first_loop);
+    leave();
+    if (!made)
         return ENOMEM;
     if (!preempt_worker_ready(worker)) {
         preempt_worker_unready(worker);
@@ -47,8 +50,10 @@ void workers_stop(void) {
     if (worker_here() != NULL)
         preempt_worker_end(worker_here());
     store_release(&runtime.stopping, 1);
+    enter();
     for (uint32_t i = 0; i < runtime.count; i++)
         idle_wake_this(&runtime.idle, &runtime.workers[i]->parking);
+    leave();
     relief_wake();
     for (uint32_t i = 0; i < runtime.count; i++)
         member_join(member_of(i));
@@ -276,7 +281,7 @@ static bool give_up(struct timed_wait *timed_wait) {
     return see->is_given_up;
 }
 
-static bool ask_to_leave(struct worker *worker, const struct worker *here) {
+INSIDE static bool ask_to_leave(struct worker *worker, const struct worker *here) {
     if (!worker_ask_to_leave(worker))
         return false;
     fetch_sub_relaxed(&runtime.running, 1U);
@@ -335,7 +340,9 @@ static int adopt(struct thrum_unit *primary) {
     }
     if (error != 0) {
         primary->kind = UNIT_FREE;
+        enter();
         worker_close(worker);
+        leave();
         return error;
     }
     worker_open(worker);

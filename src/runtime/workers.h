@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inside.h"
+
 struct thrum_unit;
 
 /* As many as `count`. The caller becomes the first of them and `primary` what runs on it, bound; with NULL all have

@@ -123,7 +123,7 @@ static unsigned end(struct call *call) {
     }
 }
 
-static void go_off(struct worker *worker, struct timer *timer) {
+INSIDE static void go_off(struct worker *worker, struct timer *timer) {
     unit_wake(worker, container_of(timer, struct call, timer)->tasklet);
 }
 
@@ -143,13 +143,13 @@ static void *run(void *arg) {
 }
 
 /* Inside, on a worker; the state is STARTING. From timer_start on the call may be over, and its memory another call's. */
-static void start(struct worker *worker, struct call *call, uint64_t ticket) {
+INSIDE static void start(struct worker *worker, struct call *call, uint64_t ticket) {
     timer_start(worker, &call->timer);
     change(call, ticket, CALL_STARTING, CALL_WAITS);
 }
 
 /* Inside. It will not run, and is in no heap. */
-static void discard(struct worker *worker, struct call *call) {
+INSIDE static void discard(struct worker *worker, struct call *call) {
     unit_free(worker, call->tasklet);
     call_free(call);
 }
@@ -167,7 +167,7 @@ static void *arm(void *arg) {
     return NULL;
 }
 
-static struct thrum_unit *tasklet_of(struct worker *worker, void *(*fn)(void *), struct call *call) {
+INSIDE static struct thrum_unit *tasklet_of(struct worker *worker, void *(*fn)(void *), struct call *call) {
     struct thrum_unit *tasklet = unit_make_tasklet(worker, fn);
     if (tasklet != NULL)
         tasklet->arg = call;
@@ -175,7 +175,7 @@ static struct thrum_unit *tasklet_of(struct worker *worker, void *(*fn)(void *),
 }
 
 /* Inside. NULL: no memory. */
-static struct call *make(struct worker *worker, uint64_t expiry, void (*fn)(void *), void *arg) {
+INSIDE static struct call *make(struct worker *worker, uint64_t expiry, void (*fn)(void *), void *arg) {
     struct call *call = call_new();
     if (call == NULL)
         return NULL;
@@ -191,8 +191,8 @@ static struct call *make(struct worker *worker, uint64_t expiry, void (*fn)(void
 }
 
 /* Inside. `handle`, unless NULL, is set before the call can begin. EAGAIN: no memory. */
-static int make_and_start(struct worker *worker, thrum_call_t *handle, uint64_t expiry, void (*fn)(void *),
-                          void *arg) {
+INSIDE static int make_and_start(struct worker *worker, thrum_call_t *handle, uint64_t expiry,
+                                 void (*fn)(void *), void *arg) {
     struct call *call = make(worker, expiry, fn, arg);
     if (call == NULL)
         return EAGAIN;
@@ -229,7 +229,7 @@ int thrum_call_at(thrum_call_t *handle, uint64_t expiry, void (*fn)(void *), voi
 }
 
 /* Inside. It is STOPPING by the caller. */
-static void stop(struct worker *worker, struct call *call, uint64_t ticket) {
+INSIDE static void stop(struct worker *worker, struct call *call, uint64_t ticket) {
     if (timer_stop(worker, &call->timer))
         discard(worker, call);
     else if (!change(call, ticket, CALL_STOPPING, CALL_OVER))
@@ -237,7 +237,7 @@ static void stop(struct worker *worker, struct call *call, uint64_t ticket) {
 }
 
 /* True: the caller has cancelled it. */
-static bool try_cancel(struct worker *worker, struct call *call, uint64_t ticket) {
+INSIDE static bool try_cancel(struct worker *worker, struct call *call, uint64_t ticket) {
     for (unsigned tries = 0;; tries++) {
         uint64_t seen = load_acquire(&call->ticket);
         if (seen == with_state(ticket, CALL_STARTING)) {

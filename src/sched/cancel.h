@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "base/inside.h"
 #include "sched/time/timer.h"
 #include "sched/worker.h"
 
@@ -64,7 +65,7 @@ void cancel_act_slow(void);
 
 /* At the end of a cancellation point, outside, when nothing of it is left: ends the thread if that is what ended the
  * wait. Returns `error`. */
-static inline int cancel_act(int error) {
+NOT_INSIDE static inline int cancel_act(int error) {
     if (__builtin_expect(error == ETIMEDOUT, 0))
         cancel_act_slow();
     return error;
@@ -72,7 +73,7 @@ static inline int cancel_act(int error) {
 
 void cancel_act_of_lock_slow(void);
 
-static inline int cancel_act_of_lock(int error) {
+NOT_INSIDE static inline int cancel_act_of_lock(int error) {
     if (__builtin_expect(error == ETIMEDOUT, 0))
         cancel_act_of_lock_slow();
     return error;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "arch_tls.h"
+#include "base/inside.h"
 #include "sched/upward.h"
 
 struct worker;
@@ -28,14 +29,23 @@ static inline struct worker *worker_here(void) {
 
 /* Into the runtime: from here the unit stays on this worker, whose queues and caches are the caller's. NULL on an
  * external kernel thread. */
-static inline struct worker *enter(void) {
+ENTERS INSIDE_UNCHECKED static inline struct worker *enter(void) {
     ARCH_TLS_INCREMENT(thrum_nopreempt);
     return worker_here();
 }
 
-static inline void leave(void) {
+LEAVES INSIDE_UNCHECKED static inline void leave(void) {
     if (__builtin_expect(ARCH_TLS_DECREMENT_IS_ZERO(thrum_nopreempt), 0))
         preempt_pending();
+}
+
+/* A second time, around what leaves and enters again in between, so that it stays inside all the same. */
+INSIDE static inline void enter_twice(void) {
+    ARCH_TLS_INCREMENT(thrum_nopreempt);
+}
+
+INSIDE INSIDE_UNCHECKED static inline void leave_once(void) {
+    leave();
 }
 
 /* How many regions are open. */
@@ -45,7 +55,7 @@ static inline uint32_t regions_open(void) {
 
 /* The caller is inside, within a region of the program's (thrum_nopreempt_begin): no other unit may run in
  * its place, since it would inherit that count. */
-static inline bool is_in_region(void) {
+INSIDE static inline bool is_in_region(void) {
     return regions_open() != 1;
 }
 

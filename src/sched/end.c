@@ -50,10 +50,9 @@ static inline bool may_be_returned_to(const struct worker *worker, const struct 
 
 /* Publishes the end and returns the unit to run next; NULL for the loop. That is `successor`, unless NULL; but a
  * joiner that can run here precedes it. */
-static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(struct worker *worker,
-                                                                             struct thrum_unit *self,
-                                                                             const struct thrum_unit *creator,
-                                                                             struct thrum_unit *successor) {
+INSIDE static inline __attribute__((always_inline)) struct thrum_unit *
+end_and_pick(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
+             struct thrum_unit *successor) {
     struct thrum_unit *joiner = load_acquire(&self->join);
     if (may_be_returned_to(worker, joiner)) {
         if (successor != NULL)
@@ -74,10 +73,9 @@ static inline __attribute__((always_inline)) struct thrum_unit *end_and_pick(str
 }
 
 /* Gives the stack of one that has ended to the next, if that is new and of the same class, or back. */
-static inline __attribute__((always_inline)) struct thrum_unit *hand_on_stack(struct worker *worker,
-                                                                              struct thrum_unit *next,
-                                                                              char *top, unsigned stack_class,
-                                                                              bool *taken_over) {
+INSIDE static inline __attribute__((always_inline)) struct thrum_unit *
+hand_on_stack(struct worker *worker, struct thrum_unit *next, char *top, unsigned stack_class,
+              bool *taken_over) {
     *taken_over = next != NULL && load_relaxed(&next->sp) == UNIT_NEW && next->stack_top == NULL &&
                   next->stack_class == stack_class && !next->measured;
     if (*taken_over) {
@@ -91,8 +89,8 @@ static inline __attribute__((always_inline)) struct thrum_unit *hand_on_stack(st
 }
 
 /* The stack of a unit that has ended can be used for tasklets. */
-static inline __attribute__((always_inline)) struct thrum_unit *run_tasklets(struct worker *worker,
-                                                                             struct thrum_unit *next) {
+INSIDE static inline __attribute__((always_inline)) struct thrum_unit *run_tasklets(struct worker *worker,
+                                                                                    struct thrum_unit *next) {
     while (next != NULL && __builtin_expect(load_relaxed(&next->kind) == UNIT_TASKLET, 0)) {
         tasklet_run(worker, next);
         next = pick(worker);
@@ -100,8 +98,8 @@ static inline __attribute__((always_inline)) struct thrum_unit *run_tasklets(str
     return next;
 }
 
-static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_begin(struct worker *worker,
-                                                                  struct thrum_unit *self, bool fresh) {
+INSIDE static ANNOTATE_BETWEEN __attribute__((noinline)) void
+tell_begin(struct worker *worker, struct thrum_unit *self, bool fresh) {
     annotate_begin(&worker->annotate, unit_stack(worker, self), fresh);
     annotate_happens_after(self);
     if (load_relaxed(&self->kind) == UNIT_LOOP)
@@ -109,8 +107,8 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_begin(struct worker 
     trace_run(worker, self, THRUM_TRACE_BEGIN);
 }
 
-static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *worker,
-                                                                struct thrum_unit *self) {
+INSIDE static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *worker,
+                                                                       struct thrum_unit *self) {
     trace_run(worker, self, THRUM_TRACE_END);
     annotate_happens_before(self);
     annotate_end(&worker->annotate, unit_stack(worker, self));
@@ -120,7 +118,7 @@ static ANNOTATE_BETWEEN __attribute__((noinline)) void tell_end(struct worker *w
  * enqueued for it; `successor`, unless NULL, follows it (end_and_pick). Returns the unit that the worker resumes;
  * *again: on this very stack. The user's own memory may be gone as soon as the end is known: it is left first, for
  * the loop. */
-static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
+INSIDE static inline __attribute__((always_inline)) ANNOTATE_BETWEEN struct thrum_unit *
 finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
        struct thrum_unit *successor, bool *again) {
     if (__builtin_expect(watch_on, 0))
@@ -145,13 +143,14 @@ finish(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *
 
 /* Runs `self`, and the new units after it that can have its stack. Called on the stack of the first by arch_call or
  * arch_begin; returns the unit to resume. */
-struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) __attribute__((used));
+INSIDE struct thrum_unit *unit_main(struct thrum_unit *self, struct thrum_unit *parent) __attribute__((used));
 /* The same after an end within (exit.c), of which nothing is left on the stack: called there by arch_end. */
-struct thrum_unit *unit_ended(struct thrum_unit *self) __attribute__((used));
+ENTERS struct thrum_unit *unit_ended(struct thrum_unit *self) __attribute__((used));
 
 /* `self` may be the only thread of a fork's child, which has no runtime, or began one: then its end is that of the
  * process (pthread_exit(3)). */
-static inline __attribute__((always_inline)) struct worker *enter_at_end(const struct thrum_unit *self) {
+ENTERS static inline __attribute__((always_inline)) struct worker *
+enter_at_end(const struct thrum_unit *self) {
     struct worker *worker = enter();
     if (__builtin_expect(worker == NULL || worker->current != self, 0)) {
         leave();
@@ -171,7 +170,7 @@ static __attribute__((noinline)) void end_extras(struct thrum_unit *self) {
 }
 
 /* `self` has returned `result`: ends it, and runs those new ones after it that can have its stack. */
-static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+ENTERS static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
 run_on(struct thrum_unit *self, void *result, const struct thrum_unit *creator) {
     for (;;) {
         if (__builtin_expect(load_relaxed(&self->extras), 0))
@@ -197,7 +196,7 @@ run_on(struct thrum_unit *self, void *result, const struct thrum_unit *creator) 
 }
 
 /* `fresh`: a switch came to this stack; else another unit has just ended on it. */
-static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+INSIDE static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
 run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
     struct worker *worker = worker_here();
     if (__builtin_expect(watch_on, 0))
@@ -215,7 +214,7 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
 }
 
 /* `self` has ended, and `next`, or nothing, was picked to follow it. */
-static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+INSIDE static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
 end_before(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
            struct thrum_unit *next) {
     bool again;
@@ -281,12 +280,13 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
 
 /* --- tasklets ----------------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) void tell_tasklet(struct worker *worker, struct thrum_unit *tasklet) {
+INSIDE static __attribute__((noinline)) void tell_tasklet(struct worker *worker, struct thrum_unit *tasklet) {
     annotate_happens_after(tasklet);
     trace_run(worker, tasklet, THRUM_TRACE_TASKLET);
 }
 
-static __attribute__((noinline)) void tell_tasklet_end(struct worker *worker, struct thrum_unit *tasklet) {
+INSIDE static __attribute__((noinline)) void tell_tasklet_end(struct worker *worker,
+                                                              struct thrum_unit *tasklet) {
     trace_run(worker, tasklet, THRUM_TRACE_TASKLET_END);
     annotate_happens_before(tasklet);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/inside.h"
 #include "os/backoff.h"
 #include "os/clock.h"
 #include "os/lock.h"
@@ -59,8 +60,8 @@ void front_drop(struct thrum_unit *unit);
 /* A guest may choose, too: it enters, announces itself (unit_announce, front_wait_begin), does what its host would do with
  * it, switches to another guest of the same host, and leaves when it is resumed. The host does not see that. If there is no
  * stack for a new one, that is pushed into its pool, and the caller switches to the host. */
-static inline void front_switch(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                                enum thrum_trace_kind why) {
+INSIDE static inline void front_switch(struct worker *worker, struct thrum_unit *self,
+                                       struct thrum_unit *next, enum thrum_trace_kind why) {
     switch_as(worker, self, next, why);
 }
 
@@ -72,14 +73,14 @@ static inline bool front_has_timers(void) {
 /* Fires what has expired. Returns how many units may run until it is to be called again. From: a host. */
 uint32_t front_look(void);
 
-/* The caller's unit has run its function, but need not end: it has nothing that a new thread must not find. Inside. */
-static inline bool front_can_run_another(const struct thrum_unit *self) {
+/* The caller's unit has run its function, but need not end: it has nothing that a new thread must not find. */
+INSIDE static inline bool front_can_run_another(const struct thrum_unit *self) {
     return !load_relaxed(&self->extras) && self->tcb == NULL && !watch_on && !is_in_region();
 }
 
 /* Such a unit between two threads: what inspects takes it for unused. It is announced, and has left when the worker runs
- * another. Inside, as the next. */
-static inline void front_rest(struct thrum_unit *self) {
+ * another. */
+INSIDE static inline void front_rest(struct thrum_unit *self) {
     self->arg = NULL;
     store_relaxed(&self->kind, (uint8_t)UNIT_FREE);
     unit_announce(self);
@@ -121,25 +122,25 @@ void front_fence_all(void);
 
 /* The caller is about to wait: from here, inside. It now puts itself where a waker finds it, and calls front_wait or, if it need
  * not wait after all, front_wait_not. `worker` is NULL on an external kernel thread, which may wait, too. From: anywhere. */
-static inline struct thrum_unit *front_wait_begin(struct worker **worker) {
+ENTERS static inline struct thrum_unit *front_wait_begin(struct worker **worker) {
     *worker = enter();
     struct thrum_unit *self = unit_self(*worker);
     unit_await(self, AWAITS_RESUME, NULL);
     return self;
 }
 
-static inline void front_wait_not(struct thrum_unit *self) {
+LEAVES static inline void front_wait_not(struct thrum_unit *self) {
     unit_await_no_more(self);
     leave();
 }
 
-static inline void front_wait(struct worker *worker, struct thrum_unit *self) {
+LEAVES static inline void front_wait(struct worker *worker, struct thrum_unit *self) {
     unit_block(worker, self);
     leave();
 }
 
 /* Until timed_wait->timer.deadline; `unit` and `give_up` are set (timed_wait.h). */
-static inline void front_wait_timed(struct worker *worker, struct timed_wait *timed_wait) {
+LEAVES static inline void front_wait_timed(struct worker *worker, struct timed_wait *timed_wait) {
     unit_block_timed(worker, timed_wait);
     leave();
 }

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "os/membarrier.h"
 
 enum { IDLE_PARKED = 1, IDLE_SEARCHING = 1 << 16 };
@@ -44,12 +45,12 @@ struct parking {
     _Alignas(64) uint32_t state;
 };
 
-void idle_wake_one(struct idle *idle);
+INSIDE void idle_wake_one(struct idle *idle);
 /* No worker would run it soon, unless one is searching. */
-void idle_wake_resting(struct idle *idle);
+INSIDE void idle_wake_resting(struct idle *idle);
 
 /* After a push. */
-static inline void idle_wake_check(struct idle *idle) {
+INSIDE static inline void idle_wake_check(struct idle *idle) {
     fence_frequent(idle->fenced); /* pairs with fence_rare in idle_park, idle_found and tick_rest */
     uint32_t count = load_relaxed(&idle->count);
     if (__builtin_expect(count % IDLE_SEARCHING != 0 && (int32_t)count < IDLE_SEARCHING, 0))
@@ -59,20 +60,20 @@ static inline void idle_wake_check(struct idle *idle) {
 }
 
 /* A worker begins to search. False: enough others do; it should look once and park. */
-bool idle_search(struct idle *idle);
+INSIDE bool idle_search(struct idle *idle);
 
 /* It found work, and stops searching. If no other worker searches, and work_is_there() sees more, another is woken. */
-void idle_found(struct idle *idle, bool (*work_is_there)(void));
+INSIDE void idle_found(struct idle *idle, bool (*work_is_there)(void));
 
 /* A searching worker parks until it is woken or until until() (ns, CLOCK_MONOTONIC; TIMER_NEVER: no deadline; asked
  * before each sleep), unless work_somewhere() says that there is some. It searches again when this returns. */
-void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void),
-               uint64_t (*until)(void));
+INSIDE void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere)(void),
+                      uint64_t (*until)(void));
 
 /* If this one is parked it asks until() again. True: it is, and will. */
 bool idle_look_again(struct parking *parking);
 
 /* Wakes this worker if it is parked, and returns whether: what it will find is for it alone. */
-bool idle_wake_this(struct idle *idle, struct parking *parking);
+INSIDE bool idle_wake_this(struct idle *idle, struct parking *parking);
 
 #endif

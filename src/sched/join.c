@@ -14,8 +14,8 @@ static inline void use_up(struct thrum_unit *unit) {
 }
 
 /* It is next in our own queue and never ran: run it on a call, from which it returns to us. */
-static bool join_by_running(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                            struct thrum_unit *unit) {
+INSIDE static bool join_by_running(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                                   struct thrum_unit *unit) {
     if (next == NULL || next != unit || load_relaxed(&unit->sp) != UNIT_NEW)
         return false;
     uint8_t kind = load_relaxed(&self->kind);
@@ -35,8 +35,8 @@ static bool join_by_running(struct worker *worker, struct thrum_unit *self, stru
 
 /* Runs the tasklets that come before it, and itself if it is one, on our own stack. True: it has ended. Else *next is
  * the next unit, or NULL. */
-static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, struct thrum_unit **next,
-                                                       struct thrum_unit *unit) {
+INSIDE static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, struct thrum_unit **next,
+                                                              struct thrum_unit *unit) {
     do {
         if (*next == unit) {
             tasklet_call(worker, unit);
@@ -52,8 +52,8 @@ static __attribute__((noinline)) bool join_by_tasklets(struct worker *worker, st
 }
 
 /* 0, or EINVAL: another thread joins it, or has detached it. */
-static int join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                           struct thrum_unit *unit) {
+INSIDE static int join_by_waiting(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                                  struct thrum_unit *unit) {
     struct thrum_unit *none = JOIN_NONE;
     unit_await(self, AWAITS_END, unit);
     if (!cas_acq_rel(&unit->join, &none, self)) { /* it has ended meanwhile, unless it is misused */
@@ -70,9 +70,9 @@ static int join_by_waiting(struct worker *worker, struct thrum_unit *self, struc
     return 0;
 }
 
-/* It has ended: takes its result, and frees its descriptor unless the handle stays valid. Leaves. */
-static inline __attribute__((always_inline)) void collect(struct worker *worker, struct thrum_unit *unit,
-                                                          void **result, bool keep) {
+/* It has ended: takes its result, and frees its descriptor unless the handle stays valid. */
+LEAVES static inline __attribute__((always_inline)) void
+collect(struct worker *worker, struct thrum_unit *unit, void **result, bool keep) {
     annotate_happens_after(unit);
     if (result != NULL)
         *result = unit->arg;
@@ -85,9 +85,8 @@ static inline __attribute__((always_inline)) void collect(struct worker *worker,
 
 static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep);
 
-/* Inside; leaves. */
-static inline __attribute__((always_inline)) int join(struct worker *worker, struct thrum_unit *unit,
-                                                      void **result, bool keep) {
+LEAVES static inline __attribute__((always_inline)) int join(struct worker *worker, struct thrum_unit *unit,
+                                                             void **result, bool keep) {
     if (__builtin_expect(worker == NULL, 0) && runtime_has_ended()) {
         leave();
         return ESRCH;
@@ -133,7 +132,8 @@ static inline __attribute__((always_inline)) int join(struct worker *worker, str
     return 0;
 }
 
-static __attribute__((noinline)) int join_any(struct worker *worker, struct thrum_unit *unit, void **result) {
+LEAVES static __attribute__((noinline)) int join_any(struct worker *worker, struct thrum_unit *unit,
+                                                     void **result) {
     return join(worker, unit, result, false);
 }
 

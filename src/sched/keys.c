@@ -58,14 +58,14 @@ int thrum_key_delete(thrum_key_t key) {
     return 0;
 }
 
-static struct unit_values *values_new(void) {
+INSIDE static struct unit_values *values_new(void) {
     struct unit_values *values = depot_get_shared(&depot);
     if (values != NULL)
         memset(values, 0, sizeof *values);
     return values;
 }
 
-static void values_free(struct unit_values *values) {
+INSIDE static void values_free(struct unit_values *values) {
     depot_put_shared(&depot, values);
 }
 

@@ -3,6 +3,7 @@
 #ifndef THRUM_SCHED_KEYS_H
 #define THRUM_SCHED_KEYS_H
 
+#include "base/inside.h"
 #include "sched/unit.h"
 
 /* A unit that has values ends: runs the destructors, on its own stack, outside. */

@@ -4,17 +4,19 @@
 #define THRUM_SCHED_LIFE_H
 
 #include "arch_context.h"
+#include "base/inside.h"
 #include "context/depot.h"
 #include "sched/trim.h"
 #include "sched/worker.h"
 
 /* An external kernel thread has no cache of its own. */
-static inline __attribute__((always_inline)) struct thrum_unit *unit_new(struct worker *worker) {
+INSIDE static inline __attribute__((always_inline)) struct thrum_unit *unit_new(struct worker *worker) {
     return __builtin_expect(worker != NULL, 1) ? depot_get(&unit_depot, &worker->units)
                                                : depot_get_shared(&unit_depot);
 }
 
-static inline __attribute__((always_inline)) void unit_free(struct worker *worker, struct thrum_unit *unit) {
+INSIDE static inline __attribute__((always_inline)) void unit_free(struct worker *worker,
+                                                                   struct thrum_unit *unit) {
     if (__builtin_expect(unit->kind == UNIT_BOUND, 0)) {
         worker_unbind(unit->bound);
         unit->bound = NULL;
@@ -31,13 +33,14 @@ static inline __attribute__((always_inline)) void unit_free(struct worker *worke
 /* One that is not joined and is in no queue, for a front end to run (front.h). NULL: no memory, or `attributes`
  * contradict the runtime. */
 struct attributes;
-struct thrum_unit *unit_make(struct worker *worker, const struct attributes *attributes, void *(*fn)(void *),
-                             void *arg);
+INSIDE struct thrum_unit *unit_make(struct worker *worker, const struct attributes *attributes,
+                                    void *(*fn)(void *), void *arg);
 
 /* Runs the child now, on a call. `parent` is `self` if it must be enqueued meanwhile, else NULL. */
-static inline __attribute__((always_inline)) void run_child(struct worker *worker, struct thrum_unit *self,
-                                                            struct thrum_unit *child,
-                                                            struct thrum_unit *parent) {
+INSIDE static inline __attribute__((always_inline)) void run_child(struct worker *worker,
+                                                                   struct thrum_unit *self,
+                                                                   struct thrum_unit *child,
+                                                                   struct thrum_unit *parent) {
     thrum_assert(regions_open() == 1);
     worker->current = child;
     if (switch_is_slow(worker))

@@ -40,7 +40,7 @@ static bool work_somewhere(void) {
     return load_acquire(&self->wanted_sched) != self->sched || has_work_for_any();
 }
 
-static uint64_t park_until(void) {
+INSIDE static uint64_t park_until(void) {
     const struct thrum_sched *sched = worker_here()->idle_sched;
     uint64_t timers = timekeeper_until(), pools = sched != NULL ? scheduler_wait_until(sched) : TIMER_NEVER;
     return timers < pools ? timers : pools;
@@ -79,7 +79,7 @@ struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sche
 }
 
 /* On the loop: what another unit left for it. */
-static void run_leftovers(struct worker *worker) {
+INSIDE static void run_leftovers(struct worker *worker) {
     if (worker->ended != NULL) {
         struct thrum_unit *ended = worker->ended;
         worker->ended = NULL;
@@ -95,7 +95,7 @@ static void run_leftovers(struct worker *worker) {
 }
 
 /* ... and those that keep a kernel thread: one after another, until the loop `self`, the caller, is not gone to for such. */
-static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct thrum_unit *self) {
+INSIDE static __attribute__((noinline)) void go_to_kept(struct worker *worker, struct thrum_unit *self) {
     for (struct thrum_unit *kept; (kept = worker->kept) != NULL; worker = worker_here()) {
         worker->kept = NULL;
         worker_wants_ticks(worker);

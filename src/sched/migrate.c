@@ -51,7 +51,7 @@ static int may_move(const struct thrum_unit *unit, bool is_self) {
 }
 
 /* To that worker, or else that pool, or else anywhere. */
-static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct thrum_pool *pool) {
+INSIDE static int move(struct thrum_unit *unit, bool is_self, struct worker *to, struct thrum_pool *pool) {
     lock_acquire(&change);
     struct worker *from = NULL;
     int error = may_move(unit, is_self);
@@ -104,7 +104,7 @@ void migrate_fork_child(void) {
 }
 
 /* Moves to its new place; from within a region of its own when it next gives up the worker. */
-static void move_now(struct worker *worker, struct thrum_unit *self) {
+INSIDE static void move_now(struct worker *worker, struct thrum_unit *self) {
     if (is_in_region())
         return;
     struct thrum_unit *next = pick(worker);

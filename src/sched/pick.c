@@ -10,8 +10,8 @@ enum { QUEUED_AFTER_THEFT = 64 };
 
 /* Oldest first, from the sources that are due; each of the four queues is first in turn. The oldest of the deque waits
  * for thieves, which may be busy or absent. */
-static struct thrum_unit *pick_starving(struct worker *worker, const bool due[FAIR_SOURCES],
-                                        enum fair_source *source) {
+INSIDE static struct thrum_unit *pick_starving(struct worker *worker, const bool due[FAIR_SOURCES],
+                                               enum fair_source *source) {
     struct thrum_unit *unit = NULL;
     worker->turn++;
     for (unsigned i = 0; i < 4 && unit == NULL; i++) {
@@ -39,7 +39,7 @@ static bool ticks_end(const struct thrum_unit *unit) {
 }
 
 /* The pick that follows is slow, too: it settles how long this one has run. */
-static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
+INSIDE static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
     static const bool only_others[FAIR_SOURCES] = {[FAIR_OTHERS] = true};
     struct fair *fair = &worker->fair;
     uint64_t now = arch_ticks();
@@ -66,14 +66,14 @@ static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
 }
 
 /* For a worker whose scheduler chooses, while that has nothing. */
-static struct thrum_unit *pick_any(struct worker *worker) {
+INSIDE static struct thrum_unit *pick_any(struct worker *worker) {
     static const bool due[FAIR_SOURCES] = {true, true};
     enum fair_source source;
     return pick_starving(worker, due, &source);
 }
 
 /* One that has taken a block along gives back another as it is resumed (preempt/lend.c). */
-static struct thrum_unit *pick_preempted(struct worker *worker) {
+INSIDE static struct thrum_unit *pick_preempted(struct worker *worker) {
     struct thrum_unit *unit = preempted_take(worker, worker, NULL);
     worker->owes = unit != NULL && !load_relaxed(&unit->took_tcb);
     if (worker->owes)
@@ -105,7 +105,7 @@ struct thrum_unit *pick_preferred(struct worker *worker) {
     return pick_own(worker);
 }
 
-static struct thrum_unit *steal_from(struct worker *victim) {
+INSIDE static struct thrum_unit *steal_from(struct worker *victim) {
     struct thrum_unit *unit = NULL;
     if (!deque_is_empty(&victim->deque))
         unit = deque_steal(&victim->deque);
@@ -126,7 +126,7 @@ static void note_theft(struct worker *worker, const struct thrum_unit *unit) {
 }
 
 /* Of those on its own NUMA node, or of the others. */
-static struct thrum_unit *steal_where(struct worker *worker, bool near) {
+INSIDE static struct thrum_unit *steal_where(struct worker *worker, bool near) {
     uint32_t count = load_acquire(&runtime.count), at = (uint32_t)(worker_random(worker) % count);
     uint8_t node = load_relaxed(&runtime.node_of[worker->id]);
     for (uint32_t i = 0; i < count; i++, at = at + 1 == count ? 0 : at + 1) {
@@ -143,7 +143,7 @@ static struct thrum_unit *steal_where(struct worker *worker, bool near) {
     return NULL;
 }
 
-static struct thrum_unit *steal(struct worker *worker) {
+INSIDE static struct thrum_unit *steal(struct worker *worker) {
     struct thrum_unit *unit = steal_where(worker, true);
     return unit != NULL || runtime.nodes <= 1 ? unit : steal_where(worker, false);
 }

@@ -16,7 +16,7 @@ static bool was_preempted(const struct thrum_unit *unit) {
     return unit->tcb != NULL;
 }
 
-static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
+INSIDE static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
     struct thrum_unit *unit;
     uint32_t count = load_relaxed(&fifo->count);
     for (uint32_t i = 0; i < count && i < FAR && (unit = fifo_pop(fifo)) != NULL; i++) {
@@ -27,7 +27,7 @@ static struct thrum_unit *take_from_fifo(struct fifo *fifo) {
     return NULL;
 }
 
-static struct thrum_unit *pop_from_rings(struct worker *from) {
+INSIDE static struct thrum_unit *pop_from_rings(struct worker *from) {
     struct thrum_unit *unit = yield_ring_pop(&from->yields);
     if (unit != NULL || deque_is_empty(&from->deque))
         return unit;
@@ -35,7 +35,7 @@ static struct thrum_unit *pop_from_rings(struct worker *from) {
 }
 
 /* Units that are not taken go to all workers. */
-static struct thrum_unit *take_from_rings(struct worker *from) {
+INSIDE static struct thrum_unit *take_from_rings(struct worker *from) {
     for (uint32_t i = 0; i < FAR; i++) {
         struct thrum_unit *unit = pop_from_rings(from);
         if (unit == NULL || was_preempted(unit))
@@ -46,7 +46,7 @@ static struct thrum_unit *take_from_rings(struct worker *from) {
 }
 
 /* It would steal from them, and they may compute without yielding. */
-static struct thrum_unit *take_from_others(const struct worker *from, uint32_t drawn) {
+INSIDE static struct thrum_unit *take_from_others(const struct worker *from, uint32_t drawn) {
     struct thrum_unit *unit = NULL;
     uint32_t count = load_acquire(&runtime.count);
     for (uint32_t i = 0; i < count && unit == NULL; i++) {
@@ -84,7 +84,7 @@ static struct popped pop_all(struct thrum_pool *pool) {
 
 /* Number `which` of the preempted units, counted in a circle. All others go back in the same order, except that in a
  * pool with more units than are examined the first of a rank go behind the rest of that rank. */
-static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
+INSIDE static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which) {
     struct popped popped = pop_all(pool);
     uint32_t skip = popped.preempted > 0 ? which % popped.preempted : 0;
     struct thrum_unit *taken = NULL, *next;
@@ -101,7 +101,8 @@ static struct thrum_unit *take_from_pool(struct thrum_pool *pool, uint32_t which
 }
 
 /* From a pool of the program's own only one is taken, since what is put back may not find its place again. */
-static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, bool is_own, uint32_t drawn) {
+INSIDE static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, bool is_own,
+                                                 uint32_t drawn) {
     struct thrum_unit *unit = NULL;
     for (unsigned i = 0; sched != NULL && i < sched->count && unit == NULL; i++) {
         struct thrum_pool *pool = sched->pools[(drawn + i) % sched->count];
@@ -114,7 +115,7 @@ static struct thrum_unit *take_from_pools(const struct thrum_sched *sched, bool 
 }
 
 /* While it runs there a scheduler has its pools. */
-static struct thrum_unit *take_from_pools_of(struct worker *from, uint32_t drawn) {
+INSIDE static struct thrum_unit *take_from_pools_of(struct worker *from, uint32_t drawn) {
     lock_acquire(&from->sched_lock);
     struct thrum_unit *unit = take_from_pools(from->sched, false, drawn);
     lock_release(&from->sched_lock);

@@ -9,6 +9,8 @@
 #ifndef THRUM_SCHED_PREEMPTED_H
 #define THRUM_SCHED_PREEMPTED_H
 
+#include "base/inside.h"
+
 struct thrum_sched;
 struct thrum_unit;
 struct worker;
@@ -16,7 +18,8 @@ struct worker;
 /* For `worker`: a preempted unit from where worker `from` would find one, and if that is another worker, also from
  * where it would steal one; NULL: none. `own`: the scheduler whose loop the caller is, which may be stacked, or NULL;
  * then its pools are searched. In pools of the program's kinds, whose functions are called as that scheduler would,
- * this is the first unit, and may not have been preempted. Inside. */
-struct thrum_unit *preempted_take(struct worker *worker, struct worker *from, const struct thrum_sched *own);
+ * this is the first unit, and may not have been preempted. */
+INSIDE struct thrum_unit *preempted_take(struct worker *worker, struct worker *from,
+                                         const struct thrum_sched *own);
 
 #endif

@@ -122,7 +122,7 @@ struct thrum_unit *unit_make(struct worker *worker, const struct attributes *att
     return unit;
 }
 
-static void enqueue(struct worker *worker, struct thrum_unit *unit) {
+INSIDE static void enqueue(struct worker *worker, struct thrum_unit *unit) {
     prepare(unit);
     unit_wake(worker, unit);
 }
@@ -130,13 +130,13 @@ static void enqueue(struct worker *worker, struct thrum_unit *unit) {
 /* True if the creator may wait in the run queue meanwhile, which it may not in a region of its own. (An atomic load
  * of `kind` costs a spawn 3 ns with gcc 12: it is not folded into the comparison. A concurrent move of the creator is
  * seen or not, as if it had come a little later.) */
-static inline __attribute__((always_inline)) bool may_run_at_once(const struct worker *worker,
-                                                                  const struct thrum_unit *self) {
+INSIDE static inline __attribute__((always_inline)) bool may_run_at_once(const struct worker *worker,
+                                                                         const struct thrum_unit *self) {
     return self->kind == UNIT_ULT && worker->not_at_once == 0 && !is_in_region();
 }
 
 /* Likewise, also of a creator that was stolen: some of its children are queued (note_theft). */
-static __attribute__((noinline)) bool may_run_now(struct worker *worker, const thrum_attr_t *attr) {
+INSIDE static __attribute__((noinline)) bool may_run_now(struct worker *worker, const thrum_attr_t *attr) {
     if (__builtin_expect(worker->queues != 0, 0)) {
         if (worker->current->kind != UNIT_ULT || worker->has_scheduler || is_in_region())
             return false;
@@ -154,8 +154,8 @@ static __attribute__((noinline)) bool may_run_now(struct worker *worker, const t
            attributes->pool == NULL && attributes->worker == 0 && attributes->stack_top == NULL;
 }
 
-static inline __attribute__((always_inline)) int spawn_now(struct worker *worker, thrum_t *thread,
-                                                           struct thrum_unit *unit) {
+LEAVES static inline __attribute__((always_inline)) int spawn_now(struct worker *worker, thrum_t *thread,
+                                                                  struct thrum_unit *unit) {
     unsigned stack_class = unit->stack_class;
     unit->stack_top = depot_get(&stack_depots[stack_class], &worker->stacks[stack_class]);
     if (unit->stack_top == NULL) {
@@ -178,7 +178,7 @@ static inline bool is_at_hand(const struct depot_cache *cache) {
 
 /* A queued unit gets its stack when it begins, mostly that of the unit before it. Can a stack be had at all?
  * Otherwise it might wait for ever. */
-static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) {
+INSIDE static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) {
     if (unit->stack_class >= STACK_CLASSES)
         return true; /* it needs none */
     struct depot *depot = &stack_depots[unit->stack_class];
@@ -194,7 +194,7 @@ static bool has_stack_for(struct worker *worker, const struct thrum_unit *unit) 
 }
 
 /* A unit that is never joined. */
-static inline struct thrum_unit *tasklet_new(struct worker *worker, void *(*fn)(void *), void *arg) {
+INSIDE static inline struct thrum_unit *tasklet_new(struct worker *worker, void *(*fn)(void *), void *arg) {
     struct thrum_unit *tasklet = unit_new(worker);
     if (tasklet == NULL)
         return NULL;
@@ -210,9 +210,9 @@ struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *))
     return tasklet_new(worker, fn, NULL);
 }
 
-static __attribute__((noinline)) int spawn_tasklet(struct worker *worker, thrum_t *thread,
-                                                   const struct attributes *attributes, void *(*fn)(void *),
-                                                   void *arg) {
+LEAVES static __attribute__((noinline)) int spawn_tasklet(struct worker *worker, thrum_t *thread,
+                                                          const struct attributes *attributes,
+                                                          void *(*fn)(void *), void *arg) {
     struct thrum_unit *tasklet;
     int error = 0;
     if (attributes->worker != 0 || attributes->stack_top != NULL ||
@@ -234,8 +234,7 @@ static __attribute__((noinline)) int spawn_tasklet(struct worker *worker, thrum_
     return error;
 }
 
-/* Inside; leaves. */
-static inline __attribute__((always_inline)) int
+LEAVES static inline __attribute__((always_inline)) int
 spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     if (__builtin_expect(worker == NULL && !load_acquire(&runtime.open), 0)) {
         leave();
@@ -297,8 +296,8 @@ static __attribute__((noinline)) int spawn_any(thrum_t *thread, const thrum_attr
 
 /* No attributes. Of a creator that is bound, as main is, the child is queued: the creator
  * is mostly the first to join it, and calls it then (join_by_running). */
-static __attribute__((noinline)) int spawn_plain(struct worker *worker, thrum_t *thread, void *(*fn)(void *),
-                                                 void *arg) {
+LEAVES static __attribute__((noinline)) int spawn_plain(struct worker *worker, thrum_t *thread,
+                                                        void *(*fn)(void *), void *arg) {
     struct thrum_unit *child;
     if (__builtin_expect(worker == NULL || worker->current->kind != UNIT_BOUND || thread == NULL ||
                              watch_on || !is_at_hand(&worker->stacks[STACK_CLASS_DEFAULT]),

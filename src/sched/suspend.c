@@ -37,7 +37,7 @@ static bool give_up(struct timed_wait *timed_wait) {
 }
 
 /* 0 or ETIMEDOUT. */
-static int suspend(struct worker *worker, struct thrum_unit *self, uint64_t deadline) {
+INSIDE static int suspend(struct worker *worker, struct thrum_unit *self, uint64_t deadline) {
     struct suspension suspension = {.timed_wait = {.unit = self, .give_up = give_up}};
     uint32_t permit = PERMIT_NONE;
     unit_await(self, AWAITS_RESUME, NULL);
@@ -123,7 +123,7 @@ bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct th
     return true;
 }
 
-static bool can_be_followed(const struct worker *worker) {
+INSIDE static bool can_be_followed(const struct worker *worker) {
     if (worker == NULL || is_in_region())
         return false;
     uint8_t kind = load_relaxed(&worker->current->kind);
@@ -131,7 +131,7 @@ static bool can_be_followed(const struct worker *worker) {
 }
 
 /* It was suspended, and runs next in the place of the caller's unit. */
-static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
+INSIDE static void switch_to_taken(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current;
     if (!unit_follow(worker, self, unit))
         return;

@@ -5,11 +5,13 @@
 
 #include <stdbool.h>
 
+#include "base/inside.h"
+
 struct thrum_unit;
 struct worker;
 
 /* `unit` has been taken (unit_take_suspended). True: the worker's unit `self` may switch to it, which the caller must
- * do. False: it belongs elsewhere, and has been woken there. Inside. */
-bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct thrum_unit *unit);
+ * do. False: it belongs elsewhere, and has been woken there. */
+INSIDE bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct thrum_unit *unit);
 
 #endif

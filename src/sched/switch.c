@@ -52,10 +52,9 @@ struct annotate_stack unit_stack(const struct worker *worker, const struct thrum
 }
 
 /* Inlined, as annotate.h wants it. */
-static inline __attribute__((always_inline)) void depart(struct worker *worker, struct thrum_unit *self,
-                                                         const struct thrum_unit *next,
-                                                         struct annotate_left *left,
-                                                         enum thrum_trace_kind why) {
+INSIDE static inline __attribute__((always_inline)) void
+depart(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *next,
+       struct annotate_left *left, enum thrum_trace_kind why) {
     trace_run(worker, self, why);
     self->exceptions.caught = worker->exceptions->caught;
     self->exceptions.uncaught = worker->exceptions->uncaught;
@@ -64,8 +63,8 @@ static inline __attribute__((always_inline)) void depart(struct worker *worker, 
         annotate_leave(left, &worker->annotate, unit_stack(worker, next));
 }
 
-static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self,
-                                                         const struct annotate_left *left) {
+INSIDE static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self,
+                                                                const struct annotate_left *left) {
     if (annotate_on)
         annotate_resume(left);
     annotate_happens_after(self);
@@ -75,13 +74,13 @@ static inline __attribute__((always_inline)) void arrive(struct thrum_unit *self
     exceptions->uncaught = self->exceptions.uncaught;
 }
 
-static void leave_block(struct worker *worker, const struct thrum_unit *self) {
+INSIDE static void leave_block(struct worker *worker, const struct thrum_unit *self) {
     if (self->is_primary)
         primary_leaves(worker);
     install_workers_tcb(worker);
 }
 
-static void resume_with_block(struct worker *worker, const struct thrum_unit *self) {
+INSIDE static void resume_with_block(struct worker *worker, const struct thrum_unit *self) {
     install_units_tcb(worker, self);
     if (self->is_primary)
         primary_comes(worker);

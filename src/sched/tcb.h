@@ -21,6 +21,7 @@
 
 #include "arch_tcb.h"
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "sched/current.h"
 #include "sched/upward.h"
 
@@ -50,7 +51,7 @@ extern struct exception_globals tcb_unit_has_one;
 
 /* Inside, which stays so: the count goes with the caller. A tick that comes meanwhile is pending on one of the two
  * blocks, and so on the new one in the end. */
-static inline void tcb_install(struct worker *worker, const struct tcb *tcb) {
+INSIDE static inline void tcb_install(struct worker *worker, const struct tcb *tcb) {
     uint32_t *before = ARCH_TCB_WORD(arch_tcb(), thrum_nopreempt);
     uint32_t *now = ARCH_TCB_WORD(tcb->base, thrum_nopreempt);
     store_relaxed(ARCH_TCB_WORD(tcb->base, thrum_worker), worker);

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "thrum/trace.h"
 
 struct thrum_unit;
@@ -52,14 +53,14 @@ const struct trace_ring *trace_outside(void);
 extern struct trace_ring trace_outside_ring __attribute__((visibility("hidden")));
 
 /* All inside, but for trace_worker; `worker` is the caller's, or NULL where that is said. */
-void trace_unit(struct worker *worker, const struct thrum_unit *unit, enum thrum_trace_kind kind,
-                uint64_t argument);
+INSIDE void trace_unit(struct worker *worker, const struct thrum_unit *unit, enum thrum_trace_kind kind,
+                       uint64_t argument);
 
 /* It begins here, resumes, leaves or ends, as `kind` says. Loops are not traced. */
-void trace_run(struct worker *worker, const struct thrum_unit *unit, enum thrum_trace_kind kind);
+INSIDE void trace_run(struct worker *worker, const struct thrum_unit *unit, enum thrum_trace_kind kind);
 
 /* It is about to be put where others find it, for the first time or again. `worker` may be NULL. */
-void trace_wake(struct worker *worker, const struct thrum_unit *unit);
+INSIDE void trace_wake(struct worker *worker, const struct thrum_unit *unit);
 
 /* --- off the fast paths ------------------------------------------------------------------------------- */
 
@@ -67,13 +68,13 @@ static inline bool trace_is_on(void) {
     return __builtin_expect(load_relaxed(&trace_on), 0);
 }
 
-static inline void trace_steal(struct worker *worker, const struct thrum_unit *unit, uint32_t victim) {
+INSIDE static inline void trace_steal(struct worker *worker, const struct thrum_unit *unit, uint32_t victim) {
     if (trace_is_on())
         trace_unit(worker, unit, THRUM_TRACE_STEAL, victim);
 }
 
 /* `worker` may be NULL. */
-static inline void trace_migrate(struct worker *worker, const struct thrum_unit *unit, uint64_t to) {
+INSIDE static inline void trace_migrate(struct worker *worker, const struct thrum_unit *unit, uint64_t to) {
     if (trace_is_on())
         trace_unit(worker, unit, THRUM_TRACE_MIGRATE, to);
 }

@@ -52,13 +52,13 @@ static void *run(void *unused) {
     return unused;
 }
 
-static void due(struct worker *worker, struct timer *timer) {
+INSIDE static void due(struct worker *worker, struct timer *timer) {
     (void)timer;
     unit_wake(worker, trim.tasklet);
 }
 
 /* Without memory for the tasklet it is tried again when there is some. */
-static void arm(struct worker *worker) {
+INSIDE static void arm(struct worker *worker) {
     uint32_t surplus = load_relaxed(&depot_surplus);
     if (!(surplus & 1) || !cas_acq_rel(&depot_surplus, &surplus, DEPOT_ARMED))
         return;

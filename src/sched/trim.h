@@ -3,6 +3,7 @@
 #ifndef THRUM_SCHED_TRIM_H
 #define THRUM_SCHED_TRIM_H
 
+#include "base/inside.h"
 #include "context/depot.h"
 #include "sched/worker.h"
 
@@ -13,8 +14,8 @@ extern void (*trim_arm)(struct worker *worker);
 
 _Static_assert(DEPOT_SURPLUS &DEPOT_LACKING & 1 && !(DEPOT_ARMED & 1), "one test in trim_look");
 
-/* Now and then, and before it parks: sees to it that what lies in the depots since a burst is given back. Inside. */
-static inline void trim_look(struct worker *worker) {
+/* Now and then, and before it parks: sees to it that what lies in the depots since a burst is given back. */
+INSIDE static inline void trim_look(struct worker *worker) {
     if (__builtin_expect(load_relaxed(&depot_surplus) & 1, 0))
         trim_arm(worker);
 }
@@ -25,8 +26,8 @@ static inline bool trim_is_wanted(void) {
 }
 
 /* A thread that does not look has given something to a depot: an external kernel thread, or a worker that ends. All
- * other workers may be parked: this is a push (idle.h). Inside. */
-static inline void trim_tell(void) {
+ * other workers may be parked: this is a push (idle.h). */
+INSIDE static inline void trim_tell(void) {
     if (__builtin_expect(trim_is_wanted(), 0))
         idle_wake_check(&runtime.idle);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inside.h"
 #include "thrum/preempt.h"
 #include "thrum/trace.h"
 
@@ -21,23 +22,23 @@ void preempt_pending(void);
 
 /* --- ticks (tick.h): preempt/tick.c ------------------------------------------------------------------- */
 
-/* The worker is about to run a unit from its loop; its state is OFF. Inside. */
-void tick_begin(struct worker *worker);
+/* The worker is about to run a unit from its loop; its state is OFF. */
+INSIDE void tick_begin(struct worker *worker);
 
 /* It searches: its state is REST. */
-void tick_end(struct worker *worker);
+INSIDE void tick_end(struct worker *worker);
 
 /* If it rests it gets ticks again: there is something to do, or to find out. By any thread, signal handlers too. */
 void tick_resume(struct worker *worker);
 
-/* A timer was started that goes off before all others of this worker. Inside. */
-void tick_has_deadline(struct worker *worker, uint64_t deadline);
+/* A timer was started that goes off before all others of this worker. */
+INSIDE void tick_has_deadline(struct worker *worker, uint64_t deadline);
 
-/* Something was pushed while some rest. Inside. */
-void tick_wake_resting(void);
+/* Something was pushed while some rest. */
+INSIDE void tick_wake_resting(void);
 
-/* There is something that goes before what this worker runs. Inside. */
-void tick_interrupt(struct worker *worker);
+/* There is something that goes before what this worker runs. */
+INSIDE void tick_interrupt(struct worker *worker);
 
 /* A thread requests this mode (DEFAULT: any) and a slice (us; 0: any). False: the runtime does not have it. */
 bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice);
@@ -46,24 +47,24 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice);
 
 /* The unit that the worker, which is short of a block in reserve, runs instead of `unit`: `unit` itself; or, if the
  * worker still has no block and `unit` would need one if it were preempted, another one, and `unit` is put back;
- * NULL: none. Inside. */
-struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit);
+ * NULL: none. */
+INSIDE struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit);
 
-/* The primary, which has its block for life, resumes on this worker, or leaves it. Inside. */
-void primary_comes(struct worker *worker);
-void primary_leaves(struct worker *worker);
+/* The primary, which has its block for life, resumes on this worker, or leaves it. */
+INSIDE void primary_comes(struct worker *worker);
+INSIDE void primary_leaves(struct worker *worker);
 
 /* --- carriers (carrier.h): preempt/carrier.c ---------------------------------------------------------- */
 
 /* The worker continues elsewhere with `next`, at once, while `self` keeps the present kernel thread. `self` has
  * announced itself by UNIT_KEPT, or is the primary. If `next` keeps no kernel thread, the worker continues on its
  * reserve, and gets `spare`, which may be NULL, as the new reserve. Returns when a worker resumes `self`, inside. */
-void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next, struct tcb *spare,
-                  enum thrum_trace_kind why);
+INSIDE void carrier_keep(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                         struct tcb *spare, enum thrum_trace_kind why);
 
 /* The worker leaves its loop `self` and the present kernel thread for the one that `unit` keeps. Returns when the
- * loop is resumed. Inside. */
-void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit);
+ * loop is resumed. */
+INSIDE void carrier_go_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *unit);
 
 /* --- threads with thread-locals of their own (mode OWN_TLS): preempt/own.c ---------------------------- */
 
@@ -80,15 +81,15 @@ static inline bool own_is_wanted(enum thrum_preempt_mode mode) {
     return mode == THRUM_PREEMPT_DEFAULT ? own_is_default : mode == THRUM_PREEMPT_OWN_TLS && own_is_possible;
 }
 
-/* Creates what it runs on, and changes the function to be called into one that installs it. 0 or EAGAIN. Not inside. */
-int own_make(void *(**fn)(void *), void **arg);
+/* Creates what it runs on, and changes the function to be called into one that installs it. 0 or EAGAIN. */
+NOT_INSIDE int own_make(void *(**fn)(void *), void **arg);
 /* The function that the thread, which has not ended, was created to run. For inspection. */
 void *(*own_function(const struct thrum_unit *unit))(void *);
-/* It was not spawned, after all. Not inside. */
-void own_unmake(void *arg);
+/* It was not spawned, after all. */
+NOT_INSIDE void own_unmake(void *arg);
 
-/* The caller's function has returned. Not inside. */
-void own_end(struct thrum_unit *self);
+/* The caller's function has returned. */
+NOT_INSIDE void own_end(struct thrum_unit *self);
 
 /* The argument of the present unit's function. */
 void *own_argument(const struct thrum_unit *self);

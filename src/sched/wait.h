@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 
 struct thrum_unit;
 struct worker;
@@ -31,6 +32,6 @@ static inline bool wait_claim(struct wait *wait) {
 /* Blocks the caller's unit, wait->unit, which has announced itself, until a thread has claimed it and calls
  * unit_wake, or until the deadline (TIMER_NEVER: none). False: the deadline came first; no waker has claimed it or
  * will. On a worker, inside, and inside again, perhaps on another one, when it returns; or external (`worker` NULL). */
-bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadline);
+INSIDE bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadline);
 
 #endif

@@ -62,13 +62,13 @@ void worker_unbind(struct worker *worker) {
     fetch_sub_release(&worker->bound_units, 1U);
 }
 
-static void worker_flush(struct worker *worker) {
+INSIDE static void worker_flush(struct worker *worker) {
     for (unsigned i = 0; i < STACK_CLASSES; i++)
         depot_flush(&stack_depots[i], &worker->stacks[i]);
     depot_flush(&unit_depot, &worker->units);
 }
 
-static void give_away(struct thrum_unit *unit) {
+INSIDE static void give_away(struct thrum_unit *unit) {
     fifo_push(&runtime.shared, unit);
     idle_wake_check(&runtime.idle);
 }
@@ -90,7 +90,8 @@ void worker_hand_over(struct worker *worker) {
     }
 }
 
-void worker_destroy(struct worker *worker) {
+/* Unchecked: no worker runs any more, and nothing is preempted. */
+INSIDE_UNCHECKED void worker_destroy(struct worker *worker) {
     if (worker->base.stack_top != NULL) /* its loop is over: no thread remains there (context/remains.h) */
         depot_put(&stack_depots[STACK_CLASS_DEFAULT], &worker->stacks[STACK_CLASS_DEFAULT],
                   worker->base.stack_top);

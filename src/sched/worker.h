@@ -16,6 +16,7 @@
 #include "arch_ticks.h"
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "context/annotate.h"
 #include "context/depot.h"
 #include "context/stack.h"
@@ -136,22 +137,22 @@ extern struct depot unit_depot;
 
 /* --- choosing ----------------------------------------------------------------------------------------- */
 
-struct thrum_unit *pick_slow(struct worker *worker);
+INSIDE struct thrum_unit *pick_slow(struct worker *worker);
 
 /* For a unit that is interrupted: from all queues that this worker looks at, and from others'. Oldest first, unless the
  * sources of these are not due (fair.h): then by the worker's order. */
-struct thrum_unit *pick_fairly(struct worker *worker);
+INSIDE struct thrum_unit *pick_fairly(struct worker *worker);
 
 /* For a unit that gives way to what the worker's order prefers, before its slice is over. */
-struct thrum_unit *pick_preferred(struct worker *worker);
+INSIDE struct thrum_unit *pick_preferred(struct worker *worker);
 
 /* For a worker without work: from all queues, after timers have been looked at. */
-struct thrum_unit *pick_anywhere(struct worker *worker);
+INSIDE struct thrum_unit *pick_anywhere(struct worker *worker);
 
 /* Is there something that any worker would run, or see to? */
 bool has_work_for_any(void);
 
-static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct worker *worker) {
+INSIDE static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct worker *worker) {
     struct thrum_unit *unit = deque_pop(&worker->deque);
     if (unit != NULL)
         return unit;
@@ -161,7 +162,7 @@ static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct 
 }
 
 /* What this worker runs next, or NULL. Newest first; now and then those are looked at that would starve. */
-static inline __attribute__((always_inline)) struct thrum_unit *pick(struct worker *worker) {
+INSIDE static inline __attribute__((always_inline)) struct thrum_unit *pick(struct worker *worker) {
     if (__builtin_expect(--worker->until_slow == 0, 0))
         return pick_slow(worker);
     return pick_own(worker);
@@ -173,16 +174,16 @@ static inline uint64_t worker_count_queued(const struct worker *worker) {
            yield_ring_count(&worker->yields);
 }
 
-void run_queue_overflow(struct thrum_unit *unit);
+INSIDE void run_queue_overflow(struct thrum_unit *unit);
 
-static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit) {
+INSIDE static inline void run_queue_push(struct worker *worker, struct thrum_unit *unit) {
     if (__builtin_expect(!deque_push(&worker->deque, unit), 0))
         run_queue_overflow(unit);
     idle_wake_check(&runtime.idle);
 }
 
-/* Marsaglia's xorshift64. Inside. */
-static inline uint64_t worker_random(struct worker *worker) {
+/* Marsaglia's xorshift64. */
+INSIDE static inline uint64_t worker_random(struct worker *worker) {
     uint64_t x = worker->random;
     x ^= x << 13;
     x ^= x >> 7;
@@ -196,23 +197,23 @@ static inline void count_one(uint64_t *counter) {
 }
 
 /* Before something that is not the library's runs. */
-static inline void worker_wants_ticks(struct worker *worker) {
+INSIDE static inline void worker_wants_ticks(struct worker *worker) {
     if (__builtin_expect(load_relaxed(&worker->tick.state) == TICK_OFF, 0))
         tick_begin(worker);
 }
 
 /* --- switching ---------------------------------------------------------------------------------------- */
 
-bool unit_make_frame(struct worker *worker, struct thrum_unit *unit);
+INSIDE bool unit_make_frame(struct worker *worker, struct thrum_unit *unit);
 
 /* Gives a new one a stack. False: there is none, it is queued again; or the loop has to see to it. */
-static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
+INSIDE static inline bool unit_ready(struct worker *worker, struct thrum_unit *unit) {
     return __builtin_expect((intptr_t)load_relaxed(&unit->sp) > 0, 1) || unit_make_frame(worker, unit);
 }
 
 /* ... or is the unit that leaves, woken meanwhile. */
-static inline bool unit_ready_to_follow(struct worker *worker, const struct thrum_unit *self,
-                                        struct thrum_unit *unit) {
+INSIDE static inline bool unit_ready_to_follow(struct worker *worker, const struct thrum_unit *self,
+                                               struct thrum_unit *unit) {
     return __builtin_expect((intptr_t)load_relaxed(&unit->sp) > 0, 1) || unit == self ||
            unit_make_frame(worker, unit);
 }
@@ -226,47 +227,47 @@ static inline bool switch_is_slow(const struct worker *worker) {
 }
 
 /* Between a unit's block, kept while it is preempted or for life, and its worker's (tcb.h). */
-static inline __attribute__((always_inline)) void install_workers_tcb(struct worker *worker) {
+INSIDE static inline __attribute__((always_inline)) void install_workers_tcb(struct worker *worker) {
     tcb_install(worker, worker->tcb);
     worker->exceptions = worker->tcb->exceptions;
 }
 
-static inline __attribute__((always_inline)) void install_units_tcb(struct worker *worker,
-                                                                    const struct thrum_unit *self) {
+INSIDE static inline __attribute__((always_inline)) void install_units_tcb(struct worker *worker,
+                                                                           const struct thrum_unit *self) {
     tcb_install(worker, self->tcb);
     worker->exceptions = &tcb_unit_has_one;
 }
 
 /* arch_switch and arch_call with all that. `why` it is left, for the trace. */
-void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                 enum thrum_trace_kind why);
-void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
-               struct thrum_unit *parent);
+INSIDE void switch_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                        enum thrum_trace_kind why);
+INSIDE void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
+                      struct thrum_unit *parent);
 
 /* yield.c: enqueues a runnable unit that gives up its worker. It has announced itself. `place` is an earlier result of
  * unit_place. `to_all`: where all workers look, if it may run on any. */
-void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);
+INSIDE void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);
 
 /* It is bound to another worker now. */
 bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self);
 
 /* Picks the unit to switch to on a yield; NULL: no other is runnable. `fairly`: also units that take a search to
  * find. */
-struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly);
+INSIDE struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly);
 
 /* The lowest byte of its stack; it has one. */
 char *unit_stack_low(const struct thrum_unit *unit);
 
 /* It has left its stack for good: its joiner may continue. */
-void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
+INSIDE void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
 
 /* The stack that it stands on: its own, or its kernel thread's. For annotations. */
 struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit);
 
 /* The caller is inside, once (the count is the kernel thread's, and the unit that resumes leaves once), has announced
  * itself, and is inside again, perhaps on another worker, when it returns. `why` is read where there is a trace. */
-static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                             enum thrum_trace_kind why) {
+INSIDE static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                                    enum thrum_trace_kind why) {
     thrum_assert(regions_open() == 1);
     bool stays = false;
     if (!unit_ready_to_follow(worker, self, next)) {
@@ -287,7 +288,7 @@ static inline void switch_as(struct worker *worker, struct thrum_unit *self, str
         arch_switch(&self->sp, next);
 }
 
-static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+INSIDE static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
     if (__builtin_expect(is_in_region(), 0))
         unit_waits_in_region(awaits_kind(load_relaxed(&self->awaits)));
     switch_as(worker, self, next, THRUM_TRACE_WAIT);
@@ -311,12 +312,12 @@ static inline int handle_check(const struct thrum_unit *unit) {
 /* --- waiting and waking ------------------------------------------------------------------------------- */
 
 /* external.c. The unit is one that stands for an external kernel thread. */
-void unit_wake_external(struct thrum_unit *unit);
+INSIDE void unit_wake_external(struct thrum_unit *unit);
 
 /* The caller's unit. On an external kernel thread one that stands for it (worker is NULL then). */
-struct thrum_unit *unit_external(void);
+INSIDE struct thrum_unit *unit_external(void);
 
-static inline struct thrum_unit *unit_self(struct worker *worker) {
+INSIDE static inline struct thrum_unit *unit_self(struct worker *worker) {
     return __builtin_expect(worker != NULL, 1) ? worker->current : unit_external();
 }
 
@@ -353,11 +354,11 @@ static inline void unit_await_no_more(struct thrum_unit *self) {
     store_relaxed(&self->awaits, 0);
 }
 
-void unit_block_external(struct thrum_unit *self);
+INSIDE void unit_block_external(struct thrum_unit *self);
 /* False: it was not woken before the deadline (ns, CLOCK_MONOTONIC). */
-bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline);
+INSIDE bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline);
 
-static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
+INSIDE static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
     if (__builtin_expect(worker == NULL, 0)) {
         unit_block_external(self);
         return;
@@ -366,12 +367,12 @@ static inline void unit_block(struct worker *worker, struct thrum_unit *self) {
     switch_to(worker, self, next != NULL ? next : worker->loop);
 }
 
-void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit);
+INSIDE void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit);
 /* Tells that it is about to be woken. */
-void unit_wake_watched(struct worker *worker, struct thrum_unit *unit);
+INSIDE void unit_wake_watched(struct worker *worker, struct thrum_unit *unit);
 
 /* `worker` is the caller's, or NULL. */
-static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
+INSIDE static inline void unit_wake(struct worker *worker, struct thrum_unit *unit) {
     if (__builtin_expect(watch_on, 0))
         unit_wake_watched(worker, unit);
     unit_await_no_more(unit);
@@ -399,16 +400,16 @@ void worker_destroy(struct worker *worker);
  * or now. */
 void worker_ready(struct worker *worker);
 void worker_open(struct worker *worker);
-void worker_close(struct worker *worker);
+INSIDE void worker_close(struct worker *worker);
 
 /* The caller becomes this worker and runs units until the runtime stops, or this worker must leave. */
 void worker_loop(struct worker *worker);
 
 /* Asks it to leave when the unit that it runs waits, yields or ends. False: there are threads that run nowhere else. */
-bool worker_ask_to_leave(struct worker *worker);
+INSIDE bool worker_ask_to_leave(struct worker *worker);
 
 /* Its loop is over: what is in its queues, and what it has kept for later use, goes to all. */
-void worker_hand_over(struct worker *worker);
+INSIDE void worker_hand_over(struct worker *worker);
 
 /* One more thread runs on this one only, which has to stay as long. False: it is about to leave, or has left. */
 bool worker_bind(struct worker *worker);
@@ -429,20 +430,20 @@ static inline bool worker_is_called_away(const struct worker *worker) {
            load_acquire(&worker->wanted_sched) != worker->sched;
 }
 
-/* The caller is a loop or a scheduler: runs the unit until it waits, yields or ends. Inside. */
-void worker_run(struct worker *worker, struct thrum_unit *unit);
+/* The caller is a loop or a scheduler: runs the unit until it waits, yields or ends. */
+INSIDE void worker_run(struct worker *worker, struct thrum_unit *unit);
 
-/* A tasklet that is never joined, for the caller to wake; NULL without memory. Inside. */
-struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *));
+/* A tasklet that is never joined, for the caller to wake; NULL without memory. */
+INSIDE struct thrum_unit *unit_make_tasklet(struct worker *worker, void *(*fn)(void *));
 
 /* On whatever stack there is: the caller's. Inside; outside while it runs. */
-void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);
+INSIDE void tasklet_run(struct worker *worker, struct thrum_unit *tasklet);
 
 /* The same without saying that it has ended. */
-void tasklet_call(struct worker *worker, struct thrum_unit *tasklet);
+INSIDE void tasklet_call(struct worker *worker, struct thrum_unit *tasklet);
 
 /* Something to run that is in no pool. NULL: the runtime stops, or `sched` (NULL: none) has work again or must stop.
- * Searches, parks, searches. Inside. */
-struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched);
+ * Searches, parks, searches. */
+INSIDE struct thrum_unit *worker_search(struct worker *worker, struct thrum_sched *sched);
 
 #endif

@@ -36,8 +36,8 @@ struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit 
     return leaves ? worker->loop : NULL;
 }
 
-/* Not in a region: the count of these belongs to the kernel thread. Inside. */
-static __attribute__((noinline)) void yield_any(struct worker *worker) {
+/* Not in a region: the count of these belongs to the kernel thread. */
+INSIDE static __attribute__((noinline)) void yield_any(struct worker *worker) {
     if (worker != NULL && !is_in_region() && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
         load_relaxed(&worker->current->kind) != UNIT_TASKLET) {
         struct thrum_unit *self = worker->current, *next = unit_pick_for_yield(worker, self, false);
@@ -49,9 +49,9 @@ static __attribute__((noinline)) void yield_any(struct worker *worker) {
     }
 }
 
-/* To `next`, which was picked, from a unit that may run on any worker. Inside. */
-static __attribute__((noinline)) void yield_to(struct worker *worker, struct thrum_unit *self,
-                                               struct thrum_unit *next) {
+/* To `next`, which was picked, from a unit that may run on any worker. */
+INSIDE static __attribute__((noinline)) void yield_to(struct worker *worker, struct thrum_unit *self,
+                                                      struct thrum_unit *next) {
     unit_announce(self);
     unit_requeue(worker, self, unit_place(self), false);
     switch_as(worker, self, next, THRUM_TRACE_YIELD);

@@ -28,22 +28,22 @@ static struct barrier *barrier_of(thrum_barrier_t *barrier) {
 
 /* SPIN is held; gives it back. Not preempted in between where waiters are held until they are dismissed: they do not
  * sleep, and might keep this thread from running. */
-static void open_for_all(struct barrier *barrier, uint32_t word) {
+INSIDE static void open_for_all(struct barrier *barrier, uint32_t word) {
     struct waiters taken = {.keeps_all = true};
     uint32_t generation = barrier->generation++;
     bool holds = barrier->queue.waiters.contested;
     barrier->arrived = 0;
     if (holds)
-        enter(); /* a second time */
+        enter_twice();
     word = waiters_take_all(&barrier->queue.waiters, &barrier->queue.word, word, generation, &taken);
     word_unlock(&barrier->queue.word, queue_word(&barrier->queue, word));
     waiters_wake(&taken, 0);
     if (holds)
-        leave();
+        leave_once();
 }
 
 /* True: it was too late to give up. */
-static bool give_up(struct barrier *barrier, struct waiter *waiter) {
+INSIDE static bool give_up(struct barrier *barrier, struct waiter *waiter) {
     uint32_t word;
     if (!waiter_return(waiter, &barrier->queue.word, &word))
         return true;
@@ -57,7 +57,7 @@ static bool give_up(struct barrier *barrier, struct waiter *waiter) {
     return false;
 }
 
-static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t deadline, bool *last) {
+INSIDE static int wait_inside(struct worker *worker, struct barrier *barrier, uint64_t deadline, bool *last) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, false);
     uint32_t word = word_lock(&barrier->queue.word);

@@ -37,8 +37,8 @@ void channel_leave(struct channel *channel, struct waiters *list, struct waiter 
     word_unlock(&channel->word, word);
 }
 
-/* With SPIN, which this gives back; outside when it returns. */
-static int wait_in(struct channel *channel, struct waiters *list, void *element, uint64_t deadline) {
+/* With SPIN, which this gives back. */
+LEAVES static int wait_in(struct channel *channel, struct waiters *list, void *element, uint64_t deadline) {
     struct worker *worker = worker_here();
     struct wait wait = {.unit = unit_self(worker)};
     deadline = cancel_point(worker, deadline);
@@ -55,7 +55,7 @@ static int wait_in(struct channel *channel, struct waiters *list, void *element,
     return cancel_act(waiter.result);
 }
 
-static void unlock_and_wake(struct channel *channel, struct waiter *waiter) {
+LEAVES static void unlock_and_wake(struct channel *channel, struct waiter *waiter) {
     word_unlock(&channel->word, 0);
     if (waiter != NULL)
         waiter_wake(worker_here(), waiter);
@@ -65,7 +65,7 @@ static void unlock_and_wake(struct channel *channel, struct waiter *waiter) {
 /* --- sending ------------------------------------------------------------------------------------------ */
 
 /* To a receiver that waits, if there is one. */
-static struct waiter *hand_to_receiver(struct channel *channel, const void *element) {
+INSIDE static struct waiter *hand_to_receiver(struct channel *channel, const void *element) {
     struct waiter *receiver = waiters_take(&channel->receivers);
     if (receiver != NULL)
         element_copy(receiver->value, element, channel->store.size);
@@ -73,7 +73,7 @@ static struct waiter *hand_to_receiver(struct channel *channel, const void *elem
 }
 
 /* SPIN has been given back and has to be taken again: all may have changed. */
-static int make_room(struct channel *channel, uint32_t word) {
+LEAVES static int make_room(struct channel *channel, uint32_t word) {
     channel_unlock(channel, word);
     struct block *block = block_new(&channel->store);
     if (block == NULL)
@@ -90,36 +90,37 @@ static bool is_no_element(const struct channel *channel, const void *element) {
     return is_null(element) && channel->store.size != 0;
 }
 
-/* EAGAIN: it would have to wait, and SPIN is held. Everything else is the outcome. */
-static int try_send(struct channel *channel, const void *element) {
+/* True: it would have to wait, and SPIN is held. False: *error is the outcome. */
+ENTERS_IF_TRUE static bool must_wait_to_send(struct channel *channel, const void *element, int *error) {
+    *error = 0;
     for (;;) {
         uint32_t word = channel_lock(channel);
         if (word & CHANNEL_CLOSED) {
             channel_unlock(channel, word);
-            return EPIPE;
+            *error = EPIPE;
+            return false;
         }
         struct waiter *receiver = hand_to_receiver(channel, element);
         if (receiver == NULL) {
             if (store_is_full(&channel->store))
-                return EAGAIN;
+                return true;
             if (__builtin_expect(store_lacks_block(&channel->store), 0)) {
-                int error = make_room(channel, word);
-                if (error != 0)
-                    return error;
+                if ((*error = make_room(channel, word)) != 0)
+                    return false;
                 continue;
             }
             store_put(&channel->store, element);
         }
         unlock_and_wake(channel, receiver);
-        return 0;
+        return false;
     }
 }
 
 /* --- receiving ---------------------------------------------------------------------------------------- */
 
 /* From the store, whose place the sender gets that has waited for longest; from a sender, where there is no store. */
-static bool take_element(struct channel *channel, void *element, struct waiter **sender,
-                         struct block **empty) {
+INSIDE static bool take_element(struct channel *channel, void *element, struct waiter **sender,
+                                struct block **empty) {
     struct store *store = &channel->store;
     bool stored = store->count > 0;
     if (stored)
@@ -134,8 +135,8 @@ static bool take_element(struct channel *channel, void *element, struct waiter *
     return true;
 }
 
-/* As try_send. */
-static int try_receive(struct channel *channel, void *element) {
+/* As must_wait_to_send. */
+ENTERS_IF_TRUE static bool must_wait_to_receive(struct channel *channel, void *element, int *error) {
     uint32_t word = channel_lock(channel);
     struct waiter *sender = NULL;
     struct block *empty = NULL;
@@ -145,12 +146,14 @@ static int try_receive(struct channel *channel, void *element) {
             waiter_wake(worker_here(), sender);
         leave();
         block_free(empty);
-        return 0;
+        *error = 0;
+        return false;
     }
     if (!(word & CHANNEL_CLOSED))
-        return EAGAIN;
+        return true;
     channel_unlock(channel, word);
-    return EPIPE;
+    *error = EPIPE;
+    return false;
 }
 
 /* --- thrum_channel_t ---------------------------------------------------------------------------------- */
@@ -172,10 +175,11 @@ int thrum_channel_send_until(thrum_channel_t *object, const void *element, uint6
     if (is_null(object) || is_no_element(channel_of(object), element))
         return EINVAL;
     struct channel *channel = channel_of(object);
-    int error = try_send(channel, element);
-    if (error != EAGAIN)
-        return error;
-    return wait_in(channel, &channel->senders, (void *)(uintptr_t)element, deadline); /* it is only read */
+    int error;
+    if (must_wait_to_send(channel, element, &error))
+        return wait_in(channel, &channel->senders, (void *)(uintptr_t)element,
+                       deadline); /* it is only read */
+    return error;
 }
 
 int thrum_channel_send(thrum_channel_t *channel, const void *element) {
@@ -185,9 +189,11 @@ int thrum_channel_send(thrum_channel_t *channel, const void *element) {
 int thrum_channel_try_send(thrum_channel_t *object, const void *element) {
     if (is_null(object) || is_no_element(channel_of(object), element))
         return EINVAL;
-    int error = try_send(channel_of(object), element);
-    if (error == EAGAIN)
+    int error;
+    if (must_wait_to_send(channel_of(object), element, &error)) {
         channel_unlock(channel_of(object), 0);
+        return EAGAIN;
+    }
     return error;
 }
 
@@ -195,10 +201,10 @@ int thrum_channel_receive_until(thrum_channel_t *object, void *element, uint64_t
     if (is_null(object))
         return EINVAL;
     struct channel *channel = channel_of(object);
-    int error = try_receive(channel, element);
-    if (error != EAGAIN)
-        return error;
-    return wait_in(channel, &channel->receivers, element, deadline);
+    int error;
+    if (must_wait_to_receive(channel, element, &error))
+        return wait_in(channel, &channel->receivers, element, deadline);
+    return error;
 }
 
 int thrum_channel_receive(thrum_channel_t *channel, void *element) {
@@ -208,9 +214,11 @@ int thrum_channel_receive(thrum_channel_t *channel, void *element) {
 int thrum_channel_try_receive(thrum_channel_t *object, void *element) {
     if (is_null(object))
         return EINVAL;
-    int error = try_receive(channel_of(object), element);
-    if (error == EAGAIN)
+    int error;
+    if (must_wait_to_receive(channel_of(object), element, &error)) {
         channel_unlock(channel_of(object), 0);
+        return EAGAIN;
+    }
     return error;
 }
 
@@ -224,11 +232,11 @@ int thrum_channel_close(thrum_channel_t *object) {
         return EPIPE;
     }
     struct waiters taken = {.first = NULL};
-    enter(); /* a second time, for waiters_take_all leaves: a tasklet here that met CLOSING could not let us run */
+    enter_twice(); /* waiters_take_all leaves: a tasklet here that met CLOSING could not let us run */
     waiters_take_all(&channel->receivers, &channel->word, CHANNEL_CLOSING, 0, &taken);
     waiters_take_all(&channel->senders, &channel->word, CHANNEL_CLOSING, 0, &taken);
     word_unlock(&channel->word, CHANNEL_CLOSED);
-    leave();
+    leave_once();
     waiters_wake(&taken, EPIPE);
     leave();
     return 0;

@@ -17,6 +17,7 @@
 #ifndef THRUM_SYNC_CHANNEL_H
 #define THRUM_SYNC_CHANNEL_H
 
+#include "base/inside.h"
 #include "base/misuse.h"
 #include "sync/store.h"
 #include "sync/waiters.h"
@@ -42,12 +43,12 @@ static inline struct channel *channel_of(thrum_channel_t *channel) {
 }
 
 /* Takes SPIN, and comes inside. The word: open or closed, nothing in between. */
-uint32_t channel_lock(struct channel *channel);
+ENTERS uint32_t channel_lock(struct channel *channel);
 /* Gives it back, goes outside. */
-void channel_unlock(struct channel *channel, uint32_t word);
+LEAVES void channel_unlock(struct channel *channel, uint32_t word);
 
 /* As queue_leave: also in the middle of closing. */
-void channel_leave(struct channel *channel, struct waiters *list, struct waiter *waiter);
+INSIDE void channel_leave(struct channel *channel, struct waiters *list, struct waiter *waiter);
 
 /* With SPIN. Would the operation complete at once? */
 static inline bool channel_may_send(const struct channel *channel, uint32_t word) {

@@ -24,7 +24,8 @@ static bool is_its_mutex(const struct cond *cond, const struct mutex *mutex) {
 
 /* Once listed it may be signalled, so this comes before the mutex is released: a signal by the next owner of the
  * mutex finds us. */
-static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex, uint64_t deadline) {
+INSIDE static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex,
+                              uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     if (MISUSE_IS_WATCHED && !mutex_is_callers(worker, mutex))
         misuse(EPERM, "thrum_cond_wait: the caller does not own this mutex");

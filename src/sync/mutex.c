@@ -65,7 +65,7 @@ bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
 /* --- locking ------------------------------------------------------------------------------------------ */
 
 /* SPIN is held, the mutex is another's; gives SPIN back. */
-static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word, uint64_t deadline) {
+INSIDE static int wait_for_it(struct worker *worker, struct mutex *mutex, uint32_t word, uint64_t deadline) {
     struct wait wait = {.unit = unit_self(worker)};
     struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
     waiter_await(wait.unit, AWAITS_MUTEX, mutex, deadline);
@@ -168,7 +168,7 @@ int thrum_mutex_try_lock(thrum_mutex_t *object) {
 /* --- unlocking ---------------------------------------------------------------------------------------- */
 
 /* To the first of the list, or to no thread. */
-static int hand_over(struct worker *worker, struct mutex *mutex) {
+INSIDE static int hand_over(struct worker *worker, struct mutex *mutex) {
     uint32_t word = word_lock(&mutex->word);
     struct waiter *next_owner = waiters_take(&mutex->queue.waiters);
     own(mutex, next_owner != NULL ? next_owner->wait->unit : NULL);

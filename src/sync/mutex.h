@@ -17,6 +17,7 @@
 #ifndef THRUM_SYNC_MUTEX_H
 #define THRUM_SYNC_MUTEX_H
 
+#include "base/inside.h"
 #include "base/misuse.h"
 #include "sync/queue.h"
 #include "thrum/sync.h"
@@ -46,22 +47,22 @@ static inline bool owner_is_kept(uint32_t word) {
     return MISUSE_IS_WATCHED || word & MUTEX_RECURSIVE;
 }
 
-/* The caller is inside. Gives `chain`, whose waiters are claimed, their place in the list, and makes the chain empty.
+/* Gives `chain`, whose waiters are claimed, their place in the list, and makes the chain empty.
  * If the mutex is free the first owns it, and is returned: the caller must wake it. */
-struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain);
+INSIDE struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain);
 
 /* Likewise for one alone. True: it owns the mutex, and the caller must wake it. */
-bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
+INSIDE bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
 
-/* Inside. The waiter's unit has announced itself. False: the mutex is free, and the waiter is not in the list. */
-bool mutex_enlist(struct mutex *mutex, struct waiter *waiter);
+/* The waiter's unit has announced itself. False: the mutex is free, and the waiter is not in the list. */
+INSIDE bool mutex_enlist(struct mutex *mutex, struct waiter *waiter);
 
-/* Inside. Where the owner is kept; else whether it is locked. */
-bool mutex_is_callers(struct worker *worker, const struct mutex *mutex);
+/* Where the owner is kept; else whether it is locked. */
+INSIDE bool mutex_is_callers(struct worker *worker, const struct mutex *mutex);
 
-/* Inside; `worker` may be another one when these return. Lock: 0, ETIMEDOUT or EDEADLK; `is_point`: the caller calls
+/* `worker` may be another one when these return. Lock: 0, ETIMEDOUT or EDEADLK; `is_point`: the caller calls
  * cancel_act_of_lock with that. Unlock: 0 or EPERM. */
-int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline, bool is_point);
-int mutex_unlock_inside(struct worker *worker, struct mutex *mutex);
+INSIDE int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline, bool is_point);
+INSIDE int mutex_unlock_inside(struct worker *worker, struct mutex *mutex);
 
 #endif

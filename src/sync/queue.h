@@ -3,6 +3,7 @@
 #ifndef THRUM_SYNC_QUEUE_H
 #define THRUM_SYNC_QUEUE_H
 
+#include "base/inside.h"
 #include "sync/waiters.h"
 #include "sync/word.h"
 
@@ -20,10 +21,10 @@ static inline uint32_t queue_word(const struct queue *queue, uint32_t word) {
 /* The caller has SPIN, which this gives back: it waits in the list until it is claimed and woken. False: the deadline
  * came first, and it is off the list. `worker` may be another one when this returns. `kind`: what the queue is part of,
  * and begins. */
-bool queue_wait(struct worker *worker, struct queue *queue, enum awaits kind, uint32_t word,
-                uint64_t deadline);
+INSIDE bool queue_wait(struct worker *worker, struct queue *queue, enum awaits kind, uint32_t word,
+                       uint64_t deadline);
 
 /* A waiter that gives up, or that another object has woken, takes its node off, unless it has been dismissed. */
-void queue_leave(struct queue *queue, struct waiter *waiter);
+INSIDE void queue_leave(struct queue *queue, struct waiter *waiter);
 
 #endif

@@ -39,8 +39,8 @@ static bool may_write(const struct rwlock *lock, uint32_t word) {
 }
 
 /* SPIN is held; gives it back. False: the deadline came first, and the waiter may still be in the list. */
-static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *list, struct waiter *waiter,
-                    uint32_t word, uint64_t deadline) {
+INSIDE static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *list,
+                           struct waiter *waiter, uint32_t word, uint64_t deadline) {
     deadline = cancel_point_of_lock(worker, deadline);
     waiter->contested = deadline != TIMER_NEVER;
     waiter_await(waiter->wait->unit, list == &lock->readers ? AWAITS_READ : AWAITS_WRITE, lock, deadline);
@@ -49,7 +49,7 @@ static bool wait_in(struct worker *worker, struct rwlock *lock, struct waiters *
     return waiter_block(worker, waiter->wait, deadline);
 }
 
-static void forget_reader(struct rwlock *lock, struct waiter *waiter) {
+INSIDE static void forget_reader(struct rwlock *lock, struct waiter *waiter) {
     uint32_t word;
     if (!waiter_return(waiter, &lock->word, &word))
         return;
@@ -59,7 +59,7 @@ static void forget_reader(struct rwlock *lock, struct waiter *waiter) {
 
 /* Readers may have waited for this writer alone: unless it was dismissed, by an unlocker that has seen to them. Between two
  * batches all may change. */
-static void forget_writer(struct rwlock *lock, struct waiter *waiter) {
+INSIDE static void forget_writer(struct rwlock *lock, struct waiter *waiter) {
     uint32_t word;
     if (!waiter_return(waiter, &lock->word, &word))
         return;
@@ -167,7 +167,7 @@ static bool write_fast(struct rwlock *lock) {
 /* SPIN is held, and only the caller holds the lock, which `word` still counts; returns the next value of the word.
  * Claims the next writer, or all readers that wait: in batches, since each is counted; SPIN is given back between
  * them. */
-static uint32_t admit_writer(struct rwlock *lock, uint32_t word, struct waiters *taken) {
+INSIDE static uint32_t admit_writer(struct rwlock *lock, uint32_t word, struct waiters *taken) {
     struct waiter *writer = waiters_take(&lock->writers);
     if (writer == NULL)
         return word;
@@ -176,7 +176,7 @@ static uint32_t admit_writer(struct rwlock *lock, uint32_t word, struct waiters 
     return word | RWLOCK_WRITING;
 }
 
-static uint32_t admit_readers(struct rwlock *lock, uint32_t word, struct waiters *taken) {
+INSIDE static uint32_t admit_readers(struct rwlock *lock, uint32_t word, struct waiters *taken) {
     uint32_t admitted = 0;
     for (bool more;;) {
         admitted += waiters_take_batch(&lock->readers, 0, taken, &more);
@@ -190,7 +190,7 @@ static uint32_t admit_readers(struct rwlock *lock, uint32_t word, struct waiters
 }
 
 /* Readers first: they have waited for this writer. */
-static void unlock_writer(struct rwlock *lock, uint32_t word) {
+INSIDE static void unlock_writer(struct rwlock *lock, uint32_t word) {
     struct waiters taken = {.first = NULL};
     note_writer(lock, NULL);
     word = admit_readers(lock, word, &taken) & ~(uint32_t)RWLOCK_WRITING;
@@ -201,7 +201,7 @@ static void unlock_writer(struct rwlock *lock, uint32_t word) {
 }
 
 /* A writer first: those readers that wait came after it. There need be no writer: its deadline may have come. */
-static void unlock_last_reader(struct rwlock *lock, uint32_t word) {
+INSIDE static void unlock_last_reader(struct rwlock *lock, uint32_t word) {
     struct waiters taken = {.first = NULL};
     word = admit_writer(lock, word, &taken);
     if (taken.first == NULL)
@@ -210,7 +210,7 @@ static void unlock_last_reader(struct rwlock *lock, uint32_t word) {
     waiters_wake(&taken, 0);
 }
 
-static int unlock_inside(struct worker *worker, struct rwlock *lock) {
+INSIDE static int unlock_inside(struct worker *worker, struct rwlock *lock) {
     uint32_t word = word_lock(&lock->word);
     if (word & RWLOCK_WRITING) {
         if (MISUSE_IS_WATCHED && lock->writer != unit_self(worker))

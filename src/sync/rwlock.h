@@ -6,6 +6,7 @@
 #ifndef THRUM_SYNC_RWLOCK_H
 #define THRUM_SYNC_RWLOCK_H
 
+#include "base/inside.h"
 #include "sync/waiters.h"
 #include "sync/word.h"
 #include "thrum/sync.h"
@@ -27,9 +28,9 @@ static inline struct rwlock *rwlock_of(thrum_rwlock_t *lock) {
     return (struct rwlock *)(void *)lock;
 }
 
-/* For thrum_wait_any; inside. Enlist: false if it looks free, and the waiter is not in the list. Forget: takes an enlisted
+/* For thrum_wait_any. Enlist: false if it looks free, and the waiter is not in the list. Forget: takes an enlisted
  * waiter off, unless it was dismissed; the caller may be on another worker then. */
-bool rwlock_enlist(struct rwlock *lock, struct waiter *waiter, bool writes);
-void rwlock_forget(struct rwlock *lock, struct waiter *waiter, bool writes);
+INSIDE bool rwlock_enlist(struct rwlock *lock, struct waiter *waiter, bool writes);
+INSIDE void rwlock_forget(struct rwlock *lock, struct waiter *waiter, bool writes);
 
 #endif

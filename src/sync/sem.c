@@ -33,7 +33,7 @@ static __attribute__((noinline)) int wait_slow(struct sem *sem, uint64_t deadlin
 
 /* SPIN is held, and held again when this returns. Gives one permit to each waiter; what is left is in *permits.
  * Returns the word. */
-static uint32_t give(struct sem *sem, uint32_t word, uint32_t *permits, struct waiters *taken) {
+INSIDE static uint32_t give(struct sem *sem, uint32_t word, uint32_t *permits, struct waiters *taken) {
     struct waiter *waiter;
     for (unsigned given = 0; *permits > 0 && (waiter = waiters_take(&sem->queue.waiters)) != NULL;
          --*permits) {

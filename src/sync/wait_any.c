@@ -69,20 +69,20 @@ static struct item *behind_one(const struct item *item) {
 }
 
 /* SPIN is held; gives it back. */
-static int enlist_unless(bool ready, struct queue *queue, uint32_t word, struct waiter *waiter) {
+INSIDE static int enlist_unless(bool ready, struct queue *queue, uint32_t word, struct waiter *waiter) {
     if (!ready)
         waiters_add(&queue->waiters, waiter);
     word_unlock(&queue->word, queue_word(queue, word));
     return ready ? EBUSY : 0;
 }
 
-static int event_enlist(struct item *item) {
+INSIDE static int event_enlist(struct item *item) {
     struct event *event = item->object;
     uint32_t word = word_lock(&event->queue.word);
     return enlist_unless(word & EVENT_SET, &event->queue, word, &item->waiter);
 }
 
-static void event_withdraw(struct item *item) {
+INSIDE static void event_withdraw(struct item *item) {
     queue_leave(&((struct event *)item->object)->queue, &item->waiter);
 }
 
@@ -92,13 +92,13 @@ static int sem_attempt(struct item *item) {
     return sem_take(item->object) ? 0 : EBUSY;
 }
 
-static int sem_enlist(struct item *item) {
+INSIDE static int sem_enlist(struct item *item) {
     struct sem *sem = item->object;
     uint32_t word = word_lock(&sem->queue.word);
     return enlist_unless(word >= SEM_ONE, &sem->queue, word, &item->waiter);
 }
 
-static void sem_withdraw(struct item *item) {
+INSIDE static void sem_withdraw(struct item *item) {
     queue_leave(&((struct sem *)item->object)->queue, &item->waiter);
 }
 
@@ -138,7 +138,7 @@ static struct item *behind_channel(const struct item *item) {
 }
 
 /* This one and all that are for the same channel: its own offer is no partner, as it is not in a list yet. */
-static int channel_enlist(struct item *first) {
+INSIDE static int channel_enlist(struct item *first) {
     struct channel *channel = first->object;
     const struct item *behind = behind_channel(first);
     uint32_t word = word_lock(&channel->word);
@@ -151,7 +151,7 @@ static int channel_enlist(struct item *first) {
     return ready ? EBUSY : 0;
 }
 
-static void channel_withdraw(struct item *item) {
+INSIDE static void channel_withdraw(struct item *item) {
     channel_leave(item->object, channel_list(item), &item->waiter);
 }
 
@@ -165,7 +165,7 @@ static int join_attempt(struct item *item) {
 
 /* The thread's end has found us in its `join`. The item may be gone once watch_done is set, unless we have claimed the
  * wait: then it waits for us. */
-static void thread_ended(struct worker *worker, struct join_watch *watch) {
+INSIDE static void thread_ended(struct worker *worker, struct join_watch *watch) {
     struct item *item = (struct item *)(void *)((char *)watch - offsetof(struct item, watch));
     struct thrum_unit *unit = item->waiter.wait->unit;
     bool claimed = waiter_claim(&item->waiter);
@@ -198,11 +198,11 @@ static int lock_attempt(struct item *item) {
     return thrum_mutex_try_lock(item->object);
 }
 
-static int lock_enlist(struct item *item) {
+INSIDE static int lock_enlist(struct item *item) {
     return mutex_enlist(item->object, &item->waiter) ? 0 : EBUSY;
 }
 
-static void lock_withdraw(struct item *item) {
+INSIDE static void lock_withdraw(struct item *item) {
     queue_leave(&((struct mutex *)item->object)->queue, &item->waiter);
 }
 
@@ -215,11 +215,11 @@ static int rwlock_attempt(struct item *item) {
                         : thrum_rwlock_try_read_lock(item->object);
 }
 
-static int rwlock_enlist_item(struct item *item) {
+INSIDE static int rwlock_enlist_item(struct item *item) {
     return rwlock_enlist(item->object, &item->waiter, writes(item)) ? 0 : EBUSY;
 }
 
-static void rwlock_withdraw(struct item *item) {
+INSIDE static void rwlock_withdraw(struct item *item) {
     rwlock_forget(item->object, &item->waiter, writes(item));
 }
 

@@ -21,7 +21,7 @@ void waiter_dismiss(struct waiter *waiter) {
 }
 
 /* The waker is on another worker, and busy; ours may do something else meanwhile. */
-static void wait_for_dismissal(const struct waiter *waiter) {
+INSIDE static void wait_for_dismissal(const struct waiter *waiter) {
     for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_DISMISSED; tries++) {
         leave();
         thrum_yield();

@@ -33,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/inside.h"
 #include "sched/wait.h"
 #include "sched/worker.h"
 #include "sync/word.h"
@@ -95,7 +96,7 @@ static inline void waiters_remove(struct waiters *list, struct waiter *waiter) {
 }
 
 /* True: it is the caller's to wake. False: its deadline has come, or another object has it. */
-static inline bool waiter_claim(struct waiter *waiter) {
+INSIDE static inline bool waiter_claim(struct waiter *waiter) {
     if (waiter->contested) {
         if (!wait_claim(waiter->wait))
             return false;
@@ -106,21 +107,21 @@ static inline bool waiter_claim(struct waiter *waiter) {
 }
 
 /* With SPIN. One that is off the list, but could not be claimed. */
-void waiter_hold(struct waiter *waiter);
-void waiter_dismiss(struct waiter *waiter);
+INSIDE void waiter_hold(struct waiter *waiter);
+INSIDE void waiter_dismiss(struct waiter *waiter);
 
 /* By a waiter that gives up, or that another object has woken. True: it has SPIN, its node is in the list, and the word
  * is in *now. False: it was dismissed. Inside, perhaps on another worker when it returns. */
-bool waiter_return(struct waiter *waiter, uint32_t *word, uint32_t *now);
+INSIDE bool waiter_return(struct waiter *waiter, uint32_t *word, uint32_t *now);
 
 /* It has come back, and found that a waker is about to dismiss it: gives SPIN back and waits for that. Likewise. */
-void waiter_stay(struct waiter *waiter, uint32_t *word, uint32_t now);
+INSIDE void waiter_stay(struct waiter *waiter, uint32_t *word, uint32_t now);
 
 /* The first has been taken off, and could not be claimed. */
-__attribute__((cold)) struct waiter *waiters_take_next(struct waiters *list, struct waiter *first);
+INSIDE __attribute__((cold)) struct waiter *waiters_take_next(struct waiters *list, struct waiter *first);
 
 /* Takes the first off that can be claimed. */
-static inline struct waiter *waiters_take(struct waiters *list) {
+INSIDE static inline struct waiter *waiters_take(struct waiters *list) {
     struct waiter *waiter = list->first;
     if (waiter == NULL)
         return NULL;
@@ -131,19 +132,19 @@ static inline struct waiter *waiters_take(struct waiters *list) {
 }
 
 /* It is about to wait: as unit_await, unless it must not. */
-static inline void waiter_await(struct thrum_unit *self, enum awaits kind, const void *object,
-                                uint64_t deadline) {
+INSIDE static inline void waiter_await(struct thrum_unit *self, enum awaits kind, const void *object,
+                                       uint64_t deadline) {
     unit_expect_may_wait(self, kind);
     unit_await_until(self, kind, object, deadline);
 }
 
-static inline void waiter_wake(struct worker *worker, struct waiter *waiter) {
+INSIDE static inline void waiter_wake(struct worker *worker, struct waiter *waiter) {
     unit_wake(worker, waiter->wait->unit);
 }
 
 /* The waiter is in a list, its unit has announced itself. False: the deadline came first. `worker` may be another one
  * when this returns. */
-static inline bool waiter_block(struct worker *worker, struct wait *wait, uint64_t deadline) {
+INSIDE static inline bool waiter_block(struct worker *worker, struct wait *wait, uint64_t deadline) {
     if (deadline != TIMER_NEVER)
         return unit_block_until(worker, wait, deadline);
     unit_block(worker, wait->unit);
@@ -157,18 +158,18 @@ enum { WAITERS_BATCH = 64 };
 
 /* Moves a batch of them to `taken`, claimed, and says how many; those whose tag is later than `tag` stay. *more: there
  * are more. */
-unsigned waiters_take_batch(struct waiters *list, uint32_t tag, struct waiters *taken, bool *more);
+INSIDE unsigned waiters_take_batch(struct waiters *list, uint32_t tag, struct waiters *taken, bool *more);
 
 /* Moves them all to `taken`, claimed; waiters whose tag is later than `tag` stay. The caller has the SPIN of *word,
  * whose value is `now`, and has it again when this returns. It is given back in between, after each batch, unless
  * none is contested: then the list is taken as it is. No waiter is woken before this returns: so threads that come
  * meanwhile are included, and all are no more than there are threads. Returns the value of *word. `worker_here` may
  * be another one then. */
-uint32_t waiters_take_all(struct waiters *list, uint32_t *word, uint32_t now, uint32_t tag,
-                          struct waiters *taken);
+INSIDE uint32_t waiters_take_all(struct waiters *list, uint32_t *word, uint32_t now, uint32_t tag,
+                                 struct waiters *taken);
 
 /* Wakes, or dismisses, all of a list that is the caller's own, with this result. Inside, and inside again, perhaps on
  * another worker, when it returns. */
-void waiters_wake(struct waiters *list, int result);
+INSIDE void waiters_wake(struct waiters *list, int result);
 
 #endif

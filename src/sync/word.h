@@ -22,13 +22,14 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "context/annotate.h"
 #include "os/backoff.h"
 
 enum { WORD_WAITERS = 2, WORD_SPIN = 4 };
 
 /* Takes SPIN. What the word was before: without it. The caller is inside. */
-static inline uint32_t word_lock(uint32_t *word) {
+INSIDE static inline uint32_t word_lock(uint32_t *word) {
     uint32_t seen = load_relaxed(word);
     for (unsigned tries = 0;;) {
         if (__builtin_expect(seen & WORD_SPIN, 0)) {
@@ -42,7 +43,7 @@ static inline uint32_t word_lock(uint32_t *word) {
 }
 
 /* As word_lock, but does not wait. *seen: what the word was. */
-static inline bool word_try_lock(uint32_t *word, uint32_t *seen) {
+INSIDE static inline bool word_try_lock(uint32_t *word, uint32_t *seen) {
     *seen = load_relaxed(word);
     if (*seen & WORD_SPIN || !cas_acquire(word, seen, *seen | WORD_SPIN)) /* as in word_lock */
         return false;
@@ -51,7 +52,7 @@ static inline bool word_try_lock(uint32_t *word, uint32_t *seen) {
 }
 
 /* Gives SPIN back: the word is `now` from here on. */
-static inline void word_unlock(uint32_t *word, uint32_t now) {
+INSIDE static inline void word_unlock(uint32_t *word, uint32_t now) {
     annotate_happens_before(word);
     store_release(word, now);
 }

@@ -17,6 +17,7 @@ sources=$1 list=$2 mode=${3:-}
 text_of() {
     sed -z 's:/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/::g; s://[^\n]*::g' "$sources/$1" |
         awk -v name="$2" '
+            { sub(/^((INSIDE|NOT_INSIDE|ENTERS|LEAVES|INSIDE_UNCHECKED|SIGSAFE) )+/, "") } # src/base/inside.h
             !inside && !found && /^[a-z_]/ && $0 ~ "(^|[ *])" name "\\(" && !/;$/ { inside = found = 1 }
             inside { print }
             inside && /^}/ { inside = 0 }' |

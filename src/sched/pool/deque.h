@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 
 struct thrum_unit;
 
@@ -67,14 +68,14 @@ int deque_init(struct deque *deque, bool fenced);
 void deque_destroy(struct deque *deque);
 
 /* False: it is full and the kernel gives no memory for a larger one. */
-bool deque_push_slow(struct deque *deque, struct thrum_unit *unit);
-struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last);
+INSIDE bool deque_push_slow(struct deque *deque, struct thrum_unit *unit);
+INSIDE struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last);
 struct thrum_unit *deque_steal(struct deque *deque);
 
 /* After a burst: where it is empty and has more than DEQUE_SIZE_KEPT slots, their memory goes back to the kernel. */
-void deque_shrink_slow(struct deque *deque);
+INSIDE void deque_shrink_slow(struct deque *deque);
 
-static inline bool deque_push(struct deque *deque, struct thrum_unit *unit) {
+INSIDE static inline bool deque_push(struct deque *deque, struct thrum_unit *unit) {
     int64_t tail = load_relaxed(&deque->tail);
     if (__builtin_expect(tail >= deque->limit, 0))
         return deque_push_slow(deque, unit);
@@ -83,7 +84,7 @@ static inline bool deque_push(struct deque *deque, struct thrum_unit *unit) {
     return true;
 }
 
-static inline struct thrum_unit *deque_pop(struct deque *deque) {
+INSIDE static inline struct thrum_unit *deque_pop(struct deque *deque) {
     int64_t last = load_relaxed(&deque->tail) - 1;
     if (last < load_relaxed(&deque->head))
         return NULL; /* head only grows: no fence is needed to know that it is empty */
@@ -96,7 +97,7 @@ static inline struct thrum_unit *deque_pop(struct deque *deque) {
 }
 
 /* The oldest entry, for the owner. The cas on head arbitrates with thieves; only the owner writes tail. */
-static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
+INSIDE static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
     int64_t head = load_acquire(&deque->head);
     if (head >= load_relaxed(&deque->tail))
         return NULL;
@@ -111,7 +112,7 @@ static inline bool deque_is_empty(const struct deque *deque) {
     return load_relaxed(&deque->tail) <= load_relaxed(&deque->head);
 }
 
-static inline void deque_shrink(struct deque *deque) {
+INSIDE static inline void deque_shrink(struct deque *deque) {
     if (__builtin_expect(deque->ring->mask >= DEQUE_SIZE_KEPT, 0))
         deque_shrink_slow(deque);
 }

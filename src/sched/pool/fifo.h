@@ -5,6 +5,7 @@
 #define THRUM_SCHED_POOL_FIFO_H
 
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "os/lock.h"
 #include "sched/unit.h"
 
@@ -18,9 +19,9 @@ static inline bool fifo_is_empty(const struct fifo *fifo) {
     return load_relaxed(&fifo->count) == 0;
 }
 
-void fifo_push(struct fifo *fifo, struct thrum_unit *unit);
+INSIDE void fifo_push(struct fifo *fifo, struct thrum_unit *unit);
 /* Where it was before fifo_pop. */
 void fifo_push_front(struct fifo *fifo, struct thrum_unit *unit);
-struct thrum_unit *fifo_pop(struct fifo *fifo);
+INSIDE struct thrum_unit *fifo_pop(struct fifo *fifo);
 
 #endif

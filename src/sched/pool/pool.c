@@ -129,8 +129,8 @@ size_t thrum_pool_pop_many(thrum_pool_t pool, thrum_t *threads, size_t most) {
     return count;
 }
 
-static void push_and_tell(struct thrum_pool *pool, struct thrum_unit *unit,
-                          void (*push)(void *data, struct thrum_unit *unit)) {
+INSIDE static void push_and_tell(struct thrum_pool *pool, struct thrum_unit *unit,
+                                 void (*push)(void *data, struct thrum_unit *unit)) {
     unsigned priority = unit->priority;
     if (__builtin_expect(!load_relaxed(&pool->was_used), 0))
         store_relaxed(&pool->was_used, true);

@@ -3,6 +3,7 @@
 #ifndef THRUM_SCHED_POOL_POOL_H
 #define THRUM_SCHED_POOL_POOL_H
 
+#include "base/inside.h"
 #include "sched/unit.h"
 #include "thrum/pool.h"
 
@@ -20,9 +21,9 @@ struct thrum_pool {
 
 /* The unit is runnable: enqueues it there and ensures that one of the workers whose scheduler serves the pool is
  * awake. */
-void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
+INSIDE void pool_push(struct thrum_pool *pool, struct thrum_unit *unit);
 /* ... but yields to the others. */
-void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit);
+INSIDE void pool_push_behind(struct thrum_pool *pool, struct thrum_unit *unit);
 
 static inline bool pool_is_empty(const struct thrum_pool *pool) {
     return pool->ops.size(pool->data) == 0;

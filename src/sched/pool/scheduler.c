@@ -121,7 +121,7 @@ bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool
 }
 
 /* (1) and (2) of idle.h, with all workers that look at this pool in the place of the count. */
-static bool wake_worker_for(const struct thrum_pool *pool) {
+INSIDE static bool wake_worker_for(const struct thrum_pool *pool) {
     bool is_searched = false;
     if (load_relaxed(&runtime.idle.count) == 0)
         return false;

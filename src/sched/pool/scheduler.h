@@ -14,6 +14,7 @@
 #ifndef THRUM_SCHED_POOL_SCHEDULER_H
 #define THRUM_SCHED_POOL_SCHEDULER_H
 
+#include "base/inside.h"
 #include "sched/unit.h"
 #include "thrum/pool.h"
 
@@ -36,13 +37,13 @@ struct thrum_sched {
 
 /* A unit was pushed there: wakes a parked worker that would look, or else the threads that do so (stacked.h). False:
  * there is no such worker, nor one that looks by itself: a thread may have to wait for its turn. */
-bool scheduler_wake_for(const struct thrum_pool *pool);
+INSIDE bool scheduler_wake_for(const struct thrum_pool *pool);
 /* ... wakes the stacked ones that wait and would look there (stacked.h); NULL: none has ever waited. After a push, and a fence.
  * Inside. */
 extern void (*scheduler_wake_stacked)(const struct thrum_pool *pool);
 
 /* The worker, if any, that is parked in this one's function. */
-void scheduler_wake(const struct thrum_sched *sched);
+INSIDE void scheduler_wake(const struct thrum_sched *sched);
 
 /* To be run by one worker or one thread. False: another has it. */
 bool scheduler_claim(struct thrum_sched *sched);
@@ -53,8 +54,8 @@ bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool
 /* Is there something in one of its pools? */
 bool scheduler_has_work(const struct thrum_sched *sched);
 
-/* When to look at one of its pools again though nothing was pushed; TIMER_NEVER. Inside. */
-uint64_t scheduler_wait_until(const struct thrum_sched *sched);
+/* When to look at one of its pools again though nothing was pushed; TIMER_NEVER. */
+INSIDE uint64_t scheduler_wait_until(const struct thrum_sched *sched);
 
 /* The number of the present runtime, or of the next one. */
 uint32_t scheduler_runtime(void);

@@ -10,14 +10,14 @@
 #include "sched/preempted.h"
 #include "sched/worker.h"
 
-/* What is in its pools is left to other workers. Inside. */
-static void pass_on(const struct thrum_sched *sched) {
+/* What is in its pools is left to other workers. */
+INSIDE static void pass_on(const struct thrum_sched *sched) {
     for (unsigned i = 0; i < sched->count; i++)
         if (!pool_is_empty(sched->pools[i]))
             scheduler_wake_for(sched->pools[i]);
 }
 
-static void pass_on_the_rest(struct worker *worker) {
+INSIDE static void pass_on_the_rest(struct worker *worker) {
     if (__builtin_expect(worker->woken_for == NULL, 1))
         return;
     pass_on(worker->woken_for);
@@ -46,7 +46,7 @@ bool thrum_sched_stopping(thrum_sched_t sched) {
  * while the scheduler's function was alone: a tick knows nothing of the units that the function holds, or of the
  * pools of a stacked scheduler. Nor does a unit that a stacked one chooses have a place in the order of the worker's
  * own scheduler, for which it would be interrupted at each turn. */
-static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
+INSIDE static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
     bool had_scheduler = worker->has_scheduler;
     worker->has_scheduler = true;
     worker->in_order = in_order && ticks_are_possible && !is_stacked(worker);
@@ -61,7 +61,7 @@ static void run(struct worker *worker, struct thrum_unit *unit, bool in_order) {
 
 /* A unit that waits in the kernel for a lock may precede the lock holder in the order of the scheduler, again and
  * again. */
-static void run_lock_holder(struct worker *worker) {
+INSIDE static void run_lock_holder(struct worker *worker) {
     worker->tick.kernel_wait.waited = false;
     struct thrum_unit *unit = preempted_take(worker, worker, stacked_or_own(worker));
     if (unit != NULL)

@@ -24,7 +24,7 @@ static struct {
     uint32_t count; /* changed under lock */
 } waiting;
 
-static void wake_for(const struct thrum_pool *pool);
+INSIDE static void wake_for(const struct thrum_pool *pool);
 
 /* --- waiting ------------------------------------------------------------------------------------------ */
 
@@ -58,7 +58,7 @@ static bool has_something_to_do(const struct thrum_sched *sched) {
 }
 
 /* Until it is woken or the deadline comes; the worker may be another one then. False: there is something already. */
-static bool has_waited(struct worker *worker, struct thrum_sched *sched, uint64_t deadline) {
+INSIDE static bool has_waited(struct worker *worker, struct thrum_sched *sched, uint64_t deadline) {
     struct stacked_wait wait = {.wait = {.unit = worker->current}, .sched = sched};
     deadline = cancel_point(worker, deadline);
     unit_await_until(wait.wait.unit, AWAITS_WORK, sched, deadline);
@@ -107,7 +107,7 @@ static struct stacked_wait *claim_all(const struct thrum_pool *pool, const struc
     return claimed;
 }
 
-static void wake(const struct thrum_pool *pool, const struct thrum_sched *sched) {
+INSIDE static void wake(const struct thrum_pool *pool, const struct thrum_sched *sched) {
     if (load_relaxed(&waiting.count) == 0)
         return;
     for (struct stacked_wait *wait = claim_all(pool, sched), *next; wait != NULL; wait = next) {

@@ -18,6 +18,7 @@
 #ifndef THRUM_SCHED_POOL_STACKED_H
 #define THRUM_SCHED_POOL_STACKED_H
 
+#include "base/inside.h"
 #include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 
@@ -26,8 +27,8 @@ static inline bool is_stacked(const struct worker *worker) {
 }
 
 /* The function of this scheduler, which a thread runs, has found nothing: waits until there is something, it must
- * stop, or one of its pools must be looked at again; others run once in any case. Inside; outside when it returns. */
-void stacked_wait(struct worker *worker, struct thrum_sched *sched);
+ * stop, or one of its pools must be looked at again; others run once in any case. */
+LEAVES void stacked_wait(struct worker *worker, struct thrum_sched *sched);
 
 /* The scheduler whose function that thread runs; NULL: none. */
 const struct thrum_sched *stacked_of(const struct thrum_unit *unit);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 
 struct thrum_unit;
 
@@ -33,7 +34,7 @@ static inline uint32_t yield_ring_count(const struct yield_ring *ring) {
 }
 
 /* False: full. */
-static inline bool yield_ring_push(struct yield_ring *ring, struct thrum_unit *unit) {
+INSIDE static inline bool yield_ring_push(struct yield_ring *ring, struct thrum_unit *unit) {
     int64_t tail = load_relaxed(&ring->tail);
     if (__builtin_expect(tail - load_acquire(&ring->head) >= YIELD_RING_SIZE,
                          0)) /* acquire: its slot was read */
@@ -43,7 +44,7 @@ static inline bool yield_ring_push(struct yield_ring *ring, struct thrum_unit *u
     return true;
 }
 
-static inline struct thrum_unit *yield_ring_pop(struct yield_ring *ring) {
+INSIDE static inline struct thrum_unit *yield_ring_pop(struct yield_ring *ring) {
     int64_t head = load_acquire(&ring->head);
     while (head < load_acquire(&ring->tail)) {
         struct thrum_unit *unit = load_relaxed(&ring->slots[(uint64_t)head % YIELD_RING_SIZE]);

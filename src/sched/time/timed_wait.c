@@ -6,20 +6,20 @@
 #include "sched/worker.h"
 
 /* `timed_wait` is there until its unit is woken, which is done last. */
-static void end(struct worker *worker, struct timed_wait *timed_wait) {
+INSIDE static void end(struct worker *worker, struct timed_wait *timed_wait) {
     if (timed_wait->give_up(timed_wait))
         unit_wake(worker, timed_wait->unit);
 }
 
-static void time_out(struct worker *worker, struct timer *timer) {
+INSIDE static void time_out(struct worker *worker, struct timer *timer) {
     end(worker, container_of(timer, struct timed_wait, timer));
 }
 
-static void end_by_cancel(struct worker *worker, struct cancel_watch *watch) {
+INSIDE static void end_by_cancel(struct worker *worker, struct cancel_watch *watch) {
     end(worker, container_of(watch, struct timed_wait, watch));
 }
 
-static void block_external(struct timed_wait *timed_wait) {
+INSIDE static void block_external(struct timed_wait *timed_wait) {
     struct thrum_unit *unit = timed_wait->unit;
     if (unit_block_external_until(unit, timed_wait->timer.deadline) || !timed_wait->give_up(timed_wait))
         unit_block_external(unit); /* woken, or about to be */

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/inside.h"
 #include "sched/cancel.h"
 #include "sched/time/timer.h"
 
@@ -26,6 +27,6 @@ struct timed_wait {
  * given up, at once if its deadline is over, and not at all if that is TIMER_NEVER; which of the two is for the caller to
  * find out. On a worker, inside, and inside again, perhaps on another
  * one, when it returns; or external (`worker` NULL). */
-void unit_block_timed(struct worker *worker, struct timed_wait *timed_wait);
+INSIDE void unit_block_timed(struct worker *worker, struct timed_wait *timed_wait);
 
 #endif

@@ -28,6 +28,8 @@
 
 #include <stdint.h>
 
+#include "base/inside.h"
+
 struct worker;
 
 /* Before there are workers: in a child of fork, too, whose parent may have had a keeper. */
@@ -41,10 +43,10 @@ void timekeeper_tell(uint64_t deadline);
 uint64_t timekeeper_until(void);
 
 /* The worker sleeps no longer, it searches. */
-void timekeeper_wakes(struct worker *worker);
+INSIDE void timekeeper_wakes(struct worker *worker);
 
 /* The worker does not search any longer. */
-void timekeeper_leave(struct worker *worker);
+INSIDE void timekeeper_leave(struct worker *worker);
 
 /* The keeper's id, UINT32_MAX for none: a hint. */
 uint32_t timekeeper_current(void);

@@ -153,7 +153,7 @@ static uint32_t next_stride(const struct timers *timers, uint64_t now) {
 }
 
 /* Those of stopped workers: no worker is left that would fire them while all are busy. */
-static void fire_orphans(struct worker *worker, uint64_t now) {
+INSIDE static void fire_orphans(struct worker *worker, uint64_t now) {
     bool some_are_left = false;
     exchange_acquire(&runtime.orphans, 0U); /* first: a worker that leaves some meanwhile sets it again */
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++)

@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 #include "os/clock.h"
 #include "os/lock.h"
 
@@ -53,10 +54,10 @@ struct timers {
 };
 
 /* The caller is on `worker`, inside. */
-void timer_start(struct worker *worker, struct timer *timer);
+INSIDE void timer_start(struct worker *worker, struct timer *timer);
 
 /* True: it has not fired and never will. False: it fired, and fire() has returned. By any thread, once. */
-bool timer_stop(struct worker *worker, struct timer *timer);
+INSIDE bool timer_stop(struct worker *worker, struct timer *timer);
 
 /* --- the clock ---------------------------------------------------------------------------------------- */
 
@@ -87,9 +88,9 @@ static inline bool timers_are_empty(const struct timers *timers) {
 
 /* For the owner of timers, or the worker that fires those of stopped workers: fires what has expired. Returns after
  * how many picks to look again: so many that a deadline is missed by about LOOK_NS, at the present rate of picks. */
-uint32_t timers_look(struct worker *worker);
+INSIDE uint32_t timers_look(struct worker *worker);
 
 /* For a searching worker: fires what has expired anywhere, a batch of each worker's. */
-void timers_look_everywhere(struct worker *worker);
+INSIDE void timers_look_everywhere(struct worker *worker);
 
 #endif
