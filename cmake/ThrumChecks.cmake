@@ -35,6 +35,17 @@ if(TARGET thrum_ult AND NOT THRUM_SANITIZE)
                      $<TARGET_OBJECTS:thrum_ult>
              COMMAND_EXPAND_LISTS)
     set_tests_properties(build.calls build.calls.faults PROPERTIES LABELS unit)
+    # Of the build that is delivered; the disassembly of others is not what it knows.
+    if(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+        foreach(check signals signals-test)
+            string(REPLACE signals-test signals.faults test ${check})
+            add_test(NAME build.${test}
+                     COMMAND python3 "${PROJECT_SOURCE_DIR}/scripts/check-${check}.py" "${PROJECT_SOURCE_DIR}"
+                             "${CMAKE_OBJDUMP}" $<TARGET_OBJECTS:thrum_ult>
+                     COMMAND_EXPAND_LISTS)
+            set_tests_properties(build.${test} PROPERTIES LABELS unit)
+        endforeach()
+    endif()
 endif()
 
 if(TARGET thrum-ult)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* In which context a function of libthrum may be called, for clang's thread-safety analysis to check (scripts/lint.sh);
- * to other compilers all this is nothing.
+/* In which context a function of libthrum may be called, for clang's thread-safety analysis to check
+ * (scripts/check-contexts.sh); to other compilers all this is nothing.
  *
  * *Inside* is between enter() and leave() (sched/current.h): in libthrum's own non-preemptible region, on a worker that the
  * caller keeps, or on an external kernel thread. Each caller of an INSIDE function is inside as well, or has entered.
@@ -31,5 +31,10 @@ extern struct INSIDE_ATTRIBUTE_(capability("region")) inside_region inside_regio
 #define ENTERS_IF_TRUE INSIDE_ATTRIBUTE_(try_acquire_capability(true, inside_region))
 
 #define INSIDE_UNCHECKED INSIDE_ATTRIBUTE_(no_thread_safety_analysis)
+
+/* Signal handlers call it, too: it takes no lock that what they interrupt may hold, and of libc calls async-signal-safe
+ * functions alone. scripts/check-signals.py reads this; what is INSIDE needs it not, as handlers go inside only if they have
+ * interrupted what was not. A function of which one variant alone may do so has the suffix _sigsafe instead. */
+#define SIGSAFE
 
 #endif

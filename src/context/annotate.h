@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/inside.h"
+
 /* A tool wants to be told about switches; r/o after annotate_init. */
 extern bool annotate_on __attribute__((visibility("hidden")));
 
@@ -52,11 +54,11 @@ void annotate_thread_begin(struct annotate_thread *thread);
 void annotate_thread_end(struct annotate_thread *thread);
 
 /* A stack was made. It stays as long as its memory. */
-uint64_t annotate_stack_new(struct annotate_stack stack);
+SIGSAFE uint64_t annotate_stack_new(struct annotate_stack stack);
 /* Its memory is about to be reused; `id` is what annotate_stack_new returned. */
 void annotate_stack_gone(uint64_t id, struct annotate_stack stack);
 /* The same for many that lie side by side. LSan reads /proc/self/maps once for each region that it is told of. */
-void annotate_stacks_new(struct annotate_stack stacks);
+SIGSAFE void annotate_stacks_new(struct annotate_stack stacks);
 /* Guard pages must be mappings of their own. LSan sees from them what it must not read; Valgrind, which reads for the
  * kernel what system calls are given, would end by one that it does not know of. */
 bool annotate_wants_mapped_guards(void);
@@ -68,9 +70,9 @@ struct annotate_left {
 
 /* Around a switch from the present stack to another one. What calls these must not return in between: TSan would count
  * its entry on one fiber and its exit on another. */
-void annotate_leave(struct annotate_left *left, const struct annotate_thread *thread,
-                    struct annotate_stack to);
-void annotate_resume(const struct annotate_left *left);
+SIGSAFE void annotate_leave(struct annotate_left *left, const struct annotate_thread *thread,
+                            struct annotate_stack to);
+SIGSAFE void annotate_resume(const struct annotate_left *left);
 
 /* Before the switch to a unit that begins: TSan's reports show the caller as its creator. */
 void annotate_make(struct annotate_thread *thread);
@@ -87,8 +89,8 @@ void annotate_frames_are_gone(void);
 /* The unit that has just begun is the thread's loop. */
 void annotate_is_loop(struct annotate_thread *thread);
 
-void annotate_release(void *object);
-void annotate_acquire(void *object);
+SIGSAFE void annotate_release(void *object);
+SIGSAFE void annotate_acquire(void *object);
 
 static inline void annotate_happens_before(void *object) {
     if (__builtin_expect(watch_on, 0))

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inside.h"
+
 enum { MAGAZINE_SIZE = 64 };
 
 struct magazine {
@@ -17,8 +19,8 @@ struct magazine {
 };
 
 /* Empty; NULL with no memory. */
-struct magazine *magazine_new(void);
-void magazine_free(struct magazine *magazine);
+SIGSAFE struct magazine *magazine_new(void);
+SIGSAFE void magazine_free(struct magazine *magazine);
 
 /* After a burst: unmaps the unused blocks, but for one. */
 void magazines_trim(void);

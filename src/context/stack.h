@@ -51,11 +51,11 @@ void stack_destroy(void);
 void stack_fork_child(void);
 
 /* The usable part of a stack reaches down to here; the guard is below. */
-char *stack_low(const char *top, unsigned stack_class);
-size_t stack_guard_size(void);
-size_t stack_page_size(void);
+SIGSAFE char *stack_low(const char *top, unsigned stack_class);
+SIGSAFE size_t stack_guard_size(void);
+SIGSAFE size_t stack_page_size(void);
 
 /* Its memory goes back to the system, which gives zeros when it is touched again. */
-void stack_give_back(char *top, unsigned stack_class);
+SIGSAFE void stack_give_back(char *top, unsigned stack_class);
 
 #endif

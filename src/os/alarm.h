@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "base/inside.h"
+
 struct alarm {
     int32_t id; /* ALARM_NONE: there is none, and nothing happens */
 };
@@ -18,9 +20,9 @@ void alarm_delete(const struct alarm *alarm);
 
 /* The same signal at once, without a timer. 0 or an errno. Like a timer's it does not outlive an exec, where the program that
  * comes has no handler for it. */
-int alarm_ring(int32_t tid, int signal);
+SIGSAFE int alarm_ring(int32_t tid, int signal);
 
 /* First at `first` (ns, CLOCK_MONOTONIC), then each `period` ns, 0: once. `first` 0: never. */
-void alarm_set(const struct alarm *alarm, uint64_t first, uint64_t period);
+SIGSAFE void alarm_set(const struct alarm *alarm, uint64_t first, uint64_t period);
 
 #endif

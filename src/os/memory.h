@@ -7,17 +7,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/inside.h"
+
 /* Private and zeroed; `flags`: others for mmap(2). NULL: no memory. */
-void *memory_map(size_t bytes, int flags);
+SIGSAFE void *memory_map(size_t bytes, int flags);
 
 /* The same, at a multiple of `size`, which is a power of two and at least a page. */
-void *memory_map_aligned(size_t size, int flags);
+SIGSAFE void *memory_map_aligned(size_t size, int flags);
 
 /* False: the kernel does not know it, or will not have it. */
-bool memory_advise(void *memory, size_t bytes, int advice);
+SIGSAFE bool memory_advise(void *memory, size_t bytes, int advice);
 
 /* Neither read nor written from now on. False: the kernel has no room to remember it. */
-bool memory_forbid(void *memory, size_t bytes);
+SIGSAFE bool memory_forbid(void *memory, size_t bytes);
 
 /* Gives the memory of a mapping back, and keeps its addresses reserved: an access faults. False: it is as it was. */
 bool memory_vacate(void *memory, size_t bytes);

@@ -8,15 +8,16 @@
 #include <stdint.h>
 
 #include "arch_ticks.h"
+#include "base/inside.h"
 
 /* Ticks per microsecond, or 0 while it is too early to tell (less than a millisecond after the first call). */
-uint64_t ticks_per_us(void);
+SIGSAFE uint64_t ticks_per_us(void);
 
 /* Both clocks at one time, as near as can be seen. */
 struct ticks_moment {
     uint64_t ticks, ns; /* CLOCK_MONOTONIC */
     uint64_t apart;     /* how many ticks `ticks` may be wrong */
 };
-struct ticks_moment ticks_now(void);
+SIGSAFE struct ticks_moment ticks_now(void);
 
 #endif

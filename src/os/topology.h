@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <stdint.h>
 
+#include "base/inside.h"
+
 enum { TOPOLOGY_NODES_MAX = 64, TOPOLOGY_CPUS_MAX = 4096 };
 
 /* The NUMA node of the CPU that the caller runs on now, below TOPOLOGY_NODES_MAX; larger machines share.
@@ -24,13 +26,13 @@ struct topology {
 };
 
 /* From a folder like /sys/devices/system/node. One node where there is none, or only one with CPUs. */
-void topology_read(const char *folder, struct topology *topology);
+SIGSAFE void topology_read(const char *folder, struct topology *topology);
 
 /* This machine's, read by the first caller; others do not wait for it, so allow one caller only. */
-const struct topology *topology_machine(void);
+SIGSAFE const struct topology *topology_machine(void);
 
 /* The node, counted like these, of the CPU that the caller runs on. */
-uint8_t topology_here(void);
+SIGSAFE uint8_t topology_here(void);
 
 /* For tests: from there instead, from the next question on. NULL: the machine's own again. */
 void topology_pretend(const char *folder);
@@ -53,6 +55,6 @@ unsigned cpus_count(const struct cpus *cpus);
 
 /* The calling thread's affinity: none where the kernel does not say. And setting it; 0 or an errno. */
 void cpus_allowed(struct cpus *cpus);
-int cpus_allow(const struct cpus *cpus);
+SIGSAFE int cpus_allow(const struct cpus *cpus);
 
 #endif

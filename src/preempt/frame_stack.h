@@ -22,7 +22,7 @@ INSIDE struct frame_stack *frame_stack_take(void);
 INSIDE void frame_stack_give(struct frame_stack *stack);
 
 /* The place for `size` bytes, as far from a multiple of `align` as `frame` is. */
-char *frame_stack_place(struct frame_stack *stack, const char *frame, size_t size, size_t align);
+SIGSAFE char *frame_stack_place(struct frame_stack *stack, const char *frame, size_t size, size_t align);
 
 /* Unmaps all: no unit runs any more. And in a child of fork, whose only thread may stand on one. */
 void frame_stacks_stop(void);

@@ -19,15 +19,15 @@ struct worker;
 INSIDE bool kernel_wait_asks_soon(struct worker *worker, const ucontext_t *context);
 
 /* The present unit resumes there: notes how its stack is. */
-void kernel_wait_remember(struct tick *tick, const ucontext_t *context, bool is_on_own_stack);
+SIGSAFE void kernel_wait_remember(struct tick *tick, const ucontext_t *context, bool is_on_own_stack);
 /* It still is so. */
-bool kernel_wait_stands(const struct tick *tick, const ucontext_t *context);
+SIGSAFE bool kernel_wait_stands(const struct tick *tick, const ucontext_t *context);
 
 /* A tick has not preempted the present unit. `cannot`: and none will, as long as the unit is there. */
-void kernel_wait_look(struct worker *worker, const ucontext_t *context, bool cannot);
+SIGSAFE void kernel_wait_look(struct worker *worker, const ucontext_t *context, bool cannot);
 
 /* It was preempted where it waits in the kernel, perhaps for a unit that comes after it in the order of its
  * scheduler. */
-void kernel_wait_preempted(struct worker *worker, const ucontext_t *context);
+SIGSAFE void kernel_wait_preempted(struct worker *worker, const ucontext_t *context);
 
 #endif

@@ -50,7 +50,7 @@ struct preempt_mode {
 extern const struct preempt_mode mode_yield, mode_lend, mode_own_tls, mode_klt;
 
 /* What `unit` keeps in this runtime. */
-const struct preempt_mode *mode_of(const struct thrum_unit *unit);
+SIGSAFE const struct preempt_mode *mode_of(const struct thrum_unit *unit);
 
 /* The runtime's. */
 const struct preempt_mode *mode_of_runtime(void);

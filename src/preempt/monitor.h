@@ -25,6 +25,8 @@
 
 #include <stdint.h>
 
+#include "base/inside.h"
+
 struct worker;
 
 /* That it runs. 0 or EAGAIN. By any kernel thread of the library's, not in a handler. */
@@ -36,9 +38,9 @@ void monitor_fork_child(void);
 
 /* The next tick at `first` (0: never), then one each `period` of the worker (struct tick) if `repeats`. By any
  * thread, signal handlers too. */
-void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats);
+SIGSAFE void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats);
 
 /* There are more workers than before. */
-void monitor_look_again(void);
+SIGSAFE void monitor_look_again(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "base/inside.h"
 #include "os/signals.h"
 #include "preempt/preempt.h"
 #include "sched/unit.h"
@@ -36,16 +37,16 @@ void own_stack_find_primary(void);
 struct own_stack {
     char *low, *top; /* NULL: it has none */
 };
-struct own_stack own_stack_of(const struct thrum_unit *unit);
+SIGSAFE struct own_stack own_stack_of(const struct thrum_unit *unit);
 
 /* Where the unit's own stack begins, if the stack pointer is on it; else 0. */
-uintptr_t own_stack_top(const struct thrum_unit *unit, uintptr_t sp);
+SIGSAFE uintptr_t own_stack_top(const struct thrum_unit *unit, uintptr_t sp);
 
 /* Is a handler of the program's on that stack, which runs with `mask`? Takes time in proportion to the depth of the stack, up
  * to 64 KiB: for these 1 us where they are in the cache (docs/internals/preemption-cost.md). */
-bool own_stack_has_handler(uintptr_t sp, uintptr_t top, sigbits mask);
+SIGSAFE bool own_stack_has_handler(uintptr_t sp, uintptr_t top, sigbits mask);
 
 /* By handlers: a frame that was made for one. Is it not where such a kernel's are, they may be elsewhere from here on. */
-void own_stack_learn_frame(const char *frame);
+SIGSAFE void own_stack_learn_frame(const char *frame);
 
 #endif

@@ -140,7 +140,7 @@ bool preempt_lends(enum thrum_preempt_mode mode);
 bool preempt_carries(enum thrum_preempt_mode mode);
 
 /* How many units with a block for life can have left a worker's unused at one time. */
-uint32_t preempt_owners_at_once(void);
+SIGSAFE uint32_t preempt_owners_at_once(void);
 
 /* --- handler.c ---------------------------------------------------------------------------------------- */
 
@@ -160,23 +160,23 @@ bool tick_thread_begin(struct worker *worker);
 void tick_thread_end(struct worker *worker);
 
 /* Is there another unit that it could run? */
-bool tick_has_others(const struct worker *worker);
+SIGSAFE bool tick_has_others(const struct worker *worker);
 /* ... that it does not run as long as the present unit, which is from a pool, does not wait: that unit may wait in
  * the kernel for a lock that one of these holds. */
-bool tick_has_others_behind(const struct worker *worker);
+SIGSAFE bool tick_has_others_behind(const struct worker *worker);
 /* Its loop, by a function of a scheduler's, while these could run. */
-bool tick_holds_others_up(const struct worker *worker);
+SIGSAFE bool tick_holds_others_up(const struct worker *worker);
 /* There is not. On the worker, inside. */
 INSIDE void tick_rest(struct worker *worker);
 /* It searches, or is parked. */
-void tick_off(struct worker *worker);
+SIGSAFE void tick_off(struct worker *worker);
 
 /* Its kernel thread is another: its ticks go there. */
-void tick_has_moved(struct worker *worker);
+SIGSAFE void tick_has_moved(struct worker *worker);
 /* It is on another kernel thread, whose handler finds it there. A signal that went to the former one, or came here
  * too early, is sent once more; so is one that came there in a region, and was noted on that thread's block. On the
  * worker. */
-void tick_has_arrived(struct worker *worker);
+SIGSAFE void tick_has_arrived(struct worker *worker);
 /* It has ended, and its kernel thread continues as something else. */
 void tick_end_for_good(struct worker *worker);
 
@@ -210,7 +210,7 @@ INSIDE void own_worker_ends(struct worker *worker);
 /* --- relief.c ----------------------------------------------------------------------------------------- */
 
 /* A worker for relief is needed. */
-bool preempt_relieves(void);
+SIGSAFE bool preempt_relieves(void);
 /* Before it is there. */
 void relief_start(void);
 /* Instead of its loop, by each relief worker: runs until the runtime stops, and it is woken. */
@@ -219,14 +219,14 @@ void relief_wake(void);
 /* By the primary, which it may have run: no worker is relieved any more, and the caller is at home. */
 void relief_close(struct worker *home);
 /* By the handler: the unit on `stuck` waits in the kernel and cannot be preempted. */
-void relief_ask(struct worker *stuck);
+SIGSAFE void relief_ask(struct worker *stuck);
 /* By the monitor: no tick comes to the unit that runs there, as it blocks the signal. Until one does, or the worker
  * switches. */
 void relief_ask_held(struct worker *held);
 /* It was requested for this one, which is still stuck. */
 bool relief_is_wanted(const struct worker *stuck);
 /* ... or can be, but its scheduler may choose it again and again. */
-void relief_ask_anyway(struct worker *worker);
+SIGSAFE void relief_ask_anyway(struct worker *worker);
 
 /* --- primary.c ---------------------------------------------------------------------------------------- */
 
@@ -237,7 +237,7 @@ void primary_fork_child(void);
 
 /* Libc's signal to cancel has come to `here`, on which the caller runs: it was meant for the primary, which runs
  * there. Else the primary gets it where it runs, or when it does. By its handler. */
-bool primary_takes_cancel(const struct worker *here);
+SIGSAFE bool primary_takes_cancel(const struct worker *here);
 
 /* --- libc_signals.c ----------------------------------------------------------------------------------- */
 

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "base/inside.h"
+
 enum { NOT_ASKED, ASK_TO_LOOK, ASK_TO_END };
 
 extern struct requests {
@@ -15,9 +17,9 @@ extern struct requests {
 } requests;
 
 /* The provider must check whether there are enough; if so, it interrupts starving workers anew. */
-void provider_ask(void);
+SIGSAFE void provider_ask(void);
 /* ... and must arm preemption first (preempt.h): a unit could not be preempted. */
-void provider_ask_to_arm(void);
+SIGSAFE void provider_ask_to_arm(void);
 /* ... or to add one more relief worker. */
 void provider_ask_for_relief(void);
 

@@ -75,7 +75,7 @@ INSIDE struct tcb *spares_take(uint32_t keep);
 INSIDE void spares_give(struct tcb *tcb);
 
 /* There are only the spares that are kept back for units that have a block for life. */
-bool spares_are_scarce(void);
+SIGSAFE bool spares_are_scarce(void);
 
 /* As the functions of the kind. */
 struct own_block *spares_make_own(void);

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/inside.h"
 
 /* The monitor knows of no preempted thread. */
 extern uint32_t watch_asleep;
@@ -33,7 +34,7 @@ void watch_start(void);
 /* By the monitor: when it looks next; TIMER_NEVER: when it is told. */
 uint64_t watch_look(uint64_t now);
 
-void watch_wake(void);
+SIGSAFE void watch_wake(void);
 
 /* A thread was preempted, and has been counted. Also in the handler. */
 static inline void watch_tell(void) {

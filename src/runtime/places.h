@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inside.h"
+
 /* What the environment says. 0, or EINVAL after a line about it. */
 int places_configure(void);
 
@@ -24,7 +26,7 @@ void places_start(uint32_t workers);
 bool places_are_bound(void);
 
 /* The caller's kernel thread is this worker from now on; is none any more, and has the CPUs back that it had. */
-void places_enter(uint32_t worker);
+SIGSAFE void places_enter(uint32_t worker);
 void places_leave(void);
 
 /* The caller's kernel thread was made by a worker, but may run wherever the process may. */

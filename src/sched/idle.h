@@ -71,7 +71,7 @@ INSIDE void idle_park(struct idle *idle, struct parking *parking, bool (*work_so
                       uint64_t (*until)(void));
 
 /* If this one is parked it asks until() again. True: it is, and will. */
-bool idle_look_again(struct parking *parking);
+SIGSAFE bool idle_look_again(struct parking *parking);
 
 /* Wakes this worker if it is parked, and returns whether: what it will find is for it alone. */
 INSIDE bool idle_wake_this(struct idle *idle, struct parking *parking);

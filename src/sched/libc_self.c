@@ -220,7 +220,7 @@ static __attribute__((noinline)) int read_clock(struct timespec *time, const cha
     return answer;
 }
 
-__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time) {
+SIGSAFE __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time) {
     if (__builtin_expect(libc.gettime == NULL, 0))
         find();
     if (__builtin_expect(clock == CLOCK_THREAD_CPUTIME_ID, 0))

@@ -29,7 +29,7 @@ INSIDE void tick_begin(struct worker *worker);
 INSIDE void tick_end(struct worker *worker);
 
 /* If it rests it gets ticks again: there is something to do, or to find out. By any thread, signal handlers too. */
-void tick_resume(struct worker *worker);
+SIGSAFE void tick_resume(struct worker *worker);
 
 /* A timer was started that goes off before all others of this worker. */
 INSIDE void tick_has_deadline(struct worker *worker, uint64_t deadline);
@@ -84,7 +84,7 @@ static inline bool own_is_wanted(enum thrum_preempt_mode mode) {
 /* Creates what it runs on, and changes the function to be called into one that installs it. 0 or EAGAIN. */
 NOT_INSIDE int own_make(void *(**fn)(void *), void **arg);
 /* The function that the thread, which has not ended, was created to run. For inspection. */
-void *(*own_function(const struct thrum_unit *unit))(void *);
+SIGSAFE void *(*own_function(const struct thrum_unit *unit))(void *);
 /* It was not spawned, after all. */
 NOT_INSIDE void own_unmake(void *arg);
 

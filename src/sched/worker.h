@@ -150,7 +150,7 @@ INSIDE struct thrum_unit *pick_preferred(struct worker *worker);
 INSIDE struct thrum_unit *pick_anywhere(struct worker *worker);
 
 /* Is there something that any worker would run, or see to? */
-bool has_work_for_any(void);
+SIGSAFE bool has_work_for_any(void);
 
 INSIDE static inline __attribute__((always_inline)) struct thrum_unit *pick_own(struct worker *worker) {
     struct thrum_unit *unit = deque_pop(&worker->deque);
@@ -249,14 +249,14 @@ INSIDE void call_slow(struct worker *worker, struct thrum_unit *self, struct thr
 INSIDE void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all);
 
 /* It is bound to another worker now. */
-bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self);
+SIGSAFE bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit *self);
 
 /* Picks the unit to switch to on a yield; NULL: no other is runnable. `fairly`: also units that take a search to
  * find. */
 INSIDE struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit *self, bool fairly);
 
 /* The lowest byte of its stack; it has one. */
-char *unit_stack_low(const struct thrum_unit *unit);
+SIGSAFE char *unit_stack_low(const struct thrum_unit *unit);
 
 /* It has left its stack for good: its joiner may continue. */
 INSIDE void unit_publish_end(struct worker *worker, struct thrum_unit *unit);

@@ -70,7 +70,7 @@ void deque_destroy(struct deque *deque);
 /* False: it is full and the kernel gives no memory for a larger one. */
 INSIDE bool deque_push_slow(struct deque *deque, struct thrum_unit *unit);
 INSIDE struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last);
-struct thrum_unit *deque_steal(struct deque *deque);
+SIGSAFE struct thrum_unit *deque_steal(struct deque *deque);
 
 /* After a burst: where it is empty and has more than DEQUE_SIZE_KEPT slots, their memory goes back to the kernel. */
 INSIDE void deque_shrink_slow(struct deque *deque);

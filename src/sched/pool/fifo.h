@@ -21,7 +21,7 @@ static inline bool fifo_is_empty(const struct fifo *fifo) {
 
 INSIDE void fifo_push(struct fifo *fifo, struct thrum_unit *unit);
 /* Where it was before fifo_pop. */
-void fifo_push_front(struct fifo *fifo, struct thrum_unit *unit);
+SIGSAFE void fifo_push_front(struct fifo *fifo, struct thrum_unit *unit);
 INSIDE struct thrum_unit *fifo_pop(struct fifo *fifo);
 
 #endif

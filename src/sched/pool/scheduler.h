@@ -50,9 +50,9 @@ bool scheduler_claim(struct thrum_sched *sched);
 void scheduler_release(struct thrum_sched *sched);
 
 /* Is this one of its pools? NULL has none. */
-bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool *pool);
+SIGSAFE bool scheduler_looks_at(const struct thrum_sched *sched, const struct thrum_pool *pool);
 /* Is there something in one of its pools? */
-bool scheduler_has_work(const struct thrum_sched *sched);
+SIGSAFE bool scheduler_has_work(const struct thrum_sched *sched);
 
 /* When to look at one of its pools again though nothing was pushed; TIMER_NEVER. */
 INSIDE uint64_t scheduler_wait_until(const struct thrum_sched *sched);

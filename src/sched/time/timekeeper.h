@@ -36,7 +36,7 @@ struct worker;
 void timekeeper_init(void);
 
 /* A timer was started that is the first of its store. */
-void timekeeper_tell(uint64_t deadline);
+SIGSAFE void timekeeper_tell(uint64_t deadline);
 
 /* The caller's worker is parked, its word said so before a full fence: until when may it sleep? TIMER_NEVER: it is not
  * the keeper, or there are no timers. */
@@ -49,6 +49,6 @@ INSIDE void timekeeper_wakes(struct worker *worker);
 INSIDE void timekeeper_leave(struct worker *worker);
 
 /* The keeper's id, UINT32_MAX for none: a hint. */
-uint32_t timekeeper_current(void);
+SIGSAFE uint32_t timekeeper_current(void);
 
 #endif
