@@ -15,6 +15,7 @@
 
 #include "common.hpp"
 #include "tools/clock.hpp"
+#include "tools/words.hpp"
 
 extern char **environ;
 
@@ -29,14 +30,6 @@ Environment::Environment() {
 Environment &Environment::set(const std::string &name, const std::string &value) {
     variables_.push_back(name + "=" + value);
     return *this;
-}
-
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (const std::string &word : words)
-        list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
 }
 
 namespace {
@@ -76,7 +69,8 @@ Ended run(const std::vector<std::string> &command, const Environment &environmen
     if (read_output && pipe2(ends, O_CLOEXEC) != 0)
         throw Failure(std::string("cannot create a pipe: ") + std::strerror(errno));
     const OutputTo output(ends[1]);
-    const std::vector<char *> words = pointers(command), variables = pointers(environment.variables());
+    const std::vector<char *> words = thrum::pointers(command),
+                              variables = thrum::pointers(environment.variables());
     Ended ended{};
     pid_t child = 0;
     rusage usage{};

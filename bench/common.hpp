@@ -104,9 +104,6 @@ struct Ended {
     std::string output;
 };
 
-// As execve(2) wants them; good as long as the words are.
-std::vector<char *> pointers(const std::vector<std::string> &words);
-
 // Runs a program to its end. Its standard output is read, or goes to /dev/null.
 Ended run(const std::vector<std::string> &command, const Environment &environment, bool read_output);
 

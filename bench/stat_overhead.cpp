@@ -28,6 +28,7 @@
 #include "../tests/refuse_call.h"
 #include "common.hpp"
 #include "tools/text.hpp"
+#include "tools/words.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -110,7 +111,7 @@ void wait_in_vain(std::uint64_t times) {
 }
 
 [[noreturn]] void become(const Words &words) {
-    std::vector<char *> arguments = bench::pointers(words);
+    std::vector<char *> arguments = thrum::pointers(words);
     execv(arguments.front(), arguments.data());
     throw bench::Failure(words.front() + " cannot be executed");
 }

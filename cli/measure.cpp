@@ -17,6 +17,7 @@
 #include "program.hpp"
 #include "tools/clock.hpp"
 #include "tools/failure.hpp"
+#include "tools/words.hpp"
 
 namespace thrum {
 
@@ -56,14 +57,6 @@ namespace {
 
 constexpr double kGrace = 2; // seconds from asking a program to end to ending it
 
-std::vector<char *> pointers(const std::vector<std::string> &entries) {
-    std::vector<char *> list;
-    for (const std::string &entry : entries)
-        list.push_back(const_cast<char *>(entry.c_str()));
-    list.push_back(nullptr);
-    return list;
-}
-
 // What posix_spawn does between fork and exec. It uses vfork, so that this process's size costs nothing.
 class Preparation {
   public:
@@ -94,7 +87,7 @@ class Preparation {
 
 pid_t start(const Program &program, const std::vector<std::string> &environment,
             const Preparation &preparation) {
-    std::vector<char *> arguments = argument_list(program.words), variables = pointers(environment);
+    std::vector<char *> arguments = pointers(program.words), variables = pointers(environment);
     pid_t pid = 0;
     int error = preparation.spawn(pid, program.path.c_str(), arguments.data(), variables.data());
     if (error == ENOEXEC) {

@@ -23,6 +23,7 @@
 #include "tools/descriptor.hpp"
 #include "tools/failure.hpp"
 #include "tools/text.hpp"
+#include "tools/words.hpp"
 
 extern char **environ;
 
@@ -325,22 +326,13 @@ Failure not_executed(const std::string &path, int error) {
             path + " cannot be executed: " + std::strerror(error)};
 }
 
-std::vector<char *> argument_list(const std::vector<std::string> &words) {
-    std::vector<char *> arguments;
-    arguments.reserve(words.size() + 2); // the null pointer, and perhaps the shell
-    for (const std::string &word : words)
-        arguments.push_back(const_cast<char *>(word.c_str()));
-    arguments.push_back(nullptr);
-    return arguments;
-}
-
 void give_to_shell(const std::string &path, std::vector<char *> &arguments) {
     arguments[0] = const_cast<char *>(path.c_str());
     arguments.insert(arguments.begin(), const_cast<char *>(kShell));
 }
 
 void become_program(const std::string &path, const std::vector<std::string> &words) {
-    std::vector<char *> arguments = argument_list(words);
+    std::vector<char *> arguments = pointers(words);
     execv(path.c_str(), arguments.data());
     if (errno == ENOEXEC) {
         give_to_shell(path, arguments);

@@ -28,7 +28,6 @@ Inspection inspect_program(const std::string &path);
 
 // Starting it as execvp(3) does: a file that the kernel does not know (ENOEXEC) is a script for the shell.
 constexpr const char *kShell = "/bin/sh";
-std::vector<char *> argument_list(const std::vector<std::string> &words); // points into `words`
 void give_to_shell(const std::string &path, std::vector<char *> &arguments);
 Failure not_executed(const std::string &path, int error);
 

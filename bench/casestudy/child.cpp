@@ -17,6 +17,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "tools/words.hpp"
+
 namespace casestudy {
 
 namespace {
@@ -48,8 +50,8 @@ Child::Child(const std::vector<std::string> &command, const bench::Environment &
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         throw bench::Failure(std::string("cannot create a pipe: ") + std::strerror(errno));
-    const std::vector<char *> words = bench::pointers(command),
-                              variables = bench::pointers(environment.variables());
+    const std::vector<char *> words = thrum::pointers(command),
+                              variables = thrum::pointers(environment.variables());
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tools/words.hpp"
 #include "work.hpp"
 
 namespace tail {
@@ -66,8 +67,8 @@ Server::Server(const std::vector<std::string> &command, const bench::Environment
     signal(SIGPIPE, SIG_IGN);       // one that has died is told by write()
     const Pipe orders, answers;
     fcntl(orders.for_writing, F_SETPIPE_SZ, kRoomy);
-    const std::vector<char *> words = bench::pointers(command),
-                              variables = bench::pointers(environment.variables());
+    const std::vector<char *> words = thrum::pointers(command),
+                              variables = thrum::pointers(environment.variables());
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, orders.for_reading, STDIN_FILENO);

@@ -27,6 +27,7 @@
 #include "stat/task_files.hpp"
 #include "tools/clock.hpp"
 #include "tools/failure.hpp"
+#include "tools/words.hpp"
 
 namespace thrum::stat {
 
@@ -144,8 +145,8 @@ class Child {
 
 Child::Child(const Launch &launch, const Streams &streams, const std::vector<std::string> &environment,
              const Interrupts &interrupts)
-    : path_(launch.path), arguments_(argument_list(launch.words)),
-      shell_arguments_(argument_list(launch.words)), variables_(argument_list(environment)) {
+    : path_(launch.path), arguments_(pointers(launch.words)), shell_arguments_(pointers(launch.words)),
+      variables_(pointers(environment)) {
     give_to_shell(path_, shell_arguments_);
     const StreamFiles files(streams);
     const std::optional<cpu_set_t> processors = first_processors(launch.processors);

@@ -10,6 +10,8 @@
 
 #include <cerrno>
 
+#include "tools/words.hpp"
+
 namespace {
 
 // The end that a program has. Lines and Ctrl-C are taken as usual.
@@ -43,7 +45,7 @@ Session::Session(const Words &words, const World &world, unsigned short columns)
     if (columns > 0)
         resize(columns);
     const std::vector<std::string> environment = environment_of(world);
-    const std::vector<char *> arguments = pointers(words), variables = pointers(environment);
+    const std::vector<char *> arguments = thrum::pointers(words), variables = thrum::pointers(environment);
     pid_ = fork();
     if (pid_ < 0)
         fail("fork");

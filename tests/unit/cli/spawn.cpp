@@ -16,6 +16,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "tools/words.hpp"
+
 extern char **environ;
 
 namespace {
@@ -40,14 +42,6 @@ std::vector<std::string> environment_of(const World &world) {
     for (const auto &[name, value] : world.environment)
         entries.push_back(name + "=" + value);
     return entries;
-}
-
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (const std::string &word : words)
-        list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
 }
 
 int open_other_end(int terminal) {
@@ -118,7 +112,7 @@ void prepare_child(const World &world, int in, int out, int err) {
 
 pid_t start(const Words &words, const World &world, int in, int out, int err) {
     const std::vector<std::string> environment = environment_of(world);
-    const std::vector<char *> arguments = pointers(words), variables = pointers(environment);
+    const std::vector<char *> arguments = thrum::pointers(words), variables = thrum::pointers(environment);
     const pid_t pid = fork();
     if (pid < 0)
         fail("fork");

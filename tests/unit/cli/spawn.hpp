@@ -63,9 +63,8 @@ class Running {
 // Throws what errno says.
 [[noreturn]] void fail(const char *what);
 
-// As a program has it in such a world; and as execve takes them, as long as the words are there.
+// As a program has it in such a world.
 std::vector<std::string> environment_of(const World &world);
-std::vector<char *> pointers(const std::vector<std::string> &words);
 
 // Of a terminal that posix_openpt made: the end that a program has.
 int open_other_end(int terminal);
