@@ -10,6 +10,7 @@
 #include "symbols.hpp"
 #include "timeline.hpp"
 #include "tools/json.hpp"
+#include "tools/json_stream.hpp"
 #include "tools/text.hpp"
 
 #ifndef THRUM_VERSION
@@ -20,7 +21,6 @@ namespace thrum {
 
 namespace {
 
-constexpr std::size_t kMembers = 9;            // of an event, at most
 constexpr std::uint32_t kOutsideNumber = 1025; // behind all workers: threads that are no workers, together
 
 const char *mark_name(Mark::What what) {
@@ -89,24 +89,26 @@ class Writer {
         const std::uint32_t worker = timeline_.tracks[track].worker;
         return worker == THRUM_TRACE_EXTERNAL ? kOutsideNumber : worker + 1;
     }
-    Json event(const char *phase, std::size_t track) const {
-        Json event = json_object(kMembers);
-        event["ph"] = phase;
-        event["pid"] = section_.header.pid;
-        event["tid"] = number(track);
-        return event;
+    // An event is begun here, gets its members, and is written by end().
+    void begin(const char *phase, std::size_t track) {
+        json_.clear();
+        json_.open();
+        json_.text("ph", phase);
+        json_.number("pid", static_cast<std::uint64_t>(section_.header.pid));
+        json_.number("tid", number(track));
     }
-    Json event(const char *phase, std::size_t track, std::uint64_t at) const {
-        Json event = this->event(phase, track);
-        event["ts"] = microseconds(at > origin_ ? at - origin_ : 0);
-        return event;
+    void begin(const char *phase, std::size_t track, std::uint64_t at) {
+        begin(phase, track);
+        json_.microseconds("ts", at > origin_ ? at - origin_ : 0);
     }
-    // With a nanosecond's precision.
-    static double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
-    void write(const Json &event) {
+    void describe(const char *category, const std::string &name) {
+        json_.text("cat", category);
+        json_.text("name", name);
+    }
+    void end() {
+        json_.close();
         std::fprintf(to_, "%s\n", std::exchange(separator_, ","));
-        const std::string text = json_compact(event);
-        std::fwrite(text.data(), 1, text.size(), to_);
+        std::fwrite(json_.written().data(), 1, json_.written().size(), to_);
     }
 
     // Looked up once for each function.
@@ -134,14 +136,20 @@ class Writer {
 
     // --- events ---
 
-    void write_metadata(const char *what, std::size_t track, const Json &arguments) {
-        Json metadata = event("M", track);
-        metadata["name"] = what;
-        metadata["args"] = arguments;
-        write(metadata);
+    template <typename Member>
+    void write_metadata(const char *what, std::size_t track, Member member) {
+        begin("M", track);
+        json_.text("name", what);
+        json_.open("args");
+        member();
+        json_.close();
+        end();
+    }
+    void write_name(const char *what, std::size_t track, const std::string &name) {
+        write_metadata(what, track, [&] { json_.text("name", name); });
     }
     void write_tracks() {
-        write_metadata("process_name", 0, {{"name", program_of(section_.maps)}});
+        write_name("process_name", 0, program_of(section_.maps));
         for (std::size_t track = 0; track < timeline_.tracks.size(); track++) {
             const Track &one = timeline_.tracks[track];
             const bool outside = one.worker == THRUM_TRACE_EXTERNAL;
@@ -150,72 +158,74 @@ class Writer {
             const std::string name = outside         ? "other kernel threads"
                                      : one.is_relief ? "relief"
                                                      : "worker " + std::to_string(one.worker);
-            write_metadata("thread_name", track, {{"name", name}});
-            write_metadata("thread_sort_index", track, {{"sort_index", number(track)}});
+            write_name("thread_name", track, name);
+            write_metadata("thread_sort_index", track, [&] { json_.number("sort_index", number(track)); });
         }
     }
     void write_slice(const Slice &slice) {
-        Json event = this->event("X", slice.track, slice.begin);
-        event["dur"] = microseconds(slice.end - slice.begin);
+        begin("X", slice.track, slice.begin);
+        json_.microseconds("dur", slice.end - slice.begin);
         switch (slice.what) {
-        case Slice::kSearching: describe_as(event, "idle", "searching"); break;
-        case Slice::kParked: describe_as(event, "idle", "parked"); break;
-        case Slice::kWakes: describe_as(event, "call", "wake", unit_of(slice.life)); break;
-        case Slice::kSpawns: describe_as(event, "call", "spawn", unit_of(slice.life)); break;
-        case Slice::kTasklet: describe_as(event, "tasklet", name_of(slice.life), run_of(slice)); break;
-        default: describe_as(event, "thread", name_of(slice.life), run_of(slice)); break;
+        case Slice::kSearching: describe("idle", "searching"); break;
+        case Slice::kParked: describe("idle", "parked"); break;
+        case Slice::kWakes: write_call("wake", slice.life); break;
+        case Slice::kSpawns: write_call("spawn", slice.life); break;
+        case Slice::kTasklet: write_run("tasklet", slice); break;
+        default: write_run("thread", slice); break;
         }
-        write(event);
+        end();
     }
-    static void describe_as(Json &event, const char *category, const std::string &name,
-                            Json &&arguments = nullptr) {
-        event["cat"] = category;
-        event["name"] = name;
-        if (!arguments.is_null())
-            event["args"] = std::move(arguments);
+    void write_call(const char *name, std::size_t life) {
+        describe("call", name);
+        json_.open("args");
+        write_thread(life);
+        json_.close();
     }
-    Json run_of(const Slice &slice) {
+    void write_run(const char *category, const Slice &slice) {
         const Life &life = timeline_.lives[slice.life];
-        Json arguments = json_object(kMembers);
-        arguments["thread"] = number_of(slice.life);
+        describe(category, name_of(slice.life));
+        json_.open("args");
+        write_thread(slice.life);
         if (slice.begins)
-            arguments["begins"] = true;
+            json_.flag("begins", true);
         if (slice.begins && life.function != 0)
-            arguments["function"] = function(life.function).place;
+            json_.text("function", function(life.function).place);
         if (slice.begins && life.maker != kNoLife)
-            arguments["spawned by"] = number_of(life.maker);
-        arguments["then"] = slice.then;
-        return arguments;
+            json_.number("spawned by", number_of(life.maker));
+        json_.text("then", slice.then);
+        json_.close();
     }
-    Json unit_of(std::size_t life) const {
-        Json unit = json_object(2);
+    void write_thread(std::size_t life) {
         if (life != kNoLife)
-            unit["thread"] = number_of(life);
-        return unit;
+            json_.number("thread", number_of(life));
     }
     void write_mark(const Mark &mark) {
-        Json event = this->event("i", mark.track, mark.at), arguments = unit_of(mark.life);
+        begin("i", mark.track, mark.at);
+        json_.text("s", "t");
+        describe("event", mark_name(mark.what));
+        json_.open("args");
+        write_thread(mark.life);
         if (mark.what == Mark::kSteal)
-            arguments["from worker"] = mark.argument;
+            json_.number("from worker", mark.argument);
         if (mark.what == Mark::kMigrate && mark.argument < ~1ULL)
-            arguments["to worker"] = mark.argument;
+            json_.number("to worker", mark.argument);
         else if (mark.what == Mark::kMigrate)
-            arguments["to"] = mark.argument == ~0ULL ? "any worker" : "a pool";
-        event["s"] = "t";
-        describe_as(event, "event", mark_name(mark.what), std::move(arguments));
-        write(event);
+            json_.text("to", mark.argument == ~0ULL ? "any worker" : "a pool");
+        json_.close();
+        end();
     }
     // Bound to the slices that the two moments lie in ("bp": the one that encloses the second, not the next).
     void write_arrow(const Arrow &arrow) {
-        Json begin = event("s", arrow.from_track, arrow.from), end = event("f", arrow.to_track, arrow.to);
-        for (Json *half : {&begin, &end}) {
-            describe_as(*half, "flow", arrow.is_spawn ? "spawn" : "wake");
-            (*half)["id"] = next_arrow_;
-        }
-        next_arrow_++;
-        end["bp"] = "e";
-        write(begin);
-        write(end);
+        const char *name = arrow.is_spawn ? "spawn" : "wake";
+        begin("s", arrow.from_track, arrow.from);
+        describe("flow", name);
+        json_.number("id", next_arrow_);
+        end();
+        begin("f", arrow.to_track, arrow.to);
+        describe("flow", name);
+        json_.number("id", next_arrow_++);
+        json_.text("bp", "e");
+        end();
     }
 
     const TraceSection &section_;
@@ -225,6 +235,7 @@ class Writer {
     const std::size_t first_life_;
     std::size_t next_arrow_;
     std::FILE *to_;
+    JsonStream json_; // of the event that is being written
     const char *separator_ = "";
     std::unordered_map<std::uint64_t, Function> functions_;
 };
