@@ -182,15 +182,7 @@ void CountedWaits::finish() {
     sort_locks(report_.locks, report_.waits);
     while (!taken_in_.empty() && !report_.locks.back().waits && report_.locks.back().samples == 0)
         report_.locks.pop_back(); // no site is left that is of it
-    const std::vector<std::size_t> moved = sort_sites(report_.waits, &Site::share);
-    sort_sites(report_.others, &Site::seconds);
-    for (Thread &thread : report_.threads)
-        for (Thread::Span &span : thread.spans)
-            if (span.site != kNone)
-                span.site = moved[place[span.site]];
-    for (Stuck &stuck : report_.deadlock.threads)
-        if (stuck.site != kNone)
-            stuck.site = moved[place[stuck.site]];
+    sort_waits(report_, place);
 }
 
 std::string futex_operation_name(unsigned operation) {

@@ -109,6 +109,18 @@ std::vector<std::size_t> sort_sites(std::vector<Site> &sites, double Site::*by) 
     return sort_by(sites, by, kSitesMost);
 }
 
+void sort_waits(Report &report, const std::vector<std::size_t> &place) {
+    const std::vector<std::size_t> moved = sort_sites(report.waits, &Site::share);
+    sort_sites(report.others, &Site::seconds);
+    for (Thread &thread : report.threads)
+        for (Thread::Span &span : thread.spans)
+            if (span.site != kNone)
+                span.site = moved[place[span.site]];
+    for (Stuck &stuck : report.deadlock.threads)
+        if (stuck.site != kNone)
+            stuck.site = moved[place[stuck.site]];
+}
+
 void sort_locks(std::vector<LockUse> &locks, std::vector<Site> &sites) {
     const std::vector<std::size_t> moved = sort_by(locks, &LockUse::share, locks.size());
     for (Site &site : sites)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sites, which many samples become one of, and the locks that they wait for. Used by analyse.cpp (samples) and
+// Sites, which many samples become one of, and the locks that they wait for. Used by sample_sites.cpp (samples) and
 // counted.cpp (profiles and exact waits).
 #pragma once
 
@@ -45,6 +45,10 @@ std::string key_of(const std::vector<Frame> &stack, bool with_first_line);
 
 // Largest first; those beyond 1000 are dropped. Where each went to, kNone of those.
 std::vector<std::size_t> sort_sites(std::vector<Site> &sites, double Site::*by);
+
+// Sorts the sites of a report; its timeline and the threads of a deadlock follow. `place`: where in Report::waits the sites are
+// that these name by older indices.
+void sort_waits(Report &report, const std::vector<std::size_t> &place);
 
 // Sorts the locks by share, and has the sites point to where they are now.
 void sort_locks(std::vector<LockUse> &locks, std::vector<Site> &sites);

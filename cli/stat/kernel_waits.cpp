@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/kernel_waits.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "stat/waits.hpp"
+
+namespace thrum::stat {
+
+namespace {
+
+// In the kernel's functions that wait for a device, or for memory to become free.
+bool is_device_channel(const std::string &channel) {
+    static constexpr const char *kParts[] = {"io_schedule", "rq_qos",        "folio_wait", "wait_on_page",
+                                             "wait_on_bit", "blk_",          "bio_",       "balance_dirty",
+                                             "congestion",  "jbd2_log_wait", "submit",     "throttle",
+                                             "reclaim",     "nfs_",          "rpc_"};
+    return std::any_of(std::begin(kParts), std::end(kParts),
+                       [&channel](const char *part) { return channel.find(part) != std::string::npos; });
+}
+
+struct Kind {
+    std::string call, file;
+    long descriptor; // of what has no name of its own
+    bool is_device;
+    bool operator<(const Kind &other) const {
+        return std::tie(call, file, descriptor, is_device) <
+               std::tie(other.call, other.file, other.descriptor, other.is_device);
+    }
+};
+
+} // namespace
+
+std::vector<KernelWait> kernel_waits(const Sampler &sampler,
+                                     const std::function<const std::vector<Frame> *(std::size_t)> &stack_of) {
+    std::map<Kind, KernelWait> waits;
+    std::map<Kind, std::set<pid_t>> threads;
+    for (std::size_t i = 0; i < sampler.samples.size(); i++) {
+        const ProcSample &one = sampler.samples[i];
+        if (one.place >= sampler.kernel_places.size() || stack_of(i) == nullptr)
+            continue;
+        const KernelPlace &place = sampler.kernel_places[one.place];
+        const bool is_named = !place.file.empty() && place.file[0] == '/';
+        Kind kind{one.system_call >= 0 ? system_call_name(one.system_call) : "", place.file,
+                  is_named ? -1 : place.descriptor, is_device_channel(place.channel)};
+        KernelWait &wait = waits[kind];
+        wait.samples++;
+        threads[kind].insert(one.thread);
+        if (wait.samples > 1)
+            continue;
+        wait.call = kind.call;
+        wait.file = kind.file;
+        wait.channel = place.channel;
+        wait.is_device = kind.is_device;
+        wait.stack = *stack_of(i);
+    }
+    std::vector<KernelWait> all;
+    for (auto &[kind, wait] : waits) {
+        wait.threads = static_cast<unsigned>(threads[kind].size());
+        all.push_back(std::move(wait));
+    }
+    std::sort(all.begin(), all.end(),
+              [](const KernelWait &a, const KernelWait &b) { return a.samples > b.samples; });
+    return all;
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/sample_sites.hpp"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "stat/python.hpp"
+#include "stat/waits.hpp"
+
+namespace thrum::stat {
+
+SampleSites::SampleSites(const Sampler &sampler, const std::map<std::uint64_t, std::set<std::int32_t>> &posts,
+                         LockWaits &locks)
+    : sampler_(sampler), locks_(locks), places_(sampler.observed.maps) {
+    for (const ProcThread &thread : sampler.threads)
+        ids_.insert(thread.id);
+    seen_.reserve(sampler.samples.size());
+    find_semaphore_locks(posts);
+    see_all();
+}
+
+// A semaphore is a lock where the threads that wait for it are those that raise it. Of a queue's, others do that: the thread that adds work
+// does not wait for some. Wrong where each thread adds work as often as it takes some.
+void SampleSites::find_semaphore_locks(const std::map<std::uint64_t, std::set<std::int32_t>> &posts) {
+    constexpr double kSame = 0.8; // of the threads that raise it
+    std::map<std::uint64_t, std::set<pid_t>> waiters;
+    for (const ProcSample &one : sampler_.samples)
+        if (one.system_call == SYS_futex && posts.count(one.arguments[0]) != 0)
+            waiters[one.arguments[0]].insert(one.thread);
+    for (const auto &[address, threads] : waiters) {
+        const std::set<std::int32_t> &posters = posts.at(address);
+        const auto common = std::count_if(posters.begin(), posters.end(), [&threads = threads](pid_t one) {
+            return threads.count(one) != 0;
+        });
+        if (posters.size() > 1 && static_cast<double>(common) >= kSame * static_cast<double>(posters.size()))
+            semaphore_locks_.insert(address);
+    }
+}
+
+const std::vector<Frame> &SampleSites::frames_of(const ProcSample &sample) {
+    const Observed &observed = sampler_.observed;
+    const auto [at, is_new] = known_frames_.try_emplace({sample.stack, sample.python});
+    if (is_new)
+        at->second = sample.stack < observed.stacks.size()
+                         ? places_.frames(observed.stacks[sample.stack], places_.era_of(sample.at))
+                         : Places::unknown();
+    if (is_new && sample.python < observed.python.size())
+        at->second = with_python(std::move(at->second), observed.python[sample.python]);
+    return at->second;
+}
+
+Seen SampleSites::look_up(const ProcSample &sample) {
+    const std::vector<Frame> &stack = frames_of(sample);
+    const std::size_t era = places_.era_of(sample.at);
+    Seen seen;
+    seen.doing = doing_of(sample, stack, ids_);
+    std::size_t lock = kNone;
+    if (seen.doing == Doing::kLockWait || seen.doing == Doing::kIdleWait) {
+        const bool is_futex = system_call_name(sample.system_call) == "futex";
+        Lock found = is_futex ? places_.lock(sample.arguments[0], era) : Lock();
+        found.is_semaphore = is_futex && semaphore_locks_.count(sample.arguments[0]) != 0;
+        const bool is_python = is_futex && is_python_lock(stack, found);
+        if (is_python || found.is_semaphore)
+            seen.doing = Doing::kLockWait;
+        if (is_futex && seen.doing == Doing::kLockWait)
+            lock = locks_.add(is_python ? as_python_lock(found) : found, era);
+    }
+    const auto [at, is_new] =
+        known_sites_.try_emplace({seen.doing, key_of(stack, true), lock}, sites_.size());
+    if (is_new) {
+        sites_.emplace_back();
+        sites_.back().stack = stack;
+        sites_.back().doing = seen.doing;
+        sites_.back().lock = lock;
+        sites_.back().is_message = true;
+    }
+    Site &site = sites_[at->second];
+    site.is_message = site.is_message && is_for_message(sample);
+    seen.site = at->second;
+    return seen;
+}
+
+// The same wait is looked up once.
+Seen SampleSites::see(const ProcSample &sample) {
+    if (sample.state == 'R')
+        return {};
+    const std::uint64_t *arguments = sample.arguments;
+    const bool is_other = sample.state != 'S';
+    const auto [at, is_new] =
+        known_.try_emplace({sample.stack, sample.python, is_other ? -sample.state : sample.system_call,
+                            arguments[0], arguments[1], arguments[2]});
+    if (is_new)
+        at->second = look_up(sample);
+    sites_[at->second.site].samples++;
+    return at->second;
+}
+
+SampleSites::Wait SampleSites::wait_of(const ProcSample &sample) const {
+    return {places_.era_of(sample.at), sample.arguments[0], sample.arguments[1]};
+}
+
+// A thread that ran on while its stack was copied did wait, and the word tells for what. The place is taken from the
+// wait for the same word that was seen before it; of the first ones, from the one that comes first.
+void SampleSites::see_all() {
+    std::map<Wait, std::pair<std::size_t, std::size_t>> stacks; // with Python's
+    const auto is_placed = [](const ProcSample &one) { return one.stack != kNone; };
+    const auto is_futex = [](const ProcSample &one) { return one.system_call == SYS_futex; };
+    std::map<Wait, pid_t> holders;
+    for (const ProcSample &one : sampler_.samples) {
+        if (is_futex(one) && is_placed(one))
+            stacks.try_emplace(wait_of(one), one.stack, one.python);
+        if (is_futex(one) && ids_.count(one.holder) != 0)
+            holders.try_emplace(wait_of(one), one.holder);
+    }
+    for (const ProcSample &one : sampler_.samples) {
+        ProcSample placed = one;
+        const auto same = is_futex(one) ? stacks.find(wait_of(one)) : stacks.end();
+        if (same != stacks.end() && is_placed(one))
+            same->second = {one.stack, one.python};
+        else if (same != stacks.end())
+            std::tie(placed.stack, placed.python) = same->second;
+        if (const auto holder = holders.find(wait_of(one)); is_futex(one) && holder != holders.end())
+            placed.holder =
+                holder->second; // the same wait is looked up once: what is known of the word counts
+        seen_.push_back(see(placed));
+    }
+}
+
+} // namespace thrum::stat

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of the timeline: what each thread did, and when. They are thinned out where there would be more than can be drawn. Used
+// by analyse.cpp.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "stat/layers.hpp"
+#include "stat/report.hpp"
+
+namespace thrum::stat {
+
+constexpr std::size_t kRowsMost = 10000;
+
+// One that is like the last continues that.
+void append(std::vector<Thread::Span> &spans, const Thread::Span &span);
+
+// As few as one of so many threads may have: one span for each part of the time, of what there is most of in it.
+std::vector<Thread::Span> thinned(const std::vector<Thread::Span> &spans, std::size_t threads);
+
+// Without spans. `first_name`: that of the first thread, which a thread has without one of its own.
+Thread row_of(const ProcThread &thread, double begin, const std::string &first_name);
+
+} // namespace thrum::stat
