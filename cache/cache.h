@@ -89,8 +89,16 @@ bool tree_add(void);              /* at the end: false if this process must repo
 void tree_print(void (*reasons)(const char *title, const uint64_t *counts, const char *(*reason)(unsigned)));
 
 /* --- clock.c --- */
+struct reach;
 bool clock_is_of_thread(clockid_t clock);
 pid_t clock_tid(clockid_t clock); /* 0 for the caller's */
+/* A timer was made by its system call, by this clock, whose thread `reach` may be visiting. False: there is no room to
+ * remember it, and it was deleted. */
+bool clock_timer_made(clockid_t clock, const struct reach *reach, const int *timer);
+/* What to set it to: `value`, or *shifted. */
+const struct itimerspec *clock_timer_value(int timer, int flags, const struct itimerspec *value,
+                                           struct itimerspec *shifted);
+void clock_timer_gone(int timer);
 void clock_fork_child(void);
 
 /* --- process.c --- */

@@ -99,9 +99,9 @@ INTERPOSE int getrusage(__rusage_who_t whose, struct rusage *usage) {
  * timers left. */
 enum { TIMERS = 256 };
 static struct {
-    timer_t id;
+    uintptr_t id;
     uint64_t base;
-    bool used;
+    bool used, by_number; /* by_number: a number of the kernel's, which libc's may equal */
 } timers[TIMERS];
 static struct lock timers_lock;
 static bool timers_used; /* any at all: timer_settime need not look while not */
@@ -118,13 +118,14 @@ static void timers_leave(sigbits mask) {
     signals_mask_set(mask);
 }
 
-static bool timer_note(timer_t id, uint64_t base) {
+static bool timer_note(uintptr_t id, bool by_number, uint64_t base) {
     bool noted = false;
     sigbits mask = timers_enter();
     for (int i = 0; i < TIMERS && !noted; i++) {
         if (timers[i].used)
             continue;
         timers[i].id = id;
+        timers[i].by_number = by_number;
         timers[i].base = base;
         timers[i].used = noted = true;
     }
@@ -133,11 +134,11 @@ static bool timer_note(timer_t id, uint64_t base) {
     return noted;
 }
 
-static uint64_t timer_base(timer_t id, bool forget) {
+static uint64_t timer_base(uintptr_t id, bool by_number, bool forget) {
     uint64_t base = 0;
     sigbits mask = timers_enter();
     for (int i = 0; i < TIMERS; i++) {
-        if (!timers[i].used || timers[i].id != id)
+        if (!timers[i].used || timers[i].by_number != by_number || timers[i].id != id)
             continue;
         base = timers[i].base;
         timers[i].used = !forget;
@@ -158,7 +159,7 @@ static int create_timer(clockid_t clock, struct sigevent *event, timer_t *timer,
         return 0;
     reach_tie(of_clock);
     uint64_t base = base_of(clock, of_clock);
-    if (base == 0 || timer_note(*timer, base))
+    if (base == 0 || timer_note((uintptr_t)*timer, false, base))
         return 0;
     REAL(timer_delete)(*timer);
     errno = EAGAIN;
@@ -182,22 +183,48 @@ INTERPOSE int timer_create(clockid_t clock, struct sigevent *event, timer_t *tim
     return answer;
 }
 
+/* The time to set it to: `value`, or *shifted. */
+static const struct itimerspec *shift_absolute(uintptr_t timer, bool by_number, int flags,
+                                               const struct itimerspec *value, struct itimerspec *shifted) {
+    if (!(flags & TIMER_ABSTIME) || !load_relaxed(&timers_used) || !process_can_read(value, sizeof *value) ||
+        clock_ns(&value->it_value) == 0)
+        return value;
+    *shifted = *value;
+    shift(&shifted->it_value, (int64_t)timer_base(timer, by_number, false));
+    return shifted;
+}
+
 INTERPOSE int timer_settime(timer_t timer, int flags, const struct itimerspec *value,
                             struct itimerspec *old) {
     struct itimerspec shifted;
-    if ((flags & TIMER_ABSTIME) && load_relaxed(&timers_used) && value != NULL &&
-        clock_ns(&value->it_value) != 0) {
-        shifted = *value;
-        shift(&shifted.it_value, (int64_t)timer_base(timer, false));
-        value = &shifted;
-    }
+    value = shift_absolute((uintptr_t)timer, false, flags, value, &shifted);
     return REAL(timer_settime)(timer, flags, value, old);
 }
 
 INTERPOSE int timer_delete(timer_t timer) {
     if (load_relaxed(&timers_used))
-        timer_base(timer, true);
+        timer_base((uintptr_t)timer, false, true);
     return REAL(timer_delete)(timer);
+}
+
+/* --- the same through syscall(), where a timer is a number --------------------------------------------- */
+
+bool clock_timer_made(clockid_t clock, const struct reach *reach, const int *timer) {
+    uint64_t base = clock_is_of_thread(clock) ? base_of(clock, reach) : 0;
+    if (base == 0 || timer_note((uintptr_t)*timer, true, base))
+        return true;
+    sys(SYS_timer_delete, *timer);
+    return false;
+}
+
+const struct itimerspec *clock_timer_value(int timer, int flags, const struct itimerspec *value,
+                                           struct itimerspec *shifted) {
+    return shift_absolute((uintptr_t)timer, true, flags, value, shifted);
+}
+
+void clock_timer_gone(int timer) {
+    if (load_relaxed(&timers_used))
+        timer_base((uintptr_t)timer, true, true);
 }
 
 void clock_fork_child(void) {

@@ -56,6 +56,7 @@ static void before(long number, const long *a) {
         if ((uint32_t)a[0] != UINT32_MAX) /* which only asks */
             inherit_rights_coming();
         break;
+    case SYS_timer_delete: clock_timer_gone((int)a[0]); break;
     case SYS_getdents64: tasks_listed_by((int)a[0]); break;
     case SYS_perf_event_open: break; /* its class is in memory that the kernel may not be able to read */
     default:
@@ -78,8 +79,27 @@ static int path_argument(long number) {
     }
 }
 
-static long make(long number, const long *a) {
+static long set_timer(const long *a) {
+    struct itimerspec shifted;
+    const struct itimerspec *value =
+        clock_timer_value((int)a[0], (int)a[1], (const struct itimerspec *)a[2], &shifted);
+    return REAL(syscall)(SYS_timer_settime, a[0], a[1], value, a[3]);
+}
+
+static long make_timer(const long *a, const struct reach_call *reached) {
+    long answer = REAL(syscall)(SYS_timer_create, a[0], a[1], a[2]);
+    if (answer != 0 || clock_timer_made((clockid_t)a[0], &reached->target, (const int *)a[2]))
+        return answer;
+    errno = EAGAIN;
+    return -1;
+}
+
+static long make(long number, const long *a, const struct reach_call *reached) {
     int path = path_argument(number);
+    if (number == SYS_timer_create)
+        return make_timer(a, reached);
+    if (number == SYS_timer_settime)
+        return set_timer(a);
     long answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (path >= 0 && task_stat_again(answer, (const char *)a[path]))
         answer = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -198,7 +218,7 @@ INTERPOSE long syscall(long number, ...) {
         kthread_before_copy();
     before(number, a);
     const struct unchanged was = unchanged_by_number(number, a);
-    answer = make(number, a);
+    answer = make(number, a, &reached);
     if (copies && answer != 0)
         kthread_after_copy();
     if (answer == 0 && copies)

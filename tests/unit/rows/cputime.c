@@ -229,6 +229,39 @@ static void timers(void) {
     expect_reused(first, second);
 }
 
+// The same by their system calls, whose timers are numbers.
+static void *use_timers_by_syscall(void *arg) {
+    enum { ONE_OF_EACH = 2, FAR_MS = 60000 };
+    struct sigevent event = {.sigev_notify = SIGEV_NONE};
+    clockid_t clocks[ONE_OF_EACH] = {CLOCK_THREAD_CPUTIME_ID};
+    CHECK_OK(pthread_getcpuclockid(pthread_self(), &clocks[1]));
+    for (int i = 0; i < ONE_OF_EACH; i++) {
+        int timer;
+        double start = clock_ms(CLOCK_THREAD_CPUTIME_ID);
+        struct itimerspec spec = {.it_value = timespec_of_ms((long)start + FAR_MS)}, left;
+        expect_fresh(start, "CLOCK_THREAD_CPUTIME_ID");
+        CHECK_SYS(syscall(SYS_timer_create, clocks[i], &event, &timer));
+        CHECK_SYS(syscall(SYS_timer_settime, timer, TIMER_ABSTIME, &spec, NULL));
+        CHECK_SYS(syscall(SYS_timer_gettime, timer, &left));
+        double ms = (double)left.it_value.tv_sec * 1e3 + (double)left.it_value.tv_nsec / 1e6;
+        CHECK(ms > FAR_MS - FRESH_MS && ms <= FAR_MS + 10, "the timer has %.3f ms left of %d", ms, FAR_MS);
+        CHECK(syscall(SYS_timer_settime, timer, TIMER_ABSTIME, 16L, NULL) == -1 && errno == EFAULT,
+              "times that cannot be read");
+        CHECK_SYS(syscall(SYS_timer_delete, timer));
+    }
+    timer_t timer;
+    CHECK_SYS(timer_create(clocks[0], &event, &timer));
+    CHECK(timer_settime(timer, TIMER_ABSTIME, (const struct itimerspec *)16, NULL) == -1 && errno == EFAULT,
+          "times that cannot be read");
+    CHECK_SYS(timer_delete(timer));
+    return arg;
+}
+
+static void timers_by_syscall(void) {
+    pid_t first = run_thread(burn, NULL), second = run_thread(use_timers_by_syscall, NULL);
+    expect_reused(first, second);
+}
+
 // A timer that another thread sets on a reused thread's clock, to signal that one: it counts from the logical start.
 struct timed {
     pthread_barrier_t barrier;
@@ -353,6 +386,7 @@ static const struct check_case cases[] = {
     {"rusage-times", rusage_times, FAILS_WHEN_SKIPPED},
     {"rusage-counts", rusage_counts, FAILS_WHEN_SKIPPED},
     {"timers", timers, FAILS_WHEN_SKIPPED},
+    {"timers-by-syscall", timers_by_syscall, FAILS_WHEN_SKIPPED},
     {"timer-on-anothers-clock", timer_on_anothers_clock, FAILS_WHEN_SKIPPED},
     {"sleep-on-a-threads-clock", sleep_on_a_threads_clock, FAILS_WHEN_SKIPPED},
     {"by-syscall", by_syscall, FAILS_WHEN_SKIPPED},
