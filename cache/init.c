@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/misspelt.h"
 #include "base/text.h"
 #include "cache.h"
 #include "os/futex.h"
@@ -114,6 +115,19 @@ static void read_total(void) {
     errno = saved;
 }
 
+/* In one process of a program: all have the same environment. */
+static void tell_of_misspelt(void) {
+    static const char *const known[] = {"MODE",           "STANDBY",    "TOTAL",    "VERBOSE",
+                                        "PROGRAM",        "MIN_REST",   "MAX_IDLE", "MAX_AGE",
+                                        "THREAD_SECONDS", "TRIM_AFTER", "PRESSURE", "WIPE_STACK"};
+    static const struct misspelt names = {.prefix = "THRUM_CACHE_",
+                                          .known = known,
+                                          .count = sizeof known / sizeof *known,
+                                          .manual = "libthrum-cache(7)"};
+    if (program == 0 || program == (uint64_t)sys(SYS_getpid))
+        misspelt_tell(&names);
+}
+
 /* retain.h. After seven seconds without work a program has the memory and the tasks that it has without the cache. */
 enum { MAX_AGE_MS = 6000, TRIM_AFTER_MS = 1000 };
 
@@ -143,6 +157,8 @@ static void read_environment(void) {
         pressure_open();
     kthread_config.wipe_stack = read_switch("THRUM_CACHE_WIPE_STACK", false);
     read_total();
+    if (wanted)
+        tell_of_misspelt();
 #ifdef THRUM_DEBUG
     const char *rows = getenv("THRUM_SKIP");
     if (rows != NULL && !rows_skip(rows))
@@ -289,6 +305,8 @@ static void read_environment_and_watch(void) {
         pid = sys(SYS_getpid);
     if (!wanted && !total_wanted())
         kthread_keep_none(not_wanted);
+    if (verbose || total_wanted())
+        at_quick_exit(report_once);
     if (verbose) {
         text_keep_stderr();
         tree_open(program);

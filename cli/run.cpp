@@ -53,10 +53,9 @@ bool is_verbose() {
 }
 
 // Tells the library which process is the user's program, as opposed to what that starts: it is the one that says so
-// where it made no thread.
+// where it made no thread, and that reports misspelt variables.
 void name_the_program() {
-    if (is_verbose())
-        setenv("THRUM_CACHE_PROGRAM", std::to_string(getpid()).c_str(), 1);
+    setenv("THRUM_CACHE_PROGRAM", std::to_string(getpid()).c_str(), 1);
 }
 
 // Debug builds: THRUM_SKIP=row[,row...] leaves a row of docs/internals/soundness.md out, to see its test fail.

@@ -103,9 +103,70 @@ static void has_no_standard_error(void) {
     _exit(remove_files() == 0 && status == 0 ? 0 : 7);
 }
 
+// What a new process says on standard error that runs this case with one more variable: up to size bytes.
+static void hear(const char *name, const char *variable, const char *value, char *said, size_t size) {
+    int ends[2], status = 0;
+    size_t length = 0;
+    CHECK_SYS(pipe(ends));
+    pid_t pid = fork();
+    CHECK_SYS(pid);
+    if (pid == 0) {
+        setenv(variable, value, 1);
+        setenv("THRUM_ROW_INNER", "1", 1);
+        dup2(ends[1], STDERR_FILENO);
+        execl("/proc/self/exe", check_argv[0], name, (char *)NULL);
+        _exit(9);
+    }
+    close(ends[1]);
+    for (ssize_t more; (more = read(ends[0], said + length, size - 1 - length)) > 0;)
+        length += (size_t)more;
+    said[length] = '\0';
+    close(ends[0]);
+    waitpid(pid, &status, 0);
+    expect_exit(status, 0);
+}
+
+// By another end than exit and _exit.
+static void at_quick_exit_too(void) {
+    char said[4096];
+    if (getenv("THRUM_ROW_INNER") != NULL) {
+        run_thread(do_nothing, NULL);
+        quick_exit(0);
+    }
+    hear("at_quick_exit_too", "THRUM_CACHE_VERBOSE", "1", said, sizeof said);
+    CHECK(!under_thrum() || strstr(said, ": created 1, ") != NULL, "it said: %s", said);
+}
+
+// One line, of this process and not of those that it starts, if it is the one that was started under thrum.
+static void misspelt_variables(void) {
+    static const char words[] = "is in the environment, but this library has no such variable; ";
+    char said[4096], number[16];
+    if (getenv("THRUM_ROW_INNER") != NULL)
+        return;
+    unsetenv("THRUM_CACHE_PROGRAM");
+    hear("misspelt_variables", "THRUM_CACHE_MAXAGE", "3", said, sizeof said);
+    CHECK(!under_thrum() || strstr(said, "thrum: THRUM_CACHE_MAXAGE is") != NULL, "it said: %s", said);
+    CHECK(!under_thrum() || strstr(said, "did you mean THRUM_CACHE_MAX_AGE?\n") != NULL, "it said: %s", said);
+    hear("misspelt_variables", "THRUM_CACHE_CARROTS", "3", said, sizeof said);
+    CHECK(!under_thrum() || strstr(said, "libthrum-cache(7) lists them\n") != NULL, "it said: %s", said);
+    for (const char *const *known = (const char *const[]){"MAX_AGE", "WIPE_STACK", "DIR", NULL};
+         *known != NULL; known++) {
+        char name[32];
+        snprintf(name, sizeof name, "THRUM_CACHE_%s", *known);
+        hear("misspelt_variables", name, "1", said, sizeof said);
+        CHECK(strstr(said, words) == NULL, "it said: %s", said);
+    }
+    snprintf(number, sizeof number, "%d", (int)getpid());
+    setenv("THRUM_CACHE_PROGRAM", number, 1);
+    hear("misspelt_variables", "THRUM_CACHE_MAXAGE", "3", said, sizeof said);
+    CHECK(strstr(said, words) == NULL, "a child said: %s", said);
+}
+
 static const struct check_case cases[] = {
     {"closes_all_but_standard", closes_all_but_standard, HOLDS_WHEN_SKIPPED},
     {"closes_all", closes_all, HOLDS_WHEN_SKIPPED},
     {"has_no_standard_error", has_no_standard_error, HOLDS_WHEN_SKIPPED},
+    {"at_quick_exit_too", at_quick_exit_too, HOLDS_WHEN_SKIPPED},
+    {"misspelt_variables", misspelt_variables, HOLDS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)
