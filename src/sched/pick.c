@@ -34,8 +34,10 @@ static uint32_t others_behind_deque(const struct worker *worker) {
     return deque_is_empty(&worker->deque) ? 0 : (uint32_t)worker_count_queued(worker);
 }
 
+/* A tasklet runs to its end. */
 static bool ticks_end(const struct thrum_unit *unit) {
-    return ticks_are_possible && unit->preempt != THRUM_PREEMPT_NONE;
+    return ticks_are_possible && unit->preempt != THRUM_PREEMPT_NONE &&
+           load_relaxed(&unit->kind) != UNIT_TASKLET;
 }
 
 /* The pick that follows is slow, too: it settles how long this one has run. */
@@ -59,7 +61,8 @@ INSIDE static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
         return NULL;
     struct thrum_unit *unit = pick_starving(worker, due, &source);
     if (unit != NULL) {
-        fair_begin(fair, source, source == FAIR_OTHERS ? others_behind_deque(worker) : 0, ticks_end(unit), now);
+        fair_begin(fair, source, source == FAIR_OTHERS ? others_behind_deque(worker) : 0, ticks_end(unit),
+                   now);
         worker->until_slow = 1;
     }
     return unit;

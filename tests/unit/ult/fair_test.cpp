@@ -2,6 +2,8 @@
 //
 // How a worker divides its time between threads that wait often, or sleep, and threads that compute (src/sched/pool/fair.h). What
 // they have had is read from the CPU clock of the only worker's kernel thread, so other processes do not matter.
+#include <unistd.h>
+
 #include <algorithm>
 #include <ctime>
 #include <list>
@@ -272,6 +274,48 @@ TEST(FairDebt, IsAllThatRanWhereNoneDoes) {
     const fair fair = settled(false);
     EXPECT_EQ(fair.due[FAIR_OTHERS], 20000 * ticks_per_us());
     EXPECT_EQ(fair.due[FAIR_DEQUE], 20000 * ticks_per_us());
+}
+
+// Neither does one end a tasklet: the pair has as much time after each as that took.
+TEST_F(Fair, TaskletsThatComputeLeaveAPairItsShare) {
+    constexpr int kTasklets = 10;
+    constexpr uint64_t kEach = 10 * THRUM_MS;
+    const Preempting runtime(1, THRUM_PREEMPT_LEND, 100000);
+    std::atomic<bool> over{false};
+    std::atomic<int> begun{0};
+    Handing handing;
+    std::vector<Thread> pair;
+    uint64_t first_at = 0, last_at = 0; // CPU time of the worker
+    for (const bool first : {true, false})
+        pair.emplace_back([&, first] {
+            while (!over)
+                hand_over(&handing, first);
+        });
+    External([&] { // one waits while another runs
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        EXPECT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_TASKLET), 0);
+        std::list<Light> tasklets;
+        const auto compute = [&] {
+            const uint64_t since = cpu_now();
+            if (begun++ == 0)
+                first_at = since;
+            while ((last_at = cpu_now()) - since < kEach) {
+            }
+        };
+        for (int i = 0; i < kTasklets; i++) {
+            tasklets.emplace_back(compute, &attr);
+            while (begun <= i)
+                usleep(100);
+        }
+    })
+        .join();
+    over = true;
+    thrum_sem_post(&handing.there);
+    thrum_sem_post(&handing.back);
+    pair.clear();
+    const double tasklets = kTasklets * static_cast<double>(kEach);
+    EXPECT_GT(1 - tasklets / static_cast<double>(last_at - first_at), 0.15);
 }
 
 // No tick is sent for a wake-up by another kernel thread: it waits for the slice to end, and at most for the next one, if a
