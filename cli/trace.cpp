@@ -9,7 +9,6 @@
 // and once more before a signal is handed on.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +33,7 @@
 #include "program.hpp"
 #include "tools/clock.hpp"
 #include "tools/descriptor.hpp"
+#include "tools/output_file.hpp"
 #include "tools/text.hpp"
 #include "trace_file.hpp"
 #include "trace_json.hpp"
@@ -51,63 +51,21 @@ struct Options {
     unsigned long events = 0;
 };
 
-constexpr const char *kStandardOutput = "-";
-
 // --- the result --------------------------------------------------------------------------------------
 
-class Output {
-  public:
-    // Opened before the program runs, which may take long; what is there already stays until there is something new.
-    // "-" is standard output. One that another trace is being written to is refused: one of the two would be lost.
-    explicit Output(const std::string &path)
-        : path_(path), is_new_(path != kStandardOutput && !std::filesystem::exists(path)),
-          file_(path == kStandardOutput ? fdopen(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "w")
-                                        : std::fopen(path.c_str(), "ae")) {
-        if (file_ == nullptr)
-            fail();
-        struct stat status;
-        const bool is_file = fstat(fileno(file_), &status) == 0 && S_ISREG(status.st_mode);
-        if (path != kStandardOutput && is_file && flock(fileno(file_), LOCK_EX | LOCK_NB) != 0 &&
-            errno == EWOULDBLOCK) {
-            std::fclose(file_);
-            throw Failure(kFailed, "another process is writing a trace to " + path +
-                                       "; choose another file with -o FILE");
-        }
-    }
-    ~Output() {
-        if (file_ != nullptr)
-            std::fclose(file_);
-        if (is_new_ && !written_)
-            std::remove(path_.c_str());
-    }
-    Output(const Output &) = delete;
-    Output &operator=(const Output &) = delete;
-
-    TraceSummary write(const std::vector<TraceSection> &sections) {
-        const bool is_cut = path_ == kStandardOutput || ftruncate(fileno(file_), 0) == 0;
-        if (!is_cut && errno != EINVAL) // a pipe has nothing to be cut
-            fail();
-        const TraceSummary summary = write_trace_json(sections, file_);
-        const bool failed = std::ferror(file_) != 0;
-        written_ = std::fclose(std::exchange(file_, nullptr)) == 0 && !failed;
-        if (!written_)
-            fail();
-        return summary;
-    }
-
-  private:
-    [[noreturn]] void fail() const {
-        throw Failure(kFailed, "cannot write " + path_ + ": " + std::strerror(errno));
-    }
-
-    std::string path_;
-    bool is_new_;
-    std::FILE *file_;
-    bool written_ = false;
-};
+TraceSummary write_sections(const std::vector<TraceSection> &sections, OutputFile &output) {
+    std::FILE *file = fdopen(fcntl(output.begin(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1), "w");
+    if (file == nullptr)
+        output.fail();
+    const TraceSummary summary = write_trace_json(sections, file);
+    const bool failed = std::ferror(file) != 0;
+    if (std::fclose(file) != 0 || failed)
+        output.fail();
+    return summary;
+}
 
 void report(const std::string &path, const TraceSummary &summary) {
-    std::string text = "thrum trace: " + (path == kStandardOutput ? "standard output" : path) + " has " +
+    std::string text = "thrum trace: " + name_of_output(path) + " has " +
                        counted(static_cast<double>(summary.threads), "thread");
     if (summary.tasklets != 0)
         text += " and " + counted(static_cast<double>(summary.tasklets), "tasklet");
@@ -127,7 +85,7 @@ class Folder {
     explicit Folder(const std::string &out) {
         const char *temporary = std::getenv("TMPDIR");
         const std::string beside =
-            out != kStandardOutput
+            out != OutputFile::kStandard
                 ? out
                 : std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") + "/-";
         path_ = std::filesystem::absolute(beside).parent_path().string() + "/.thrum-trace.XXXXXX";
@@ -349,7 +307,7 @@ Failure nothing_to_show(const std::string &program, const Folder &folder,
 
 void trace(const Options &options, const std::vector<std::string> &words) {
     const std::string path = find_program(words.front());
-    Output output(options.out);
+    OutputFile output(options.out);
     const Folder folder(options.out);
     setenv("THRUM_TRACE", folder.pattern().c_str(), 1);
     if (options.events != 0)
@@ -357,7 +315,8 @@ void trace(const Options &options, const std::vector<std::string> &words) {
     Watches watches(folder);
     const Deaf deaf; // before Interrupts, which leaves alone what is ignored
     Interrupts interrupts;
-    const int status = run_program(path, words, options.out == kStandardOutput, watches, deaf, interrupts);
+    const int status =
+        run_program(path, words, options.out == OutputFile::kStandard, watches, deaf, interrupts);
     deaf.restore();
     interrupts.release_second();
     const auto is_ours = [&interrupts, status] { // so this command ends as well
@@ -369,7 +328,7 @@ void trace(const Options &options, const std::vector<std::string> &words) {
         throw Interrupted(WTERMSIG(status), nothing_to_show(words.front(), folder, files, status).what());
     if (sections.empty())
         throw nothing_to_show(words.front(), folder, files, status);
-    report(options.out, output.write(sections));
+    report(options.out, write_sections(sections, output));
     if (is_ours())
         throw Interrupted(WTERMSIG(status), "");
     if (code_of(status) != 0)
@@ -378,7 +337,8 @@ void trace(const Options &options, const std::vector<std::string> &words) {
 
 void convert(const Options &options) {
     const std::vector<TraceSection> sections = read_trace(options.raw);
-    report(options.out, Output(options.out).write(sections));
+    OutputFile output(options.out);
+    report(options.out, write_sections(sections, output));
 }
 
 // --- a process that runs already ---------------------------------------------------------------------
@@ -408,7 +368,7 @@ void watch_for(double seconds, TraceWatch &watch) {
 
 void attach(const Options &options) {
     process::check_has_program(options.pid);
-    Output output(options.out);
+    OutputFile output(options.out);
     TraceWatch watch(options.pid);
     if (!watch.look())
         throw keeps_no_trace(options.pid, watch);
@@ -422,7 +382,7 @@ void attach(const Options &options) {
     if (!watch.has_any())
         throw Failure(kFailed,
                       "the threads of process " + std::to_string(options.pid) + " did nothing meanwhile");
-    report(options.out, output.write({watch.section()}));
+    report(options.out, write_sections({watch.section()}, output));
 }
 
 void trace_or_convert(const Command &command, const Options &options,

@@ -2,6 +2,8 @@
 #include "tools/output_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,19 +28,42 @@ OutputFile::OutputFile(const std::string &path) : path_(path) {
             fail();
         return;
     }
-    fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    do
+        open_file();
+    while (!claim());
+}
+
+OutputFile::~OutputFile() {
+    if (made_ && !written_) // while it is still locked: from then on it may be another's
+        unlink(path_.c_str());
+    if (fd_ >= 0)
+        close(fd_);
+}
+
+void OutputFile::open_file() {
+    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     made_ = fd_ >= 0;
     if (!made_)
-        fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd_ < 0)
         fail();
 }
 
-OutputFile::~OutputFile() {
-    if (fd_ >= 0)
-        close(fd_);
-    if (made_ && !written_)
-        unlink(path_.c_str());
+// By a lock of the file, where the file system has locks. False: the file was removed before it was locked.
+bool OutputFile::claim() {
+    struct stat status;
+    if (fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode))
+        return true;
+    const bool is_others = flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    const bool is_gone = fstat(fd_, &status) == 0 && status.st_nlink == 0;
+    if (!is_others && !is_gone)
+        return true;
+    close(fd_);
+    fd_ = -1;
+    made_ = false;
+    if (is_others)
+        throw Failure(kFailed, "something else is writing to " + path_ + "; name another file");
+    return false;
 }
 
 void OutputFile::write(const std::string &text) {
@@ -46,13 +71,18 @@ void OutputFile::write(const std::string &text) {
     add(text);
 }
 
-void OutputFile::add(const std::string &text) {
+int OutputFile::begin() {
     if (!written_ && !is_stream_) {
         lseek(fd_, 0, SEEK_SET);
         if (ftruncate(fd_, 0) != 0 && errno != EINVAL) // a pipe has no length
             fail();
     }
     written_ = true;
+    return fd_;
+}
+
+void OutputFile::add(const std::string &text) {
+    begin();
     for (std::size_t done = 0; done < text.size();) {
         const ssize_t part = ::write(fd_, text.data() + done, text.size() - done);
         if (part < 0 && errno != EINTR)

@@ -3,7 +3,10 @@
 // What `thrum stat` writes of a real program whose threads want one mutex (watched.c): the text, --json, --html, --trace and
 // --folded, each by itself, and all of one run held against each other. What the writers make of reports that are made up
 // is in stat_report_test.cpp. Judged by names, shares and counts, never by times.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -382,6 +385,30 @@ TEST(StatOutputs, ToStandardOutput) {
         both.err,
         "thrum stat: two of --html, --trace, --folded and the report name the same file, standard output; "
         "-o FILE writes the report elsewhere\n");
+}
+
+// One of the two results would be lost, whichever command writes them.
+TEST(StatOutputs, WhatIsBeingWrittenToIsRefused) {
+    const std::string file = place().write("taken", "of another\n", 0644);
+    const int taken = open(file.c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_EQ(flock(taken, LOCK_EX | LOCK_NB), 0);
+    const Words program = {"--", CLI_PROBE, "exit", "0"};
+    for (const Words &to :
+         {Words{"stat", "-o", file}, Words{"stat", "--html", file}, Words{"stat", "--trace", file},
+          Words{"stat", "--folded", file}, Words{"compare", "--html", file}, Words{"compare", "-o", file},
+          Words{"trace", "-o", file}}) {
+        Words words = {CLI_THRUM};
+        words.insert(words.end(), to.begin(), to.end());
+        words.insert(words.end(), program.begin(), program.end());
+        const Ended ended = spawn(words);
+        EXPECT_EQ(ended.code(), 1) << to[1];
+        EXPECT_EQ(ended.err,
+                  "thrum " + to[0] + ": something else is writing to " + file + "; name another file\n");
+        EXPECT_EQ(read_file(file), "of another\n");
+    }
+    close(taken);
+    EXPECT_EQ(spawn({CLI_THRUM, "stat", "--no-profile", "-o", file, "--", CLI_PROBE, "exit", "0"}).code(), 0);
+    EXPECT_EQ(read_file(file).rfind("VERDICT ", 0), 0U);
 }
 
 TEST(StatOutputs, ARunThatTakesTooLongIsEnded) {

@@ -311,8 +311,7 @@ TEST(TraceCommand, NotOfLibthrum) {
 TEST(TraceCommand, TwoToOneFile) {
     const std::string out = place().path("shared.json");
     Running first({place().thrum(), "trace", "-o", out, "--", "/bin/sh", "-c", "echo ready; read line"});
-    expect_refused({"-o", out, kProbe}, 1,
-                   "another process is writing a trace to " + out + "; choose another file with -o FILE");
+    expect_refused({"-o", out, kProbe}, 1, "something else is writing to " + out + "; name another file");
     EXPECT_TRUE(std::filesystem::exists(out)) << "the first one's";
     first.finish();
 }
